@@ -1,0 +1,18 @@
+"""poller: a distributed polling platform for network fleets, on Celery.
+
+Importing the package is cheap: the Celery application is only built when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name == "celery":  # the attribute `celery -A poller ...` looks for
+        from poller.app import app
+
+        return app
+    raise AttributeError(f"module 'poller' has no attribute {name!r}")

@@ -1,0 +1,109 @@
+"""The collector contract: what a plugin author implements, and all that a plugin may rely on.
+
+A collector is a class with a name, an options model and one async generator. It never sees the
+schedule, the database or Redis, and it never retries across polls: that is the platform's work.
+Optional abilities are small extra protocols; a collector that lacks them simply does not have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from pydantic import BaseModel, ConfigDict
+
+from poller.collectors.credentials import Credential
+from poller.domain.readings import Kind, Reading, ReadingSet, Series, SeriesSet
+from poller.errors import (
+    DeviceAuthFailed,
+    DeviceError,
+    DeviceProtocolError,
+    DeviceTimeout,
+    DeviceUnreachable,
+    DeviceUnsupported,
+)
+
+#: The contract's version. A collector states the one it was written for.
+API_VERSION = 1
+
+
+class Options(BaseModel):
+    """Base of every options model: unknown keys are refused, so a typo never passes silently."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """One poll of one target: all that a collector is given.
+
+    `deadline` is an instant of the running event loop's clock (`loop.time()`); the platform cuts the
+    collector off there, so use it to divide the time that is left, not to guard yourself.
+    """
+
+    target_id: int
+    device: str
+    address: str
+    options: Any
+    credential: Credential | None
+    deadline: float
+    #: Yours to fill: what this worker remembers of the target between polls (shape caches and the like).
+    #: It is dropped when the target or its device is edited, and may be dropped at any time.
+    memory: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PartFailed:
+    """Yield this when one part (a table, a menu) failed and the rest goes on: the outcome is `partial`."""
+
+    part: str
+    error: DeviceError
+
+
+Yielded = Reading | ReadingSet | PartFailed
+
+
+@runtime_checkable
+class Collector(Protocol):
+    """Implement this. One instance serves a whole worker process, so keep per-device state in `memory`."""
+
+    name: ClassVar[str]
+    api_version: ClassVar[int]
+    Options: ClassVar[type[Options]]
+    #: Credential models it accepts, preferred first; empty when it needs none.
+    credentials: ClassVar[tuple[type[Credential], ...]]
+
+    def collect(self, poll: Poll) -> AsyncIterator[Yielded]:
+        """Yield readings. Raise a `DeviceError` for the device's trouble; what was yielded is kept."""
+        ...
+
+
+@runtime_checkable
+class Closeable(Protocol):
+    """Ability: release what the instance holds (sessions, sockets) when the worker stops."""
+
+    async def close(self) -> None: ...
+
+
+__all__ = [
+    "API_VERSION",
+    "Closeable",
+    "Collector",
+    "Credential",
+    "DeviceAuthFailed",
+    "DeviceError",
+    "DeviceProtocolError",
+    "DeviceTimeout",
+    "DeviceUnreachable",
+    "DeviceUnsupported",
+    "Kind",
+    "Options",
+    "PartFailed",
+    "Poll",
+    "Reading",
+    "ReadingSet",
+    "Series",
+    "SeriesSet",
+    "Yielded",
+]

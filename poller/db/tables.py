@@ -1,0 +1,183 @@
+"""Every table. Inventory is edited by people; runs, readings and events are written by workers in bulk.
+
+Instants in the bulk tables are whole UTC milliseconds (`*_ms`): small, exact, the same on every backend.
+Bulk tables have no foreign keys: a target that is removed while its poll is in flight must not fail
+the other 63 rows of the batch.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlalchemy.engine import Dialect
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# SQLite only numbers rows by itself when the key is declared INTEGER.
+Key = BigInteger().with_variant(Integer(), "sqlite")
+
+
+class Instant(TypeDecorator[datetime]):
+    """An aware UTC datetime, also on SQLite, which stores none."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def _stamps() -> list[Column[Any]]:
+    return [Column("created_at", Instant, nullable=False), Column("updated_at", Instant, nullable=False)]
+
+
+#: One row: the number of the last inventory change. Its row lock puts changes in commit order.
+inventory = Table(
+    "inventory",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("version", BigInteger, nullable=False),
+    CheckConstraint("id = 1", name="one_row"),
+)
+
+sites = Table(
+    "sites",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("requires", JSON, nullable=False),
+    *_stamps(),
+)
+
+credentials = Table(
+    "credentials",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("kind", String(50), nullable=False),
+    Column("envelope", Text, nullable=False),  # AES-GCM; the key's id is inside
+    Column("version", BigInteger, nullable=False),
+    *_stamps(),
+)
+
+devices = Table(
+    "devices",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("address", String(255), nullable=False),
+    Column("site_id", ForeignKey("sites.id"), nullable=True, index=True),
+    Column("credential_id", ForeignKey("credentials.id"), nullable=True, index=True),
+    Column("tags", JSON, nullable=False),  # a list of words, for people and filters
+    Column("requires", JSON, nullable=False),  # key=value a worker must carry
+    Column("enabled", Boolean, nullable=False),
+    *_stamps(),
+)
+
+targets = Table(
+    "targets",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("device_id", ForeignKey("devices.id", ondelete="CASCADE"), nullable=False),
+    Column("name", String(200), nullable=False),  # unique per device; the collector's name by default
+    Column("collector", String(100), nullable=False),
+    Column("options", JSON, nullable=False),
+    Column("credential_id", ForeignKey("credentials.id"), nullable=True, index=True),  # else the device's
+    Column("requires", JSON, nullable=False),
+    Column("interval_ms", BigInteger, nullable=False),
+    Column("timeout_ms", BigInteger, nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    Column("version", BigInteger, nullable=False, index=True),  # inventory.version of its last change
+    *_stamps(),
+    UniqueConstraint("device_id", "name"),
+    CheckConstraint("interval_ms >= 1000", name="interval"),
+    CheckConstraint("timeout_ms > 0", name="timeout"),
+)
+
+#: Ids of removed targets, so that reconcile learns of a removal without reading the whole fleet.
+removed_targets = Table(
+    "removed_targets",
+    metadata,
+    Column("target_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("version", BigInteger, nullable=False, index=True),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("target_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("plan_ms", BigInteger, primary_key=True, autoincrement=False),
+    Column("attempt", Integer, nullable=False),
+    Column("outcome", String(20), nullable=False),
+    Column("error_code", String(50), nullable=False),
+    Column("message", Text, nullable=False),
+    Column("started_ms", BigInteger, nullable=False),
+    Column("finished_ms", BigInteger, nullable=False),
+    Column("samples", Integer, nullable=False),
+    Column("runner", String(255), nullable=False),
+    Column("token", String(64), nullable=False),
+    Index("ix_runs_plan_ms", "plan_ms"),
+)
+
+series_sets = Table(
+    "series_sets",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),  # hash of `series`
+    Column("series", Text, nullable=False),  # [[name, {label: value}, kind], ...]
+    Column("size", Integer, nullable=False),
+    Column("seen_at", Instant, nullable=False),
+)
+
+readings = Table(
+    "readings",
+    metadata,
+    Column("target_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("at_ms", BigInteger, primary_key=True, autoincrement=False),
+    Column("series_set_id", BigInteger, nullable=False),
+    Column("values", LargeBinary, nullable=False),  # little-endian float64, in the set's order
+    Index("ix_readings_at_ms", "at_ms"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("at_ms", BigInteger, nullable=False, index=True),
+    Column("kind", String(50), nullable=False),
+    Column("device_id", BigInteger, nullable=True),
+    Column("target_id", BigInteger, nullable=True),
+    Column("message", Text, nullable=False),
+    Column("data", JSON, nullable=False),
+)

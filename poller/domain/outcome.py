@@ -1,0 +1,51 @@
+"""What became of one attempted poll. A value, never an exception: one device's failure is data."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from poller import errors
+from poller.domain.readings import ReadingSet
+
+MESSAGE_LIMIT = 512
+
+
+class Result(enum.StrEnum):
+    OK = "ok"
+    PARTIAL = "partial"  # some parts failed, the readings of the others are kept
+    FAILED = "failed"
+    REFUSED = "refused"  # not attempted: e.g. its collector is not installed here
+    DUPLICATE = "duplicate"  # this very attempt was started already, by somebody
+    STALE = "stale"  # another run of the target is in flight by now
+    GONE = "gone"  # the target was removed meanwhile
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    result: Result
+    error_code: str = ""
+    message: str = ""
+    readings: ReadingSet | None = None
+    retryable: bool = False
+
+    @property
+    def good(self) -> bool:
+        return self.result in (Result.OK, Result.PARTIAL)
+
+    @property
+    def samples(self) -> int:
+        return len(self.readings.values) if self.readings else 0
+
+
+def from_error(error: errors.DeviceError, readings: ReadingSet | None = None) -> Outcome:
+    """A device error as an outcome: partial when something was read before it struck."""
+    result = Result.PARTIAL if readings else Result.FAILED
+    return Outcome(result, error.error_code, clean(str(error)), readings, error.retryable)
+
+
+def clean(text: str, limit: int = MESSAGE_LIMIT) -> str:
+    """Printable, single-line and bounded: device and plugin texts can contain anything."""
+    line = "".join(c if c.isprintable() else " " for c in text.strip())
+    line = " ".join(line.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -1,0 +1,112 @@
+"""What a poll yields: readings, and the shape (series set) that polls of the same kind share.
+
+A series set is content-addressed: its id is a hash of its names, labels and kinds, so any process
+can make it without asking a database, and a poll of a known shape is only a time and some floats.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+Labels = tuple[tuple[str, str], ...]
+
+
+class Kind(enum.StrEnum):
+    """How a value may be read: a counter only grows, a gauge moves, an info is 1 and its labels matter."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One sample: the contract between a collector and everybody else."""
+
+    name: str
+    value: float
+    labels: Mapping[str, str] = field(default_factory=dict)
+    kind: Kind = Kind.GAUGE
+
+
+@dataclass(frozen=True)
+class Series:
+    """Name, labels (sorted by key) and kind of one line of values."""
+
+    name: str
+    labels: Labels
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class SeriesSet:
+    """An ordered tuple of series: the shape of a poll. Cache and reuse it; its id is made once."""
+
+    series: tuple[Series, ...]
+
+    @cached_property
+    def id(self) -> int:
+        """A stable signed 64-bit hash of the content, fit for a BIGINT column."""
+        digest = hashlib.blake2b(self.to_json().encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big", signed=True)
+
+    def to_json(self) -> str:
+        """The canonical text: what is hashed and what is stored."""
+        rows = [[s.name, dict(s.labels), s.kind.value] for s in self.series]
+        return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> SeriesSet:
+        rows = json.loads(text)
+        return cls(tuple(Series(name, tuple(labels.items()), Kind(kind)) for name, labels, kind in rows))
+
+
+@dataclass(frozen=True)
+class ReadingSet:
+    """A whole shape with its values, in the same order: the cheap way to hand over many readings."""
+
+    series: SeriesSet
+    values: Sequence[float]
+
+    def __post_init__(self) -> None:
+        if len(self.values) != len(self.series.series):
+            raise ValueError(f"{len(self.values)} values for {len(self.series.series)} series")
+
+    def __iter__(self) -> Iterator[Reading]:
+        for series, value in zip(self.series.series, self.values, strict=True):
+            yield Reading(series.name, value, dict(series.labels), series.kind)
+
+    @classmethod
+    def of(cls, readings: Iterable[Reading]) -> ReadingSet:
+        """Readings one by one to a set. The last of two with the same name and labels wins."""
+        rows: dict[tuple[str, Labels], tuple[Kind, float]] = {}
+        for reading in readings:
+            labels = tuple(sorted(reading.labels.items()))
+            rows[reading.name, labels] = (reading.kind, float(reading.value))
+        series = SeriesSet(tuple(Series(name, labels, kind) for (name, labels), (kind, _) in rows.items()))
+        return cls(series, [value for _, value in rows.values()])
+
+
+def pack(values: Sequence[float]) -> bytes:
+    """Little-endian float64, eight bytes a value."""
+    packed = array("d", values)
+    if _BIG_ENDIAN:
+        packed.byteswap()
+    return packed.tobytes()
+
+
+def unpack(blob: bytes) -> array[float]:
+    values = array("d")
+    values.frombytes(blob)
+    if _BIG_ENDIAN:
+        values.byteswap()
+    return values
+
+
+_BIG_ENDIAN = array("H", [1]).tobytes() == b"\x00\x01"

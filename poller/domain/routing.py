@@ -1,0 +1,21 @@
+"""Which queue does a target's batch go to? One queue per domain: (collector, required tags)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+QUEUE_PREFIX = "poll."
+
+
+def queue(collector: str, requires: Mapping[str, str]) -> str:
+    """The canonical, readable queue name of a domain: `poll.snmp`, `poll.snmp;site=ams;zone=dmz`."""
+    tags = "".join(f";{key}={value}" for key, value in sorted(requires.items()))
+    return f"{QUEUE_PREFIX}{collector}{tags}"
+
+
+def merge(*levels: Mapping[str, str]) -> dict[str, str]:
+    """Required tags of site, device and target together; the more specific level wins."""
+    merged: dict[str, str] = {}
+    for level in levels:
+        merged.update(level)
+    return merged

@@ -1,0 +1,1 @@
+"""Where readings go. `api` is the contract, `registry` finds sinks by entry point."""

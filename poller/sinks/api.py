@@ -1,0 +1,44 @@
+"""The sink contract: takes the readings of a whole batch at once, or raises StoreError."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from poller.domain.readings import ReadingSet
+from poller.domain.target import PollTarget
+
+API_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The readings of one poll."""
+
+    target: PollTarget
+    at_ms: int
+    readings: ReadingSet
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """What the platform lends a sink: its own SQL engine and Redis client, and its settings by name."""
+
+    engine: Any
+    redis: Any
+    settings: Any
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """Made once per worker process with `Sink(stores)`; `write` is called from several threads."""
+
+    name: ClassVar[str]
+    api_version: ClassVar[int]
+
+    def write(self, samples: Sequence[Sample]) -> None:
+        """Store a batch: all of it or, raising StoreError, none that a retry would double."""
+        ...
+
+    def close(self) -> None: ...
