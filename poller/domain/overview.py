@@ -1,0 +1,87 @@
+"""What a person wants to see first: is polling on time, and what broke? Plain values for CLI, page and metrics."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+class State(enum.StrEnum):
+    """The state of a target, as people see it. Each enabled target has exactly one."""
+
+    OK = "ok"
+    DEGRADED = "degraded"  # the last poll was partial
+    FAILING = "failing"
+    UNKNOWN = "unknown"  # not polled yet
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    name: str  # host:pid
+    epoch: int
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    name: str
+    seen_ms: int
+    started_ms: int
+    polls: int
+    in_flight: int
+    rss_bytes: int
+    tags: Mapping[str, str] = field(default_factory=dict)
+    collectors: Mapping[str, str] = field(default_factory=dict)  # name -> distribution and version
+
+
+@dataclass(frozen=True, slots=True)
+class LastError:
+    at_ms: int
+    target_id: int
+    device: str
+    target: str
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """Start of the poll minus its slot, in milliseconds, from a histogram of about 10 % resolution."""
+
+    count: int = 0
+    p50_ms: float = 0.0
+    p99_ms: float = 0.0
+    max_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One slice of the recent past."""
+
+    at_ms: int
+    seconds: float
+    polls: int
+    failed: int
+    lateness_p99_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    as_of_ms: int
+    targets: int  # on the board
+    states: Mapping[State, int]
+    due: int  # waiting for their slot, or overdue
+    overdue: int  # of these, past their slot by more than half an interval-independent second
+    in_flight: int
+    parked: int
+    polls_per_second: float  # over the last minute
+    outcomes: Mapping[str, int]  # the last five minutes
+    lateness: Lateness  # the last five minutes
+    recent: Sequence[Point]  # oldest first, 10 s each, up to 15 minutes
+    queues: Mapping[str, int]  # batches waiting, by queue
+    leader: Leader | None
+    standbys: int
+    workers: Sequence[Worker]
+    errors: Sequence[LastError]  # newest first
+    totals: Mapping[str, int]  # counters since the board was made: polls, samples, missed_slots, ...
