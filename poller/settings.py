@@ -1,0 +1,278 @@
+"""Every option: its default, its bounds and where its value came from.
+
+Sources, strongest first: environment `POLLER_*`, a file named by `POLLER_*_FILE` (secrets only),
+`poller.toml`, the `poller up` that is running on this home, the default. Unknown names are refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+from pydantic import BaseModel, Field, SecretStr, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from poller import errors
+
+PREFIX = "POLLER_"
+#: Names that are read by one command and are no settings.
+OTHER_NAMES = {
+    "POLLER_CONFIG": "path of poller.toml",
+    "POLLER_COLLECT_SECRET": "the secret of `poller collect`",
+    "POLLER_ACCESSIBLE": "plain terminal output",
+}
+SECRETS = ("redis_url", "database_url", "secret_key", "flower_basic_auth")
+RUN_FILE = "run.json"
+
+Words = Annotated[tuple[str, ...], NoDecode]
+
+
+class Settings(BaseSettings):
+    """All settings of all roles. Durations are in seconds."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True
+    )
+
+    # Where things are
+    home: Path = Field(
+        Path(".poller"),
+        description="Directory of the embedded server's data, logs, key file and SQLite file.",
+    )
+    redis_url: SecretStr = Field(
+        SecretStr("redis://127.0.0.1:6379/0"),
+        description="Redis or Valkey server. `poller up` starts its own when this is not set.",
+    )
+    database_url: SecretStr = Field(
+        SecretStr(""),
+        description="SQLAlchemy URL: sqlite:/// or postgresql://. Empty: poller.db in the home directory.",
+    )
+    secret_key: SecretStr | None = Field(
+        None,
+        description="Base64 key(s) of 32 bytes, comma separated; the first encrypts. Not set: secret.key in the home directory.",
+    )
+    key_prefix: str = Field(
+        "poller:", min_length=1, max_length=40, description="First part of every Redis key."
+    )
+
+    # Scheduling
+    leader_lock_s: float = Field(4.0, ge=1, le=60, description="How long leadership lasts without renewal.")
+    leader_renew_s: float = Field(1.0, gt=0, le=20, description="How often the leader renews it.")
+    tick_s: float = Field(0.5, ge=0.05, le=5, description="Longest pause between two looks at the board.")
+    reconcile_s: float = Field(30.0, ge=1, le=3600, description="Backup check of the inventory's version.")
+    batch_size: int = Field(64, ge=1, le=1000, description="Targets per message.")
+    claim_limit: int = Field(2048, ge=1, le=20000, description="Targets claimed at once.")
+    max_queue: int = Field(
+        64, ge=1, le=10000, description="Batches that may wait in one queue; the rest stays due on the board."
+    )
+    queue_wait_s: float = Field(
+        30.0, ge=1, le=3600, description="How long a batch may wait in its queue before it is handed back."
+    )
+    lease_margin_s: float = Field(
+        15.0, ge=1, le=600, description="Time a worker has beyond a poll's own time limit."
+    )
+
+    # Workers
+    worker_concurrency: int = Field(
+        16, ge=1, le=1000, description="Batches polled at the same time by one worker process."
+    )
+    worker_drain_s: float = Field(
+        5.0, ge=0, le=600, description="How long a stopping worker lets running batches finish."
+    )
+    target_cache: int = Field(
+        50_000, ge=100, description="Targets whose configuration a worker process remembers."
+    )
+    secret_cache_s: float = Field(
+        60.0, ge=0, le=3600, description="How long a worker keeps a decrypted credential."
+    )
+    sinks: Words = Field(("sql", "stream"), description="Where readings go, by entry-point name.")
+    stream_length: int = Field(10_000, ge=10, description="Polls kept in the `stream` sink's Redis stream.")
+
+    # Web and Flower
+    web_bind: str = Field("127.0.0.1", description="Address the page listens on.")
+    web_port: int | None = Field(
+        None, ge=0, le=65535, description="Port of the page. Not set: 8080, or a free one."
+    )
+    flower_bind: str = Field("127.0.0.1", description="Address Flower listens on.")
+    flower_port: int | None = Field(
+        None, ge=0, le=65535, description="Port of Flower. Not set: 5555, or a free one."
+    )
+    flower_basic_auth: SecretStr | None = Field(
+        None, description="user:password of Flower; needed beyond loopback."
+    )
+    flower_url: str = Field(
+        "", description="Where the page links to Flower. Not set: nowhere, or the one of `poller up`."
+    )
+
+    # Logs
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="Least level that is logged."
+    )
+    log_format: Literal["text", "json"] = Field(
+        "text", description="One line of text, or one JSON object, per record."
+    )
+
+    @field_validator("sinks", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        return (
+            tuple(word.strip() for word in value.split(",") if word.strip())
+            if isinstance(value, str)
+            else value
+        )
+
+    @field_validator("home", mode="after")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value.expanduser().absolute()
+
+    @property
+    def sql_url(self) -> str:
+        """The database URL, with the default filled in."""
+        return self.database_url.get_secret_value() or f"sqlite:///{self.home / 'poller.db'}"
+
+    @property
+    def broker_url(self) -> str:
+        return self.redis_url.get_secret_value()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        layers = (InitSettingsSource(cls, dict(values)) for _, values in _layers(os.environ))
+        return (init_settings, env_settings, *layers)
+
+
+def load() -> Settings:
+    """Read all sources. Raises InvalidSetting, naming the variable or key and what it takes."""
+    _refuse_unknown(os.environ)
+    try:
+        return Settings()
+    except pydantic.ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        field = str(first["loc"][0]) if first["loc"] else "settings"
+        origin = origins(os.environ).get(field, "default")
+        raise errors.InvalidSetting(
+            f"{field} (from {origin}): {first['msg']}", hint=_described(field)
+        ) from None
+
+
+def origins(environ: Mapping[str, str]) -> dict[str, str]:
+    """Where each field's value comes from, in words."""
+    found = {name: "default" for name in Settings.model_fields}
+    for origin, values in reversed(_layers(environ)):
+        found.update({name: origin for name in values if name in found})
+    found.update({n: f"environment {PREFIX}{n.upper()}" for n in found if PREFIX + n.upper() in environ})
+    return found
+
+
+def rows(settings: BaseModel, environ: Mapping[str, str]) -> list[tuple[str, str, str, str]]:
+    """(name, value, origin, description) of every setting; secrets are masked, URLs keep their host."""
+    where = origins(environ)
+    return [
+        (name, _shown(getattr(settings, name)), where[name], field.description or "")
+        for name, field in Settings.model_fields.items()
+    ]
+
+
+def _layers(environ: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
+    """The sources below the environment, strongest first, each with its name."""
+    config = Path(environ.get("POLLER_CONFIG", "poller.toml"))
+    toml = _read_toml(config, required="POLLER_CONFIG" in environ)
+    home = Path(environ.get("POLLER_HOME") or toml.get("home") or ".poller").expanduser()
+    return [
+        ("file named by POLLER_*_FILE", _read_secret_files(environ)),
+        (str(config), toml),
+        (f"the poller up running on {home}", _read_run_file(home)),
+    ]
+
+
+def _read_toml(path: Path, required: bool) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        if required:
+            raise errors.InvalidSetting(f"POLLER_CONFIG names {path}, which does not exist") from None
+        return {}
+    except (OSError, ValueError) as error:
+        raise errors.InvalidSetting(f"{path}: {error}") from None
+    _refuse(values, Settings.model_fields, lambda key: f'{path}: unknown key "{key}"')
+    return values
+
+
+def _read_secret_files(environ: Mapping[str, str]) -> dict[str, Any]:
+    values = {}
+    for field in SECRETS:
+        path = environ.get(f"{PREFIX}{field.upper()}_FILE")
+        if path:
+            try:
+                values[field] = Path(path).read_text().strip()
+            except OSError as error:
+                raise errors.InvalidSetting(f"{PREFIX}{field.upper()}_FILE: {error}") from None
+    return values
+
+
+def _read_run_file(home: Path) -> dict[str, Any]:
+    """What a living `poller up` on this home offers, so that a second terminal just works."""
+    try:
+        run = json.loads((home / RUN_FILE).read_text())
+        os.kill(int(run["pid"]), 0)
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return {name: value for name, value in run.get("settings", {}).items() if name in Settings.model_fields}
+
+
+def _refuse_unknown(environ: Mapping[str, str]) -> None:
+    fields = [PREFIX + name.upper() for name in Settings.model_fields]
+    files = [f"{PREFIX}{name.upper()}_FILE" for name in SECRETS]
+    given = [name for name in environ if name.startswith(PREFIX)]
+    _refuse(given, [*fields, *files, *OTHER_NAMES], lambda name: f"unknown environment variable {name}")
+
+
+def _refuse(given: Iterable[str], known: Iterable[str], say: Any) -> None:
+    known = list(known)
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]}?" if near else "`poller settings` lists all names"
+            raise errors.InvalidSetting(say(name), hint=hint)
+
+
+def _described(field: str) -> str:
+    info = Settings.model_fields.get(field)
+    return info.description or "" if info else ""
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, SecretStr):
+        return _masked(value.get_secret_value())
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return "" if value is None else str(value)
+
+
+def _masked(secret: str) -> str:
+    """A URL keeps all but its password; any other secret shows only that it is set."""
+    scheme, separator, rest = secret.partition("://")
+    if not separator:
+        return "********" if secret else ""
+    login, at, host = rest.rpartition("@")
+    user = login.partition(":")[0]
+    return f"{scheme}://{user}:********@{host}" if at else secret
