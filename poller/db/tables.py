@@ -28,6 +28,7 @@ from sqlalchemy import (
     TypeDecorator,
     UniqueConstraint,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import Dialect
 
 metadata = MetaData(
@@ -42,6 +43,10 @@ metadata = MetaData(
 
 # SQLite only numbers rows by itself when the key is declared INTEGER.
 Key = BigInteger().with_variant(Integer(), "sqlite")
+# Keys are never used twice, even for a row that is gone: boards, ledgers and readings refer to them.
+_NEVER_REUSED = {"sqlite_autoincrement": True}
+
+Document = JSON().with_variant(JSONB(), "postgresql")
 
 
 class Instant(TypeDecorator[datetime]):
@@ -77,8 +82,9 @@ sites = Table(
     metadata,
     Column("id", Key, primary_key=True),
     Column("name", String(200), nullable=False, unique=True),
-    Column("requires", JSON, nullable=False),
+    Column("requires", Document, nullable=False),
     *_stamps(),
+    **_NEVER_REUSED,
 )
 
 credentials = Table(
@@ -90,6 +96,7 @@ credentials = Table(
     Column("envelope", Text, nullable=False),  # AES-GCM; the key's id is inside
     Column("version", BigInteger, nullable=False),
     *_stamps(),
+    **_NEVER_REUSED,
 )
 
 devices = Table(
@@ -100,10 +107,11 @@ devices = Table(
     Column("address", String(255), nullable=False),
     Column("site_id", ForeignKey("sites.id"), nullable=True, index=True),
     Column("credential_id", ForeignKey("credentials.id"), nullable=True, index=True),
-    Column("tags", JSON, nullable=False),  # a list of words, for people and filters
-    Column("requires", JSON, nullable=False),  # key=value a worker must carry
+    Column("tags", Document, nullable=False),  # a list of words, for people and filters
+    Column("requires", Document, nullable=False),  # key=value a worker must carry
     Column("enabled", Boolean, nullable=False),
     *_stamps(),
+    **_NEVER_REUSED,
 )
 
 targets = Table(
@@ -113,9 +121,9 @@ targets = Table(
     Column("device_id", ForeignKey("devices.id", ondelete="CASCADE"), nullable=False),
     Column("name", String(200), nullable=False),  # unique per device; the collector's name by default
     Column("collector", String(100), nullable=False),
-    Column("options", JSON, nullable=False),
+    Column("options", Document, nullable=False),
     Column("credential_id", ForeignKey("credentials.id"), nullable=True, index=True),  # else the device's
-    Column("requires", JSON, nullable=False),
+    Column("requires", Document, nullable=False),
     Column("interval_ms", BigInteger, nullable=False),
     Column("timeout_ms", BigInteger, nullable=False),
     Column("enabled", Boolean, nullable=False),
@@ -124,6 +132,7 @@ targets = Table(
     UniqueConstraint("device_id", "name"),
     CheckConstraint("interval_ms >= 1000", name="interval"),
     CheckConstraint("timeout_ms > 0", name="timeout"),
+    **_NEVER_REUSED,
 )
 
 #: Ids of removed targets, so that reconcile learns of a removal without reading the whole fleet.
@@ -149,6 +158,7 @@ runs = Table(
     Column("runner", String(255), nullable=False),
     Column("token", String(64), nullable=False),
     Index("ix_runs_plan_ms", "plan_ms"),
+    sqlite_with_rowid=False,  # small rows, always found by their key: no second tree
 )
 
 series_sets = Table(
@@ -179,5 +189,5 @@ events = Table(
     Column("device_id", BigInteger, nullable=True),
     Column("target_id", BigInteger, nullable=True),
     Column("message", Text, nullable=False),
-    Column("data", JSON, nullable=False),
+    Column("data", Document, nullable=False),
 )

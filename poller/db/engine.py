@@ -1,0 +1,156 @@
+"""How do we talk to SQL? One engine per process, safe for many threads, on SQLite or PostgreSQL.
+
+`reading` and `writing` are the only ways in: they choose the right transaction and translate every
+driver error, so nobody above this package sees SQLAlchemy.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+
+from poller import errors
+from poller.db.failures import store_errors
+
+BUSY_TIMEOUT_S = 10
+CONNECT_TIMEOUT_S = 5
+STATEMENT_TIMEOUT_S = 60
+#: 16 task threads per worker, and a few for the house.
+POOL_SIZE = 8
+POOL_OVERFLOW = 24
+
+_BEGIN = "poller_begin"
+_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+
+
+def create(url: str) -> Engine:
+    """An engine for `sqlite:///path` or `postgresql://...`; opens no connection yet."""
+    parsed = _parse(url)
+    made = _sqlite(parsed) if parsed.get_backend_name() == "sqlite" else _postgresql(parsed)
+    _engines.add(made)
+    return made
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A read-only transaction in which every statement sees the same instant."""
+    options: dict[str, Any] = {}
+    if engine.dialect.name == "postgresql":
+        options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    with store_errors(engine.url), engine.connect() as conn:
+        yield conn.execution_options(**options)
+
+
+@contextmanager
+def peeking(engine: Engine) -> Iterator[Connection]:
+    """For one single statement: as `reading`, without the cost of a transaction on PostgreSQL."""
+    with store_errors(engine.url), engine.connect() as conn:
+        if engine.dialect.name == "postgresql":
+            conn.execution_options(isolation_level="AUTOCOMMIT")
+        yield conn
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """A transaction that may write: committed at the end, rolled back by any exception.
+
+    On SQLite it takes the write lock at once: waiting for it at the start is safe, whereas a reader
+    that wants to become a writer halfway can be refused without a wait.
+    """
+    with store_errors(engine.url), engine.connect() as conn:
+        conn.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
+        with conn.begin():
+            yield conn
+
+
+def _parse(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except sa.exc.ArgumentError:
+        raise errors.InvalidSetting(
+            "the database URL cannot be read",
+            hint="write sqlite:////path/to/poller.db or postgresql://user@host/name",
+        ) from None
+    backend = parsed.get_backend_name()
+    if backend in ("postgresql", "postgres"):
+        return parsed.set(drivername="postgresql+psycopg")
+    if backend != "sqlite":
+        raise errors.InvalidSetting(
+            f'the database "{backend}" is not supported', hint="use sqlite:///... or postgresql://..."
+        )
+    if parsed.database in (None, "", ":memory:"):
+        raise errors.InvalidSetting(
+            "an in-memory SQLite database cannot be shared by processes",
+            hint="name a file: sqlite:////path/to/poller.db",
+        )
+    return parsed
+
+
+def _sqlite(url: URL) -> Engine:
+    made = sa.create_engine(
+        url,
+        connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False},
+        poolclass=sa.QueuePool,
+        pool_size=POOL_SIZE,
+        max_overflow=POOL_OVERFLOW,
+        hide_parameters=True,
+    )
+    sa.event.listen(made, "connect", _prepare_sqlite)
+    sa.event.listen(made, "begin", _begin_sqlite)
+    return made
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    # The driver's own BEGIN comes too late (before the first write, not the first read): we send ours.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = NORMAL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA cache_size = -32768")
+    cursor.close()
+
+
+def _begin_sqlite(conn: Connection) -> None:
+    conn.exec_driver_sql(conn.get_execution_options().get(_BEGIN, "BEGIN"))
+
+
+def _postgresql(url: URL) -> Engine:
+    arguments: dict[str, Any] = {
+        "connect_timeout": CONNECT_TIMEOUT_S,
+        "keepalives": 1,
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 30_000,
+        "application_name": "poller",
+        "options": f"-c statement_timeout={STATEMENT_TIMEOUT_S}s -c idle_in_transaction_session_timeout=300s",
+    }
+    # What the operator wrote in the URL wins.
+    arguments = {name: value for name, value in arguments.items() if name not in url.query}
+    return sa.create_engine(
+        url,
+        connect_args=arguments,
+        pool_pre_ping=True,
+        pool_size=POOL_SIZE,
+        max_overflow=POOL_OVERFLOW,
+        pool_recycle=1800,
+        hide_parameters=True,
+    )
+
+
+def _forget_inherited_connections() -> None:
+    """A forked child must not speak on its parent's sockets, nor close them."""
+    for engine in list(_engines):
+        engine.dispose(close=False)
+
+
+os.register_at_fork(after_in_child=_forget_inherited_connections)

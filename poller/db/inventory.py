@@ -1,0 +1,205 @@
+"""What does the rest of the platform need to know of the inventory, and what changed since it last asked?
+
+Every change is one transaction that takes the next `inventory.version` first: the lock on that row puts
+changes in commit order, so whoever has seen version n has seen every change up to n.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine, Row
+
+from poller.db import engine as sql
+from poller.db.tables import credentials as credentials_table
+from poller.db.tables import devices, inventory, removed_targets, sites, targets
+from poller.domain import routing
+from poller.domain.target import PollTarget, TargetSpec
+
+#: Called with the new version after a commit: a wake-up for the scheduler, allowed to fail.
+Notify = Callable[[int], None]
+
+#: SQLite takes no more than 32,766 values in one statement.
+IDS_PER_STATEMENT = 10_000
+_ROWS_PER_FETCH = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What happened after some version, up to and including `version`."""
+
+    version: int
+    specs: list[TargetSpec]
+    removed: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Every target at one version. `specs` is a stream: read it once, inside the `with`."""
+
+    version: int
+    specs: Iterator[TargetSpec]
+
+
+class Sealed(NamedTuple):
+    """A stored credential: open it with the vault. `version` grows with every new secret."""
+
+    version: int
+    envelope: str
+    name: str
+
+
+def version(engine: Engine) -> int:
+    """The number of the last change."""
+    with sql.peeking(engine) as conn:
+        return version_in(conn)
+
+
+def version_in(conn: Connection) -> int:
+    return int(conn.execute(_VERSION).scalar_one())
+
+
+def changes_since(engine: Engine, since: int) -> Changes:
+    """Targets added, changed or removed after version `since`.
+
+    A result whose `version` is smaller than `since` means that the database is another one (a restored
+    backup): forget everything and read `all_specs`.
+    """
+    with sql.reading(engine) as conn:
+        now = version_in(conn)
+        if now == since:
+            return Changes(now, [], [])
+        specs = [_spec(row) for row in conn.execute(_CHANGED, {"since": since})]
+        gone = conn.execute(_REMOVED, {"since": since}).scalars()
+        return Changes(now, specs, list(gone))
+
+
+@contextmanager
+def all_specs(engine: Engine) -> Iterator[Fleet]:
+    """Every target, enabled or not, streamed from one consistent snapshot: `with all_specs(e) as fleet`."""
+    with sql.reading(engine) as conn:
+        now = version_in(conn)
+        rows = conn.execution_options(yield_per=_ROWS_PER_FETCH).execute(_SPECS)
+        yield Fleet(now, map(_spec, rows))
+
+
+def poll_targets(engine: Engine, ids: Iterable[int]) -> dict[int, PollTarget]:
+    """What a worker needs to poll these targets; ids that are gone are simply missing."""
+    found: dict[int, PollTarget] = {}
+    with sql.peeking(engine) as conn:
+        for part in parts(list(ids)):
+            for row in conn.execute(_POLL_TARGETS, {"ids": part}):
+                found[row[0]] = _poll_target(row)
+    return found
+
+
+def credentials(engine: Engine, ids: Iterable[int]) -> dict[int, Sealed]:
+    """The envelopes of these credentials; ids that are gone are simply missing."""
+    found: dict[int, Sealed] = {}
+    with sql.peeking(engine) as conn:
+        for part in parts(list(ids)):
+            for key, number, envelope, name in conn.execute(_CREDENTIALS, {"ids": part}):
+                found[key] = Sealed(number, envelope, name)
+    return found
+
+
+def credential(engine: Engine, key: int) -> Sealed | None:
+    return credentials(engine, [key]).get(key)
+
+
+def parts(ids: Sequence[int], size: int = IDS_PER_STATEMENT) -> Iterator[Sequence[int]]:
+    """A long list of ids in pieces that one statement can take."""
+    for start in range(0, len(ids), size):
+        yield ids[start : start + size]
+
+
+def _spec(row: Row[Any]) -> TargetSpec:
+    key, number, collector, interval_ms, timeout_ms, enabled, *requires = row
+    return TargetSpec(key, number, _queue(collector, *requires), interval_ms, timeout_ms, bool(enabled))
+
+
+@lru_cache(maxsize=4096)
+def _queue(collector: str, site: str | None, device: str, target: str) -> str:
+    """A fleet has few domains and many targets: parse each combination once."""
+    levels = (json.loads(text) if text else {} for text in (site, device, target))
+    return routing.queue(collector, routing.merge(*levels))
+
+
+def _poll_target(row: Row[Any]) -> PollTarget:
+    (key, number, name, device_id, device, address, site, collector, interval_ms, timeout_ms) = row[:10]
+    options, tags, credential_id = row[10:]
+    return PollTarget(
+        key,
+        number,
+        name,
+        device_id,
+        device,
+        address,
+        site or "",
+        collector,
+        interval_ms,
+        timeout_ms,
+        options,
+        tuple(tags),
+        credential_id,
+    )
+
+
+def _text(column: sa.Column[Any]) -> sa.Cast[str]:
+    return sa.cast(column, sa.Text)
+
+
+_VERSION = sa.select(inventory.c.version)
+
+_JOINED = targets.join(devices, targets.c.device_id == devices.c.id).outerjoin(
+    sites, devices.c.site_id == sites.c.id
+)
+
+_SPECS = sa.select(
+    targets.c.id,
+    targets.c.version,
+    targets.c.collector,
+    targets.c.interval_ms,
+    targets.c.timeout_ms,
+    sa.and_(targets.c.enabled, devices.c.enabled),
+    _text(sites.c.requires),
+    _text(devices.c.requires),
+    _text(targets.c.requires),
+).select_from(_JOINED)
+
+_CHANGED = _SPECS.where(targets.c.version > sa.bindparam("since"))
+
+_REMOVED = sa.select(removed_targets.c.target_id).where(removed_targets.c.version > sa.bindparam("since"))
+
+_POLL_TARGETS = (
+    sa.select(
+        targets.c.id,
+        targets.c.version,
+        targets.c.name,
+        devices.c.id,
+        devices.c.name,
+        devices.c.address,
+        sites.c.name,
+        targets.c.collector,
+        targets.c.interval_ms,
+        targets.c.timeout_ms,
+        targets.c.options,
+        devices.c.tags,
+        sa.func.coalesce(targets.c.credential_id, devices.c.credential_id),
+    )
+    .select_from(_JOINED)
+    .where(targets.c.id.in_(sa.bindparam("ids", expanding=True)))
+)
+
+_CREDENTIALS = sa.select(
+    credentials_table.c.id,
+    credentials_table.c.version,
+    credentials_table.c.envelope,
+    credentials_table.c.name,
+).where(credentials_table.c.id.in_(sa.bindparam("ids", expanding=True)))

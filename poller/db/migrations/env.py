@@ -1,0 +1,19 @@
+"""Alembic runs this file; the connection is handed over by `poller.db.migrate`, which owns the lock."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from poller.db import tables
+
+connection = context.config.attributes["connection"]
+context.configure(
+    connection=connection,
+    target_metadata=tables.metadata,
+    compare_type=True,
+    # SQLite cannot alter most things in place: a step copies the table instead.
+    render_as_batch=connection.dialect.name == "sqlite",
+    transactional_ddl=True,
+)
+# `migrate` has begun the transaction; committing is its business.
+context.run_migrations()
