@@ -22,6 +22,8 @@ from poller.db.tables import devices, inventory, removed_targets, sites, targets
 from poller.domain import routing
 from poller.domain.target import PollTarget, TargetSpec
 
+AnyRow = Row[*tuple[Any, ...]]
+
 #: Called with the new version after a commit: a wake-up for the scheduler, allowed to fail.
 Notify = Callable[[int], None]
 
@@ -119,9 +121,10 @@ def parts(ids: Sequence[int], size: int = IDS_PER_STATEMENT) -> Iterator[Sequenc
         yield ids[start : start + size]
 
 
-def _spec(row: Row[Any]) -> TargetSpec:
-    key, number, collector, interval_ms, timeout_ms, enabled, *requires = row
-    return TargetSpec(key, number, _queue(collector, *requires), interval_ms, timeout_ms, bool(enabled))
+def _spec(row: AnyRow) -> TargetSpec:
+    key, number, collector, interval_ms, timeout_ms, enabled, site, device, target = row
+    queue = _queue(collector, site, device, target)
+    return TargetSpec(key, number, queue, interval_ms, timeout_ms, bool(enabled))
 
 
 @lru_cache(maxsize=4096)
@@ -131,24 +134,12 @@ def _queue(collector: str, site: str | None, device: str, target: str) -> str:
     return routing.queue(collector, routing.merge(*levels))
 
 
-def _poll_target(row: Row[Any]) -> PollTarget:
-    (key, number, name, device_id, device, address, site, collector, interval_ms, timeout_ms) = row[:10]
-    options, tags, credential_id = row[10:]
-    return PollTarget(
-        key,
-        number,
-        name,
-        device_id,
-        device,
-        address,
-        site or "",
-        collector,
-        interval_ms,
-        timeout_ms,
-        options,
-        tuple(tags),
-        credential_id,
-    )
+_make_poll_target: Callable[..., PollTarget] = PollTarget
+
+
+def _poll_target(row: AnyRow) -> PollTarget:
+    fields: tuple[Any, ...] = tuple(row)
+    return _make_poll_target(*fields[:11], tuple(fields[11]), fields[12])
 
 
 def _text(column: sa.Column[Any]) -> sa.Cast[str]:
@@ -185,7 +176,7 @@ _POLL_TARGETS = (
         devices.c.id,
         devices.c.name,
         devices.c.address,
-        sites.c.name,
+        sa.func.coalesce(sites.c.name, ""),
         targets.c.collector,
         targets.c.interval_ms,
         targets.c.timeout_ms,

@@ -43,8 +43,8 @@ metadata = MetaData(
 
 # SQLite only numbers rows by itself when the key is declared INTEGER.
 Key = BigInteger().with_variant(Integer(), "sqlite")
-# Keys are never used twice, even for a row that is gone: boards, ledgers and readings refer to them.
-_NEVER_REUSED = {"sqlite_autoincrement": True}
+# `sqlite_autoincrement`: keys are never used twice, even for a row that is gone, because boards, ledgers
+# and readings refer to them. (PostgreSQL's sequences do this by nature.)
 
 Document = JSON().with_variant(JSONB(), "postgresql")
 
@@ -84,7 +84,7 @@ sites = Table(
     Column("name", String(200), nullable=False, unique=True),
     Column("requires", Document, nullable=False),
     *_stamps(),
-    **_NEVER_REUSED,
+    sqlite_autoincrement=True,
 )
 
 credentials = Table(
@@ -96,7 +96,7 @@ credentials = Table(
     Column("envelope", Text, nullable=False),  # AES-GCM; the key's id is inside
     Column("version", BigInteger, nullable=False),
     *_stamps(),
-    **_NEVER_REUSED,
+    sqlite_autoincrement=True,
 )
 
 devices = Table(
@@ -111,7 +111,7 @@ devices = Table(
     Column("requires", Document, nullable=False),  # key=value a worker must carry
     Column("enabled", Boolean, nullable=False),
     *_stamps(),
-    **_NEVER_REUSED,
+    sqlite_autoincrement=True,
 )
 
 targets = Table(
@@ -132,7 +132,7 @@ targets = Table(
     UniqueConstraint("device_id", "name"),
     CheckConstraint("interval_ms >= 1000", name="interval"),
     CheckConstraint("timeout_ms > 0", name="timeout"),
-    **_NEVER_REUSED,
+    sqlite_autoincrement=True,
 )
 
 #: Ids of removed targets, so that reconcile learns of a removal without reading the whole fleet.
@@ -167,7 +167,7 @@ series_sets = Table(
     Column("id", BigInteger, primary_key=True, autoincrement=False),  # hash of `series`
     Column("series", Text, nullable=False),  # [[name, {label: value}, kind], ...]
     Column("size", Integer, nullable=False),
-    Column("seen_at", Instant, nullable=False),
+    Column("seen_ms", BigInteger, nullable=False),  # last announced by a worker, at most some hours ago
 )
 
 readings = Table(

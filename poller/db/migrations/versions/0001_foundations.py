@@ -132,7 +132,7 @@ def _ledger() -> None:
         sa.Column("id", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("series", sa.Text(), nullable=False),
         sa.Column("size", sa.Integer(), nullable=False),
-        sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("seen_ms", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_series_sets"),
     )
     op.create_table(

@@ -1,0 +1,137 @@
+"""Readings in SQL: a poll is one row of packed floats; its shape is stored once for all that share it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from poller.db import bulk
+from poller.db import engine as sql
+from poller.db.inventory import parts
+from poller.db.tables import readings, series_sets, targets
+from poller.domain.readings import ReadingSet, SeriesSet, pack, unpack
+
+#: A shape in use is announced again after this long, so that pruning can tell it from a forgotten one.
+ANNOUNCE_AGAIN_MS = 6 * 3600 * 1000
+_REMEMBERED_SHAPES = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The readings of one poll. `at_ms` is a UTC instant."""
+
+    target_id: int
+    at_ms: int
+    readings: ReadingSet
+
+
+class Writer:
+    """Writes batches; remembers which shapes the database has. One per process, safe for threads."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._announced: dict[int, int] = {}  # shape id -> when
+
+    def write(self, batch: Sequence[Stored], now_ms: int) -> None:
+        """Store a batch in one transaction. A poll that is stored already is left as it is."""
+        shapes = self._unannounced(batch, now_ms)
+        rows = [(s.target_id, s.at_ms, s.readings.series.id, pack(s.readings.values)) for s in batch]
+        rows.sort(key=lambda row: row[:2])
+        with sql.writing(self._engine) as conn:
+            bulk.insert(conn, series_sets, [_shape_row(s, now_ms) for s in shapes], _SEEN_AGAIN)
+            bulk.insert(conn, readings, rows, "ON CONFLICT (target_id, at_ms) DO NOTHING")
+        # Only now: a transaction that failed has stored no shape.
+        self._remember(shapes, now_ms)
+
+    def _unannounced(self, batch: Sequence[Stored], now_ms: int) -> list[SeriesSet]:
+        oldest = now_ms - ANNOUNCE_AGAIN_MS
+        shapes = {s.readings.series.id: s.readings.series for s in batch}
+        return [shapes[key] for key in sorted(shapes) if self._announced.get(key, -1) <= oldest]
+
+    def _remember(self, shapes: Iterable[SeriesSet], now_ms: int) -> None:
+        if len(self._announced) > _REMEMBERED_SHAPES:
+            self._announced.clear()
+        self._announced.update({shape.id: now_ms for shape in shapes})
+
+
+def latest(engine: Engine, target_ids: Iterable[int]) -> dict[int, Stored]:
+    """The newest readings of each of these targets; a target without any is missing."""
+    found: list[Any] = []
+    with sql.reading(engine) as conn:
+        for part in parts(list(target_ids)):
+            found += conn.execute(_LATEST, {"ids": part}).all()
+        return {stored.target_id: stored for stored in _stored(conn, found)}
+
+
+def between(engine: Engine, target_id: int, start_ms: int, end_ms: int, limit: int = 10_000) -> list[Stored]:
+    """The readings of one target in [start, end), oldest first."""
+    values = {"id": target_id, "start": start_ms, "end": end_ms, "limit": limit}
+    with sql.reading(engine) as conn:
+        return _stored(conn, conn.execute(_BETWEEN, values).all())
+
+
+def _stored(conn: Connection, rows: Sequence[Any]) -> list[Stored]:
+    shapes = _shapes(conn, {row[2] for row in rows})
+    return [
+        Stored(target_id, at_ms, ReadingSet(shapes[shape_id], unpack(blob)))
+        for target_id, at_ms, shape_id, blob in rows
+        if shape_id in shapes
+    ]
+
+
+def _shapes(conn: Connection, ids: Iterable[int]) -> dict[int, SeriesSet]:
+    found: dict[int, SeriesSet] = {}
+    for part in parts(sorted(ids)):
+        for key, text in conn.execute(_SHAPES, {"ids": part}):
+            found[key] = _parsed(text)
+    return found
+
+
+@lru_cache(maxsize=2048)
+def _parsed(text: str) -> SeriesSet:
+    return SeriesSet.from_json(text)
+
+
+def _shape_row(shape: SeriesSet, now_ms: int) -> tuple[int, str, int, int]:
+    return (shape.id, shape.to_json(), len(shape.series), now_ms)
+
+
+_SEEN_AGAIN = """ON CONFLICT (id) DO UPDATE SET seen_ms = excluded.seen_ms
+    WHERE series_sets.seen_ms < excluded.seen_ms"""
+
+_columns = (readings.c.target_id, readings.c.at_ms, readings.c.series_set_id, readings.c["values"])
+
+_newest = (
+    sa.select(
+        targets.c.id.label("target_id"),
+        sa.select(sa.func.max(readings.c.at_ms))
+        .where(readings.c.target_id == targets.c.id)
+        .scalar_subquery()
+        .label("at_ms"),
+    )
+    .where(targets.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .subquery()
+)
+_LATEST = sa.select(*_columns).join(
+    _newest, sa.and_(readings.c.target_id == _newest.c.target_id, readings.c.at_ms == _newest.c.at_ms)
+)
+
+_BETWEEN = (
+    sa.select(*_columns)
+    .where(
+        readings.c.target_id == sa.bindparam("id"),
+        readings.c.at_ms >= sa.bindparam("start"),
+        readings.c.at_ms < sa.bindparam("end"),
+    )
+    .order_by(readings.c.at_ms)
+    .limit(sa.bindparam("limit"))
+)
+
+_SHAPES = sa.select(series_sets.c.id, series_sets.c.series).where(
+    series_sets.c.id.in_(sa.bindparam("ids", expanding=True))
+)
