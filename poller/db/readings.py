@@ -51,7 +51,7 @@ class Writer:
     def _unannounced(self, batch: Sequence[Stored], now_ms: int) -> list[SeriesSet]:
         oldest = now_ms - ANNOUNCE_AGAIN_MS
         shapes = {s.readings.series.id: s.readings.series for s in batch}
-        return [shapes[key] for key in sorted(shapes) if self._announced.get(key, -1) <= oldest]
+        return [shapes[key] for key in sorted(shapes) if self._announced.get(key, oldest) <= oldest]
 
     def _remember(self, shapes: Iterable[SeriesSet], now_ms: int) -> None:
         if len(self._announced) > _REMEMBERED_SHAPES:

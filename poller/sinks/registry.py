@@ -44,7 +44,7 @@ def _make(point: EntryPoint, stores: Stores) -> Sink:
         sink = point.load()(stores)
     except errors.PollerError:
         raise
-    except Exception as error:  # noqa: BLE001  a plugin may raise anything at import
+    except Exception as error:  # a plugin may raise anything at import
         raise _unusable(point, f"{type(error).__name__}: {error}") from error
     if not isinstance(sink, Sink):
         raise _unusable(point, "it does not implement poller.sinks.api.Sink")
