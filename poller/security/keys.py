@@ -1,0 +1,98 @@
+"""Where do the keys come from? `POLLER_SECRET_KEY`, or a file only its owner may read, made at first use."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import stat
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from poller import errors
+from poller.security.vault import KEY_BYTES, Keyring
+
+FILE_NAME = "secret.key"
+ENVIRONMENT = "POLLER_SECRET_KEY"
+
+
+def keyring(secret_key: str | None, home: Path) -> Keyring:
+    """The keys of this installation; a first key is made when there is none yet."""
+    if secret_key:
+        return Keyring(parse(secret_key, ENVIRONMENT), ENVIRONMENT)
+    path = home / FILE_NAME
+    if not path.exists():
+        create(path)
+    return Keyring(read(path), str(path), reload=lambda: read(path))
+
+
+def new() -> bytes:
+    return os.urandom(KEY_BYTES)
+
+
+def parse(text: str, source: str) -> list[bytes]:
+    """Base64 keys, separated by commas or lines. The error names the place, never the text."""
+    words = text.replace(",", " ").split()
+    if not words:
+        raise errors.SecretKeyError(f"{source} contains no key", hint=_HINT)
+    return [_decoded(word, source) for word in words]
+
+
+def read(path: Path) -> list[bytes]:
+    """The keys of a file. Refuses one that others may read: such a key is no secret."""
+    try:
+        mode = path.stat().st_mode
+        text = path.read_text()
+    except OSError as error:
+        raise errors.SecretKeyError(f"cannot read the key file {path}", cause=error.strerror or "") from None
+    except UnicodeDecodeError:
+        raise errors.SecretKeyError(f"{path} is not a key file", hint=_HINT) from None
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise errors.SecretKeyError(
+            f"the key file {path} can be used by others (mode {stat.S_IMODE(mode):04o})",
+            hint=f"chmod 600 {path}",
+        )
+    return parse(text, str(path))
+
+
+def create(path: Path) -> None:
+    """Write a first key. Of several processes that try at once, one wins and the others use its key."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = _written(path, [new()])
+    try:
+        os.link(scratch, path)  # unlike a rename, this fails when the file is there already
+    except FileExistsError:
+        pass
+    finally:
+        scratch.unlink()
+
+
+def replace(path: Path, keys: Sequence[bytes]) -> None:
+    """Put these keys in the place of the old ones, at once or not at all."""
+    _written(path, keys).rename(path)
+
+
+def _written(path: Path, keys: Sequence[bytes]) -> Path:
+    """A complete file on disk, next to the place where it shall go; mkstemp makes it 0600."""
+    handle, name = tempfile.mkstemp(prefix=path.name + ".", dir=path.parent)
+    with os.fdopen(handle, "wb") as file:
+        file.write(b"".join(base64.b64encode(key) + b"\n" for key in keys))
+        file.flush()
+        os.fsync(file.fileno())
+    return Path(name)
+
+
+def _decoded(word: str, source: str) -> bytes:
+    try:
+        key = base64.b64decode(word, validate=True)
+    except (binascii.Error, ValueError):
+        raise errors.SecretKeyError(f"{source} is not valid base64", hint=_HINT) from None
+    if len(key) != KEY_BYTES:
+        raise errors.SecretKeyError(
+            f"{source} has a key of {len(key)} bytes, it must have {KEY_BYTES}", hint=_HINT
+        )
+    return key
+
+
+_HINT = "make one with: openssl rand -base64 32"

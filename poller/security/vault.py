@@ -1,0 +1,116 @@
+"""Sealing credentials: AES-256-GCM envelopes that only their own credential can open.
+
+An envelope is `v1:<key id>:<base64 of nonce + ciphertext>`. The credential's name is authenticated along
+with it, so an envelope that is copied to another row does not open.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from poller import errors
+
+KEY_BYTES = 32
+NONCE_BYTES = 12
+VERSION = "v1"
+
+
+class Keyring:
+    """One or more keys: the first seals, any of them opens. Never prints its keys.
+
+    `reload` is asked once when an envelope needs an unknown key: the key may have been rotated
+    while this process was running.
+    """
+
+    def __init__(
+        self, keys: Sequence[bytes], source: str = "", reload: Callable[[], Sequence[bytes]] | None = None
+    ) -> None:
+        self.source = source
+        self._reload = reload
+        self._use(keys)
+
+    def _use(self, keys: Sequence[bytes]) -> None:
+        if not keys:
+            raise errors.SecretKeyError("there is no key to encrypt credentials with")
+        self._ciphers = {key_id(key): AESGCM(_checked(key)) for key in keys}
+        self.first_id = key_id(keys[0])
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(self._ciphers)
+
+    def seal(self, text: str, name: str) -> str:
+        """Encrypt the secret of the credential called `name`."""
+        nonce = os.urandom(NONCE_BYTES)
+        sealed = self._ciphers[self.first_id].encrypt(nonce, text.encode(), _bound_to(name))
+        return f"{VERSION}:{self.first_id}:{base64.b64encode(nonce + sealed).decode()}"
+
+    def open(self, envelope: str, name: str) -> str:
+        """Decrypt. Raises SecretKeyError when the key is missing or the envelope is not this credential's."""
+        needed, blob = _taken_apart(envelope, name)
+        cipher = self._ciphers.get(needed)
+        if cipher is None and self._reload:
+            self._use(self._reload())
+            cipher = self._ciphers.get(needed)
+        if cipher is None:
+            raise self._missing(needed, name)
+        try:
+            return cipher.decrypt(blob[:NONCE_BYTES], blob[NONCE_BYTES:], _bound_to(name)).decode()
+        except InvalidTag:
+            raise errors.SecretKeyError(
+                f'the stored secret of credential "{name}" does not open',
+                cause="it was altered, or copied from another credential",
+                hint=f"store it again: poller credential rotate {name}",
+            ) from None
+
+    def _missing(self, needed: str, name: str) -> errors.SecretKeyError:
+        return errors.SecretKeyError(
+            f'credential "{name}" needs key {needed}, which is not here',
+            cause=f"present: {', '.join(self.ids)}" + (f" (from {self.source})" if self.source else ""),
+            hint="restore the old key, or store the secret again: poller credential rotate " + name,
+        )
+
+    def __repr__(self) -> str:
+        return f"Keyring({', '.join(self.ids)})"
+
+
+def key_id(key: bytes) -> str:
+    """A short public name of a key, which tells nothing about it."""
+    return hashlib.blake2b(key, digest_size=4, person=b"poller-key-id").hexdigest()
+
+
+def sealed_with(envelope: str) -> str:
+    """The id of the key an envelope needs."""
+    return envelope.split(":", 2)[1] if envelope.count(":") >= 2 else ""
+
+
+def _bound_to(name: str) -> bytes:
+    return b"poller credential\0" + name.encode()
+
+
+def _taken_apart(envelope: str, name: str) -> tuple[str, bytes]:
+    version, _, rest = envelope.partition(":")
+    needed, _, text = rest.partition(":")
+    try:
+        blob = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        blob = b""
+    if version != VERSION or len(blob) <= NONCE_BYTES:
+        raise errors.SecretKeyError(
+            f'the stored secret of credential "{name}" is not an envelope this program knows',
+            hint=f"store it again: poller credential rotate {name}",
+        )
+    return needed, blob
+
+
+def _checked(key: bytes) -> bytes:
+    if len(key) != KEY_BYTES:
+        raise errors.SecretKeyError(f"a key must have {KEY_BYTES} bytes, this one has {len(key)}")
+    return key
