@@ -71,6 +71,7 @@ class Settings(BaseSettings):
     leader_lock_s: float = Field(4.0, ge=1, le=60, description="How long leadership lasts without renewal.")
     leader_renew_s: float = Field(1.0, gt=0, le=20, description="How often the leader renews it.")
     tick_s: float = Field(0.5, ge=0.05, le=5, description="Longest pause between two looks at the board.")
+    leader_election: bool = Field(True, description="False: this beat leads without a lock. Only for a single beat.")
     reconcile_s: float = Field(30.0, ge=1, le=3600, description="Backup check of the inventory's version.")
     batch_size: int = Field(64, ge=1, le=1000, description="Targets per message.")
     claim_limit: int = Field(2048, ge=1, le=20000, description="Targets claimed at once.")
@@ -91,13 +92,14 @@ class Settings(BaseSettings):
     worker_drain_s: float = Field(
         5.0, ge=0, le=600, description="How long a stopping worker lets running batches finish."
     )
+    worker_tags: Words = Field((), description="What this worker carries, as key=value: it serves the targets that require no more.")
     target_cache: int = Field(
         50_000, ge=100, description="Targets whose configuration a worker process remembers."
     )
     secret_cache_s: float = Field(
         60.0, ge=0, le=3600, description="How long a worker keeps a decrypted credential."
     )
-    sinks: Words = Field(("sql", "stream"), description="Where readings go, by entry-point name.")
+    sinks: Words = Field(("sql",), description="Where readings go, by entry-point name.")
     stream_length: int = Field(10_000, ge=10, description="Polls kept in the `stream` sink's Redis stream.")
 
     # Web and Flower
@@ -124,7 +126,7 @@ class Settings(BaseSettings):
         "text", description="One line of text, or one JSON object, per record."
     )
 
-    @field_validator("sinks", mode="before")
+    @field_validator("sinks", "worker_tags", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         return (

@@ -33,6 +33,7 @@ class Worker:
     rss_bytes: int
     tags: Mapping[str, str] = field(default_factory=dict)
     collectors: Mapping[str, str] = field(default_factory=dict)  # name -> distribution and version
+    queues: Sequence[str] = ()  # the ones it takes batches from
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 QUEUE_PREFIX = "poll."
 
@@ -19,3 +19,15 @@ def merge(*levels: Mapping[str, str]) -> dict[str, str]:
     for level in levels:
         merged.update(level)
     return merged
+
+
+def parse(queue_name: str) -> tuple[str, dict[str, str]]:
+    """A queue name back to its collector and required tags."""
+    collector, *tags = queue_name.removeprefix(QUEUE_PREFIX).split(";")
+    return collector, dict(tag.split("=", 1) for tag in tags)
+
+
+def serves(queue_name: str, collectors: Collection[str], tags: Mapping[str, str]) -> bool:
+    """May a worker with these collectors and tags take batches of that queue? Every required tag must match."""
+    collector, required = parse(queue_name)
+    return collector in collectors and required.items() <= tags.items()

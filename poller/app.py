@@ -1,0 +1,71 @@
+"""The Celery application: its configuration and nothing else. Reasons are in docs/decisions/0002."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import Celery
+from celery.signals import setup_logging
+from kombu.utils.url import maybe_sanitize_url
+
+from poller import bootstrap
+from poller.observability import logs
+from poller.settings import Settings
+
+
+def _configuration(settings: Settings) -> dict[str, Any]:
+    return {
+        "broker_url": settings.broker_url,
+        "broker_transport_options": {
+            # The board's leases recover what a dead worker held: in seconds, where acks would take an hour.
+            "ack_emulation": False,
+            "body_encoding": "utf-8",
+            "priority_steps": [0],
+            "polling_interval": 0.2,
+            "socket_timeout": 2,
+            "socket_connect_timeout": 2,
+            "socket_keepalive": True,
+            "health_check_interval": 3,
+            "max_connections": 50,
+            "client_name": "poller",
+        },
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        "broker_channel_error_retry": True,
+        "result_backend": None,
+        "task_ignore_result": True,
+        "task_serializer": "json",
+        "accept_content": ["json"],
+        "task_acks_late": True,
+        "task_default_queue": "poller",
+        "task_publish_retry_policy": {"max_retries": 2, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5},
+        "task_send_sent_event": False,
+        "include": ["poller.tasks.poll", "poller.workers.lifecycle"],
+        "worker_pool": "threads",
+        "worker_concurrency": settings.worker_concurrency,
+        "worker_prefetch_multiplier": 1,
+        "worker_consumer": "poller.workers.consumer:Consumer",
+        "worker_redirect_stdouts": False,
+        "worker_send_task_events": False,
+        "beat_scheduler": "poller.beat.scheduler:PollScheduler",
+        "beat_max_loop_interval": settings.tick_s,
+        "beat_enable_remote_control": True,
+        "redbeat_key_prefix": f"{settings.key_prefix}redbeat:",
+        "redbeat_lock_timeout": settings.leader_lock_s,
+        # For people only: the scheduler lends RedBeat our own client, so the password is not repeated here.
+        "redbeat_redis_url": maybe_sanitize_url(settings.broker_url),
+        "redbeat_redis_options": {},
+        "timezone": "UTC",
+    }
+
+
+@setup_logging.connect
+def _configure_logs(loglevel: int | str | None = None, **_: Any) -> None:
+    """Celery's own set-up is replaced by ours; `celery --loglevel` still counts."""
+    settings = bootstrap.services().settings
+    level = loglevel if isinstance(loglevel, str) else settings.log_level
+    logs.configure(level.upper(), settings.log_format)
+
+
+app = Celery("poller")
+app.conf.update(_configuration(bootstrap.services().settings))

@@ -1,0 +1,57 @@
+"""Claim what is due and publish it in batches: one Lua call and one pipeline per tick, however many targets."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from poller.domain.chunks import batched
+from poller.settings import Settings
+from poller.state.board import Board, Claim, Room
+from poller.tasks.poll import poll
+
+
+class Dispatcher:
+    def __init__(self, board: Board, settings: Settings) -> None:
+        self._board = board
+        self._expires_s = settings.queue_wait_s
+        self._published = ""  # token of the last claim that reached the broker
+        self._room = Room(
+            targets=settings.claim_limit,
+            batch_size=settings.batch_size,
+            max_queue=settings.max_queue,
+            lease_ms=round((settings.queue_wait_s + settings.lease_margin_s) * 1000),
+        )
+
+    def forget(self) -> None:
+        """We were not leading: the outbox may hold another leader's claim, which must be published again."""
+        self._published = ""
+
+    def dispatch(self, leader: str, epoch: int, producer: Any, queues: Sequence[str]) -> Claim:
+        """One claim, published. Raises StoreError, NotLeader, or what the broker raises; the claim is then not lost."""
+        token = f"{epoch}.{secrets.token_hex(5)}"
+        claim = self._board.claim(leader, token, self._published, queues, self._room)
+        if claim.token:
+            self._publish(claim, producer)
+            self._published = claim.token
+        return claim
+
+    def _publish(self, claim: Claim, producer: Any) -> None:
+        with producer.batch(max_size=500):
+            for queue, ids in claim.batches.items():
+                for batch in batched(ids, self._room.batch_size):
+                    self._send(claim.token, queue, [int(i) for i in batch], producer)
+
+    def _send(self, token: str, queue: str, ids: list[int], producer: Any) -> None:
+        # Without the two reprs Celery would print all ids into every message, at half the cost of it.
+        poll.apply_async(
+            (token, ids),
+            queue=queue,
+            producer=producer,
+            expires=self._expires_s,
+            argsrepr=f"({token!r}, {len(ids)} targets)",
+            kwargsrepr="{}",
+            add_to_parent=False,
+            retry=False,
+        )

@@ -1,0 +1,99 @@
+"""Do we lead right now? Renewal runs beside the ticks, and stops when ticks stop: a leader that does not
+dispatch must lose its place. All judgements use this process's monotonic clock, so a process that was
+paused knows that its time is over before it talks to anybody.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from poller import errors
+from poller.observability import logs
+from poller.state.leader import Leadership
+
+log = logs.get(__name__)
+
+#: A leader whose ticks do not complete for this long stops renewing.
+STUCK_AFTER_S = 3.0
+
+
+class Leader:
+    def __init__(self, leadership: Leadership, renew_s: float, election: bool = True) -> None:
+        self.epoch = 0
+        self._leadership = leadership
+        self._renew_s = renew_s
+        self._election = election
+        self._until = 0.0  # monotonic: our own, cautious idea of the lock's end
+        self._ticked = time.monotonic()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._keep_renewing, name="leader-renewal", daemon=True)
+
+    @property
+    def token(self) -> str:
+        """What board scripts check; empty when there is no election."""
+        return self._leadership.token if self._election else ""
+
+    @property
+    def leads(self) -> bool:
+        return time.monotonic() < self._until
+
+    def start(self) -> None:
+        if not self._election:
+            log.warning("leader_election_off", meaning="a second beat would schedule everything twice")
+        self._thread.start()
+
+    def ticked(self) -> None:
+        """A tick completed: renewal may go on."""
+        self._ticked = time.monotonic()
+
+    def try_to_lead(self) -> bool:
+        """True if we lead now. Raises StoreUnavailable when Redis does not answer."""
+        asked = time.monotonic()
+        epoch, fresh = self._leadership.take()
+        if not epoch and self._election:
+            self._step_down("another beat leads")
+            return False
+        self._until = asked + self._leadership.lock_ms / 1000 if self._election else float("inf")
+        self.ticked()
+        if fresh or epoch != self.epoch:
+            self.epoch = epoch
+            log.info("leadership_taken", epoch=epoch, name=self._leadership.name)
+        return True
+
+    def stop(self) -> None:
+        """Hand over at once."""
+        self._stopping.set()
+        was_leading, self._until = self.leads, 0.0
+        try:
+            self._leadership.leave()
+            if was_leading and self._leadership.resign():
+                log.info("leadership_handed_over", epoch=self.epoch)
+        except errors.StoreError as error:
+            log.warning("leadership_not_handed_over", error=str(error))
+
+    def stand_by(self, now_ms: int) -> None:
+        self._leadership.stand_by(now_ms)
+
+    def _keep_renewing(self) -> None:
+        while not self._stopping.wait(self._renew_s):
+            if self.leads and self._election:
+                self._renew()
+
+    def _renew(self) -> None:
+        asked = time.monotonic()
+        if asked - self._ticked > STUCK_AFTER_S:
+            log.error("renewal_suspended", reason="no tick completed", seconds=round(asked - self._ticked, 1))
+            return
+        try:
+            if self._leadership.renew():
+                self._until = asked + self._leadership.lock_ms / 1000
+            else:
+                self._step_down("the lock is not ours any more")
+        except errors.StoreError as error:
+            log.warning("renewal_failed", error=str(error))  # leadership ends by itself when it goes on
+
+    def _step_down(self, reason: str) -> None:
+        if self.leads:
+            log.warning("leadership_lost", epoch=self.epoch, reason=reason)
+        self._until = 0.0

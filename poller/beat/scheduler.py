@@ -1,0 +1,151 @@
+"""The scheduler: RedBeat's, with device polls claimed from the board in its tick.
+
+A tick never raises and never runs without leadership. RedBeat's lock is the leadership (see
+leadership.py); its entries carry jobs and control work, never devices.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from typing import Any
+
+import redis
+from celery.signals import beat_init
+from kombu.exceptions import KombuError
+from redbeat.schedulers import RedBeatScheduler, acquire_distributed_beat_lock
+
+from poller import bootstrap, errors
+from poller.beat import reap, reconcile, wakeups
+from poller.beat.dispatch import Dispatcher
+from poller.beat.leadership import Leader
+from poller.observability import logs
+from poller.state import workers
+from poller.state.board import NotLeader
+
+log = logs.get(__name__)
+
+# RedBeat would block here until it has the lock; a standby must stay able to answer and to stop.
+beat_init.disconnect(acquire_distributed_beat_lock)
+
+STANDBY_S = 0.25
+REAP_EVERY_S = 1.0
+TROUBLE = (errors.StoreError, redis.RedisError, KombuError, OSError)
+
+
+class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
+    def __init__(self, app: Any, **kwargs: Any) -> None:
+        self._services = services = bootstrap.services()
+        self._settings = services.settings
+        app.redbeat_redis = services.redis
+        super().__init__(app, **kwargs)
+        self.lock_key = None  # RedBeat's own tick must neither extend the lock nor fail without it
+        self._leader = Leader(services.leadership, self._settings.leader_renew_s, self._settings.leader_election)
+        self._dispatcher = Dispatcher(services.board, self._settings)
+        self._woken = threading.Event()
+        self._stopping = threading.Event()
+        self._reconcile_at = self._reap_at = self._entries_at = 0.0
+        self._led = False
+        self._closed = False
+        if not kwargs.get("lazy"):
+            self._leader.start()
+            wakeups.listen(services.redis, services.keys, self._on_note, self._stopping)
+
+    def setup_schedule(self) -> None:
+        """Not at start, when a standby would overwrite the leader's entries: see `_begin_to_lead`."""
+
+    def tick(self, *_: Any, **__: Any) -> float:
+        """One round, then a pause that a note can cut short. Returns 0: the pause is over."""
+        try:
+            pause = self._round()
+        except NotLeader:
+            pause = STANDBY_S
+        except TROUBLE as error:
+            log.error("tick_failed", error=str(error), kind=type(error).__name__)
+            pause = STANDBY_S
+        if not self._stopping.is_set() and pause > 0:
+            self._woken.wait(pause)
+        self._woken.clear()
+        return 0
+
+    def stop(self, service: Any) -> None:
+        """Finish the tick, then leave: a signal handler that raised here would strand a claim."""
+        self._stopping.set()
+        self._woken.set()
+        service.stop()
+
+    def close(self) -> None:
+        """Called by Celery when the service ends, possibly twice."""
+        if not self._closed:
+            self._closed = True
+            self._stopping.set()
+            self._leader.stop()
+            super().close()
+
+    def _round(self) -> float:
+        if not self._leader.leads and not self._leader.try_to_lead():
+            self._led = False
+            self._leader.stand_by(self._now_ms())
+            return STANDBY_S
+        if not self._led:
+            self._begin_to_lead()
+        now_ms = self._now_ms()
+        self._keep_house(now_ms)
+        pause = self._poll_due(now_ms)
+        self._leader.ticked()
+        return pause
+
+    def _begin_to_lead(self) -> None:
+        self._dispatcher.forget()
+        self._reconcile_at = 0.0
+        super().setup_schedule()
+        self._led = True
+
+    def _poll_due(self, now_ms: int) -> float:
+        """Claim and publish until nothing is due, there is no room, or somebody wants us to stop."""
+        living = workers.living(self._services.redis, self._services.keys, now_ms)
+        queues = sorted({queue for worker in living for queue in worker.queues})
+        began = time.monotonic()
+        while queues and self._leader.leads and not self._stopping.is_set():
+            claim = self._dispatcher.dispatch(self._leader.token, self._leader.epoch, self.producer, queues)
+            taken = sum(len(ids) for ids in claim.batches.values())
+            if not claim.again and taken < self._settings.claim_limit:
+                break
+            self._leader.ticked()
+        return max(0.0, self._settings.tick_s - (time.monotonic() - began))
+
+    def _keep_house(self, now_ms: int) -> None:
+        clock = time.monotonic()
+        board, engine, token = self._services.board, self._services.engine, self._leader.token
+        if clock >= self._reconcile_at:
+            self._reconcile_at = clock + self._settings.reconcile_s
+            try:
+                reconcile.reconcile(board, engine, token, now_ms)
+            except errors.StoreError as error:
+                self._reconcile_at = clock + 2
+                log.error("reconcile_failed", error=str(error))
+        if clock >= self._reap_at:
+            self._reap_at = clock + REAP_EVERY_S
+            reap.reap(board, engine, token, now_ms)
+        if clock >= self._entries_at:
+            self._entries_at = clock + super().tick()
+
+    def _on_note(self, note: str) -> None:
+        if note in ("inventory", wakeups.RESUBSCRIBED):
+            self._reconcile_at = 0.0
+        self._woken.set()
+
+    def _now_ms(self) -> int:
+        """The board's clock: one for the whole cluster."""
+        seconds, micros = self._services.redis.time()  # type: ignore[misc]
+        return int(seconds * 1000 + micros // 1000)
+
+
+@beat_init.connect
+def _stop_softly(sender: Any, **_: Any) -> None:
+    """Celery's own handler raises in the middle of a tick; ours only sets flags."""
+    scheduler = sender.scheduler
+    if isinstance(scheduler, PollScheduler) and threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: scheduler.stop(sender))

@@ -1,0 +1,39 @@
+"""Notes for the leader (an edit, a demand, a free seat). A lost note only costs time: there are backup checks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import redis
+
+from poller.observability import logs
+from poller.state.keys import Keys
+
+log = logs.get(__name__)
+
+#: Said to ourselves after every (re)subscription: notes may have been missed.
+RESUBSCRIBED = "resubscribed"
+
+
+def listen(client: redis.Redis, keys: Keys, on_note: Callable[[str], None], stopping: threading.Event) -> None:
+    """Call `on_note` for every note, from a thread of its own that survives a Redis that is down."""
+    thread = threading.Thread(target=_keep_listening, args=(client, keys, on_note, stopping), name="wakeups", daemon=True)
+    thread.start()
+
+
+def _keep_listening(
+    client: redis.Redis, keys: Keys, on_note: Callable[[str], None], stopping: threading.Event
+) -> None:
+    while not stopping.is_set():
+        try:
+            with client.pubsub(ignore_subscribe_messages=True) as channel:
+                channel.subscribe(keys.wake)
+                on_note(RESUBSCRIBED)
+                while not stopping.is_set():
+                    message = channel.get_message(timeout=1.0)
+                    if message:
+                        on_note(str(message["data"]))
+        except (redis.RedisError, OSError) as error:
+            log.warning("wakeups_interrupted", error=str(error))
+            stopping.wait(0.5)

@@ -1,0 +1,87 @@
+"""The composition root: settings to services. The one place that knows which adapter serves which need."""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+from poller import settings as settings_module
+from poller.settings import Settings
+
+if TYPE_CHECKING:
+    import redis
+    from sqlalchemy.engine import Engine
+
+    from poller.collectors.registry import Registry
+    from poller.security.vault import Keyring
+    from poller.sinks.api import Sink
+    from poller.state.board import Board
+    from poller.state.keys import Keys
+    from poller.state.leader import Leadership
+
+
+class Services:
+    """Everything a role may need, made when first asked for, so that a small command stays quick."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @cached_property
+    def keys(self) -> Keys:
+        from poller.state.keys import Keys
+
+        return Keys(self.settings.key_prefix)
+
+    @cached_property
+    def redis(self) -> redis.Redis:
+        from poller.state import client
+
+        return client.connect(self.settings.broker_url)
+
+    @cached_property
+    def board(self) -> Board:
+        from poller.state.board import Board
+
+        return Board(self.redis, self.keys)
+
+    @cached_property
+    def leadership(self) -> Leadership:
+        from poller.state.leader import Leadership
+
+        return Leadership(self.redis, self.keys, round(self.settings.leader_lock_s * 1000))
+
+    @cached_property
+    def engine(self) -> Engine:
+        from poller.db import engine
+
+        self.settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return engine.create(self.settings.sql_url)
+
+    @cached_property
+    def registry(self) -> Registry:
+        from poller.collectors import registry
+
+        return registry.load()
+
+    @cached_property
+    def keyring(self) -> Keyring:
+        from poller.security import vault
+
+        secret = self.settings.secret_key
+        return vault.Keyring.load(secret.get_secret_value() if secret else None, self.settings.home)
+
+    @cached_property
+    def sinks(self) -> list[Sink]:
+        from poller.sinks import api, registry
+
+        return registry.load(self.settings.sinks, api.Stores(self.engine, self.redis, self.settings))
+
+    def notify(self, version: int) -> None:
+        """Tell the leader that the inventory changed."""
+        self.board.wake("inventory")
+
+
+@lru_cache(maxsize=1)
+def services() -> Services:
+    """The services of this process, from the environment."""
+    return Services(settings_module.load())

@@ -1,0 +1,62 @@
+"""What the board remembers of a target between polls, and how one more outcome changes it.
+
+The text starts with one letter for the state, so that the board can count states without reading on.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+from poller.domain.outcome import Outcome, Result
+from poller.domain.overview import State
+
+LETTERS = {State.OK: "o", State.DEGRADED: "d", State.FAILING: "f", State.UNKNOWN: "u"}
+STATES = {letter: state for state, letter in LETTERS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    state: State = State.UNKNOWN
+    since_ms: int = 0  # of the state
+    run_ms: int = 0  # plan time of the last run
+    finished_ms: int = 0
+    ok_ms: int = 0  # end of the last good run
+    failures: int = 0  # in a row
+    missed: int = 0  # slots skipped, ever
+    code: str = ""
+    message: str = ""
+
+    def pack(self) -> str:
+        values = [self.since_ms, self.run_ms, self.finished_ms, self.ok_ms, self.failures, self.missed]
+        if self.code:
+            values = [*values, self.code, self.message]  # type: ignore[list-item]
+        return LETTERS[self.state] + json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+
+
+def unpack(text: str) -> Status:
+    """The stored text back to a status; a text that is not ours counts as never polled."""
+    state = STATES.get(text[:1], State.UNKNOWN)
+    if len(text) < 2:
+        return Status(state)
+    try:
+        return Status(state, *json.loads(text[1:]))
+    except (ValueError, TypeError):
+        return Status()
+
+
+def record(status: Status, outcome: Outcome, plan_ms: int, finished_ms: int, missed: int) -> Status:
+    """The status after one more outcome."""
+    state = {Result.OK: State.OK, Result.PARTIAL: State.DEGRADED}.get(outcome.result, State.FAILING)
+    return replace(
+        status,
+        state=state,
+        since_ms=status.since_ms if state is status.state else finished_ms,
+        run_ms=plan_ms,
+        finished_ms=finished_ms,
+        ok_ms=finished_ms if outcome.good else status.ok_ms,
+        failures=0 if outcome.good else status.failures + 1,
+        missed=status.missed + missed,
+        code=outcome.error_code,
+        message=outcome.message,
+    )

@@ -1,0 +1,1 @@
+"""Logs and metrics: what happened, for people and for machines."""

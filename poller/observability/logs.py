@@ -1,0 +1,69 @@
+"""One log line per event, as text or JSON, for every role and for the libraries under us."""
+
+from __future__ import annotations
+
+import logging
+import logging.config
+from typing import Any
+
+import structlog
+
+_SHARED: list[Any] = [
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.stdlib.ExtraAdder(),
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    structlog.processors.format_exc_info,
+]
+
+#: Two lines per task, every new connection: of no use to an operator.
+_QUIET = {
+    "celery.worker.strategy": "WARNING",
+    "celery.app.trace": "WARNING",
+    "celery.beat": "WARNING",
+    "redbeat.schedulers": "WARNING",
+    "kombu": "WARNING",
+    "uvicorn.access": "WARNING",
+    "alembic": "WARNING",
+    "librouteros": "CRITICAL",  # its DEBUG records contain passwords
+}
+
+
+def configure(level: str = "INFO", form: str = "text") -> None:
+    """Send everything to stderr in one form. Safe to call again."""
+    renderer: Any = (
+        structlog.processors.JSONRenderer()
+        if form == "json"
+        else structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback)
+    )
+    logging.config.dictConfig(
+        {
+            "version": 1,
+            "disable_existing_loggers": False,
+            "formatters": {
+                "poller": {
+                    "()": structlog.stdlib.ProcessorFormatter,
+                    "foreign_pre_chain": _SHARED,
+                    "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+                }
+            },
+            "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "poller"}},
+            "root": {"handlers": ["stderr"], "level": level},
+            "loggers": {name: {"level": quiet} for name, quiet in _QUIET.items()},
+        }
+    )
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_SHARED,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+def get(name: str) -> Any:
+    """A logger whose calls take an event in the past tense and its facts: `log.info("target_reaped", count=3)`."""
+    return structlog.stdlib.get_logger(name)

@@ -1,0 +1,227 @@
+"""The board: every enabled target is in exactly one place - due, in flight or parked.
+
+Each method is one Lua script, so no crash, lost reply, duplicate message or second leader can put a
+target in two places or none. What happens to a target is decided elsewhere; here it only moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.resources import files
+from poller.domain.chunks import batched
+from typing import Any
+
+import redis
+from redis.commands.core import Script
+
+from poller.domain import status
+from poller.domain.outcome import Result
+from poller.domain.overview import State
+from poller.domain.target import TargetSpec
+from poller.state.client import store_errors
+from poller.state.keys import Keys
+
+SLICE_MS = 10_000
+STATS_LIFETIME_S = 3600
+_CHUNK = 500
+
+
+class NotLeader(Exception):
+    """Somebody else leads, or nobody: nothing was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much one claim may take: `targets` in all, and no queue beyond `max_queue` waiting batches."""
+
+    targets: int
+    batch_size: int
+    max_queue: int
+    lease_ms: int  # covers the wait in the queue; `start` sets the lease anew
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    now_ms: int
+    token: str  # '' when nothing was due
+    again: bool  # the previous claim, which was never said to be published
+    first_due_ms: int | None  # of what is left
+    batches: Mapping[str, Sequence[str]]  # queue -> target ids
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The answer for one target: `result` is OK, DUPLICATE, STALE or GONE."""
+
+    id: int
+    result: Result
+    plan_ms: int
+    version: int
+    status: status.Status
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Where a target goes next. An empty status leaves the stored one as it is."""
+
+    id: int
+    next_ms: int
+    version: int
+    status: str = ""
+    parked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reaped:
+    id: int
+    token: str
+    plan_ms: int
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Which targets are not in exactly one place."""
+
+    lost: list[int] = field(default_factory=list)
+    doubled: list[int] = field(default_factory=list)
+
+
+class Board:
+    def __init__(self, client: redis.Redis, keys: Keys) -> None:
+        self.redis = client
+        self.keys = keys
+
+    def claim(
+        self, leader: str, token: str, published: str, queues: Sequence[str], room: Room, now_ms: int | None = None
+    ) -> Claim:
+        """Move due targets of these queues in flight under a fresh token, oldest first, as far as there is room."""
+        arguments = [leader, _ms(now_ms), room.lease_ms, published, token, room.targets, room.batch_size, room.max_queue]
+        now, claimed, again, first, *rest = _led(self._run("claim", [*arguments, *queues]))
+        batches = {queue: ids for queue, ids in batched(rest, 2)}
+        return Claim(int(now), claimed, bool(int(again)), int(first) if first else None, batches)
+
+    def start(
+        self, token: str, attempt: int, call: str, margin_ms: int, ids: Sequence[int], now_ms: int | None = None
+    ) -> tuple[int, list[Started]]:
+        """Confirm runs before polling. Returns the board's clock and one answer for each id."""
+        now, *rest = self._run("start", [_ms(now_ms), token, attempt, call, margin_ms, *ids])
+        answers = [
+            Started(
+                target_id,
+                Result(verdict),
+                int(plan or 0),
+                int(version or 0),
+                status.unpack(text),
+            )
+            for target_id, (verdict, plan, version, text) in zip(ids, batched(rest, 4), strict=True)
+        ]
+        return int(now), answers
+
+    def finish(
+        self,
+        token: str,
+        moves: Sequence[Finish],
+        stats: Mapping[str, int] | None = None,
+        errors: Sequence[str] = (),
+        now_ms: int | None = None,
+    ) -> list[Result]:
+        """Move targets to their next place, together with their status, statistics and error texts."""
+        rows = [
+            word
+            for move in moves
+            for word in (move.id, "parked" if move.parked else "due", move.next_ms, move.version, move.status)
+        ]
+        pairs = [word for pair in (stats or {}).items() for word in pair]
+        arguments = [_ms(now_ms), token, len(moves), SLICE_MS, STATS_LIFETIME_S, *rows, len(errors), *errors, *pairs]
+        return [Result(verdict) for verdict in self._run("finish", arguments)]
+
+    def reap(self, leader: str, limit: int = 1000, now_ms: int | None = None) -> list[Reaped]:
+        """Bring back targets whose lease ran out; they are due at once."""
+        _, *rest = _led(self._run("reap", [leader, _ms(now_ms), limit]))
+        return [Reaped(int(i), token, int(plan or 0), int(n)) for i, token, plan, n in batched(rest, 4)]
+
+    def place(self, leader: str, specs: Iterable[tuple[TargetSpec, int]], version: int) -> tuple[int, int, int]:
+        """Make the board agree with specs, each with the instant a new one falls due.
+
+        Returns how many were (placed, changed, removed). The version is noted with the last chunk, so a
+        pass that is cut short is simply done again.
+        """
+        totals = [0, 0, 0]
+        for chunk in batched(specs, _CHUNK):
+            words = [word for spec, at_ms in chunk for word in (spec.id, _packed(spec), at_ms)]
+            done = _led(self._run("place", [leader, "", _UNKNOWN, *words]))
+            totals = [a + int(b) for a, b in zip(totals, done, strict=True)]
+        _led(self._run("place", [leader, version, _UNKNOWN]))
+        return totals[0], totals[1], totals[2]
+
+    def demand(self, ids: Sequence[int]) -> tuple[int, dict[int, str]]:
+        """Ask for a poll at once. Returns the board's clock and `due`, `inflight` or `gone` for each."""
+        now, *rest = self._run("demand", list(ids))
+        self.wake("demand")
+        return int(now), dict(zip(ids, rest, strict=True))
+
+    def check(self, ids: Iterable[int]) -> Check:
+        """Verify the invariant for targets that should be on the board."""
+        result = Check()
+        for chunk in batched(ids, _CHUNK):
+            for target_id, places in zip(chunk, self._run("check", list(chunk)), strict=True):
+                if places < 1:
+                    result.lost.append(target_id)
+                elif places > 1:
+                    result.doubled.append(target_id)
+        return result
+
+    def statuses(self, ids: Sequence[int]) -> dict[int, status.Status]:
+        with store_errors(self.redis):
+            texts = self.redis.hmget(self.keys.status, [str(i) for i in ids]) if ids else []
+        return {i: status.unpack(text) for i, text in zip(ids, texts, strict=True) if text}  # type: ignore[arg-type]
+
+    def version(self) -> int | None:
+        """The inventory version the board agrees with; None when it was never filled, or was flushed."""
+        with store_errors(self.redis):
+            text = self.redis.hget(self.keys.board, "version")
+        return None if text is None else int(text)  # type: ignore[arg-type]
+
+    def ids(self) -> set[int]:
+        """Every target the board knows."""
+        with store_errors(self.redis):
+            return {int(key) for key, _ in self.redis.hscan_iter(self.keys.spec, count=5000)}
+
+    def queues(self) -> list[str]:
+        with store_errors(self.redis):
+            return sorted(self.redis.smembers(self.keys.queues))  # type: ignore[arg-type]
+
+    def wake(self, note: str) -> None:
+        """Tell the leader that there is something to do; a lost note only costs time."""
+        with store_errors(self.redis):
+            self.redis.publish(self.keys.wake, note)
+
+    def _run(self, name: str, arguments: Sequence[Any]) -> Any:
+        with store_errors(self.redis):
+            return self._scripts[name](keys=[self.keys.prefix], args=arguments)
+
+    @cached_property
+    def _scripts(self) -> dict[str, Script]:
+        folder = files("poller.state") / "lua"
+        names = ("claim", "start", "finish", "reap", "place", "demand", "check")
+        return {name: self.redis.register_script((folder / f"{name}.lua").read_text()) for name in names}
+
+
+_UNKNOWN = status.LETTERS[State.UNKNOWN]
+
+
+def _ms(now_ms: int | None) -> str:
+    return "" if now_ms is None else str(now_ms)
+
+
+def _led(reply: list[Any]) -> list[Any]:
+    if reply and reply[0] == "NOTLEADER":
+        raise NotLeader
+    return reply
+
+
+def _packed(spec: TargetSpec) -> str:
+    return f"{spec.version}|{spec.interval_ms}|{spec.timeout_ms}|{spec.queue}" if spec.enabled else ""

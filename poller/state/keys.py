@@ -1,0 +1,64 @@
+"""Every Redis key we own. All begin with the prefix (`poller:` by default).
+
+| key                 | type   | content                                                                      |
+|---------------------|--------|------------------------------------------------------------------------------|
+| `due:<queue>`       | zset   | target id -> instant it falls due, in ms; one set per queue                  |
+| `inflight`          | zset   | target id -> end of its lease, in ms                                         |
+| `parked`            | zset   | target id -> next slow retry, in ms                                          |
+| `queues`            | set    | queues that have, or had, targets                                            |
+| `spec`              | hash   | target id -> `version|interval|timeout|queue` of every enabled target        |
+| `run`               | hash   | target id -> `token|plan|attempts|call` while it is in flight                |
+| `status`            | hash   | target id -> state letter and JSON, see domain/status.py                     |
+| `counts`            | hash   | state letter -> number of targets; kept by the scripts that write `status`   |
+| `board`             | hash   | `version`: the inventory version the board agrees with                       |
+| `outbox`            | string | the last claim, until the leader says that it was published                  |
+| `epoch`             | string | number of leaders so far                                                     |
+| `leader`            | hash   | name, epoch and since of the leader                                          |
+| `standbys`          | zset   | beat processes -> last seen, in ms                                           |
+| `workers`           | hash   | worker name -> what it says of itself, as JSON                               |
+| `stats:<n>`         | hash   | counters of the n-th slice of ten seconds; expires                           |
+| `totals`            | hash   | the same counters since the board was made                                   |
+| `errors`            | list   | the newest failures, as JSON; bounded                                        |
+| `readings`          | stream | polls of the `stream` sink; bounded                                          |
+| `wake`              | channel| notes for the leader: `inventory`, `demand`, `leader`                        |
+| `redbeat::lock`     | string | RedBeat's lock: the token of the leader                                      |
+| `redbeat:*`         | mixed  | RedBeat's own entries                                                        |
+
+Queues are Celery's: their keys are their names (`poll.snmp`), without prefix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Names with the prefix in front; the Lua scripts build the same names from the prefix."""
+
+    prefix: str = "poller:"
+
+    def due(self, queue: str) -> str:
+        return f"{self.prefix}due:{queue}"
+
+    def stats(self, slice_number: int) -> str:
+        return f"{self.prefix}stats:{slice_number}"
+
+    def __getattr__(self, name: str) -> str:
+        if name in NAMES:
+            return self.prefix + name
+        raise AttributeError(name)
+
+    @property
+    def lock(self) -> str:
+        return f"{self.prefix}redbeat::lock"
+
+    @property
+    def redbeat_prefix(self) -> str:
+        return f"{self.prefix}redbeat:"
+
+
+NAMES = frozenset(
+    "inflight parked queues spec run status counts board outbox epoch leader standbys workers totals errors "
+    "readings wake".split()
+)

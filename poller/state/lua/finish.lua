@@ -1,0 +1,86 @@
+-- finish: a worker is done with targets; each moves to its next place, in one step with its status.
+--
+-- KEYS[1] prefix            reads  run, spec      writes  inflight, run, due:<queue>, parked, status, counts, stats:<n>, totals, errors
+-- ARGV    now in ms ('' = server clock), claim token, number of targets n, stats slice length in ms, stats lifetime in s,
+--         then n times: id, place (due|parked), next instant in ms, version polled, status ('' = leave as it is);
+--         then the number of error texts, these texts, and pairs for the statistics: field, increment ('lmax' takes the maximum)
+-- Returns one verdict for each target: ok, stale (the lease was taken over) or gone (removed meanwhile).
+-- A target that was edited while in flight is due at once, so that the edit takes effect.
+local p = KEYS[1]
+local now = ARGV[1]
+if now == '' then
+  local t = redis.call('TIME')
+  now = string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000))
+end
+local token, n = ARGV[2], tonumber(ARGV[3])
+local ids = {}
+for i = 1, n do ids[i] = ARGV[6 + (i - 1) * 5] end
+local verdicts = {}
+if n > 0 then
+  local runs = redis.call('HMGET', p .. 'run', unpack(ids))
+  local specs = redis.call('HMGET', p .. 'spec', unpack(ids))
+  local before = redis.call('HMGET', p .. 'status', unpack(ids))
+  local leaving, status, counts, due, parked = {}, {}, {}, {}, {}
+  for i, id in ipairs(ids) do
+    local at = 6 + (i - 1) * 5
+    if not runs[i] or string.match(runs[i], '^([^|]*)|') ~= token then
+      verdicts[i] = 'stale'
+    else
+      leaving[#leaving + 1] = id
+      if not specs[i] then
+        verdicts[i] = 'gone'
+      else
+        verdicts[i] = 'ok'
+        local version, _, _, queue = string.match(specs[i], '^(%d+)|(%d+)|(%d+)|(.*)$')
+        local place, instant = ARGV[at + 1], ARGV[at + 2]
+        if version ~= ARGV[at + 3] then place, instant = 'due', now end
+        local set = parked
+        if place == 'due' then
+          set = due[queue] or {}
+          due[queue] = set
+        end
+        set[#set + 1] = instant
+        set[#set + 1] = id
+        local text = ARGV[at + 4]
+        if text ~= '' then
+          status[#status + 1] = id
+          status[#status + 1] = text
+          local new, old = string.sub(text, 1, 1), before[i] and string.sub(before[i], 1, 1)
+          if new ~= old then
+            counts[new] = (counts[new] or 0) + 1
+            if old then counts[old] = (counts[old] or 0) - 1 end
+          end
+        end
+      end
+    end
+  end
+  if #leaving > 0 then
+    redis.call('ZREM', p .. 'inflight', unpack(leaving))
+    redis.call('HDEL', p .. 'run', unpack(leaving))
+  end
+  for queue, set in pairs(due) do redis.call('ZADD', p .. 'due:' .. queue, unpack(set)) end
+  if #parked > 0 then redis.call('ZADD', p .. 'parked', unpack(parked)) end
+  if #status > 0 then redis.call('HSET', p .. 'status', unpack(status)) end
+  for letter, change in pairs(counts) do redis.call('HINCRBY', p .. 'counts', letter, change) end
+end
+local at = 6 + n * 5
+local texts = tonumber(ARGV[at])
+if texts > 0 then
+  redis.call('LPUSH', p .. 'errors', unpack(ARGV, at + 1, at + texts))
+  redis.call('LTRIM', p .. 'errors', 0, 99)
+end
+at = at + texts + 1
+if at <= #ARGV then
+  local stats = p .. 'stats:' .. string.format('%d', math.floor(now / ARGV[4]))
+  for i = at, #ARGV, 2 do
+    if ARGV[i] == 'lmax' then
+      local most = redis.call('HGET', stats, 'lmax')
+      if not most or tonumber(most) < tonumber(ARGV[i + 1]) then redis.call('HSET', stats, 'lmax', ARGV[i + 1]) end
+    else
+      redis.call('HINCRBY', stats, ARGV[i], ARGV[i + 1])
+      redis.call('HINCRBY', p .. 'totals', ARGV[i], ARGV[i + 1])
+    end
+  end
+  redis.call('EXPIRE', stats, ARGV[5])
+end
+return verdicts

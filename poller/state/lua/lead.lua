@@ -1,0 +1,20 @@
+-- lead: take or renew leadership. Adopts a lock that already holds our own token, so that a request
+-- which timed out but was executed late never makes a ghost leader.
+--
+-- KEYS[1] prefix            writes  redbeat::lock, epoch, leader
+-- ARGV    token (one per process), lock time in ms, name for people, renew only (1) or take as well (0)
+-- Returns {0, 0} when somebody else leads, else {epoch, 1 if newly taken}
+local p = KEYS[1]
+local held = redis.call('GET', p .. 'redbeat::lock')
+if held and held ~= ARGV[1] then return {0, 0} end
+if not held and ARGV[4] == '1' then return {0, 0} end
+redis.call('SET', p .. 'redbeat::lock', ARGV[1], 'PX', ARGV[2])
+if held then
+  local epoch = redis.call('HGET', p .. 'leader', 'epoch')
+  if epoch then return {tonumber(epoch), 0} end
+end
+local t = redis.call('TIME')
+local epoch = redis.call('INCR', p .. 'epoch')
+redis.call('HSET', p .. 'leader', 'token', ARGV[1], 'name', ARGV[3], 'epoch', epoch,
+  'since', string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000)))
+return {epoch, 1}

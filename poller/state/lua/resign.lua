@@ -1,0 +1,10 @@
+-- resign: a clean stop hands over at once.
+--
+-- KEYS[1] prefix            writes  redbeat::lock, leader; publishes on wake
+-- ARGV    token
+-- Returns 1 if we were leading.
+local p = KEYS[1]
+if redis.call('GET', p .. 'redbeat::lock') ~= ARGV[1] then return 0 end
+redis.call('DEL', p .. 'redbeat::lock', p .. 'leader')
+redis.call('PUBLISH', p .. 'wake', 'leader')
+return 1

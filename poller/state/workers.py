@@ -1,0 +1,47 @@
+"""Who polls: every worker says every few seconds that it lives, and what it can take."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import redis
+
+from poller.domain.overview import Worker
+from poller.state.client import store_errors
+from poller.state.keys import Keys
+
+HEARTBEAT_S = 2.0
+DEAD_AFTER_MS = 10_000
+
+
+def announce(client: redis.Redis, keys: Keys, worker: Worker) -> int:
+    """Say that we live; the time of it is the server's. Returns that time."""
+    with store_errors(client):
+        seconds, micros = client.time()  # type: ignore[misc]
+        seen_ms = seconds * 1000 + micros // 1000
+        client.hset(keys.workers, worker.name, json.dumps({**asdict(worker), "seen_ms": seen_ms}))
+    return int(seen_ms)
+
+
+def leave(client: redis.Redis, keys: Keys, name: str) -> None:
+    with store_errors(client):
+        client.hdel(keys.workers, name)
+
+
+def living(client: redis.Redis, keys: Keys, now_ms: int) -> list[Worker]:
+    """Workers seen lately, by name."""
+    return [worker for worker in known(client, keys) if worker.seen_ms > now_ms - DEAD_AFTER_MS]
+
+
+def known(client: redis.Redis, keys: Keys) -> list[Worker]:
+    """Every worker that did not say good-bye, by name: the dead ones too."""
+    with store_errors(client):
+        rows: dict[str, str] = client.hgetall(keys.workers)  # type: ignore[assignment]
+    return sorted((_worker(text) for text in rows.values()), key=lambda worker: worker.name)
+
+
+def _worker(text: str) -> Worker:
+    fields: dict[str, Any] = json.loads(text)
+    return Worker(**fields)

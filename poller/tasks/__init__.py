@@ -1,0 +1,1 @@
+"""Celery tasks: thin shells around the worker's flow."""

@@ -1,0 +1,1 @@
+"""The worker role: batches from the queue to readings in the sinks."""
