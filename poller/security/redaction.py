@@ -1,4 +1,4 @@
-"""What may be printed? Masks secrets in URLs, in fields with telling names, and in any text that quotes one."""
+"""What may be printed? Masks secrets in URLs, in fields with telling names, and where a text quotes one."""
 
 from __future__ import annotations
 

@@ -1,0 +1,91 @@
+"""Durations as people write them: `90`, `60s`, `5m`, `1h30m`, `500ms`. Whole milliseconds inside."""
+
+from __future__ import annotations
+
+import re
+
+from poller import errors
+
+MIN_INTERVAL_MS = 1_000
+MAX_INTERVAL_MS = 31 * 86_400_000
+DEFAULT_INTERVAL_MS = 60_000
+DEFAULT_TIMEOUT_MS = 10_000
+
+UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_WHOLE = re.compile(rf"(?:{_PART.pattern})+")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+#: What people write instead of a unit, for the hint only.
+_SPELLED = {"ms": "ms", "millis": "ms", "sec": "s", "second": "s", "min": "m", "minute": "m", "hr": "h",
+            "hour": "h", "day": "d"}  # fmt: skip
+_LENIENT = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+?)s?\.?", re.IGNORECASE)
+
+
+def parse_ms(value: str | int | float) -> int:
+    """A duration in milliseconds; a bare number is seconds. Raises InvalidInput naming the right form."""
+    if isinstance(value, bool):
+        raise _not_a_duration(value)
+    text = str(value).strip()
+    if _NUMBER.fullmatch(text):
+        return round(float(text) * 1_000)
+    if not _WHOLE.fullmatch(text):
+        raise _not_a_duration(value)
+    return round(sum(float(number) * UNITS_MS[unit] for number, unit in _PART.findall(text)))
+
+
+def format_ms(duration_ms: int) -> str:
+    """The shortest exact form: 90000 -> `1m30s`, 1500 -> `1s500ms`, 0 -> `0s`."""
+    rest, words = duration_ms, ""
+    for unit in ("d", "h", "m", "s", "ms"):
+        count, rest = divmod(rest, UNITS_MS[unit])
+        words += f"{count}{unit}" if count else ""
+    return words or "0s"
+
+
+def interval_ms(value: str | int | float) -> int:
+    """A poll interval, within its bounds."""
+    parsed = parse_ms(value)
+    if not MIN_INTERVAL_MS <= parsed <= MAX_INTERVAL_MS:
+        raise errors.InvalidInput(
+            f"the interval {format_ms(parsed)} is out of bounds",
+            hint=f"choose {format_ms(MIN_INTERVAL_MS)} to {format_ms(MAX_INTERVAL_MS)}",
+        )
+    return parsed
+
+
+def timeout_ms(value: str | int | float) -> int:
+    parsed = parse_ms(value)
+    if parsed <= 0:
+        raise errors.InvalidInput("the timeout must be longer than 0")
+    return parsed
+
+
+def default_timeout_ms(interval: int) -> int:
+    """Ten seconds, or half of a short interval."""
+    return min(DEFAULT_TIMEOUT_MS, interval // 2)
+
+
+def check_timeout(interval: int, timeout: int) -> None:
+    """A poll must end before the next one is due."""
+    if timeout >= interval:
+        raise errors.InvalidInput(
+            f"the timeout {format_ms(timeout)} must be shorter than the interval {format_ms(interval)}",
+            hint=f"for example {format_ms(default_timeout_ms(interval))}",
+        )
+
+
+def _not_a_duration(value: object) -> errors.InvalidInput:
+    return errors.InvalidInput(f'"{value}" is not a duration', hint=_nearest(str(value)))
+
+
+def _nearest(text: str) -> str:
+    match = _LENIENT.fullmatch(text.strip())
+    unit = (
+        _SPELLED.get(match[2].lower()) or (match[2].lower() if match[2].lower() in UNITS_MS else "")
+        if match
+        else ""
+    )
+    if not match or not unit:
+        return "write 60s, 5m or 1h30m"
+    own, seconds = f"{match[1]}{unit}", round(float(match[1]) * UNITS_MS[unit]) / 1_000
+    return f"write {own}" + (f" or {seconds:g}s" if unit not in ("s", "ms") else "")
