@@ -1,0 +1,193 @@
+"""Which devices does the simulated fleet have? A pure, deterministic description; nothing is opened here.
+
+Device n of a seed is the same whatever the size of the fleet, and the demo inventory is made from it.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from poller import errors
+from poller.sim import hardware
+
+COMMUNITY = "public"
+USERNAME = "poller"
+PASSWORD = "demo-only"  # noqa: S105  a demo value for devices that exist on loopback only
+OTHER_COMMUNITY = "changed-last-week"
+OTHER_PASSWORD = "changed-last-week"  # noqa: S105  what a device with the fault wrong_credentials really has
+
+SNMP_CREDENTIAL = "demo-snmp"
+ROUTEROS_CREDENTIAL = "demo-routeros"
+# Ready for poller.collectors.credentials.from_json, except that they are still objects.
+CREDENTIALS: Mapping[str, Mapping[str, str]] = {
+    SNMP_CREDENTIAL: {"kind": "community", "community": COMMUNITY},
+    ROUTEROS_CREDENTIAL: {"kind": "login", "username": USERNAME, "password": PASSWORD},
+}
+
+SITES = ("ams", "fra", "lon", "par", "sto", "waw")
+SLOW_SECONDS = 3.0
+FIRST_NETWORK = 20  # 127.20.0.1 is the first address
+_HOSTS = 254  # .1 to .254
+MAX_DEVICES = _HOSTS * 256 * (255 - FIRST_NETWORK)
+
+
+class Protocol(enum.StrEnum):
+    SNMP = "snmp"
+    ROUTEROS = "routeros"
+
+
+class Fault(enum.StrEnum):
+    """How a device misbehaves."""
+
+    NONE = "none"
+    DOWN = "down"  # never answers
+    SLOW = "slow"  # answers after half to one and a half times its delay
+    LOSSY = "lossy"  # drops 30 % of the datagrams; stalls or resets connections
+    WRONG_CREDENTIALS = "wrong_credentials"  # its community or password is not the demo's
+    GARBAGE = "garbage"  # answers bytes that are not the protocol
+    REBOOT = "reboot"  # uptime and counters start over every few minutes
+
+
+FAULTS = tuple(fault for fault in Fault if fault is not Fault.NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class SimDevice:
+    index: int
+    name: str
+    address: str
+    protocol: Protocol
+    site: str
+    fault: Fault
+    model: str
+    variant: int
+    salt: int  # what is personal about it (MAC addresses, age, traffic) comes from this number
+    slow_seconds: float = SLOW_SECONDS
+
+    @property
+    def community(self) -> str:
+        """The community it really has."""
+        return OTHER_COMMUNITY if self.fault is Fault.WRONG_CREDENTIALS else COMMUNITY
+
+    @property
+    def password(self) -> str:
+        """The password it really has."""
+        return OTHER_PASSWORD if self.fault is Fault.WRONG_CREDENTIALS else PASSWORD
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> SimDevice:
+        """The inverse of `dataclasses.asdict`, after a journey through JSON."""
+        return cls(
+            **{**fields, "protocol": Protocol(fields["protocol"]), "fault": Fault(fields["fault"])},
+        )
+
+
+def devices(
+    count: int,
+    seed: int = 1,
+    snmp_share: float = 0.8,
+    faulty_share: float = 0.1,
+    slow_seconds: float = SLOW_SECONDS,
+) -> list[SimDevice]:
+    """A fleet: protocols and faults are spread evenly, so even a small one has some of each.
+
+    Raises InvalidInput for a count or share out of range.
+    """
+    _check(count, snmp_share, faulty_share, slow_seconds)
+    faults = {
+        Protocol.SNMP: _faults(faulty_share, first=0),
+        Protocol.ROUTEROS: _faults(faulty_share, first=FAULTS.index(Fault.WRONG_CREDENTIALS)),
+    }
+    fleet = []
+    for index in range(count):
+        protocol = Protocol.SNMP if _falls_on(index, snmp_share) else Protocol.ROUTEROS
+        fleet.append(_device(index, seed, protocol, next(faults[protocol]), slow_seconds))
+    return fleet
+
+
+def inventory(
+    devices: Sequence[SimDevice], snmp_port: int, routeros_port: int, interval: str = "60s"
+) -> list[dict[str, Any]]:
+    """The rows an operator would import to poll this fleet."""
+    return [_row(device, snmp_port, routeros_port, interval) for device in devices]
+
+
+def address(index: int) -> str:
+    """127.20.0.1 upwards, never ending in 0 or 255."""
+    network, host = divmod(index, _HOSTS)
+    return f"127.{FIRST_NETWORK + network // 256}.{network % 256}.{host + 1}"
+
+
+def _check(count: int, snmp_share: float, faulty_share: float, slow_seconds: float) -> None:
+    if not 0 <= count <= MAX_DEVICES:
+        raise errors.InvalidInput(f"devices: {count} is out of range", hint=f"give 0 to {MAX_DEVICES}")
+    for name, share in (("snmp share", snmp_share), ("faulty share", faulty_share)):
+        if not 0 <= share <= 1:
+            raise errors.InvalidInput(f"{name}: {share} is not a share", hint="give a number from 0 to 1")
+    if not 0 <= slow_seconds <= 3600:
+        raise errors.InvalidInput(f"slow seconds: {slow_seconds} is out of range", hint="give 0 to 3600")
+
+
+def _falls_on(index: int, share: float) -> bool:
+    """True for `share` of the indexes, as evenly as can be (rounded: 0.29 * 100 is 28.999...)."""
+    return int(round((index + 1) * share, 6)) > int(round(index * share, 6))
+
+
+def _faults(share: float, first: int) -> Iterator[Fault]:
+    index, kind = 0, first
+    while True:
+        if _falls_on(index, share):
+            yield FAULTS[kind % len(FAULTS)]
+            kind += 1
+        else:
+            yield Fault.NONE
+        index += 1
+
+
+def _device(index: int, seed: int, protocol: Protocol, fault: Fault, slow_seconds: float) -> SimDevice:
+    salt = _salt(seed, index)
+    models = _LOTS[protocol]
+    model = models[salt % len(models)]
+    site = SITES[(salt >> 32) % len(SITES)]
+    return SimDevice(
+        index=index,
+        name=f"{model.prefix}-{site}-{index + 1:04d}",
+        address=address(index),
+        protocol=protocol,
+        site=site,
+        fault=fault,
+        model=model.name,
+        variant=(salt >> 40) % hardware.VARIANTS,
+        salt=salt,
+        slow_seconds=slow_seconds,
+    )
+
+
+def _salt(seed: int, index: int) -> int:
+    digest = hashlib.blake2b(f"{seed}:{index}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1  # 63 bits: fits everywhere
+
+
+def _row(device: SimDevice, snmp_port: int, routeros_port: int, interval: str) -> dict[str, Any]:
+    snmp = device.protocol is Protocol.SNMP
+    options: dict[str, Any] = (
+        {"port": snmp_port, "modules": ["system", "if_mib"]} if snmp else {"port": routeros_port}
+    )
+    return {
+        "name": device.name,
+        "address": device.address,
+        "site": device.site,
+        "tags": ["demo"],
+        "credential": SNMP_CREDENTIAL if snmp else ROUTEROS_CREDENTIAL,
+        "targets": [{"collector": device.protocol.value, "options": options, "interval": interval}],
+    }
+
+
+_LOTS = {
+    Protocol.SNMP: [m for m in hardware.SNMP_MODELS for _ in range(m.weight)],
+    Protocol.ROUTEROS: [m for m in hardware.ROUTEROS_MODELS for _ in range(m.weight)],
+}

@@ -1,0 +1,96 @@
+"""Words with a length before them, an empty word at the end: the framing of the RouterOS API.
+
+Lengths take one to five octets. First octets from 0xF8 are reserved, and a word or sentence beyond any
+honest size is refused, so that a peer cannot make us wait for (or hold) gigabytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+MAX_WORD = 64 * 1024
+MAX_SENTENCE = 256 * 1024
+
+Sentence = list[bytes]
+
+
+class Malformed(ValueError):
+    """The bytes are not sentences."""
+
+
+def length(n: int) -> bytes:
+    if n < 0x80:
+        return bytes((n,))
+    if n < 0x4000:
+        return (n | 0x8000).to_bytes(2, "big")
+    if n < 0x20_0000:
+        return (n | 0xC0_0000).to_bytes(3, "big")
+    if n < 0x1000_0000:
+        return (n | 0xE000_0000).to_bytes(4, "big")
+    return b"\xf0" + n.to_bytes(4, "big")
+
+
+def encode(words: Iterable[bytes]) -> bytes:
+    """One sentence; nobody sends an empty one on purpose."""
+    return b"".join([length(len(word)) + word for word in words]) + b"\0"
+
+
+class Decoder:
+    """Collects bytes as they arrive and gives back the sentences that are complete."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._words: Sentence = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[Sentence]:
+        """The sentences these bytes complete, empty ones left out; raises Malformed."""
+        buffer = self._buffer + data if self._buffer else data
+        at, done = 0, []
+        while (word := _word(buffer, at)) is not None:
+            start, at = word
+            if start == at:
+                if self._words:
+                    done.append(self._words)
+                self._words, self._size = [], 0
+            else:
+                self._keep(buffer[start:at])
+        self._buffer = buffer[at:]
+        return done
+
+    def _keep(self, word: bytes) -> None:
+        self._size += len(word)
+        if self._size > MAX_SENTENCE:
+            raise Malformed("sentence too long")
+        self._words.append(word)
+
+
+def _word(buffer: bytes, at: int) -> tuple[int, int] | None:
+    """Where the word that starts at `at` begins and ends; None while it is incomplete."""
+    if at >= len(buffer):
+        return None
+    first = buffer[at]
+    if first < 0x80:
+        start, size = at + 1, first
+    else:
+        extra, keep = _form(first)
+        start = at + 1 + extra
+        if start > len(buffer):
+            return None
+        size = int.from_bytes(bytes((first & keep,)) + buffer[at + 1 : start], "big")
+    if size > MAX_WORD:
+        raise Malformed("word too long")
+    return (start, start + size) if start + size <= len(buffer) else None
+
+
+def _form(first: int) -> tuple[int, int]:
+    """How many length octets follow the first, and which of its bits count."""
+    if first < 0xC0:
+        return 1, 0x3F
+    if first < 0xE0:
+        return 2, 0x1F
+    if first < 0xF0:
+        return 3, 0x0F
+    if first < 0xF8:
+        return 4, 0x00
+    raise Malformed("reserved control octet")

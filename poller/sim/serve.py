@@ -1,0 +1,125 @@
+"""Open the whole fleet in this process and serve it until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import uvloop
+
+from poller.sim import sockets
+from poller.sim.fleet import SimDevice
+from poller.sim.routeros.server import RouterOsServer
+from poller.sim.snmp.server import SnmpServer
+
+STATUS_SECONDS = 10.0
+
+
+class Ports(NamedTuple):
+    """Where the fleet listens (on every device's own address), and in which process."""
+
+    snmp: int
+    routeros: int
+    pid: int
+
+
+class Activity(NamedTuple):
+    """What was seen since the start; `connections` are those open now."""
+
+    datagrams: int
+    replies: int
+    commands: int
+    connections: int
+
+
+class Simulator:
+    """Both protocols of a fleet on the running loop."""
+
+    def __init__(self, devices: Sequence[SimDevice]) -> None:
+        self._snmp = SnmpServer(devices)
+        self._routeros = RouterOsServer(devices)
+
+    async def open(self, snmp_port: int = 0, routeros_port: int = 0) -> Ports:
+        """Listen; port 0 takes a free one. Raises PortInUse, and then nothing is left open."""
+        try:
+            return Ports(self._snmp.open(snmp_port), await self._routeros.open(routeros_port), os.getpid())
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._snmp.close()
+        self._routeros.close()
+
+    @property
+    def activity(self) -> Activity:
+        return Activity(
+            self._snmp.requests, self._snmp.replies, self._routeros.commands, self._routeros.connections
+        )
+
+
+def run(
+    devices: Sequence[SimDevice],
+    snmp_port: int = 0,
+    routeros_port: int = 0,
+    ready: Callable[[Ports], None] | None = None,
+    status: Callable[[Activity], None] | None = None,
+    lifeline: int | None = None,
+) -> None:
+    """Serve until SIGTERM or SIGINT, or until the file descriptor `lifeline` reaches its end.
+
+    `ready` is called once with the ports, `status` every STATUS_SECONDS. Raises PortInUse.
+    """
+    sockets.raise_file_limit()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(Simulator(devices), snmp_port, routeros_port, ready, status, lifeline))
+
+
+async def _serve(
+    simulator: Simulator,
+    snmp_port: int,
+    routeros_port: int,
+    ready: Callable[[Ports], None] | None,
+    status: Callable[[Activity], None] | None,
+    lifeline: int | None,
+) -> None:
+    stop = _stop_event(lifeline)
+    ports = await simulator.open(snmp_port, routeros_port)
+    gc.collect()
+    gc.freeze()  # the fleet stays: do not look through it at every collection
+    try:
+        if ready:
+            ready(ports)
+        while not await _stopped_within(stop, STATUS_SECONDS):
+            if status:
+                status(simulator.activity)
+    finally:
+        simulator.close()
+
+
+def _stop_event(lifeline: int | None) -> asyncio.Event:
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    if lifeline is not None:
+        loop.add_reader(lifeline, _stop_at_end, lifeline, stop)
+    return stop
+
+
+def _stop_at_end(lifeline: int, stop: asyncio.Event) -> None:
+    if not os.read(lifeline, 4096):
+        asyncio.get_running_loop().remove_reader(lifeline)
+        stop.set()
+
+
+async def _stopped_within(stop: asyncio.Event, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,149 @@
+"""How is a request answered? Decided once per chassis and request; a plan is then only filled in.
+
+Everything that differs between two devices of a chassis, or between two instants, is a slot in the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from poller.sim.snmp import ber, mib, request
+from poller.sim.snmp.ber import Oid
+from poller.sim.snmp.mib import Cell, Identity, Mib, Moving, Personal, View
+from poller.sim.snmp.request import Request
+
+TOO_BIG, NO_SUCH_NAME, NOT_WRITABLE = 1, 2, 17
+ENVELOPE = 64  # octets kept free for everything around the variables
+
+# position in the parts, varbind heads, rate, wave, mask
+_Slot = tuple[int, tuple[bytes, ...], float, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    status: bytes  # error-status and error-index
+    parts: list[bytes]
+    moving: tuple[_Slot, ...] = ()
+    personal: tuple[tuple[int, Personal], ...] = ()
+
+    def fill(self, waves: tuple[float, ...], identity: Identity) -> bytes:
+        """The varbinds as they are for one device at one instant."""
+        out = self.parts.copy()
+        for at, heads, rate, wave, mask in self.moving:
+            value = int(rate * waves[wave]) & mask
+            n = (value.bit_length() >> 3) + 1
+            out[at] = heads[n] + value.to_bytes(n, "big")
+        for at, cell in self.personal:
+            out[at] = cell.render(identity)
+        return b"".join(out)
+
+
+def make(tree: Mib, version: int, pdu: int, asked: Request) -> Plan | None:
+    """The plan for a request; None for what an agent does not answer at all."""
+    if version == request.V1:
+        return _make_v1(tree.v1, pdu, asked, tree.max_message - ENVELOPE)
+    room = tree.max_message - ENVELOPE
+    if pdu == request.GET:
+        return _whole((_get(tree.v2c, name) for name in asked.names), room)
+    if pdu == request.GET_NEXT:
+        return _whole((_next(tree.v2c, name)[0] for name in asked.names), room)
+    if pdu == request.GET_BULK:
+        return _cut(_bulk(tree.v2c, asked), room)
+    return _error(NOT_WRITABLE, 1, asked.varbinds) if pdu == request.SET else None
+
+
+def _make_v1(view: View, pdu: int, asked: Request, room: int) -> Plan | None:
+    if pdu == request.SET:
+        return _error(NO_SUCH_NAME, 1, asked.varbinds)
+    if pdu not in (request.GET, request.GET_NEXT):
+        return None
+    cells: list[Cell] = []
+    for number, name in enumerate(asked.names, 1):
+        cell = view.find(name) if pdu == request.GET else _at(view, view.after(name))
+        if isinstance(cell, int):
+            return _error(NO_SUCH_NAME, number, asked.varbinds)
+        cells.append(cell)
+    if sum(map(mib.size, cells)) > room:
+        return _error(TOO_BIG, 0, asked.varbinds)
+    return _plan(cells)
+
+
+def _get(view: View, name: Oid) -> Cell:
+    cell = view.find(name)
+    return ber.exception(name, cell) if isinstance(cell, int) else cell
+
+
+def _next(view: View, name: Oid) -> tuple[Cell, Oid | None]:
+    """The variable after a name, and its own name; endOfMibView and None at the end."""
+    at = view.after(name)
+    cell = _at(view, at)
+    if isinstance(cell, int):
+        return ber.exception(name, cell), None
+    return cell, view.names[at]
+
+
+def _at(view: View, at: int) -> Cell | int:
+    return view.cells[at] if at < len(view.cells) else ber.END_OF_MIB_VIEW
+
+
+def _bulk(view: View, asked: Request) -> Iterator[Cell]:
+    """Non-repeaters once, then row after row of the repeaters until all have reached the end."""
+    single = max(0, asked.first)
+    for name in asked.names[:single]:
+        yield _next(view, name)[0]
+    names = asked.names[single:]
+    ended: set[int] = set()
+    for _ in range(max(0, asked.second)):
+        if len(ended) == len(names):
+            return
+        for column, name in enumerate(names):
+            cell, found = _next(view, name)
+            if found is None:
+                ended.add(column)
+            else:
+                names[column] = found
+            yield cell
+
+
+def _whole(cells: Iterable[Cell], room: int) -> Plan:
+    """All of it, or tooBig."""
+    kept = list(cells)
+    if sum(map(mib.size, kept)) > room:
+        return _error(TOO_BIG, 0, b"")
+    return _plan(kept)
+
+
+def _cut(cells: Iterator[Cell], room: int) -> Plan:
+    """As much as one message holds: a bulk reply may end early, the client asks on from there."""
+    kept: list[Cell] = []
+    for cell in cells:
+        room -= mib.size(cell)
+        if room < 0:
+            return _plan(kept) if kept else _error(TOO_BIG, 0, b"")
+        kept.append(cell)
+    return _plan(kept)
+
+
+def _error(status: int, index: int, varbinds: bytes) -> Plan:
+    return Plan(ber.integer(status) + ber.integer(index), [varbinds])
+
+
+def _plan(cells: list[Cell]) -> Plan:
+    """Neighbouring constants become one part, so that a plan has little more parts than slots."""
+    parts: list[bytes] = [b""]
+    moving: list[_Slot] = []
+    personal: list[tuple[int, Personal]] = []
+    for cell in cells:
+        if isinstance(cell, bytes):
+            parts[-1] += cell
+            continue
+        if isinstance(cell, Moving):
+            moving.append((len(parts), *cell))
+        else:
+            personal.append((len(parts), cell))
+        parts += (b"", b"")
+    return Plan(_OK, parts, tuple(moving), tuple(personal))
+
+
+_OK = ber.integer(0) + ber.integer(0)

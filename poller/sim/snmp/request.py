@@ -1,0 +1,79 @@
+"""What does a datagram ask? Split it fast (the request id apart from the rest), parse the rest when new."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from poller.sim.snmp import ber
+from poller.sim.snmp.ber import Malformed, Oid
+
+V1, V2C = 0, 1
+GET, GET_NEXT, RESPONSE, SET, GET_BULK = 0xA0, 0xA1, 0xA2, 0xA3, 0xA5
+
+
+class Envelope(NamedTuple):
+    """A message with its parts told apart; `rest` is everything after the request id."""
+
+    version: int
+    community: bytes
+    pdu: int
+    request_id: bytes  # with tag and length, to be echoed as it is
+    rest: bytes
+
+
+class Request(NamedTuple):
+    """`first` and `second` are error-status and error-index, or non-repeaters and max-repetitions."""
+
+    first: int
+    second: int
+    names: list[Oid]
+    varbinds: bytes  # the varbind list as it came, to be echoed in an error
+
+
+def split(data: bytes) -> Envelope:
+    """Take the envelope apart without checking lengths that nobody relies on; raises Malformed."""
+    try:
+        at = _inside(data, 0)
+        community = at + 5
+        pdu = community + data[at + 4]
+        request_id = _inside(data, pdu)
+        rest = request_id + 2 + data[request_id + 1]
+        well_formed = (
+            data[0] == ber.SEQUENCE
+            and data[at] == ber.INTEGER
+            and data[at + 1] == 1
+            and data[at + 3] == ber.OCTET_STRING
+            and data[at + 4] < 0x80
+            and data[request_id] == ber.INTEGER
+            and 1 <= data[request_id + 1] <= 5
+        )
+    except IndexError:
+        raise Malformed("cut short") from None
+    if not well_formed:
+        raise Malformed("not a community-based SNMP message")
+    return Envelope(data[at + 2], data[community:pdu], data[pdu], data[request_id:rest], data[rest:])
+
+
+def parse(rest: bytes) -> Request:
+    """The part after the request id, checked to the last byte; raises Malformed."""
+    end = len(rest)
+    first, at = ber.read_integer(rest, 0, end)
+    second, at = ber.read_integer(rest, at, end)
+    start, stop = ber.read(rest, at, end, ber.SEQUENCE)
+    if stop != end:
+        raise Malformed("something follows the variables")
+    names = []
+    at = start
+    while at < stop:
+        inner, at = ber.read(rest, at, stop, ber.SEQUENCE)
+        name, value = ber.read_oid(rest, inner, at)
+        if ber.read_header(rest, value, at)[2] != at:
+            raise Malformed("something follows a value")
+        names.append(name)
+    return Request(first, second, names, rest[start:stop])
+
+
+def _inside(data: bytes, at: int) -> int:
+    """Offset of the content of the element at `at`."""
+    size = data[at + 1]
+    return at + 2 if size < 0x80 else at + 2 + (size & 0x7F)
