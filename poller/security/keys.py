@@ -11,20 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from poller import errors
-from poller.security.vault import KEY_BYTES, Keyring
 
+KEY_BYTES = 32
 FILE_NAME = "secret.key"
 ENVIRONMENT = "POLLER_SECRET_KEY"
-
-
-def keyring(secret_key: str | None, home: Path) -> Keyring:
-    """The keys of this installation; a first key is made when there is none yet."""
-    if secret_key:
-        return Keyring(parse(secret_key, ENVIRONMENT), ENVIRONMENT)
-    path = home / FILE_NAME
-    if not path.exists():
-        create(path)
-    return Keyring(read(path), str(path), reload=lambda: read(path))
 
 
 def new() -> bytes:

@@ -11,13 +11,16 @@ import binascii
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from poller import errors
+from poller.security import keys as key_store
+from poller.security.keys import KEY_BYTES
 
-KEY_BYTES = 32
 NONCE_BYTES = 12
 VERSION = "v1"
 
@@ -35,6 +38,16 @@ class Keyring:
         self.source = source
         self._reload = reload
         self._use(keys)
+
+    @classmethod
+    def load(cls, secret_key: str | None, home: Path) -> Self:
+        """The keys of this installation; a first key file is made when there is none yet."""
+        if secret_key:
+            return cls(key_store.parse(secret_key, key_store.ENVIRONMENT), key_store.ENVIRONMENT)
+        path = home / key_store.FILE_NAME
+        if not path.exists():
+            key_store.create(path)
+        return cls(key_store.read(path), str(path), reload=lambda: key_store.read(path))
 
     def _use(self, keys: Sequence[bytes]) -> None:
         if not keys:
