@@ -1,0 +1,110 @@
+"""The routes, and nothing else: each asks one module and answers. All are GET; nothing here writes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import Cookie, FastAPI, HTTPException, Query
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+
+import poller
+from poller.web import assets, document, metrics, stream
+from poller.web.headers import SecurityHeaders
+from poller.web.page import Page, Theme, Wishes
+from poller.web.snapshot import Snapshots
+from poller.web.sources import Sources
+
+FOR_EVER = "public, max-age=31536000, immutable"
+A_YEAR_S = 31_536_000
+
+
+def create_app(sources: Sources, stopping: threading.Event | None = None) -> FastAPI:
+    """The application. Set `stopping` to end all streams, so that a server can stop at once."""
+    app = FastAPI(
+        title="poller",
+        version=poller.__version__,
+        docs_url=None,  # these pages load scripts from elsewhere
+        redoc_url=None,
+        openapi_url=None,
+        middleware=[Middleware(SecurityHeaders), Middleware(GZipMiddleware, minimum_size=1024)],
+    )
+    snapshots = Snapshots(sources.overview)
+    _add_probes(app, sources, snapshots)
+    _add_data(app, snapshots, stopping or threading.Event())
+    _add_page(app, sources, snapshots)
+    return app
+
+
+def _add_probes(app: FastAPI, sources: Sources, snapshots: Snapshots) -> None:
+    @app.get("/healthz")
+    async def healthz() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.get("/readyz")
+    async def readyz() -> JSONResponse:
+        reasons = await run_in_threadpool(sources.ready)
+        ready = not any(reasons.values())
+        body = {"status": "ready" if ready else "not ready"}
+        body |= {name: reason or "ok" for name, reason in reasons.items()}
+        body["leader"] = await _leader(snapshots)
+        return JSONResponse(body, status_code=200 if ready else 503)
+
+    @app.get("/metrics")
+    async def scrape() -> Response:
+        snapshot = await snapshots.get()
+        overview = None if snapshot.trouble else snapshot.overview
+        return Response(metrics.render(overview), media_type=metrics.CONTENT_TYPE)
+
+
+def _add_data(app: FastAPI, snapshots: Snapshots, stopping: threading.Event) -> None:
+    build = assets.load().build
+
+    @app.get("/api/overview")
+    async def overview() -> JSONResponse:
+        snapshot = await snapshots.get()
+        if snapshot.overview is None or snapshot.trouble:
+            return JSONResponse({"error": {"message": snapshot.trouble}}, status_code=503)
+        return JSONResponse(document.of(snapshot.overview))
+
+    @app.get("/api/stream", response_class=EventSourceResponse)
+    async def live() -> AsyncIterator[ServerSentEvent]:
+        async for frame in stream.frames(snapshots, build, stopping.is_set):
+            yield frame
+
+
+def _add_page(app: FastAPI, sources: Sources, snapshots: Snapshots) -> None:
+    files = assets.load()
+    page = Page(files, sources.links)
+
+    @app.get("/", response_class=HTMLResponse)
+    async def overview_page(
+        theme: Theme | None = None,
+        poller_theme: Annotated[str, Cookie()] = Theme.SYSTEM,
+        refresh: Annotated[int, Query(ge=0, le=3600)] = 0,
+    ) -> HTMLResponse:
+        chosen = theme or (Theme(poller_theme) if poller_theme in list(Theme) else Theme.SYSTEM)
+        snapshot = await snapshots.get()
+        answer = HTMLResponse(page.render(snapshot.view, Wishes(chosen, refresh)))
+        if theme:
+            answer.set_cookie("poller_theme", theme.value, max_age=A_YEAR_S, samesite="strict")
+        return answer
+
+    @app.get("/static/{path}")
+    async def static(path: str) -> Response:
+        asset = files.by_path.get(path)
+        if asset is None:
+            raise HTTPException(404, "no such file")
+        return Response(asset.body, media_type=asset.media_type, headers={"Cache-Control": FOR_EVER})
+
+
+async def _leader(snapshots: Snapshots) -> str:
+    snapshot = await snapshots.get()
+    if snapshot.overview is None or snapshot.trouble:
+        return "unknown"
+    return "present" if snapshot.overview.leader else "absent"

@@ -1,0 +1,94 @@
+"""The overview as JSON, schema `poller.overview/1`: additive changes only, UTC instants, units in names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from poller.domain.overview import LastError, Overview, Point, Worker
+from poller.web import health, units
+
+SCHEMA = "poller.overview/1"
+
+
+def of(overview: Overview) -> dict[str, Any]:
+    """The document of an overview that was read just now."""
+    return {
+        "schema": SCHEMA,
+        "as_of": units.instant(overview.as_of_ms),
+        "health": _health(overview),
+        "targets": {"total": overview.targets, "states": {s.value: n for s, n in overview.states.items()}},
+        "board": {
+            "due": overview.due,
+            "overdue": overview.overdue,
+            "in_flight": overview.in_flight,
+            "parked": overview.parked,
+        },
+        "polls_per_second": overview.polls_per_second,
+        "outcomes_last_5_min": dict(overview.outcomes),
+        "lateness_last_5_min": _lateness(overview),
+        "recent": [_point(point) for point in overview.recent],
+        "queues": [{"name": name, "batches": n} for name, n in sorted(overview.queues.items())],
+        "leader": _leader(overview),
+        "standbys": overview.standbys,
+        "workers": [_worker(worker) for worker in overview.workers],
+        "errors": [_error(error) for error in overview.errors],
+        "totals": dict(overview.totals),
+    }
+
+
+def _health(overview: Overview) -> dict[str, str]:
+    verdict = health.judge(overview)
+    return {"state": verdict.tone.value, "text": verdict.text}
+
+
+def _lateness(overview: Overview) -> dict[str, Any]:
+    late = overview.lateness
+    if not late.count:
+        return {"polls": 0, "p50_s": None, "p99_s": None, "max_s": None}
+    return {
+        "polls": late.count,
+        "p50_s": late.p50_ms / 1000,
+        "p99_s": late.p99_ms / 1000,
+        "max_s": late.max_ms / 1000,
+    }
+
+
+def _point(point: Point) -> dict[str, Any]:
+    return {
+        "at": units.instant(point.at_ms),
+        "duration_s": point.seconds,
+        "polls": point.polls,
+        "failed": point.failed,
+        "lateness_p99_s": point.lateness_p99_ms / 1000 if point.polls else None,
+    }
+
+
+def _leader(overview: Overview) -> dict[str, Any] | None:
+    leader = overview.leader
+    if leader is None:
+        return None
+    return {"name": leader.name, "epoch": leader.epoch, "since": units.instant(leader.since_ms)}
+
+
+def _worker(worker: Worker) -> dict[str, Any]:
+    return {
+        "name": worker.name,
+        "seen": units.instant(worker.seen_ms),
+        "started": units.instant(worker.started_ms),
+        "polls": worker.polls,
+        "in_flight": worker.in_flight,
+        "memory_bytes": worker.rss_bytes,
+        "tags": dict(worker.tags),
+        "collectors": dict(worker.collectors),
+    }
+
+
+def _error(error: LastError) -> dict[str, Any]:
+    return {
+        "at": units.instant(error.at_ms),
+        "target_id": error.target_id,
+        "device": error.device,
+        "target": error.target,
+        "code": error.code,
+        "message": error.message,
+    }

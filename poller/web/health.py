@@ -1,0 +1,107 @@
+"""Is polling on time, and what broke? The one sentence a person reads first, and the tone it is said in."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from poller.domain.overview import Overview, State
+from poller.web import units
+
+#: Polling is late when more than this share of all targets waits past its slot ...
+OVERDUE_SHARE = 0.01
+#: ... or when one poll in a hundred starts later than this.
+LATE_P99_MS = 5_000
+
+
+class Tone(enum.StrEnum):
+    OK = "ok"
+    LATE = "late"
+    FAILING = "failing"
+    UNKNOWN = "unknown"
+
+
+GLYPHS = {Tone.OK: "●", Tone.LATE: "▲", Tone.FAILING: "■", Tone.UNKNOWN: "○"}
+_WORST_FIRST = (Tone.FAILING, Tone.LATE, Tone.UNKNOWN, Tone.OK)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    tone: Tone
+    text: str
+    title: str  # of the browser's tab
+
+    @property
+    def glyph(self) -> str:
+        return GLYPHS[self.tone]
+
+
+def judge(overview: Overview) -> Health:
+    """The verdict on an overview."""
+    if first_run(overview):
+        return Health(Tone.UNKNOWN, "Nothing to poll yet. Three ways to begin:", "poller")
+    stopped = list(_stopped(overview))
+    # While it stands still, whether it is late is no question, and good news is old news.
+    said = [*stopped, *_failing(overview)] if stopped else [*_polled(overview), *_punctual(overview)]
+    tones = [tone for tone, _ in said]
+    worst = next(tone for tone in _WORST_FIRST if tone in tones)
+    return Health(worst, " ".join(text for _, text in said), _title(overview))
+
+
+def unreadable(trouble: str, last_read: str = "") -> Health:
+    """Our own eyes are shut: say so, rather than show old numbers as news."""
+    since = f" The numbers below are of {last_read} UTC." if last_read else ""
+    return Health(Tone.FAILING, f"Cannot see the board: {trouble}.{since}", "(!) poller")
+
+
+def first_run(overview: Overview) -> bool:
+    return overview.targets == 0 and not overview.totals.get("polls")
+
+
+def late(overview: Overview) -> bool:
+    """True when polling as a whole is behind its plan."""
+    overdue = overview.overdue > overview.targets * OVERDUE_SHARE
+    return overdue or overview.lateness.p99_ms > LATE_P99_MS
+
+
+def _title(overview: Overview) -> str:
+    if overview.leader is None or not overview.workers:
+        return "(!) poller"
+    failing = overview.states.get(State.FAILING, 0)
+    return f"({units.exact(failing)}) poller" if failing else "poller"
+
+
+def _stopped(overview: Overview) -> Iterator[tuple[Tone, str]]:
+    if overview.leader is None:
+        yield Tone.FAILING, "No leader: nothing is being scheduled."
+    if not overview.workers:
+        yield Tone.FAILING, "No worker is running: nothing is being polled."
+
+
+def _failing(overview: Overview) -> Iterator[tuple[Tone, str]]:
+    failing = overview.states.get(State.FAILING, 0)
+    if failing:
+        yield Tone.FAILING, f"{units.exact(failing)} of {units.exact(overview.targets)} targets failing."
+
+
+def _polled(overview: Overview) -> Iterator[tuple[Tone, str]]:
+    unknown = overview.states.get(State.UNKNOWN, 0)
+    targets = units.exact(overview.targets)
+    if overview.states.get(State.FAILING, 0):
+        yield from _failing(overview)
+    elif unknown >= overview.targets:
+        yield Tone.UNKNOWN, f"None of {targets} targets polled yet."
+    elif unknown:
+        yield Tone.OK, f"None failing; {units.exact(unknown)} of {targets} targets not polled yet."
+    else:
+        yield Tone.OK, f"All {targets} targets answer."
+
+
+def _punctual(overview: Overview) -> Iterator[tuple[Tone, str]]:
+    if late(overview):
+        waiting = units.exact(overview.overdue)
+        p99 = units.duration(overview.lateness.p99_ms)
+        yield Tone.LATE, f"Polling is late: {waiting} overdue, one in a hundred starts {p99} late."
+    elif overview.lateness.count:
+        yield Tone.OK, "Polling is on time."

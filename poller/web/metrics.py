@@ -1,0 +1,112 @@
+"""The overview for Prometheus. Names are documented in docs/metrics.md; a test compares the two.
+
+When the board cannot be read, only `poller_up 0` and the build are exposed: a gap, not old numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+import poller
+from poller.domain.outcome import Result
+from poller.domain.overview import Overview, State
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+Values = Mapping[str, float] | float
+
+
+def render(overview: Overview | None) -> bytes:
+    """The text a scrape gets."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(OverviewCollector(overview))
+    return generate_latest(registry)
+
+
+class OverviewCollector(Collector):
+    def __init__(self, overview: Overview | None) -> None:
+        self._overview = overview
+
+    def collect(self) -> Iterable[Metric]:
+        build = _gauge("build_info", "The running version.", {poller.__version__: 1}, "version")
+        up = _gauge("up", "1 when the board could be read.", 0 if self._overview is None else 1)
+        return [build, up, *(_metrics(self._overview) if self._overview else ())]
+
+
+def _metrics(overview: Overview) -> Iterator[Metric]:
+    yield _gauge("as_of_timestamp_seconds", "When the board was read.", overview.as_of_ms / 1000)
+    yield from _targets(overview)
+    yield from _polls(overview)
+    yield _gauge("queue_batches", "Batches waiting, by queue.", overview.queues, "queue")
+    yield from _leader(overview)
+    yield from _workers(overview)
+
+
+def _targets(overview: Overview) -> Iterator[Metric]:
+    states = {state.value: overview.states.get(state, 0) for state in State}
+    places = {"due": overview.due, "in_flight": overview.in_flight, "parked": overview.parked}
+    yield _gauge("targets", "Enabled targets, by state.", states, "state")
+    yield _gauge("board", "Enabled targets, by place on the board.", places, "place")
+    yield _gauge("overdue_targets", "Due targets past their slot.", overview.overdue)
+
+
+def _polls(overview: Overview) -> Iterator[Metric]:
+    totals, late = overview.totals, overview.lateness
+    outcomes = {result.value: totals.get(result.value, 0) for result in Result}
+    seconds = {"0.5": late.p50_ms / 1000, "0.99": late.p99_ms / 1000, "1": late.max_ms / 1000}
+    yield _counter("polls", "Finished polls, by outcome.", outcomes, "outcome")
+    yield _counter("samples", "Readings taken.", totals.get("samples", 0))
+    yield _counter("missed_slots", "Slots that passed without a poll.", totals.get("missed_slots", 0))
+    yield _gauge("polls_per_second", "Throughput of the last minute.", overview.polls_per_second)
+    yield _gauge(
+        "lateness_seconds",
+        "Start of a poll minus its slot, over the last five minutes; quantile 1 is the maximum.",
+        seconds if late.count else {},
+        "quantile",
+    )
+    yield _gauge("lateness_polls", "Polls these quantiles are taken from.", late.count)
+
+
+def _leader(overview: Overview) -> Iterator[Metric]:
+    leader = overview.leader
+    yield _gauge("leader_present", "1 when a leader schedules.", 0 if leader is None else 1)
+    yield _gauge(
+        "leader", "Epoch of the leader, by its name.", {leader.name: leader.epoch} if leader else {}, "name"
+    )
+    if leader:
+        yield _gauge("leader_since_timestamp_seconds", "When it began to lead.", leader.since_ms / 1000)
+    yield _gauge("standbys", "Beat processes ready to lead.", overview.standbys)
+
+
+def _workers(overview: Overview) -> Iterator[Metric]:
+    workers = overview.workers
+    seen = {w.name: w.seen_ms / 1000 for w in workers}
+    started = {w.name: w.started_ms / 1000 for w in workers}
+    yield _gauge("workers", "Running worker processes.", len(workers))
+    yield _gauge("worker_seen_timestamp_seconds", "When a worker last reported.", seen, "worker")
+    yield _gauge("worker_start_timestamp_seconds", "When a worker started.", started, "worker")
+    yield _counter("worker_polls", "Polls since a worker started.", {w.name: w.polls for w in workers}, "worker")
+    yield _gauge("worker_in_flight", "Polls a worker is busy with.", {w.name: w.in_flight for w in workers}, "worker")
+    yield _gauge("worker_memory_bytes", "Resident memory.", {w.name: w.rss_bytes for w in workers}, "worker")
+
+
+def _gauge(name: str, text: str, values: Values, label: str = "") -> Metric:
+    return _filled(GaugeMetricFamily(f"poller_{name}", text, labels=[label] if label else []), values)
+
+
+def _counter(name: str, text: str, values: Values, label: str = "") -> Metric:
+    return _filled(CounterMetricFamily(f"poller_{name}", text, labels=[label] if label else []), values)
+
+
+def _filled(family: GaugeMetricFamily | CounterMetricFamily, values: Values) -> Metric:
+    if isinstance(values, Mapping):
+        for label, value in values.items():
+            family.add_metric([label], value)
+    else:
+        family.add_metric([], values)
+    return family

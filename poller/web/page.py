@@ -1,0 +1,50 @@
+"""The one page: a view and the reader's wishes (theme, refresh) to HTML."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import jinja2
+
+from poller.web import tables, view
+from poller.web.assets import Assets
+from poller.web.health import GLYPHS
+from poller.web.view import View
+
+
+class Theme(enum.StrEnum):
+    SYSTEM = "system"
+    LIGHT = "light"
+    DARK = "dark"
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    theme: Theme = Theme.SYSTEM
+    refresh_s: int = 0  # only used by browsers without scripts; 0 is never
+
+
+class Page:
+    """Compiles the template once; `render` is pure."""
+
+    def __init__(self, assets: Assets, links: Mapping[str, str]) -> None:
+        environment = jinja2.Environment(
+            loader=jinja2.PackageLoader("poller.web"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.globals.update(
+            assets=assets,
+            links={title: url for title, url in links.items() if url.startswith(("http://", "https://"))},
+            tables={table.id: table for table in tables.ALL},
+            states={state: {"tone": tone, "glyph": GLYPHS[tone]} for state, tone in view.STATES.items()},
+            themes=list(Theme),
+        )
+        self._template = environment.get_template("overview.html")
+
+    def render(self, shown: View, wishes: Wishes) -> str:
+        return self._template.render(view=shown, wishes=wishes)

@@ -1,0 +1,135 @@
+"""Points to SVG. Geometry only: it is stretched to its box, so every word beside it is HTML.
+
+A missing slice breaks the line and shades the hole; a lone slice is a dot. No colours here: classes.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+HEIGHT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The time shown and the width of one slice, in milliseconds."""
+
+    start_ms: int
+    end_ms: int
+    slice_ms: int
+
+    @property
+    def width(self) -> float:
+        return (self.end_ms - self.start_ms) / 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The value of one slice that begins at `at_ms`; None when nothing was measured."""
+
+    at_ms: int
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    css: str
+    samples: Sequence[Sample]
+    filled: bool = False
+
+
+def ceiling(value: float) -> float:
+    """The least of 1, 2, 5, 10, 20 ... that is not below a value: the top of an axis that starts at 0."""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= value * (1 - 1e-9))
+
+
+def window(now_ms: int, span_ms: int, slice_ms: int) -> Window:
+    """The last span up to the newest complete slice."""
+    end = now_ms - now_ms % slice_ms
+    return Window(end - span_ms, end, slice_ms)
+
+
+def visible(samples: Sequence[Sample], shown: Window) -> list[Sample]:
+    """Measured, complete slices inside the window, oldest first."""
+    last = shown.end_ms - shown.slice_ms
+    inside = (s for s in samples if s.value is not None and shown.start_ms <= s.at_ms <= last)
+    return sorted(inside, key=lambda sample: sample.at_ms)
+
+
+def gaps(samples: Sequence[Sample], shown: Window) -> list[tuple[int, int]]:
+    """Spans of the window that no measured slice covers, as (start, end) in milliseconds."""
+    found = []
+    covered = shown.start_ms
+    for sample in visible(samples, shown):
+        if sample.at_ms - covered > shown.slice_ms / 2:
+            found.append((covered, sample.at_ms))
+        covered = max(covered, sample.at_ms + shown.slice_ms)
+    if shown.end_ms - covered > shown.slice_ms / 2:
+        found.append((covered, shown.end_ms))
+    return found
+
+
+def runs(samples: Sequence[Sample], shown: Window) -> list[list[Sample]]:
+    """Measured slices cut into stretches without a hole."""
+    stretches: list[list[Sample]] = []
+    for sample in visible(samples, shown):
+        if stretches and sample.at_ms - stretches[-1][-1].at_ms <= shown.slice_ms * 1.5:
+            stretches[-1].append(sample)
+        else:
+            stretches.append([sample])
+    return stretches
+
+
+def svg(lines: Sequence[Line], shown: Window, top: float, sentence: str) -> str:
+    """The picture of some lines over one window; the gaps are those of the first line."""
+    shade = [_rect(gap, shown) for gap in gaps(lines[0].samples, shown)]
+    grid = f'<path class="grid" d="M0 0H{shown.width:g}M0 {HEIGHT / 2:g}H{shown.width:g}"/>'
+    drawn = [part for line in lines for part in _draw(line, shown, top)]
+    body = "".join([grid, *shade, *drawn])
+    return (
+        f'<svg viewBox="0 0 {shown.width:g} {HEIGHT}" preserveAspectRatio="none" role="img" '
+        f'aria-label="{html.escape(sentence)}">{body}</svg>'
+    )
+
+
+def _draw(line: Line, shown: Window, top: float) -> list[str]:
+    stretches = [_points(run, shown, top) for run in runs(line.samples, shown)]
+    if not stretches:
+        return []
+    stroke = "".join(_path(points) for points in stretches)
+    parts = [f'<path class="line {line.css}" d="{stroke}"/>']
+    if line.filled:
+        area = "".join(_area(points) for points in stretches)
+        parts.insert(0, f'<path class="area {line.css}" d="{area}"/>')
+    return parts
+
+
+def _points(run: Sequence[Sample], shown: Window, top: float) -> list[tuple[float, float]]:
+    middle = shown.slice_ms / 2
+    return [
+        ((s.at_ms - shown.start_ms + middle) / 1000, HEIGHT * (1 - min(top, s.value or 0.0) / top))
+        for s in run
+    ]
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    (x, y), *rest = points
+    if not rest:
+        return f"M{x:g} {y:.4g}h0"  # with a round cap this is a dot, whatever the stretch
+    return f"M{x:g} {y:.4g}L" + " ".join(f"{x:g} {y:.4g}" for x, y in rest)
+
+
+def _area(points: Sequence[tuple[float, float]]) -> str:
+    outline = " ".join(f"{x:g} {y:.4g}" for x, y in points)
+    return f"M{points[0][0]:g} {HEIGHT}L{outline} {points[-1][0]:g} {HEIGHT}Z"
+
+
+def _rect(gap: tuple[int, int], shown: Window) -> str:
+    x, width = (gap[0] - shown.start_ms) / 1000, (gap[1] - gap[0]) / 1000
+    return f'<rect class="gap" x="{x:g}" y="0" width="{width:g}" height="{HEIGHT}"/>'

@@ -1,0 +1,115 @@
+"""The web process: the application on the real stores, behind uvicorn, until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import FrameType
+
+import sqlalchemy as sa
+import uvicorn
+
+from poller import bootstrap, errors
+from poller.bootstrap import Services
+from poller.db import engine
+from poller.domain.overview import Overview
+from poller.state import client, overview
+from poller.web.app import create_app
+from poller.web.sources import Sources
+
+DEFAULT_PORT = 8080
+
+
+def main() -> None:
+    """Serve where the settings say."""
+    settings = bootstrap.services().settings
+    run(settings.web_bind, settings.web_port)
+
+
+def run(host: str, port: int | None = None) -> None:
+    """Serve until told to stop. Without a port: 8080, or a free one. Raises PortInUse."""
+    with listen(host, port) as listener:
+        serve(sources(bootstrap.services()), listener)
+
+
+def serve(given: Sources, listener: socket.socket) -> None:
+    """Serve on a socket that listens already. Blocks."""
+    stopping = threading.Event()
+    app = create_app(given, stopping)
+    config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False)
+    _Server(config, stopping).run(sockets=[listener])
+
+
+def listen(host: str, port: int | None) -> socket.socket:
+    """A listening socket. A port that was asked for is taken or refused, never replaced."""
+    try:
+        return _bound(host, DEFAULT_PORT if port is None else port)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE and port is None:
+            return _bound(host, 0)
+        raise _refusal(error, host, port) from None
+
+
+def sources(services: Services) -> Sources:
+    """The real stores as the web role sees them."""
+
+    def read() -> Overview:
+        with client.store_errors(services.redis):
+            return overview.read(services.redis, time.time_ns() // 1_000_000)
+
+    def ready() -> Mapping[str, str]:
+        checks = {"sql": lambda: _ask_sql(services), "redis": lambda: _ask_redis(services)}
+        return {name: _reason(check) for name, check in checks.items()}
+
+    flower = services.settings.flower_url
+    return Sources(read, ready, {"Flower": flower} if flower else {})
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams first: an open page must not hold the process until a time-out."""
+
+    def __init__(self, config: uvicorn.Config, stopping: threading.Event) -> None:
+        super().__init__(config)
+        self._stopping = stopping
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._stopping.set()
+        super().handle_exit(sig, frame)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family)
+
+
+def _refusal(error: OSError, host: str, port: int | None) -> errors.ConfigError:
+    where = f"{host}:{DEFAULT_PORT if port is None else port}"
+    if error.errno == errno.EADDRINUSE:
+        return errors.PortInUse(f"web_port: {where} is in use", hint="set POLLER_WEB_PORT to another port")
+    reason = error.strerror or str(error)
+    return errors.InvalidSetting(f"web_bind: cannot listen on {where}", reason, "set POLLER_WEB_BIND")
+
+
+def _reason(check: Callable[[], None]) -> str:
+    try:
+        check()
+    except errors.PollerError as error:
+        return str(error)
+    return ""
+
+
+def _ask_sql(services: Services) -> None:
+    with engine.peeking(services.engine) as conn:
+        conn.execute(sa.text("select 1"))
+
+
+def _ask_redis(services: Services) -> None:
+    with client.store_errors(services.redis):
+        services.redis.ping()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""The live page's frames: a first one with everything, then only the cells that changed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from fastapi.sse import ServerSentEvent
+
+from poller.web import view
+from poller.web.snapshot import Snapshots
+from poller.web.view import View
+
+FRAME_S = 1.0
+RETRY_MS = 2_000
+
+
+async def frames(
+    snapshots: Snapshots,
+    build: str,
+    stopping: Callable[[], bool],
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> AsyncIterator[ServerSentEvent]:
+    """At most one frame a second until the server stops. `build` names the assets the page must have."""
+    shown: View | None = None
+    retry = RETRY_MS + random.randrange(RETRY_MS)  # noqa: S311 - spreads reconnects, guards nothing
+    while not stopping():
+        snapshot = await snapshots.get()
+        changed = view.changes(shown, snapshot.view)
+        if changed:
+            shape = f"{snapshot.view.layout}-{build}"
+            data = json.dumps({"shape": shape, **changed}, ensure_ascii=False, separators=(",", ":"))
+            yield ServerSentEvent(raw_data=data, event="patch", retry=None if shown else retry)
+            shown = snapshot.view
+        await pause(FRAME_S)

@@ -1,0 +1,159 @@
+"""The tables of the page: their columns, and an overview's rows as texts per cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from poller.domain.overview import LastError, Overview, Point, Worker
+from poller.web import units
+from poller.web.health import Tone
+
+MINUTE_MS = 60_000
+#: A worker reports every few seconds; one that was silent for so long is worth a look.
+SILENT_MS = 15_000
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    id: str
+    title: str
+    kind: str = "text"  # text, number or time: how it is aligned and, for time, written
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Texts (and tones) by column id. The key is stable, so that a page can keep the row in its place."""
+
+    key: str
+    texts: Mapping[str, str]
+    tones: Mapping[str, Tone]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    id: str
+    title: str
+    empty: str
+    limit: int
+    columns: Sequence[Column]
+    rows: Callable[[Overview], Iterator[Row]]
+
+
+def _errors(overview: Overview) -> Iterator[Row]:
+    return (Row(f"{error.at_ms}-{error.target_id}", _error(error), {}) for error in overview.errors)
+
+
+def _error(error: LastError) -> dict[str, str]:
+    return {
+        "at": units.instant(error.at_ms),
+        "device": error.device,
+        "target": error.target,
+        "code": error.code,
+        "message": error.message,
+    }
+
+
+def _workers(overview: Overview) -> Iterator[Row]:
+    for worker in sorted(overview.workers, key=lambda worker: worker.name):
+        silent = overview.as_of_ms - worker.seen_ms > SILENT_MS
+        yield Row(worker.name, _worker(worker, overview.as_of_ms), {"seen": Tone.LATE} if silent else {})
+
+
+def _worker(worker: Worker, now_ms: int) -> dict[str, str]:
+    return {
+        "name": worker.name,
+        "seen": units.age(now_ms - worker.seen_ms),
+        "up": units.age(now_ms - worker.started_ms),
+        "polls": units.count(worker.polls),
+        "flight": units.count(worker.in_flight),
+        "memory": units.size(worker.rss_bytes),
+        "tags": _joined(f"{key}={value}" for key, value in sorted(worker.tags.items())),
+        "collectors": _joined(f"{name} ({version})" for name, version in sorted(worker.collectors.items())),
+    }
+
+
+def _queues(overview: Overview) -> Iterator[Row]:
+    deepest = sorted(overview.queues.items(), key=lambda item: (-item[1], item[0]))[: QUEUES.limit]
+    for name, batches in sorted(deepest):
+        yield Row(name, {"name": name, "batches": units.count(batches)}, {})
+
+
+def _minutes(overview: Overview) -> Iterator[Row]:
+    by_minute: dict[int, list[Point]] = {}
+    for point in overview.recent:
+        by_minute.setdefault(point.at_ms // MINUTE_MS, []).append(point)
+    for minute in sorted(by_minute, reverse=True):
+        at = units.instant(minute * MINUTE_MS)
+        yield Row(at, {"at": at, **_minute(by_minute[minute])}, {})
+
+
+def _minute(points: Sequence[Point]) -> dict[str, str]:
+    polls = sum(point.polls for point in points)
+    seconds = sum(point.seconds for point in points)
+    return {
+        "polls": units.count(polls),
+        "rate": units.rate(polls / seconds) if seconds else units.NOT_MEASURED,
+        "failed": units.count(sum(point.failed for point in points)),
+        "p99": units.duration(max(p.lateness_p99_ms for p in points)) if polls else units.NOT_MEASURED,
+    }
+
+
+def _joined(words: Iterator[str]) -> str:
+    return " ".join(words) or units.NOT_MEASURED
+
+
+ERRORS = Table(
+    "errors",
+    "Last errors",
+    "No error is on record.",
+    12,
+    (
+        Column("at", "Time", "time"),
+        Column("device", "Device"),
+        Column("target", "Target"),
+        Column("code", "Code"),
+        Column("message", "Message"),
+    ),
+    _errors,
+)
+WORKERS = Table(
+    "workers",
+    "Workers",
+    "No worker is running. Start one: poller worker",
+    50,
+    (
+        Column("name", "Worker"),
+        Column("seen", "Last seen", "number"),
+        Column("up", "Up", "number"),
+        Column("polls", "Polls", "number"),
+        Column("flight", "In flight", "number"),
+        Column("memory", "Memory", "number"),
+        Column("tags", "Tags"),
+        Column("collectors", "Collectors"),
+    ),
+    _workers,
+)
+QUEUES = Table(
+    "queues",
+    "Queues",
+    "No batch is waiting.",
+    20,
+    (Column("name", "Queue"), Column("batches", "Batches", "number")),
+    _queues,
+)
+MINUTES = Table(
+    "minutes",
+    "The same by minute",
+    "Nothing was polled in the last 15 minutes.",
+    16,
+    (
+        Column("at", "Minute", "time"),
+        Column("polls", "Polls", "number"),
+        Column("rate", "Throughput", "number"),
+        Column("failed", "Failed", "number"),
+        Column("p99", "Highest p99 lateness", "number"),
+    ),
+    _minutes,
+)
+ALL = (ERRORS, WORKERS, QUEUES, MINUTES)

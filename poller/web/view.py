@@ -1,0 +1,193 @@
+"""An overview as the texts of a page. The template and the stream both take them from here, so a cell
+that is patched reads exactly like one that was loaded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from poller.domain.overview import Overview, State
+from poller.web import health, plot, tables, units
+from poller.web.health import Health, Tone
+
+SPAN_MS = 15 * 60_000
+SLICE_MS = 10_000
+#: The words and tones of a target's states, worst first.
+STATES = {
+    State.FAILING: Tone.FAILING,
+    State.DEGRADED: Tone.LATE,
+    State.UNKNOWN: Tone.UNKNOWN,
+    State.OK: Tone.OK,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """`layout` names the page to show; all else is addressed by cell, table and plot id."""
+
+    layout: str  # overview, first-run or unreadable
+    health: Health
+    texts: Mapping[str, str] = field(default_factory=dict)
+    tones: Mapping[str, str] = field(default_factory=dict)
+    rows: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    plots: Mapping[str, str] = field(default_factory=dict)
+
+
+def present(overview: Overview | None, trouble: str = "") -> View:
+    """The newest overview there is, and why there is no newer one (if so)."""
+    if overview is None:
+        return _bare("unreadable", health.unreadable(trouble))
+    if trouble:
+        last_read = units.instant(overview.as_of_ms)[11:19]
+        return _full(overview, health.unreadable(trouble, last_read))
+    verdict = health.judge(overview)
+    return _bare("first-run", verdict) if health.first_run(overview) else _full(overview, verdict)
+
+
+def changes(old: View | None, new: View) -> dict[str, Any]:
+    """What a page that shows `old` must change to show `new`; None stands for a cell that is no more."""
+    parts = {
+        part: _changed(getattr(old, part) if old else {}, getattr(new, part))
+        for part in ("texts", "tones", "rows", "plots")
+    }
+    return {part: changed for part, changed in parts.items() if changed}
+
+
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    changed = {key: value for key, value in new.items() if key not in old or old[key] != value}
+    return changed | {key: None for key in old if key not in new}
+
+
+def _bare(layout: str, verdict: Health) -> View:
+    return View(layout, verdict, _verdict(verdict), {"health": verdict.tone})
+
+
+def _full(overview: Overview, verdict: Health) -> View:
+    shown = plot.window(overview.as_of_ms, SPAN_MS, SLICE_MS)
+    texts = _verdict(verdict) | _numbers(overview) | _board(overview) | _leader(overview) | _causes(overview)
+    tones = {"health": str(verdict.tone)} | _number_tones(overview)
+    rows: dict[str, Sequence[str]] = {}
+    for table in tables.ALL:
+        rows[table.id] = _fill(table, overview, texts, tones)
+    plots = {"polls": _polls_plot(overview, shown, texts), "lateness": _lateness_plot(overview, shown, texts)}
+    return View("overview", verdict, texts, tones, rows, plots)
+
+
+def _verdict(verdict: Health) -> dict[str, str]:
+    return {"health": verdict.text, "glyph": verdict.glyph, "title": verdict.title}
+
+
+def _numbers(overview: Overview) -> dict[str, str]:
+    targets, failing = overview.targets, overview.states.get(State.FAILING, 0)
+    late = overview.lateness
+    measured = late.count > 0
+    return {
+        "as-of": units.instant(overview.as_of_ms),
+        "on-time": units.share(targets - overview.overdue, targets),
+        "targets": units.exact(targets),
+        "late": units.exact(overview.overdue),
+        "late-share": units.share(overview.overdue, targets),
+        "failing": units.exact(failing),
+        "failing-share": units.share(failing, targets),
+        "parked": units.exact(overview.parked),
+        "throughput": units.rate(overview.polls_per_second),
+        "p50": units.duration(late.p50_ms) if measured else units.NOT_MEASURED,
+        "p99": units.duration(late.p99_ms) if measured else units.NOT_MEASURED,
+        "max": units.duration(late.max_ms) if measured else units.NOT_MEASURED,
+    }
+
+
+def _number_tones(overview: Overview) -> dict[str, str]:
+    """Only what is wrong is coloured: a healthy page is quiet."""
+    loud = {
+        "on-time": (health.late(overview), Tone.LATE),
+        "late": (health.late(overview), Tone.LATE),
+        "failing": (overview.states.get(State.FAILING, 0) > 0, Tone.FAILING),
+        "parked": (overview.parked > 0, Tone.LATE),
+        "p99": (overview.lateness.p99_ms > health.LATE_P99_MS, Tone.LATE),
+        "leader": (overview.leader is None, Tone.FAILING),
+    }
+    return {cell: str(tone) for cell, (wrong, tone) in loud.items() if wrong}
+
+
+def _board(overview: Overview) -> dict[str, str]:
+    texts = {f"state-{state}": units.exact(overview.states.get(state, 0)) for state in STATES}
+    texts |= {
+        f"share-{state}": units.share(overview.states.get(state, 0), overview.targets) for state in STATES
+    }
+    texts |= {"place-due": units.exact(overview.due), "place-flight": units.exact(overview.in_flight)}
+    outcomes = sorted(overview.outcomes.items(), key=lambda item: (-item[1], item[0]))
+    texts["outcomes"] = " · ".join(f"{name} {units.count(n)}" for name, n in outcomes) or units.NOT_MEASURED
+    texts["missed"] = units.count(overview.totals.get("missed_slots", 0))
+    return texts
+
+
+def _leader(overview: Overview) -> dict[str, str]:
+    leader = overview.leader
+    standbys = {"standbys": units.exact(overview.standbys)}
+    if leader is None:
+        return standbys | {"leader": "none", "leader-for": units.NOT_MEASURED, "epoch": units.NOT_MEASURED}
+    led_for = units.age(overview.as_of_ms - leader.since_ms)
+    return standbys | {"leader": leader.name, "leader-for": led_for, "epoch": units.exact(leader.epoch)}
+
+
+def _causes(overview: Overview) -> dict[str, str]:
+    codes = Counter(error.code for error in overview.errors)
+    causes = " · ".join(f"{code} {n}" for code, n in codes.most_common())
+    return {"causes": f"By cause, of the last {len(overview.errors)}: {causes}" if codes else ""}
+
+
+def _fill(
+    table: tables.Table, overview: Overview, texts: dict[str, str], tones: dict[str, str]
+) -> tuple[str, ...]:
+    rows = {row.key: row for row in table.rows(overview)}
+    shown = list(rows.values())[: table.limit]
+    for row in shown:
+        texts.update({f"{table.id}/{row.key}/{column}": text for column, text in row.texts.items()})
+        tones.update({f"{table.id}/{row.key}/{column}": str(tone) for column, tone in row.tones.items()})
+    hidden = _totals(overview).get(table.id, len(rows)) - len(shown)
+    texts[f"{table.id}-more"] = f"{units.exact(hidden)} more, not shown" if hidden > 0 else ""
+    return tuple(row.key for row in shown)
+
+
+def _totals(overview: Overview) -> dict[str, int]:
+    """Tables whose rows are cut before they come here."""
+    return {tables.QUEUES.id: len(overview.queues)}
+
+
+def _polls_plot(overview: Overview, shown: plot.Window, texts: dict[str, str]) -> str:
+    polls = [plot.Sample(p.at_ms, p.polls / p.seconds) for p in overview.recent if p.seconds > 0]
+    failed = [plot.Sample(p.at_ms, p.failed / p.seconds) for p in overview.recent if p.seconds > 0]
+    top = plot.ceiling(_highest(polls, shown))
+    texts |= {"polls-top": units.rate(top), "polls-half": units.rate(top / 2)}
+    lines = [plot.Line("polls", polls, filled=True), plot.Line("failed", failed)]
+    return plot.svg(lines, shown, top, _sentence("Throughput", polls, shown, units.rate))
+
+
+def _lateness_plot(overview: Overview, shown: plot.Window, texts: dict[str, str]) -> str:
+    # A slice without polls has no lateness: a hole, not a zero.
+    late = [plot.Sample(p.at_ms, p.lateness_p99_ms if p.polls else None) for p in overview.recent]
+    top = plot.ceiling(_highest(late, shown))
+    texts |= {"lateness-top": units.duration(top), "lateness-half": units.duration(top / 2)}
+    return plot.svg(
+        [plot.Line("lateness", late)], shown, top, _sentence("p99 lateness", late, shown, units.duration)
+    )
+
+
+def _highest(samples: Sequence[plot.Sample], shown: plot.Window) -> float:
+    return max((s.value or 0.0 for s in plot.visible(samples, shown)), default=0.0)
+
+
+def _sentence(what: str, samples: Sequence[plot.Sample], shown: plot.Window, unit: Any) -> str:
+    """The plot in words, for those who cannot see it."""
+    values = [s.value or 0.0 for s in plot.visible(samples, shown)]
+    if not values:
+        return f"{what} over the last 15 minutes: nothing was measured."
+    missing = sum(end - start for start, end in plot.gaps(samples, shown))
+    hole = f" {units.duration(missing)} without data." if missing else ""
+    return (
+        f"{what} over the last 15 minutes: {unit(min(values))} to {unit(max(values))}, "
+        f"latest {unit(values[-1])}.{hole}"
+    )

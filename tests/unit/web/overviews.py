@@ -1,0 +1,123 @@
+"""Overviews to look at: a healthy fleet and its ways of being ill. Times are fixed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from poller.domain.overview import LastError, Lateness, Leader, Overview, Point, State, Worker
+
+NOW_MS = 1_794_874_392_000  # 2026-11-17T00:13:12Z
+SLICE_MS = 10_000
+NEWEST_MS = NOW_MS - NOW_MS % SLICE_MS - SLICE_MS
+
+EMPTY = Overview(
+    as_of_ms=NOW_MS,
+    targets=0,
+    states={},
+    due=0,
+    overdue=0,
+    in_flight=0,
+    parked=0,
+    polls_per_second=0.0,
+    outcomes={},
+    lateness=Lateness(),
+    recent=(),
+    queues={},
+    leader=None,
+    standbys=0,
+    workers=(),
+    errors=(),
+    totals={},
+)
+
+
+def points(missing: range = range(0)) -> tuple[Point, ...]:
+    """Fifteen minutes of ten-second slices with a gentle wave; `missing` ones were never written."""
+    return tuple(
+        Point(
+            at_ms=NEWEST_MS - (89 - n) * SLICE_MS,
+            seconds=10.0,
+            polls=16_000 + round(900 * math.sin(n / 6)) + (n * 37 % 11) * 30,
+            failed=5 + n * 7 % 9,
+            lateness_p99_ms=80 + 25 * math.sin(n / 4) + (n * 53 % 13) * 3,
+        )
+        for n in range(90)
+        if n not in missing
+    )
+
+
+def worker(number: int, **changes: object) -> Worker:
+    made = Worker(
+        name=f"celery@poll-{number}",
+        seen_ms=NOW_MS - 800 * number,
+        started_ms=NOW_MS - 9_000_000 - 60_000 * number,
+        polls=4_812_034 - 31_007 * number,
+        in_flight=118 + 7 * number,
+        rss_bytes=192_000_000 + 3_100_000 * number,
+        tags={"site": "ams"} if number % 2 else {"site": "fra", "zone": "dmz"},
+        collectors={"snmp": "poller 0.1.0", "routeros": "poller 0.1.0"},
+    )
+    return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
+
+
+HEALTHY = Overview(
+    as_of_ms=NOW_MS,
+    targets=98_204,
+    states={State.OK: 98_204},
+    due=96_991,
+    overdue=12,
+    in_flight=1_213,
+    parked=0,
+    polls_per_second=1637.4,
+    outcomes={"ok": 490_871, "partial": 41},
+    lateness=Lateness(490_912, 12.0, 86.0, 1240.0),
+    recent=points(),
+    queues={"poll.snmp": 3, "poll.routeros": 0, "poll.snmp;site=ams": 1},
+    leader=Leader("beat-1:4711", 7, NOW_MS - 7_931_000),
+    standbys=2,
+    workers=tuple(worker(n) for n in range(1, 5)),
+    errors=(),
+    totals={"polls": 19_204_113, "ok": 19_200_002, "failed": 4_111, "samples": 3_072_658_080, "missed_slots": 17},
+)
+
+_CAUSES = (
+    ("timeout", "no answer in 3 tries of 2 s"),
+    ("auth_failed", "SNMPv3 user mon refused: wrong digest"),
+    ("unreachable", "connection to port 8728 refused"),
+    ("timeout", "no complete answer before the deadline: 41 of 160 columns read, /interface took 41 s"),
+)
+
+
+def failure(number: int, **changes: object) -> LastError:
+    code, message = _CAUSES[number % len(_CAUSES)]
+    made = LastError(
+        at_ms=NOW_MS - 3_000 - 7_400 * number,
+        target_id=4_000 + number,
+        device=f"ap-{412 + number * 13:04d}.west",
+        target=f"ap-{412 + number * 13:04d}.west/{'if-mib' if number % 3 else 'system'}",
+        code=code,
+        message=message,
+    )
+    return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
+
+
+FAILING = dataclasses.replace(
+    HEALTHY,
+    states={State.OK: 98_100, State.DEGRADED: 3, State.FAILING: 41, State.UNKNOWN: 60},
+    parked=12,
+    outcomes={"ok": 490_102, "failed": 769, "partial": 41},
+    recent=points(missing=range(40, 47)),
+    errors=tuple(failure(n) for n in range(20)),
+)
+LATE = dataclasses.replace(HEALTHY, overdue=4_310, lateness=Lateness(401_112, 2_100.0, 12_400.0, 41_000.0))
+NO_LEADER = dataclasses.replace(HEALTHY, leader=None, standbys=0)
+NO_WORKERS = dataclasses.replace(HEALTHY, workers=(), in_flight=0)
+SCRIPT = "<script>alert(1)</script>"
+HOSTILE = dataclasses.replace(
+    HEALTHY,
+    errors=(failure(0, device=SCRIPT, message=f'"\'><img src=x onerror=alert(2)>{SCRIPT}', target="a/b\u202e"),),
+    workers=(worker(1, name=f"celery@{SCRIPT}", tags={SCRIPT: SCRIPT}),),
+    queues={f"poll.{SCRIPT}": 1},
+    leader=Leader(f'beat"{SCRIPT}', 1, NOW_MS),
+)
