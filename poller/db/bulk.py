@@ -5,7 +5,9 @@ PostgreSQL gets one array per column (parsed and planned once per connection), S
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -13,35 +15,74 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.engine import Connection
 
+from poller.db.tables import Instant
+
 Rows = Sequence[tuple[Any, ...]]
+Columns = tuple[str, ...]
 
 
-def insert(conn: Connection, table: sa.Table[Any], rows: Rows, tail: str = "") -> None:
-    """Insert rows given in the table's column order; `tail` is what to do on conflict.
+def insert(
+    conn: Connection, table: sa.Table[Any], rows: Rows, tail: str = "", columns: Columns | None = None
+) -> None:
+    """Insert rows given in the order of `columns` (all of the table's); `tail` is what to do on conflict.
 
     Give rows sorted by key: two writers that lock the same rows in the same order cannot deadlock.
     """
     if not rows:
         return
+    names = columns or tuple(column.name for column in table.columns)
     if conn.dialect.name == "postgresql":
-        columns = tuple(list(column) for column in zip(*rows, strict=True))
-        conn.exec_driver_sql(_postgresql(table, tail), columns)
+        arrays = [list(column) for column in zip(*rows, strict=True)]
+        for position, adapt in _adapters(table, names, "postgresql"):
+            arrays[position] = [adapt(value) for value in arrays[position]]
+        conn.exec_driver_sql(_postgresql(table, tail, names), tuple(arrays))
     else:
-        conn.exec_driver_sql(_sqlite(table, tail), list(rows))
+        conn.exec_driver_sql(_sqlite(table, tail, names), _adapted(table, names, rows))
+
+
+def _adapted(table: sa.Table[Any], names: Columns, rows: Rows) -> list[tuple[Any, ...]]:
+    adapters = _adapters(table, names, "sqlite")
+    if not adapters:
+        return list(rows)
+    changed = [list(row) for row in rows]
+    for row in changed:
+        for position, adapt in adapters:
+            row[position] = adapt(row[position])
+    return [tuple(row) for row in changed]
 
 
 @cache
-def _postgresql(table: sa.Table[Any], tail: str) -> str:
+def _adapters(
+    table: sa.Table[Any], names: Columns, dialect: str
+) -> tuple[tuple[int, Callable[[Any], Any]], ...]:
+    """The columns whose values the bare driver does not know."""
+    found: list[tuple[int, Callable[[Any], Any]]] = []
+    for position, name in enumerate(names):
+        kind = table.c[name].type
+        if isinstance(kind, sa.JSON):
+            found.append((position, json.dumps))
+        elif isinstance(kind, Instant) and dialect == "sqlite":
+            found.append((position, _sqlite_instant))
+    return tuple(found)
+
+
+def _sqlite_instant(instant: datetime) -> str:
+    """As SQLAlchemy's DateTime writes it, UTC and without a zone."""
+    return instant.replace(tzinfo=None).isoformat(" ", "microseconds")
+
+
+@cache
+def _postgresql(table: sa.Table[Any], tail: str, names: Columns) -> str:
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
-    arrays = ", ".join(f"%s::{column.type.compile(dialect=dialect)}[]" for column in table.columns)
-    return f"INSERT INTO {table.name} ({_names(table)}) SELECT * FROM unnest({arrays}) {tail}"  # noqa: S608
+    arrays = ", ".join(f"%s::{table.c[name].type.compile(dialect=dialect)}[]" for name in names)
+    return f"INSERT INTO {table.name} ({_quoted(names)}) SELECT * FROM unnest({arrays}) {tail}"  # noqa: S608
 
 
 @cache
-def _sqlite(table: sa.Table[Any], tail: str) -> str:
-    marks = ", ".join("?" for _ in table.columns)
-    return f"INSERT INTO {table.name} ({_names(table)}) VALUES ({marks}) {tail}"  # noqa: S608
+def _sqlite(table: sa.Table[Any], tail: str, names: Columns) -> str:
+    marks = ", ".join("?" for _ in names)
+    return f"INSERT INTO {table.name} ({_quoted(names)}) VALUES ({marks}) {tail}"  # noqa: S608
 
 
-def _names(table: sa.Table[Any]) -> str:
-    return ", ".join(f'"{column.name}"' for column in table.columns)
+def _quoted(names: Columns) -> str:
+    return ", ".join(f'"{name}"' for name in names)

@@ -7,11 +7,13 @@ changes in commit order, so whoever has seen version n has seen every change up 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine, Row
@@ -22,6 +24,9 @@ from poller.db.tables import devices, inventory, removed_targets, sites, targets
 from poller.domain import routing
 from poller.domain.target import PollTarget, TargetSpec
 
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 AnyRow = Row[*tuple[Any, ...]]
 
 #: Called with the new version after a commit: a wake-up for the scheduler, allowed to fail.
@@ -55,6 +60,39 @@ class Sealed(NamedTuple):
     version: int
     envelope: str
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of the inventory in progress: stamp what it touches with `version`."""
+
+    conn: Connection
+    version: int
+    now: datetime
+
+
+@contextmanager
+def change(engine: Engine, notify: Notify | None = None) -> Iterator[Change]:
+    """One transaction, one new version; after the commit the scheduler is woken.
+
+    The wake-up is a courtesy: the scheduler looks by itself too, so its failure is only noted.
+    """
+    with sql.writing(engine) as conn:
+        number = int(conn.execute(_NEXT_VERSION).scalar_one())
+        yield Change(conn, number, datetime.now(UTC))
+    if notify:
+        try:
+            notify(number)
+        except Exception as error:  # noqa: BLE001  the change is committed, nothing may undo that
+            log.warning("the scheduler could not be woken, it will notice by itself: %s", error)
+
+
+def stamp_targets(at: Change, *conditions: sa.ColumnElement[bool]) -> int:
+    """Mark targets as changed by this change; returns how many."""
+    stamped = at.conn.execute(
+        sa.update(targets).where(*conditions).values(version=at.version, updated_at=at.now)
+    )
+    return stamped.rowcount
 
 
 def version(engine: Engine) -> int:
@@ -115,10 +153,10 @@ def credential(engine: Engine, key: int) -> Sealed | None:
     return credentials(engine, [key]).get(key)
 
 
-def parts(ids: Sequence[int], size: int = IDS_PER_STATEMENT) -> Iterator[Sequence[int]]:
-    """A long list of ids in pieces that one statement can take."""
-    for start in range(0, len(ids), size):
-        yield ids[start : start + size]
+def parts(items: Sequence[T], size: int = IDS_PER_STATEMENT) -> Iterator[Sequence[T]]:
+    """A long list in pieces that one statement can take."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
 
 
 def _spec(row: AnyRow) -> TargetSpec:
@@ -147,6 +185,7 @@ def _text(column: sa.Column[Any]) -> sa.Cast[str]:
 
 
 _VERSION = sa.select(inventory.c.version)
+_NEXT_VERSION = sa.update(inventory).values(version=inventory.c.version + 1).returning(inventory.c.version)
 
 _JOINED = targets.join(devices, targets.c.device_id == devices.c.id).outerjoin(
     sites, devices.c.site_id == sites.c.id

@@ -44,6 +44,13 @@ def write(engine: Engine, rows: Sequence[Run]) -> None:
         bulk.insert(conn, runs, values, _UPSERT)
 
 
+def close_lost(engine: Engine, rows: Sequence[Run]) -> None:
+    """Close runs nobody will finish. A run that was written meanwhile is left as it is: it did happen."""
+    values = [_ROW(run) for run in _newest(rows)]
+    with sql.writing(engine) as conn:
+        bulk.insert(conn, runs, values, "ON CONFLICT (target_id, plan_ms) DO NOTHING")
+
+
 def _newest(rows: Sequence[Run]) -> list[Run]:
     """One row per key (a statement must not touch a row twice), in key order."""
     chosen: dict[tuple[int, int], Run] = {}

@@ -1,0 +1,260 @@
+"""Whole fleets at once: all or nothing, in a handful of statements however long the file is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from poller import errors
+from poller.db import bulk, inventory
+from poller.db import devices as device_rows
+from poller.db import targets as target_rows
+from poller.db.inventory import Change, Notify, parts
+from poller.db.tables import credentials, devices, sites, targets
+from poller.domain.draft import DeviceDraft, Problem, TargetDraft
+
+_ROWS_PER_STATEMENT = 5_000
+
+
+class Row(NamedTuple):
+    """One device of the file with its targets."""
+
+    device: DeviceDraft
+    targets: Sequence[TargetDraft] = ()
+
+
+class Misfit(NamedTuple):
+    """A problem that only the database could see, of row number `row` (from 0)."""
+
+    row: int
+    problem: Problem
+
+
+class Refused(errors.InvalidInput):
+    """Nothing was imported; `misfits` says why, for every row."""
+
+    def __init__(self, message: str, cause: str = "", hint: str = "") -> None:
+        super().__init__(message, cause, hint)
+        self.misfits: list[Misfit] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    added: int
+    updated: int
+    targets_added: int
+    targets_updated: int
+
+
+class _OnlyTrying(Exception):
+    """Rolls a trial back."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the database has of what the file names."""
+
+    devices: Mapping[str, Mapping[str, Any]]
+    targets: Mapping[tuple[str, str], Mapping[str, Any]]
+    credentials: Mapping[str, int]
+
+
+def apply_import(
+    engine: Engine,
+    rows: Sequence[Row],
+    *,
+    update: bool = False,
+    dry_run: bool = False,
+    notify: Notify | None = None,
+) -> Imported:
+    """Store all rows in one transaction. Existing devices are an error unless `update`.
+
+    An update changes what a row gives and keeps the rest, also targets the file does not mention.
+    Raises Refused, having changed nothing.
+    """
+    result = Imported(0, 0, 0, 0)
+    with suppress(_OnlyTrying), inventory.change(engine, None if dry_run else notify) as at:
+        known = _known(at.conn, rows)
+        if misfits := _misfits(rows, known, update):
+            refused = Refused(f"{len(misfits)} rows do not fit", hint="correct them and import again")
+            refused.misfits = misfits
+            raise refused
+        result = _store(at, rows, known)
+        if dry_run:
+            raise _OnlyTrying
+    return result
+
+
+def _known(conn: Connection, rows: Sequence[Row]) -> _Known:
+    names = [row.device.name for row in rows]
+    found: dict[str, Mapping[str, Any]] = {}
+    held: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for part in parts(names, _ROWS_PER_STATEMENT):
+        found.update({row["name"]: dict(row) for row in conn.execute(_DEVICES, {"names": part}).mappings()})
+        if found:
+            rows_held = conn.execute(_TARGETS, {"names": part}).mappings()
+            held.update({(row["device"], row["name"]): dict(row) for row in rows_held})
+    ids = conn.execute(sa.select(credentials.c.name, credentials.c.id)).tuples().all()
+    return _Known(found, held, dict(ids))
+
+
+def _misfits(rows: Sequence[Row], known: _Known, update: bool) -> list[Misfit]:
+    found: list[Misfit] = []
+    seen: set[str] = set()
+    for number, row in enumerate(rows):
+        found += (Misfit(number, problem) for problem in _problems(row, known, update, seen))
+        seen.add(row.device.name)
+    return found
+
+
+def _problems(row: Row, known: _Known, update: bool, seen: set[str]) -> Iterator[Problem]:
+    device = row.device
+    if device.name in seen:
+        yield Problem("name", f'device "{device.name}" is in the file twice')
+    if device.name in known.devices and not update:
+        yield Problem("name", f'there is a device named "{device.name}" already', "add --update to change it")
+    if device.name not in known.devices and device.address is None:
+        yield Problem("address", f'the new device "{device.name}" has no address')
+    for name in {device.credential, *(target.credential for target in row.targets)} - {None, ""}:
+        if name not in known.credentials:
+            yield Problem("credential", f'no credential named "{name}"', f"poller credential add {name}")
+    names = [target.name or target.collector for target in row.targets]
+    for name in sorted({str(name) for name in names if names.count(name) > 1}):
+        yield Problem("target", f'device "{device.name}" has two targets named "{name}" in the file')
+    for target in row.targets:
+        yield from _target_problems(device.name, target, known)
+
+
+def _target_problems(device: str, target: TargetDraft, known: _Known) -> Iterator[Problem]:
+    old = known.targets.get((device, target.name or target.collector or ""))
+    try:
+        if old is None:
+            target_rows.new_row(target)
+        else:
+            target_rows.check_times(old["interval_ms"], old["timeout_ms"], target)
+    except errors.InvalidInput as error:
+        yield Problem("collector" if target.collector is None else "timeout", str(error), error.hint)
+
+
+def _store(at: Change, rows: Sequence[Row], known: _Known) -> Imported:
+    site_ids = _site_ids(at, {row.device.site for row in rows} - {None, ""})
+    for part in parts(rows, _ROWS_PER_STATEMENT):
+        values = [_device_values(at, row.device, known, site_ids) for row in part]
+        bulk.insert(at.conn, devices, sorted(values), _UPDATE_DEVICE, _DEVICE_COLUMNS)
+    old = [row.device.name for row in rows if row.device.name in known.devices]
+    for some in parts(old, _ROWS_PER_STATEMENT):
+        keys = [known.devices[name]["id"] for name in some]
+        inventory.stamp_targets(at, targets.c.device_id.in_(keys))
+    added, updated = _store_targets(at, rows, known)
+    return Imported(len(rows) - len(old), len(old), added, updated)
+
+
+def _store_targets(at: Change, rows: Sequence[Row], known: _Known) -> tuple[int, int]:
+    """Returns how many were added and how many changed."""
+    added = updated = 0
+    for part in parts(rows, _ROWS_PER_STATEMENT):
+        names = [row.device.name for row in part]
+        ids = dict(at.conn.execute(_DEVICE_IDS, {"names": names}).tuples().all())
+        values = []
+        for row in part:
+            for target in row.targets:
+                old = known.targets.get((row.device.name, target.name or target.collector or ""))
+                added, updated = (added + 1, updated) if old is None else (added, updated + 1)
+                values.append(_target_values(at, ids[row.device.name], target, old, known))
+        values.sort(key=lambda value: value[:2])
+        for some in parts(values, _ROWS_PER_STATEMENT):
+            bulk.insert(at.conn, targets, some, _UPDATE_TARGET, _TARGET_COLUMNS)
+    return added, updated
+
+
+def _site_ids(at: Change, names: set[Any]) -> dict[str, int]:
+    """Every site of the file, made where it is missing."""
+    rows: list[tuple[Any, ...]] = [(name, {}, at.now, at.now) for name in sorted(names)]
+    columns = ("name", "requires", "created_at", "updated_at")
+    for part in parts(rows, _ROWS_PER_STATEMENT):
+        bulk.insert(at.conn, sites, part, "ON CONFLICT (name) DO NOTHING", columns)
+    return dict(at.conn.execute(sa.select(sites.c.name, sites.c.id)).tuples().all())
+
+
+def _device_values(
+    at: Change, draft: DeviceDraft, known: _Known, site_ids: Mapping[str, int]
+) -> tuple[Any, ...]:
+    old = known.devices.get(draft.name, device_rows.DEFAULTS)
+    return (
+        draft.name,
+        _first(draft.address, old.get("address")),
+        old["site_id"] if draft.site is None else site_ids.get(draft.site),
+        old["credential_id"] if draft.credential is None else known.credentials.get(draft.credential),
+        list(_first(draft.tags, old["tags"])),
+        dict(_first(draft.requires, old["requires"])),
+        _first(draft.enabled, old["enabled"]),
+        at.now,
+        at.now,
+    )
+
+
+def _target_values(
+    at: Change, device_id: int, draft: TargetDraft, old: Mapping[str, Any] | None, known: _Known
+) -> tuple[Any, ...]:
+    row = target_rows.new_row(draft) if old is None else {**old, **target_rows.given(draft)}
+    if draft.credential is not None:
+        row["credential_id"] = known.credentials.get(draft.credential)
+    stored = {
+        **row,
+        "device_id": device_id,
+        "version": at.version,
+        "created_at": at.now,
+        "updated_at": at.now,
+    }
+    return tuple(stored[column] for column in _TARGET_COLUMNS)
+
+
+def _first(given: Any, old: Any) -> Any:
+    return old if given is None else given
+
+
+def _replacing(columns: Sequence[str]) -> str:
+    return ", ".join(f"{column} = excluded.{column}" for column in columns if column != "created_at")
+
+
+_DEVICE_COLUMNS = (
+    "name",
+    "address",
+    "site_id",
+    "credential_id",
+    "tags",
+    "requires",
+    "enabled",
+    "created_at",
+    "updated_at",
+)
+_TARGET_COLUMNS = (
+    "device_id",
+    "name",
+    "collector",
+    "options",
+    "credential_id",
+    "requires",
+    "interval_ms",
+    "timeout_ms",
+    "enabled",
+    "version",
+    "created_at",
+    "updated_at",
+)
+_UPDATE_DEVICE = f"ON CONFLICT (name) DO UPDATE SET {_replacing(_DEVICE_COLUMNS[1:])}"
+_UPDATE_TARGET = f"ON CONFLICT (device_id, name) DO UPDATE SET {_replacing(_TARGET_COLUMNS[2:])}"
+
+_names: sa.BindParameter[str] = sa.bindparam("names", expanding=True)
+_DEVICES = sa.select(devices).where(devices.c.name.in_(_names))
+_DEVICE_IDS = sa.select(devices.c.name, devices.c.id).where(devices.c.name.in_(_names))
+_TARGETS = (
+    sa.select(targets, devices.c.name.label("device"))
+    .select_from(targets.join(devices, targets.c.device_id == devices.c.id))
+    .where(devices.c.name.in_(_names))
+)

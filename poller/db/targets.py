@@ -1,0 +1,182 @@
+"""Targets: add, edit, remove and list. A target is known by its device and its own name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from poller import errors
+from poller.db import engine as sql
+from poller.db import inventory, lookup
+from poller.db.inventory import Change, Notify
+from poller.db.tables import credentials, devices, removed_targets, targets
+from poller.domain import duration
+from poller.domain.draft import TargetDraft
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    id: int
+    device: str
+    name: str
+    collector: str
+    options: Mapping[str, Any]
+    credential: str  # its own; empty: the device's
+    requires: Mapping[str, str]
+    interval_ms: int
+    timeout_ms: int
+    enabled: bool
+    version: int
+
+
+def add(engine: Engine, device: str, draft: TargetDraft, notify: Notify | None = None) -> Target:
+    """Store a new target. Raises NotFound (device, credential), AlreadyExists (the name on this device)."""
+    with inventory.change(engine, notify) as at:
+        key = insert(at, lookup.device_id(at.conn, device), device, draft)
+        return _one(at.conn, key)
+
+
+def insert(at: Change, device_id: int, device: str, draft: TargetDraft) -> int:
+    """The new row itself, within a change that is under way."""
+    row = new_row(draft) | _references(at.conn, draft)
+    taken = sa.select(targets.c.id).where(targets.c.device_id == device_id, targets.c.name == row["name"])
+    if at.conn.execute(taken).first():
+        raise errors.AlreadyExists(
+            f'device "{device}" has a target named "{row["name"]}" already',
+            hint="choose another --name",
+        )
+    row |= {"device_id": device_id, "version": at.version, "created_at": at.now, "updated_at": at.now}
+    return int(at.conn.execute(sa.insert(targets).values(row).returning(targets.c.id)).scalar_one())
+
+
+def edit(engine: Engine, device: str, name: str, draft: TargetDraft, notify: Notify | None = None) -> Target:
+    """Change what the draft gives; options are replaced as a whole."""
+    with inventory.change(engine, notify) as at:
+        key = lookup.target_id(at.conn, device, name)
+        old = _one(at.conn, key)
+        check_times(old.interval_ms, old.timeout_ms, draft)
+        values = given(draft) | _references(at.conn, draft) | {"version": at.version, "updated_at": at.now}
+        if values.get("name", name) != name:
+            _refuse_taken(at.conn, key, device, values["name"])
+        at.conn.execute(sa.update(targets).where(targets.c.id == key).values(values))
+        return _one(at.conn, key)
+
+
+def remove(engine: Engine, device: str, name: str, notify: Notify | None = None) -> None:
+    with inventory.change(engine, notify) as at:
+        key = lookup.target_id(at.conn, device, name)
+        at.conn.execute(sa.insert(removed_targets).values(target_id=key, version=at.version))
+        at.conn.execute(sa.delete(targets).where(targets.c.id == key))
+
+
+def show(engine: Engine, device: str, name: str) -> Target:
+    with sql.reading(engine) as conn:
+        return _one(conn, lookup.target_id(conn, device, name))
+
+
+def of_device(engine: Engine, device: str) -> list[Target]:
+    """All targets of one device. Raises NotFound."""
+    with sql.reading(engine) as conn:
+        key = lookup.device_id(conn, device)
+        rows = conn.execute(_TARGETS.where(targets.c.device_id == key).order_by(targets.c.name))
+        return [_target(row) for row in rows]
+
+
+def listing(
+    engine: Engine,
+    *,
+    collector: str | None = None,
+    limit: int | None = 50,
+    after: tuple[str, str] | None = None,
+) -> list[Target]:
+    """Targets in the order of device and name; `after` is the (device, name) to continue behind."""
+    query = _TARGETS.order_by(devices.c.name, targets.c.name).limit(limit)
+    if collector is not None:
+        query = query.where(targets.c.collector == collector)
+    if after is not None:
+        query = query.where(sa.tuple_(devices.c.name, targets.c.name) > sa.tuple_(*after))
+    with sql.peeking(engine) as conn:
+        return [_target(row) for row in conn.execute(query)]
+
+
+def new_row(draft: TargetDraft) -> dict[str, Any]:
+    """The columns of a new target, defaults filled in; without references and stamps."""
+    if draft.collector is None:
+        raise errors.InvalidInput("the collector is missing", hint="for example --collector snmp")
+    interval = draft.interval_ms if draft.interval_ms is not None else duration.DEFAULT_INTERVAL_MS
+    timeout = draft.timeout_ms if draft.timeout_ms is not None else duration.default_timeout_ms(interval)
+    duration.check_timeout(interval, timeout)
+    defaults: dict[str, Any] = {
+        "name": draft.collector,
+        "options": {},
+        "requires": {},
+        "credential_id": None,
+        "enabled": True,
+    }
+    return defaults | given(draft) | {"interval_ms": interval, "timeout_ms": timeout}
+
+
+def given(draft: TargetDraft) -> dict[str, Any]:
+    """The columns a draft gives, without its credential."""
+    values = {
+        "name": draft.name,
+        "collector": draft.collector,
+        "options": draft.options,
+        "requires": draft.requires,
+        "interval_ms": draft.interval_ms,
+        "timeout_ms": draft.timeout_ms,
+        "enabled": draft.enabled,
+    }
+    return {column: value for column, value in values.items() if value is not None}
+
+
+def check_times(interval_ms: int, timeout_ms: int, draft: TargetDraft) -> None:
+    """Do the stored times and the new ones fit together?"""
+    duration.check_timeout(
+        interval_ms if draft.interval_ms is None else draft.interval_ms,
+        timeout_ms if draft.timeout_ms is None else draft.timeout_ms,
+    )
+
+
+def _references(conn: Connection, draft: TargetDraft) -> dict[str, Any]:
+    if draft.credential is None:
+        return {}
+    return {"credential_id": lookup.credential_id(conn, draft.credential)}
+
+
+def _refuse_taken(conn: Connection, key: int, device: str, name: str) -> None:
+    own_device = sa.select(targets.c.device_id).where(targets.c.id == key).scalar_subquery()
+    taken = sa.select(targets.c.id).where(targets.c.device_id == own_device, targets.c.name == name)
+    if conn.execute(taken).first():
+        raise errors.AlreadyExists(f'device "{device}" has a target named "{name}" already')
+
+
+def _one(conn: Connection, key: int) -> Target:
+    return _target(conn.execute(_TARGETS.where(targets.c.id == key)).one())
+
+
+def _target(row: Any) -> Target:
+    return Target(*row)
+
+
+_TARGETS = sa.select(
+    targets.c.id,
+    devices.c.name,
+    targets.c.name,
+    targets.c.collector,
+    targets.c.options,
+    sa.func.coalesce(credentials.c.name, ""),
+    targets.c.requires,
+    targets.c.interval_ms,
+    targets.c.timeout_ms,
+    targets.c.enabled,
+    targets.c.version,
+).select_from(
+    targets.join(devices, targets.c.device_id == devices.c.id).outerjoin(
+        credentials, targets.c.credential_id == credentials.c.id
+    )
+)
