@@ -104,7 +104,7 @@ def devices(
     }
     fleet = []
     for index in range(count):
-        protocol = Protocol.SNMP if _falls_on(index, snmp_share) else Protocol.ROUTEROS
+        protocol = Protocol.ROUTEROS if _falls_on(index, 1 - snmp_share) else Protocol.SNMP
         fleet.append(_device(index, seed, protocol, next(faults[protocol]), slow_seconds))
     return fleet
 

@@ -61,7 +61,7 @@ class Life(NamedTuple):
 def life(salt: int, reboots: bool = False) -> Life:
     """The life of the device with this salt; a device that reboots does so every two to five minutes."""
     return Life(
-        installed_at=EPOCH - DAY * (1 + salt % 200) - salt % 86_399,
+        installed_at=EPOCH - DAY * (1 + salt % 60) - salt % 86_399,
         reboot_every=120.0 + salt % 181 if reboots else 0.0,
         activity=0.5 + (salt >> 8) % 1000 / 1000,
         phase=(salt >> 20) % 6283 / 1000,

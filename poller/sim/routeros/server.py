@@ -10,6 +10,7 @@ import asyncio
 import random
 import time
 from collections.abc import Sequence
+from typing import cast
 
 from poller.sim import garbage, sockets
 from poller.sim.fleet import Fault, Protocol, SimDevice
@@ -60,12 +61,11 @@ class Connection(asyncio.Protocol):
         self._reboot: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one without saying so
         peer, local = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         router = self._server.routers.get(local[0]) if local else None
         if router is None or not peer or not peer[0].startswith(sockets.LOOPBACK):
-            transport.abort()
+            self.abort()
             return
         self._server.open_connections.add(self)
         self._router = router

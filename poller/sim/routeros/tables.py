@@ -167,7 +167,6 @@ INTERFACE = Table(
         "actual-mtu": lambda scene, port: str(port.mtu),
         "l2mtu": lambda scene, port: "1514" if port.kind is Kind.ETHERNET else None,
         "mac-address": _mac,
-        "last-link-up-time": lambda scene, port: "2026-01-05 07:12:44" if port.up else None,
         "link-downs": lambda scene, port: str(port.link_downs),
         "rx-byte": _counter(lambda rates: rates.in_octets),
         "tx-byte": _counter(lambda rates: rates.out_octets),

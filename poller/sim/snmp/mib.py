@@ -55,22 +55,19 @@ class Moving(NamedTuple):
 
 
 class Personal(NamedTuple):
-    name: Oid
-    value: Callable[[Identity], bytes]
+    """A value of the device's own; as with `Moving`, `heads[n]` is the varbind up to a value of n octets."""
 
-    def render(self, identity: Identity) -> bytes:
-        return ber.varbind(self.name, self.value(identity))
+    heads: tuple[bytes, ...]
+    value: Callable[[Identity], bytes]
 
 
 Cell = bytes | Moving | Personal
-PERSONAL_LIMIT = 96  # more octets than any personal varbind takes
+PERSONAL_LIMIT = 32  # octets in a value of the device's own: names of its kind are shorter
 
 
 def size(cell: Cell) -> int:
     """The most octets a cell can take."""
-    if isinstance(cell, bytes):
-        return len(cell)
-    return len(cell.heads[-1]) + len(cell.heads) - 1 if isinstance(cell, Moving) else PERSONAL_LIMIT
+    return len(cell) if isinstance(cell, bytes) else len(cell.heads[-1]) + len(cell.heads) - 1
 
 
 @dataclass(frozen=True)
@@ -138,8 +135,8 @@ def _system(chassis: Chassis) -> Iterator[tuple[Oid, Cell]]:
         2: _fixed(ber.oid((*PRODUCTS, model.product))),
         3: _ticking(100.0, ber.TIME_TICKS, BITS_32),
         4: _fixed(ber.octets("noc@example.net")),
-        5: _personal(lambda device: ber.octets(device.name)),
-        6: _personal(lambda device: ber.octets(device.location)),
+        5: _octets(lambda device: device.name.encode()),
+        6: _octets(lambda device: device.location.encode()),
         7: _fixed(ber.integer(78 if model.prefix == "rt" else 6)),
     }
     for arc, make in cells.items():
@@ -148,8 +145,8 @@ def _system(chassis: Chassis) -> Iterator[tuple[Oid, Cell]]:
 
 def _engine(chassis: Chassis) -> Iterator[tuple[Oid, Cell]]:
     cells: dict[int, Callable[[Oid], Cell]] = {
-        1: _personal(lambda device: ber.octets(b"\x80\x00\x7e\xd9\x03" + device.mac.to_bytes(6, "big"))),
-        2: _personal(lambda device: ber.integer(device.boots)),
+        1: _octets(lambda device: b"\x80\x00\x7e\xd9\x03" + device.mac.to_bytes(6, "big")),
+        2: lambda name: personal(name, ber.INTEGER, lambda device: ber.integer(device.boots)[2:]),
         3: _ticking(1.0, ber.INTEGER, BITS_31),
         4: _fixed(ber.integer(chassis.model.max_message)),
     }
@@ -161,13 +158,20 @@ def moving(name: Oid, tag: int, rate: float, wave: int, mask: int) -> Cell:
     """A growing number; one that stands still is as good as constant."""
     if rate == 0.0:
         return ber.varbind(name, ber.integer(0, tag))
-    names = ber.oid(name)
-    most = mask.bit_length() // 8 + 1
-    heads = tuple(
-        bytes((ber.SEQUENCE,)) + ber.length(len(names) + 2 + n) + names + bytes((tag, n))
+    return Moving(_heads(name, tag, mask.bit_length() // 8 + 1), rate, wave, mask)
+
+
+def personal(name: Oid, tag: int, value: Callable[[Identity], bytes]) -> Personal:
+    """A value of the device's own, of at most PERSONAL_LIMIT octets."""
+    return Personal(_heads(name, tag, PERSONAL_LIMIT), value)
+
+
+def _heads(name: Oid, tag: int, most: int) -> tuple[bytes, ...]:
+    encoded = ber.oid(name)
+    return tuple(
+        bytes((ber.SEQUENCE,)) + ber.length(len(encoded) + 2 + n) + encoded + bytes((tag, n))
         for n in range(most + 1)
     )
-    return Moving(heads, rate, wave, mask)
 
 
 def _fixed(value: bytes) -> Callable[[Oid], Cell]:
@@ -178,8 +182,8 @@ def _ticking(per_second: float, tag: int, mask: int) -> Callable[[Oid], Cell]:
     return lambda name: moving(name, tag, per_second, life.UPTIME, mask)
 
 
-def _personal(value: Callable[[Identity], bytes]) -> Callable[[Oid], Cell]:
-    return lambda name: Personal(name, value)
+def _octets(value: Callable[[Identity], bytes]) -> Callable[[Oid], Cell]:
+    return lambda name: personal(name, ber.OCTET_STRING, value)
 
 
 _Column = Callable[[Oid, Port], Cell]
@@ -200,7 +204,8 @@ def _counter64(rate: Callable[[hardware.Rates], float]) -> _Column:
 def _mac(name: Oid, port: Port) -> Cell:
     if port.kind is Kind.LOOPBACK:
         return ber.varbind(name, ber.octets(""))
-    return Personal(name, lambda device: ber.octets((device.mac + port.index).to_bytes(6, "big")))
+    number = port.index
+    return personal(name, ber.OCTET_STRING, lambda device: (device.mac + number).to_bytes(6, "big"))
 
 
 def _gauge(value: int) -> bytes:

@@ -5,7 +5,8 @@ Everything that differs between two devices of a chassis, or between two instant
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from poller.sim.snmp import ber, mib, request
@@ -18,6 +19,8 @@ ENVELOPE = 64  # octets kept free for everything around the variables
 
 # position in the parts, varbind heads, rate, wave, mask
 _Slot = tuple[int, tuple[bytes, ...], float, int, int]
+# position in the parts, varbind heads, value
+_OwnSlot = tuple[int, tuple[bytes, ...], Callable[[Identity], bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,7 @@ class Plan:
     status: bytes  # error-status and error-index
     parts: list[bytes]
     moving: tuple[_Slot, ...] = ()
-    personal: tuple[tuple[int, Personal], ...] = ()
+    personal: tuple[_OwnSlot, ...] = ()
 
     def fill(self, waves: tuple[float, ...], identity: Identity) -> bytes:
         """The varbinds as they are for one device at one instant."""
@@ -34,8 +37,9 @@ class Plan:
             value = int(rate * waves[wave]) & mask
             n = (value.bit_length() >> 3) + 1
             out[at] = heads[n] + value.to_bytes(n, "big")
-        for at, cell in self.personal:
-            out[at] = cell.render(identity)
+        for at, heads, value_of in self.personal:
+            own = value_of(identity)
+            out[at] = heads[len(own)] + own
         return b"".join(out)
 
 
@@ -131,18 +135,19 @@ def _error(status: int, index: int, varbinds: bytes) -> Plan:
 
 def _plan(cells: list[Cell]) -> Plan:
     """Neighbouring constants become one part, so that a plan has little more parts than slots."""
-    parts: list[bytes] = [b""]
+    parts: list[bytes] = []
     moving: list[_Slot] = []
-    personal: list[tuple[int, Personal]] = []
-    for cell in cells:
-        if isinstance(cell, bytes):
-            parts[-1] += cell
+    personal: list[_OwnSlot] = []
+    for constant, group in itertools.groupby(cells, key=lambda cell: isinstance(cell, bytes)):
+        if constant:
+            parts.append(b"".join(cell for cell in group if isinstance(cell, bytes)))
             continue
-        if isinstance(cell, Moving):
-            moving.append((len(parts), *cell))
-        else:
-            personal.append((len(parts), cell))
-        parts += (b"", b"")
+        for cell in group:
+            if isinstance(cell, Moving):
+                moving.append((len(parts), *cell))
+            elif isinstance(cell, Personal):
+                personal.append((len(parts), *cell))
+            parts.append(b"")
     return Plan(_OK, parts, tuple(moving), tuple(personal))
 
 

@@ -11,14 +11,9 @@ V1, V2C = 0, 1
 GET, GET_NEXT, RESPONSE, SET, GET_BULK = 0xA0, 0xA1, 0xA2, 0xA3, 0xA5
 
 
-class Envelope(NamedTuple):
-    """A message with its parts told apart; `rest` is everything after the request id."""
-
-    version: int
-    community: bytes
-    pdu: int
-    request_id: bytes  # with tag and length, to be echoed as it is
-    rest: bytes
+# Version, community, PDU tag, request id (with tag and length, to be echoed), everything after it.
+# A plain tuple: this is made for every datagram.
+Envelope = tuple[int, bytes, int, bytes, bytes]
 
 
 class Request(NamedTuple):
@@ -51,7 +46,7 @@ def split(data: bytes) -> Envelope:
         raise Malformed("cut short") from None
     if not well_formed:
         raise Malformed("not a community-based SNMP message")
-    return Envelope(data[at + 2], data[community:pdu], data[pdu], data[request_id:rest], data[rest:])
+    return data[at + 2], data[community:pdu], data[pdu], data[request_id:rest], data[rest:]
 
 
 def parse(rest: bytes) -> Request:

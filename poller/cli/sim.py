@@ -1,0 +1,131 @@
+"""`poller sim`: a simulated fleet on loopback, to try things out, to demonstrate and to measure."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from poller import errors
+from poller.domain import duration
+from poller.sim import fleet, serve
+from poller.sim.fleet import Fault, Protocol, SimDevice
+from poller.sim.serve import Activity, Ports
+
+SNMP_PORT = 10_161
+ROUTEROS_PORT = 18_728
+
+
+def command(
+    devices: Annotated[int, typer.Option("--devices", "-n", help="How many devices.")] = 100,
+    seed: Annotated[
+        int, typer.Option(help="Another seed is another fleet; the same one is the same fleet.")
+    ] = 1,
+    snmp_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="UDP port of all SNMP agents; 0 takes a free one.")
+    ] = SNMP_PORT,
+    routeros_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="TCP port of all RouterOS devices; 0 takes a free one.")
+    ] = ROUTEROS_PORT,
+    faulty: Annotated[float, typer.Option(help="Share of the devices that misbehave, 0 to 1.")] = 0.1,
+    slow: Annotated[
+        float, typer.Option(help="Seconds after which a slow device answers, give or take half.")
+    ] = (fleet.SLOW_SECONDS),
+    interval: Annotated[str, typer.Option(help="Interval of the targets written with --write.")] = "60s",
+    write: Annotated[
+        Path | None,
+        typer.Option(help="Write the inventory of this fleet to a file, as JSON.", dir_okay=False),
+    ] = None,
+) -> None:
+    """Run simulated SNMP and RouterOS devices on 127.20.0.1 and up, until Ctrl-C."""
+    duration.parse_ms(interval)
+    simulated = fleet.devices(devices, seed, faulty_share=faulty, slow_seconds=slow)
+
+    def ready(ports: Ports) -> None:
+        if write is not None:
+            _write(write, fleet.inventory(simulated, ports.snmp, ports.routeros, interval))
+        for line in introduction(simulated, ports, write):
+            typer.echo(line)
+        sys.stdout.flush()
+
+    serve.run(simulated, snmp_port, routeros_port, ready, status=reporter(sys.stderr.isatty()))
+
+
+def introduction(devices: Sequence[SimDevice], ports: Ports, written: Path | None) -> Iterator[str]:
+    """What listens where, a sample of the devices, and commands to copy."""
+    faulty = sum(device.fault is not Fault.NONE for device in devices)
+    yield f"{len(devices):,} simulated devices on loopback, {faulty:,} of them faulty. Ctrl-C stops them."
+    yield ""
+    yield f"{'device':<14} {'address':<15} {'port':>5}  {'protocol':<9} {'model':<14} fault"
+    for device in sample(devices):
+        yield (
+            f"{device.name:<14} {device.address:<15} {_port(device, ports):>5}  "
+            f"{device.protocol:<9} {device.model:<14} {device.fault}"
+        )
+    yield ""
+    yield f"SNMP      UDP {ports.snmp:<6} community {fleet.COMMUNITY}"
+    yield f"RouterOS  TCP {ports.routeros:<6} user {fleet.USERNAME}, password {fleet.PASSWORD}"
+    yield from _examples(devices, ports, written)
+
+
+def sample(devices: Sequence[SimDevice]) -> list[SimDevice]:
+    """The first device of each protocol and fault: one of everything."""
+    first: dict[tuple[Protocol, Fault], SimDevice] = {}
+    for device in devices:
+        first.setdefault((device.protocol, device.fault), device)
+    return sorted(first.values(), key=lambda device: device.index)
+
+
+def reporter(terminal: bool) -> Callable[[Activity], None]:
+    """A status line on standard error: rewritten in place on a terminal, a new one each time elsewhere."""
+    before, before_at = Activity(0, 0, 0, 0), time.monotonic()
+
+    def report(activity: Activity) -> None:
+        nonlocal before, before_at
+        now = time.monotonic()
+        line = rates(before, activity, now - before_at)
+        before, before_at = activity, now
+        typer.echo(f"\r\x1b[K{line}" if terminal else line, err=True, nl=not terminal)
+
+    return report
+
+
+def rates(before: Activity, after: Activity, seconds: float) -> str:
+    def per_second(number: int) -> str:
+        return f"{number / seconds:,.0f}/s"
+
+    return (
+        f"SNMP {per_second(after.datagrams - before.datagrams)} asked, "
+        f"{per_second(after.replies - before.replies)} answered; "
+        f"RouterOS {per_second(after.commands - before.commands)}, {after.connections:,} connections"
+    )
+
+
+def _port(device: SimDevice, ports: Ports) -> int:
+    return ports.snmp if device.protocol is Protocol.SNMP else ports.routeros
+
+
+def _examples(devices: Sequence[SimDevice], ports: Ports, written: Path | None) -> Iterator[str]:
+    healthy = next((d for d in devices if d.protocol is Protocol.SNMP and d.fault is Fault.NONE), None)
+    if healthy:
+        yield f"try: snmpbulkwalk -v2c -c {fleet.COMMUNITY} {healthy.address}:{ports.snmp} 1.3.6.1.2.1.2"
+    if written:
+        yield f"The inventory of {len(devices):,} devices is in {written}."
+    else:
+        yield "try: poller sim --write devices.json      (the same fleet as an inventory to import)"
+
+
+def _write(path: Path, rows: list[dict[str, object]]) -> None:
+    try:
+        path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise errors.InvalidInput(
+            f"--write: cannot write {path}",
+            cause=error.strerror or "",
+            hint="give a file in a directory you may write to",
+        ) from None
