@@ -17,7 +17,7 @@ from kombu.exceptions import KombuError
 from redbeat.schedulers import RedBeatScheduler, acquire_distributed_beat_lock
 
 from poller import bootstrap, errors
-from poller.beat import reap, reconcile, wakeups
+from poller.beat import reap, reconcile, resume, wakeups
 from poller.beat.dispatch import Dispatcher
 from poller.beat.leadership import Leader
 from poller.observability import logs
@@ -99,6 +99,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
     def _begin_to_lead(self) -> None:
         self._dispatcher.forget()
         self._reconcile_at = 0.0
+        resume.resume(self._services.board, self._leader.token, self._now_ms())
         super().setup_schedule()
         self._led = True
 

@@ -20,6 +20,15 @@ def next_slot_ms(target_id: int, interval_ms: int, after_ms: int) -> int:
     return phase + ((after_ms - phase) // interval_ms + 1) * interval_ms
 
 
-def missed_slots(plan_ms: int, interval_ms: int, next_ms: int) -> int:
-    """How many slots were skipped between the slot just served and the next one."""
-    return max(0, (next_ms - plan_ms - 1) // interval_ms)
+def missed_slots(last_ms: int, plan_ms: int, interval_ms: int) -> int:
+    """How many slots went by unserved between two runs; 0 for the first run. They are never made up for."""
+    return max(0, round((plan_ms - last_ms) / interval_ms) - 1) if last_ms else 0
+
+
+def resume_ms(target_id: int, interval_ms: int, now_ms: int) -> int:
+    """When to poll a target that is long overdue: once, soon, and not together with all the others."""
+    return now_ms + phase_ms(target_id, min(interval_ms, RESUME_WITHIN_MS))
+
+
+#: After downtime a fleet is polled again within this time (or its interval, if that is shorter).
+RESUME_WITHIN_MS = 60_000

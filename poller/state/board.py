@@ -157,6 +157,20 @@ class Board:
         _led(self._run("place", [leader, version, _UNKNOWN]))
         return totals[0], totals[1], totals[2]
 
+    def overdue(self, queue: str, before_ms: int, limit: int = 1000) -> list[tuple[int, int, int]]:
+        """(id, score, interval in ms) of targets that should have been claimed before an instant."""
+        with store_errors(self.redis):
+            rows: Any = self.redis.zrange(
+                self.keys.due(queue), "(1000", before_ms, byscore=True, offset=0, num=limit, withscores=True
+            )
+            specs: Any = self.redis.hmget(self.keys.spec, [i for i, _ in rows]) if rows else []
+        return [(int(i), int(score), int(spec.split("|")[1])) for (i, score), spec in zip(rows, specs, strict=True) if spec]
+
+    def respread(self, leader: str, queue: str, moves: Iterable[tuple[int, int, int]]) -> int:
+        """Give waiting targets another instant: (id, its score now, its new score). Returns how many moved."""
+        words = [word for move in moves for word in move]
+        return int(_led([self._run("respread", [leader, queue, *words])])[0])
+
     def demand(self, ids: Sequence[int]) -> tuple[int, dict[int, str]]:
         """Ask for a poll at once. Returns the board's clock and `due`, `inflight` or `gone` for each."""
         now, *rest = self._run("demand", list(ids))
@@ -206,7 +220,7 @@ class Board:
     @cached_property
     def _scripts(self) -> dict[str, Script]:
         folder = files("poller.state") / "lua"
-        names = ("claim", "start", "finish", "reap", "place", "demand", "check")
+        names = ("claim", "start", "finish", "reap", "place", "respread", "demand", "check")
         return {name: self.redis.register_script((folder / f"{name}.lua").read_text()) for name in names}
 
 

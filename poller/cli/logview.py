@@ -1,0 +1,39 @@
+"""The lines of all roles in one terminal: a coloured name in front of each, plain when piped."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+_COLOURS = {"poller": "bold", "beat": "magenta", "worker": "blue", "web": "cyan", "flower": "yellow", "sim": "green"}
+_WIDTH = 8
+
+
+class LogView:
+    def __init__(self, to_stderr: bool = False) -> None:
+        self._console = Console(file=sys.stderr if to_stderr else sys.stdout, highlight=False, soft_wrap=True)
+        self._lock = threading.Lock()
+
+    def line(self, who: str, text: str) -> None:
+        prefix = Text(f"{who:<{_WIDTH}} | ", style=_COLOURS.get(who.rstrip("0123456789"), "dim"))
+        with self._lock:
+            self._console.print(prefix + Text(text))
+
+    def addresses(self, page: str, flower: str, home: Path) -> None:
+        self.line("poller", f"page    {page}")
+        self.line("poller", f"Flower  {flower}")
+        self.line("poller", f"logs    {home / 'logs'}   (Ctrl-C stops everything)")
+
+    def summary(self, report: Mapping[str, Any]) -> None:
+        late, cpu, board = report["lateness_ms"], report["cpu_ms_per_poll"], report["board"]
+        outcomes = ", ".join(f"{number} {name}" for name, number in sorted(report["outcomes"].items())) or "none"
+        self.line("poller", f"{report['polls']} polls of {report['targets']} targets ({outcomes})")
+        self.line("poller", f"late by {late['p50']:.0f} ms (median), {late['p99']:.0f} ms (p99), {late['max']:.0f} ms (most)")
+        self.line("poller", f"CPU per poll {cpu['total']:.2f} ms (beat {cpu['beat']:.2f}, worker {cpu['worker']:.2f})")
+        self.line("poller", f"lost {board['lost']}, doubled {board['doubled']}")

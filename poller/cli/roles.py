@@ -1,0 +1,66 @@
+"""The processes of a one-machine cluster: the very commands one would type, one after another."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Mapping
+
+from poller import errors
+from poller.cli.supervise import Role
+
+_CELERY = (sys.executable, "-m", "celery", "-A", "poller", "--quiet")
+
+
+def beat(env: Mapping[str, str]) -> Role:
+    return Role("beat", [*_CELERY, "beat"], env, stop_s=1.5)
+
+
+def worker(number: int, env: Mapping[str, str]) -> Role:
+    return Role(f"worker{number}", [*_CELERY, "worker", "-n", f"worker{number}@%h"], env, stop_s=5.0)
+
+
+def web(env: Mapping[str, str], port: int) -> Role:
+    return Role("web", [sys.executable, "-m", "poller.web.serve"], {**env, "POLLER_WEB_PORT": str(port)}, stop_s=1.5)
+
+
+def flower(env: Mapping[str, str], bind: str, port: int, login: str | None) -> Role:
+    arguments = [f"--address={bind}", f"--port={port}", "--max_tasks=5000", "--purge_offline_workers=600"]
+    hidden = {"FLOWER_BASIC_AUTH": login} if login else {}
+    return Role("flower", [*_CELERY, "flower", *arguments], {**env, **hidden}, stop_s=1.5)
+
+
+def simulator(env: Mapping[str, str], devices: int, snmp_port: int, routeros_port: int) -> Role:
+    arguments = [f"--devices={devices}", f"--snmp-port={snmp_port}", f"--routeros-port={routeros_port}"]
+    return Role("sim", [sys.executable, "-m", "poller", "sim", *arguments], env, stop_s=1.5)
+
+
+def choose_port(setting: str, configured: int | None, preferred: int, bind: str = "127.0.0.1") -> int:
+    """The configured port, or an error naming it; else the preferred one, or a free one."""
+    if configured:
+        if not _free(bind, configured):
+            raise errors.PortInUse(
+                f"{setting}: {bind}:{configured} is in use", hint=f"set POLLER_{setting.upper()} to another port"
+            )
+        return configured
+    return preferred if configured is None and _free(bind, preferred) else free_port(bind)
+
+
+def free_port(bind: str = "127.0.0.1", kind: int = socket.SOCK_STREAM) -> int:
+    with socket.socket(_family(bind), kind) as probe:
+        probe.bind((bind, 0))
+        return int(probe.getsockname()[1])
+
+
+def _free(bind: str, port: int) -> bool:
+    with socket.socket(_family(bind), socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((bind, port))
+        except OSError:
+            return False
+        return True
+
+
+def _family(bind: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in bind else socket.AF_INET

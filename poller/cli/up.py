@@ -1,0 +1,162 @@
+"""`poller up`: every role in one terminal, on an embedded server unless you bring your own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+
+from poller import bootstrap, errors
+from poller import settings as settings_module
+from poller.bootstrap import Services
+from poller.cli import demo, embedded, home, roles, summary
+from poller.cli.logview import LogView
+from poller.cli.supervise import Supervisor
+from poller.db import migrate
+from poller.settings import Settings
+from poller.state.client import store_errors
+
+DEMO_DEVICES = 200
+LONGEST_DRAIN_S = 3.5
+
+
+def command(
+    workers: Annotated[int | None, typer.Option(min=1, help="Worker processes.  [default: one per core]")] = None,
+    with_demo: Annotated[bool, typer.Option("--demo", help="Add a simulated fleet to the inventory and poll it.")] = False,
+    devices: Annotated[int, typer.Option(min=1, max=100_000, help="Size of the simulated fleet.")] = DEMO_DEVICES,
+    seconds: Annotated[float | None, typer.Option("--for", min=1, help="Stop by itself after so many seconds.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as one JSON object on the last line.")] = False,
+) -> None:
+    """Run everything: server, migrations, scheduler, workers, page and Flower. Ctrl-C stops it all."""
+    settings = settings_module.load()
+    with home.occupied(settings.home):
+        Up(settings, LogView(to_stderr=as_json)).run(workers or os.cpu_count() or 1, devices if with_demo else 0, seconds, as_json)
+
+
+class Up:
+    """One run from start to stop."""
+
+    def __init__(self, settings: Settings, view: LogView) -> None:
+        self.settings = settings
+        self.view = view
+        self.env: dict[str, str] = {"POLLER_HOME": str(settings.home), "PYTHONUNBUFFERED": "1"}
+        self.supervisor = Supervisor(settings.home / "logs", view.line)
+        self.stopping = threading.Event()
+        self.first: summary.Mark | None = None
+
+    def run(self, workers: int, devices: int, seconds: float | None, as_json: bool) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+        try:
+            services = self._prepare()
+            if devices:
+                self._start_demo(services, devices)
+            since_ms, began = self._start_roles(services, workers)
+            self._watch(services, None if seconds is None else began + seconds)
+            report = self._stop_and_report(services, since_ms, began)
+        finally:
+            self._stop_all()
+        self.view.summary(report)
+        if as_json:
+            print(json.dumps(report), flush=True)
+
+    def _prepare(self) -> Services:
+        """The server and the database, ready and at the right revision."""
+        settings = self.settings
+        self.web_port = roles.choose_port("web_port", settings.web_port, 8080, settings.web_bind)
+        self.flower_port = roles.choose_port("flower_port", settings.flower_port, 5555, settings.flower_bind)
+        url = settings.broker_url
+        if settings_module.origins(os.environ)["redis_url"] == "default":
+            role, url = embedded.prepare(settings.home / "valkey", roles.free_port())
+            self.supervisor.add(role)
+            embedded.wait_ready(url)
+        self.env.update(POLLER_REDIS_URL=url, POLLER_FLOWER_URL=settings.flower_url or self._flower_address())
+        self.env.update(POLLER_WORKER_DRAIN_S=str(min(settings.worker_drain_s, LONGEST_DRAIN_S)))
+        os.environ.update(self.env)
+        services = Services(settings_module.load())
+        bootstrap.services.cache_clear()
+        with store_errors(services.redis):
+            services.redis.ping()
+        before, after = migrate.upgrade(services.engine)
+        if before != after:
+            self.view.line("poller", f"database upgraded to revision {after}")
+        services.keyring  # noqa: B018  made now, so that the roles do not race for it
+        home.publish(settings.home, {"redis_url": url, "flower_url": self.env["POLLER_FLOWER_URL"]})
+        return services
+
+    def _start_demo(self, services: Services, devices: int) -> None:
+        snmp_port, routeros_port = demo.ports(services)
+        self.supervisor.add(roles.simulator(self.env, devices, snmp_port, routeros_port))
+        changed = demo.install(services, devices, snmp_port, routeros_port)
+        self.view.line("poller", f"demo fleet: {devices} simulated devices" + ("" if changed else " (already there)"))
+
+    def _start_roles(self, services: Services, workers: int) -> tuple[int, float]:
+        now = services.redis.time()
+        login = self.settings.flower_basic_auth
+        self.supervisor.add(roles.beat(self.env))
+        for number in range(1, workers + 1):
+            self.supervisor.add(roles.worker(number, self.env))
+        self.supervisor.add(roles.web(self.env, self.web_port))
+        self.supervisor.add(
+            roles.flower(
+                self.env, self.settings.flower_bind, self.flower_port, login.get_secret_value() if login else None
+            )
+        )
+        self.view.addresses(f"http://{_host(self.settings.web_bind)}:{self.web_port}/", self._flower_address(), self.settings.home)
+        return int(now[0] * 1000), time.monotonic()  # type: ignore[index]
+
+    def _watch(self, services: Services, until: float | None) -> None:
+        """Restart what dies, until we are told to stop or the time is over."""
+        while not self.stopping.wait(0.1):
+            self.supervisor.look()
+            if self.first is None:
+                self.first = self._first_mark(services)
+            if until is not None and time.monotonic() >= until:
+                self.view.line("poller", "time is over, stopping")
+                return
+
+    def _first_mark(self, services: Services) -> summary.Mark | None:
+        """CPU is counted from the first poll on, so that start-up does not hide what a poll costs."""
+        try:
+            mark = summary.mark(services, self._processes())
+        except Exception:  # noqa: BLE001  the server may just be restarting
+            return None
+        self._polls_before = getattr(self, "_polls_before", mark.polls)
+        return mark if mark.polls > self._polls_before else None
+
+    def _stop_and_report(self, services: Services, since_ms: int, began: float) -> dict[str, Any]:
+        last = summary.mark(services, self._processes())
+        board = summary.places(services)
+        seconds = time.monotonic() - began
+        self.supervisor.stop(lambda name: name == "beat")
+        self.supervisor.stop(lambda name: name.startswith("worker"))
+        cpu = summary.cpu_per_poll(self.first, last)
+        return summary.summarise(services, since_ms, seconds, cpu, board, summary.verify(services))
+
+    def _stop_all(self) -> None:
+        self.supervisor.stop(lambda name: name == "beat")
+        self.supervisor.stop(lambda name: name.startswith("worker"))
+        self.supervisor.stop(lambda name: name != "valkey")
+        self.supervisor.stop()
+
+    def _processes(self) -> Mapping[str, int]:
+        return {c.role.name: c.process.pid for c in self.supervisor.children if c.process is not None}
+
+    def _flower_address(self) -> str:
+        return f"http://{_host(self.settings.flower_bind)}:{self.flower_port}/"
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if not self.stopping.is_set():
+            self.view.line("poller", f"{signal.Signals(number).name}: stopping")
+        self.stopping.set()
+
+
+def _host(bind: str) -> str:
+    return "127.0.0.1" if bind in ("0.0.0.0", "::") else f"[{bind}]" if ":" in bind else bind  # noqa: S104

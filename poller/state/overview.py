@@ -1,0 +1,128 @@
+"""What people and metrics see, read from Redis in two round trips however large the fleet is."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import redis
+
+from poller.domain import histogram
+from poller.domain.overview import LastError, Lateness, Leader, Overview, Point, State
+from poller.domain.status import STATES
+from poller.state import workers
+from poller.state.board import SLICE_MS
+from poller.state.client import store_errors
+from poller.state.keys import Keys
+
+SLICES = 90  # fifteen minutes
+RECENT_SLICES = 30  # five minutes
+MINUTE_SLICES = 6
+STANDBY_SEEN_MS = 5_000
+OVERDUE_MS = 1_000
+OUTCOMES = ("ok", "partial", "failed", "refused", "duplicate", "stale", "gone")
+
+
+def read(client: redis.Redis, keys: Keys) -> Overview:
+    """One look at the cluster. Raises StoreUnavailable."""
+    with store_errors(client):
+        seconds, micros = client.time()  # type: ignore[misc]
+        now_ms = seconds * 1000 + micros // 1000
+        queues = sorted(client.smembers(keys.queues))  # type: ignore[arg-type]
+        answers = _ask(client, keys, now_ms, queues)
+    counts, inflight, parked, totals, leader, standbys, errors, slices, waiting = answers
+    states = {state: int(counts.get(letter, 0)) for letter, state in STATES.items()}
+    due = sum(number for number, _, _ in waiting)
+    return Overview(
+        as_of_ms=now_ms,
+        targets=sum(states.values()),
+        states={state: states[state] for state in State},
+        due=due,
+        overdue=sum(late for _, late, _ in waiting),
+        in_flight=inflight,
+        parked=parked,
+        polls_per_second=_rate(slices[-MINUTE_SLICES - 1 : -1]),
+        outcomes=_outcomes(slices[-RECENT_SLICES:]),
+        lateness=_lateness(slices[-RECENT_SLICES:]),
+        recent=_points(slices, now_ms),
+        queues={queue: depth for queue, (_, _, depth) in zip(queues, waiting, strict=True)},
+        leader=_leader(leader),
+        standbys=standbys,
+        workers=workers.known(client, keys),
+        errors=[LastError(*json.loads(text)) for text in errors],
+        totals={name: int(value) for name, value in totals.items() if not name.startswith("l")},
+    )
+
+
+def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> tuple[Any, ...]:
+    last = now_ms // SLICE_MS
+    pipe = client.pipeline(transaction=False)
+    pipe.hgetall(keys.counts)
+    pipe.zcard(keys.inflight)
+    pipe.zcard(keys.parked)
+    pipe.hgetall(keys.totals)
+    pipe.hgetall(keys.leader)
+    pipe.exists(keys.lock)
+    pipe.zcount(keys.standbys, now_ms - STANDBY_SEEN_MS, "+inf")
+    pipe.lrange(keys.errors, 0, 19)
+    for queue in queues:
+        pipe.zcard(keys.due(queue))
+        pipe.zcount(keys.due(queue), "-inf", now_ms - OVERDUE_MS)
+        pipe.llen(queue)
+    for number in range(last - SLICES + 1, last + 1):
+        pipe.hgetall(keys.stats(number))
+    counts, inflight, parked, totals, leader, locked, standbys, errors, *rest = pipe.execute()
+    per_queue, slices = rest[: 3 * len(queues)], rest[3 * len(queues) :]
+    waiting = [tuple(per_queue[i : i + 3]) for i in range(0, len(per_queue), 3)]
+    return counts, inflight, parked, totals, leader if locked else {}, standbys, errors, slices, waiting
+
+
+def _leader(fields: Mapping[str, str]) -> Leader | None:
+    return Leader(fields["name"], int(fields["epoch"]), int(fields["since"])) if fields else None
+
+
+def _rate(slices: Sequence[Mapping[str, str]]) -> float:
+    """Polls per second over whole slices; the one that is still filling is left out."""
+    return sum(int(s.get("polls", 0)) for s in slices) / (len(slices) * SLICE_MS / 1000) if slices else 0.0
+
+
+def _outcomes(slices: Sequence[Mapping[str, str]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for piece in slices:
+        total.update({name: int(piece[name]) for name in OUTCOMES if name in piece})
+    return dict(total)
+
+
+def _lateness(slices: Sequence[Mapping[str, str]]) -> Lateness:
+    buckets: Counter[int] = Counter()
+    for piece in slices:
+        buckets.update(_buckets(piece))
+    return Lateness(
+        count=buckets.total(),
+        p50_ms=histogram.quantile_ms(buckets, 0.5),
+        p99_ms=histogram.quantile_ms(buckets, 0.99),
+        max_ms=max((float(piece.get("lmax", 0)) for piece in slices), default=0.0),
+    )
+
+
+def _buckets(piece: Mapping[str, str]) -> dict[int, int]:
+    return {int(name[1:]): int(value) for name, value in piece.items() if name[0] == "l" and name[1:].isdigit()}
+
+
+def _points(slices: Sequence[Mapping[str, str]], now_ms: int) -> list[Point]:
+    """Oldest first; slices before the first poll are left out, empty ones after it are gaps people should see."""
+    first = now_ms // SLICE_MS - len(slices) + 1
+    filled = [(first + i, piece) for i, piece in enumerate(slices)]
+    begun = next((i for i, (_, piece) in enumerate(filled) if piece), len(filled))
+    return [
+        Point(
+            at_ms=number * SLICE_MS,
+            seconds=min(SLICE_MS, now_ms - number * SLICE_MS) / 1000,
+            polls=int(piece.get("polls", 0)),
+            failed=int(piece.get("failed", 0)),
+            lateness_p99_ms=histogram.quantile_ms(_buckets(piece), 0.99),
+        )
+        for number, piece in filled[begun:]
+    ]

@@ -1,0 +1,86 @@
+"""How a worker process comes up and goes down. Imported by Celery with the tasks, in the worker itself."""
+
+from __future__ import annotations
+
+import resource
+import threading
+from functools import lru_cache
+from typing import Any
+
+from celery.signals import worker_init, worker_process_init, worker_shutdown, worker_shutting_down
+
+from poller import bootstrap, errors
+from poller.observability import logs
+from poller.workers.polling import Poller
+from poller.workers.presence import Presence
+
+log = logs.get(__name__)
+
+
+@lru_cache(maxsize=1)
+def poller(hostname: str) -> Poller:
+    """The poller of this process."""
+    return Poller(bootstrap.services(), hostname)
+
+
+@lru_cache(maxsize=1)
+def presence(hostname: str) -> Presence:
+    services = bootstrap.services()
+    return Presence(services, poller(hostname), parse_tags(services.settings.worker_tags))
+
+
+def parse_tags(words: tuple[str, ...]) -> dict[str, str]:
+    """`key=value` words; the error names the word."""
+    tags = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not (key and equals and value):
+            raise errors.InvalidSetting(f'worker_tags: "{word}" is not key=value')
+        tags[key] = value
+    return tags
+
+
+@worker_init.connect
+def _come_up(sender: Any, **_: Any) -> None:
+    """Fail early, and by name: options, database and sinks are looked at before the first message."""
+    from poller.db import migrate
+
+    services = bootstrap.services()
+    _raise_open_files_limit()
+    try:
+        migrate.check(services.engine)
+        presence(sender.hostname)
+    except errors.ConfigError as error:
+        raise SystemExit(f"error[{error.code}]: {error}\n  try: {error.hint}") from None
+    for broken in services.registry.broken:
+        log.error("collector_unusable", name=broken.name, distribution=broken.distribution, reason=broken.reason)
+
+
+@worker_process_init.connect
+def _after_fork(**_: Any) -> None:
+    """A prefork child has its own connections and its own loop."""
+    bootstrap.services.cache_clear()
+    poller.cache_clear()
+
+
+@worker_shutting_down.connect
+def _drain(sender: Any, **_: Any) -> None:
+    """Running batches may finish for a while; then they are cut off and their targets handed back."""
+    here = presence(sender)
+    threading.Thread(target=here.stop, daemon=True).start()
+    limit = bootstrap.services().settings.worker_drain_s
+    timer = threading.Timer(limit, poller(sender).drain)
+    timer.daemon = True
+    timer.start()
+
+
+@worker_shutdown.connect
+def _go_down(sender: Any, **_: Any) -> None:
+    for sink in bootstrap.services().sinks:
+        sink.close()
+
+
+def _raise_open_files_limit() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

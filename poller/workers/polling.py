@@ -1,0 +1,215 @@
+"""One batch from the queue to the sinks: start, load, collect, write, finish. Read it top to bottom.
+
+The device's trouble is an outcome in the rows; only our own (Redis, SQL, a bug) is an exception.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from poller import errors
+from poller.bootstrap import Services
+from poller.db import runs
+from poller.domain import histogram, plan, status
+from poller.domain.outcome import Result
+from poller.domain.run import Run
+from poller.observability import logs
+from poller.sinks.api import Sample
+from poller.state.board import Finish, Started
+from poller.workers.collect import Batch, Collected
+from poller.workers.runtime import Runtime
+from poller.workers.targets import Known, Secrets, Targets
+
+log = logs.get(__name__)
+
+#: When SQL is down, targets we know nothing of come back after this long instead of in a tight circle.
+STORE_PAUSE_MS = 5_000
+
+
+class Poller:
+    """What a worker process needs to poll batches. One per process; `poll` is called from many threads."""
+
+    def __init__(self, services: Services, runner: str) -> None:
+        settings = services.settings
+        self.runner = runner
+        self.polls = 0
+        self._board = services.board
+        self._engine = services.engine
+        self._registry = services.registry
+        self._sinks = services.sinks
+        self._targets = Targets(services.engine, services.registry, settings.target_cache)
+        self._secrets = Secrets(services.engine, services.keyring, services.registry, settings.secret_cache_s)
+        self._margin_ms = round(settings.lease_margin_s * 1000)
+        self._runtime = Runtime()
+        self._running: set[Batch] = set()
+        self._lock = threading.Lock()
+        self._draining = threading.Event()
+
+    def poll(self, token: str, ids: Sequence[int], attempt: int = 0) -> None:
+        """Poll one batch. Targets that are not ours any more are skipped; the rest end in exactly one place."""
+        now_ms, answers = self._board.start(token, attempt, secrets.token_hex(4), self._margin_ms, ids)
+        started = {answer.id: answer for answer in answers if answer.result is Result.OK}
+        self._note_refused(answers)
+        if not started:
+            return
+        try:
+            self._poll_started(token, attempt, started, now_ms)
+        except errors.StoreError:
+            self._hand_back(token, started.values(), now_ms + STORE_PAUSE_MS)
+            raise
+
+    def _poll_started(self, token: str, attempt: int, started: dict[int, Started], now_ms: int) -> None:
+        known = self._targets.get({answer.id: answer.version for answer in started.values()})
+        wanted = {k.target.credential_id for k in known.values() if k.target.credential_id is not None}
+        # What SQL does not have any more is about to leave the board: reconcile removes it.
+        self._hand_back(token, [started.pop(i) for i in set(started) - set(known)], now_ms + STORE_PAUSE_MS)
+        batch = Batch(self._runtime, self._registry)
+        batch.start(list(known.values()), self._secrets.get(wanted))
+        with self._tracked(batch):
+            while round_ := batch.next_round():
+                answered = [started.pop(item.id) for item in round_]
+                self._write(token, attempt, answered, round_, known, now_ms)
+        if started:  # cancelled, because the worker is stopping
+            self._hand_back(token, started.values(), now_ms)
+
+    def _write(
+        self,
+        token: str,
+        attempt: int,
+        answered: Sequence[Started],
+        collected: Sequence[Collected],
+        known: dict[int, Known],
+        now_ms: int,
+    ) -> None:
+        """One round: readings to every sink, rows to the ledger, then the move on the board."""
+        samples = [
+            Sample(known[item.id].target, now_ms + item.elapsed_ms, item.outcome.readings)
+            for item in collected
+            if item.outcome.readings
+        ]
+        rows = [
+            self._run(token, attempt, answer, item, now_ms)
+            for answer, item in zip(answered, collected, strict=True)
+        ]
+        self._store(samples, rows)
+        moves = [
+            _move(answer, item, known[item.id], now_ms) for answer, item in zip(answered, collected, strict=True)
+        ]
+        verdicts = self._board.finish(token, moves, _statistics(rows, moves), _error_texts(rows, known))
+        self.polls += len(rows)
+        late = [move.id for move, verdict in zip(moves, verdicts, strict=True) if verdict is Result.STALE]
+        if late:
+            log.warning("late_results_refused", token=token, targets=late)
+
+    def _store(self, samples: Sequence[Sample], rows: Sequence[Run]) -> None:
+        """A store that is down costs these rows, never the polling: the board still moves on."""
+        for name, write in [(s.name, lambda s=s: s.write(samples)) for s in self._sinks if samples]:
+            try:
+                write()
+            except errors.StoreError as error:
+                log.error("readings_lost", sink=name, polls=len(samples), error=str(error))
+        try:
+            runs.write(self._engine, rows)
+        except errors.StoreError as error:
+            log.error("runs_lost", runs=len(rows), error=str(error))
+
+    def _run(self, token: str, attempt: int, answer: Started, item: Collected, now_ms: int) -> Run:
+        result = item.outcome
+        return Run(
+            target_id=item.id,
+            plan_ms=answer.plan_ms,
+            outcome=result.result,
+            attempt=attempt + 1,
+            error_code=result.error_code,
+            message=result.message,
+            started_ms=now_ms,
+            finished_ms=now_ms + item.elapsed_ms,
+            samples=result.samples,
+            runner=self.runner,
+            token=token,
+        )
+
+    def _hand_back(self, token: str, answers: Collection[Started], at_ms: int) -> None:
+        """Not attempted, or not to the end: due again, as if nothing had happened."""
+        if answers:
+            self._board.finish(token, [Finish(a.id, at_ms, a.version) for a in answers])
+
+    def _note_refused(self, answers: Sequence[Started]) -> None:
+        refused = Counter(answer.result.value for answer in answers if answer.result is not Result.OK)
+        if refused:
+            log.info("runs_refused", **refused)
+            self._board.finish("", [], dict(refused))
+
+    @property
+    def in_flight(self) -> int:
+        with self._lock:
+            return len(self._running)
+
+    def drain(self) -> None:
+        """Cut off what still runs; its targets are handed back by the threads that wait for them."""
+        self._draining.set()
+        with self._lock:
+            for batch in self._running:
+                batch.cancel()
+
+    def _tracked(self, batch: Batch) -> _Tracked:
+        return _Tracked(self, batch)
+
+
+class _Tracked:
+    """Keeps a batch in the poller's set of running ones; a batch that comes too late is cut off at once."""
+
+    def __init__(self, poller: Poller, batch: Batch) -> None:
+        self._poller, self._batch = poller, batch
+
+    def __enter__(self) -> None:
+        with self._poller._lock:
+            self._poller._running.add(self._batch)
+        if self._poller._draining.is_set():
+            self._batch.cancel()
+
+    def __exit__(self, *_: object) -> None:
+        with self._poller._lock:
+            self._poller._running.discard(self._batch)
+
+
+def _move(answer: Started, item: Collected, known: Known, now_ms: int) -> Finish:
+    """Back to due, at the next slot of its grid."""
+    finished_ms = now_ms + item.elapsed_ms
+    interval_ms = known.target.interval_ms
+    next_ms = plan.next_slot_ms(item.id, interval_ms, finished_ms)
+    missed = plan.missed_slots(answer.status.run_ms, answer.plan_ms, interval_ms)
+    after = status.record(answer.status, item.outcome, answer.plan_ms, finished_ms, missed)
+    return Finish(item.id, next_ms, answer.version, after.pack())
+
+
+def _statistics(rows: Sequence[Run], moves: Sequence[Finish]) -> dict[str, int]:
+    """Counters of one round, for people and metrics; see state/overview.py."""
+    late = [max(0, run.started_ms - run.plan_ms) for run in rows]
+    counts = Counter(run.outcome.value for run in rows)
+    counts.update(f"l{histogram.bucket(value)}" for value in late)
+    counts["polls"] = len(rows)
+    counts["samples"] = sum(run.samples for run in rows)
+    return {**counts, "lmax": max(late)}
+
+
+def _error_texts(rows: Sequence[Run], known: dict[int, Known]) -> list[str]:
+    return [
+        json.dumps(
+            [
+                run.finished_ms,
+                run.target_id,
+                known[run.target_id].target.device,
+                known[run.target_id].target.name,
+                run.error_code,
+                run.message,
+            ],
+            ensure_ascii=False,
+        )
+        for run in rows
+        if run.error_code
+    ]

@@ -1,0 +1,42 @@
+"""The bridge between Celery's task threads and the one event loop of this process, where all polls run."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import uvloop
+
+T = TypeVar("T")
+
+
+class Runtime:
+    """One loop in one thread, started at first use: after a prefork worker has forked, not before."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = uvloop.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="poll-loop", daemon=True).start()
+            return self._loop
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
+        """Run on the loop and wait for the result. Raises TimeoutError when the loop itself is stuck."""
+        return self.submit(work).result(timeout_s)
+
+    def stop(self) -> None:
+        with self._lock:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._loop.stop)
+                self._loop = None

@@ -1,0 +1,104 @@
+"""What does this worker know of the targets it polls? One SQL statement per batch, and none for known ones."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy.engine import Engine
+
+from poller import errors
+from poller.collectors import credentials
+from poller.collectors.credentials import Credential
+from poller.collectors.registry import Registry
+from poller.db import inventory
+from poller.domain.target import PollTarget
+from poller.security.vault import Keyring
+
+
+@dataclass(slots=True)
+class Known:
+    """A target, its validated options (or what is wrong with them), and what its collector remembers."""
+
+    target: PollTarget
+    version: int  # the board's, when it was read
+    options: Any = None
+    problem: errors.PollerError | None = None
+    memory: dict[str, Any] = field(default_factory=dict)
+
+
+class Targets:
+    """An LRU of targets. An entry older than the version the board asks for is read again."""
+
+    def __init__(self, engine: Engine, registry: Registry, limit: int) -> None:
+        self._engine = engine
+        self._registry = registry
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._known: OrderedDict[int, Known] = OrderedDict()
+
+    def get(self, versions: Mapping[int, int]) -> dict[int, Known]:
+        """The targets of a batch, given the version the board has of each; removed ones are missing."""
+        with self._lock:
+            found = {i: known for i, v in versions.items() if (known := self._known.get(i)) and known.version >= v}
+            for target_id in found:
+                self._known.move_to_end(target_id)
+        missing = [i for i in versions if i not in found]
+        if missing:
+            found.update(self._read(missing, versions))
+        return found
+
+    def _read(self, ids: Iterable[int], versions: Mapping[int, int]) -> dict[int, Known]:
+        rows = inventory.poll_targets(self._engine, ids)
+        fresh = {i: self._prepared(target, max(versions[i], target.version)) for i, target in rows.items()}
+        with self._lock:
+            for target_id, known in fresh.items():
+                self._known[target_id] = known
+                self._known.move_to_end(target_id)
+            while len(self._known) > self._limit:
+                self._known.popitem(last=False)
+        return fresh
+
+    def _prepared(self, target: PollTarget, version: int) -> Known:
+        try:
+            return Known(target, version, self._registry.options(target.collector, target.options))
+        except errors.ConfigError as error:
+            return Known(target, version, problem=error)
+
+
+class Secrets:
+    """Decrypted credentials, kept briefly and only in memory. One SQL statement per batch, at most."""
+
+    def __init__(self, engine: Engine, keyring: Keyring, registry: Registry, keep_s: float) -> None:
+        self._engine = engine
+        self._keyring = keyring
+        self._models = {m.kind: m for c in registry.collectors.values() for m in c.credentials}
+        self._keep_s = keep_s
+        self._lock = threading.Lock()
+        self._opened: dict[int, tuple[float, Credential | errors.PollerError]] = {}
+
+    def get(self, ids: Iterable[int]) -> dict[int, Credential | errors.PollerError]:
+        """The credentials of a batch; one that does not open is its error, and harms only its users."""
+        now = time.monotonic()
+        with self._lock:
+            found = {i: item for i in ids if (entry := self._opened.get(i)) and (item := entry[1]) and entry[0] > now}
+        missing = [i for i in ids if i not in found]
+        if missing:
+            sealed = inventory.credentials(self._engine, missing)
+            fresh = {i: self._open(sealed.get(i)) for i in missing}
+            found.update(fresh)
+            with self._lock:
+                self._opened.update({i: (now + self._keep_s, item) for i, item in fresh.items()})
+        return found
+
+    def _open(self, sealed: inventory.Sealed | None) -> Credential | errors.PollerError:
+        if sealed is None:
+            return errors.NotFound("the target's credential was removed")
+        try:
+            return credentials.from_json(self._keyring.open(sealed.envelope, sealed.name), self._models)
+        except errors.ConfigError as error:
+            return error
