@@ -1,0 +1,49 @@
+# Each verb sets up what it needs. `make help` lists them.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check packages format clean
+
+help:      ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+setup: $(STAMP) ## the virtual environment in .venv, with everything in it
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "poller needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || deploy/packages python3-venv
+	@echo "== making $(VENV) and installing poller into it (downloads about 60 MB the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
+	@touch $@
+
+run: setup ## everything on this machine with a simulated fleet and a web page; Ctrl-C stops it
+	@echo "== poller up --demo"
+	@$(BIN)/poller up --demo
+
+check: setup ## style, types, import direction, unit tests: seconds
+	@echo "== ruff, mypy, import-linter"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+	@echo "== unit tests"
+	@$(BIN)/pytest tests/unit
+
+test: setup packages check ## everything above, then the tests with real servers, devices and browser
+	@echo "== contract, integration, acceptance and browser tests"
+	@$(BIN)/pytest tests/contract tests/integration tests/acceptance tests/browser
+
+packages: ## Debian packages that the tests use
+	@deploy/packages postgresql snmp snmpd chromium docker-compose
+
+format: setup ## let ruff rewrite the code in house style
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+clean: ## remove the virtual environment and caches (not .poller)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .import_linter_cache
