@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -24,7 +24,7 @@ FOR_EVER = "public, max-age=31536000, immutable"
 A_YEAR_S = 31_536_000
 
 
-def create_app(sources: Sources, stopping: threading.Event | None = None) -> FastAPI:
+def create_app(sources: Sources, stopping: asyncio.Event | None = None) -> FastAPI:
     """The application. Set `stopping` to end all streams, so that a server can stop at once."""
     app = FastAPI(
         title="poller",
@@ -36,7 +36,7 @@ def create_app(sources: Sources, stopping: threading.Event | None = None) -> Fas
     )
     snapshots = Snapshots(sources.overview)
     _add_probes(app, sources, snapshots)
-    _add_data(app, snapshots, stopping or threading.Event())
+    _add_data(app, snapshots, stopping or asyncio.Event())
     _add_page(app, sources, snapshots)
     return app
 
@@ -62,7 +62,7 @@ def _add_probes(app: FastAPI, sources: Sources, snapshots: Snapshots) -> None:
         return Response(metrics.render(overview), media_type=metrics.CONTENT_TYPE)
 
 
-def _add_data(app: FastAPI, snapshots: Snapshots, stopping: threading.Event) -> None:
+def _add_data(app: FastAPI, snapshots: Snapshots, stopping: asyncio.Event) -> None:
     build = assets.load().build
 
     @app.get("/api/overview")
@@ -74,7 +74,7 @@ def _add_data(app: FastAPI, snapshots: Snapshots, stopping: threading.Event) -> 
 
     @app.get("/api/stream", response_class=EventSourceResponse)
     async def live() -> AsyncIterator[ServerSentEvent]:
-        async for frame in stream.frames(snapshots, build, stopping.is_set):
+        async for frame in stream.frames(snapshots, build, stopping):
             yield frame
 
 

@@ -6,7 +6,8 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from poller.domain.overview import Overview, State
+from poller.domain.overview import Overview, State, Worker
+from poller.state.workers import DEAD_AFTER_MS
 from poller.web import units
 
 #: Polling is late when more than this share of all targets waits past its slot ...
@@ -31,6 +32,7 @@ class Health:
     tone: Tone
     text: str
     title: str  # of the browser's tab
+    alarm: bool = False  # nothing moves, or nothing can be seen
 
     @property
     def glyph(self) -> str:
@@ -46,17 +48,26 @@ def judge(overview: Overview) -> Health:
     said = [*stopped, *_failing(overview)] if stopped else [*_polled(overview), *_punctual(overview)]
     tones = [tone for tone, _ in said]
     worst = next(tone for tone in _WORST_FIRST if tone in tones)
-    return Health(worst, " ".join(text for _, text in said), _title(overview))
+    return Health(worst, " ".join(text for _, text in said), _title(overview), alarm=bool(stopped))
 
 
 def unreadable(trouble: str, last_read: str = "") -> Health:
     """Our own eyes are shut: say so, rather than show old numbers as news."""
     since = f" The numbers below are of {last_read} UTC." if last_read else ""
-    return Health(Tone.FAILING, f"Cannot see the board: {trouble}.{since}", "(!) poller")
+    return Health(Tone.FAILING, f"Cannot see the board: {trouble}.{since}", "(!) poller", alarm=True)
 
 
 def first_run(overview: Overview) -> bool:
     return overview.targets == 0 and not overview.totals.get("polls")
+
+
+def running(worker: Worker, overview: Overview) -> bool:
+    """A worker that neither reported lately nor said good-bye is lost, not running."""
+    return worker.seen_ms > overview.as_of_ms - DEAD_AFTER_MS
+
+
+def workers_running(overview: Overview) -> int:
+    return sum(running(worker, overview) for worker in overview.workers)
 
 
 def late(overview: Overview) -> bool:
@@ -66,7 +77,7 @@ def late(overview: Overview) -> bool:
 
 
 def _title(overview: Overview) -> str:
-    if overview.leader is None or not overview.workers:
+    if overview.leader is None or not workers_running(overview):
         return "(!) poller"
     failing = overview.states.get(State.FAILING, 0)
     return f"({units.exact(failing)}) poller" if failing else "poller"
@@ -75,7 +86,7 @@ def _title(overview: Overview) -> str:
 def _stopped(overview: Overview) -> Iterator[tuple[Tone, str]]:
     if overview.leader is None:
         yield Tone.FAILING, "No leader: nothing is being scheduled."
-    if not overview.workers:
+    if not workers_running(overview):
         yield Tone.FAILING, "No worker is running: nothing is being polled."
 
 
@@ -99,6 +110,9 @@ def _polled(overview: Overview) -> Iterator[tuple[Tone, str]]:
 
 
 def _punctual(overview: Overview) -> Iterator[tuple[Tone, str]]:
+    lost = len(overview.workers) - workers_running(overview)
+    if lost:
+        yield Tone.LATE, f"{units.exact(lost)} of {units.exact(len(overview.workers))} workers lost."
     if late(overview):
         waiting = units.exact(overview.overdue)
         p99 = units.duration(overview.lateness.p99_ms)

@@ -5,7 +5,7 @@ When the board cannot be read, only `poller_up 0` and the build are exposed: a g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -14,9 +14,13 @@ from prometheus_client.registry import Collector
 
 import poller
 from poller.domain.outcome import Result
-from poller.domain.overview import Overview, State
+from poller.domain.overview import Overview, State, Worker
+from poller.web import health
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+#: Counters of the board, by their name there. One that is not kept is not exposed as 0.
+_TOTALS = {"samples": "Readings taken.", "missed_slots": "Slots that passed without a poll."}
 
 Values = Mapping[str, float] | float
 
@@ -60,8 +64,8 @@ def _polls(overview: Overview) -> Iterator[Metric]:
     outcomes = {result.value: totals.get(result.value, 0) for result in Result}
     seconds = {"0.5": late.p50_ms / 1000, "0.99": late.p99_ms / 1000, "1": late.max_ms / 1000}
     yield _counter("polls", "Finished polls, by outcome.", outcomes, "outcome")
-    yield _counter("samples", "Readings taken.", totals.get("samples", 0))
-    yield _counter("missed_slots", "Slots that passed without a poll.", totals.get("missed_slots", 0))
+    for name, text in _TOTALS.items():
+        yield _counter(name, text, totals.get(name, {}))
     yield _gauge("polls_per_second", "Throughput of the last minute.", overview.polls_per_second)
     yield _gauge(
         "lateness_seconds",
@@ -84,15 +88,21 @@ def _leader(overview: Overview) -> Iterator[Metric]:
 
 
 def _workers(overview: Overview) -> Iterator[Metric]:
-    workers = overview.workers
-    seen = {w.name: w.seen_ms / 1000 for w in workers}
-    started = {w.name: w.started_ms / 1000 for w in workers}
-    yield _gauge("workers", "Running worker processes.", len(workers))
-    yield _gauge("worker_seen_timestamp_seconds", "When a worker last reported.", seen, "worker")
-    yield _gauge("worker_start_timestamp_seconds", "When a worker started.", started, "worker")
-    yield _counter("worker_polls", "Polls since a worker started.", {w.name: w.polls for w in workers}, "worker")
-    yield _gauge("worker_in_flight", "Polls a worker is busy with.", {w.name: w.in_flight for w in workers}, "worker")
-    yield _gauge("worker_memory_bytes", "Resident memory.", {w.name: w.rss_bytes for w in workers}, "worker")
+    running = health.workers_running(overview)
+    states = {"running": running, "lost": len(overview.workers) - running}
+    yield _gauge("workers", "Worker processes, by state.", states, "state")
+    for name, text, value in _OF_A_WORKER:
+        make = _counter if name == "worker_polls" else _gauge
+        yield make(name, text, {worker.name: value(worker) for worker in overview.workers}, "worker")
+
+
+_OF_A_WORKER: tuple[tuple[str, str, Callable[[Worker], float]], ...] = (
+    ("worker_seen_timestamp_seconds", "When a worker last reported.", lambda worker: worker.seen_ms / 1000),
+    ("worker_start_timestamp_seconds", "When a worker started.", lambda worker: worker.started_ms / 1000),
+    ("worker_polls", "Polls since a worker started.", lambda worker: worker.polls),
+    ("worker_in_flight", "Polls a worker is busy with.", lambda worker: worker.in_flight),
+    ("worker_memory_bytes", "Resident memory of a worker.", lambda worker: worker.rss_bytes),
+)
 
 
 def _gauge(name: str, text: str, values: Values, label: str = "") -> Metric:

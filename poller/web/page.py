@@ -41,7 +41,7 @@ class Page:
             assets=assets,
             links={title: url for title, url in links.items() if url.startswith(("http://", "https://"))},
             tables={table.id: table for table in tables.ALL},
-            states={state: {"tone": tone, "glyph": GLYPHS[tone]} for state, tone in view.STATES.items()},
+            states={state: GLYPHS[tone] for state, tone in view.STATES.items()},
             themes=list(Theme),
         )
         self._template = environment.get_template("overview.html")

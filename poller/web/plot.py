@@ -1,6 +1,6 @@
 """Points to SVG. Geometry only: it is stretched to its box, so every word beside it is HTML.
 
-A missing slice breaks the line and shades the hole; a lone slice is a dot. No colours here: classes.
+A missing slice breaks the line, a lone slice is a dot, a long hole is shaded. No colours here: classes.
 """
 
 from __future__ import annotations
@@ -62,16 +62,18 @@ def visible(samples: Sequence[Sample], shown: Window) -> list[Sample]:
     return sorted(inside, key=lambda sample: sample.at_ms)
 
 
-def gaps(samples: Sequence[Sample], shown: Window) -> list[tuple[int, int]]:
-    """Spans of the window that no measured slice covers, as (start, end) in milliseconds."""
+def highest(samples: Sequence[Sample], shown: Window) -> float:
+    return max((sample.value or 0.0 for sample in visible(samples, shown)), default=0.0)
+
+
+def gaps(samples: Sequence[Sample], shown: Window, least_ms: int) -> list[tuple[int, int]]:
+    """Spans of at least that length which no measured slice covers, as (start, end) in milliseconds."""
     found = []
     covered = shown.start_ms
-    for sample in visible(samples, shown):
-        if sample.at_ms - covered > shown.slice_ms / 2:
-            found.append((covered, sample.at_ms))
-        covered = max(covered, sample.at_ms + shown.slice_ms)
-    if shown.end_ms - covered > shown.slice_ms / 2:
-        found.append((covered, shown.end_ms))
+    for start_ms in [*(sample.at_ms for sample in visible(samples, shown)), shown.end_ms]:
+        if start_ms - covered >= least_ms:
+            found.append((covered, start_ms))
+        covered = max(covered, start_ms + shown.slice_ms)
     return found
 
 
@@ -86,16 +88,24 @@ def runs(samples: Sequence[Sample], shown: Window) -> list[list[Sample]]:
     return stretches
 
 
-def svg(lines: Sequence[Line], shown: Window, top: float, sentence: str) -> str:
-    """The picture of some lines over one window; the gaps are those of the first line."""
-    shade = [_rect(gap, shown) for gap in gaps(lines[0].samples, shown)]
-    grid = f'<path class="grid" d="M0 0H{shown.width:g}M0 {HEIGHT / 2:g}H{shown.width:g}"/>'
+def svg(
+    lines: Sequence[Line], shown: Window, top: float, sentence: str, shaded: Sequence[tuple[int, int]] = ()
+) -> str:
+    """The picture of some lines over one window, with some spans of it shaded."""
+    shade = [_rect(span, shown) for span in shaded]
+    grid = f'<path class="grid" d="{_grid(shown)}"/>'
     drawn = [part for line in lines for part in _draw(line, shown, top)]
     body = "".join([grid, *shade, *drawn])
     return (
         f'<svg viewBox="0 0 {shown.width:g} {HEIGHT}" preserveAspectRatio="none" role="img" '
         f'aria-label="{html.escape(sentence)}">{body}</svg>'
     )
+
+
+def _grid(shown: Window) -> str:
+    """Top and half of the height, thirds of the time: where the labels beside the picture stand."""
+    across = "".join(f"M0 {y:g}H{shown.width:g}" for y in (0, HEIGHT / 2))
+    return across + "".join(f"M{shown.width * third / 3:g} 0V{HEIGHT}" for third in (1, 2))
 
 
 def _draw(line: Line, shown: Window, top: float) -> list[str]:
@@ -111,11 +121,15 @@ def _draw(line: Line, shown: Window, top: float) -> list[str]:
 
 
 def _points(run: Sequence[Sample], shown: Window, top: float) -> list[tuple[float, float]]:
-    middle = shown.slice_ms / 2
-    return [
-        ((s.at_ms - shown.start_ms + middle) / 1000, HEIGHT * (1 - min(top, s.value or 0.0) / top))
-        for s in run
+    """The middles of the slices; a run of several is drawn to the outer edges of its first and last."""
+    half = shown.slice_ms / 2000
+    points = [
+        ((s.at_ms - shown.start_ms) / 1000 + half, HEIGHT * (1 - min(top, s.value or 0.0) / top)) for s in run
     ]
+    if len(points) == 1:
+        return points
+    (first, low), (last, high) = points[0], points[-1]
+    return [(first - half, low), *points, (last + half, high)]
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:

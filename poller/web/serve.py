@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
-import threading
-import time
+import sys
 from collections.abc import Callable, Mapping
-from types import FrameType
 
 import sqlalchemy as sa
 import uvicorn
@@ -16,17 +15,30 @@ from poller import bootstrap, errors
 from poller.bootstrap import Services
 from poller.db import engine
 from poller.domain.overview import Overview
+from poller.observability import logs
 from poller.state import client, overview
 from poller.web.app import create_app
 from poller.web.sources import Sources
 
 DEFAULT_PORT = 8080
+#: How long an answer that is on its way may hold up a stop.
+STOP_S = 1
 
 
 def main() -> None:
-    """Serve where the settings say."""
-    settings = bootstrap.services().settings
-    run(settings.web_bind, settings.web_port)
+    """Serve where the settings say; a mistake in them is one line and an exit code."""
+    try:
+        settings = bootstrap.services().settings
+        logs.configure(settings.log_level, settings.log_format)
+        run(settings.web_bind, settings.web_port)
+    except errors.PollerError as error:
+        print(
+            f"error[{error.code}]: {error}",
+            *([f"  try: {error.hint}"] if error.hint else []),
+            sep="\n",
+            file=sys.stderr,
+        )
+        sys.exit(error.exit_code)
 
 
 def run(host: str, port: int | None = None) -> None:
@@ -37,9 +49,11 @@ def run(host: str, port: int | None = None) -> None:
 
 def serve(given: Sources, listener: socket.socket) -> None:
     """Serve on a socket that listens already. Blocks."""
-    stopping = threading.Event()
+    stopping = asyncio.Event()
     app = create_app(given, stopping)
-    config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=STOP_S
+    )
     _Server(config, stopping).run(sockets=[listener])
 
 
@@ -57,8 +71,7 @@ def sources(services: Services) -> Sources:
     """The real stores as the web role sees them."""
 
     def read() -> Overview:
-        with client.store_errors(services.redis):
-            return overview.read(services.redis, time.time_ns() // 1_000_000)
+        return overview.read(services.redis, services.keys)
 
     def ready() -> Mapping[str, str]:
         checks = {"sql": lambda: _ask_sql(services), "redis": lambda: _ask_redis(services)}
@@ -71,13 +84,13 @@ def sources(services: Services) -> Sources:
 class _Server(uvicorn.Server):
     """Ends the streams first: an open page must not hold the process until a time-out."""
 
-    def __init__(self, config: uvicorn.Config, stopping: threading.Event) -> None:
+    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
         super().__init__(config)
         self._stopping = stopping
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stopping.set()
-        super().handle_exit(sig, frame)
+        await super().shutdown(sockets)
 
 
 def _bound(host: str, port: int) -> socket.socket:

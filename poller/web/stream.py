@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 from fastapi.sse import ServerSentEvent
 
@@ -20,13 +21,13 @@ RETRY_MS = 2_000
 async def frames(
     snapshots: Snapshots,
     build: str,
-    stopping: Callable[[], bool],
-    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    stopping: asyncio.Event,
+    period_s: float = FRAME_S,
 ) -> AsyncIterator[ServerSentEvent]:
     """At most one frame a second until the server stops. `build` names the assets the page must have."""
     shown: View | None = None
     retry = RETRY_MS + random.randrange(RETRY_MS)  # noqa: S311 - spreads reconnects, guards nothing
-    while not stopping():
+    while not stopping.is_set():
         snapshot = await snapshots.get()
         changed = view.changes(shown, snapshot.view)
         if changed:
@@ -34,4 +35,5 @@ async def frames(
             data = json.dumps({"shape": shape, **changed}, ensure_ascii=False, separators=(",", ":"))
             yield ServerSentEvent(raw_data=data, event="patch", retry=None if shown else retry)
             shown = snapshot.view
-        await pause(FRAME_S)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), period_s)

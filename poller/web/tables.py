@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from poller.domain.overview import LastError, Overview, Point, Worker
-from poller.web import units
-from poller.web.health import Tone
+from poller.web import health, units
+from poller.web.health import GLYPHS, Tone
 
 MINUTE_MS = 60_000
-#: A worker reports every few seconds; one that was silent for so long is worth a look.
-SILENT_MS = 15_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +54,11 @@ def _error(error: LastError) -> dict[str, str]:
 
 def _workers(overview: Overview) -> Iterator[Row]:
     for worker in sorted(overview.workers, key=lambda worker: worker.name):
-        silent = overview.as_of_ms - worker.seen_ms > SILENT_MS
-        yield Row(worker.name, _worker(worker, overview.as_of_ms), {"seen": Tone.LATE} if silent else {})
+        running = health.running(worker, overview)
+        texts = _worker(worker, overview.as_of_ms)
+        if not running:
+            texts["seen"] = f"{GLYPHS[Tone.FAILING]} {texts['seen']}"
+        yield Row(worker.name, texts, {} if running else {"seen": Tone.FAILING})
 
 
 def _worker(worker: Worker, now_ms: int) -> dict[str, str]:
@@ -137,8 +138,8 @@ WORKERS = Table(
 QUEUES = Table(
     "queues",
     "Queues",
-    "No batch is waiting.",
-    20,
+    "No queue yet.",
+    8,
     (Column("name", "Queue"), Column("batches", "Batches", "number")),
     _queues,
 )

@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from poller.domain.overview import Overview, State
-from poller.web import health, plot, tables, units
+from poller.web import charts, health, tables, units
 from poller.web.health import Health, Tone
 
-SPAN_MS = 15 * 60_000
-SLICE_MS = 10_000
 #: The words and tones of a target's states, worst first.
 STATES = {
     State.FAILING: Tone.FAILING,
@@ -43,7 +41,7 @@ def present(overview: Overview | None, trouble: str = "") -> View:
         last_read = units.instant(overview.as_of_ms)[11:19]
         return _full(overview, health.unreadable(trouble, last_read))
     verdict = health.judge(overview)
-    return _bare("first-run", verdict) if health.first_run(overview) else _full(overview, verdict)
+    return _bare("first-run", verdict, overview) if health.first_run(overview) else _full(overview, verdict)
 
 
 def changes(old: View | None, new: View) -> dict[str, Any]:
@@ -60,23 +58,30 @@ def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     return changed | {key: None for key in old if key not in new}
 
 
-def _bare(layout: str, verdict: Health) -> View:
-    return View(layout, verdict, _verdict(verdict), {"health": verdict.tone})
+def _bare(layout: str, verdict: Health, overview: Overview | None = None) -> View:
+    """A page without numbers; the time still moves, so that its reader knows it is alive."""
+    texts = _verdict(verdict) | ({"as-of": units.instant(overview.as_of_ms)} if overview else {})
+    return View(layout, verdict, texts, _verdict_tones(verdict))
 
 
 def _full(overview: Overview, verdict: Health) -> View:
-    shown = plot.window(overview.as_of_ms, SPAN_MS, SLICE_MS)
+    drawn = charts.draw(overview)
     texts = _verdict(verdict) | _numbers(overview) | _board(overview) | _leader(overview) | _causes(overview)
-    tones = {"health": str(verdict.tone)} | _number_tones(overview)
+    texts |= {f"{chart.id}-{place}": text for chart in drawn for place, text in chart.axis.items()}
+    tones = _verdict_tones(verdict) | _number_tones(overview)
     rows: dict[str, Sequence[str]] = {}
     for table in tables.ALL:
         rows[table.id] = _fill(table, overview, texts, tones)
-    plots = {"polls": _polls_plot(overview, shown, texts), "lateness": _lateness_plot(overview, shown, texts)}
-    return View("overview", verdict, texts, tones, rows, plots)
+    return View("overview", verdict, texts, tones, rows, {chart.id: chart.svg for chart in drawn})
 
 
 def _verdict(verdict: Health) -> dict[str, str]:
     return {"health": verdict.text, "glyph": verdict.glyph, "title": verdict.title}
+
+
+def _verdict_tones(verdict: Health) -> dict[str, str]:
+    tones = {"glyph": str(verdict.tone)}
+    return tones | {"health": str(verdict.tone)} if verdict.alarm else tones
 
 
 def _numbers(overview: Overview) -> dict[str, str]:
@@ -109,7 +114,8 @@ def _number_tones(overview: Overview) -> dict[str, str]:
         "p99": (overview.lateness.p99_ms > health.LATE_P99_MS, Tone.LATE),
         "leader": (overview.leader is None, Tone.FAILING),
     }
-    return {cell: str(tone) for cell, (wrong, tone) in loud.items() if wrong}
+    marks = {f"mark-{state}": str(tone) for state, tone in STATES.items() if overview.states.get(state, 0)}
+    return marks | {cell: str(tone) for cell, (wrong, tone) in loud.items() if wrong}
 
 
 def _board(overview: Overview) -> dict[str, str]:
@@ -120,7 +126,8 @@ def _board(overview: Overview) -> dict[str, str]:
     texts |= {"place-due": units.exact(overview.due), "place-flight": units.exact(overview.in_flight)}
     outcomes = sorted(overview.outcomes.items(), key=lambda item: (-item[1], item[0]))
     texts["outcomes"] = " · ".join(f"{name} {units.count(n)}" for name, n in outcomes) or units.NOT_MEASURED
-    texts["missed"] = units.count(overview.totals.get("missed_slots", 0))
+    missed = overview.totals.get("missed_slots")
+    texts["missed"] = units.NOT_MEASURED if missed is None else units.count(missed)
     return texts
 
 
@@ -155,39 +162,3 @@ def _fill(
 def _totals(overview: Overview) -> dict[str, int]:
     """Tables whose rows are cut before they come here."""
     return {tables.QUEUES.id: len(overview.queues)}
-
-
-def _polls_plot(overview: Overview, shown: plot.Window, texts: dict[str, str]) -> str:
-    polls = [plot.Sample(p.at_ms, p.polls / p.seconds) for p in overview.recent if p.seconds > 0]
-    failed = [plot.Sample(p.at_ms, p.failed / p.seconds) for p in overview.recent if p.seconds > 0]
-    top = plot.ceiling(_highest(polls, shown))
-    texts |= {"polls-top": units.rate(top), "polls-half": units.rate(top / 2)}
-    lines = [plot.Line("polls", polls, filled=True), plot.Line("failed", failed)]
-    return plot.svg(lines, shown, top, _sentence("Throughput", polls, shown, units.rate))
-
-
-def _lateness_plot(overview: Overview, shown: plot.Window, texts: dict[str, str]) -> str:
-    # A slice without polls has no lateness: a hole, not a zero.
-    late = [plot.Sample(p.at_ms, p.lateness_p99_ms if p.polls else None) for p in overview.recent]
-    top = plot.ceiling(_highest(late, shown))
-    texts |= {"lateness-top": units.duration(top), "lateness-half": units.duration(top / 2)}
-    return plot.svg(
-        [plot.Line("lateness", late)], shown, top, _sentence("p99 lateness", late, shown, units.duration)
-    )
-
-
-def _highest(samples: Sequence[plot.Sample], shown: plot.Window) -> float:
-    return max((s.value or 0.0 for s in plot.visible(samples, shown)), default=0.0)
-
-
-def _sentence(what: str, samples: Sequence[plot.Sample], shown: plot.Window, unit: Any) -> str:
-    """The plot in words, for those who cannot see it."""
-    values = [s.value or 0.0 for s in plot.visible(samples, shown)]
-    if not values:
-        return f"{what} over the last 15 minutes: nothing was measured."
-    missing = sum(end - start for start, end in plot.gaps(samples, shown))
-    hole = f" {units.duration(missing)} without data." if missing else ""
-    return (
-        f"{what} over the last 15 minutes: {unit(min(values))} to {unit(max(values))}, "
-        f"latest {unit(values[-1])}.{hole}"
-    )

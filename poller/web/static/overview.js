@@ -257,7 +257,7 @@ function start() {
   }
   setZone(zone);
   document.addEventListener("visibilitychange", watchVisibility);
-  setInterval(() => stream && lastFrame && Date.now() - lastFrame > SILENCE_MS && lost(), 1_000);
+  setInterval(() => stream && since && Date.now() - lastFrame > SILENCE_MS && lost(), 1_000);
   open();
 }
 

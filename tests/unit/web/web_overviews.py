@@ -78,7 +78,13 @@ HEALTHY = Overview(
     standbys=2,
     workers=tuple(worker(n) for n in range(1, 5)),
     errors=(),
-    totals={"polls": 19_204_113, "ok": 19_200_002, "failed": 4_111, "samples": 3_072_658_080, "missed_slots": 17},
+    totals={
+        "polls": 19_204_113,
+        "ok": 19_200_002,
+        "failed": 4_111,
+        "samples": 3_072_658_080,
+        "missed_slots": 17,
+    },
 )
 
 _CAUSES = (
@@ -116,7 +122,9 @@ NO_WORKERS = dataclasses.replace(HEALTHY, workers=(), in_flight=0)
 SCRIPT = "<script>alert(1)</script>"
 HOSTILE = dataclasses.replace(
     HEALTHY,
-    errors=(failure(0, device=SCRIPT, message=f'"\'><img src=x onerror=alert(2)>{SCRIPT}', target="a/b\u202e"),),
+    errors=(
+        failure(0, device=SCRIPT, message=f"\"'><img src=x onerror=alert(2)>{SCRIPT}", target="a/b\u202e"),
+    ),
     workers=(worker(1, name=f"celery@{SCRIPT}", tags={SCRIPT: SCRIPT}),),
     queues={f"poll.{SCRIPT}": 1},
     leader=Leader(f'beat"{SCRIPT}', 1, NOW_MS),
