@@ -76,7 +76,8 @@ def remove(engine: Engine, names: Sequence[str], notify: Notify | None = None) -
 def note_removed(at: Change, *conditions: sa.ColumnElement[bool]) -> int:
     """Tell the scheduler which targets are going; call before they are deleted."""
     doomed = sa.select(targets.c.id, sa.literal(at.version)).where(*conditions)
-    noted = at.conn.execute(sa.insert(removed_targets).from_select(["target_id", "version"], doomed))
+    note = sa.insert(removed_targets).from_select(["target_id", "version"], doomed)
+    noted = at.conn.execute(note, execution_options={"preserve_rowcount": True})
     return noted.rowcount
 
 

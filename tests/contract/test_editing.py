@@ -1,0 +1,168 @@
+"""Devices, targets, credentials and sites as people edit them."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy.engine import Engine
+
+from poller import errors
+from poller.db import credentials, devices, sites, targets
+from poller.domain.draft import DeviceDraft, TargetDraft
+
+SNMP = TargetDraft(collector="snmp", interval_ms=60_000, timeout_ms=5_000, options={"module": "if_mib"})
+
+
+def device(name: str, **fields: object) -> DeviceDraft:
+    return DeviceDraft(name, address="192.0.2.1", **fields)  # type: ignore[arg-type]
+
+
+def test_an_edit_changes_what_it_gives_and_keeps_the_rest(engine: Engine) -> None:
+    """None means "not given", the empty string means "none"."""
+    credentials.add(engine, "public", "community", "v1:x:1")
+    devices.add(engine, device("sw1", site="ams", tags=("core",), credential="public", requires={"a": "b"}))
+    edited = devices.edit(engine, "sw1", DeviceDraft("sw1", address="192.0.2.9"))
+    assert (edited.address, edited.site, edited.tags, edited.credential) == (
+        "192.0.2.9",
+        "ams",
+        ("core",),
+        "public",
+    )
+    cleared = devices.edit(engine, "sw1", DeviceDraft("sw1", site="", tags=(), credential="", requires={}))
+    assert (cleared.site, cleared.tags, cleared.credential, cleared.requires) == ("", (), "", {})
+
+
+def test_a_device_can_be_renamed_but_not_to_a_name_that_is_taken(engine: Engine) -> None:
+    """Names stay unique."""
+    devices.add(engine, device("sw1"))
+    devices.add(engine, device("sw2"))
+    assert devices.edit(engine, "sw1", DeviceDraft("sw3")).name == "sw3"
+    with pytest.raises(errors.AlreadyExists, match="sw2"):
+        devices.edit(engine, "sw3", DeviceDraft("sw2"))
+
+
+def test_an_unknown_device_names_the_nearest(engine: Engine) -> None:
+    """A typing error costs one look."""
+    devices.add(engine, device("core-sw-1"))
+    with pytest.raises(errors.NotFound, match='no device named "core-sw1"') as caught:
+        devices.show(engine, "core-sw1")
+    assert "core-sw-1" in caught.value.hint
+
+
+def test_devices_are_listed_by_name_in_pages_and_by_filter(engine: Engine) -> None:
+    """Filters and pages combine."""
+    for number in range(6):
+        tags = ("even",) if number % 2 == 0 else ()
+        devices.add(engine, device(f"sw{number}", site="ams" if number < 4 else "ber", tags=tags), [SNMP])
+    assert [d.name for d in devices.listing(engine, limit=2)] == ["sw0", "sw1"]
+    assert [d.name for d in devices.listing(engine, limit=2, after="sw1")] == ["sw2", "sw3"]
+    assert [d.name for d in devices.listing(engine, site="ams", tag="even")] == ["sw0", "sw2"]
+    assert [d.name for d in devices.listing(engine, tag="eve")] == []
+    assert devices.count(engine, site="ber") == 2
+    assert {d.targets for d in devices.listing(engine)} == {1}
+
+
+def test_target_defaults_fit_the_interval(engine: Engine) -> None:
+    """The name is the collector's, the time-out ten seconds or half of a short interval."""
+    devices.add(engine, device("sw1"))
+    usual = targets.add(engine, "sw1", TargetDraft(collector="snmp"))
+    assert (usual.name, usual.interval_ms, usual.timeout_ms) == ("snmp", 60_000, 10_000)
+    quick = targets.add(engine, "sw1", TargetDraft(name="quick", collector="snmp", interval_ms=4_000))
+    assert quick.timeout_ms == 2_000
+
+
+def test_a_timeout_must_stay_below_the_interval(engine: Engine) -> None:
+    """Also when only one of the two is edited."""
+    devices.add(engine, device("sw1"), [SNMP])
+    with pytest.raises(errors.InvalidInput, match="timeout 1m must be shorter than the interval 1m"):
+        targets.add(engine, "sw1", TargetDraft(name="x", collector="snmp", timeout_ms=60_000))
+    with pytest.raises(errors.InvalidInput, match="timeout 5s must be shorter than the interval 5s"):
+        targets.edit(engine, "sw1", "snmp", TargetDraft(interval_ms=5_000))
+    assert targets.show(engine, "sw1", "snmp").interval_ms == 60_000
+
+
+def test_two_targets_of_a_device_need_two_names(engine: Engine) -> None:
+    """One device may have one collector twice, under different names."""
+    devices.add(engine, device("sw1"), [SNMP])
+    with pytest.raises(errors.AlreadyExists, match='"snmp"'):
+        targets.add(engine, "sw1", SNMP)
+    targets.add(engine, "sw1", TargetDraft(name="fast", collector="snmp"))
+    with pytest.raises(errors.AlreadyExists, match='"snmp"'):
+        targets.edit(engine, "sw1", "fast", TargetDraft(name="snmp"))
+    assert [t.name for t in targets.of_device(engine, "sw1")] == ["fast", "snmp"]
+
+
+def test_an_unknown_target_says_which_there_are(engine: Engine) -> None:
+    """The error lists the device's targets."""
+    devices.add(engine, device("sw1"), [SNMP])
+    with pytest.raises(errors.NotFound, match="it has snmp"):
+        targets.show(engine, "sw1", "smmp")
+
+
+def test_targets_are_listed_across_devices_in_pages(engine: Engine) -> None:
+    """The place to continue is a pair of names."""
+    for name in ("a", "b"):
+        devices.add(engine, device(name), [SNMP, TargetDraft(collector="routeros")])
+    first = targets.listing(engine, limit=3)
+    assert [(t.device, t.name) for t in first] == [("a", "routeros"), ("a", "snmp"), ("b", "routeros")]
+    rest = targets.listing(engine, after=(first[-1].device, first[-1].name))
+    assert [(t.device, t.name) for t in rest] == [("b", "snmp")]
+    assert len(targets.listing(engine, collector="snmp")) == 2
+
+
+def test_a_credential_in_use_is_not_removed_and_its_users_are_named(engine: Engine) -> None:
+    """Devices and targets both count as users."""
+    credentials.add(engine, "public", "community", "v1:x:1")
+    devices.add(engine, device("sw1", credential="public"))
+    devices.add(engine, device("sw2"), [TargetDraft(collector="snmp", credential="public")])
+    with pytest.raises(errors.InvalidInput) as caught:
+        credentials.remove(engine, "public")
+    assert caught.value.cause == "by sw1, sw2/snmp"
+    devices.remove(engine, ["sw1", "sw2"])
+    credentials.remove(engine, "public")
+    assert credentials.listing(engine) == []
+
+
+def test_a_credential_name_is_taken_once(engine: Engine) -> None:
+    """Adding it again points to rotate."""
+    credentials.add(engine, "public", "community", "v1:x:1")
+    with pytest.raises(errors.AlreadyExists) as caught:
+        credentials.add(engine, "public", "community", "v1:x:2")
+    assert caught.value.hint == "poller credential rotate public"
+
+
+def test_resealing_is_all_or_nothing(engine: Engine) -> None:
+    """When one envelope cannot be opened, none is replaced."""
+    for name in ("a", "b"):
+        credentials.add(engine, name, "community", f"old {name}")
+
+    def convert(name: str, envelope: str) -> str:
+        if name == "b":
+            raise errors.SecretKeyError("no key")
+        return "new " + name
+
+    with pytest.raises(errors.SecretKeyError):
+        credentials.reseal(engine, convert)
+    assert _envelopes(engine) == ["old a", "old b"]
+    assert credentials.reseal(engine, lambda name, envelope: "new " + name) == 2
+    assert _envelopes(engine) == ["new a", "new b"]
+
+
+def _envelopes(engine: Engine) -> list[str]:
+    from poller.db import inventory
+
+    keys = [credential.id for credential in credentials.listing(engine)]
+    return [sealed.envelope for _, sealed in sorted(inventory.credentials(engine, keys).items())]
+
+
+def test_sites_come_on_demand_and_stay_until_removed(engine: Engine) -> None:
+    """A site keeps its requirements when its last device leaves; removing one in use is refused."""
+    devices.add(engine, device("sw1", site="ams"))
+    sites.edit(engine, "ams", {"site": "ams"})
+    with pytest.raises(errors.InvalidInput, match="1 devices"):
+        sites.remove(engine, "ams")
+    devices.remove(engine, ["sw1"])
+    assert sites.listing(engine) == [sites.Site("ams", {"site": "ams"}, 0)]
+    sites.remove(engine, "ams")
+    assert sites.listing(engine) == []
+    with pytest.raises(errors.NotFound):
+        sites.edit(engine, "ams", {})

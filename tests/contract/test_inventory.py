@@ -1,0 +1,266 @@
+"""Every change of the inventory is one numbered step that the scheduler and the workers can follow."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Engine
+
+from poller import errors
+from poller.db import credentials, devices, inventory, sites, targets
+from poller.db import engine as sql
+from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.target import PollTarget, TargetSpec
+
+SNMP = TargetDraft(collector="snmp", interval_ms=60_000, timeout_ms=5_000, options={"module": "if_mib"})
+
+
+def add(engine: Engine, name: str, *drafts: TargetDraft, **fields: object) -> devices.Device:
+    return devices.add(engine, DeviceDraft(name, address="192.0.2.1", **fields), drafts)  # type: ignore[arg-type]
+
+
+def ids(engine: Engine, device: str) -> list[int]:
+    return [target.id for target in targets.of_device(engine, device)]
+
+
+def changed(engine: Engine, since: int) -> list[int]:
+    return sorted(spec.id for spec in inventory.changes_since(engine, since).specs)
+
+
+def everything(engine: Engine) -> tuple[int, list[TargetSpec]]:
+    with inventory.all_specs(engine) as fleet:
+        return fleet.version, list(fleet.specs)
+
+
+def test_a_new_inventory_is_at_version_zero_and_empty(engine: Engine) -> None:
+    """A scheduler that starts first finds nothing, and no error."""
+    assert inventory.version(engine) == 0
+    assert inventory.changes_since(engine, 0) == inventory.Changes(0, [], [])
+    assert everything(engine) == (0, [])
+
+
+def test_a_device_with_its_first_target_is_one_change(engine: Engine) -> None:
+    """One version, one spec, with the queue of its domain."""
+    add(engine, "sw1", SNMP, requires={"zone": "dmz"})
+    changes = inventory.changes_since(engine, 0)
+    assert changes.version == 1
+    assert [(s.queue, s.interval_ms, s.timeout_ms, s.enabled) for s in changes.specs] == [
+        ("poll.snmp;zone=dmz", 60_000, 5_000, True)
+    ]
+
+
+def test_all_specs_and_changes_since_zero_agree(engine: Engine) -> None:
+    """The two ways to read the fleet give the same answer."""
+    for number in range(5):
+        add(engine, f"sw{number}", SNMP, TargetDraft(collector="routeros"))
+    targets.remove(engine, "sw3", "snmp")
+    changes, fleet = inventory.changes_since(engine, 0), everything(engine)
+    assert fleet[0] == changes.version
+    assert sorted(fleet[1], key=lambda s: s.id) == sorted(changes.specs, key=lambda s: s.id)
+    assert len(fleet[1]) == 9
+
+
+def test_requirements_of_site_device_and_target_are_merged(engine: Engine) -> None:
+    """The more specific level wins, as in routing."""
+    add(
+        engine,
+        "sw1",
+        TargetDraft(collector="snmp", requires={"c": "3"}),
+        site="ams",
+        requires={"b": "2", "c": "2"},
+    )
+    sites.edit(engine, "ams", {"a": "1", "b": "1"})
+    assert [spec.queue for spec in everything(engine)[1]] == ["poll.snmp;a=1;b=2;c=3"]
+
+
+def test_editing_a_device_changes_all_its_targets_and_no_others(engine: Engine) -> None:
+    """Workers must drop what they remember of every target of an edited device."""
+    add(engine, "sw1", SNMP, TargetDraft(collector="routeros"))
+    add(engine, "sw2", SNMP)
+    before = inventory.version(engine)
+    devices.edit(engine, "sw1", DeviceDraft("sw1", address="192.0.2.9"))
+    assert changed(engine, before) == sorted(ids(engine, "sw1"))
+
+
+def test_editing_a_site_changes_the_targets_of_its_devices(engine: Engine) -> None:
+    """A site's requirements decide the queue of each of its targets."""
+    add(engine, "sw1", SNMP, site="ams")
+    add(engine, "sw2", SNMP, site="ber")
+    before = inventory.version(engine)
+    sites.edit(engine, "ams", {"site": "ams"})
+    assert changed(engine, before) == ids(engine, "sw1")
+
+
+def test_a_new_secret_changes_the_targets_that_use_it(engine: Engine) -> None:
+    """Inherited and own use count; a target that overrides the device's credential does not."""
+    credentials.add(engine, "a", "community", "v1:x:1")
+    credentials.add(engine, "b", "community", "v1:x:2")
+    add(engine, "inherits", SNMP, credential="a")
+    add(engine, "overrides", TargetDraft(collector="snmp", credential="b"), credential="a")
+    add(engine, "names-it", TargetDraft(collector="snmp", credential="a"))
+    before = inventory.version(engine)
+    assert credentials.rotate(engine, "a", "community", "v1:x:3") == 2
+    assert changed(engine, before) == sorted(ids(engine, "inherits") + ids(engine, "names-it"))
+
+
+def test_removal_is_reported_by_id_and_ids_are_never_used_again(engine: Engine) -> None:
+    """A new target must not inherit the history, or the board entry, of a removed one."""
+    add(engine, "sw1", SNMP)
+    [old] = ids(engine, "sw1")
+    before = inventory.version(engine)
+    assert devices.remove(engine, ["sw1"]) == 1
+    assert inventory.changes_since(engine, before) == inventory.Changes(before + 1, [], [old])
+    add(engine, "sw1", SNMP)
+    assert ids(engine, "sw1") != [old]
+
+
+def test_removing_several_devices_is_all_or_nothing(engine: Engine) -> None:
+    """One unknown name among them removes none."""
+    add(engine, "sw1", SNMP)
+    with pytest.raises(errors.NotFound, match="sw9"):
+        devices.remove(engine, ["sw1", "sw9"])
+    assert devices.show(engine, "sw1").targets == 1
+
+
+@pytest.mark.parametrize("what", ["device", "target"])
+def test_disabled_things_stay_in_view_as_disabled(engine: Engine, what: str) -> None:
+    """The scheduler learns that it must stop polling, and may learn the contrary later."""
+    add(engine, "sw1", SNMP)
+    for enabled in (False, True):
+        before = inventory.version(engine)
+        if what == "device":
+            devices.edit(engine, "sw1", DeviceDraft("sw1", enabled=enabled))
+        else:
+            targets.edit(engine, "sw1", "snmp", TargetDraft(enabled=enabled))
+        assert [spec.enabled for spec in inventory.changes_since(engine, before).specs] == [enabled]
+
+
+def test_a_worker_gets_everything_but_the_secret(engine: Engine) -> None:
+    """One question answers a batch; ids that are gone are missing, not an error."""
+    credentials.add(engine, "public", "community", "v1:x:1")
+    add(engine, "sw1", SNMP, site="ams", credential="public", tags=("core", "lab"))
+    [key] = ids(engine, "sw1")
+    found = inventory.poll_targets(engine, [key, key + 1000])
+    device = devices.show(engine, "sw1")
+    [credential] = credentials.listing(engine)
+    assert found == {
+        key: PollTarget(
+            id=key,
+            version=2,
+            name="snmp",
+            device_id=device.id,
+            device="sw1",
+            address="192.0.2.1",
+            site="ams",
+            collector="snmp",
+            interval_ms=60_000,
+            timeout_ms=5_000,
+            options={"module": "if_mib"},
+            tags=("core", "lab"),
+            credential_id=credential.id,
+        )
+    }
+    assert inventory.credential(engine, credential.id) == inventory.Sealed(1, "v1:x:1", "public")
+
+
+def test_more_ids_than_one_statement_takes(engine: Engine) -> None:
+    """Long lists are asked for in pieces."""
+    add(engine, "sw1", SNMP)
+    [key] = ids(engine, "sw1")
+    assert set(inventory.poll_targets(engine, [*range(10_000_000, 10_040_000), key])) == {key}
+
+
+def test_a_failed_change_leaves_the_version_alone(engine: Engine) -> None:
+    """A refused edit must not wake anybody."""
+    add(engine, "sw1", SNMP)
+    woken: list[int] = []
+    with pytest.raises(errors.AlreadyExists, match="sw1"):
+        devices.add(engine, DeviceDraft("sw1", address="192.0.2.2"), notify=woken.append)
+    with pytest.raises(errors.NotFound):
+        devices.edit(engine, "sw1", DeviceDraft("sw1", credential="nope"), notify=woken.append)
+    assert (inventory.version(engine), woken) == (1, [])
+
+
+def test_the_scheduler_is_woken_after_the_commit(engine: Engine) -> None:
+    """Whoever is woken can read the change already."""
+    seen: list[Sequence[int]] = []
+    devices.add(
+        engine,
+        DeviceDraft("sw1", address="192.0.2.1"),
+        [SNMP],
+        notify=lambda number: seen.append((number, inventory.version(engine))),
+    )
+    assert seen == [(1, 1)]
+
+
+def test_a_failing_wake_up_does_not_fail_the_edit(engine: Engine) -> None:
+    """Redis may be down while people edit the inventory."""
+
+    def down(version: int) -> None:
+        raise errors.StoreUnavailable("Redis is away")
+
+    devices.add(engine, DeviceDraft("sw1", address="192.0.2.1"), notify=down)
+    assert devices.show(engine, "sw1").address == "192.0.2.1"
+
+
+def test_concurrent_changes_are_seen_in_order_and_none_is_lost(database_url: str, engine: Engine) -> None:
+    """A reader that follows versions while eight writers work sees every target exactly once."""
+    writers, each = 8, 6
+    engines = [sql.create(database_url) for _ in range(writers)]
+    failures: list[Exception] = []
+
+    def write(number: int) -> None:
+        try:
+            for item in range(each):
+                add(engines[number], f"sw-{number}-{item}", SNMP)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
+    for thread in threads:
+        thread.start()
+    seen: list[int] = []
+    version = 0
+    while any(thread.is_alive() for thread in threads) or version < inventory.version(engine):
+        changes = inventory.changes_since(engine, version)
+        assert all(version < spec.version <= changes.version for spec in changes.specs)
+        seen += [spec.id for spec in changes.specs]
+        version = changes.version
+    for thread in threads:
+        thread.join()
+    for other in engines:
+        other.dispose()
+    assert failures == []
+    assert version == writers * each
+    assert len(seen) == len(set(seen)) == writers * each
+
+
+def test_a_database_that_went_back_in_time_is_noticed(engine: Engine) -> None:
+    """After a restored backup the version is smaller than what the scheduler knows."""
+    add(engine, "sw1", SNMP)
+    assert inventory.changes_since(engine, 500).version < 500
+
+
+def test_a_stream_of_specs_is_one_snapshot(engine: Engine, database_url: str) -> None:
+    """A change in the middle of a long read shows up in the next read, not in this one."""
+    for number in range(3):
+        add(engine, f"sw{number}", SNMP)
+    other = sql.create(database_url)
+    with inventory.all_specs(engine) as fleet:
+        first = next(fleet.specs)
+        add(other, "late", SNMP)
+        rest = list(fleet.specs)
+    other.dispose()
+    assert (fleet.version, 1 + len(rest)) == (3, 3)
+    assert first.version <= 3
+    assert len(everything(engine)[1]) == 4
+
+
+def test_sql_refuses_what_the_rules_refuse(engine: Engine) -> None:
+    """The last line of defence: an interval below one second does not get into the table."""
+    add(engine, "sw1", SNMP)
+    with pytest.raises(errors.StoreConflict), sql.writing(engine) as conn:
+        conn.execute(sa.text("UPDATE targets SET interval_ms = 10"))

@@ -1,0 +1,91 @@
+"""The schema gets to where the program needs it, and says so when it is elsewhere."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy.engine import Engine
+
+from poller import errors
+from poller.db import engine as sql
+from poller.db import inventory, migrate, tables
+
+
+def test_migrations_make_exactly_the_tables_of_the_program(engine: Engine) -> None:
+    """Nothing is missing, left over or of another type after all migrations."""
+    with sql.reading(engine) as conn:
+        context = MigrationContext.configure(
+            conn, opts={"compare_type": True, "compare_server_default": True}
+        )
+        assert compare_metadata(context, tables.metadata) == []
+
+
+def test_upgrade_reports_where_it_came_from_and_is_idempotent(empty_engine: Engine) -> None:
+    """The first upgrade starts from nothing, the second finds nothing to do."""
+    assert migrate.current(empty_engine) is None
+    assert migrate.upgrade(empty_engine) == (None, migrate.head())
+    assert migrate.upgrade(empty_engine) == (migrate.head(), migrate.head())
+    assert migrate.current(empty_engine) == migrate.head()
+    migrate.check(empty_engine)
+
+
+def test_an_empty_database_is_refused_with_the_command_that_helps(empty_engine: Engine) -> None:
+    """A missing schema names the upgrade command."""
+    with pytest.raises(errors.SchemaMismatch) as caught:
+        migrate.check(empty_engine)
+    assert "poller db upgrade" in caught.value.hint
+
+
+def test_a_newer_database_is_refused_and_not_touched(engine: Engine) -> None:
+    """A database of a later program is neither used nor downgraded."""
+    with sql.writing(engine) as conn:
+        conn.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    for action in (migrate.check, migrate.upgrade):
+        with pytest.raises(errors.SchemaMismatch, match="9999") as caught:
+            action(engine)
+        assert "newer" in caught.value.cause
+    assert migrate.current(engine) == "9999"
+
+
+def test_an_older_database_is_refused_until_it_is_upgraded(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database behind the program names both revisions and the upgrade command."""
+    monkeypatch.setattr(migrate, "head", lambda: "0002")
+    with pytest.raises(errors.SchemaMismatch, match="0002") as caught:
+        migrate.check(engine)
+    assert "poller db upgrade" in caught.value.hint
+
+
+def test_concurrent_upgrades_all_succeed(database_url: str) -> None:
+    """Six processes' worth of first starts leave one schema and no error."""
+    engines = [sql.create(database_url) for _ in range(6)]
+    barrier, failures = threading.Barrier(len(engines)), []
+
+    def start(engine: Engine) -> None:
+        barrier.wait()
+        try:
+            migrate.upgrade(engine)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=start, args=(engine,)) for engine in engines]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert inventory.version(engines[0]) == 0
+    for engine in engines:
+        engine.dispose()
+
+
+def test_a_question_to_an_empty_database_names_the_upgrade(empty_engine: Engine) -> None:
+    """Whoever forgets to check is told the same by the first statement."""
+    with pytest.raises(errors.SchemaMismatch) as caught:
+        inventory.version(empty_engine)
+    assert "poller db upgrade" in caught.value.hint

@@ -1,0 +1,183 @@
+"""The ledger keeps one true row per planned poll and can say how punctual we are."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy.engine import Engine
+
+from poller.db import devices, runs, targets
+from poller.db import engine as sql
+from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.outcome import Result
+from poller.domain.overview import Lateness
+from poller.domain.run import Run
+
+
+def run(target_id: int = 1, plan_ms: int = 1_000, **fields: object) -> Run:
+    values = {"outcome": Result.OK, "started_ms": plan_ms + 5, "finished_ms": plan_ms + 100, "token": "t1"}
+    return Run(target_id, plan_ms, **{**values, **fields})  # type: ignore[arg-type]
+
+
+def stored(engine: Engine) -> list[Run]:
+    return [row.run for row in runs.recent(engine, limit=1000)]
+
+
+def test_a_run_comes_back_as_it_was_written(engine: Engine) -> None:
+    """Every field survives, also odd text."""
+    line = run(
+        outcome=Result.PARTIAL,
+        attempt=2,
+        error_code="timeout",
+        message="naïve ‘text’ % ?",
+        samples=7,
+        runner="w1@h",
+    )
+    runs.write(engine, [line])
+    assert stored(engine) == [line]
+
+
+def test_writing_twice_changes_nothing(engine: Engine) -> None:
+    """Celery delivers again; the ledger does not care."""
+    batch = [run(number) for number in range(1, 65)]
+    runs.write(engine, batch)
+    runs.write(engine, list(reversed(batch)))
+    assert sorted(stored(engine), key=lambda r: r.target_id) == batch
+
+
+def test_nothing_to_write_is_fine(engine: Engine) -> None:
+    """An empty batch is no statement."""
+    runs.write(engine, [])
+    assert stored(engine) == []
+
+
+def test_a_retry_replaces_its_first_attempt_and_keeps_the_first_start(engine: Engine) -> None:
+    """The run is late by its first start, not by its last."""
+    runs.write(engine, [run(outcome=Result.FAILED, started_ms=1_010, finished_ms=1_500)])
+    runs.write(engine, [run(attempt=2, started_ms=2_000, finished_ms=2_100)])
+    assert stored(engine) == [run(attempt=2, started_ms=1_010, finished_ms=2_100)]
+
+
+def test_a_late_first_attempt_does_not_undo_the_retry(engine: Engine) -> None:
+    """Rows of one run may arrive in any order."""
+    runs.write(engine, [run(attempt=2, started_ms=2_000)])
+    runs.write(engine, [run(attempt=1, outcome=Result.FAILED, started_ms=1_010)])
+    assert [line.attempt for line in stored(engine)] == [2]
+
+
+def test_a_worker_that_lost_its_lease_does_not_overwrite_the_newer_run(engine: Engine) -> None:
+    """Another token wins only if it started later."""
+    newer = run(token="t2", started_ms=5_000)
+    runs.write(engine, [newer])
+    runs.write(engine, [run(token="t1", started_ms=1_005, outcome=Result.FAILED, attempt=9)])
+    assert stored(engine) == [newer]
+    newest = run(token="t3", started_ms=6_000, attempt=1)
+    runs.write(engine, [newest])
+    assert stored(engine) == [newest]
+
+
+def test_one_batch_may_name_a_run_twice(engine: Engine) -> None:
+    """The later attempt counts."""
+    runs.write(engine, [run(attempt=2, started_ms=2_000), run(attempt=1, started_ms=1_000)])
+    assert [line.attempt for line in stored(engine)] == [2]
+
+
+def test_concurrent_writers_of_the_same_rows_do_not_deadlock(engine: Engine) -> None:
+    """Eight threads write overlapping batches in different orders."""
+    failures: list[Exception] = []
+
+    def write(number: int) -> None:
+        batch = [run(target_id, token=f"t{number}", started_ms=1_000 + number) for target_id in range(1, 60)]
+        try:
+            for _ in range(5):
+                runs.write(engine, batch if number % 2 else batch[::-1])
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert {line.token for line in stored(engine)} == {"t7"}
+
+
+def test_recent_runs_by_target_device_failure_and_age(engine: Engine) -> None:
+    """Newest first, with the names of today."""
+    for name in ("sw1", "sw2"):
+        devices.add(engine, DeviceDraft(name, address="192.0.2.1"), [TargetDraft(collector="snmp")])
+    one, two = (targets.show(engine, name, "snmp").id for name in ("sw1", "sw2"))
+    runs.write(
+        engine, [run(one, 1_000), run(one, 2_000, outcome=Result.FAILED), run(two, 3_000), run(999, 4_000)]
+    )
+    assert [row.run.plan_ms for row in runs.recent(engine)] == [4_000, 3_000, 2_000, 1_000]
+    assert [(row.device, row.target) for row in runs.recent(engine, limit=2)] == [("", ""), ("sw2", "snmp")]
+    assert [row.run.plan_ms for row in runs.recent(engine, device="sw1")] == [2_000, 1_000]
+    assert [row.run.plan_ms for row in runs.recent(engine, target_id=one, failed_only=True)] == [2_000]
+    assert [row.run.plan_ms for row in runs.recent(engine, since_ms=3_000)] == [4_000, 3_000]
+
+
+def test_lateness_is_exact_and_leaves_out_what_never_started(engine: Engine) -> None:
+    """A hundred polls late by 1 to 100 ms, and one that was refused."""
+    runs.write(engine, [run(number, 10_000, started_ms=10_000 + number) for number in range(1, 101)])
+    runs.write(engine, [run(500, 10_000, outcome=Result.REFUSED, started_ms=99_000)])
+    runs.write(engine, [run(501, 10_000, outcome=Result.FAILED, error_code="lease_lost", started_ms=0)])
+    assert runs.lateness(engine, 0) == Lateness(100, 50, 99, 100)
+    assert runs.lateness(engine, 10_001) == Lateness()
+
+
+def test_counts_by_outcome(engine: Engine) -> None:
+    """Only runs planned since then count."""
+    runs.write(engine, [run(1), run(2), run(3, outcome=Result.FAILED), run(4, plan_ms=1)])
+    assert runs.counts(engine, 1_000) == {Result.OK: 2, Result.FAILED: 1}
+
+
+@pytest.mark.parametrize(
+    ("spans", "expected"),
+    [
+        ([(0, 10), (10, 20), (20, 30)], 0),
+        ([(1, 10), (9, 20)], 1),
+        ([(1, 100), (10, 20), (30, 40)], 2),
+        ([(5, 9), (5, 9)], 1),
+    ],
+)
+def test_overlapping_runs_of_one_target_are_counted(
+    engine: Engine, spans: list[tuple[int, int]], expected: int
+) -> None:
+    """Touching is no overlap; a long run that covers two later ones makes two."""
+    base = 1_000
+    lines = [
+        run(1, base + number, started_ms=base + start, finished_ms=base + end)
+        for number, (start, end) in enumerate(spans)
+    ]
+    runs.write(engine, [*lines, *(dataclasses.replace(line, target_id=2) for line in lines[:1])])
+    assert runs.overlaps(engine, 0) == expected
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 3), st.integers(1, 50), st.integers(0, 20)),
+        max_size=25,
+        unique_by=lambda span: (span[0], span[1]),
+    )
+)
+def test_overlaps_agree_with_a_plain_count(engine: Engine, spans: list[tuple[int, int, int]]) -> None:
+    """The window function counts what a loop counts."""
+    with sql.writing(engine) as conn:
+        conn.exec_driver_sql("DELETE FROM runs")
+    runs.write(
+        engine, [run(t, start, started_ms=start, finished_ms=start + length) for t, start, length in spans]
+    )
+    expected = 0
+    for target_id in {t for t, _, _ in spans}:
+        busy_until = 0
+        for _, start, length in sorted(span for span in spans if span[0] == target_id):
+            expected += start < busy_until
+            busy_until = max(busy_until, start + length)
+    assert runs.overlaps(engine, 0) == expected

@@ -1,0 +1,109 @@
+"""Readings survive the database bit by bit, and a batch that is written twice is there once."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Engine
+
+from poller import errors
+from poller.db import devices, readings, tables, targets
+from poller.db import engine as sql
+from poller.db.readings import ANNOUNCE_AGAIN_MS, Stored, Writer
+from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.readings import Kind, Reading, ReadingSet
+from poller.domain.target import PollTarget
+from poller.sinks.api import Sample, Sink, Stores
+from poller.sinks.sql import SqlSink
+
+NOW_MS = 1_700_000_000_000
+
+
+def reading_set(*values: float, name: str = "if_octets") -> ReadingSet:
+    return ReadingSet.of(
+        Reading(name, value, {"if": str(number), "alias": 'naïve "x"'}, Kind.COUNTER)
+        for number, value in enumerate(values)
+    )
+
+
+def target(engine: Engine, name: str = "sw1") -> int:
+    devices.add(engine, DeviceDraft(name, address="192.0.2.1"), [TargetDraft(collector="snmp")])
+    return targets.show(engine, name, "snmp").id
+
+
+def shapes(engine: Engine) -> list[int]:
+    with sql.reading(engine) as conn:
+        return list(conn.execute(sa.select(tables.series_sets.c.seen_ms)).scalars())
+
+
+def test_values_come_back_bit_by_bit(engine: Engine) -> None:
+    """Also the values that plain text would lose."""
+    key = target(engine)
+    values = [0.0, -0.0, 2.0**53 + 2, 1e-310, math.inf, math.nan, 0.1]
+    Writer(engine).write([Stored(key, 5, reading_set(*values))], NOW_MS)
+    found = readings.latest(engine, [key])[key]
+    assert (found.at_ms, found.readings.series) == (5, reading_set(*values).series)
+    assert struct.pack("7d", *found.readings.values) == struct.pack("7d", *values)
+
+
+def test_the_latest_of_each_target(engine: Engine) -> None:
+    """One row per target; a target without readings is missing."""
+    one, two, silent = (target(engine, name) for name in ("a", "b", "c"))
+    batch = [Stored(one, at, reading_set(at)) for at in (1, 3, 2)] + [Stored(two, 9, reading_set(4, 5))]
+    Writer(engine).write(batch, NOW_MS)
+    found = readings.latest(engine, [one, two, silent])
+    assert {key: stored.at_ms for key, stored in found.items()} == {one: 3, two: 9}
+    assert [r.value for r in found[two].readings] == [4, 5]
+
+
+def test_a_span_of_time_is_half_open_and_in_order(engine: Engine) -> None:
+    """Start is in, end is out, oldest first."""
+    Writer(engine).write([Stored(1, at, reading_set(at)) for at in (30, 10, 20, 40)], NOW_MS)
+    assert [stored.at_ms for stored in readings.between(engine, 1, 10, 40)] == [10, 20, 30]
+    assert [stored.at_ms for stored in readings.between(engine, 1, 0, 99, limit=2)] == [10, 20]
+
+
+def test_writing_a_batch_twice_stores_it_once(engine: Engine) -> None:
+    """The first one stays."""
+    Writer(engine).write([Stored(1, 10, reading_set(1))], NOW_MS)
+    Writer(engine).write([Stored(1, 10, reading_set(2)), Stored(1, 20, reading_set(3))], NOW_MS)
+    assert [list(stored.readings.values) for stored in readings.between(engine, 1, 0, 99)] == [[1], [3]]
+
+
+def test_a_shape_is_stored_once_and_announced_again_after_hours(engine: Engine) -> None:
+    """So that pruning can tell a shape in use from a forgotten one."""
+    writer = Writer(engine)
+    writer.write([Stored(key, 1, reading_set(1, 2)) for key in range(64)], NOW_MS)
+    assert shapes(engine) == [NOW_MS]
+    writer.write([Stored(1, 2, reading_set(1, 2))], NOW_MS + 1_000)
+    assert shapes(engine) == [NOW_MS]
+    writer.write([Stored(1, 3, reading_set(1, 2))], NOW_MS + ANNOUNCE_AGAIN_MS)
+    assert shapes(engine) == [NOW_MS + ANNOUNCE_AGAIN_MS]
+
+
+def test_a_shape_of_a_failed_batch_is_announced_with_the_next(engine: Engine) -> None:
+    """What was rolled back must not be remembered as stored."""
+    writer = Writer(engine)
+    with sql.writing(engine) as conn:
+        conn.exec_driver_sql("ALTER TABLE readings RENAME TO hidden")
+    with pytest.raises(errors.PollerError):
+        writer.write([Stored(1, 1, reading_set(1))], NOW_MS)
+    with sql.writing(engine) as conn:
+        conn.exec_driver_sql("ALTER TABLE hidden RENAME TO readings")
+    assert shapes(engine) == []
+    writer.write([Stored(1, 1, reading_set(1))], NOW_MS)
+    assert shapes(engine) == [NOW_MS]
+
+
+def test_the_sql_sink_keeps_the_sink_contract(engine: Engine) -> None:
+    """It is a sink, and what it takes can be read back."""
+    sink = SqlSink(Stores(engine, None, None))
+    assert isinstance(sink, Sink)
+    polled = PollTarget(7, 1, "snmp", 1, "sw1", "192.0.2.1", "", "snmp", 60_000, 5_000)
+    sink.write([Sample(polled, 10, reading_set(1, 2)), Sample(polled, 20, reading_set(3, name="up"))])
+    sink.write([])
+    sink.close()
+    assert [list(stored.readings.values) for stored in readings.between(engine, 7, 0, 99)] == [[1, 2], [3]]
