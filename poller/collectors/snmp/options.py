@@ -1,0 +1,60 @@
+"""The options of an SNMP target. Each one does something; a wrong one says what it takes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from poller.collectors import api
+from poller.collectors.snmp import catalog
+
+
+class SnmpOptions(api.Options):
+    modules: Annotated[
+        tuple[str, ...], Field(description="What to read: module names, a list or separated by commas")
+    ] = ("system", "if_mib")
+    port: Annotated[int, Field(ge=1, le=65535, description="UDP port of the agent")] = 161
+    version: Annotated[
+        Literal["2c", "1"],
+        Field(description="Protocol version with a community; SNMPv3 follows from the credential"),
+    ] = "2c"
+    timeout: Annotated[
+        float,
+        Field(
+            gt=0,
+            le=60,
+            description="Seconds to wait for the first answer; each further try waits half as long again",
+        ),
+    ] = 1.5
+    retries: Annotated[int, Field(ge=0, le=10, description="Further tries of an unanswered request")] = 2
+    max_repetitions: Annotated[
+        int,
+        Field(ge=1, le=200, description="Most rows to ask for in one answer; fewer where a device cannot"),
+    ] = 50
+
+    @field_validator("modules", mode="before")
+    @classmethod
+    def _split_modules(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return tuple(name.strip() for name in value.split(",") if name.strip())
+        return value
+
+    @field_validator("modules")
+    @classmethod
+    def _known_modules(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        names = tuple(dict.fromkeys(names))
+        if not names:
+            raise ValueError(f"name at least one module; there are: {', '.join(sorted(catalog.built_in()))}")
+        catalog.select(names)
+        return names
+
+    @field_validator("version", mode="before")
+    @classmethod
+    def _spell_version(cls, value: Any) -> Any:
+        text = str(value).lower().removeprefix("v")
+        if text == "3":
+            raise ValueError(
+                "SNMPv3 follows from the credential: give one of kind snmpv3 and leave version away"
+            )
+        return {"2": "2c"}.get(text, text)

@@ -1,0 +1,103 @@
+"""The shape of a poll, compiled: a repeat poll with the same OIDs and labels is a few list operations.
+
+A plan keeps hashes of what it was made from, not the texts: a worker holds tens of thousands of plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+from poller.collectors.snmp import mapping
+from poller.collectors.snmp.profile import Profile
+from poller.collectors.snmp.rendering import Value
+from poller.domain.readings import ReadingSet, Series, SeriesSet
+
+Row = tuple[str, Value]
+_ONLY_INTEGERS = frozenset({int})
+
+
+class Plan:
+    """Turns the values of one shape into readings. `fits` must hold for what is given to `read`."""
+
+    __slots__ = ("_constants", "_converted", "_direct", "_oids", "_shape", "_shaping", "duplicates", "series")
+
+    def __init__(self, oids: Sequence[str], values: Sequence[Value], mapped: mapping.Mapped) -> None:
+        position = {text: at for at, text in enumerate(oids)}
+        direct = [s for s in mapped.samples if s.source and _is_plain(s, values[position[s.source]])]
+        converted = [s for s in mapped.samples if s.source and not _is_plain(s, values[position[s.source]])]
+        constant = [s for s in mapped.samples if not s.source]
+        self.series = SeriesSet(tuple(s.series for s in (*direct, *converted, *constant)))
+        self.duplicates: tuple[Series, ...] = tuple(mapped.duplicates)
+        self._direct = _getter([position[s.source] for s in direct])
+        self._converted = tuple((position[s.source], s.scale, s.offset) for s in converted)
+        self._constants = tuple(s.value for s in constant)
+        self._shaping = _getter(sorted(position[text] for text in mapped.shaping if text in position))
+        self._oids = hash(tuple(oids))
+        self._shape = hash(self._shaping(values))
+
+    def fits(self, oids_hash: int, values: Sequence[Value]) -> bool:
+        """Same OIDs, same label texts, and integers where integers were: nothing but numbers changed."""
+        return (
+            oids_hash == self._oids
+            and hash(self._shaping(values)) == self._shape
+            and _ONLY_INTEGERS.issuperset(map(type, self._direct(values)))
+        )
+
+    def read(self, values: Sequence[Value]) -> ReadingSet:
+        numbers: list[Any] = list(self._direct(values))
+        for at, scale, offset in self._converted:
+            numbers.append(mapping.scaled(values[at], scale, offset))
+        numbers.extend(self._constants)
+        return ReadingSet(self.series, numbers)
+
+
+@dataclass(slots=True)
+class Shapes:
+    """What is remembered of one target's shapes between its polls."""
+
+    plans: list[Plan] = field(default_factory=list)
+    #: Label texts of the last complete poll, for a table that fails to answer the next time.
+    known: Mapping[str, Value] = field(default_factory=dict)
+
+    def read(self, rows: Sequence[Row], profile: Profile, complete: bool) -> tuple[ReadingSet, Plan]:
+        """Readings of a poll; compiles a plan only when the shape is new. `rows` must not be empty."""
+        oids, values = zip(*rows, strict=True)
+        oids_hash = hash(oids)
+        for plan in self.plans:
+            if plan.fits(oids_hash, values):
+                return plan.read(values), plan
+        plan = self._compile(oids, values, profile, complete)
+        return plan.read(values), plan
+
+    def _compile(
+        self, oids: Sequence[str], values: Sequence[Value], profile: Profile, complete: bool
+    ) -> Plan:
+        by_oid = dict(zip(oids, values, strict=True))
+        mapped = mapping.map_values(by_oid, profile, {} if complete else self.known)
+        plan = Plan(oids, values, mapped)
+        for old in self.plans:
+            if old.series.series == plan.series.series:
+                plan.series = old.series  # the same object, so that a sink knows it by identity
+        if complete:
+            self.known = {text: by_oid[text] for text in mapped.shaping if text in by_oid}
+            self.plans = [plan]
+        else:  # the usual shape stays, beside the one with something missing
+            self.plans = [*self.plans[:1], plan]
+        return plan
+
+
+def _is_plain(sample: mapping.Sample, value: Value) -> bool:
+    return type(value) is int and not sample.scale and not sample.offset
+
+
+def _getter(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """`operator.itemgetter` that gives a tuple for none and for one position, too."""
+    if not positions:
+        return lambda values: ()
+    if len(positions) == 1:
+        (only,) = positions
+        return lambda values: (values[only],)
+    return itemgetter(*positions)

@@ -1,0 +1,183 @@
+"""The guard around an engine: tries again within the deadline, stops loops, shrinks requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from poller import errors
+from poller.collectors.snmp import engine, oid
+from poller.collectors.snmp.engine import ErrorStatus, Garbled, Link, NoReply, Page, Row
+from poller.collectors.snmp.tuning import Tuning
+
+T = TypeVar("T")
+
+#: Each try waits this much longer than the one before: a slow agent is not helped by haste.
+BACKOFF = 1.5
+#: An agent may invent rows for ever; this many in one subtree are more than any device has.
+MAX_ROWS = 200_000
+#: We stop this long before the platform's deadline, so that what was read can still be handed over.
+HAND_OVER_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait for an answer. `deadline` is an instant of the loop's clock."""
+
+    timeout_s: float
+    retries: int
+    deadline: float
+
+    def wait_s(self, attempt: int, now: float) -> float:
+        """For the try number `attempt` (from 0); 0 or less when the time is up."""
+        return min(self.timeout_s * BACKOFF**attempt, self.deadline - HAND_OVER_S - now)
+
+
+@dataclass(slots=True)
+class Walked:
+    """What a subtree gave. With an error the rows are what came before it, where they can be relied on."""
+
+    rows: list[Row] = field(default_factory=list)
+    error: errors.DeviceError | None = None
+
+
+class Walker:
+    """Reads scalars and subtrees of one agent through a link."""
+
+    def __init__(self, link: Link, patience: Patience, tuning: Tuning, agent: str) -> None:
+        self._link = link
+        self._patience = patience
+        self._tuning = tuning
+        self._agent = agent
+        self._now = asyncio.get_running_loop().time
+        self._started = self._now()
+        self.answered = False
+
+    async def begin(self) -> None:
+        await self._link.begin(self.ask)
+
+    async def get(self, oids: Sequence[str]) -> list[Row]:
+        """Scalars, several to a request; a request that is too big is split."""
+        rows: list[Row] = []
+        at_once = self._link.at_once
+        for start in range(0, len(oids), at_once):
+            rows += await self._get(oids[start : start + at_once])
+        return rows
+
+    async def _get(self, oids: Sequence[str]) -> Sequence[Row]:
+        try:
+            return await self.ask(lambda _, wait_s: self._link.get(oids, wait_s))
+        except Garbled:
+            if len(oids) == 1:
+                raise
+        except ErrorStatus as error:
+            if error.status == engine.NO_SUCH_NAME and len(oids) == 1:
+                return ()
+            if error.status not in (engine.TOO_BIG, engine.NO_SUCH_NAME) or len(oids) == 1:
+                raise self._refused(error, oids[0]) from None
+        middle = len(oids) // 2
+        return [*await self._get(oids[:middle]), *await self._get(oids[middle:])]
+
+    async def walk(self, root: str) -> Walked:
+        """A subtree, or the scalar of exactly that OID. Device errors are returned, not raised."""
+        walked = Walked()
+        try:
+            await self._pages(root, walked.rows)
+            if not walked.rows:
+                walked.rows += await self._get((root,))
+            self._tuning.sizes[root] = len(walked.rows)
+        except ErrorStatus as error:
+            walked.error = self._refused(error, walked.rows[-1][0] if walked.rows else root)
+        except _Loop as error:
+            walked.error = error
+        except errors.DeviceError as error:
+            walked = Walked(
+                error=error
+            )  # a part of a table, cut off anywhere, would be a new shape every time
+        return walked
+
+    async def _pages(self, root: str, rows: list[Row]) -> None:
+        cursor, last = root, oid.parse(root)
+        while True:
+            page = await self._page(cursor, root, self._tuning.want(root, len(rows)))
+            rows += page.rows
+            if page.ended:
+                return
+            cursor = rows[-1][0]
+            here = oid.parse(cursor)
+            if here <= last:
+                raise _Loop(f"the agent repeats itself: after {oid.text(last)} it answered {cursor}")
+            if len(rows) > MAX_ROWS:
+                raise errors.DeviceProtocolError(f"more than {MAX_ROWS} rows under {root}")
+            last = here
+
+    async def _page(self, cursor: str, root: str, want: int) -> Page:
+        while True:
+
+            async def exchange(attempt: int, wait_s: float) -> Page:
+                # Silence in the middle may be an answer too big for the way back: ask for less.
+                asked = max(1, want >> attempt) if self.answered else want  # noqa: B023  awaited at once
+                page = await self._link.page(cursor, root, asked, wait_s)
+                if asked < want:  # noqa: B023
+                    self._tuning.too_many(want)  # noqa: B023
+                return page
+
+            try:
+                return await self.ask(exchange)
+            except Garbled:
+                if want == 1:
+                    raise
+            except ErrorStatus as error:
+                if error.status == engine.NO_SUCH_NAME:  # how SNMPv1 says "nothing after that"
+                    return Page((), ended=True)
+                if error.status != engine.TOO_BIG or want == 1:
+                    raise
+            self._tuning.too_many(want)
+            want = self._tuning.repetitions
+
+    async def ask(self, exchange: Callable[[int, float], Awaitable[T]]) -> T:
+        """One request until it is answered: at most 1 + retries tries, all within the deadline."""
+        for attempt in range(self._patience.retries + 1):
+            wait_s = self._patience.wait_s(attempt, self._now())
+            if wait_s <= 0:
+                raise self._silent(attempt)
+            try:
+                answer = await exchange(attempt, wait_s)
+            except NoReply:
+                continue
+            except (ErrorStatus, Garbled):
+                self.answered = True
+                raise
+            self.answered = True
+            return answer
+        raise self._silent(self._patience.retries + 1)
+
+    def _silent(self, tries: int) -> errors.DeviceTimeout:
+        took_s = self._now() - self._started
+        if self.answered:
+            return errors.DeviceTimeout(
+                f"{self._agent} stopped answering ({_times(tries)}, {took_s:.1f} s into the poll)",
+                cause="an overloaded agent, lost packets, or answers too big for the way back",
+            )
+        return errors.DeviceTimeout(
+            f"no answer from {self._agent} ({_times(tries)} in {took_s:.1f} s)",
+            cause="wrong credential, an access list without this host, or no agent there",
+        )
+
+    def _refused(self, error: ErrorStatus, where: str) -> errors.DeviceError:
+        kinds = {
+            engine.NO_ACCESS: errors.DeviceAuthFailed,
+            engine.AUTHORIZATION_ERROR: errors.DeviceAuthFailed,
+        }
+        kind = kinds.get(error.status, errors.DeviceProtocolError)
+        return kind(f"{error.message} at {where}")
+
+
+class _Loop(errors.DeviceProtocolError):
+    """The agent's OIDs do not increase."""
+
+
+def _times(tries: int) -> str:
+    return "1 try" if tries == 1 else f"{tries} tries"
