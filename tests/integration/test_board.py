@@ -1,0 +1,241 @@
+"""The board on a real server: a target is in exactly one place, whatever happens to messages and leaders."""
+
+from __future__ import annotations
+
+import pytest
+import redis
+
+from poller.domain.outcome import Result
+from poller.domain.overview import State
+from poller.domain.target import TargetSpec
+from poller.state.board import Board, Claim, Finish, NotLeader, Room
+from poller.state.keys import Keys
+from poller.state.leader import Leadership
+
+QUEUE = "poll.snmp"
+ROOM = Room(targets=1000, batch_size=10, max_queue=100, lease_ms=30_000)
+NOW = 1_800_000_000_000
+
+
+@pytest.fixture
+def board(redis_client: redis.Redis) -> Board:
+    return Board(redis_client, Keys())
+
+
+@pytest.fixture
+def leader(redis_client: redis.Redis) -> Leadership:
+    leadership = Leadership(redis_client, Keys(), 60_000)
+    leadership.take()
+    return leadership
+
+
+def spec(target_id: int, version: int = 1, queue: str = QUEUE, interval_ms: int = 60_000, enabled: bool = True) -> TargetSpec:
+    return TargetSpec(target_id, version, queue, interval_ms, 5_000, enabled)
+
+
+def fill(board: Board, leader: Leadership, count: int = 5) -> list[int]:
+    board.place(leader.token, [(spec(i), NOW) for i in range(1, count + 1)], 1)
+    return list(range(1, count + 1))
+
+
+def claim(board: Board, leader: Leadership, token: str = "a", published: str = "", room: Room = ROOM) -> Claim:
+    return board.claim(leader.token, token, published, [QUEUE], room, NOW)
+
+
+def start(board: Board, token: str, ids: list[int], attempt: int = 0, call: str = "c") -> list[Result]:
+    return [answer.result for answer in board.start(token, attempt, call, 15_000, ids, NOW)[1]]
+
+
+def assert_sound(board: Board, ids: list[int]) -> None:
+    check = board.check(ids)
+    assert (check.lost, check.doubled) == ([], [])
+
+
+def test_a_claim_moves_due_targets_in_flight(board: Board, leader: Leadership) -> None:
+    """Only what is due, with its queue."""
+    ids = fill(board, leader)
+    board.place(leader.token, [(spec(99), NOW + 1)], 2)
+    taken = claim(board, leader)
+    assert [int(i) for i in taken.batches[QUEUE]] == ids
+    assert (taken.again, taken.first_due_ms) == (False, NOW + 1)
+    assert_sound(board, [*ids, 99])
+    assert claim(board, leader, "b", "a").token == ""
+
+
+def test_a_claim_that_was_not_published_comes_back_as_it_was(board: Board, leader: Leadership) -> None:
+    """A lost reply, a kill or a new leader in between strands nothing."""
+    ids = fill(board, leader)
+    first = claim(board, leader, "a")
+    again = claim(board, leader, "b")
+    assert (again.token, again.again, again.batches) == ("a", True, first.batches)
+    assert claim(board, leader, "c", published="a").token == ""
+    assert_sound(board, ids)
+
+
+def test_a_run_starts_once(board: Board, leader: Leadership) -> None:
+    """A second delivery is a duplicate; the same call repeated after a lost answer is not."""
+    ids = fill(board, leader, 1)
+    claim(board, leader)
+    assert start(board, "a", ids, call="one") == [Result.OK]
+    assert start(board, "a", ids, call="one") == [Result.OK]
+    assert start(board, "a", ids, call="two") == [Result.DUPLICATE]
+    assert start(board, "a", ids, attempt=1, call="three") == [Result.OK]
+
+
+def test_a_message_of_an_older_claim_is_stale(board: Board, leader: Leadership) -> None:
+    """What a paused leader publishes late is refused."""
+    ids = fill(board, leader, 1)
+    claim(board, leader)
+    board.reap(leader.token, now_ms=NOW + 60_000)
+    assert start(board, "a", ids) == [Result.STALE]
+    board.claim(leader.token, "b", "a", [QUEUE], ROOM, NOW + 60_000)
+    assert start(board, "a", ids) == [Result.STALE]
+    assert start(board, "b", ids) == [Result.OK]
+
+
+def test_finish_puts_a_target_at_its_next_slot_with_its_status(board: Board, leader: Leadership) -> None:
+    """And the counts by state follow."""
+    ids = fill(board, leader, 3)
+    claim(board, leader)
+    start(board, "a", ids)
+    moves = [Finish(1, NOW + 60_000, 1, "o[1]"), Finish(2, NOW + 60_000, 1, "f[1]"), Finish(3, NOW + 9, 1, "f[1]", parked=True)]
+    assert board.finish("a", moves, {"polls": 3, "lmax": 7}, ["e1"], NOW) == [Result.OK] * 3
+    assert_sound(board, ids)
+    counts = board.redis.hgetall(board.keys.counts)
+    assert counts == {"u": "0", "o": "1", "f": "2"}
+    assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW + 60_000
+    assert board.redis.zscore(board.keys.parked, "3") == NOW + 9
+    assert board.statuses([1])[1].state is State.OK
+
+
+def test_a_late_writer_is_refused(board: Board, leader: Leadership) -> None:
+    """Its lease was taken over: the new run is not disturbed."""
+    ids = fill(board, leader, 1)
+    claim(board, leader)
+    start(board, "a", ids)
+    assert [item.id for item in board.reap(leader.token, now_ms=NOW + 60_000)] == ids
+    board.claim(leader.token, "b", "a", [QUEUE], ROOM, NOW + 60_000)
+    assert board.finish("a", [Finish(1, NOW, 1, "o[1]")]) == [Result.STALE]
+    assert_sound(board, ids)
+    assert start(board, "b", ids) == [Result.OK]
+
+
+def test_only_the_leader_moves_targets(board: Board, leader: Leadership) -> None:
+    """An ex-leader with an old token can do nothing at all."""
+    fill(board, leader)
+    for act in (
+        lambda: board.claim("old", "a", "", [QUEUE], ROOM, NOW),
+        lambda: board.reap("old"),
+        lambda: board.place("old", [(spec(1), NOW)], 9),
+        lambda: board.respread("old", QUEUE, [(1, NOW, NOW + 5)]),
+    ):
+        with pytest.raises(NotLeader):
+            act()
+    assert board.version() == 1
+
+
+def test_back_pressure_leaves_the_rest_on_the_board(board: Board, leader: Leadership) -> None:
+    """Never more than `max_queue` batches wait; oldest first, nothing is lost."""
+    ids = fill(board, leader, 50)
+    board.redis.lpush(QUEUE, "waiting batch")
+    taken = claim(board, leader, room=Room(targets=1000, batch_size=10, max_queue=3, lease_ms=30_000))
+    assert len(taken.batches[QUEUE]) == 20
+    assert_sound(board, ids)
+
+
+def test_edits_reach_waiting_flying_and_parked_targets(board: Board, leader: Leadership) -> None:
+    """Waiting: at once. In flight: when it finishes. Parked: back to due, somebody may have mended it."""
+    fill(board, leader, 3)
+    claim(board, leader)
+    start(board, "a", [1, 2, 3])
+    board.finish("a", [Finish(2, NOW + 60_000, 1, "o[1]"), Finish(3, NOW + 60_000, 1, "f[1]", parked=True)], now_ms=NOW)
+    board.place(leader.token, [(spec(i, version=2, interval_ms=10_000), NOW + 10_000) for i in (1, 2, 3)], 2)
+    assert board.redis.zscore(board.keys.due(QUEUE), "2") == NOW + 10_000
+    assert board.redis.zscore(board.keys.due(QUEUE), "3") == NOW + 10_000
+    board.finish("a", [Finish(1, NOW + 60_000, 1, "o[1]")], now_ms=NOW + 50)
+    assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW + 50
+    assert_sound(board, [1, 2, 3])
+
+
+def test_an_edit_that_does_not_touch_the_schedule_keeps_the_slot(board: Board, leader: Leadership) -> None:
+    """A renamed device is not polled out of turn."""
+    fill(board, leader, 1)
+    board.place(leader.token, [(spec(1, version=2), NOW + 99_999)], 2)
+    assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW
+
+
+def test_a_changed_queue_moves_the_target(board: Board, leader: Leadership) -> None:
+    """It is never due in two queues."""
+    fill(board, leader, 1)
+    board.place(leader.token, [(spec(1, version=2, queue="poll.snmp;zone=dmz"), NOW)], 2)
+    assert_sound(board, [1])
+    assert board.redis.zscore(board.keys.due("poll.snmp;zone=dmz"), "1") == NOW
+
+
+def test_a_target_removed_in_flight_is_gone_when_it_finishes(board: Board, leader: Leadership) -> None:
+    """Its late result is dropped and nothing of it stays."""
+    fill(board, leader, 2)
+    claim(board, leader)
+    start(board, "a", [1])
+    board.place(leader.token, [(spec(i, enabled=False), NOW) for i in (1, 2)], 2)
+    assert board.finish("a", [Finish(1, NOW, 1, "o[1]")]) == [Result.GONE]
+    assert start(board, "a", [2]) == [Result.GONE]
+    for key in (board.keys.inflight, board.keys.run, board.keys.spec, board.keys.status):
+        assert not board.redis.exists(key)
+    assert set(board.redis.hgetall(board.keys.counts).values()) == {"0"}
+
+
+def test_a_target_that_comes_back_while_its_old_run_flies_is_not_doubled(board: Board, leader: Leadership) -> None:
+    """Removed and added again under one run: due once it has landed."""
+    fill(board, leader, 1)
+    claim(board, leader)
+    start(board, "a", [1])
+    board.place(leader.token, [(spec(1, enabled=False), NOW)], 2)
+    board.place(leader.token, [(spec(1, version=3), NOW)], 3)
+    assert_sound(board, [1])
+    assert board.finish("a", [Finish(1, NOW + 5, 1, "o[1]")], now_ms=NOW) == [Result.OK]
+    assert_sound(board, [1])
+
+
+def test_a_demanded_target_goes_first_and_one_in_flight_is_left_alone(board: Board, leader: Leadership) -> None:
+    """Its plan time is the moment of the claim, not the dawn of time."""
+    board.place(leader.token, [(spec(1), NOW - 500), (spec(2), NOW + 50_000)], 1)
+    assert board.demand([2, 3])[1] == {2: "due", 3: "gone"}
+    taken = claim(board, leader, room=Room(targets=1, batch_size=10, max_queue=100, lease_ms=30_000))
+    assert taken.batches[QUEUE] == ["2"]
+    assert board.demand([2])[1] == {2: "inflight"}
+    assert board.start("a", 0, "c", 15_000, [2], NOW)[1][0].plan_ms == NOW
+    assert_sound(board, [1, 2])
+
+
+def test_the_long_overdue_are_spread_unless_they_moved_meanwhile(board: Board, leader: Leadership) -> None:
+    """A target that was claimed between look and move is let be."""
+    ids = fill(board, leader, 3)
+    rows = board.overdue(QUEUE, NOW + 1)
+    assert rows == [(i, NOW, 60_000) for i in ids]
+    board.redis.zadd(board.keys.due(QUEUE), {"2": NOW + 77})
+    assert board.respread(leader.token, QUEUE, [(i, score, NOW + 1000) for i, score, _ in rows]) == 2
+    assert board.redis.zscore(board.keys.due(QUEUE), "2") == NOW + 77
+
+
+def test_check_finds_what_is_lost_or_doubled(board: Board, leader: Leadership) -> None:
+    """The check itself can fail."""
+    fill(board, leader, 3)
+    board.redis.zrem(board.keys.due(QUEUE), "1")
+    board.redis.zadd(board.keys.inflight, {"2": NOW})
+    check = board.check([1, 2, 3, 4])
+    assert (check.lost, check.doubled) == ([1, 4], [2])
+
+
+def test_one_leader_at_a_time_and_a_clean_hand_over(redis_client: redis.Redis) -> None:
+    """Each new leader has a higher epoch; renewal never takes what is not ours."""
+    one, two = (Leadership(redis_client, Keys(), 60_000) for _ in range(2))
+    assert one.take() == (1, True)
+    assert one.take() == (1, False)  # a late answer to our own request is adopted, not feared
+    assert two.take() == (0, False)
+    assert not two.renew()
+    assert one.renew()
+    assert one.resign()
+    assert not one.renew()
+    assert two.take() == (2, True)
+    assert not one.resign()

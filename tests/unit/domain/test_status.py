@@ -1,0 +1,39 @@
+"""What the board remembers survives its own encoding, and changes by the rules."""
+
+from __future__ import annotations
+
+import pytest
+
+from poller.domain import status
+from poller.domain.outcome import Outcome, Result
+from poller.domain.overview import State
+from poller.domain.status import Status
+
+
+def test_a_status_survives_packing() -> None:
+    """Also with hostile texts."""
+    before = Status(State.FAILING, 1, 2, 3, 4, 5, 6, "timeout", 'no "answer"\\ | é')
+    assert status.unpack(before.pack()) == before
+    assert status.unpack(Status(State.OK, 1, 2, 3).pack()) == Status(State.OK, 1, 2, 3)
+
+
+@pytest.mark.parametrize("text", ["", "u", "x[1]", "o{", "o[1,2,3,4,5,6,7,8,9,10,11]", "o7"])
+def test_a_foreign_text_is_a_target_never_polled(text: str) -> None:
+    """Whatever is in Redis, reading it never fails."""
+    assert status.unpack(text).run_ms == 0
+
+
+def test_failures_count_up_and_a_success_clears_them() -> None:
+    """The state's start moves only when the state changes; the last error goes with the success."""
+    failed = Outcome(Result.FAILED, "timeout", "no answer")
+    first = status.record(Status(), failed, 1000, 1100, 0)
+    second = status.record(first, failed, 2000, 2100, 1)
+    assert (second.state, second.failures, second.since_ms, second.missed) == (State.FAILING, 2, 1100, 1)
+    well = status.record(second, Outcome(Result.OK), 3000, 3100, 0)
+    assert (well.state, well.failures, well.code, well.ok_ms, well.since_ms) == (State.OK, 0, "", 3100, 3100)
+
+
+def test_a_partial_poll_is_degraded_but_good() -> None:
+    """It does not count as a failure."""
+    after = status.record(Status(), Outcome(Result.PARTIAL, "timeout", "if_mib"), 1000, 1100, 0)
+    assert (after.state, after.failures, after.ok_ms, after.code) == (State.DEGRADED, 0, 1100, "timeout")

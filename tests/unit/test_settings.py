@@ -1,0 +1,100 @@
+"""Settings: sources in order, unknown names refused, secrets masked."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from poller import errors, settings
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in list(os.environ):
+        if name.startswith("POLLER_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_environment_beats_file_beats_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """And each value knows where it came from."""
+    (tmp_path / "poller.toml").write_text('batch_size = 32\ntick_s = 1.0\nsinks = ["sql", "stream"]\n')
+    monkeypatch.setenv("POLLER_BATCH_SIZE", "16")
+    loaded = settings.load()
+    assert (loaded.batch_size, loaded.tick_s, loaded.max_queue, loaded.sinks) == (16, 1.0, 64, ("sql", "stream"))
+    where = settings.origins(os.environ)
+    assert where["batch_size"] == "environment POLLER_BATCH_SIZE"
+    assert where["tick_s"] == "poller.toml"
+    assert where["max_queue"] == "default"
+
+
+def test_an_unknown_variable_is_refused_with_the_nearest_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A typo never passes silently."""
+    monkeypatch.setenv("POLLER_BATCHSIZE", "16")
+    with pytest.raises(errors.InvalidSetting, match="POLLER_BATCHSIZE") as caught:
+        settings.load()
+    assert "POLLER_BATCH_SIZE" in caught.value.hint
+
+
+def test_an_unknown_key_of_the_file_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
+    """The file is named too."""
+    (tmp_path / "poller.toml").write_text("batchsize = 3\n")
+    with pytest.raises(errors.InvalidSetting, match=r'poller.toml: unknown key "batchsize"') as caught:
+        settings.load()
+    assert "batch_size" in caught.value.hint
+
+
+@pytest.mark.parametrize(("name", "value"), [("POLLER_BATCH_SIZE", "abc"), ("POLLER_BATCH_SIZE", "0"), ("POLLER_LOG_LEVEL", "LOUD")])
+def test_a_bad_value_is_an_error_that_names_the_field(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    """Never a silent default."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(errors.InvalidSetting, match=name):
+        settings.load()
+
+
+def test_a_broken_or_missing_file_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The default file may be absent; one that is named may not."""
+    monkeypatch.setenv("POLLER_CONFIG", str(tmp_path / "no.toml"))
+    with pytest.raises(errors.InvalidSetting, match=r"no\.toml"):
+        settings.load()
+    (tmp_path / "no.toml").write_text("= what")
+    with pytest.raises(errors.InvalidSetting, match=r"no\.toml"):
+        settings.load()
+
+
+def test_a_secret_can_come_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As container platforms hand them out."""
+    (tmp_path / "url").write_text("redis://:s3cret@cache:6379/0\n")
+    monkeypatch.setenv("POLLER_REDIS_URL_FILE", str(tmp_path / "url"))
+    loaded = settings.load()
+    assert loaded.broker_url == "redis://:s3cret@cache:6379/0"
+    assert "s3cret" not in repr(loaded)
+
+
+def test_secrets_are_masked_when_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hosts stay readable."""
+    monkeypatch.setenv("POLLER_REDIS_URL", "redis://user:s3cret@cache:6379/0")
+    monkeypatch.setenv("POLLER_SECRET_KEY", "s3cret-key")
+    shown = {name: value for name, value, _, _ in settings.rows(settings.load(), os.environ)}
+    assert shown["redis_url"] == "redis://user:********@cache:6379/0"
+    assert shown["secret_key"] == "********"
+    assert "s3cret" not in str(shown)
+
+
+def test_a_living_poller_up_is_found_and_a_dead_one_is_not(tmp_path: Path) -> None:
+    """A second terminal needs no variables while `poller up` runs."""
+    home = tmp_path / ".poller"
+    home.mkdir()
+    run = {"pid": os.getpid(), "settings": {"redis_url": "redis://127.0.0.1:1234/0"}}
+    (home / settings.RUN_FILE).write_text(json.dumps(run))
+    assert settings.load().broker_url == "redis://127.0.0.1:1234/0"
+    (home / settings.RUN_FILE).write_text(json.dumps({**run, "pid": 2**22 + 1}))
+    assert settings.load().broker_url == "redis://127.0.0.1:6379/0"
+
+
+def test_every_setting_is_described() -> None:
+    """The reference in the docs is made of these sentences."""
+    assert [name for name, field in settings.Settings.model_fields.items() if not field.description] == []
