@@ -21,7 +21,7 @@ def worker(number: int, env: Mapping[str, str]) -> Role:
 
 
 def web(env: Mapping[str, str], port: int) -> Role:
-    return Role("web", [sys.executable, "-m", "poller.web.serve"], {**env, "POLLER_WEB_PORT": str(port)}, stop_s=1.5)
+    return Role("web", [sys.executable, "-m", "poller", "web"], {**env, "POLLER_WEB_PORT": str(port)}, stop_s=1.5)
 
 
 def flower(env: Mapping[str, str], bind: str, port: int, login: str | None) -> Role:

@@ -1,0 +1,21 @@
+# One image for every role: `poller ...` and `celery -A poller ...`. Nothing secret is in it.
+FROM python:3.12-slim AS build
+WORKDIR /src
+COPY pyproject.toml README.md LICENSE ./
+COPY poller ./poller
+RUN python -m venv /opt/poller && /opt/poller/bin/pip install --no-cache-dir '.[all]'
+
+FROM python:3.12-slim
+RUN groupadd --gid 10001 poller \
+ && useradd --uid 10001 --gid poller --home-dir /var/lib/poller --create-home --shell /usr/sbin/nologin poller
+COPY --from=build /opt/poller /opt/poller
+ENV PATH=/opt/poller/bin:$PATH \
+    POLLER_HOME=/var/lib/poller \
+    POLLER_LOG_FORMAT=json \
+    PYTHONUNBUFFERED=1
+USER poller
+WORKDIR /var/lib/poller
+VOLUME /var/lib/poller
+STOPSIGNAL SIGTERM
+ENTRYPOINT []
+CMD ["celery", "-A", "poller", "worker"]
