@@ -1,0 +1,84 @@
+"""What Prometheus sees, and what we promised it would see."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import web_overviews as fleet
+from prometheus_client.parser import text_string_to_metric_families
+
+from poller import errors
+from poller.domain.overview import Overview
+from poller.web import metrics
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
+ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|([^|]*)\|", re.MULTILINE)
+
+
+def exposed(text: str) -> dict[str, tuple[str, set[str]]]:
+    """Name -> type and label names, of every sample."""
+    return {
+        sample.name: (family.type, set(sample.labels))
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def values(overview: Overview) -> dict[tuple[str, ...], float]:
+    text = metrics.render(overview).decode()
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_the_documented_metrics_are_the_exposed_ones() -> None:
+    """Every name, type and label in docs/metrics.md is real, and nothing real is missing there."""
+    documented = {
+        name: (kind, set(re.findall(r"`(\w+)`", labels)))
+        for name, kind, labels in ROW.findall(DOCUMENT.read_text())
+    }
+    assert exposed(metrics.render(fleet.FAILING).decode()) == documented
+
+
+def test_numbers_arrive_unharmed() -> None:
+    """Counts, seconds and epochs are those of the overview."""
+    seen = values(fleet.FAILING)
+    assert seen["poller_targets", "failing"] == 41
+    assert seen["poller_board", "in_flight"] == 1_213
+    assert seen["poller_polls_total", "failed"] == 4_111
+    assert seen["poller_polls_total", "refused"] == 0
+    assert seen["poller_missed_slots_total",] == 17
+    assert seen["poller_lateness_seconds", "0.99"] == 0.086
+    assert seen["poller_leader", "beat-1:4711"] == 7
+    assert seen["poller_queue_batches", "poll.snmp;site=ams"] == 1
+    assert seen["poller_workers", "running"] == 4
+
+
+def test_what_was_not_measured_is_absent() -> None:
+    """Before the first poll there is no lateness and no count of missed slots, not a flattering 0."""
+    names = {key[0] for key in values(fleet.EMPTY)}
+    assert not names & {"poller_lateness_seconds", "poller_missed_slots_total", "poller_leader"}
+
+
+def test_an_unreadable_board_is_a_gap(ask) -> None:
+    """Old numbers would hide an outage: only the outage itself is exposed."""
+
+    def read() -> Overview:
+        raise errors.StoreUnavailable("cannot use Redis")
+
+    answer = ask(read).get("/metrics")
+    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert set(exposed(answer.text)) == {"poller_up", "poller_build_info"}
+    assert "poller_up 0.0" in answer.text
+
+
+def test_hostile_labels_stay_labels() -> None:
+    """Quotes, line breaks and tags in a name do not break the format."""
+    nasty = 'a"b\\c\nd'
+    hostile = fleet.worker(1, name=nasty)
+    seen = values(dataclasses.replace(fleet.HEALTHY, workers=(hostile,)))
+    assert seen["poller_worker_in_flight", nasty] == 125
