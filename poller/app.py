@@ -38,7 +38,12 @@ def _configuration(settings: Settings) -> dict[str, Any]:
         "accept_content": ["json"],
         "task_acks_late": True,
         "task_default_queue": "poller",
-        "task_publish_retry_policy": {"max_retries": 2, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5},
+        "task_publish_retry_policy": {
+            "max_retries": 2,
+            "interval_start": 0,
+            "interval_step": 0.2,
+            "interval_max": 0.5,
+        },
         "task_send_sent_event": False,
         "include": ["poller.tasks.poll", "poller.workers.lifecycle"],
         "worker_pool": "threads",

@@ -42,9 +42,7 @@ Words = Annotated[tuple[str, ...], NoDecode]
 class Settings(BaseSettings):
     """All settings of all roles. Durations are in seconds."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True
-    )
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True)
 
     # Where things are
     home: Path = Field(
@@ -63,9 +61,7 @@ class Settings(BaseSettings):
         None,
         description="Base64 key(s) of 32 bytes, comma separated; the first encrypts. Not set: secret.key in the home directory.",
     )
-    key_prefix: str = Field(
-        "poller:", min_length=1, max_length=40, description="First part of every Redis key."
-    )
+    key_prefix: str = Field("poller:", min_length=1, max_length=40, description="First part of every Redis key.")
 
     # Scheduling
     leader_lock_s: float = Field(4.0, ge=1, le=60, description="How long leadership lasts without renewal.")
@@ -81,9 +77,7 @@ class Settings(BaseSettings):
     queue_wait_s: float = Field(
         30.0, ge=1, le=3600, description="How long a batch may wait in its queue before it is handed back."
     )
-    lease_margin_s: float = Field(
-        15.0, ge=1, le=600, description="Time a worker has beyond a poll's own time limit."
-    )
+    lease_margin_s: float = Field(15.0, ge=1, le=600, description="Time a worker has beyond a poll's own time limit.")
 
     # Workers
     worker_concurrency: int = Field(
@@ -92,48 +86,32 @@ class Settings(BaseSettings):
     worker_drain_s: float = Field(
         5.0, ge=0, le=600, description="How long a stopping worker lets running batches finish."
     )
-    worker_tags: Words = Field((), description="What this worker carries, as key=value: it serves the targets that require no more.")
-    target_cache: int = Field(
-        50_000, ge=100, description="Targets whose configuration a worker process remembers."
+    worker_tags: Words = Field(
+        (), description="What this worker carries, as key=value: it serves the targets that require no more."
     )
-    secret_cache_s: float = Field(
-        60.0, ge=0, le=3600, description="How long a worker keeps a decrypted credential."
-    )
+    target_cache: int = Field(50_000, ge=100, description="Targets whose configuration a worker process remembers.")
+    secret_cache_s: float = Field(60.0, ge=0, le=3600, description="How long a worker keeps a decrypted credential.")
     sinks: Words = Field(("sql",), description="Where readings go, by entry-point name.")
     stream_length: int = Field(10_000, ge=10, description="Polls kept in the `stream` sink's Redis stream.")
 
     # Web and Flower
     web_bind: str = Field("127.0.0.1", description="Address the page listens on.")
-    web_port: int | None = Field(
-        None, ge=0, le=65535, description="Port of the page. Not set: 8080, or a free one."
-    )
+    web_port: int | None = Field(None, ge=0, le=65535, description="Port of the page. Not set: 8080, or a free one.")
     flower_bind: str = Field("127.0.0.1", description="Address Flower listens on.")
-    flower_port: int | None = Field(
-        None, ge=0, le=65535, description="Port of Flower. Not set: 5555, or a free one."
-    )
-    flower_basic_auth: SecretStr | None = Field(
-        None, description="user:password of Flower; needed beyond loopback."
-    )
+    flower_port: int | None = Field(None, ge=0, le=65535, description="Port of Flower. Not set: 5555, or a free one.")
+    flower_basic_auth: SecretStr | None = Field(None, description="user:password of Flower; needed beyond loopback.")
     flower_url: str = Field(
         "", description="Where the page links to Flower. Not set: nowhere, or the one of `poller up`."
     )
 
     # Logs
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        "INFO", description="Least level that is logged."
-    )
-    log_format: Literal["text", "json"] = Field(
-        "text", description="One line of text, or one JSON object, per record."
-    )
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level that is logged.")
+    log_format: Literal["text", "json"] = Field("text", description="One line of text, or one JSON object, per record.")
 
     @field_validator("sinks", "worker_tags", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
-        return (
-            tuple(word.strip() for word in value.split(",") if word.strip())
-            if isinstance(value, str)
-            else value
-        )
+        return tuple(word.strip() for word in value.split(",") if word.strip()) if isinstance(value, str) else value
 
     @field_validator("home", mode="after")
     @classmethod
@@ -171,14 +149,12 @@ def load() -> Settings:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         field = str(first["loc"][0]) if first["loc"] else "settings"
         origin = origins(os.environ).get(field, "default")
-        raise errors.InvalidSetting(
-            f"{field} (from {origin}): {first['msg']}", hint=_described(field)
-        ) from None
+        raise errors.InvalidSetting(f"{field} (from {origin}): {first['msg']}", hint=_described(field)) from None
 
 
 def origins(environ: Mapping[str, str]) -> dict[str, str]:
     """Where each field's value comes from, in words."""
-    found = {name: "default" for name in Settings.model_fields}
+    found = dict.fromkeys(Settings.model_fields, "default")
     for origin, values in reversed(_layers(environ)):
         found.update({name: origin for name in values if name in found})
     found.update({n: f"environment {PREFIX}{n.upper()}" for n in found if PREFIX + n.upper() in environ})

@@ -31,5 +31,12 @@ def _lost(item: Reaped, now_ms: int) -> Run:
     never_started = "no worker took the batch in time"
     message = "the worker that polled it did not report back" if item.attempts else never_started
     return Run(
-        item.id, item.plan_ms, Result.FAILED, max(1, item.attempts), "lease_lost", message, finished_ms=now_ms, token=item.token
+        item.id,
+        item.plan_ms,
+        Result.FAILED,
+        max(1, item.attempts),
+        "lease_lost",
+        message,
+        finished_ms=now_ms,
+        token=item.token,
     )

@@ -139,7 +139,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
 
     def _now_ms(self) -> int:
         """The board's clock: one for the whole cluster."""
-        seconds, micros = self._services.redis.time()  # type: ignore[misc]
+        seconds, micros = self._services.redis.time()
         return int(seconds * 1000 + micros // 1000)
 
 

@@ -18,16 +18,16 @@ RESUBSCRIBED = "resubscribed"
 
 def listen(client: redis.Redis, keys: Keys, on_note: Callable[[str], None], stopping: threading.Event) -> None:
     """Call `on_note` for every note, from a thread of its own that survives a Redis that is down."""
-    thread = threading.Thread(target=_keep_listening, args=(client, keys, on_note, stopping), name="wakeups", daemon=True)
+    thread = threading.Thread(
+        target=_keep_listening, args=(client, keys, on_note, stopping), name="wakeups", daemon=True
+    )
     thread.start()
 
 
-def _keep_listening(
-    client: redis.Redis, keys: Keys, on_note: Callable[[str], None], stopping: threading.Event
-) -> None:
+def _keep_listening(client: redis.Redis, keys: Keys, on_note: Callable[[str], None], stopping: threading.Event) -> None:
     while not stopping.is_set():
         try:
-            with client.pubsub(ignore_subscribe_messages=True) as channel:
+            with client.pubsub(ignore_subscribe_messages=True) as channel:  # type: ignore[no-untyped-call]
                 channel.subscribe(keys.wake)
                 on_note(RESUBSCRIBED)
                 while not stopping.is_set():

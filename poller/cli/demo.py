@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -52,10 +53,8 @@ def clear(services: Services) -> int:
     if names:
         devices.remove(services.engine, names, services.notify)
     for name in fleet.CREDENTIALS:
-        try:
+        with suppress(errors.ConfigError):  # never made, or in use by somebody's own device
             credentials.remove(services.engine, name)
-        except errors.ConfigError:
-            pass  # never made, or in use by somebody's own device
     return len(names)
 
 

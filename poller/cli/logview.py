@@ -11,7 +11,14 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-_COLOURS = {"poller": "bold", "beat": "magenta", "worker": "blue", "web": "cyan", "flower": "yellow", "sim": "green"}
+_COLOURS = {
+    "poller": "bold",
+    "beat": "magenta",
+    "worker": "blue",
+    "web": "cyan",
+    "flower": "yellow",
+    "sim": "green",
+}
 _WIDTH = 8
 
 
@@ -34,6 +41,12 @@ class LogView:
         late, cpu, board = report["lateness_ms"], report["cpu_ms_per_poll"], report["board"]
         outcomes = ", ".join(f"{number} {name}" for name, number in sorted(report["outcomes"].items())) or "none"
         self.line("poller", f"{report['polls']} polls of {report['targets']} targets ({outcomes})")
-        self.line("poller", f"late by {late['p50']:.0f} ms (median), {late['p99']:.0f} ms (p99), {late['max']:.0f} ms (most)")
-        self.line("poller", f"CPU per poll {cpu['total']:.2f} ms (beat {cpu['beat']:.2f}, worker {cpu['worker']:.2f})")
+        self.line(
+            "poller",
+            f"late by {late['p50']:.0f} ms (median), {late['p99']:.0f} ms (p99), {late['max']:.0f} ms (most)",
+        )
+        self.line(
+            "poller",
+            f"CPU per poll {cpu['total']:.2f} ms (beat {cpu['beat']:.2f}, worker {cpu['worker']:.2f})",
+        )
         self.line("poller", f"lost {board['lost']}, doubled {board['doubled']}")

@@ -40,7 +40,8 @@ def choose_port(setting: str, configured: int | None, preferred: int, bind: str 
     if configured:
         if not _free(bind, configured):
             raise errors.PortInUse(
-                f"{setting}: {bind}:{configured} is in use", hint=f"set POLLER_{setting.upper()} to another port"
+                f"{setting}: {bind}:{configured} is in use",
+                hint=f"set POLLER_{setting.upper()} to another port",
             )
         return configured
     return preferred if configured is None and _free(bind, preferred) else free_port(bind)

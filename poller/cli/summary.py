@@ -29,7 +29,7 @@ class Mark:
 
 def mark(services: Services, processes: Mapping[str, int]) -> Mark:
     """Where we are now. `processes` maps role names to process ids."""
-    polls = int(services.redis.hget(services.keys.totals, "polls") or 0)  # type: ignore[arg-type]
+    polls = int(services.redis.hget(services.keys.totals, "polls") or 0)
     return Mark(time.monotonic(), polls, {name: cpu_ms(pid) for name, pid in processes.items()})
 
 
@@ -69,7 +69,12 @@ def verify(services: Services) -> Check:
 
 
 def summarise(
-    services: Services, since_ms: int, seconds: float, cpu: Mapping[str, float], board: Mapping[str, int], check: Check
+    services: Services,
+    since_ms: int,
+    seconds: float,
+    cpu: Mapping[str, float],
+    board: Mapping[str, int],
+    check: Check,
 ) -> dict[str, Any]:
     """The object that `poller up --json` prints."""
     outcomes = runs.counts(services.engine, since_ms)

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from poller import bootstrap, errors
+from poller import bootstrap
 from poller import settings as settings_module
 from poller.bootstrap import Services
 from poller.cli import demo, embedded, home, roles, summary
@@ -29,15 +29,21 @@ LONGEST_DRAIN_S = 3.5
 
 def command(
     workers: Annotated[int | None, typer.Option(min=1, help="Worker processes.  [default: one per core]")] = None,
-    with_demo: Annotated[bool, typer.Option("--demo", help="Add a simulated fleet to the inventory and poll it.")] = False,
+    with_demo: Annotated[
+        bool, typer.Option("--demo", help="Add a simulated fleet to the inventory and poll it.")
+    ] = False,
     devices: Annotated[int, typer.Option(min=1, max=100_000, help="Size of the simulated fleet.")] = DEMO_DEVICES,
     seconds: Annotated[float | None, typer.Option("--for", min=1, help="Stop by itself after so many seconds.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as one JSON object on the last line.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a summary as one JSON object on the last line.")
+    ] = False,
 ) -> None:
     """Run everything: server, migrations, scheduler, workers, page and Flower. Ctrl-C stops it all."""
     settings = settings_module.load()
     with home.occupied(settings.home):
-        Up(settings, LogView(to_stderr=as_json)).run(workers or os.cpu_count() or 1, devices if with_demo else 0, seconds, as_json)
+        Up(settings, LogView(to_stderr=as_json)).run(
+            workers or os.cpu_count() or 1, devices if with_demo else 0, seconds, as_json
+        )
 
 
 class Up:
@@ -106,11 +112,18 @@ class Up:
         self.supervisor.add(roles.web(self.env, self.web_port))
         self.supervisor.add(
             roles.flower(
-                self.env, self.settings.flower_bind, self.flower_port, login.get_secret_value() if login else None
+                self.env,
+                self.settings.flower_bind,
+                self.flower_port,
+                login.get_secret_value() if login else None,
             )
         )
-        self.view.addresses(f"http://{_host(self.settings.web_bind)}:{self.web_port}/", self._flower_address(), self.settings.home)
-        return int(now[0] * 1000), time.monotonic()  # type: ignore[index]
+        self.view.addresses(
+            f"http://{_host(self.settings.web_bind)}:{self.web_port}/",
+            self._flower_address(),
+            self.settings.home,
+        )
+        return int(now[0] * 1000), time.monotonic()
 
     def _watch(self, services: Services, until: float | None) -> None:
         """Restart what dies, until we are told to stop or the time is over."""

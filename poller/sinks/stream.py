@@ -74,4 +74,6 @@ class _Heads:
 def _data(sample: Sample, heads: list[str]) -> str:
     """A JSON list of [name, labels, kind, value]; what JSON cannot say (NaN, infinity) is null."""
     values = sample.readings.values
-    return "[" + ",".join(f"{h}{v!r}]" if isfinite(v) else f"{h}null]" for h, v in zip(heads, values, strict=True)) + "]"
+    return (
+        "[" + ",".join(f"{h}{v!r}]" if isfinite(v) else f"{h}null]" for h, v in zip(heads, values, strict=True)) + "]"
+    )

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
-from poller.domain.chunks import batched
 from typing import Any
 
 import redis
 from redis.commands.core import Script
 
 from poller.domain import status
+from poller.domain.chunks import batched
 from poller.domain.outcome import Result
 from poller.domain.overview import State
 from poller.domain.target import TargetSpec
@@ -95,16 +95,37 @@ class Board:
         self.keys = keys
 
     def claim(
-        self, leader: str, token: str, published: str, queues: Sequence[str], room: Room, now_ms: int | None = None
+        self,
+        leader: str,
+        token: str,
+        published: str,
+        queues: Sequence[str],
+        room: Room,
+        now_ms: int | None = None,
     ) -> Claim:
         """Move due targets of these queues in flight under a fresh token, oldest first, as far as there is room."""
-        arguments = [leader, _ms(now_ms), room.lease_ms, published, token, room.targets, room.batch_size, room.max_queue]
+        arguments = [
+            leader,
+            _ms(now_ms),
+            room.lease_ms,
+            published,
+            token,
+            room.targets,
+            room.batch_size,
+            room.max_queue,
+        ]
         now, claimed, again, first, *rest = _led(self._run("claim", [*arguments, *queues]))
-        batches = {queue: ids for queue, ids in batched(rest, 2)}
+        batches = dict(zip(rest[::2], rest[1::2], strict=True))
         return Claim(int(now), claimed, bool(int(again)), int(first) if first else None, batches)
 
     def start(
-        self, token: str, attempt: int, call: str, margin_ms: int, ids: Sequence[int], now_ms: int | None = None
+        self,
+        token: str,
+        attempt: int,
+        call: str,
+        margin_ms: int,
+        ids: Sequence[int],
+        now_ms: int | None = None,
     ) -> tuple[int, list[Started]]:
         """Confirm runs before polling. Returns the board's clock and one answer for each id."""
         now, *rest = self._run("start", [_ms(now_ms), token, attempt, call, margin_ms, *ids])
@@ -135,7 +156,17 @@ class Board:
             for word in (move.id, "parked" if move.parked else "due", move.next_ms, move.version, move.status)
         ]
         pairs = [word for pair in (stats or {}).items() for word in pair]
-        arguments = [_ms(now_ms), token, len(moves), SLICE_MS, STATS_LIFETIME_S, *rows, len(errors), *errors, *pairs]
+        arguments = [
+            _ms(now_ms),
+            token,
+            len(moves),
+            SLICE_MS,
+            STATS_LIFETIME_S,
+            *rows,
+            len(errors),
+            *errors,
+            *pairs,
+        ]
         return [Result(verdict) for verdict in self._run("finish", arguments)]
 
     def reap(self, leader: str, limit: int = 1000, now_ms: int | None = None) -> list[Reaped]:
@@ -164,7 +195,9 @@ class Board:
                 self.keys.due(queue), "(1000", before_ms, byscore=True, offset=0, num=limit, withscores=True
             )
             specs: Any = self.redis.hmget(self.keys.spec, [i for i, _ in rows]) if rows else []
-        return [(int(i), int(score), int(spec.split("|")[1])) for (i, score), spec in zip(rows, specs, strict=True) if spec]
+        return [
+            (int(i), int(score), int(spec.split("|")[1])) for (i, score), spec in zip(rows, specs, strict=True) if spec
+        ]
 
     def respread(self, leader: str, queue: str, moves: Iterable[tuple[int, int, int]]) -> int:
         """Give waiting targets another instant: (id, its score now, its new score). Returns how many moved."""
@@ -191,13 +224,13 @@ class Board:
     def statuses(self, ids: Sequence[int]) -> dict[int, status.Status]:
         with store_errors(self.redis):
             texts = self.redis.hmget(self.keys.status, [str(i) for i in ids]) if ids else []
-        return {i: status.unpack(text) for i, text in zip(ids, texts, strict=True) if text}  # type: ignore[arg-type]
+        return {i: status.unpack(str(text)) for i, text in zip(ids, texts, strict=True) if text}
 
     def version(self) -> int | None:
         """The inventory version the board agrees with; None when it was never filled, or was flushed."""
         with store_errors(self.redis):
             text = self.redis.hget(self.keys.board, "version")
-        return None if text is None else int(text)  # type: ignore[arg-type]
+        return None if text is None else int(text)
 
     def ids(self) -> set[int]:
         """Every target the board knows."""
@@ -206,7 +239,7 @@ class Board:
 
     def queues(self) -> list[str]:
         with store_errors(self.redis):
-            return sorted(self.redis.smembers(self.keys.queues))  # type: ignore[arg-type]
+            return sorted(str(queue) for queue in self.redis.smembers(self.keys.queues))
 
     def wake(self, note: str) -> None:
         """Tell the leader that there is something to do; a lost note only costs time."""

@@ -59,6 +59,23 @@ class Keys:
 
 
 NAMES = frozenset(
-    "inflight parked queues spec run status counts board outbox epoch leader standbys workers totals errors "
-    "readings wake".split()
+    [
+        "inflight",
+        "parked",
+        "queues",
+        "spec",
+        "run",
+        "status",
+        "counts",
+        "board",
+        "outbox",
+        "epoch",
+        "leader",
+        "standbys",
+        "workers",
+        "totals",
+        "errors",
+        "readings",
+        "wake",
+    ]
 )

@@ -47,7 +47,7 @@ class Leadership:
             self.redis.zrem(self.keys.standbys, self.name)
 
     def _lead(self, renew_only: bool) -> tuple[int, bool]:
-        arguments = [self.token, self.lock_ms, self.name, int(renew_only)]
+        arguments: list[str | int] = [self.token, self.lock_ms, self.name, int(renew_only)]
         with store_errors(self.redis):
             epoch, fresh = self._scripts["lead"](keys=[self.keys.prefix], args=arguments)
         return int(epoch), bool(fresh)
@@ -55,6 +55,4 @@ class Leadership:
     @cached_property
     def _scripts(self) -> dict[str, Script]:
         folder = files("poller.state") / "lua"
-        return {
-            name: self.redis.register_script((folder / f"{name}.lua").read_text()) for name in ("lead", "resign")
-        }
+        return {name: self.redis.register_script((folder / f"{name}.lua").read_text()) for name in ("lead", "resign")}

@@ -28,9 +28,9 @@ OUTCOMES = ("ok", "partial", "failed", "refused", "duplicate", "stale", "gone")
 def read(client: redis.Redis, keys: Keys) -> Overview:
     """One look at the cluster. Raises StoreUnavailable."""
     with store_errors(client):
-        seconds, micros = client.time()  # type: ignore[misc]
+        seconds, micros = client.time()
         now_ms = seconds * 1000 + micros // 1000
-        queues = sorted(client.smembers(keys.queues))  # type: ignore[arg-type]
+        queues = sorted(str(queue) for queue in client.smembers(keys.queues))
         answers = _ask(client, keys, now_ms, queues)
     counts, inflight, parked, totals, leader, standbys, errors, slices, waiting = answers
     states = {state: int(counts.get(letter, 0)) for letter, state in STATES.items()}

@@ -19,7 +19,7 @@ DEAD_AFTER_MS = 10_000
 def announce(client: redis.Redis, keys: Keys, worker: Worker) -> int:
     """Say that we live; the time of it is the server's. Returns that time."""
     with store_errors(client):
-        seconds, micros = client.time()  # type: ignore[misc]
+        seconds, micros = client.time()
         seen_ms = seconds * 1000 + micros // 1000
         client.hset(keys.workers, worker.name, json.dumps({**asdict(worker), "seen_ms": seen_ms}))
     return int(seen_ms)
@@ -38,8 +38,8 @@ def living(client: redis.Redis, keys: Keys, now_ms: int) -> list[Worker]:
 def known(client: redis.Redis, keys: Keys) -> list[Worker]:
     """Every worker that did not say good-bye, by name: the dead ones too."""
     with store_errors(client):
-        rows: dict[str, str] = client.hgetall(keys.workers)  # type: ignore[assignment]
-    return sorted((_worker(text) for text in rows.values()), key=lambda worker: worker.name)
+        rows = client.hgetall(keys.workers)
+    return sorted((_worker(str(text)) for text in rows.values()), key=lambda worker: worker.name)
 
 
 def _worker(text: str) -> Worker:

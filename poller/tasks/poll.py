@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from poller.workers.polling import Poller
 
 
-@app.task(name="poller.poll", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+@app.task(name="poller.poll", bind=True, ignore_result=True)
 def poll(self: Any, token: str, ids: list[int], attempt: int = 0) -> None:
     """Poll the targets `ids`, which were claimed under `token`."""
     _poller(self.request.hostname).poll(token, ids, attempt)

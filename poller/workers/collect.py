@@ -66,13 +66,18 @@ class Batch:
             done, self._pending = await asyncio.wait(self._pending, return_when=asyncio.FIRST_COMPLETED)
         return [task.result() for task in done if not task.cancelled()]
 
-    async def _poll(self, known: Known, secrets: Mapping[int, Credential | errors.PollerError], began: float) -> Collected:
+    async def _poll(
+        self, known: Known, secrets: Mapping[int, Credential | errors.PollerError], began: float
+    ) -> Collected:
         loop = asyncio.get_running_loop()
         result = await self._outcome(known, secrets, loop)
         return Collected(known.target.id, result, round((loop.time() - began) * 1000))
 
     async def _outcome(
-        self, known: Known, secrets: Mapping[int, Credential | errors.PollerError], loop: asyncio.AbstractEventLoop
+        self,
+        known: Known,
+        secrets: Mapping[int, Credential | errors.PollerError],
+        loop: asyncio.AbstractEventLoop,
     ) -> Outcome:
         target = known.target
         secret = secrets.get(target.credential_id) if target.credential_id is not None else None
@@ -83,6 +88,12 @@ class Batch:
         credential = secret if isinstance(secret, Credential) else None
         budget_s = target.timeout_ms / 1000
         poll = Poll(
-            target.id, target.device, target.address, known.options, credential, loop.time() + budget_s, known.memory
+            target.id,
+            target.device,
+            target.address,
+            known.options,
+            credential,
+            loop.time() + budget_s,
+            known.memory,
         )
         return await drain(self._registry.get(target.collector), poll, budget_s)

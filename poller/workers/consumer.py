@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from celery import bootsteps
 from celery.worker import consumer
@@ -24,11 +24,7 @@ class PollQueues(bootsteps.StartStopStep):  # type: ignore[misc]
 
 class Consumer(consumer.Consumer):  # type: ignore[misc]
     class Blueprint(consumer.Consumer.Blueprint):  # type: ignore[misc]
-        default_steps = [
-            *(
-                step
-                for step in consumer.Consumer.Blueprint.default_steps
-                if not step.endswith((":Mingle", ":Gossip"))
-            ),
+        default_steps: ClassVar[list[Any]] = [
+            *(step for step in consumer.Consumer.Blueprint.default_steps if not step.endswith((":Mingle", ":Gossip"))),
             PollQueues,
         ]

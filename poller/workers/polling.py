@@ -92,13 +92,10 @@ class Poller:
             if item.outcome.readings
         ]
         rows = [
-            self._run(token, attempt, answer, item, now_ms)
-            for answer, item in zip(answered, collected, strict=True)
+            self._run(token, attempt, answer, item, now_ms) for answer, item in zip(answered, collected, strict=True)
         ]
         self._store(samples, rows)
-        moves = [
-            _move(answer, item, known[item.id], now_ms) for answer, item in zip(answered, collected, strict=True)
-        ]
+        moves = [_move(answer, item, known[item.id], now_ms) for answer, item in zip(answered, collected, strict=True)]
         verdicts = self._board.finish(token, moves, _statistics(rows, moves), _error_texts(rows, known))
         self.polls += len(rows)
         late = [move.id for move, verdict in zip(moves, verdicts, strict=True) if verdict is Result.STALE]
@@ -107,11 +104,11 @@ class Poller:
 
     def _store(self, samples: Sequence[Sample], rows: Sequence[Run]) -> None:
         """A store that is down costs these rows, never the polling: the board still moves on."""
-        for name, write in [(s.name, lambda s=s: s.write(samples)) for s in self._sinks if samples]:
+        for sink in self._sinks if samples else ():
             try:
-                write()
+                sink.write(samples)
             except errors.StoreError as error:
-                log.error("readings_lost", sink=name, polls=len(samples), error=str(error))
+                log.error("readings_lost", sink=sink.name, polls=len(samples), error=str(error))
         try:
             runs.write(self._engine, rows)
         except errors.StoreError as error:

@@ -24,7 +24,12 @@ def test_environment_beats_file_beats_default(monkeypatch: pytest.MonkeyPatch, t
     (tmp_path / "poller.toml").write_text('batch_size = 32\ntick_s = 1.0\nsinks = ["sql", "stream"]\n')
     monkeypatch.setenv("POLLER_BATCH_SIZE", "16")
     loaded = settings.load()
-    assert (loaded.batch_size, loaded.tick_s, loaded.max_queue, loaded.sinks) == (16, 1.0, 64, ("sql", "stream"))
+    assert (loaded.batch_size, loaded.tick_s, loaded.max_queue, loaded.sinks) == (
+        16,
+        1.0,
+        64,
+        ("sql", "stream"),
+    )
     where = settings.origins(os.environ)
     assert where["batch_size"] == "environment POLLER_BATCH_SIZE"
     assert where["tick_s"] == "poller.toml"
@@ -47,8 +52,13 @@ def test_an_unknown_key_of_the_file_is_refused_with_the_nearest_name(tmp_path: P
     assert "batch_size" in caught.value.hint
 
 
-@pytest.mark.parametrize(("name", "value"), [("POLLER_BATCH_SIZE", "abc"), ("POLLER_BATCH_SIZE", "0"), ("POLLER_LOG_LEVEL", "LOUD")])
-def test_a_bad_value_is_an_error_that_names_the_field(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("POLLER_BATCH_SIZE", "abc"), ("POLLER_BATCH_SIZE", "0"), ("POLLER_LOG_LEVEL", "LOUD")],
+)
+def test_a_bad_value_is_an_error_that_names_the_field(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
     """Never a silent default."""
     monkeypatch.setenv(name, value)
     with pytest.raises(errors.InvalidSetting, match=name):

@@ -26,7 +26,9 @@ def test_a_queue_name_is_canonical() -> None:
         ({"site": "ams", "zone": "dmz"}, {"site": "ams"}, False),
     ],
 )
-def test_a_worker_serves_what_it_carries_every_tag_for(requires: dict[str, str], tags: dict[str, str], served: bool) -> None:
+def test_a_worker_serves_what_it_carries_every_tag_for(
+    requires: dict[str, str], tags: dict[str, str], served: bool
+) -> None:
     """All required tags, with the same values; more on the worker does no harm."""
     assert routing.serves(routing.queue("snmp", requires), ["snmp"], tags) is served
 
