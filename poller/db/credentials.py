@@ -80,7 +80,7 @@ def kinds(engine: Engine) -> dict[str, str]:
     """The kind of every credential, by name."""
     with sql.peeking(engine) as conn:
         rows = conn.execute(sa.select(credentials.c.name, credentials.c.kind))
-        return dict(rows.tuples().all())
+        return dict(rows.all())
 
 
 def kind(engine: Engine, name: str) -> str:

@@ -65,7 +65,7 @@ def edit(engine: Engine, name: str, draft: DeviceDraft, notify: Notify | None = 
 def remove(engine: Engine, names: Sequence[str], notify: Notify | None = None) -> int:
     """Remove devices with their targets, all or none; returns how many targets went."""
     with inventory.change(engine, notify) as at:
-        keys = [lookup.device_id(at.conn, name) for name in dict.fromkeys(names)]
+        keys = lookup.device_ids(at.conn, names)
         gone = 0
         for part in inventory.parts(keys):
             gone += note_removed(at, targets.c.device_id.in_(part))

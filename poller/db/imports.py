@@ -99,7 +99,7 @@ def _known(conn: Connection, rows: Sequence[Row]) -> _Known:
         if found:
             rows_held = conn.execute(_TARGETS, {"names": part}).mappings()
             held.update({(row["device"], row["name"]): dict(row) for row in rows_held})
-    ids = conn.execute(sa.select(credentials.c.name, credentials.c.id)).tuples().all()
+    ids = conn.execute(sa.select(credentials.c.name, credentials.c.id)).all()
     return _Known(found, held, dict(ids))
 
 
@@ -159,7 +159,7 @@ def _store_targets(at: Change, rows: Sequence[Row], known: _Known) -> tuple[int,
     added = updated = 0
     for part in parts(rows, _ROWS_PER_STATEMENT):
         names = [row.device.name for row in part]
-        ids = dict(at.conn.execute(_DEVICE_IDS, {"names": names}).tuples().all())
+        ids = dict(at.conn.execute(_DEVICE_IDS, {"names": names}).all())
         values = []
         for row in part:
             for target in row.targets:
@@ -178,7 +178,7 @@ def _site_ids(at: Change, names: set[Any]) -> dict[str, int]:
     columns = ("name", "requires", "created_at", "updated_at")
     for part in parts(rows, _ROWS_PER_STATEMENT):
         bulk.insert(at.conn, sites, part, "ON CONFLICT (name) DO NOTHING", columns)
-    return dict(at.conn.execute(sa.select(sites.c.name, sites.c.id)).tuples().all())
+    return dict(at.conn.execute(sa.select(sites.c.name, sites.c.id)).all())
 
 
 def _device_values(

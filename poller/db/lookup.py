@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from poller import errors
-from poller.db.inventory import Change
+from poller.db.inventory import Change, parts
 from poller.db.tables import credentials, devices, sites, targets
 
 #: How many names are compared for a suggestion: enough to help, too few to be felt.
@@ -18,6 +19,18 @@ _CANDIDATES = 2_000
 
 def device_id(conn: Connection, name: str) -> int:
     return _id(conn, devices, name, "device", "poller device list")
+
+
+def device_ids(conn: Connection, names: Sequence[str]) -> list[int]:
+    """The ids of all of these devices, or NotFound for the first that is missing."""
+    found: dict[str, int] = {}
+    for part in parts(names):
+        query = sa.select(devices.c.name, devices.c.id).where(devices.c.name.in_(part))
+        found.update(conn.execute(query).all())
+    for name in names:
+        if name not in found:
+            raise missing(conn, devices, name, "device", "poller device list")
+    return list(found.values())
 
 
 def credential_id(conn: Connection, name: str) -> int | None:
