@@ -174,9 +174,7 @@ def _salt(seed: int, index: int) -> int:
 
 def _row(device: SimDevice, snmp_port: int, routeros_port: int, interval: str) -> dict[str, Any]:
     snmp = device.protocol is Protocol.SNMP
-    options: dict[str, Any] = (
-        {"port": snmp_port, "modules": ["system", "if_mib"]} if snmp else {"port": routeros_port}
-    )
+    options: dict[str, Any] = {"port": snmp_port, "modules": ["system", "if_mib"]} if snmp else {"port": routeros_port}
     return {
         "name": device.name,
         "address": device.address,

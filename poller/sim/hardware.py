@@ -125,9 +125,7 @@ SNMP_MODELS = (
         "rt",
         3,
         (
-            Group(
-                "ge0/{n}", 4, GBIT, (0.005, 0.2), ("LAN", "voice", "guest", ""), "ge0/{n}", down=0.15, first=0
-            ),
+            Group("ge0/{n}", 4, GBIT, (0.005, 0.2), ("LAN", "voice", "guest", ""), "ge0/{n}", down=0.15, first=0),
             Group("xe0/{n}", 2, 10 * GBIT, (0.01, 0.25), ("transit", "backbone"), "xe0/{n}", first=0),
             Group("vlan{n}", 1, GBIT, (0.001, 0.02), ("management",), "vlan{n}", Kind.VLAN, first=10),
             Group("lo{n}", 1, 0, (0, 0), ("router id",), "lo{n}", Kind.LOOPBACK, first=0, mtu=65535),
@@ -202,9 +200,7 @@ ROUTEROS_MODELS = (
         2,
         (
             Group("ether{n}", 1, GBIT, (0.001, 0.01), ("management",)),
-            Group(
-                "sfp-sfpplus{n}", 12, 10 * GBIT, (0.01, 0.25), ("customer", "peering", "backbone"), down=0.3
-            ),
+            Group("sfp-sfpplus{n}", 12, 10 * GBIT, (0.01, 0.25), ("customer", "peering", "backbone"), down=0.3),
             Group("sfp28-{n}", 2, 25 * GBIT, (0.02, 0.2), ("core",)),
         ),
         _ROUTEROS[:3],

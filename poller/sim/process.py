@@ -23,18 +23,14 @@ _STOP_SECONDS = 10.0
 @contextlib.contextmanager
 def simulated(devices: Sequence[SimDevice], snmp_port: int = 0, routeros_port: int = 0) -> Iterator[Ports]:
     """Run the fleet in a child process and yield its ports once it answers. Raises PortInUse."""
-    child = subprocess.Popen(
-        [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    child = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield _start(child, devices, snmp_port, routeros_port)
     finally:
         _stop(child)
 
 
-def _start(
-    child: subprocess.Popen[str], devices: Sequence[SimDevice], snmp_port: int, routeros_port: int
-) -> Ports:
+def _start(child: subprocess.Popen[str], devices: Sequence[SimDevice], snmp_port: int, routeros_port: int) -> Ports:
     assert child.stdin is not None
     assert child.stdout is not None
     order = {

@@ -57,9 +57,7 @@ class Simulator:
 
     @property
     def activity(self) -> Activity:
-        return Activity(
-            self._snmp.requests, self._snmp.replies, self._routeros.commands, self._routeros.connections
-        )
+        return Activity(self._snmp.requests, self._snmp.replies, self._routeros.commands, self._routeros.connections)
 
 
 def run(

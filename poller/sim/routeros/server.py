@@ -7,7 +7,10 @@ accepts and then says nothing: the client sees a time-out either way.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
+import socket
+import struct
 import time
 from collections.abc import Sequence
 from typing import cast
@@ -20,6 +23,7 @@ from poller.sim.routeros.session import Router, Session
 STALL = 0.1  # share of the commands to a lossy router that are never answered
 RESET = 0.1  # and that end the connection
 MAX_UNREAD = 1 << 20  # octets a client may leave unread before we hang up
+_NO_LINGER = struct.pack("ii", 1, 0)
 
 
 class RouterOsServer:
@@ -80,6 +84,11 @@ class Connection(asyncio.Protocol):
             self._reboot.cancel()
 
     def abort(self) -> None:
+        """Reset, as a crashed or refusing box does: without the linger option the peer sees a polite end."""
+        sock = self._transport.get_extra_info("socket")
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:

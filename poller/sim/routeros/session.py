@@ -109,9 +109,7 @@ def _attributes(words: Words) -> dict[str, str]:
 
 def _kept(table: Table, scene: Scene, queries: list[str]) -> list[object]:
     rows = table.rows(scene)
-    return (
-        [row for row in rows if query.matches(queries, _lookup(table, scene, row))] if queries else list(rows)
-    )
+    return [row for row in rows if query.matches(queries, _lookup(table, scene, row))] if queries else list(rows)
 
 
 def _lookup(table: Table, scene: Scene, row: object) -> query.Lookup:

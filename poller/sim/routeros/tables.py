@@ -96,9 +96,7 @@ def _v6_sensor(name: str) -> Value:
     def value(scene: Scene, row: Any) -> str | None:
         if row[1]:
             return None
-        return next(
-            (_sensor(scene, n, usual) for n, _, usual in scene.chassis.model.sensors if n == name), None
-        )
+        return next((_sensor(scene, n, usual) for n, _, usual in scene.chassis.model.sensors if n == name), None)
 
     return value
 

@@ -81,6 +81,4 @@ class Agent:
 
 
 _UNSEEN = object()
-_HEADS = {
-    version: bytes((ber.INTEGER, 1, version, ber.OCTET_STRING)) for version in (request.V1, request.V2C)
-}
+_HEADS = {version: bytes((ber.INTEGER, 1, version, ber.OCTET_STRING)) for version in (request.V1, request.V2C)}

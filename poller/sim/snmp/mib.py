@@ -169,8 +169,7 @@ def personal(name: Oid, tag: int, value: Callable[[Identity], bytes]) -> Persona
 def _heads(name: Oid, tag: int, most: int) -> tuple[bytes, ...]:
     encoded = ber.oid(name)
     return tuple(
-        bytes((ber.SEQUENCE,)) + ber.length(len(encoded) + 2 + n) + encoded + bytes((tag, n))
-        for n in range(most + 1)
+        bytes((ber.SEQUENCE,)) + ber.length(len(encoded) + 2 + n) + encoded + bytes((tag, n)) for n in range(most + 1)
     )
 
 

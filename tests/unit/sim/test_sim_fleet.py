@@ -1,0 +1,123 @@
+"""The fleet as a description: deterministic, spread, importable."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import json
+from collections import Counter
+
+import pytest
+
+from poller import errors
+from poller.collectors import credentials
+from poller.sim import fleet, hardware
+from poller.sim.fleet import Fault, Protocol, SimDevice
+
+
+def test_same_seed_same_fleet() -> None:
+    """The same seed describes the same fleet, and another seed another one."""
+    assert fleet.devices(50, seed=7) == fleet.devices(50, seed=7)
+    assert fleet.devices(50, seed=7) != fleet.devices(50, seed=8)
+
+
+def test_device_does_not_depend_on_the_size_of_the_fleet() -> None:
+    """A larger fleet begins with the smaller one."""
+    assert fleet.devices(500)[:40] == fleet.devices(40)
+
+
+def test_a_tenth_is_faulty_in_every_way() -> None:
+    """One in ten devices of each protocol misbehaves, and all faults occur."""
+    by_protocol = {p: [d for d in fleet.devices(1000) if d.protocol is p] for p in Protocol}
+    assert {p: len(d) for p, d in by_protocol.items()} == {Protocol.SNMP: 800, Protocol.ROUTEROS: 200}
+    for devices in by_protocol.values():
+        faults = Counter(device.fault for device in devices)
+        assert faults.pop(Fault.NONE) == len(devices) * 0.9
+        assert set(faults) == set(fleet.FAULTS)
+        assert max(faults.values()) - min(faults.values()) <= 1
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.0, 0), (0.29, 29), (1.0, 100)])
+def test_faulty_share_is_exact(share: float, expected: int) -> None:
+    """The share of faulty devices is what was asked for."""
+    devices = fleet.devices(100, snmp_share=1, faulty_share=share)
+    assert sum(device.fault is not Fault.NONE for device in devices) == expected
+
+
+def test_addresses_are_distinct_loopback_hosts() -> None:
+    """Every address is in 127/8, used once, and ends in neither 0 nor 255."""
+    addresses = [device.address for device in fleet.devices(2000)]
+    assert addresses[0] == "127.20.0.1"
+    assert len(set(addresses)) == 2000
+    assert all(ipaddress.ip_address(a).is_loopback and a.split(".")[3] not in ("0", "255") for a in addresses)
+    assert ipaddress.ip_address(fleet.address(fleet.MAX_DEVICES - 1)).is_loopback
+
+
+def test_names_are_unique_and_say_site_and_role() -> None:
+    """Names look like sw-ams-0012 and are unique."""
+    devices = fleet.devices(500)
+    assert len({device.name for device in devices}) == 500
+    for device in devices:
+        assert device.name == f"{hardware.MODELS[device.model].prefix}-{device.site}-{device.index + 1:04d}"
+    assert {device.site for device in devices} == set(fleet.SITES)
+
+
+def test_device_survives_json() -> None:
+    """A device is the same after a journey through JSON."""
+    for device in fleet.devices(30):
+        assert SimDevice.from_dict(json.loads(json.dumps(dataclasses.asdict(device)))) == device
+
+
+def test_inventory_has_a_target_for_every_device() -> None:
+    """The demo inventory names port, credential and interval of each device."""
+    devices = fleet.devices(20)
+    rows = fleet.inventory(devices, 1161, 8728, interval="30s")
+    assert [row["address"] for row in rows] == [device.address for device in devices]
+    snmp, routeros = rows[0], rows[4]
+    assert snmp["credential"] == "demo-snmp"
+    assert snmp["targets"] == [
+        {"collector": "snmp", "options": {"port": 1161, "modules": ["system", "if_mib"]}, "interval": "30s"}
+    ]
+    assert routeros["credential"] == "demo-routeros"
+    assert routeros["targets"] == [{"collector": "routeros", "options": {"port": 8728}, "interval": "30s"}]
+
+
+def test_demo_credentials_are_valid_and_do_not_open_the_wrong_ones() -> None:
+    """The demo credentials load as credentials, and differ from what a wrong_credentials device has."""
+    for name, fields in fleet.CREDENTIALS.items():
+        assert credentials.from_json(json.dumps(dict(fields))), name
+    right = fleet.devices(1)[0]
+    wrong = dataclasses.replace(right, fault=Fault.WRONG_CREDENTIALS)
+    assert (right.community, right.password) == (fleet.COMMUNITY, fleet.PASSWORD)
+    assert wrong.community != fleet.COMMUNITY
+    assert wrong.password != fleet.PASSWORD
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"count": -1}, "devices"),
+        ({"count": fleet.MAX_DEVICES + 1}, "devices"),
+        ({"count": 1, "faulty_share": 1.5}, "faulty share"),
+        ({"count": 1, "snmp_share": -0.1}, "snmp share"),
+        ({"count": 1, "slow_seconds": -1}, "slow seconds"),
+    ],
+)
+def test_nonsense_is_refused_by_name(arguments: dict[str, float], named: str) -> None:
+    """A count or share out of range is refused, naming it and what is allowed."""
+    with pytest.raises(errors.InvalidInput, match=named) as refused:
+        fleet.devices(**arguments)  # type: ignore[arg-type]
+    assert refused.value.hint
+
+
+def test_chassis_is_believable() -> None:
+    """Every chassis has a port that is up, and none promises more traffic than its wire carries."""
+    for model in hardware.MODELS:
+        for variant in range(hardware.VARIANTS):
+            ports = hardware.chassis(model, variant).ports
+            assert any(port.up for port in ports)
+            assert len({port.name for port in ports}) == len(ports)
+            for port in ports:
+                busiest = max(port.rates.in_octets, port.rates.out_octets) * 8 * 1.5 * 1.55
+                assert busiest <= port.speed_bps
+                assert port.up or not any(port.rates)

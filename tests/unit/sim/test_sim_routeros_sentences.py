@@ -1,0 +1,77 @@
+"""The framing of the RouterOS API."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poller.sim.routeros import sentences
+
+words = st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=5)
+
+
+@pytest.mark.parametrize(
+    ("length", "encoded"),
+    [
+        (0, "00"),
+        (127, "7f"),
+        (128, "8080"),
+        (130, "8082"),
+        (0x3FFF, "bfff"),
+        (0x4000, "c04000"),
+        (2_097_140, "dffff4"),
+        (0x200000, "e0200000"),
+        (268_435_440, "effffff0"),
+        (0x10000000, "f010000000"),
+    ],
+)
+def test_lengths_of_all_forms(length: int, encoded: str) -> None:
+    """Lengths take one to five octets, as in the vendor's description."""
+    assert sentences.length(length).hex() == encoded
+
+
+@given(st.lists(words, max_size=4), st.integers(1, 50))
+def test_sentences_survive_any_cut(spoken: list[list[bytes]], size: int) -> None:
+    """Sentences are the same again, however the stream is cut into pieces."""
+    stream = b"".join(map(sentences.encode, spoken))
+    decoder, heard = sentences.Decoder(), []
+    for at in range(0, len(stream), size):
+        heard += decoder.feed(stream[at : at + size])
+    assert heard == spoken
+
+
+def test_words_with_a_long_length_are_read() -> None:
+    """A word of 20,000 octets, whose length takes three, is read."""
+    assert sentences.Decoder().feed(sentences.encode([b"x" * 20_000])) == [[b"x" * 20_000]]
+
+
+def test_empty_sentences_are_skipped() -> None:
+    """Zero-length words without a sentence before them mean nothing."""
+    assert sentences.Decoder().feed(b"\0\0\0" + sentences.encode([b"/quit"]) + b"\0") == [[b"/quit"]]
+
+
+@pytest.mark.parametrize("stream", [b"\xf0\xff\xff\xff\xff", b"\xe0\x20\x00\x00", b"\xf8", b"\xff\x00"])
+def test_absurd_lengths_are_refused_before_they_arrive(stream: bytes) -> None:
+    """A promise of gigabytes and reserved octets are refused at once, not waited for."""
+    with pytest.raises(sentences.Malformed):
+        sentences.Decoder().feed(stream)
+
+
+def test_an_endless_sentence_is_refused() -> None:
+    """A sentence that never ends is refused when it is beyond any honest size."""
+    decoder = sentences.Decoder()
+    word = sentences.length(60_000) + bytes(60_000)
+    for _ in range(4):
+        assert decoder.feed(word) == []
+    with pytest.raises(sentences.Malformed):
+        decoder.feed(word)
+
+
+@given(st.binary(max_size=200))
+def test_nonsense_is_malformed_and_nothing_else(data: bytes) -> None:
+    """No bytes make the decoder raise anything but Malformed."""
+    with contextlib.suppress(sentences.Malformed):
+        sentences.Decoder().feed(data)
