@@ -65,10 +65,10 @@ class Services:
 
     @cached_property
     def keyring(self) -> Keyring:
-        from poller.security import keys
+        from poller.security import vault
 
         secret = self.settings.secret_key
-        return keys.keyring(secret.get_secret_value() if secret else None, self.settings.home)
+        return vault.Keyring.load(secret.get_secret_value() if secret else None, self.settings.home)
 
     @cached_property
     def sinks(self) -> list[Sink]:

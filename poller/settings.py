@@ -59,7 +59,7 @@ class Settings(BaseSettings):
     )
     secret_key: SecretStr | None = Field(
         None,
-        description="Base64 key(s) of 32 bytes, comma separated; the first encrypts. Not set: secret.key in the home directory.",
+        description="Base64 key(s) of 32 bytes, comma separated; the first encrypts. Not set: home/secret.key.",
     )
     key_prefix: str = Field("poller:", min_length=1, max_length=40, description="First part of every Redis key.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -30,14 +31,16 @@ def clear_command() -> None:
     typer.echo(f"removed {removed} demo devices")
 
 
-def ports(services: Services) -> tuple[int, int]:
+def ports() -> tuple[int, int]:
     """Where the simulator shall listen: the same place as last time, if it can."""
-    return roles.choose_port("", None, SNMP_PORT), roles.choose_port("", None, ROUTEROS_PORT)
+    return _port(SNMP_PORT, socket.SOCK_DGRAM), _port(ROUTEROS_PORT, socket.SOCK_STREAM)
 
 
 def install(services: Services, count: int, snmp_port: int, routeros_port: int, interval: str = "60s") -> bool:
     """Make the inventory have exactly this demo fleet. Returns whether anything had to change."""
-    wanted = fleet.inventory(fleet.devices(count), snmp_port, routeros_port, interval)
+    rows = fleet.inventory(fleet.devices(count), snmp_port, routeros_port, interval)
+    installed = services.registry.collectors  # without the extra `routeros`, its devices are left out
+    wanted = [row for row in rows if row["targets"][0]["collector"] in installed]
     if _installed(services) == _essence(wanted):
         return False
     clear(services)
@@ -56,6 +59,11 @@ def clear(services: Services) -> int:
         with suppress(errors.ConfigError):  # never made, or in use by somebody's own device
             credentials.remove(services.engine, name)
     return len(names)
+
+
+def _port(preferred: int, kind: int) -> int:
+    everywhere = "0.0.0.0"  # noqa: S104  the simulator binds this, on the loopback device only
+    return preferred if roles.is_free(everywhere, preferred, kind) else roles.free_port(everywhere, kind)
 
 
 def _row(services: Services, row: Mapping[str, Any]) -> imports.Row:

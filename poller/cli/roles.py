@@ -38,13 +38,13 @@ def simulator(env: Mapping[str, str], devices: int, snmp_port: int, routeros_por
 def choose_port(setting: str, configured: int | None, preferred: int, bind: str = "127.0.0.1") -> int:
     """The configured port, or an error naming it; else the preferred one, or a free one."""
     if configured:
-        if not _free(bind, configured):
+        if not is_free(bind, configured):
             raise errors.PortInUse(
                 f"{setting}: {bind}:{configured} is in use",
                 hint=f"set POLLER_{setting.upper()} to another port",
             )
         return configured
-    return preferred if configured is None and _free(bind, preferred) else free_port(bind)
+    return preferred if configured is None and is_free(bind, preferred) else free_port(bind)
 
 
 def free_port(bind: str = "127.0.0.1", kind: int = socket.SOCK_STREAM) -> int:
@@ -53,9 +53,10 @@ def free_port(bind: str = "127.0.0.1", kind: int = socket.SOCK_STREAM) -> int:
         return int(probe.getsockname()[1])
 
 
-def _free(bind: str, port: int) -> bool:
-    with socket.socket(_family(bind), socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def is_free(bind: str, port: int, kind: int = socket.SOCK_STREAM) -> bool:
+    with socket.socket(_family(bind), kind) as probe:
+        if kind == socket.SOCK_STREAM:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the servers do
         try:
             probe.bind((bind, port))
         except OSError:

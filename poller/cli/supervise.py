@@ -41,6 +41,7 @@ class Role:
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     stop_s: float = 3.0
+    quiet: bool = False  # what it says goes to its file only
 
 
 class Child:
@@ -87,7 +88,8 @@ class Child:
             text = line.rstrip()
             if text:
                 self._log.emit(logging.makeLogRecord({"msg": text.replace("%", "%%"), "args": None}))
-                self._say(self.role.name, text)
+                if not self.role.quiet:
+                    self._say(self.role.name, text)
 
 
 class Supervisor:

@@ -8,10 +8,16 @@ from typing import Any
 
 import structlog
 
+def _drop_colour(_logger: Any, _name: str, event: dict[str, Any]) -> dict[str, Any]:
+    event.pop("color_message", None)  # uvicorn says some things twice
+    return event
+
+
 _SHARED: list[Any] = [
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
     structlog.stdlib.ExtraAdder(),
+    _drop_colour,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.processors.format_exc_info,
 ]

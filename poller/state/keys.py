@@ -59,23 +59,6 @@ class Keys:
 
 
 NAMES = frozenset(
-    [
-        "inflight",
-        "parked",
-        "queues",
-        "spec",
-        "run",
-        "status",
-        "counts",
-        "board",
-        "outbox",
-        "epoch",
-        "leader",
-        "standbys",
-        "workers",
-        "totals",
-        "errors",
-        "readings",
-        "wake",
-    ]
+    ("inflight", "parked", "queues", "spec", "run", "status", "counts", "board", "outbox", "epoch", "leader")
+    + ("standbys", "workers", "totals", "errors", "readings", "wake")
 )
