@@ -7,7 +7,7 @@ Optional abilities are small extra protocols; a collector that lacks them simply
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -49,7 +49,8 @@ class Poll:
     credential: Credential | None
     deadline: float
     #: Yours to fill: what this worker remembers of the target between polls (shape caches and the like).
-    #: It is dropped when the target or its device is edited, and may be dropped at any time.
+    #: It is dropped when the target or its device is edited, and may be dropped at any time. Use your
+    #: collector's name as the key; keys that begin with `poller.` are the platform's.
     memory: dict[str, Any] = field(default_factory=dict)
 
 
@@ -86,6 +87,15 @@ class Closeable(Protocol):
     async def close(self) -> None: ...
 
 
+@runtime_checkable
+class Documented(Protocol):
+    """Ability: say what its metrics mean, for people and for the `# HELP` lines of an exposition."""
+
+    def help_texts(self, options: Any) -> Mapping[str, str]:
+        """Metric name to one sentence, for a target with these options."""
+        ...
+
+
 __all__ = [
     "API_VERSION",
     "Closeable",
@@ -97,6 +107,7 @@ __all__ = [
     "DeviceTimeout",
     "DeviceUnreachable",
     "DeviceUnsupported",
+    "Documented",
     "Kind",
     "Options",
     "PartFailed",

@@ -6,6 +6,7 @@ A credential is stored encrypted as one JSON object with its `kind`. A plugin ma
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import pydantic
@@ -54,7 +55,8 @@ class Credential(BaseModel):
         except pydantic.ValidationError as error:
             first = error.errors(include_input=False, include_url=False, include_context=False)[0]
             field = ".".join(str(part) for part in first["loc"]) or "credential"
-            raise errors.InvalidInput(f"{cls.kind} credential: {field}: {first['msg']}") from None
+            text = first["msg"].removeprefix("Value error, ")
+            raise errors.InvalidInput(f"{cls.kind} credential: {field}: {text}") from None
 
     def to_json(self) -> str:
         """The text that is encrypted, secrets in the clear: for the vault only."""
@@ -83,6 +85,12 @@ class SnmpV3(Credential):
     priv_protocol: Literal["DES", "AES", "AES192", "AES192C", "AES256", "AES256C"] = "AES"
     priv_password: SecretStr | None = None
     context: str = ""
+
+    @pydantic.model_validator(mode="after")
+    def _privacy_needs_authentication(self) -> Self:
+        if self.priv_password is not None and self.auth_password is None:
+            raise ValueError("priv_password needs auth_password: SNMPv3 has no privacy without authentication")
+        return self
 
 
 class Login(Credential):
@@ -118,6 +126,27 @@ def from_json(text: str, models: dict[str, type[Credential]] | None = None) -> C
     if kind not in known:
         raise errors.InvalidInput(f'unknown credential kind "{kind}"', hint="use " + ", ".join(known))
     return known[kind].from_fields(fields)
+
+
+def read(text: str, accepted: Sequence[type[Credential]]) -> Credential:
+    """What a person gave to a collector that accepts these models, preferred first; never repeats the text.
+
+    A JSON object is the model of its `kind`, else the first that has all its keys; plain text is the first.
+    """
+    text = text.strip("\r\n")
+    if not text.lstrip().startswith("{"):
+        return accepted[0].from_text(text)
+    fields = _json_object(text)
+    if "kind" in fields:
+        model = {model.kind: model for model in accepted}.get(str(fields.pop("kind")))
+    else:
+        model = next((model for model in accepted if set(fields) <= set(model.model_fields)), accepted[0])
+    if model is None:
+        raise errors.InvalidInput(
+            "the credential is of a kind this collector does not take",
+            hint="use " + " or ".join(model.kind for model in accepted),
+        )
+    return model.from_fields(fields)
 
 
 def _json_object(text: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ class Broken:
     name: str
     distribution: str
     reason: str
+    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,8 @@ class Registry:
             return self.collectors[name]
         for broken in self.broken:
             if broken.name == name:
-                raise errors.InvalidInput(
-                    f'collector "{name}" ({broken.distribution}) cannot be used', cause=broken.reason
-                )
+                text = f'collector "{name}" ({broken.distribution}) cannot be used'
+                raise errors.InvalidInput(text, cause=broken.reason, hint=broken.hint)
         near = difflib.get_close_matches(name, self.collectors, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise errors.InvalidInput(
@@ -64,7 +64,10 @@ def load(points: Iterable[EntryPoint] | None = None) -> Registry:
         origin = f"{point.dist.name} {point.dist.version}" if point.dist else "unknown distribution"
         try:
             collector = _instance(point)
-        except Exception as error:  # noqa: BLE001  a plugin may raise anything at import
+        except errors.PollerError as error:
+            broken.append(Broken(point.name, origin, str(error), error.hint))
+            continue
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a plugin may raise anything at import
             broken.append(Broken(point.name, origin, f"{type(error).__name__}: {error}"))
             continue
         if point.name in collectors:
@@ -101,5 +104,5 @@ def _explain(name: str, model: type[Options], error: pydantic.ValidationError) -
             known = f"did you mean {near[0]}?" if near else "it takes " + ", ".join(model.model_fields)
             parts.append(f'unknown option "{field_name}"; {known}')
         else:
-            parts.append(f'option "{field_name}": {item["msg"]}')
+            parts.append(f'option "{field_name}": {item["msg"].removeprefix("Value error, ")}')
     return f"collector {name}: " + "; ".join(parts)

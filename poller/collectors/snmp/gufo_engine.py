@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from poller.collectors.snmp.engine import Ask, ErrorStatus, Garbled, NoReply, Pa
 #: Longest reply the library can take; longer ones arrive cut off.
 BUFFER_BYTES = 4080
 _GET_AT_ONCE = 20
+_PEEK = int(socket.MSG_PEEK | socket.MSG_TRUNC)
 
 _TRANSLATION: dict[type[Exception], type[errors.DeviceError]] = {
     gufo.snmp.SnmpAuthError: errors.DeviceAuthFailed,
@@ -64,9 +64,7 @@ def endpoint(address: str, port: int) -> str:
 class GufoLink:
     """One UDP socket to one agent for one poll: nothing is kept open for ten thousand devices."""
 
-    def __init__(
-        self, sock: Any, agent: str, *, ipv6: bool, bulk: bool = True, encrypted: bool = False
-    ) -> None:
+    def __init__(self, sock: Any, agent: str, *, ipv6: bool, bulk: bool = True, encrypted: bool = False) -> None:
         self._sock = sock
         self._agent = agent
         self._bulk = bulk
@@ -155,8 +153,10 @@ class GufoLink:
 
     def _peek(self) -> None:
         """The head and the length of the next datagram; an ICMP error shows up here, too."""
-        with contextlib.suppress(BlockingIOError):
-            self._length = self._tap.recv_into(self._head, 0, socket.MSG_PEEK | socket.MSG_TRUNC)
+        try:
+            self._length = self._tap.recv_into(self._head, 0, _PEEK)
+        except BlockingIOError:
+            return
 
     def _check_status(self) -> None:
         """The library hides an agent's error status: read it from the datagram it just consumed."""
@@ -183,6 +183,7 @@ def _family(ipv6: bool) -> socket.AddressFamily:
 
 
 def _send(send: Callable[..., None], request: Any) -> None:
-    # A full send buffer is as good as a lost packet: the guard tries again.
-    with contextlib.suppress(BlockingIOError):
+    try:
         send() if request is None else send(request)
+    except BlockingIOError:  # a full send buffer is as good as a lost packet: the guard tries again
+        return

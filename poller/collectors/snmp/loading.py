@@ -125,9 +125,7 @@ def _oids(fields: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
 def _oid(value: Any, where: str) -> str:
     text = str(value).removeprefix(".")
     if not oid.is_valid(text):
-        raise errors.ConfigError(
-            f'{where}: "{value}" is not a numeric OID', hint="write it as 1.3.6.1.2.1.1.3"
-        )
+        raise errors.ConfigError(f'{where}: "{value}" is not a numeric OID', hint="write it as 1.3.6.1.2.1.1.3")
     return text
 
 
@@ -141,9 +139,7 @@ def _name(fields: Mapping[str, Any], key: str, where: str, pattern: re.Pattern[s
 def _choice(fields: Mapping[str, Any], key: str, where: str, known: Collection[str]) -> str:
     text = str(fields.get(key, ""))
     if text not in known:
-        raise errors.ConfigError(
-            f'{where}: {key}: unknown type "{text}"', hint="use " + ", ".join(sorted(known))
-        )
+        raise errors.ConfigError(f'{where}: {key}: unknown type "{text}"', hint="use " + ", ".join(sorted(known)))
     return text
 
 

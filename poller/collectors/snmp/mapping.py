@@ -40,9 +40,7 @@ class Mapped:
         return ReadingSet(series, [sample.value for sample in self.samples])
 
 
-def map_values(
-    values: Mapping[str, Value], profile: Profile, known: Mapping[str, Value] | None = None
-) -> Mapped:
+def map_values(values: Mapping[str, Value], profile: Profile, known: Mapping[str, Value] | None = None) -> Mapped:
     """Every sample the modules make of `values`. `known` has label texts of tables not read this time."""
     rows = _Rows(values, known or {})
     mapped = Mapped(shaping=rows.consulted)

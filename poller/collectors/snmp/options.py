@@ -54,7 +54,5 @@ class SnmpOptions(api.Options):
     def _spell_version(cls, value: Any) -> Any:
         text = str(value).lower().removeprefix("v")
         if text == "3":
-            raise ValueError(
-                "SNMPv3 follows from the credential: give one of kind snmpv3 and leave version away"
-            )
+            raise ValueError("SNMPv3 follows from the credential: give one of kind snmpv3 and leave version away")
         return {"2": "2c"}.get(text, text)

@@ -72,9 +72,7 @@ class Shapes:
         plan = self._compile(oids, values, profile, complete)
         return plan.read(values), plan
 
-    def _compile(
-        self, oids: Sequence[str], values: Sequence[Value], profile: Profile, complete: bool
-    ) -> Plan:
+    def _compile(self, oids: Sequence[str], values: Sequence[Value], profile: Profile, complete: bool) -> Plan:
         by_oid = dict(zip(oids, values, strict=True))
         mapped = mapping.map_values(by_oid, profile, {} if complete else self.known)
         plan = Plan(oids, values, mapped)

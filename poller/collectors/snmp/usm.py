@@ -61,9 +61,7 @@ def remember(credential: SnmpV3) -> Usm:
         priv_key = _PRIV[credential.priv_protocol](master, KeyType.Master)
     cisco = credential.priv_protocol.endswith("C")
     expansion = gufo.snmp.KeyExpansion.Cisco if cisco else gufo.snmp.KeyExpansion.Blumenthal
-    return Usm(
-        gufo.snmp.User(credential.username, auth_key=auth_key, priv_key=priv_key, key_expansion=expansion)
-    )
+    return Usm(gufo.snmp.User(credential.username, auth_key=auth_key, priv_key=priv_key, key_expansion=expansion))
 
 
 def connect(address: str, port: int, usm: Usm) -> UsmLink:

@@ -93,9 +93,7 @@ class Walker:
         except _Loop as error:
             walked.error = error
         except errors.DeviceError as error:
-            walked = Walked(
-                error=error
-            )  # a part of a table, cut off anywhere, would be a new shape every time
+            walked = Walked(error=error)  # a part of a table, cut off anywhere, would be a new shape every time
         return walked
 
     async def _pages(self, root: str, rows: list[Row]) -> None:

@@ -1,0 +1,143 @@
+"""Runs one poll of one collector to its end, or to its deadline, and says what became of it.
+
+The only place where a collector is called. Whatever it does - hang, swallow its cancellation, raise
+anything, yield rubbish - the answer is an `Outcome`, and it comes in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import traceback
+from pathlib import Path
+from typing import Any
+
+from poller import errors
+from poller.collectors import gathering
+from poller.collectors.api import Collector, Credential, Poll
+from poller.domain import outcome
+from poller.domain.outcome import Outcome
+
+#: How long a cancelled collector may tidy up before it is left to itself.
+GRACE_S = 0.5
+
+#: Collectors that ignored their cancellation. Kept referenced (else the loop forgets them), counted, never awaited.
+_abandoned: set[asyncio.Task[None]] = set()
+
+
+def abandoned() -> int:
+    """How many polls of this process were cut off and still run."""
+    return len(_abandoned)
+
+
+async def drain(collector: Collector, poll: Poll, budget_s: float | None = None, grace_s: float = GRACE_S) -> Outcome:
+    """Poll once. Never raises but for the caller's own cancellation; ends by `poll.deadline` + `grace_s`.
+
+    With `budget_s` the poll ends that many seconds from now, if that is before `poll.deadline`.
+    """
+    drained = _Drain(collector, poll, budget_s, grace_s)
+    try:
+        return await drained.done
+    finally:
+        drained.stop()
+
+
+class _Drain:
+    """One poll under way: the collector in a task of its own, a timer, and a future for who waits."""
+
+    __slots__ = ("_collector", "_gathered", "_grace_s", "_poll", "_started", "_task", "_timed_out", "_timer", "done")
+
+    def __init__(self, collector: Collector, poll: Poll, budget_s: float | None, grace_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._collector = collector
+        self._poll = poll
+        self._grace_s = grace_s
+        self._gathered = gathering.Gathered(poll.memory)
+        self._timed_out = False
+        self._started = loop.time()
+        self.done: asyncio.Future[Outcome] = loop.create_future()
+        deadline = poll.deadline if budget_s is None else min(poll.deadline, self._started + budget_s)
+        self._timer = loop.call_at(deadline, self._on_deadline)
+        self._task = loop.create_task(self._run())
+        self._task.add_done_callback(self._on_task_done)
+
+    async def _run(self) -> None:
+        """The collector from its first step to its last; nothing it raises gets out of here."""
+        try:
+            await self._take_all(self._collector.collect(self._poll))
+        except asyncio.CancelledError:
+            self._finish(self._late() if self._timed_out else self._crash(asyncio.CancelledError()))
+        except errors.DeviceError as error:
+            self._finish(error)
+        except BaseException as error:  # noqa: BLE001  SystemExit of a plugin must not end the worker
+            self._finish(self._crash(error))
+        else:
+            self._finish(self._late() if self._timed_out else None)
+
+    async def _take_all(self, stream: Any) -> None:
+        try:
+            async for item in stream:
+                if self.done.done():  # it was abandoned: what it says now is nobody's
+                    break
+                self._gathered.take(item)
+            else:
+                return
+        except gathering.NotAReading:
+            await stream.aclose()
+            raise
+        await stream.aclose()
+
+    def _finish(self, error: errors.DeviceError | None) -> None:
+        if not self.done.done():
+            self.done.set_result(self._outcome(error))
+
+    def _outcome(self, error: errors.DeviceError | None) -> Outcome:
+        try:
+            result = self._gathered.outcome(error)
+        except Exception as broken:  # noqa: BLE001  readings nobody can put together are the collector's fault
+            result = outcome.from_error(self._crash(broken))
+        if result.message and self._poll.credential is not None:
+            return dataclasses.replace(result, message=_scrubbed(result.message, self._poll.credential))
+        return result
+
+    def _on_deadline(self) -> None:
+        if not self._task.done():
+            self._timed_out = True
+            self._task.cancel()
+            self._timer = self._task.get_loop().call_later(self._grace_s, self._on_grace_over)
+
+    def _on_grace_over(self) -> None:
+        if not self._task.done():
+            _abandoned.add(self._task)
+            self._task.add_done_callback(_abandoned.discard)
+            text = f"{self._late()} and it ignored its cancellation"
+            self._finish(errors.CollectorCrashed(f"collector {self._collector.name}: {text}"))
+
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
+        if not self.done.done():  # cancelled before its first step
+            self._finish(self._late())
+
+    def _late(self) -> errors.DeviceTimeout:
+        took_s = self._task.get_loop().time() - self._started
+        return errors.DeviceTimeout(f"no complete answer within {took_s:.1f} s")
+
+    def _crash(self, error: BaseException) -> errors.CollectorCrashed:
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+        text = f"collector {self._collector.name} raised {type(error).__name__}"
+        return errors.CollectorCrashed(text, cause=f"{error}{where}".strip())
+
+    def stop(self) -> None:
+        """After the answer, or when the caller was cancelled: leave nothing running that can be stopped."""
+        self._timer.cancel()
+        if not self._task.done() and self._task not in _abandoned:
+            self._task.cancel()
+
+
+def _scrubbed(text: str, credential: Credential) -> str:
+    """Plugins raise what they like: no secret of this poll may be in it."""
+    for name in credential.secret_fields():
+        secret = getattr(credential, name)
+        if secret is not None and secret.get_secret_value():
+            text = text.replace(secret.get_secret_value(), "***")
+    return text

@@ -1,0 +1,142 @@
+"""What a collector yielded in one poll, checked and put together: one reading set, the parts that failed.
+
+A poll that yields the same series as the last one gives the identical `SeriesSet` object again.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from poller import errors
+from poller.collectors.api import PartFailed
+from poller.domain import outcome
+from poller.domain.outcome import Outcome, Result
+from poller.domain.readings import Kind, Labels, Reading, ReadingSet, Series, SeriesSet
+
+_MEMORY_KEY = "poller.gathering"
+_KEPT = 3  # series sets remembered as checked, besides the newest
+
+
+class NotAReading(TypeError):
+    """The collector yielded something that is no reading; the text says what."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is remembered of a target: checked series, and how its sets were joined."""
+
+    checked: tuple[SeriesSet, ...] = ()
+    joined_from: tuple[SeriesSet, ...] = ()
+    joined: SeriesSet | None = None
+    order: Sequence[int] | None = None  # None: as they come
+
+
+class Gathered:
+    """Takes what is yielded, one by one; raises NotAReading on rubbish."""
+
+    __slots__ = ("_failed", "_known", "_loose", "_sets")
+
+    def __init__(self, memory: dict[str, Any]) -> None:
+        known = memory.get(_MEMORY_KEY)
+        if known is None:
+            known = memory[_MEMORY_KEY] = _Known()
+        self._known: _Known = known
+        self._sets: list[ReadingSet] = []
+        self._loose: list[Reading] = []
+        self._failed: list[PartFailed] = []
+
+    def take(self, item: object) -> None:
+        if isinstance(item, ReadingSet):
+            self._check_set(item)
+            self._sets.append(item)
+        elif isinstance(item, Reading):
+            _check_series(item.name, item.labels, item.kind)
+            _check_values((item.value,))
+            self._loose.append(item)
+        elif isinstance(item, PartFailed):
+            if not isinstance(item.error, errors.DeviceError):
+                raise NotAReading(f"PartFailed with {type(item.error).__name__}, not a DeviceError")
+            self._failed.append(item)
+        else:
+            raise NotAReading(f"yielded {type(item).__name__}, not Reading, ReadingSet or PartFailed")
+
+    def outcome(self, error: errors.DeviceError | None) -> Outcome:
+        """The end of the poll: `error` is what ended it, None when it came to its own end."""
+        readings = self._readings()
+        if error is not None:
+            return outcome.from_error(error, readings)
+        if not self._failed:
+            return Outcome(Result.OK, readings=readings)
+        first = self._failed[0].error
+        text = "; ".join(f"{failed.part}: {failed.error}" for failed in self._failed)
+        result = Result.PARTIAL if readings else Result.FAILED
+        return Outcome(result, first.error_code, outcome.clean(text), readings, first.retryable)
+
+    def _readings(self) -> ReadingSet | None:
+        """Everything in one set; None when there is nothing."""
+        if self._loose:
+            self._sets.append(self._same_as_before(ReadingSet.of(self._loose)))
+            self._loose = []
+        sets = [readings for readings in self._sets if readings.values]
+        if len(sets) <= 1:
+            return sets[0] if sets else None
+        return self._join(sets)
+
+    def _same_as_before(self, readings: ReadingSet) -> ReadingSet:
+        for series in self._known.checked:
+            if series.series == readings.series.series:
+                return ReadingSet(series, readings.values)
+        self._known.checked = (*self._known.checked[-_KEPT:], readings.series)
+        return readings
+
+    def _join(self, sets: Sequence[ReadingSet]) -> ReadingSet:
+        parts = tuple(readings.series for readings in sets)
+        known = self._known
+        if len(parts) != len(known.joined_from) or any(
+            a is not b for a, b in zip(parts, known.joined_from, strict=True)
+        ):
+            known.joined, known.order = _joined(parts)
+            known.joined_from = parts
+        values = [value for readings in sets for value in readings.values]
+        assert known.joined is not None
+        return ReadingSet(known.joined, values if known.order is None else [values[at] for at in known.order])
+
+    def _check_set(self, readings: ReadingSet) -> None:
+        if not any(readings.series is series for series in self._known.checked):
+            for series in readings.series.series:
+                _check_series(series.name, dict(series.labels), series.kind)
+            self._known.checked = (*self._known.checked[-_KEPT:], readings.series)
+        _check_values(readings.values)
+
+
+def _joined(parts: Sequence[SeriesSet]) -> tuple[SeriesSet, Sequence[int] | None]:
+    """One series set of several; of two equal series the last one stays."""
+    rows: list[Series] = [series for part in parts for series in part.series]
+    last: dict[tuple[str, Labels], int] = {(row.name, row.labels): at for at, row in enumerate(rows)}
+    if len(last) == len(rows):
+        return SeriesSet(tuple(rows)), None
+    order = sorted(last.values())
+    return SeriesSet(tuple(rows[at] for at in order)), order
+
+
+def _check_series(name: object, labels: object, kind: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise NotAReading(f"a metric name must be a text, not {name!r:.80}")
+    if not isinstance(labels, Mapping):
+        raise NotAReading(f"{name}: labels must be a mapping, not {type(labels).__name__}")
+    for key, value in labels.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise NotAReading(f"{name}: label {key!r:.80} must be a text with a text, not {type(value).__name__}")
+    if not isinstance(kind, Kind):
+        raise NotAReading(f"{name}: kind must be a Kind, not {type(kind).__name__}")
+
+
+def _check_values(values: Sequence[float]) -> None:
+    """Numbers a float64 can hold; NaN and infinities are fine."""
+    try:
+        array("d", values)
+    except (TypeError, OverflowError) as error:
+        raise NotAReading(f"a value is not a number: {error}") from None
