@@ -17,7 +17,8 @@ def beat(env: Mapping[str, str]) -> Role:
 
 
 def worker(number: int, env: Mapping[str, str]) -> Role:
-    return Role(f"worker{number}", [*_CELERY, "worker", "-n", f"worker{number}@%h"], env, stop_s=5.0)
+    calm = {**env, "PYTHONWARNINGS": "ignore:You're running the worker with superuser"}
+    return Role(f"worker{number}", [*_CELERY, "worker", "-n", f"worker{number}@%h"], calm, stop_s=5.0)
 
 
 def web(env: Mapping[str, str], port: int) -> Role:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from celery import bootsteps
@@ -23,8 +24,11 @@ class PollQueues(bootsteps.StartStopStep):  # type: ignore[misc]
 
 
 class Consumer(consumer.Consumer):  # type: ignore[misc]
+    """What `celery worker --without-mingle --without-gossip` would run."""
+
     class Blueprint(consumer.Consumer.Blueprint):  # type: ignore[misc]
-        default_steps: ClassVar[list[Any]] = [
-            *(step for step in consumer.Consumer.Blueprint.default_steps if not step.endswith((":Mingle", ":Gossip"))),
-            PollQueues,
-        ]
+        default_steps: ClassVar[list[Any]] = [*consumer.Consumer.Blueprint.default_steps, PollQueues]
+
+    def __init__(self, *args: Any, worker_options: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+        quiet = {**(worker_options or {}), "without_mingle": True, "without_gossip": True}
+        super().__init__(*args, worker_options=quiet, **kwargs)
