@@ -17,7 +17,7 @@ from poller import errors
 LOOPBACK = "127."
 _SO_BINDTODEVICE = 25
 _LO = b"lo\0"
-_BACKLOG = 4096
+BACKLOG = 4096  # a whole fleet may be dialled at once; a full queue costs the caller a second
 _BUFFER = 4 << 20
 _ATTEMPTS = 20
 
@@ -92,7 +92,7 @@ def _bind(sock: socket.socket, address: str, port: int) -> None:
     try:
         sock.bind((address, port))
         if sock.type == socket.SOCK_STREAM:
-            sock.listen(_BACKLOG)
+            sock.listen(BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise errors.PortInUse(

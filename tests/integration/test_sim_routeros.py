@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import random
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -225,6 +227,21 @@ def test_hostile_streams_do_not_stop_the_fleet(healthy: list[SimDevice], ports: 
         assert list(connect(device, ports)("/system/identity/print")) == [{"name": device.name}]
 
 
+def test_a_whole_fleet_can_be_dialled_at_once(healthy: list[SimDevice]) -> None:
+    """Hundreds of connections wait their turn in the queue, also while the simulator is busy elsewhere."""
+    with simulated(healthy) as ports, contextlib.ExitStack() as opened:
+        os.kill(ports.pid, signal.SIGSTOP)
+        try:
+            socks = [opened.enter_context(raw(device, ports, timeout=0.5)) for device in healthy * 20]
+        finally:
+            os.kill(ports.pid, signal.SIGCONT)
+        for sock in socks:
+            sock.settimeout(10)
+            sock.sendall(spoken(*LOGIN))
+        for sock in socks:
+            assert hear(sock, lambda found: bool(found)) == [[b"!done"]]
+
+
 def test_client_that_never_reads_is_dropped(healthy: list[SimDevice], ports: Ports) -> None:
     """A client that asks and asks without reading is cut off instead of filling the memory."""
     with raw(healthy[0], ports) as sock:
@@ -236,8 +253,8 @@ def test_client_that_never_reads_is_dropped(healthy: list[SimDevice], ports: Por
                 sock.sendall(burst)
 
 
-def raw(device: SimDevice, ports: Ports) -> socket.socket:
-    return socket.create_connection((device.address, ports.routeros), timeout=5)
+def raw(device: SimDevice, ports: Ports, timeout: float = 5) -> socket.socket:
+    return socket.create_connection((device.address, ports.routeros), timeout=timeout)
 
 
 def spoken(*words: str) -> bytes:

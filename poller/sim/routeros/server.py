@@ -45,7 +45,8 @@ class RouterOsServer:
         loop = asyncio.get_running_loop()
         listeners = sockets.open_tcp(port, list(self.routers))
         for listener in listeners:
-            self._servers.append(await loop.create_server(lambda: Connection(self), sock=listener))
+            server = await loop.create_server(lambda: Connection(self), sock=listener, backlog=sockets.BACKLOG)
+            self._servers.append(server)
         return int(listeners[0].getsockname()[1]) if listeners else 0
 
     def close(self) -> None:

@@ -15,14 +15,14 @@ _plans: dict[tuple[str, int], _Plans] = {}  # devices of one chassis share their
 
 
 class Agent:
-    __slots__ = ("_boots_vary", "_identity", "_life", "_plans", "_tree", "community", "device")
+    __slots__ = ("_heads", "_identity", "_plans", "_tree", "community", "device")
 
     def __init__(self, device: SimDevice) -> None:
         self.device = device
         self.community = device.community.encode()
-        self._life = life.life(device.salt, device.fault is Fault.REBOOT)
-        self._boots_vary = device.fault is Fault.REBOOT
-        self._identity = Identity(device.name, device.site, hardware.first_mac(device.salt), 1)
+        lived = life.life(device.salt, device.fault is Fault.REBOOT)
+        self._identity = Identity(device.name, device.site, hardware.first_mac(device.salt), lived)
+        self._heads = {version: _head(version, self.community) for version in (request.V1, request.V2C)}
         self._tree = mib.mib(device.model, device.variant)
         self._plans = _plans.setdefault((device.model, device.variant), {})
 
@@ -43,35 +43,24 @@ class Agent:
 
     def _message(self, version: int, request_id: bytes, found: Plan, now: float) -> bytes:
         """Two-octet lengths throughout: legal BER, and what the best-known agent sends as well."""
-        variables = found.fill(self._life.waves(now), self._who(now))
-        status = found.status
-        head = _HEADS[version]
-        inner = len(request_id) + len(status) + 4 + len(variables)
-        outer = inner + 4 + len(head) + 1 + len(self.community)
+        variables = found.fill(self._identity, now)
+        head, status = self._heads[version], found.status
+        inner = len(request_id) + len(status) + 2 + len(variables)
         return b"".join(
             (
                 b"\x30\x82",
-                outer.to_bytes(2, "big"),
+                (inner + len(head) + 2).to_bytes(2, "big"),
                 head,
-                bytes((len(self.community),)),
-                self.community,
-                b"\xa2\x82",
                 inner.to_bytes(2, "big"),
                 request_id,
                 status,
-                b"\x30\x82",
                 len(variables).to_bytes(2, "big"),
                 variables,
             )
         )
 
-    def _who(self, now: float) -> Identity:
-        if self._boots_vary:
-            return self._identity._replace(boots=self._life.boots(now))
-        return self._identity
-
     def _learn(self, version: int, pdu: int, rest: bytes) -> Plan | None:
-        if version not in _HEADS:
+        if version not in self._heads:
             return None
         made = plan.make(self._tree, version, pdu, request.parse(rest))
         if len(self._plans) >= MAX_PLANS:
@@ -80,5 +69,9 @@ class Agent:
         return made
 
 
+def _head(version: int, community: bytes) -> bytes:
+    """Everything between the length of a message and the length of its PDU."""
+    return ber.integer(version) + ber.octets(community) + bytes((request.RESPONSE, 0x82))
+
+
 _UNSEEN = object()
-_HEADS = {version: bytes((ber.INTEGER, 1, version, ber.OCTET_STRING)) for version in (request.V1, request.V2C)}

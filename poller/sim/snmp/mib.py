@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from poller.sim import hardware, life
 from poller.sim.hardware import Chassis, Kind, Port
+from poller.sim.life import Life
 from poller.sim.snmp import ber
 from poller.sim.snmp.ber import Oid
 
@@ -41,8 +42,8 @@ class Identity(NamedTuple):
 
     name: str
     location: str
-    mac: int  # of its first port; the others follow
-    boots: int
+    mac: int  # the ports count up from it
+    life: Life
 
 
 class Moving(NamedTuple):
@@ -54,11 +55,14 @@ class Moving(NamedTuple):
     mask: int
 
 
+Own = Callable[[Identity, float], bytes]  # the value of a device at an instant
+
+
 class Personal(NamedTuple):
     """A value of the device's own; as with `Moving`, `heads[n]` is the varbind up to a value of n octets."""
 
     heads: tuple[bytes, ...]
-    value: Callable[[Identity], bytes]
+    value: Own
 
 
 Cell = bytes | Moving | Personal
@@ -135,8 +139,8 @@ def _system(chassis: Chassis) -> Iterator[tuple[Oid, Cell]]:
         2: _fixed(ber.oid((*PRODUCTS, model.product))),
         3: _ticking(100.0, ber.TIME_TICKS, BITS_32),
         4: _fixed(ber.octets("noc@example.net")),
-        5: _octets(lambda device: device.name.encode()),
-        6: _octets(lambda device: device.location.encode()),
+        5: _octets(lambda device, now: device.name.encode()),
+        6: _octets(lambda device, now: device.location.encode()),
         7: _fixed(ber.integer(78 if model.prefix == "rt" else 6)),
     }
     for arc, make in cells.items():
@@ -145,8 +149,8 @@ def _system(chassis: Chassis) -> Iterator[tuple[Oid, Cell]]:
 
 def _engine(chassis: Chassis) -> Iterator[tuple[Oid, Cell]]:
     cells: dict[int, Callable[[Oid], Cell]] = {
-        1: _octets(lambda device: b"\x80\x00\x7e\xd9\x03" + device.mac.to_bytes(6, "big")),
-        2: lambda name: personal(name, ber.INTEGER, lambda device: ber.integer(device.boots)[2:]),
+        1: _octets(lambda device, now: b"\x80\x00\x7e\xd9\x03" + device.mac.to_bytes(6, "big")),
+        2: lambda name: personal(name, ber.INTEGER, _boots),
         3: _ticking(1.0, ber.INTEGER, BITS_31),
         4: _fixed(ber.integer(chassis.model.max_message)),
     }
@@ -161,7 +165,7 @@ def moving(name: Oid, tag: int, rate: float, wave: int, mask: int) -> Cell:
     return Moving(_heads(name, tag, mask.bit_length() // 8 + 1), rate, wave, mask)
 
 
-def personal(name: Oid, tag: int, value: Callable[[Identity], bytes]) -> Personal:
+def personal(name: Oid, tag: int, value: Own) -> Personal:
     """A value of the device's own, of at most PERSONAL_LIMIT octets."""
     return Personal(_heads(name, tag, PERSONAL_LIMIT), value)
 
@@ -181,7 +185,11 @@ def _ticking(per_second: float, tag: int, mask: int) -> Callable[[Oid], Cell]:
     return lambda name: moving(name, tag, per_second, life.UPTIME, mask)
 
 
-def _octets(value: Callable[[Identity], bytes]) -> Callable[[Oid], Cell]:
+def _boots(device: Identity, now: float) -> bytes:
+    return ber.integer(device.life.boots(now))[2:]
+
+
+def _octets(value: Own) -> Callable[[Oid], Cell]:
     return lambda name: personal(name, ber.OCTET_STRING, value)
 
 
@@ -204,7 +212,7 @@ def _mac(name: Oid, port: Port) -> Cell:
     if port.kind is Kind.LOOPBACK:
         return ber.varbind(name, ber.octets(""))
     number = port.index
-    return personal(name, ber.OCTET_STRING, lambda device: (device.mac + number).to_bytes(6, "big"))
+    return personal(name, ber.OCTET_STRING, lambda device, now: (device.mac + number).to_bytes(6, "big"))
 
 
 def _gauge(value: int) -> bytes:

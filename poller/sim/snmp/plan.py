@@ -6,12 +6,12 @@ Everything that differs between two devices of a chassis, or between two instant
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from poller.sim.snmp import ber, mib, request
 from poller.sim.snmp.ber import Oid
-from poller.sim.snmp.mib import Cell, Identity, Mib, Moving, Personal, View
+from poller.sim.snmp.mib import Cell, Identity, Mib, Moving, Own, Personal, View
 from poller.sim.snmp.request import Request
 
 TOO_BIG, NO_SUCH_NAME, NOT_WRITABLE = 1, 2, 17
@@ -20,25 +20,30 @@ ENVELOPE = 64  # octets kept free for everything around the variables
 # position in the parts, varbind heads, rate, wave, mask
 _Slot = tuple[int, tuple[bytes, ...], float, int, int]
 # position in the parts, varbind heads, value
-_OwnSlot = tuple[int, tuple[bytes, ...], Callable[[Identity], bytes]]
+_OwnSlot = tuple[int, tuple[bytes, ...], Own]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    status: bytes  # error-status and error-index
+    status: bytes  # error-status, error-index, and the head of the varbind list up to its length
     parts: list[bytes]
     moving: tuple[_Slot, ...] = ()
     personal: tuple[_OwnSlot, ...] = ()
 
-    def fill(self, waves: tuple[float, ...], identity: Identity) -> bytes:
+    def fill(self, identity: Identity, now: float) -> bytes:
         """The varbinds as they are for one device at one instant."""
-        out = self.parts.copy()
-        for at, heads, rate, wave, mask in self.moving:
-            value = int(rate * waves[wave]) & mask
-            n = (value.bit_length() >> 3) + 1
-            out[at] = heads[n] + value.to_bytes(n, "big")
+        out = self.parts
+        if not self.moving and not self.personal:
+            return out[0] if out else b""
+        out = out.copy()
+        if self.moving:
+            waves = identity.life.waves(now)
+            for at, heads, rate, wave, mask in self.moving:
+                value = int(rate * waves[wave]) & mask
+                n = (value.bit_length() >> 3) + 1
+                out[at] = heads[n] + value.to_bytes(n, "big")
         for at, heads, value_of in self.personal:
-            own = value_of(identity)
+            own = value_of(identity, now)
             out[at] = heads[len(own)] + own
         return b"".join(out)
 
@@ -130,7 +135,11 @@ def _cut(cells: Iterator[Cell], room: int) -> Plan:
 
 
 def _error(status: int, index: int, varbinds: bytes) -> Plan:
-    return Plan(ber.integer(status) + ber.integer(index), [varbinds])
+    return Plan(_status(status, index), [varbinds])
+
+
+def _status(status: int, index: int) -> bytes:
+    return ber.integer(status) + ber.integer(index) + bytes((ber.SEQUENCE, 0x82))
 
 
 def _plan(cells: list[Cell]) -> Plan:
@@ -151,4 +160,4 @@ def _plan(cells: list[Cell]) -> Plan:
     return Plan(_OK, parts, tuple(moving), tuple(personal))
 
 
-_OK = ber.integer(0) + ber.integer(0)
+_OK = _status(0, 0)
