@@ -79,9 +79,7 @@ def _polls(overview: Overview) -> Iterator[Metric]:
 def _leader(overview: Overview) -> Iterator[Metric]:
     leader = overview.leader
     yield _gauge("leader_present", "1 when a leader schedules.", 0 if leader is None else 1)
-    yield _gauge(
-        "leader", "Epoch of the leader, by its name.", {leader.name: leader.epoch} if leader else {}, "name"
-    )
+    yield _gauge("leader", "Epoch of the leader, by its name.", {leader.name: leader.epoch} if leader else {}, "name")
     if leader:
         yield _gauge("leader_since_timestamp_seconds", "When it began to lead.", leader.since_ms / 1000)
     yield _gauge("standbys", "Beat processes ready to lead.", overview.standbys)

@@ -88,9 +88,7 @@ def runs(samples: Sequence[Sample], shown: Window) -> list[list[Sample]]:
     return stretches
 
 
-def svg(
-    lines: Sequence[Line], shown: Window, top: float, sentence: str, shaded: Sequence[tuple[int, int]] = ()
-) -> str:
+def svg(lines: Sequence[Line], shown: Window, top: float, sentence: str, shaded: Sequence[tuple[int, int]] = ()) -> str:
     """The picture of some lines over one window, with some spans of it shaded."""
     shade = [_rect(span, shown) for span in shaded]
     grid = f'<path class="grid" d="{_grid(shown)}"/>'
@@ -123,9 +121,7 @@ def _draw(line: Line, shown: Window, top: float) -> list[str]:
 def _points(run: Sequence[Sample], shown: Window, top: float) -> list[tuple[float, float]]:
     """The middles of the slices; a run of several is drawn to the outer edges of its first and last."""
     half = shown.slice_ms / 2000
-    points = [
-        ((s.at_ms - shown.start_ms) / 1000 + half, HEIGHT * (1 - min(top, s.value or 0.0) / top)) for s in run
-    ]
+    points = [((s.at_ms - shown.start_ms) / 1000 + half, HEIGHT * (1 - min(top, s.value or 0.0) / top)) for s in run]
     if len(points) == 1:
         return points
     (first, low), (last, high) = points[0], points[-1]

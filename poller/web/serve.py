@@ -44,17 +44,17 @@ def main() -> None:
 def run(host: str, port: int | None = None) -> None:
     """Serve until told to stop. Without a port: 8080, or a free one. Raises PortInUse."""
     with listen(host, port) as listener:
-        serve(sources(bootstrap.services()), listener)
+        server(sources(bootstrap.services())).run(sockets=[listener])
 
 
-def serve(given: Sources, listener: socket.socket) -> None:
-    """Serve on a socket that listens already. Blocks."""
+def server(given: Sources) -> uvicorn.Server:
+    """A server of the application; its `run` blocks."""
     stopping = asyncio.Event()
     app = create_app(given, stopping)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=STOP_S
     )
-    _Server(config, stopping).run(sockets=[listener])
+    return _Server(config, stopping)
 
 
 def listen(host: str, port: int | None) -> socket.socket:

@@ -120,9 +120,7 @@ def _number_tones(overview: Overview) -> dict[str, str]:
 
 def _board(overview: Overview) -> dict[str, str]:
     texts = {f"state-{state}": units.exact(overview.states.get(state, 0)) for state in STATES}
-    texts |= {
-        f"share-{state}": units.share(overview.states.get(state, 0), overview.targets) for state in STATES
-    }
+    texts |= {f"share-{state}": units.share(overview.states.get(state, 0), overview.targets) for state in STATES}
     texts |= {"place-due": units.exact(overview.due), "place-flight": units.exact(overview.in_flight)}
     outcomes = sorted(overview.outcomes.items(), key=lambda item: (-item[1], item[0]))
     texts["outcomes"] = " · ".join(f"{name} {units.count(n)}" for name, n in outcomes) or units.NOT_MEASURED
@@ -146,9 +144,7 @@ def _causes(overview: Overview) -> dict[str, str]:
     return {"causes": f"By cause, of the last {len(overview.errors)}: {causes}" if codes else ""}
 
 
-def _fill(
-    table: tables.Table, overview: Overview, texts: dict[str, str], tones: dict[str, str]
-) -> tuple[str, ...]:
+def _fill(table: tables.Table, overview: Overview, texts: dict[str, str], tones: dict[str, str]) -> tuple[str, ...]:
     rows = {row.key: row for row in table.rows(overview)}
     shown = list(rows.values())[: table.limit]
     for row in shown:

@@ -89,9 +89,7 @@ def test_files_may_be_kept_for_ever_under_names_that_change(ask) -> None:
     """Whatever the page asks for exists, is typed, and is named by its content."""
     client = ask(fleet.HEALTHY)
     html = client.get("/").text
-    paths = [
-        word.split('"')[1] for word in html.split() if word.startswith(('href="static/', 'src="static/'))
-    ]
+    paths = [word.split('"')[1] for word in html.split() if word.startswith(('href="static/', 'src="static/'))]
     assert len(paths) == 3
     for path in paths:
         answer = client.get(f"/{path}")

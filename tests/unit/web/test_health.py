@@ -58,8 +58,6 @@ def test_one_lost_worker_of_many_is_said() -> None:
 
 def test_targets_before_their_first_poll_are_no_good_news() -> None:
     """An unpolled fleet is unknown, and nobody claims that it is on time."""
-    fresh = dataclasses.replace(
-        fleet.HEALTHY, states={State.UNKNOWN: 98_204}, lateness=fleet.EMPTY.lateness, overdue=0
-    )
+    fresh = dataclasses.replace(fleet.HEALTHY, states={State.UNKNOWN: 98_204}, lateness=fleet.EMPTY.lateness, overdue=0)
     verdict = health.judge(fresh)
     assert (verdict.tone, verdict.text) == (Tone.UNKNOWN, "None of 98,204 targets polled yet.")

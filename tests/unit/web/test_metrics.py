@@ -6,12 +6,13 @@ import dataclasses
 import re
 from pathlib import Path
 
+import pytest
 import web_overviews as fleet
 from prometheus_client.parser import text_string_to_metric_families
 
 from poller import errors
 from poller.domain.overview import Overview
-from poller.web import metrics
+from poller.web import metrics, snapshot
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|([^|]*)\|", re.MULTILINE)
@@ -38,8 +39,7 @@ def values(overview: Overview) -> dict[tuple[str, ...], float]:
 def test_the_documented_metrics_are_the_exposed_ones() -> None:
     """Every name, type and label in docs/metrics.md is real, and nothing real is missing there."""
     documented = {
-        name: (kind, set(re.findall(r"`(\w+)`", labels)))
-        for name, kind, labels in ROW.findall(DOCUMENT.read_text())
+        name: (kind, set(re.findall(r"`(\w+)`", labels))) for name, kind, labels in ROW.findall(DOCUMENT.read_text())
     }
     assert exposed(metrics.render(fleet.FAILING).decode()) == documented
 
@@ -64,13 +64,20 @@ def test_what_was_not_measured_is_absent() -> None:
     assert not names & {"poller_lateness_seconds", "poller_missed_slots_total", "poller_leader"}
 
 
-def test_an_unreadable_board_is_a_gap(ask) -> None:
+def test_an_unreadable_board_is_a_gap(ask, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old numbers would hide an outage: only the outage itself is exposed."""
+    monkeypatch.setattr(snapshot, "MAX_AGE_S", 0)
+    readable = True
 
     def read() -> Overview:
+        if readable:
+            return fleet.HEALTHY
         raise errors.StoreUnavailable("cannot use Redis")
 
-    answer = ask(read).get("/metrics")
+    client = ask(read)
+    assert "poller_up 1.0" in client.get("/metrics").text
+    readable = False
+    answer = client.get("/metrics")
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     assert set(exposed(answer.text)) == {"poller_up", "poller_build_info"}
     assert "poller_up 0.0" in answer.text

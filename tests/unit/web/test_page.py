@@ -84,9 +84,7 @@ def test_the_sentence_is_the_heading_and_the_title_carries_the_count(ask, overvi
 def test_every_cell_of_the_stream_is_on_the_page_with_the_same_text(ask) -> None:
     """A patch finds its cell, and a loaded page reads like a patched one."""
     page = Document(ask(fleet.FAILING).get("/").text)
-    shown = {
-        attrs["data-cell"]: "".join(text).strip() for _, attrs, text in page.elements if "data-cell" in attrs
-    }
+    shown = {attrs["data-cell"]: "".join(text).strip() for _, attrs, text in page.elements if "data-cell" in attrs}
     made = view.present(fleet.FAILING)
     for cell, text in made.texts.items():
         if text.endswith("Z") and text.startswith("2026-"):

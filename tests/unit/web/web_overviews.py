@@ -122,9 +122,7 @@ NO_WORKERS = dataclasses.replace(HEALTHY, workers=(), in_flight=0)
 SCRIPT = "<script>alert(1)</script>"
 HOSTILE = dataclasses.replace(
     HEALTHY,
-    errors=(
-        failure(0, device=SCRIPT, message=f"\"'><img src=x onerror=alert(2)>{SCRIPT}", target="a/b\u202e"),
-    ),
+    errors=(failure(0, device=SCRIPT, message=f"\"'><img src=x onerror=alert(2)>{SCRIPT}", target="a/b\u202e"),),
     workers=(worker(1, name=f"celery@{SCRIPT}", tags={SCRIPT: SCRIPT}),),
     queues={f"poll.{SCRIPT}": 1},
     leader=Leader(f'beat"{SCRIPT}', 1, NOW_MS),

@@ -1,0 +1,147 @@
+"""The page follows the board by itself, and leaves its reader in peace."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import web_overviews as fleet
+from playwright.sync_api import Page, expect
+
+
+def cell(page: Page, name: str):
+    return page.locator(f'[data-cell="{name}"]')
+
+
+def test_the_page_follows_the_board_without_a_reload(site, open_page, notes) -> None:
+    """Sentence, numbers, colours, plots, tables and tab title change in the page that is open."""
+    page = open_page()
+    expect(page.locator("#live")).to_have_text("● live")
+    expect(cell(page, "health")).to_have_text("All 98,204 targets answer. Polling is on time.")
+    page.evaluate("window.kept = document.querySelector('[data-cell=failing]')")
+    site.shows = fleet.FAILING
+    expect(cell(page, "health")).to_have_text("41 of 98,204 targets failing. Polling is on time.")
+    expect(cell(page, "failing")).to_have_attribute("data-tone", "failing")
+    expect(page).to_have_title("(41) poller")
+    expect(page.locator('[data-table="errors"] tbody tr')).to_have_count(12)
+    expect(page.locator('[data-plot="polls"] .gap')).to_have_count(1)
+    assert page.evaluate("window.kept.isConnected && window.kept.textContent") == "41"
+    assert notes.paths.count("/") == 1
+
+
+def test_a_recovery_is_quiet_again(site, open_page) -> None:
+    """Colours and rows go as they came."""
+    site.shows = fleet.FAILING
+    page = open_page()
+    expect(page.locator("#live")).to_have_text("● live")
+    site.shows = fleet.HEALTHY
+    expect(cell(page, "failing")).to_have_text("0")
+    assert cell(page, "failing").get_attribute("data-tone") is None
+    expect(page.locator('[data-table="errors"] tbody tr')).to_have_count(0)
+    expect(page.locator('[data-table="errors"] .empty')).to_be_visible()
+    expect(page).to_have_title("poller")
+
+
+def test_a_patched_page_reads_like_a_loaded_one(site, open_page) -> None:
+    """Rows that were added by the script are the very rows the server would have sent."""
+    page = open_page()
+    expect(page.locator("#live")).to_have_text("● live")
+    site.shows = fleet.FAILING
+    expect(page.locator('[data-table="errors"] tbody tr')).to_have_count(12)
+    patched = page.locator('[data-table="errors"] tbody').inner_text()
+    loaded = open_page().locator('[data-table="errors"] tbody').inner_text()
+    assert patched.split() == loaded.split()
+
+
+def test_rows_do_not_move_under_the_readers_hand(site, open_page) -> None:
+    """While the pointer is on a table, its new rows wait behind a button that counts them."""
+    site.shows = fleet.FAILING
+    page = open_page()
+    expect(page.locator("#live")).to_have_text("● live")
+    table = page.locator('[data-table="errors"]')
+    table.locator("tbody tr").first.hover()
+    first = table.locator("tbody tr").first.inner_text()
+    newer = fleet.failure(0, at_ms=fleet.NOW_MS, device="new-1")
+    site.shows = dataclasses.replace(fleet.FAILING, errors=(newer, *fleet.FAILING.errors))
+    button = table.get_by_role("button", name="1 changed, show")
+    expect(button).to_be_visible()
+    assert table.locator("tbody tr").first.inner_text() == first
+    button.click()
+    expect(table.locator("tbody tr").first).to_contain_text("new-1")
+    expect(button).to_be_hidden()
+
+
+def test_a_selected_text_stays_selected(site, open_page) -> None:
+    """Somebody copies an error message while the numbers move on."""
+    site.shows = fleet.FAILING
+    page = open_page()
+    expect(page.locator("#live")).to_have_text("● live")
+    page.locator('[data-table="errors"] tbody .message').first.select_text()
+    wanted = page.evaluate("getSelection().toString()")
+    page.mouse.move(5, 5)
+    site.shows = dataclasses.replace(fleet.FAILING, parked=13, errors=fleet.FAILING.errors[1:])
+    expect(cell(page, "parked")).to_have_text("13")
+    expect(page.locator('[data-table="errors"]').get_by_role("button")).to_be_visible()
+    assert page.evaluate("getSelection().toString()") == wanted != ""
+
+
+def test_a_pause_stops_the_page_and_says_since_when(site, open_page) -> None:
+    """Paused numbers stand still and are labelled; resuming brings the news."""
+    page = open_page()
+    expect(page.locator("#live")).to_have_text("● live")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator("#live")).to_contain_text("‖ paused since 00:13:")
+    site.shows = fleet.FAILING
+    looks = site.looks
+    page.wait_for_timeout(1500)
+    assert site.looks == looks, "a paused page still asks"
+    expect(cell(page, "failing")).to_have_text("0")
+    page.get_by_role("button", name="Resume").click()
+    expect(cell(page, "failing")).to_have_text("41")
+
+
+def test_the_first_device_ends_the_first_run(site, open_page) -> None:
+    """The page of three commands becomes the overview by itself."""
+    site.shows = fleet.EMPTY
+    page = open_page()
+    expect(page.locator(".begin code")).to_have_count(3)
+    expect(page.locator("#live")).to_have_text("● live")
+    site.shows = fleet.HEALTHY
+    expect(cell(page, "on-time")).to_have_text("99.99 %")
+
+
+def test_a_lost_server_is_said_and_found_again(site, open_page, notes) -> None:
+    """Old numbers never look live, and the page needs nobody to reload it."""
+    page = open_page()
+    expect(page.locator("#live")).to_have_text("● live")
+    site.stop()
+    expect(page.locator("#live")).to_contain_text("■ no news since 00:13:")
+    site.shows = fleet.FAILING
+    site.start()
+    expect(cell(page, "failing")).to_have_text("41", timeout=15_000)
+    expect(page.locator("#live")).to_have_text("● live")
+    refused = [text for text in notes.complaints if "ERR_CONNECTION_REFUSED" in text or "ERR_INCOMPLETE" in text]
+    assert notes.complaints == refused
+    notes.complaints.clear()
+
+
+def test_times_can_be_read_in_the_readers_zone(site, open_page) -> None:
+    """UTC until asked; then every time moves and the zone is named, also after a reload."""
+    site.shows = fleet.FAILING
+    page = open_page(timezone_id="Europe/Amsterdam")
+    time = page.locator('[data-table="errors"] tbody time').first
+    expect(time).to_have_text("2026-11-17 00:13:09")
+    page.get_by_role("button", name="Local time").click()
+    expect(time).to_have_text("2026-11-17 01:13:09")
+    expect(page.locator("[data-zone]").first).to_have_text("+01:00")
+    page.reload()
+    expect(time).to_have_text("2026-11-17 01:13:09")
+
+
+def test_a_hostile_text_is_shown_by_the_stream_too(site, open_page) -> None:
+    """A script in a device name arrives as text when it comes by patch; a dialog would fail this test."""
+    page = open_page()
+    expect(page.locator("#live")).to_have_text("● live")
+    site.shows = fleet.HOSTILE
+    expect(page.locator('[data-table="errors"] tbody .device')).to_have_text(fleet.SCRIPT)
+    expect(page.locator('[data-table="workers"] tbody .name')).to_have_text(f"celery@{fleet.SCRIPT}")
+    assert page.locator("main script, main img").count() == 0

@@ -1,0 +1,157 @@
+"""The web process as it is really started: its own command, real stores, real signals."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from poller import errors
+from poller.web import serve
+
+READY_WITHIN_S = 20
+
+
+class Web:
+    """`python -m poller.web.serve` on a free port."""
+
+    def __init__(self, home: Path, redis_url: str, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        environment = {
+            "POLLER_HOME": str(home),
+            "POLLER_REDIS_URL": redis_url,
+            "POLLER_WEB_PORT": str(port),
+            "POLLER_FLOWER_URL": "http://127.0.0.1:5555",
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "poller.web.serve"], env=environment, stderr=subprocess.PIPE, cwd=home
+        )
+
+    def wait(self) -> None:
+        deadline = time.monotonic() + READY_WITHIN_S
+        while time.monotonic() < deadline and self.process.poll() is None:
+            try:
+                httpx.get(f"{self.url}/healthz")
+                return
+            except httpx.TransportError:
+                time.sleep(0.05)
+        pytest.fail("the web process did not answer")
+
+    def stop(self) -> float:
+        began = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=10)
+        return time.monotonic() - began
+
+
+def free_port() -> int:
+    with serve.listen("127.0.0.1", 0) as probe:
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def web(tmp_path: Path, valkey_url: str) -> Iterator[Web]:
+    made = Web(tmp_path, valkey_url, free_port())
+    made.wait()
+    yield made
+    made.stop()
+
+
+def test_it_serves_the_real_stores(web: Web) -> None:
+    """Ready means that SQL and Redis were asked, and an empty board is a first run."""
+    assert httpx.get(f"{web.url}/readyz").json() == {
+        "status": "ready",
+        "sql": "ok",
+        "redis": "ok",
+        "leader": "absent",
+    }
+    page = httpx.get(web.url).text
+    assert "Nothing to poll yet." in page
+    assert '<a href="http://127.0.0.1:5555">Flower</a>' in page
+    assert httpx.get(f"{web.url}/api/overview").json()["targets"]["total"] == 0
+    assert "poller_up 1.0" in httpx.get(f"{web.url}/metrics").text
+
+
+def test_the_stream_is_a_stream(web: Web) -> None:
+    """The first frame comes at once, uncompressed and unbuffered, the next about a second later."""
+    with httpx.stream("GET", f"{web.url}/api/stream", headers={"Accept-Encoding": "gzip"}) as answer:
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        assert "Content-Encoding" not in answer.headers
+        assert answer.headers["X-Accel-Buffering"] == "no"
+        assert "Content-Security-Policy" in answer.headers
+        lines = answer.iter_lines()
+        arrivals = []
+        while len(arrivals) < 3:
+            line = next(lines)
+            if line.startswith("data: "):
+                arrivals.append((time.monotonic(), json.loads(line[6:])))
+    (first, whole), (second, patch), (third, _) = arrivals
+    assert whole["texts"]["health"] == "Nothing to poll yet. Three ways to begin:"
+    assert set(patch["texts"]) == {"as-of"}
+    assert third - first > 1.5, "more than one frame a second"
+    assert second - first < 3
+
+
+def test_an_open_stream_does_not_hold_up_a_stop(web: Web) -> None:
+    """SIGTERM ends the process within the time its supervisor gives it, page open or not."""
+    with httpx.stream("GET", f"{web.url}/api/stream") as answer:
+        next(answer.iter_lines())
+        assert web.stop() < 1.5
+
+
+def test_a_dead_redis_is_named_and_the_page_still_answers(tmp_path: Path) -> None:
+    """Without Redis the process starts, is alive, is not ready, and says why; no password is told."""
+    web = Web(tmp_path, f"redis://user:hunter2@127.0.0.1:{free_port()}/0", free_port())
+    web.wait()
+    try:
+        ready = httpx.get(f"{web.url}/readyz", timeout=20)
+        page = httpx.get(web.url, timeout=20)
+    finally:
+        web.stop()
+    assert ready.status_code == 503
+    assert (ready.json()["sql"], ready.json()["leader"]) == ("ok", "unknown")
+    assert "cannot use Redis" in ready.json()["redis"]
+    assert "Cannot see the board: cannot use Redis" in page.text
+    assert "hunter2" not in ready.text + page.text
+
+
+def test_a_port_that_was_asked_for_is_not_replaced() -> None:
+    """Taken is an error that names the setting; only the default gives way to a free one."""
+    with serve.listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(errors.PortInUse, match=rf"web_port: 127\.0\.0\.1:{port} is in use"):
+            serve.listen("127.0.0.1", port)
+
+
+def test_the_default_port_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else on 8080 does not stop a first try."""
+    with serve.listen("127.0.0.1", 0) as taken:
+        monkeypatch.setattr(serve, "DEFAULT_PORT", taken.getsockname()[1])
+        with serve.listen("127.0.0.1", None) as other:
+            assert isinstance(other, socket.socket)
+            assert other.getsockname()[1] != taken.getsockname()[1]
+
+
+def test_an_address_that_is_not_ours_is_refused() -> None:
+    """A wrong bind address names the setting and the reason."""
+    with pytest.raises(errors.InvalidSetting, match=r"web_bind: cannot listen on 192\.0\.2\.1:0"):
+        serve.listen("192.0.2.1", 0)
+
+
+def test_a_mistake_in_the_settings_is_one_line(tmp_path: Path) -> None:
+    """No traceback for an operator: what is wrong, what to do, exit code 2."""
+    environment = {"POLLER_HOME": str(tmp_path), "POLLER_WEB_PORT": "80800"}
+    done = subprocess.run(
+        [sys.executable, "-m", "poller.web.serve"], env=environment, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error[P210]: web_port")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,51 @@
+"""The style sheet's colours: only tokens, each readable on each ground it is used on."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+import pytest
+
+CSS = resources.files("poller.web").joinpath("static/overview.css").read_text()
+TOKEN = re.compile(r"--(\w+): light-dark\((#\w{6}), (#\w{6})\);")
+TOKENS = {name: {"light": light, "dark": dark} for name, light, dark in TOKEN.findall(CSS)}
+#: WCAG 2.2: 4.5 for text, 3 for the edge of a control.
+LEAST = dict.fromkeys(("ink", "muted", "link", "ok", "late", "failing", "unknown"), 4.5) | {"border": 3.0}
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_the_measure_is_right() -> None:
+    """Black on white is 21, and the published figure of our ink is reached."""
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast(TOKENS["ink"]["light"], TOKENS["ground"]["light"]) == pytest.approx(16.5, abs=0.1)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("ground", ["ground", "surface", "hover"])
+@pytest.mark.parametrize("name", LEAST)
+def test_every_colour_is_readable_on_every_ground(name: str, ground: str, theme: str) -> None:
+    """In both themes, also on the row under the pointer."""
+    assert contrast(TOKENS[name][theme], TOKENS[ground][theme]) >= LEAST[name]
+
+
+def test_no_colour_stands_outside_the_tokens() -> None:
+    """One place to change a colour, and nothing that escapes the contrast test."""
+    rest = TOKEN.sub("", CSS)
+    assert not re.findall(r"#[0-9a-fA-F]{3,8}\b|\brgba?\(|\bhsla?\(", rest)
+
+
+def test_the_style_fetches_nothing() -> None:
+    """No import, no font, no image from anywhere."""
+    assert "url(" not in CSS
+    assert "@import" not in CSS
