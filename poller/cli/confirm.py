@@ -1,0 +1,39 @@
+"""Are you sure? Asked on a terminal only; without one nothing is asked and nothing is done unless `--yes`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, ClassVar
+
+import typer
+
+from poller import errors
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+#: Above this the number has to be typed: a `y` is given too easily.
+MANY = 1_000
+
+
+class NotConfirmed(errors.ConfigError):
+    """Nothing was done."""
+
+    code: ClassVar[str] = "P501"
+
+
+def confirm(what: str, count: int, yes: bool) -> None:
+    """Return when the operator agrees that `what` (a phrase: "remove 3 devices") be done."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise NotConfirmed(
+            f"this would {what}; stdin is not a terminal, so it was not asked and not done",
+            hint="the same command with --yes",
+        )
+    if count > MANY:
+        answer = typer.prompt(f"This would {what}. Type {count} to go on", default="", show_default=False)
+        agreed = answer.strip() == str(count)
+    else:
+        agreed = typer.confirm(f"This would {what}. Go on?")
+    if not agreed:
+        raise NotConfirmed("not confirmed; nothing was done")

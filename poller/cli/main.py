@@ -1,0 +1,123 @@
+"""The way in: finds the command, turns every failure into the error form and an exit code.
+
+Exit codes: 0 good, 1 the answer is bad, 2 usage or configuration, 3 not found, 4 not allowed,
+5 broker or database unreachable, 124 `--wait` ran out, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import typer
+from typer.exceptions import Abort, TyperException
+from typer.main import get_command
+
+from poller import errors
+from poller.cli import render
+from poller.cli.lazy import Branch, LazyGroup
+
+INTERRUPTED = 130
+
+_INVENTORY, _RUNNING, _LOOKING, _CARE = "Inventory", "Running", "Looking", "Care"
+
+
+class Root(LazyGroup):
+    branches = (
+        Branch("up", "poller.cli.up:command", "Run everything on this machine.", _RUNNING),
+        Branch("worker", "poller.cli.worker:command", "Run a worker.", _RUNNING),
+        Branch("beat", "poller.cli.beat:command", "Run a scheduler.", _RUNNING),
+        Branch("web", "poller.cli.web:command", "Serve the page.", _RUNNING),
+        Branch("flower", "poller.cli.flower:command", "Run Celery's own monitor.", _RUNNING),
+        Branch("sim", "poller.cli.sim:command", "Run simulated devices.", _RUNNING),
+        Branch("demo", "poller.cli.demo:app", "Manage the simulated fleet.", _RUNNING),
+        Branch("device", "poller.cli.device:app", "Add, list, edit, import and export devices.", _INVENTORY),
+        Branch("target", "poller.cli.target:app", "What is polled on a device, and how often.", _INVENTORY),
+        Branch("credential", "poller.cli.credential:app", "Store the secrets devices ask for.", _INVENTORY),
+        Branch("site", "poller.cli.site:app", "Where devices are, and who may poll them.", _INVENTORY),
+        Branch("status", "poller.cli.status:command", "Is polling on time, and what broke?", _LOOKING),
+        Branch("readings", "poller.cli.readings:command", "The latest values of a device.", _LOOKING),
+        Branch("poll", "poller.cli.poll:command", "Poll targets now.", _LOOKING),
+        Branch("collect", "poller.cli.collect:command", "Try a collector on an address.", _LOOKING),
+        Branch("board", "poller.cli.board:app", "The schedule as it is in Redis.", _LOOKING),
+        Branch("db", "poller.cli.db:app", "The database's schema.", _CARE),
+        Branch("settings", "poller.cli.settings_cmd:command", "Every setting and its origin.", _CARE),
+        Branch("version", "poller.cli.version:command", "Version of this program.", _CARE),
+    )
+
+
+app = typer.Typer(
+    cls=Root,
+    name="poller",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="A distributed polling platform for network fleets.",
+)
+
+
+@app.callback()
+def _root(
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show tracebacks of errors.")] = False,
+    color: Annotated[Literal["auto", "always", "never"], typer.Option(help="Colours in output.")] = "auto",
+) -> None:
+    render.verbose = verbose
+    if color != "auto":
+        os.environ["NO_COLOR" if color == "never" else "FORCE_COLOR"] = "1"
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; whatever happens is said on stderr."""
+    render.begin(as_json="--json" in arguments)
+    try:
+        status = get_command(app).main(list(arguments), prog_name="poller", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except BrokenPipeError:
+        _forget_stdout()
+        return 0
+    except (KeyboardInterrupt, Abort):
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001  the last line: a person gets a sentence, not a traceback
+        return _report(error)
+
+
+def _report(error: Exception) -> int:
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return 2  # the help has been printed
+    if render.verbose:
+        traceback.print_exception(error)
+    if isinstance(error, errors.PollerError):
+        render.error(error)
+        return error.exit_code
+    if isinstance(error, TyperException):
+        render.error(_usage(error))
+        return 2
+    render.error(_bug(error))
+    return 1
+
+
+def _usage(error: TyperException) -> errors.ConfigError:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "poller"
+    return errors.ConfigError(error.format_message().rstrip("."), hint=f"{path} --help")
+
+
+def _bug(error: Exception) -> errors.PollerError:
+    text = " ".join(str(error).split())
+    return errors.PollerError(
+        f"unexpected {type(error).__name__}: {text}",
+        hint="this is a bug in poller; the same with poller --verbose ... shows where",
+    )
+
+
+def _forget_stdout() -> None:
+    """Whoever read our output is gone: let the interpreter flush into nothing at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
