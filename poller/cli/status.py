@@ -1,0 +1,119 @@
+"""`poller status`: is polling on time, and what broke? The same facts as the page, for a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from poller import bootstrap
+from poller.cli import render
+from poller.domain.overview import Overview, State, Worker
+from poller.state import overview, workers
+from poller.web import units
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+GLYPHS = {State.OK: "●", State.DEGRADED: "▲", State.FAILING: "■", State.UNKNOWN: "○"}
+STYLES = {State.OK: "cyan", State.DEGRADED: "yellow", State.FAILING: "red", State.UNKNOWN: "dim"}
+
+
+def command(
+    as_json: render.Json = False,
+    strict: Annotated[bool, typer.Option(help="Exit with 1 when something fails or nobody schedules.")] = False,
+) -> None:
+    """Fleet by state, punctuality, leader, workers and the last errors."""
+    services = bootstrap.services()
+    view = overview.read(services.redis, services.keys)
+    if as_json:
+        render.document("poller.status/1", {"verdict": verdict(view), **_jsonable(view)})
+    else:
+        _show(view)
+    if strict and (troubles(view) or view.states[State.FAILING]):
+        raise typer.Exit(1)
+
+
+def verdict(view: Overview) -> str:
+    """One sentence for the whole cluster."""
+    said = troubles(view)
+    if said:
+        return " ".join(said)
+    if not view.targets:
+        return "Nothing to poll yet. Add a device: poller device add NAME ADDRESS --collector snmp"
+    failing = view.states[State.FAILING]
+    return (
+        f"{failing:,} of {view.targets:,} targets failing. Polling is on time."
+        if failing
+        else (f"All {view.targets:,} targets are fine. Polling is on time.")
+    )
+
+
+def troubles(view: Overview) -> list[str]:
+    """What keeps the platform itself from polling on time."""
+    said = []
+    if view.leader is None:
+        said.append("No leader: nothing is being scheduled.")
+    if not living(view):
+        said.append("No worker is running.")
+    if view.lateness.p99_ms > 5_000:
+        said.append(f"Polls start {view.lateness.p99_ms / 1000:.1f} s late (p99).")
+    return said
+
+
+def living(view: Overview) -> list[Worker]:
+    return [worker for worker in view.workers if worker.seen_ms > view.as_of_ms - workers.DEAD_AFTER_MS]
+
+
+def _show(view: Overview) -> None:
+    from rich.text import Text
+
+    def say(text: Text | str, style: str = "") -> None:
+        # Never cut, and wrapped by the terminal itself if at all: an error text must stay one line for grep.
+        console.print(text if isinstance(text, Text) else Text(text, style=style), soft_wrap=True)
+
+    console = render.console()
+    say(verdict(view), "bold")
+    say(_states(view))
+    for line in _facts(view):
+        say("  " + line)
+    if view.errors:
+        say("Last errors", "bold")
+    for error in view.errors[:10]:
+        age = units.age(view.as_of_ms - error.at_ms)
+        say(f"  {age:>7} ago  {error.device}/{error.target}  {error.code}: {error.message}")
+
+
+def _states(view: Overview) -> Text:
+    from rich.text import Text
+
+    utf8 = (sys.stdout.encoding or "").lower().startswith("utf")
+    line = Text()
+    for state, number in view.states.items():
+        glyph = f"{GLYPHS[state]} " if utf8 else ""
+        line.append(f"  {glyph}{number:,} {state.value}", style=STYLES[state] if number else "dim")
+    return line
+
+
+def _facts(view: Overview) -> Iterator[str]:
+    late = view.lateness
+    yield f"throughput {view.polls_per_second:.1f} polls/s"
+    yield f"lateness   {late.p50_ms:.0f} ms (median), {late.p99_ms:.0f} ms (p99), {late.max_ms:.0f} ms (most)"
+    yield f"board      {view.due:,} due ({view.overdue:,} overdue), {view.in_flight:,} in flight, {view.parked:,} parked"
+    if view.leader:
+        age = units.age(view.as_of_ms - view.leader.since_ms)
+        yield f"leader     {view.leader.name} for {age}, epoch {view.leader.epoch}, {view.standbys} standing by"
+    for worker in view.workers:
+        seen = view.as_of_ms - worker.seen_ms
+        state = f"{worker.in_flight} batches" if worker in living(view) else f"not seen for {units.age(seen)}"
+        yield f"worker     {worker.name}: {worker.polls:,} polls, {state}, {units.size(worker.rss_bytes)}"
+    for queue, depth in view.queues.items():
+        if depth:
+            yield f"queue      {queue}: {depth} batches waiting"
+
+
+def _jsonable(view: Overview) -> dict[str, Any]:
+    return {**asdict(view), "states": {state.value: number for state, number in view.states.items()}}
