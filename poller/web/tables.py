@@ -121,7 +121,7 @@ ERRORS = Table(
 WORKERS = Table(
     "workers",
     "Workers",
-    "No worker is running. Start one: poller worker",
+    "No worker is running. Start one: celery -A poller worker",
     50,
     (
         Column("name", "Worker"),

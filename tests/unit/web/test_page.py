@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from html.parser import HTMLParser
 
 import pytest
 import web_overviews as fleet
 
 from poller import errors
+from poller.cli import main as cli
 from poller.domain.overview import Overview
 from poller.web import view
 
@@ -47,6 +50,10 @@ class Document(HTMLParser):
 
     def tags(self, name: str) -> list[dict[str, str | None]]:
         return [attrs for tag, attrs, _ in self.elements if tag == name]
+
+
+def unreadable() -> Overview:
+    raise errors.StoreUnavailable("cannot use Redis at 127.0.0.1:1/0", "ConnectionError")
 
 
 EVERY = {
@@ -111,16 +118,24 @@ def test_a_first_run_shows_what_to_do_instead_of_zeros(ask) -> None:
     assert "<table" not in html
 
 
+@pytest.mark.parametrize("overview", [fleet.EMPTY, unreadable], ids=["first run", "unreadable"])
+def test_every_command_on_the_page_exists(ask, overview, capsys: pytest.CaptureFixture[str]) -> None:
+    """Advice that does not work is worse than none: names and options are those of the real command line."""
+    commands = re.findall("<code>poller ([^<]+)</code>", ask(overview).get("/").text)
+    assert commands
+    for command in commands:
+        words = command.split()
+        assert cli.run([*itertools.takewhile(lambda word: word.isalpha(), words[:2]), "--help"]) == 0
+        options = {word for word in words if word.startswith("--")}
+        assert options <= set(capsys.readouterr().out.split())
+
+
 def test_a_board_that_cannot_be_read_is_the_news(ask) -> None:
     """The page still answers, and names what does not."""
-
-    def read() -> Overview:
-        raise errors.StoreUnavailable("cannot use Redis at 127.0.0.1:1/0", "ConnectionError")
-
-    answer = ask(read).get("/")
+    answer = ask(unreadable).get("/")
     assert answer.status_code == 200
     assert "Cannot see the board: cannot use Redis at 127.0.0.1:1/0 (ConnectionError)." in answer.text
-    assert "poller doctor" in answer.text
+    assert "<code>poller status</code>" in answer.text
 
 
 def test_without_scripts_the_page_offers_to_reload_itself(ask) -> None:
