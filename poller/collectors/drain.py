@@ -7,16 +7,18 @@ anything, yield rubbish - the answer is an `Outcome`, and it comes in time.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from poller import errors
 from poller.collectors import gathering
-from poller.collectors.api import Collector, Credential, Poll
+from poller.collectors.api import Collector, Credential, PartFailed, Poll
 from poller.domain import outcome
-from poller.domain.outcome import Outcome
+from poller.domain.outcome import Outcome, Result
+from poller.domain.readings import ReadingSet
 
 #: How long a cancelled collector may tidy up before it is left to itself.
 GRACE_S = 0.5
@@ -35,11 +37,24 @@ async def drain(collector: Collector, poll: Poll, budget_s: float | None = None,
 
     With `budget_s` the poll ends that many seconds from now, if that is before `poll.deadline`.
     """
+    return (await explain(collector, poll, budget_s, grace_s)).outcome
+
+
+async def explain(collector: Collector, poll: Poll, budget_s: float | None = None, grace_s: float = GRACE_S) -> Drained:
+    """The same, with the errors behind the outcome: for people who try a collector."""
     drained = _Drain(collector, poll, budget_s, grace_s)
     try:
         return await drained.done
     finally:
         drained.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """What became of a poll, and why. The failures' errors are of our own tree and hold no secret."""
+
+    outcome: Outcome
+    failures: Sequence[PartFailed] = ()
 
 
 class _Drain:
@@ -55,7 +70,7 @@ class _Drain:
         self._gathered = gathering.Gathered(poll.memory)
         self._timed_out = False
         self._started = loop.time()
-        self.done: asyncio.Future[Outcome] = loop.create_future()
+        self.done: asyncio.Future[Drained] = loop.create_future()
         deadline = poll.deadline if budget_s is None else min(poll.deadline, self._started + budget_s)
         self._timer = loop.call_at(deadline, self._on_deadline)
         self._task = loop.create_task(self._run())
@@ -89,16 +104,20 @@ class _Drain:
 
     def _finish(self, error: errors.DeviceError | None) -> None:
         if not self.done.done():
-            self.done.set_result(self._outcome(error))
+            self.done.set_result(self._settle(error))
 
-    def _outcome(self, error: errors.DeviceError | None) -> Outcome:
+    def _settle(self, error: errors.DeviceError | None) -> Drained:
+        failed = list(self._gathered.failed())
+        if error is not None:
+            failed.append(PartFailed("", error))
         try:
-            result = self._gathered.outcome(error)
+            readings = self._gathered.readings()
         except Exception as broken:  # noqa: BLE001  readings nobody can put together are the collector's fault
-            result = outcome.from_error(self._crash(broken))
-        if result.message and self._poll.credential is not None:
-            return dataclasses.replace(result, message=_scrubbed(result.message, self._poll.credential))
-        return result
+            readings, failed = None, [*failed, PartFailed("", self._crash(broken))]
+        if not failed:
+            return Drained(Outcome(Result.OK, readings=readings))
+        clean = [PartFailed(item.part, _cleaned(item.error, self._poll.credential)) for item in failed]
+        return Drained(_bad(clean, readings), clean)
 
     def _on_deadline(self) -> None:
         if not self._task.done():
@@ -124,8 +143,12 @@ class _Drain:
     def _crash(self, error: BaseException) -> errors.CollectorCrashed:
         frames = traceback.extract_tb(error.__traceback__)
         where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+        try:
+            said = str(error)
+        except Exception:  # noqa: BLE001  even that may be broken
+            said = ""
         text = f"collector {self._collector.name} raised {type(error).__name__}"
-        return errors.CollectorCrashed(text, cause=f"{error}{where}".strip())
+        return errors.CollectorCrashed(text, cause=f"{said}{where}".strip())
 
     def stop(self) -> None:
         """After the answer, or when the caller was cancelled: leave nothing running that can be stopped."""
@@ -134,9 +157,26 @@ class _Drain:
             self._task.cancel()
 
 
-def _scrubbed(text: str, credential: Credential) -> str:
+def _bad(failed: Sequence[PartFailed], readings: ReadingSet | None) -> Outcome:
+    """Partial when something was read. What ended the poll counts for more than a part that failed before."""
+    main = next((item.error for item in failed if not item.part), failed[0].error)
+    text = "; ".join(f"{item.part}: {item.error}" if item.part else str(item.error) for item in failed)
+    result = Result.PARTIAL if readings else Result.FAILED
+    return Outcome(result, main.error_code, outcome.clean(text), readings, main.retryable)
+
+
+def _cleaned(error: errors.DeviceError, credential: Credential | None) -> errors.DeviceError:
+    """The same error as the nearest class of our own tree, without frames and without this poll's secrets."""
+    kind = next(base for base in type(error).__mro__ if vars(errors).get(base.__name__) is base)
+    message = getattr(error, "message", "") or type(error).__name__  # a careless subclass may lack all three
+    texts = (message, getattr(error, "cause", ""), getattr(error, "hint", ""))
+    cleaned: errors.DeviceError = kind(*(_scrubbed(str(text), credential) for text in texts))
+    return cleaned
+
+
+def _scrubbed(text: str, credential: Credential | None) -> str:
     """Plugins raise what they like: no secret of this poll may be in it."""
-    for name in credential.secret_fields():
+    for name in credential.secret_fields() if credential is not None else ():
         secret = getattr(credential, name)
         if secret is not None and secret.get_secret_value():
             text = text.replace(secret.get_secret_value(), "***")

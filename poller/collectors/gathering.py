@@ -12,8 +12,6 @@ from typing import Any
 
 from poller import errors
 from poller.collectors.api import PartFailed
-from poller.domain import outcome
-from poller.domain.outcome import Outcome, Result
 from poller.domain.readings import Kind, Labels, Reading, ReadingSet, Series, SeriesSet
 
 _MEMORY_KEY = "poller.gathering"
@@ -63,19 +61,10 @@ class Gathered:
         else:
             raise NotAReading(f"yielded {type(item).__name__}, not Reading, ReadingSet or PartFailed")
 
-    def outcome(self, error: errors.DeviceError | None) -> Outcome:
-        """The end of the poll: `error` is what ended it, None when it came to its own end."""
-        readings = self._readings()
-        if error is not None:
-            return outcome.from_error(error, readings)
-        if not self._failed:
-            return Outcome(Result.OK, readings=readings)
-        first = self._failed[0].error
-        text = "; ".join(f"{failed.part}: {failed.error}" for failed in self._failed)
-        result = Result.PARTIAL if readings else Result.FAILED
-        return Outcome(result, first.error_code, outcome.clean(text), readings, first.retryable)
+    def failed(self) -> Sequence[PartFailed]:
+        return self._failed
 
-    def _readings(self) -> ReadingSet | None:
+    def readings(self) -> ReadingSet | None:
         """Everything in one set; None when there is nothing."""
         if self._loose:
             self._sets.append(self._same_as_before(ReadingSet.of(self._loose)))

@@ -6,8 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
+from poller import errors
 from poller.collectors import api
 from poller.collectors.snmp import catalog
+from poller.domain import duration
 
 
 class SnmpOptions(api.Options):
@@ -48,6 +50,16 @@ class SnmpOptions(api.Options):
             raise ValueError(f"name at least one module; there are: {', '.join(sorted(catalog.built_in()))}")
         catalog.select(names)
         return names
+
+    @field_validator("timeout", mode="before")
+    @classmethod
+    def _read_timeout(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return duration.parse_ms(value) / 1000
+        except errors.InvalidInput as error:
+            raise ValueError(f"{error}; {error.hint}") from None
 
     @field_validator("version", mode="before")
     @classmethod

@@ -1,0 +1,165 @@
+"""`poller collect`: one collection, here and now, with no database and no Redis: does it work, what does it give?"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import math
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from poller import errors
+from poller.cli import render, words
+from poller.cli.render import Column, column
+from poller.domain import duration
+
+if TYPE_CHECKING:
+    from poller.collectors.api import Collector, Credential, Options
+    from poller.collectors.drain import Drained
+    from poller.domain.readings import ReadingSet
+
+SECRET_VARIABLE = "POLLER_COLLECT_SECRET"  # noqa: S105  its name, not its value
+
+
+class Output(enum.StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    PROMETHEUS = "prometheus"
+
+
+_COLUMNS = (
+    column("METRIC", "metric"),
+    column("LABELS", "labels"),
+    Column("VALUE", lambda item: _number(item["value"]), right=True),
+    column("KIND", "kind"),
+)
+
+
+def command(
+    collector: Annotated[str, typer.Argument(metavar="COLLECTOR", help="For example snmp or routeros.")],
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="An IP address or a host name.")],
+    option: Annotated[
+        list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the collector.")
+    ] = None,
+    output: Annotated[Output, typer.Option(help="How to print the readings.")] = Output.TABLE,
+    timeout: Annotated[str, typer.Option(help="When to give up.")] = "10s",
+    as_json: render.Json = False,
+) -> None:
+    """Run a collector once against an address and print what it reads.
+
+    The secret is taken from POLLER_COLLECT_SECRET, else from stdin when it is piped, else asked for.
+    """
+    from poller.collectors import registry
+
+    form = Output.JSON if as_json else output
+    budget_s = duration.timeout_ms(timeout) / 1000
+    found = registry.load()
+    chosen = found.get(collector)
+    options = found.options(collector, _values(option or ()))
+    credential = _credential(chosen)
+    drained = asyncio.run(_collect(chosen, address, options, credential, budget_s))
+    _print(drained, form, chosen, address, options)
+    _report(drained)
+
+
+async def _collect(
+    collector: Collector, address: str, options: Options, credential: Credential | None, budget_s: float
+) -> Drained:
+    """The very function a worker drains a collector with."""
+    from poller.collectors import drain
+    from poller.collectors.api import Closeable, Poll
+
+    deadline = asyncio.get_running_loop().time() + budget_s
+    poll = Poll(0, address, address, options, credential, deadline)
+    try:
+        return await drain.explain(collector, poll)
+    finally:
+        if isinstance(collector, Closeable):
+            await collector.close()
+
+
+def _values(options: Sequence[str]) -> dict[str, Any]:
+    """`key=value` words, each value a YAML scalar (or list): `port=1161`, `tls=true`, `modules=[system]`."""
+    import yaml
+
+    values = {}
+    for key, text in words.pairs(options).items():
+        try:
+            values[key] = yaml.safe_load(text) if text else ""
+        except yaml.YAMLError:
+            raise errors.InvalidInput(
+                f'option "{key}": "{text}" is not a YAML value', hint="put it in quotes"
+            ) from None
+    return values
+
+
+def _credential(collector: Collector) -> Credential | None:
+    from poller.cli import secret_input
+    from poller.collectors import credentials
+
+    if not collector.credentials:
+        return None
+    text = os.environ.get(SECRET_VARIABLE)
+    if text is None and sys.stdin.isatty():
+        return secret_input.read(collector.credentials[0], {})
+    text = sys.stdin.read() if text is None else text
+    if not text.strip("\r\n"):
+        kinds = " or ".join(model.kind for model in collector.credentials)
+        raise errors.InvalidInput(
+            f"collector {collector.name} needs a secret ({kinds})", hint=f"set {SECRET_VARIABLE}, or pipe it to stdin"
+        )
+    return credentials.read(text, collector.credentials)
+
+
+def _print(drained: Drained, form: Output, collector: Collector, address: str, options: Options) -> None:
+    outcome = drained.outcome
+    if form is Output.JSON:
+        body = {"collector": collector.name, "address": address, "result": outcome.result.value}
+        failures = [
+            {"part": f.part, "error_code": f.error.error_code, "message": str(f.error)} for f in drained.failures
+        ]
+        render.document("poller.collect/1", {**body, "failures": failures, "items": list(_rows(outcome.readings))})
+    elif outcome.readings is None:
+        return
+    elif form is Output.PROMETHEUS:
+        _expose(outcome.readings, collector, options)
+    else:
+        render.listing("poller.collect/1", list(_rows(outcome.readings)), _COLUMNS, as_json=False)
+
+
+def _expose(readings: ReadingSet, collector: Collector, options: Options) -> None:
+    from poller.cli import exposition
+    from poller.collectors.api import Documented
+
+    texts: Mapping[str, str] = collector.help_texts(options) if isinstance(collector, Documented) else {}
+    for line in exposition.lines(readings, texts):
+        render.echo(line)
+
+
+def _rows(readings: ReadingSet | None) -> Iterator[dict[str, Any]]:
+    if readings is None:
+        return
+    for series, value in zip(readings.series.series, readings.values, strict=True):
+        finite = value if math.isfinite(value) else None  # JSON has no other word for it
+        yield {"metric": series.name, "labels": dict(series.labels), "value": finite, "kind": series.kind.value}
+
+
+def _report(drained: Drained) -> None:
+    """Failures on stderr, and exit code 1, when anything failed."""
+    for failure in drained.failures:
+        error = failure.error
+        if failure.part:
+            error = type(error)(f"{failure.part}: {error.message}", error.cause, error.hint)
+        render.error(error)
+    if drained.failures:
+        raise typer.Exit(1)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return str(value) if isinstance(value, int) else f"{value:.12g}"
