@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection, Engine
 from poller import errors
 from poller.db import bulk, inventory
 from poller.db import devices as device_rows
+from poller.db import engine as sql
 from poller.db import targets as target_rows
 from poller.db.inventory import Change, Notify, parts
 from poller.db.tables import credentials, devices, sites, targets
@@ -88,6 +89,12 @@ def apply_import(
         if dry_run:
             raise _OnlyTrying
     return result
+
+
+def check(engine: Engine, rows: Sequence[Row], *, update: bool = False) -> list[Misfit]:
+    """What an import of these rows would be refused for; changes nothing."""
+    with sql.reading(engine) as conn:
+        return _misfits(rows, _known(conn, rows), update)
 
 
 def _known(conn: Connection, rows: Sequence[Row]) -> _Known:
@@ -181,9 +188,7 @@ def _site_ids(at: Change, names: set[Any]) -> dict[str, int]:
     return dict(at.conn.execute(sa.select(sites.c.name, sites.c.id)).all())
 
 
-def _device_values(
-    at: Change, draft: DeviceDraft, known: _Known, site_ids: Mapping[str, int]
-) -> tuple[Any, ...]:
+def _device_values(at: Change, draft: DeviceDraft, known: _Known, site_ids: Mapping[str, int]) -> tuple[Any, ...]:
     old = known.devices.get(draft.name, device_rows.DEFAULTS)
     return (
         draft.name,

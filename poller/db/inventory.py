@@ -89,9 +89,7 @@ def change(engine: Engine, notify: Notify | None = None) -> Iterator[Change]:
 
 def stamp_targets(at: Change, *conditions: sa.ColumnElement[bool]) -> int:
     """Mark targets as changed by this change; returns how many."""
-    stamped = at.conn.execute(
-        sa.update(targets).where(*conditions).values(version=at.version, updated_at=at.now)
-    )
+    stamped = at.conn.execute(sa.update(targets).where(*conditions).values(version=at.version, updated_at=at.now))
     return stamped.rowcount
 
 
@@ -187,9 +185,7 @@ def _text(column: sa.Column[Any]) -> sa.Cast[str]:
 _VERSION = sa.select(inventory.c.version)
 _NEXT_VERSION = sa.update(inventory).values(version=inventory.c.version + 1).returning(inventory.c.version)
 
-_JOINED = targets.join(devices, targets.c.device_id == devices.c.id).outerjoin(
-    sites, devices.c.site_id == sites.c.id
-)
+_JOINED = targets.join(devices, targets.c.device_id == devices.c.id).outerjoin(sites, devices.c.site_id == sites.c.id)
 
 _SPECS = sa.select(
     targets.c.id,

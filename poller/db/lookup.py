@@ -55,9 +55,7 @@ def target_id(conn: Connection, device: str, name: str) -> int:
     of_device = targets.c.device_id == parent
     found = conn.execute(sa.select(targets.c.id).where(of_device, targets.c.name == name)).scalar()
     if found is None:
-        known = (
-            conn.execute(sa.select(targets.c.name).where(of_device).order_by(targets.c.name)).scalars().all()
-        )
+        known = conn.execute(sa.select(targets.c.name).where(of_device).order_by(targets.c.name)).scalars().all()
         has = "it has " + ", ".join(known) if known else "it has none"
         raise errors.NotFound(f'device "{device}" has no target named "{name}"', cause=has)
     return int(found)

@@ -131,12 +131,8 @@ _UPSERT = """ON CONFLICT (target_id, plan_ms) DO UPDATE SET
     WHERE CASE WHEN runs.token = excluded.token THEN excluded.attempt >= runs.attempt
                ELSE excluded.started_ms >= runs.started_ms END"""
 
-_NAMED = sa.select(
-    runs, sa.func.coalesce(devices.c.name, ""), sa.func.coalesce(targets.c.name, "")
-).select_from(
-    runs.outerjoin(targets, runs.c.target_id == targets.c.id).outerjoin(
-        devices, targets.c.device_id == devices.c.id
-    )
+_NAMED = sa.select(runs, sa.func.coalesce(devices.c.name, ""), sa.func.coalesce(targets.c.name, "")).select_from(
+    runs.outerjoin(targets, runs.c.target_id == targets.c.id).outerjoin(devices, targets.c.device_id == devices.c.id)
 )
 
 _since = runs.c.plan_ms >= sa.bindparam("since")
@@ -156,8 +152,6 @@ _earlier = sa.select(
     .label("busy_until_ms"),
 ).where(_since, _polled)
 _ordered = _earlier.subquery()
-_OVERLAPS = (
-    sa.select(sa.func.count()).select_from(_ordered).where(_ordered.c.started_ms < _ordered.c.busy_until_ms)
-)
+_OVERLAPS = sa.select(sa.func.count()).select_from(_ordered).where(_ordered.c.started_ms < _ordered.c.busy_until_ms)
 
 _COUNTS = sa.select(runs.c.outcome, sa.func.count()).where(_since).group_by(runs.c.outcome)

@@ -18,12 +18,12 @@ _WORD = re.compile(r"[A-Za-z0-9_.:@+-]+")
 
 def name(text: Any, what: str = "name") -> str:
     """A name of a device, target, site or credential: printable, without blanks and slashes."""
-    if not isinstance(text, str) or not text:
+    if not isinstance(text, str):
+        raise errors.InvalidInput(f"the {what} must be text, not {text!r}", hint="put it in quotes")
+    if not text:
         raise errors.InvalidInput(f"the {what} is empty")
     if len(text) > LONGEST_NAME:
-        raise errors.InvalidInput(
-            f"the {what} has {len(text)} characters, at most {LONGEST_NAME} are allowed"
-        )
+        raise errors.InvalidInput(f"the {what} has {len(text)} characters, at most {LONGEST_NAME} are allowed")
     odd = next((c for c in text if not c.isprintable() or c.isspace() or c in "/\\"), None)
     if odd is not None:
         shown = text.encode("unicode_escape").decode() if not text.isprintable() else text

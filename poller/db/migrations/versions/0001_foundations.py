@@ -91,9 +91,7 @@ def _inventory() -> None:
         sa.CheckConstraint("interval_ms >= 1000", name=op.f("ck_targets_interval")),
         sa.CheckConstraint("timeout_ms > 0", name=op.f("ck_targets_timeout")),
         sa.ForeignKeyConstraint(["credential_id"], ["credentials.id"], name="fk_targets_credential_id"),
-        sa.ForeignKeyConstraint(
-            ["device_id"], ["devices.id"], name="fk_targets_device_id", ondelete="CASCADE"
-        ),
+        sa.ForeignKeyConstraint(["device_id"], ["devices.id"], name="fk_targets_device_id", ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name="pk_targets"),
         sa.UniqueConstraint("device_id", "name", name="uq_targets_device_id_name"),
         sqlite_autoincrement=True,

@@ -1,0 +1,133 @@
+"""`poller credential`: secrets go in, and never come out again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from poller import bootstrap, errors
+from poller.cli import backend, render, words
+from poller.cli.confirm import Yes, confirm
+from poller.cli.render import Json, column
+from poller.domain import naming
+
+if TYPE_CHECKING:
+    from poller.collectors.credentials import Credential
+
+app = typer.Typer(no_args_is_help=True, help="Store the secrets devices ask for. They are encrypted, and never shown.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The credential's name.")]
+Kind = Annotated[str, typer.Option(help="community, login, snmpv3, token, or a plugin's.")]
+Username = Annotated[str | None, typer.Option(help="Of a login or an SNMPv3 user.")]
+Fields = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--field", "-f", metavar="KEY=VALUE", help="Another field that is no secret, e.g. auth_protocol=SHA256."
+    ),
+]
+
+_COLUMNS = (
+    column("NAME", "name"),
+    column("KIND", "kind"),
+    column("DEVICES", "devices", right=True),
+    column("TARGETS", "targets", right=True),
+    column("CHANGED", "updated_at"),
+)
+
+
+@app.command("add")
+def add(name: Name, kind: Kind, username: Username = None, field: Fields = None, as_json: Json = False) -> None:
+    """Store a credential; its secret is asked for, or read from stdin."""
+    from poller.db import credentials
+
+    naming.name(name, "credential name")
+    engine = backend.database()
+    if name in credentials.kinds(engine):
+        raise errors.AlreadyExists(
+            f'there is a credential named "{name}" already', hint=f"poller credential rotate {name}"
+        )
+    secret = _read(kind, username, field)
+    sealed = bootstrap.services().keyring.seal(secret.to_json(), name)
+    credentials.add(engine, name, secret.kind, sealed)  # nobody uses it yet: no one to wake
+    then = f"poller device edit DEVICE --credential {name}"
+    render.changed(
+        f"stored credential {name} ({secret.kind})", "poller.credential/1", {"name": name, "kind": kind}, as_json, then
+    )
+
+
+@app.command("list")
+def list_(as_json: Json = False) -> None:
+    """List credentials: names, kinds and users, no secrets."""
+    from poller.db import credentials
+
+    found = [asdict(each) for each in credentials.listing(backend.database())]
+    render.listing("poller.credential.list/1", found, _COLUMNS, as_json)
+    if not found and not as_json:
+        render.note("no credentials yet: poller credential add NAME --kind community")
+
+
+@app.command("rotate")
+def rotate(
+    name: Name,
+    kind: Annotated[str | None, typer.Option(help="A new kind.  [default: as before]")] = None,
+    username: Username = None,
+    field: Fields = None,
+    as_json: Json = False,
+) -> None:
+    """Replace a credential's secret; workers use the new one with their next poll."""
+    from poller.db import credentials
+
+    engine = backend.database()
+    secret = _read(kind or credentials.kind(engine, name), username, field)
+    sealed = bootstrap.services().keyring.seal(secret.to_json(), name)
+    used = credentials.rotate(engine, name, secret.kind, sealed, backend.wake_up())
+    body = {"name": name, "kind": secret.kind, "targets": used}
+    render.changed(f"changed credential {name}, used by {used:,} targets", "poller.credential.rotate/1", body, as_json)
+
+
+@app.command("rm")
+def remove(name: Name, yes: Yes = False, as_json: Json = False) -> None:
+    """Remove a credential that nobody uses."""
+    from poller.db import credentials
+
+    engine = backend.database()
+    credentials.kind(engine, name)
+    confirm(f"remove credential {name}", 1, yes)
+    credentials.remove(engine, name)
+    render.changed(f"removed credential {name}", "poller.credential.rm/1", {"removed": 1}, as_json)
+
+
+@app.command("rotate-key")
+def rotate_key(as_json: Json = False) -> None:
+    """Encrypt everything with a new key. The old key stays readable, for your backups."""
+    from poller.cli import rekey
+
+    done = rekey.run(bootstrap.services(), backend.database())
+    body = {"credentials": done.credentials, "key_id": done.key_id, "key": done.place}
+    text = f"encrypted {done.credentials:,} credentials with key {done.key_id}; the key is in {done.place}"
+    render.changed(text, "poller.credential.rotate-key/1", body, as_json)
+
+
+def _read(kind: str, username: str | None, field: list[str] | None) -> Credential:
+    from poller.cli import secret_input
+
+    plain = words.pairs(field or ())
+    if username is not None:
+        plain["username"] = username
+    return secret_input.read(_model(kind), plain)
+
+
+def _model(kind: str) -> type[Credential]:
+    """The model of a kind; plugins are only asked when it is not one of ours."""
+    from poller.collectors.credentials import BUILT_IN
+
+    known: dict[str, Any] = dict(BUILT_IN)
+    if kind not in known:
+        for collector in bootstrap.services().registry.collectors.values():
+            known.update({model.kind: model for model in collector.credentials})
+    if kind not in known:
+        raise errors.InvalidInput(f'unknown credential kind "{kind}"', hint="use " + ", ".join(sorted(known)))
+    model: type[Credential] = known[kind]
+    return model

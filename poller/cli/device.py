@@ -1,0 +1,246 @@
+"""`poller device`: what is in the network, one box at a time or as a whole file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from poller import bootstrap, errors
+from poller.cli import backend, render, words
+from poller.cli.confirm import Yes, confirm
+from poller.cli.render import Json, column
+from poller.domain import draft
+
+app = typer.Typer(no_args_is_help=True, help="Add, list, edit, import and export devices.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The device's name.")]
+Site = Annotated[str | None, typer.Option(help="Where it is; made when it is new.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="A word for filters. Repeat for more.")]
+Requires = Annotated[
+    list[str] | None, typer.Option("--require", metavar="KEY=VALUE", help="A tag its workers must carry.")
+]
+CredentialName = Annotated[str | None, typer.Option("--credential", help="Name of a stored credential.")]
+Interval = Annotated[str | None, typer.Option(help="Time from poll to poll: 60s, 5m, 1h30m.")]
+Timeout = Annotated[str | None, typer.Option(help="Longest time of one poll; below the interval.")]
+Options = Annotated[
+    list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the collector.")
+]
+
+_COLUMNS = (
+    column("NAME", "name"),
+    column("ADDRESS", "address"),
+    column("SITE", "site"),
+    column("TAGS", "tags"),
+    column("CREDENTIAL", "credential"),
+    column("TARGETS", "targets", right=True),
+    column("ENABLED", "enabled"),
+)
+
+
+@app.command("add")
+def add(
+    name: Name,
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="IP address or host name.")],
+    site: Site = None,
+    tag: Tags = None,
+    require: Requires = None,
+    credential: CredentialName = None,
+    collector: Annotated[str | None, typer.Option(help="Also add a first target with this collector.")] = None,
+    interval: Interval = None,
+    timeout: Timeout = None,
+    option: Options = None,
+    as_json: Json = False,
+) -> None:
+    """Add a device, and with --collector its first target."""
+    from poller.db import devices
+
+    fields = {"name": name, "address": address, "site": site, "credential": credential}
+    wanted = _device(fields, tag, require)
+    engine = backend.database()
+    first = _first_target(engine, collector, interval, timeout, option, credential)
+    made = devices.add(engine, wanted, first, backend.wake_up())
+    polled = "".join(f", polled with {t.collector}" for t in first)
+    then = "" if first else f"poller target add {name} --collector snmp"
+    render.changed(f"added device {name} ({made.address}){polled}", "poller.device/1", _item(made), as_json, then)
+
+
+def _first_target(
+    engine: Any, collector: str | None, interval: str | None, timeout: str | None,
+    option: Sequence[str] | None, credential: str | None,
+) -> list[draft.TargetDraft]:  # fmt: skip
+    if collector is None:
+        if interval or timeout or option:
+            raise errors.InvalidInput(
+                "--interval, --timeout and --option belong to a target", hint="add --collector, for example snmp"
+            )
+        return []
+    fields = {"collector": collector, "interval": interval, "timeout": timeout}
+    return [target_draft(engine, fields, option, credential)]
+
+
+def target_draft(
+    engine: Any, fields: dict[str, Any], option: Sequence[str] | None, credential: str | None
+) -> draft.TargetDraft:
+    """A checked target from what was typed; `credential` is the one it will use, if known."""
+    from poller.db import credentials
+
+    registry = bootstrap.services().registry
+    collector = str(fields["collector"])
+    fields = {**fields, "options": words.typed(registry.get(collector).Options, words.pairs(option or ()))}
+    wanted, problems = draft.target(fields, lambda *given: backend.stored_options(registry, *given))
+    draft.raise_first(problems)
+    if credential:
+        backend.check_kind(registry, collector, credential, credentials.kind(engine, credential))
+    return wanted
+
+
+def _device(fields: dict[str, Any], tag: Sequence[str] | None, require: Sequence[str] | None) -> draft.DeviceDraft:
+    wanted, problems = draft.device({**fields, "tags": tag, "requires": require})
+    draft.raise_first(problems)
+    return wanted
+
+
+@app.command("list")
+def list_(
+    site: Annotated[str | None, typer.Option(help="Only devices of this site.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only devices with this tag.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    after: Annotated[str, typer.Option(help="Continue behind this name.")] = "",
+    as_json: Json = False,
+) -> None:
+    """List devices by name."""
+    from poller.db import devices
+
+    engine = backend.database()
+    found = devices.listing(engine, site=site, tag=tag, limit=limit + 1, after=after)
+    shown, more = found[:limit], len(found) > limit
+    follow = shown[-1].name if more else None
+    render.listing("poller.device.list/1", [_item(d) for d in shown], _COLUMNS, as_json, next=follow)
+    if more and not as_json:
+        total = devices.count(engine, site=site, tag=tag)
+        render.note(f"{total:,} devices in all; more with --after {follow} or --limit {total}")
+    elif not found and not as_json:
+        render.note(_nothing(site, tag))
+
+
+def _nothing(site: str | None, tag: str | None) -> str:
+    if site or tag:
+        return "no device matches; `poller device list` without filters shows all"
+    return "no devices yet: poller device add NAME ADDRESS, or poller device import FILE"
+
+
+@app.command("show")
+def show(name: Name, as_json: Json = False) -> None:
+    """Show a device and its targets."""
+    from poller.cli.target import COLUMNS, item
+    from poller.db import devices, targets
+
+    engine = backend.database()
+    found = devices.show(engine, name)
+    its_targets = [item(target) for target in targets.of_device(engine, name)]
+    if as_json:
+        render.document("poller.device/1", {**_item(found), "targets": its_targets})
+        return
+    render.record("poller.device/1", _item(found), as_json=False)
+    render.echo("")
+    render.listing("poller.target.list/1", its_targets, COLUMNS[1:], as_json=False)
+
+
+@app.command("edit")
+def edit(
+    name: Name,
+    address: Annotated[str | None, typer.Option(help="New address.")] = None,
+    rename: Annotated[str | None, typer.Option(metavar="NEW", help="New name.")] = None,
+    site: Annotated[str | None, typer.Option(help='New site; "" for none.')] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="New tags, instead of all old ones.")] = None,
+    no_tags: Annotated[bool, typer.Option("--no-tags", help="Remove all tags.")] = False,
+    require: Annotated[
+        list[str] | None, typer.Option("--require", metavar="KEY=VALUE", help="New requirements, all of them.")
+    ] = None,
+    no_requires: Annotated[bool, typer.Option("--no-requires", help="Remove all requirements.")] = False,
+    credential: Annotated[str | None, typer.Option(help='New credential; "" for none.')] = None,
+    enabled: Annotated[bool | None, typer.Option("--enable/--disable", help="Poll it or not.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Change a device. What is not given stays as it is."""
+    from poller.db import devices
+
+    fields = {"name": rename or name, "address": address, "site": site, "credential": credential}
+    tags, requires = [] if no_tags else tag, [] if no_requires else require
+    if all(value is None for value in (rename, address, site, credential, tags, requires, enabled)):
+        raise errors.InvalidInput("nothing to change", hint="poller device edit --help")
+    wanted = _device({**fields, "enabled": enabled}, tags, requires)
+    changed = devices.edit(backend.database(), name, wanted, backend.wake_up())
+    render.changed(f"changed device {changed.name}", "poller.device/1", _item(changed), as_json)
+
+
+@app.command("rm")
+def remove(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help='Names, or "-" to read them from stdin.')],
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Remove devices with their targets."""
+    from poller.db import devices
+
+    wanted = sys.stdin.read().split() if names == ["-"] else names
+    engine = backend.database()
+    if len(wanted) == 1:
+        devices.show(engine, wanted[0])  # an unknown name is told before anything is asked
+    count = len(dict.fromkeys(wanted))
+    what = f"device {wanted[0]}" if count == 1 else f"{count:,} devices"
+    confirm(f"remove {what} and all targets of it", count, yes)
+    gone = devices.remove(engine, wanted, backend.wake_up())
+    body = {"removed": count, "targets_removed": gone}
+    render.changed(f"removed {what} and {gone:,} targets", "poller.device.rm/1", body, as_json)
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A .csv, .json or .yaml file.")],
+    update: Annotated[bool, typer.Option("--update", help="Change devices that exist already.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")] = False,
+    form: Annotated[Literal["csv", "json", "yaml"] | None, typer.Option("--format", help="If not by name.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Add a whole file of devices and targets: all of it or, naming every bad line, nothing."""
+    from poller.cli import importing
+
+    engine = backend.database()
+    done = importing.run(engine, file, form, update=update, dry_run=dry_run, notify=backend.wake_up())
+    text = f"{done.added:,} devices added, {done.updated:,} changed; {done.targets_added:,} targets added, "
+    text += f"{done.targets_updated:,} changed"
+    message = f"would be done: {text}" if dry_run else text
+    render.changed(message, "poller.device.import/1", {**asdict(done), "dry_run": dry_run}, as_json)
+
+
+@app.command("export")
+def export(
+    form: Annotated[
+        Literal["csv", "json", "yaml"] | None, typer.Option("--format", help="Else by file name, or csv.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", dir_okay=False, help="A file instead of stdout.")
+    ] = None,
+) -> None:
+    """Write all devices and targets in a form that import reads."""
+    from poller.cli import inventory_files
+    from poller.db import exports
+
+    chosen = form or (inventory_files.form_of(output) if output else "csv")
+    every = exports.every_device(backend.database())
+    if output is None:
+        inventory_files.write(sys.stdout, chosen, every)
+        return
+    with output.open("w", newline="", encoding="utf-8") as file:
+        count = inventory_files.write(file, chosen, every)
+    render.note(f"wrote {count:,} devices to {output}")
+
+
+def _item(device: Any) -> dict[str, Any]:
+    return asdict(device)

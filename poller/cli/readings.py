@@ -1,0 +1,79 @@
+"""`poller readings`: the latest values of a device."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from poller.cli import backend, render
+from poller.cli.render import Column, Json, column
+from poller.domain import duration
+
+if TYPE_CHECKING:
+    from poller.db.readings import Stored
+    from poller.db.targets import Target
+
+_COLUMNS = (
+    column("TARGET", "target"),
+    column("METRIC", "metric"),
+    column("LABELS", "labels"),
+    Column("VALUE", lambda item: _number(item["value"]), right=True),
+    column("KIND", "kind"),
+    Column("AGE", lambda item: duration.format_ms(round(item["age_seconds"]) * 1000), right=True),
+)
+
+
+def command(
+    device: Annotated[str, typer.Argument(metavar="DEVICE", help="The device's name.")],
+    target: Annotated[str | None, typer.Option(help="Only this target.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Only metrics whose name contains this.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 200,
+    as_json: Json = False,
+) -> None:
+    """Print the values of the last poll of each target."""
+    from poller.db import readings, targets
+
+    engine = backend.database()
+    chosen = [targets.show(engine, device, target)] if target else targets.of_device(engine, device)
+    latest = readings.latest(engine, [each.id for each in chosen])
+    rows = [row for each in chosen if each.id in latest for row in _rows(each, latest[each.id], time.time())]
+    rows = [row for row in rows if metric is None or metric in row["metric"]]
+    more = {"device": device, "total": len(rows)}
+    render.listing("poller.readings/1", rows[:limit], _COLUMNS, as_json, **more)
+    if not as_json:
+        _explain(device, len(chosen), len(rows), limit)
+
+
+def _rows(target: Target, stored: Stored, now: float) -> Iterator[dict[str, Any]]:
+    at = datetime.fromtimestamp(stored.at_ms / 1000, UTC)
+    age = max(0.0, round(now - stored.at_ms / 1000, 3))
+    for series, value in zip(stored.readings.series.series, stored.readings.values, strict=True):
+        yield {
+            "target": target.name,
+            "metric": series.name,
+            "labels": dict(series.labels),
+            "value": value if math.isfinite(value) else None,  # JSON has no other word for it
+            "kind": series.kind.value,
+            "at": at,
+            "age_seconds": age,
+        }
+
+
+def _explain(device: str, targets: int, rows: int, limit: int) -> None:
+    if not targets:
+        render.note(f"{device} has no targets: poller target add {device} --collector snmp")
+    elif not rows:
+        render.note("nothing has been read yet, or nothing matches")
+    elif rows > limit:
+        render.note(f"{rows:,} values in all; more with --limit {rows} or --metric NAME")
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return str(int(value)) if value == int(value) and abs(value) < 2**63 else f"{value:.6g}"

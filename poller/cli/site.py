@@ -1,0 +1,59 @@
+"""`poller site`: where devices are, and what a worker must carry to poll there."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from poller import errors
+from poller.cli import backend, render
+from poller.cli.confirm import Yes, confirm
+from poller.cli.render import Json, column
+from poller.domain import naming
+
+app = typer.Typer(no_args_is_help=True, help="Where devices are, and what a worker must carry to poll there.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The site's name.")]
+
+_COLUMNS = (column("NAME", "name"), column("REQUIRES", "requires"), column("DEVICES", "devices", right=True))
+
+
+@app.command("list")
+def list_(as_json: Json = False) -> None:
+    """List sites. A site is made by its first device."""
+    from poller.db import sites
+
+    found = [asdict(site) for site in sites.listing(backend.database())]
+    render.listing("poller.site.list/1", found, _COLUMNS, as_json)
+
+
+@app.command("edit")
+def edit(
+    name: Name,
+    require: Annotated[
+        list[str] | None,
+        typer.Option("--require", metavar="KEY=VALUE", help="Tags its workers must carry, all of them."),
+    ] = None,
+    no_requires: Annotated[bool, typer.Option("--no-requires", help="Any worker may poll it.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Set the requirements of a site's devices."""
+    from poller.db import sites
+
+    if require is None and not no_requires:
+        raise errors.InvalidInput("nothing to change", hint="poller site edit --help")
+    changed = sites.edit(backend.database(), name, naming.requires(require or ()), backend.wake_up())
+    render.changed(f"changed site {name}", "poller.site/1", asdict(changed), as_json)
+
+
+@app.command("rm")
+def remove(name: Name, yes: Yes = False, as_json: Json = False) -> None:
+    """Remove a site without devices."""
+    from poller.db import sites
+
+    engine = backend.database()
+    confirm(f"remove site {name}", 1, yes)
+    sites.remove(engine, name, backend.wake_up())
+    render.changed(f"removed site {name}", "poller.site.rm/1", {"removed": 1}, as_json)

@@ -1,0 +1,160 @@
+"""`poller target`: what is polled on a device, with which collector and how often."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from poller import bootstrap, errors
+from poller.cli import backend, device, render, words
+from poller.cli.confirm import Yes, confirm
+from poller.cli.device import CredentialName, Interval, Options, Requires, Timeout
+from poller.cli.render import Column, Json, column
+from poller.domain import draft, duration
+
+app = typer.Typer(no_args_is_help=True, help="What is polled on a device, and how often.")
+
+Device = Annotated[str, typer.Argument(metavar="DEVICE", help="The device's name.")]
+Name = Annotated[str, typer.Argument(metavar="TARGET", help="The target's name on this device.")]
+
+COLUMNS = (
+    column("DEVICE", "device"),
+    column("TARGET", "name"),
+    column("COLLECTOR", "collector"),
+    Column("INTERVAL", lambda item: duration.format_ms(item["interval_ms"]), right=True),
+    Column("TIMEOUT", lambda item: duration.format_ms(item["timeout_ms"]), right=True),
+    column("CREDENTIAL", "credential"),
+    column("OPTIONS", "options"),
+    column("ENABLED", "enabled"),
+)
+
+
+@app.command("add")
+def add(
+    device_name: Device,
+    collector: Annotated[str, typer.Option(help="What reads it, for example snmp.")],
+    name: Annotated[str | None, typer.Option(help="Its name on the device.  [default: the collector's]")] = None,
+    interval: Interval = None,
+    timeout: Timeout = None,
+    option: Options = None,
+    require: Requires = None,
+    credential: CredentialName = None,
+    as_json: Json = False,
+) -> None:
+    """Add a target to a device."""
+    from poller.db import devices, targets
+
+    engine = backend.database()
+    used = credential or devices.show(engine, device_name).credential
+    fields = {"collector": collector, "name": name, "interval": interval, "timeout": timeout}
+    fields |= {"requires": require, "credential": credential}  # type: ignore[dict-item]
+    wanted = device.target_draft(engine, fields, option, used)
+    made = targets.add(engine, device_name, wanted, backend.wake_up())
+    every = duration.format_ms(made.interval_ms)
+    render.changed(
+        f"added target {device_name}/{made.name}: {collector} every {every}", "poller.target/1", item(made), as_json
+    )
+
+
+@app.command("list")
+def list_(
+    device_name: Annotated[str | None, typer.Argument(metavar="[DEVICE]", help="Only of this device.")] = None,
+    collector: Annotated[str | None, typer.Option(help="Only with this collector.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    after: Annotated[str, typer.Option(metavar="DEVICE/TARGET", help="Continue behind this one.")] = "",
+    as_json: Json = False,
+) -> None:
+    """List targets by device and name."""
+    from poller.db import targets
+
+    engine = backend.database()
+    if device_name is not None:
+        found = targets.of_device(engine, device_name)
+        found = [t for t in found if collector in (None, t.collector)]
+    else:
+        found = targets.listing(engine, collector=collector, limit=limit + 1, after=_place(after))
+    shown = found[:limit]
+    follow = f"{shown[-1].device}/{shown[-1].name}" if len(found) > limit else None
+    render.listing("poller.target.list/1", [item(t) for t in shown], COLUMNS, as_json, next=follow)
+    if follow and not as_json:
+        render.note(f"there are more: --after {follow} or a higher --limit")
+
+
+def _place(after: str) -> tuple[str, str] | None:
+    if not after:
+        return None
+    device_name, slash, name = after.partition("/")
+    if not slash:
+        raise errors.InvalidInput(f'--after takes DEVICE/TARGET, not "{after}"')
+    return device_name, name
+
+
+@app.command("edit")
+def edit(
+    device_name: Device,
+    name: Name,
+    rename: Annotated[str | None, typer.Option(metavar="NEW", help="New name.")] = None,
+    interval: Interval = None,
+    timeout: Timeout = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", "-o", metavar="KEY=VALUE", help="Set an option; KEY= removes it."),
+    ] = None,
+    require: Annotated[
+        list[str] | None, typer.Option("--require", metavar="KEY=VALUE", help="New requirements, all of them.")
+    ] = None,
+    no_requires: Annotated[bool, typer.Option("--no-requires", help="Remove all requirements.")] = False,
+    credential: Annotated[str | None, typer.Option(help='New credential; "" for the device\'s.')] = None,
+    enabled: Annotated[bool | None, typer.Option("--enable/--disable", help="Poll it or not.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Change a target. What is not given stays as it is."""
+    from poller.db import credentials, targets
+
+    requires = [] if no_requires else require
+    fields: dict[str, Any] = {"name": rename, "interval": interval, "timeout": timeout, "requires": requires}
+    fields |= {"credential": credential, "enabled": enabled}
+    if option is None and all(value is None for value in fields.values()):
+        raise errors.InvalidInput("nothing to change", hint="poller target edit --help")
+    engine = backend.database()
+    old = targets.show(engine, device_name, name)
+    wanted, problems = draft.target({**fields, "options": _merged(old, option)}, _unchecked)
+    draft.raise_first(problems)
+    if credential:
+        registry = bootstrap.services().registry
+        backend.check_kind(registry, old.collector, credential, credentials.kind(engine, credential))
+    changed = targets.edit(engine, device_name, name, wanted, backend.wake_up())
+    render.changed(f"changed target {device_name}/{changed.name}", "poller.target/1", item(changed), as_json)
+
+
+def _merged(old: Any, option: list[str] | None) -> dict[str, Any] | None:
+    """The stored options with the given ones set or, when empty, removed; checked by the collector."""
+    if option is None:
+        return None
+    registry = bootstrap.services().registry
+    given = words.pairs(option)
+    typed = words.typed(registry.get(old.collector).Options, {k: v for k, v in given.items() if v})
+    kept = {key: value for key, value in old.options.items() if key not in given}
+    return backend.stored_options(registry, old.collector, kept | typed)
+
+
+def _unchecked(collector: str, options: Any) -> Any:
+    return options
+
+
+@app.command("rm")
+def remove(device_name: Device, name: Name, yes: Yes = False, as_json: Json = False) -> None:
+    """Remove a target."""
+    from poller.db import targets
+
+    engine = backend.database()
+    targets.show(engine, device_name, name)
+    confirm(f"remove target {device_name}/{name}", 1, yes)
+    targets.remove(engine, device_name, name, backend.wake_up())
+    render.changed(f"removed target {device_name}/{name}", "poller.target.rm/1", {"removed": 1}, as_json)
+
+
+def item(target: Any) -> dict[str, Any]:
+    return asdict(target)
