@@ -23,9 +23,7 @@ ROUTEROS_PORT = 18_728
 
 def command(
     devices: Annotated[int, typer.Option("--devices", "-n", help="How many devices.")] = 100,
-    seed: Annotated[
-        int, typer.Option(help="Another seed is another fleet; the same one is the same fleet.")
-    ] = 1,
+    seed: Annotated[int, typer.Option(help="Another seed is another fleet; the same one is the same fleet.")] = 1,
     snmp_port: Annotated[
         int, typer.Option(min=0, max=65535, help="UDP port of all SNMP agents; 0 takes a free one.")
     ] = SNMP_PORT,
@@ -33,9 +31,9 @@ def command(
         int, typer.Option(min=0, max=65535, help="TCP port of all RouterOS devices; 0 takes a free one.")
     ] = ROUTEROS_PORT,
     faulty: Annotated[float, typer.Option(help="Share of the devices that misbehave, 0 to 1.")] = 0.1,
-    slow: Annotated[
-        float, typer.Option(help="Seconds after which a slow device answers, give or take half.")
-    ] = (fleet.SLOW_SECONDS),
+    slow: Annotated[float, typer.Option(help="Seconds after which a slow device answers, give or take half.")] = (
+        fleet.SLOW_SECONDS
+    ),
     interval: Annotated[str, typer.Option(help="Interval of the targets written with --write.")] = "60s",
     write: Annotated[
         Path | None,
@@ -115,7 +113,12 @@ def _examples(devices: Sequence[SimDevice], ports: Ports, written: Path | None) 
     if healthy:
         yield f"try: snmpbulkwalk -v2c -c {fleet.COMMUNITY} {healthy.address}:{ports.snmp} 1.3.6.1.2.1.2"
     if written:
-        yield f"The inventory of {len(devices):,} devices is in {written}."
+        yield f"The inventory of {len(devices):,} devices is in {written}. To poll them:"
+        yield f"  echo {fleet.COMMUNITY} | poller credential add {fleet.SNMP_CREDENTIAL} --kind community"
+        yield (
+            f"  echo {fleet.USERNAME}:{fleet.PASSWORD} | poller credential add {fleet.ROUTEROS_CREDENTIAL} --kind login"
+        )
+        yield f"  poller device import {written}"
     else:
         yield "try: poller sim --write devices.json      (the same fleet as an inventory to import)"
 

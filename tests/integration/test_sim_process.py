@@ -144,7 +144,7 @@ def test_command_serves_what_it_prints_and_stops_at_once(
     command: Command, inventory: Path, number: signal.Signals
 ) -> None:
     """The command prints where things are, writes an inventory that is true, and stops within a second."""
-    lines = command.until("The inventory")
+    lines = command.until("  poller device import")
     rows = json.loads(inventory.read_text())
     assert len(rows) == 20
     port = rows[0]["targets"][0]["options"]["port"]

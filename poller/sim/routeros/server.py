@@ -7,6 +7,7 @@ accepts and then says nothing: the client sees a time-out either way.
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import random
 import socket
@@ -22,6 +23,7 @@ from poller.sim.routeros.session import Router, Session
 
 STALL = 0.1  # share of the commands to a lossy router that are never answered
 RESET = 0.1  # and that end the connection
+PER_TURN = 16  # commands of one client before another has its turn
 MAX_UNREAD = 1 << 20  # octets a client may leave unread before we hang up
 _NO_LINGER = struct.pack("ii", 1, 0)
 
@@ -61,6 +63,7 @@ class Connection(asyncio.Protocol):
         self._server = server
         self._decoder = sentences.Decoder()
         self._loop = asyncio.get_running_loop()
+        self._waiting: collections.deque[sentences.Sentence] = collections.deque()
         self._stalled = False
         self._free_at = 0.0  # when a slow router has sent its last reply
         self._reboot: asyncio.TimerHandle | None = None
@@ -103,10 +106,21 @@ class Connection(asyncio.Protocol):
         except sentences.Malformed:
             self.abort()
             return
-        for command in commands:
-            self._command(command)
-            if self._stalled or self._session.closed:
+        self._waiting.extend(commands)
+        self._work()
+
+    def _work(self) -> None:
+        """A few commands at a time: a client that sends thousands waits for its turn like the others."""
+        for _ in range(min(PER_TURN, len(self._waiting))):
+            if self._stalled or self._session.closed or self._transport.is_closing():
+                self._waiting.clear()
                 return
+            self._command(self._waiting.popleft())
+        if self._waiting:
+            self._transport.pause_reading()
+            self._loop.call_soon(self._work)
+        elif not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def _command(self, sentence: sentences.Sentence) -> None:
         self._server.commands += 1
