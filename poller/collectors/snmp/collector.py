@@ -25,6 +25,7 @@ class Memory:
     tuning: Tuning
     shapes: Shapes = field(default_factory=Shapes)
     usm: usm.Usm | None = None
+    wary: bool = False
 
 
 class SnmpCollector:
@@ -85,6 +86,7 @@ async def _read_from(
         await walker.begin()
         return await _read_parts(profile, walker)
     finally:
+        memory.wary = link.wary
         link.close()
 
 
@@ -92,10 +94,10 @@ def _connect(address: str, poll: api.Poll, options: SnmpOptions, memory: Memory)
     credential = poll.credential
     if isinstance(credential, SnmpV3):
         memory.usm = memory.usm or usm.remember(credential)
-        return usm.connect(address, options.port, memory.usm)
+        return usm.connect(address, options.port, memory.usm, memory.wary)
     if isinstance(credential, Community):
         secret = credential.community.get_secret_value()
-        return gufo_engine.connect(address, options.port, secret, options.version)
+        return gufo_engine.connect(address, options.port, secret, options.version, memory.wary)
     raise api.DeviceAuthFailed(
         "no SNMP credential", cause="the target and its device have none of kind community or snmpv3"
     )

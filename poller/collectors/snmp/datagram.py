@@ -1,4 +1,7 @@
-"""The error status of an SNMP v1/v2c response, read from the first bytes of its datagram."""
+"""A look at an SNMP datagram before the engine decodes it: is it whole, is it sound, what is its error status?
+
+The engine panics (and writes to stderr) on some malformed datagrams, and hides the error status.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,40 @@ from __future__ import annotations
 HEAD_BYTES = 256
 
 _SEQUENCE, _INTEGER, _OCTETS, _RESPONSE = 0x30, 0x02, 0x04, 0xA2
+_CONSTRUCTED = 0x20
+
+Octets = bytes | bytearray
 
 
-def error_status(head: bytes | bytearray) -> int:
+def is_whole(head: Octets, length: int) -> bool:
+    """Does it begin like an SNMP message, of exactly the datagram's length?"""
+    if length < 4 or head[0] != _SEQUENCE:
+        return False
+    first = head[1]
+    if first < 0x80:
+        return first + 2 == length
+    size = first & 0x7F
+    return 0 < size <= 3 and int.from_bytes(head[2 : 2 + size], "big") + 2 + size == length
+
+
+def is_sound(message: Octets) -> bool:
+    """Does every element, however deep, end within the one around it? Slow: for agents that lied before."""
+    todo = [(0, len(message))]
+    while todo:
+        at, end = todo.pop()
+        while at < end:
+            if end - at < 2 or message[at] & 0x1F == 0x1F:  # no room for a length; SNMP has no long tags
+                return False
+            _, start, stop = _bounds(message, at)
+            if stop > end:
+                return False
+            if message[at] & _CONSTRUCTED:
+                todo.append((start, stop))
+            at = stop
+    return True
+
+
+def error_status(head: Octets) -> int:
     """0 for no error, and for anything that is not the beginning of a response."""
     try:
         _, at, _ = _element(head, 0, _SEQUENCE)
@@ -22,10 +56,14 @@ def error_status(head: bytes | bytearray) -> int:
     return int.from_bytes(head[at:end], "big") if 0 < length <= 4 and end <= len(head) else 0
 
 
-def _element(head: bytes | bytearray, at: int, tag: int) -> tuple[int, int, int]:
+def _element(head: Octets, at: int, tag: int) -> tuple[int, int, int]:
     """Length of the contents, where they begin and where they end."""
     if head[at] != tag:
         raise ValueError
+    return _bounds(head, at)
+
+
+def _bounds(head: Octets, at: int) -> tuple[int, int, int]:
     length, start = head[at + 1], at + 2
     if length & 0x80:
         size = length & 0x7F

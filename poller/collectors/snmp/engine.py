@@ -64,6 +64,8 @@ class Link(Protocol):
 
     #: Most OIDs to put in one GET.
     at_once: int
+    #: This agent sent something dangerous: look closely at what it sends.
+    wary: bool
 
     async def begin(self, ask: Ask) -> None:
         """Whatever must be exchanged before the first request, each request through `ask`."""

@@ -43,10 +43,11 @@ def translate(error: Exception, agent: str) -> errors.DeviceError:
         return kind(f"{agent} refused the connection", cause="no SNMP agent listens on that port")
     if kind is errors.DeviceAuthFailed:
         return kind(f"{agent} refused our SNMP credential", cause=str(error))
-    return kind(f"SNMP with {agent} failed", cause=str(error))
+    # What follows a colon may be a piece of the datagram, and a datagram contains the community.
+    return kind(f"SNMP with {agent} failed", cause=str(error).partition(":")[0])
 
 
-def connect(address: str, port: int, community: str, version: str) -> GufoLink:
+def connect(address: str, port: int, community: str, version: str, wary: bool = False) -> GufoLink:
     """A link for SNMP v1 or v2c. Opens a socket, sends nothing. `address` must be an IP literal."""
     kind = _fast.SnmpV1ClientSocket if version == "1" else _fast.SnmpV2cClientSocket
     agent = f"{address} port {port}"
@@ -54,7 +55,7 @@ def connect(address: str, port: int, community: str, version: str) -> GufoLink:
         sock = kind(endpoint(address, port), community, 0, 0, 0, 0)
     except EXPECTED as error:
         raise translate(error, agent) from None
-    return GufoLink(sock, agent, ipv6=":" in address, bulk=version != "1")
+    return GufoLink(sock, agent, ipv6=":" in address, bulk=version != "1", wary=wary)
 
 
 def endpoint(address: str, port: int) -> str:
@@ -64,18 +65,19 @@ def endpoint(address: str, port: int) -> str:
 class GufoLink:
     """One UDP socket to one agent for one poll: nothing is kept open for ten thousand devices."""
 
-    def __init__(self, sock: Any, agent: str, *, ipv6: bool, bulk: bool = True, encrypted: bool = False) -> None:
+    def __init__(self, sock: Any, agent: str, *, ipv6: bool, bulk: bool = True, wary: bool = False) -> None:
         self._sock = sock
         self._agent = agent
         self._bulk = bulk
         self.at_once = _GET_AT_ONCE if bulk else 1  # v1 refuses a whole GET for one missing OID
+        #: Check each datagram to its end before the library sees it: after one that made it panic.
+        self.wary = wary
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[bool] | None = None
         self._fd: int = sock.get_fd()
         # A second view of the descriptor, to look at a datagram before the library consumes it.
         self._tap = socket.socket(_family(ipv6), socket.SOCK_DGRAM, 0, fileno=self._fd)
-        self._head = bytearray(0 if encrypted else datagram.HEAD_BYTES)
-        self._length = 0
+        self._head = bytearray(BUFFER_BYTES if wary else datagram.HEAD_BYTES)
         self._loop.add_reader(self._fd, self._on_readable)
 
     async def begin(self, ask: Ask) -> None:
@@ -121,7 +123,7 @@ class GufoLink:
             _send(send, request)
             while True:
                 await self._until_readable(deadline)
-                self._peek()
+                self._inspect()
                 try:
                     return receive(*arguments)
                 except BlockingIOError:  # somebody else's answer, or one to an earlier try
@@ -129,7 +131,12 @@ class GufoLink:
         except StopAsyncIteration:
             return None
         except EXPECTED as error:
-            raise self._explain(error) from None
+            raise translate(error, self._agent) from None
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":
+                raise
+            self.wary = True
+            raise Garbled(f"SNMP with {self._agent} failed", cause="malformed answer") from None
 
     async def _until_readable(self, deadline: float) -> None:
         if self._loop.time() >= deadline:  # checked here, for a flood of rubbish is always readable
@@ -151,24 +158,28 @@ class GufoLink:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(False)
 
-    def _peek(self) -> None:
-        """The head and the length of the next datagram; an ICMP error shows up here, too."""
+    def _inspect(self) -> None:
+        """Keep from the library what it cannot take; an ICMP error shows up here, too."""
         try:
-            self._length = self._tap.recv_into(self._head, 0, _PEEK)
+            length = self._tap.recv_into(self._head, 0, _PEEK)
         except BlockingIOError:
             return
+        if length > BUFFER_BYTES:
+            fault = f"an answer of {length} bytes; this engine takes {BUFFER_BYTES}"
+        elif not datagram.is_whole(self._head, length):
+            fault = "the answer is not one whole SNMP message"
+        elif self.wary and not datagram.is_sound(self._head[:length]):
+            fault = "malformed answer"
+        else:
+            return
+        self._tap.recv_into(self._head, 1)  # consume it
+        raise Garbled(f"SNMP with {self._agent} failed", cause=fault)
 
     def _check_status(self) -> None:
         """The library hides an agent's error status: read it from the datagram it just consumed."""
         status = datagram.error_status(self._head)
         if status:
             raise ErrorStatus(status)
-
-    def _explain(self, error: Exception) -> errors.DeviceError:
-        if isinstance(error, gufo.snmp.SnmpDecodeError) and self._length > BUFFER_BYTES:
-            cause = f"an answer of {self._length} bytes; this engine takes {BUFFER_BYTES}"
-            return Garbled(f"SNMP with {self._agent} failed", cause=cause)
-        return translate(error, self._agent)
 
     def close(self) -> None:
         """Idempotent."""

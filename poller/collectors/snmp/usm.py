@@ -64,7 +64,7 @@ def remember(credential: SnmpV3) -> Usm:
     return Usm(gufo.snmp.User(credential.username, auth_key=auth_key, priv_key=priv_key, key_expansion=expansion))
 
 
-def connect(address: str, port: int, usm: Usm) -> UsmLink:
+def connect(address: str, port: int, usm: Usm, wary: bool = False) -> UsmLink:
     """A link for SNMPv3. Opens a socket, sends nothing. `address` must be an IP literal."""
     user = usm.user if usm.engine_id else gufo.snmp.User.default()
     agent = f"{address} port {port}"
@@ -74,14 +74,14 @@ def connect(address: str, port: int, usm: Usm) -> UsmLink:
         )
     except gufo_engine.EXPECTED as error:
         raise gufo_engine.translate(error, agent) from None
-    return UsmLink(sock, agent, usm, ipv6=":" in address)
+    return UsmLink(sock, agent, usm, ipv6=":" in address, wary=wary)
 
 
 class UsmLink(GufoLink):
     """A link that introduces itself first. The agent's error status stays hidden: it is encrypted."""
 
-    def __init__(self, sock: Any, agent: str, usm: Usm, *, ipv6: bool) -> None:
-        super().__init__(sock, agent, ipv6=ipv6, encrypted=True)
+    def __init__(self, sock: Any, agent: str, usm: Usm, *, ipv6: bool, wary: bool) -> None:
+        super().__init__(sock, agent, ipv6=ipv6, wary=wary)
         self._usm = usm
 
     async def begin(self, ask: Ask) -> None:
