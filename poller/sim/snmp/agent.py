@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from poller.sim import hardware, life
 from poller.sim.fleet import Fault, SimDevice
 from poller.sim.snmp import ber, mib, plan, request
@@ -22,7 +24,7 @@ class Agent:
         self.community = device.community.encode()
         lived = life.life(device.salt, device.fault is Fault.REBOOT)
         self._identity = Identity(device.name, device.site, hardware.first_mac(device.salt), lived)
-        self._heads = {version: _head(version, self.community) for version in (request.V1, request.V2C)}
+        self._heads = _heads(self.community)
         self._tree = mib.mib(device.model, device.variant)
         self._plans = _plans.setdefault((device.model, device.variant), {})
 
@@ -69,9 +71,11 @@ class Agent:
         return made
 
 
-def _head(version: int, community: bytes) -> bytes:
-    """Everything between the length of a message and the length of its PDU."""
-    return ber.integer(version) + ber.octets(community) + bytes((request.RESPONSE, 0x82))
+@functools.cache
+def _heads(community: bytes) -> dict[int, bytes]:
+    """By version, everything between the length of a message and the length of its PDU."""
+    rest = ber.octets(community) + bytes((request.RESPONSE, 0x82))
+    return {version: ber.integer(version) + rest for version in (request.V1, request.V2C)}
 
 
 _UNSEEN = object()
