@@ -101,7 +101,7 @@ def failure(number: int, **changes: object) -> LastError:
         at_ms=NOW_MS - 3_000 - 7_400 * number,
         target_id=4_000 + number,
         device=f"ap-{412 + number * 13:04d}.west",
-        target=f"ap-{412 + number * 13:04d}.west/{'if-mib' if number % 3 else 'system'}",
+        target="routeros" if code == "unreachable" else "snmp",
         code=code,
         message=message,
     )
