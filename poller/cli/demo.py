@@ -15,6 +15,7 @@ from poller.bootstrap import Services
 from poller.cli import roles
 from poller.collectors import credentials as models
 from poller.db import credentials, devices, imports, targets
+from poller.db.targets import Target
 from poller.domain import draft
 from poller.sim import fleet
 
@@ -31,9 +32,11 @@ def clear_command() -> None:
     typer.echo(f"removed {removed} demo devices")
 
 
-def ports() -> tuple[int, int]:
+def ports(services: Services) -> tuple[int, int]:
     """Where the simulator shall listen: the same place as last time, if it can."""
-    return _port(SNMP_PORT, socket.SOCK_DGRAM), _port(ROUTEROS_PORT, socket.SOCK_STREAM)
+    last = {target.collector: target.options.get("port") for target in _targets(services)}
+    snmp, routeros = int(last.get("snmp") or SNMP_PORT), int(last.get("routeros") or ROUTEROS_PORT)
+    return _port(snmp, socket.SOCK_DGRAM), _port(routeros, socket.SOCK_STREAM)
 
 
 def install(services: Services, count: int, snmp_port: int, routeros_port: int, interval: str = "60s") -> bool:
@@ -87,6 +90,12 @@ def _essence(rows: list[dict[str, Any]]) -> set[tuple[str, str, int]]:
 
 
 def _installed(services: Services) -> set[tuple[str, str, int]]:
-    names = {device.name: device.address for device in devices.listing(services.engine, tag=TAG, limit=None)}
-    found = targets.listing(services.engine, limit=None)
-    return {(t.device, names[t.device], int(t.options.get("port", 0))) for t in found if t.device in names}
+    addresses = {device.name: device.address for device in devices.listing(services.engine, tag=TAG, limit=None)}
+    return {(t.device, addresses[t.device], int(t.options.get("port", 0))) for t in _targets(services)}
+
+
+def _targets(services: Services) -> list[Target]:
+    names = {device.name for device in devices.listing(services.engine, tag=TAG, limit=None)}
+    return (
+        [target for target in targets.listing(services.engine, limit=None) if target.device in names] if names else []
+    )

@@ -102,7 +102,8 @@ def _facts(view: Overview) -> Iterator[str]:
     late = view.lateness
     yield f"throughput {view.polls_per_second:.1f} polls/s"
     yield f"lateness   {late.p50_ms:.0f} ms (median), {late.p99_ms:.0f} ms (p99), {late.max_ms:.0f} ms (most)"
-    yield f"board      {view.due:,} due ({view.overdue:,} overdue), {view.in_flight:,} in flight, {view.parked:,} parked"
+    places = f"{view.due:,} due ({view.overdue:,} overdue), {view.in_flight:,} in flight"
+    yield f"board      {places}, {view.parked:,} parked"
     if view.leader:
         age = units.age(view.as_of_ms - view.leader.since_ms)
         yield f"leader     {view.leader.name} for {age}, epoch {view.leader.epoch}, {view.standbys} standing by"

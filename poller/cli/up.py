@@ -98,7 +98,7 @@ class Up:
         return services
 
     def _start_demo(self, services: Services, devices: int) -> None:
-        snmp_port, routeros_port = demo.ports()
+        snmp_port, routeros_port = demo.ports(services)
         self.supervisor.add(roles.simulator(self.env, devices, snmp_port, routeros_port))
         changed = demo.install(services, devices, snmp_port, routeros_port)
         self.view.line("poller", f"demo fleet: {devices} simulated devices" + ("" if changed else " (already there)"))

@@ -73,7 +73,7 @@ class Overview:
     targets: int  # on the board
     states: Mapping[State, int]
     due: int  # waiting for their slot, or overdue
-    overdue: int  # of these, past their slot by more than half an interval-independent second
+    overdue: int  # of these, past their slot by more than a second
     in_flight: int
     parked: int
     polls_per_second: float  # over the last minute

@@ -1,0 +1,1 @@
+"""What plugin authors use to test their collectors; see docs/collectors.md."""
