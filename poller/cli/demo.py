@@ -96,6 +96,5 @@ def _installed(services: Services) -> set[tuple[str, str, int]]:
 
 def _targets(services: Services) -> list[Target]:
     names = {device.name for device in devices.listing(services.engine, tag=TAG, limit=None)}
-    return (
-        [target for target in targets.listing(services.engine, limit=None) if target.device in names] if names else []
-    )
+    found = targets.listing(services.engine, limit=None) if names else []
+    return [target for target in found if target.device in names]

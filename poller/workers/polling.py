@@ -17,6 +17,7 @@ from poller.db import runs
 from poller.domain import histogram, plan, status
 from poller.domain.outcome import Result
 from poller.domain.run import Run
+from poller.domain.status import Status
 from poller.observability import logs
 from poller.sinks.api import Sample
 from poller.state.board import Finish, Started
@@ -86,17 +87,21 @@ class Poller:
         now_ms: int,
     ) -> None:
         """One round: readings to every sink, rows to the ledger, then the move on the board."""
+        done = list(zip(answered, collected, strict=True))
         samples = [
             Sample(known[item.id].target, now_ms + item.elapsed_ms, item.outcome.readings)
             for item in collected
             if item.outcome.readings
         ]
-        rows = [
-            self._run(token, attempt, answer, item, now_ms) for answer, item in zip(answered, collected, strict=True)
-        ]
+        rows = [self._run(token, attempt, answer, item, now_ms) for answer, item in done]
         self._store(samples, rows)
-        moves = [_move(answer, item, known[item.id], now_ms) for answer, item in zip(answered, collected, strict=True)]
-        verdicts = self._board.finish(token, moves, _statistics(rows, moves), _error_texts(rows, known))
+        statuses = [_status(answer, item, known[item.id], now_ms) for answer, item in done]
+        moves = [
+            _move(answer, item, known[item.id], now_ms, after)
+            for (answer, item), after in zip(done, statuses, strict=True)
+        ]
+        missed = sum(after.missed - answer.status.missed for answer, after in zip(answered, statuses, strict=True))
+        verdicts = self._board.finish(token, moves, _statistics(rows, missed), _error_texts(rows, known))
         self.polls += len(rows)
         late = [move.id for move, verdict in zip(moves, verdicts, strict=True) if verdict is Result.STALE]
         if late:
@@ -174,23 +179,26 @@ class _Tracked:
             self._poller._running.discard(self._batch)
 
 
-def _move(answer: Started, item: Collected, known: Known, now_ms: int) -> Finish:
+def _status(answer: Started, item: Collected, known: Known, now_ms: int) -> Status:
+    missed = plan.missed_slots(answer.status.run_ms, answer.plan_ms, known.target.interval_ms)
+    return status.record(answer.status, item.outcome, answer.plan_ms, now_ms + item.elapsed_ms, missed)
+
+
+def _move(answer: Started, item: Collected, known: Known, now_ms: int, after: Status) -> Finish:
     """Back to due, at the next slot of its grid."""
-    finished_ms = now_ms + item.elapsed_ms
-    interval_ms = known.target.interval_ms
-    next_ms = plan.next_slot_ms(item.id, interval_ms, finished_ms)
-    missed = plan.missed_slots(answer.status.run_ms, answer.plan_ms, interval_ms)
-    after = status.record(answer.status, item.outcome, answer.plan_ms, finished_ms, missed)
+    next_ms = plan.next_slot_ms(item.id, known.target.interval_ms, now_ms + item.elapsed_ms)
     return Finish(item.id, next_ms, answer.version, after.pack())
 
 
-def _statistics(rows: Sequence[Run], moves: Sequence[Finish]) -> dict[str, int]:
+def _statistics(rows: Sequence[Run], missed: int) -> dict[str, int]:
     """Counters of one round, for people and metrics; see state/overview.py."""
     late = [max(0, run.started_ms - run.plan_ms) for run in rows]
     counts = Counter(run.outcome.value for run in rows)
     counts.update(f"l{histogram.bucket(value)}" for value in late)
     counts["polls"] = len(rows)
     counts["samples"] = sum(run.samples for run in rows)
+    if missed:
+        counts["missed_slots"] = missed
     return {**counts, "lmax": max(late)}
 
 
