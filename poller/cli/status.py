@@ -11,9 +11,9 @@ import typer
 
 from poller import bootstrap
 from poller.cli import render
-from poller.domain.overview import Overview, State, Worker
-from poller.state import overview, workers
-from poller.web import units
+from poller.domain.overview import Overview, State
+from poller.state import overview
+from poller.web import health, units
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -24,48 +24,18 @@ STYLES = {State.OK: "cyan", State.DEGRADED: "yellow", State.FAILING: "red", Stat
 
 def command(
     as_json: render.Json = False,
-    strict: Annotated[bool, typer.Option(help="Exit with 1 when something fails or nobody schedules.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when something fails or is late.")] = False,
 ) -> None:
     """Fleet by state, punctuality, leader, workers and the last errors."""
     services = bootstrap.services()
     view = overview.read(services.redis, services.keys)
+    judged = health.judge(view)
     if as_json:
-        render.document("poller.status/1", {"verdict": verdict(view), **_jsonable(view)})
+        render.document("poller.status/1", {"verdict": judged.text, **_jsonable(view)})
     else:
         _show(view)
-    if strict and (troubles(view) or view.states[State.FAILING]):
+    if strict and judged.tone in (health.Tone.FAILING, health.Tone.LATE):
         raise typer.Exit(1)
-
-
-def verdict(view: Overview) -> str:
-    """One sentence for the whole cluster."""
-    said = troubles(view)
-    if said:
-        return " ".join(said)
-    if not view.targets:
-        return "Nothing to poll yet. Add a device: poller device add NAME ADDRESS --collector snmp"
-    failing = view.states[State.FAILING]
-    return (
-        f"{failing:,} of {view.targets:,} targets failing. Polling is on time."
-        if failing
-        else (f"All {view.targets:,} targets are fine. Polling is on time.")
-    )
-
-
-def troubles(view: Overview) -> list[str]:
-    """What keeps the platform itself from polling on time."""
-    said = []
-    if view.leader is None:
-        said.append("No leader: nothing is being scheduled.")
-    if not living(view):
-        said.append("No worker is running.")
-    if view.lateness.p99_ms > 5_000:
-        said.append(f"Polls start {view.lateness.p99_ms / 1000:.1f} s late (p99).")
-    return said
-
-
-def living(view: Overview) -> list[Worker]:
-    return [worker for worker in view.workers if worker.seen_ms > view.as_of_ms - workers.DEAD_AFTER_MS]
 
 
 def _show(view: Overview) -> None:
@@ -76,7 +46,7 @@ def _show(view: Overview) -> None:
         console.print(text if isinstance(text, Text) else Text(text, style=style), soft_wrap=True)
 
     console = render.console()
-    say(verdict(view), "bold")
+    say(health.judge(view).text, "bold")
     say(_states(view))
     for line in _facts(view):
         say("  " + line)
@@ -109,7 +79,7 @@ def _facts(view: Overview) -> Iterator[str]:
         yield f"leader     {view.leader.name} for {age}, epoch {view.leader.epoch}, {view.standbys} standing by"
     for worker in view.workers:
         seen = view.as_of_ms - worker.seen_ms
-        state = f"{worker.in_flight} batches" if worker in living(view) else f"not seen for {units.age(seen)}"
+        state = f"{worker.in_flight} batches" if health.running(worker, view) else f"not seen for {units.age(seen)}"
         yield f"worker     {worker.name}: {worker.polls:,} polls, {state}, {units.size(worker.rss_bytes)}"
     for queue, depth in view.queues.items():
         if depth:
