@@ -1,0 +1,60 @@
+"""What a person types becomes a credential, and never comes back in a text."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from poller import errors
+from poller.collectors import credentials
+from poller.collectors.credentials import Community, Credential, Login, SnmpV3, Token
+
+SECRET = "hunter2hunter2"
+V3 = {"username": "mon", "auth_password": SECRET, "priv_password": SECRET}
+
+
+@pytest.mark.parametrize(
+    ("text", "accepted", "expected"),
+    [
+        (f"{SECRET}\n", (Community, SnmpV3), Community),
+        (json.dumps({"community": SECRET}), (Community, SnmpV3), Community),
+        (json.dumps(V3), (Community, SnmpV3), SnmpV3),
+        (json.dumps({"kind": "snmpv3", **V3}), (Community, SnmpV3), SnmpV3),
+        (f"admin:{SECRET}:x", (Login,), Login),
+        (SECRET, (Token,), Token),
+    ],
+)
+def test_read(text: str, accepted: tuple[type[Credential], ...], expected: type[Credential]) -> None:
+    """Plain text is the preferred kind; a JSON object is the kind it names, or that has its fields."""
+    read = credentials.read(text, accepted)
+    assert type(read) is expected
+    assert SECRET in read.to_json()
+
+
+@pytest.mark.parametrize(
+    ("text", "accepted"),
+    [
+        (f'{{"kind": "{SECRET}"}}', (Community,)),
+        (f'{{"comunity": "{SECRET}"}}', (Community, SnmpV3)),
+        (f"{{{SECRET}", (Community,)),
+        (SECRET, (Login,)),
+        (SECRET, (SnmpV3,)),
+        (json.dumps({"username": "mon", "priv_password": SECRET}), (SnmpV3,)),
+        (json.dumps({"username": "mon", "auth_protocol": SECRET}), (SnmpV3,)),
+    ],
+)
+def test_refusals_name_the_field_and_not_the_secret(text: str, accepted: tuple[type[Credential], ...]) -> None:
+    with pytest.raises(errors.InvalidInput) as raised:
+        credentials.read(text, accepted)
+    assert SECRET not in f"{raised.value} {raised.value.hint} {raised.value!r}"
+
+
+@pytest.mark.parametrize("made", [Community.from_text(SECRET), Login.from_text(f"a:{SECRET}"), SnmpV3.from_fields(V3)])
+def test_secrets_do_not_print(made: Credential) -> None:
+    assert SECRET not in f"{made} {made!r} {made.model_dump()}"
+
+
+@pytest.mark.parametrize("made", [Community.from_text(SECRET), Login.from_text(f"a:{SECRET}"), SnmpV3.from_fields(V3)])
+def test_stored_and_read_back(made: Credential) -> None:
+    assert credentials.from_json(made.to_json()) == made

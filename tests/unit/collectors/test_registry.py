@@ -1,0 +1,114 @@
+"""Collectors are found by entry point; a broken one is named and harms nobody."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from poller import errors
+from poller.collectors import api, registry
+
+
+class Good:
+    name = "good"
+    api_version = 1
+    Options = api.Options
+    credentials = ()
+
+    async def collect(self, poll: api.Poll) -> Any:
+        yield api.Reading("one", 1.0)
+
+
+class WrongName(Good):
+    name = "other"
+
+
+class Newer(Good):
+    name = "newer"
+    api_version = 99
+
+
+class NoCollect:
+    name = "empty"
+    api_version = 1
+
+
+def explodes() -> Any:
+    raise RuntimeError("cannot be made")
+
+
+def leaves() -> Any:
+    raise SystemExit(1)
+
+
+def needs_an_extra() -> Any:
+    raise errors.ConfigError("it needs acme", hint="pip install acme")
+
+
+def points(**things: Any) -> list[Any]:
+    class Loaded:
+        def __init__(self, name: str, thing: Any) -> None:
+            self.name, self._thing, self.dist = name, thing, None
+
+        def load(self) -> Any:
+            return self._thing
+
+    return [Loaded(name, thing) for name, thing in things.items()]
+
+
+def test_the_built_in_collectors_are_there() -> None:
+    """Through the same door as anybody's."""
+    found = registry.load()
+    assert {"snmp", "routeros"} <= set(found.collectors)
+    assert found.distributions["snmp"].startswith("poller ")
+
+
+def test_broken_ones_are_named_with_their_reason_and_the_good_one_works() -> None:
+    found = registry.load(
+        points(good=Good, odd=WrongName, newer=Newer, empty=NoCollect, bang=explodes, exit=leaves, extra=needs_an_extra)
+    )
+    assert set(found.collectors) == {"good"}
+    reasons = {broken.name: broken.reason for broken in found.broken}
+    assert reasons["odd"] == 'it calls itself "other"'
+    assert reasons["newer"] == "it needs collector API 99, this is 1"
+    assert reasons["empty"] == "it does not implement poller.collectors.api.Collector"
+    assert reasons["bang"] == "RuntimeError: cannot be made"
+    assert reasons["exit"] == "SystemExit: 1"
+    assert reasons["extra"] == "it needs acme"
+
+
+def test_a_taken_name_stays_with_the_first() -> None:
+    found = registry.load([*points(good=Good), *points(good=Good)])
+    assert [broken.reason for broken in found.broken] == ["the name is taken by unknown distribution"]
+
+
+def test_asking_for_a_broken_one_says_what_to_do() -> None:
+    found = registry.load(points(extra=needs_an_extra))
+    with pytest.raises(errors.InvalidInput) as raised:
+        found.get("extra")
+    assert (raised.value.cause, raised.value.hint) == ("it needs acme", "pip install acme")
+
+
+def test_asking_for_an_unknown_one_names_the_nearest() -> None:
+    with pytest.raises(errors.InvalidInput) as raised:
+        registry.load(points(good=Good)).get("goood")
+    assert raised.value.hint == "did you mean good? installed: good"
+
+
+def test_without_its_extra_the_routeros_collector_is_broken_and_says_how_to_install_it() -> None:
+    """In a process of its own, where librouteros cannot be imported."""
+    program = (
+        "import sys; sys.modules['librouteros'] = None\n"
+        "from poller.collectors import registry\n"
+        "found = registry.load()\n"
+        "assert 'snmp' in found.collectors\n"
+        "[broken] = [b for b in found.broken if b.name == 'routeros']\n"
+        "print(broken.reason, '|', broken.hint)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == (
+        "the routeros collector needs librouteros, which is not installed | pip install 'poller[routeros]'"
+    )

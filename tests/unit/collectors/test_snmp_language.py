@@ -1,0 +1,79 @@
+"""Modules are read strictly, and the built-in ones are complete."""
+
+from __future__ import annotations
+
+import pytest
+
+from poller import errors
+from poller.collectors.snmp import catalog, loading, oid
+
+BUILT_IN = catalog.built_in()
+
+
+@pytest.mark.parametrize("name", sorted(BUILT_IN))
+def test_every_metric_of_a_built_in_module_is_asked_for(name: str) -> None:
+    """Each metric and each lookup lies under something the module walks or gets, and says what it means."""
+    module = BUILT_IN[name]
+    asked = [*module.walk, *module.get]
+    for metric in module.metrics:
+        assert metric.help, metric.name
+        for wanted in (metric.oid, *(lookup.oid for lookup in metric.lookups)):
+            assert any(oid.covers(root, wanted) or oid.covers(wanted, root) for root in asked), wanted
+
+
+def test_interfaces_have_the_names_people_know() -> None:
+    """The exporter's if_mib, in substance: both tables, four labels."""
+    module = BUILT_IN["if_mib"]
+    names = {metric.name for metric in module.metrics}
+    assert {"ifNumber", "ifMtu", "ifSpeed", "ifOperStatus", "ifAdminStatus", "ifType", "ifPhysAddress"} <= names
+    assert {"ifHCInOctets", "ifHCOutOctets", "ifHighSpeed", "ifCounterDiscontinuityTime", "ifInOctets"} <= names
+    octets = next(metric for metric in module.metrics if metric.name == "ifHCInOctets")
+    labels = {index.labelname for index in octets.indexes} | {lookup.labelname for lookup in octets.lookups}
+    assert labels == {"ifIndex", "ifName", "ifDescr", "ifAlias"}
+
+
+def test_the_unknown_module_is_named_with_its_neighbour() -> None:
+    """A typing error costs one look."""
+    with pytest.raises(ValueError, match='unknown module "if_mbi"; did you mean if_mib'):
+        catalog.select(("if_mbi",))
+
+
+def module(metric: str) -> str:
+    return f"modules:\n  mine:\n    walk: [1.3.6]\n    metrics:\n      - {metric}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("modules: [", "my.yml is not valid YAML"),
+        ("[]", "my.yml: must be a mapping"),
+        ("auths: {}", 'my.yml: unknown key "auths"'),
+        ("modules: {a: {wlak: []}}", 'my.yml: module a: unknown key "wlak"'),
+        ("modules: {a: {walk: [ifTable]}}", 'module a: walk: "ifTable" is not a numeric OID'),
+        ("modules: {a: {walk: 1.3}}", "module a: walk: must be a list"),
+        (module("{name: m, oid: 1.3.6, type: guage}"), 'module mine: metric m: type: unknown type "guage"'),
+        (module("{name: m, oid: 1.3.6, type: gauge, hlep: x}"), 'metric m: unknown key "hlep"'),
+        (module("{name: 'a b', oid: 1.3.6, type: gauge}"), 'name: "a b" is not a valid name'),
+        (module("{name: m, type: gauge}"), "metric m: oid"),
+        (module("{name: m, oid: 1.3.6, type: gauge, scale: x}"), 'scale: "x" is not a number'),
+        (module("{name: m, oid: 1.3.6, type: gauge, enum_values: {up: 1}}"), "enum_values: must map"),
+        (module("{name: m, oid: 1.3.6, type: gauge, indexes: [{labelname: a, type: Bits}]}"), "index: type"),
+        (module("{name: m, oid: 1.3.6, type: gauge, lookups: [{labels: [a], labelname: b}]}"), "lookup: oid"),
+    ],
+)
+def test_mistakes_are_named(text: str, message: str) -> None:
+    """File, module, metric and field: wherever the mistake is."""
+    with pytest.raises(errors.ConfigError) as raised:
+        loading.parse(text, "my.yml")
+    assert message in str(raised.value)
+
+
+def test_parts_are_asked_for_once() -> None:
+    """A subtree inside another and a scalar in two modules cost one request."""
+    from poller.collectors.snmp.language import Module
+    from poller.collectors.snmp.profile import Profile
+
+    profile = Profile(
+        (Module("a", walk=("1.3.6", "1.3.6.1"), get=("1.3.1.0",)), Module("b", walk=("1.3.6",), get=("1.3.1.0",)))
+    )
+    assert [(part.walk, part.get) for part in profile.parts] == [("", ("1.3.1.0",)), ("1.3.6", ())]

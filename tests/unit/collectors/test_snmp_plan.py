@@ -1,0 +1,87 @@
+"""A repeat poll of a known shape gives new numbers on the very same series."""
+
+from __future__ import annotations
+
+from poller.collectors.snmp import catalog, mapping
+from poller.collectors.snmp.plan import Row, Shapes
+from poller.collectors.snmp.rendering import Value
+
+IF_MIB = catalog.select(("if_mib",))
+TABLE, X_TABLE = "1.3.6.1.2.1.2.2.1", "1.3.6.1.2.1.31.1.1.1"
+
+
+def rows(octets: Value = 1000, name: bytes = b"eth0", mac: bytes = b"\x02\0\0\0\0\1", index: int = 1) -> list[Row]:
+    return [
+        ("1.3.6.1.2.1.2.1.0", 1),
+        (f"{TABLE}.2.{index}", b"descr"),
+        (f"{TABLE}.6.{index}", mac),
+        (f"{TABLE}.8.{index}", 1),
+        (f"{X_TABLE}.1.{index}", name),
+        (f"{X_TABLE}.6.{index}", octets),
+    ]
+
+
+def values(shapes: Shapes, polled: list[Row], complete: bool = True) -> dict[str, float]:
+    readings, _ = shapes.read(polled, IF_MIB, complete)
+    return {reading.name: reading.value for reading in readings}
+
+
+def test_new_numbers_keep_the_series_object() -> None:
+    """Identity, not equality: a sink knows a shape by it."""
+    shapes = Shapes()
+    first, _ = shapes.read(rows(1000), IF_MIB, True)
+    second, _ = shapes.read(rows(2000), IF_MIB, True)
+    assert second.series is first.series
+    assert dict(zip([s.name for s in second.series.series], second.values, strict=True))["ifHCInOctets"] == 2000
+
+
+def test_a_plan_gives_what_the_mapping_gives() -> None:
+    """The short cut and the long way agree, sample by sample."""
+    shapes = Shapes()
+    shapes.read(rows(1), IF_MIB, True)
+    quick, _ = shapes.read(rows(2), IF_MIB, True)
+    slow = mapping.map_values(dict(rows(2)), IF_MIB).readings()
+    assert sorted(quick, key=repr) == sorted(slow, key=repr)
+
+
+def test_a_changed_label_is_a_new_shape() -> None:
+    """A renamed interface, a new MAC address, another index."""
+    for changed in (rows(name=b"uplink"), rows(mac=b"\x02\0\0\0\0\2"), rows(index=7)):
+        shapes = Shapes()
+        first, _ = shapes.read(rows(), IF_MIB, True)
+        second, _ = shapes.read(changed, IF_MIB, True)
+        assert second.series.series != first.series.series
+
+
+def test_a_shape_that_comes_back_after_a_partial_poll_is_the_same_object() -> None:
+    """One lost table does not make the platform store the whole shape again."""
+    shapes = Shapes()
+    first, _ = shapes.read(rows(), IF_MIB, True)
+    shapes.read(rows()[:4], IF_MIB, False)
+    again, _ = shapes.read(rows(5), IF_MIB, True)
+    assert again.series is first.series
+
+
+def test_a_lost_name_table_does_not_rename_rows() -> None:
+    """Labels of the last complete poll are used while their table does not answer."""
+    shapes = Shapes()
+    shapes.read(rows(), IF_MIB, True)
+    partial, _ = shapes.read(rows()[:4], IF_MIB, False)
+    assert {reading.labels.get("ifName") for reading in partial if reading.name == "ifOperStatus"} == {"eth0"}
+
+
+def test_a_number_that_turns_into_text_is_noticed() -> None:
+    """Whatever the agent sends, a value is a number."""
+    shapes = Shapes()
+    assert values(shapes, rows(1000))["ifHCInOctets"] == 1000
+    assert values(shapes, rows(b"odd"))["ifHCInOctets"] == 0
+    assert values(shapes, rows(3000))["ifHCInOctets"] == 3000
+
+
+def test_a_float_in_opaque_is_read_every_time() -> None:
+    """It is not an integer, and it still changes without a new shape."""
+    shapes = Shapes()
+    first, _ = shapes.read(rows(b"\x9fx\x04\x3f\xc0\x00\x00"), IF_MIB, True)
+    second, _ = shapes.read(rows(b"\x9fx\x04\x40\x20\x00\x00"), IF_MIB, True)
+    assert second.series is first.series
+    assert 2.5 in second.values

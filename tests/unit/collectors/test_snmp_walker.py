@@ -1,0 +1,214 @@
+"""The guard, on an agent made of a dictionary: retries, loops, sizes, deadlines."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import pytest
+
+from poller import errors
+from poller.collectors.snmp import engine, walker
+from poller.collectors.snmp.engine import Ask, ErrorStatus, Garbled, NoReply, Page, Row
+from poller.collectors.snmp.tuning import Tuning
+from poller.collectors.snmp.walker import Patience, Walked, Walker
+
+T = TypeVar("T")
+ROOT = "1.3.6.1"
+TREE: list[Row] = [(f"{ROOT}.{i}", i) for i in range(1, 101)]
+
+
+class Agent:
+    """Answers from a list of rows; `trouble` is asked before each answer and may raise."""
+
+    at_once = 20
+    wary = False
+
+    def __init__(self, rows: Sequence[Row] = TREE, trouble: Callable[[int], None] | None = None) -> None:
+        self.rows = rows
+        self.trouble = trouble or (lambda asked: None)
+        self.asked: list[int] = []
+        self.waits: list[float] = []
+
+    async def begin(self, ask: Ask) -> None: ...
+
+    async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
+        self._hear(repetitions, wait_s)
+        key = [int(part) for part in cursor.split(".")]
+        after = [row for row in self.rows if [int(part) for part in row[0].split(".")] > key]
+        page = after[:repetitions]
+        return Page(page, ended=len(page) < repetitions)
+
+    async def get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
+        self._hear(len(oids), wait_s)
+        return [row for row in self.rows if row[0] in oids]
+
+    def _hear(self, asked: int, wait_s: float) -> None:
+        self.asked.append(asked)
+        self.waits.append(wait_s)
+        self.trouble(asked)
+
+    def close(self) -> None: ...
+
+
+def run(
+    agent: Agent, act: Callable[[Walker], Awaitable[T]], *, retries: int = 2, budget_s: float = 60, limit: int = 50
+) -> T:
+    async def poll() -> T:
+        deadline = asyncio.get_running_loop().time() + budget_s
+        return await act(Walker(agent, Patience(1.0, retries, deadline), Tuning(limit), "10.0.0.1 port 161"))
+
+    return asyncio.run(poll())
+
+
+def walk(agent: Agent, **more: int) -> Walked:
+    return run(agent, lambda w: w.walk(ROOT), **more)
+
+
+def times(count: int, error: Exception) -> Callable[[int], None]:
+    """Raise the first `count` times, then be quiet."""
+    left = [count]
+
+    def trouble(asked: int) -> None:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise error
+
+    return trouble
+
+
+def bigger_than(size: int, error: Exception) -> Callable[[int], None]:
+    def trouble(asked: int) -> None:
+        if asked > size:
+            raise error
+
+    return trouble
+
+
+def test_a_walk_reads_every_row_once() -> None:
+    walked = walk(Agent())
+    assert walked.error is None
+    assert walked.rows == TREE
+
+
+def test_a_leaf_is_got() -> None:
+    """A walk of exactly one scalar's OID finds nothing beneath it and asks for it."""
+    assert walk(Agent([(ROOT, 7)])).rows == [(ROOT, 7)]
+
+
+def test_an_unanswered_request_is_tried_again_with_more_patience() -> None:
+    agent = Agent(trouble=times(2, NoReply("silence")))
+    assert walk(agent).rows == TREE
+    assert agent.waits[:3] == pytest.approx([1.0, 1.5, 2.25])
+
+
+def test_silence_says_who_and_how_often() -> None:
+    """And gives the probable causes; nothing is sent after the last try."""
+    agent = Agent(trouble=times(99, NoReply("silence")))
+    error = walk(agent).error
+    assert isinstance(error, errors.DeviceTimeout)
+    assert str(error).startswith("no answer from 10.0.0.1 port 161 (3 tries in 0.0 s) (wrong credential")
+    assert len(agent.asked) == 3
+
+
+def test_no_try_begins_after_the_deadline() -> None:
+    agent = Agent(trouble=times(99, NoReply("silence")))
+    error = run(agent, lambda w: w.walk(ROOT), budget_s=0).error
+    assert isinstance(error, errors.DeviceTimeout)
+    assert agent.asked == []
+
+
+def test_silence_in_the_middle_asks_for_less() -> None:
+    """An answer too big for the way back looks like silence."""
+    agent = Agent()
+    agent.trouble = lambda asked: bigger_than(12, NoReply("lost"))(asked) if len(agent.asked) > 1 else None
+    assert walk(agent).rows == TREE
+    assert agent.asked[:4] == [50, 50, 25, 12]
+
+
+def test_rows_cut_off_by_silence_are_dropped() -> None:
+    """A table cut off anywhere would be another shape every time."""
+    agent = Agent()
+    agent.trouble = lambda asked: times(9, NoReply("lost"))(asked) if len(agent.asked) > 1 else None
+    walked = walk(agent)
+    assert walked.rows == []
+    assert "stopped answering" in str(walked.error)
+
+
+@pytest.mark.parametrize("error", [Garbled("cut off"), ErrorStatus(engine.TOO_BIG)])
+def test_answers_that_do_not_fit_are_asked_for_in_pieces(error: Exception) -> None:
+    agent = Agent(trouble=bigger_than(7, error))
+    assert walk(agent).rows == TREE
+    assert max(agent.asked[3:]) <= 7
+
+
+def test_garbage_whatever_we_ask_for_is_a_protocol_error() -> None:
+    walked = walk(Agent(trouble=bigger_than(0, Garbled("rubbish"))))
+    assert isinstance(walked.error, errors.DeviceProtocolError)
+
+
+class Looping(Agent):
+    async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
+        self._hear(repetitions, wait_s)
+        return Page([(f"{ROOT}.1", 1), (f"{ROOT}.2", 2)], ended=False)
+
+
+def test_a_loop_is_stopped_and_the_rows_before_it_stay() -> None:
+    agent = Looping()
+    walked = walk(agent)
+    assert isinstance(walked.error, errors.DeviceProtocolError)
+    assert "repeats itself" in str(walked.error)
+    assert len(agent.asked) == 2
+    assert dict(walked.rows) == {f"{ROOT}.1": 1, f"{ROOT}.2": 2}
+
+
+class Endless(Agent):
+    async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
+        self._hear(repetitions, wait_s)
+        start = int(cursor.rpartition(".")[2]) if cursor != ROOT else 0
+        return Page([(f"{ROOT}.{start + i}", 0) for i in range(1, repetitions + 1)], ended=False)
+
+
+def test_an_endless_table_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walker, "MAX_ROWS", 1000)
+    walked = walk(Endless())
+    assert "more than 1000 rows" in str(walked.error)
+    assert walked.rows == []
+
+
+def test_an_error_status_keeps_the_rows_before_it() -> None:
+    """As snmp_exporter keeps them, but we say that something is missing."""
+    agent = Agent()
+    agent.trouble = lambda asked: times(1, ErrorStatus(5))(asked) if len(agent.asked) > 1 else None
+    walked = walk(agent)
+    assert len(walked.rows) == 50
+    assert str(walked.error) == f"the agent answered genErr at {ROOT}.50"
+
+
+def test_no_such_name_ends_a_walk_of_version_1() -> None:
+    agent = Agent()
+    agent.trouble = lambda asked: times(1, ErrorStatus(engine.NO_SUCH_NAME))(asked) if len(agent.asked) > 1 else None
+    walked = walk(agent)
+    assert walked.error is None
+    assert len(walked.rows) == 50
+
+
+@pytest.mark.parametrize("status", [engine.NO_ACCESS, engine.AUTHORIZATION_ERROR])
+def test_a_refusal_is_the_credentials_fault(status: int) -> None:
+    error = walk(Agent(trouble=times(1, ErrorStatus(status)))).error
+    assert isinstance(error, errors.DeviceAuthFailed)
+
+
+def test_scalars_are_split_when_one_spoils_the_request() -> None:
+    """SNMPv1 refuses a whole GET for one missing OID; a reply may be too big."""
+    oids = [row[0] for row in TREE[:8]]
+
+    class Fussy(Agent):
+        async def get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
+            if f"{ROOT}.3" in oids:
+                raise ErrorStatus(engine.NO_SUCH_NAME if len(oids) == 1 else engine.TOO_BIG)
+            return await super().get(oids, wait_s)
+
+    rows = run(Fussy(), lambda w: w.get(oids))
+    assert rows == [row for row in TREE[:8] if row[0] != f"{ROOT}.3"]

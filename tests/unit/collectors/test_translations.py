@@ -1,0 +1,74 @@
+"""Every public exception of the libraries has a translation; a new one fails here, not in the field."""
+
+from __future__ import annotations
+
+import inspect
+import socket
+import ssl
+from types import ModuleType
+
+import gufo.snmp
+import pytest
+from librouteros import exceptions as librouteros_exceptions
+
+from poller import errors
+from poller.collectors.routeros import client
+from poller.collectors.snmp import gufo_engine
+
+LIBRARIES = [(gufo.snmp, gufo_engine._TRANSLATION), (librouteros_exceptions, client._TRANSLATION)]
+
+
+def public_exceptions(module: ModuleType) -> list[type[BaseException]]:
+    found = [thing for _, thing in inspect.getmembers(module, inspect.isclass) if issubclass(thing, BaseException)]
+    assert found, f"{module.__name__} has no exceptions any more"
+    return found
+
+
+@pytest.mark.parametrize(
+    ("exception", "table"),
+    [(exception, table) for module, table in LIBRARIES for exception in public_exceptions(module)],
+)
+def test_it_is_in_the_table_itself(
+    exception: type[BaseException], table: dict[type[BaseException], type[errors.DeviceError]]
+) -> None:
+    """Not only by its base class: somebody must have decided."""
+    assert exception in table
+    assert issubclass(table[exception], errors.DeviceError)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (gufo.snmp.SnmpAuthError("no"), errors.DeviceAuthFailed),
+        (TimeoutError("connection refused"), errors.DeviceUnreachable),
+        (ConnectionRefusedError(), errors.DeviceUnreachable),
+        (OSError(101, "network is unreachable"), errors.DeviceUnreachable),
+    ],
+)
+def test_snmp_kinds(error: Exception, kind: type[errors.DeviceError]) -> None:
+    assert type(gufo_engine.translate(error, "10.0.0.1")) is kind
+
+
+def test_no_piece_of_a_datagram_is_repeated() -> None:
+    """The library prints the bytes it stumbled over, and those may be the community."""
+    error = gufo.snmp.SnmpDecodeError("Unsupported tag: Universal primitive tag 11: [70, 75, 62, 6C, 69, 63]")
+    assert "70" not in str(gufo_engine.translate(error, "agent"))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (librouteros_exceptions.TrapError("not enough permissions (9)"), errors.DeviceAuthFailed),
+        (librouteros_exceptions.TrapError("no such command prefix"), errors.DeviceUnsupported),
+        (librouteros_exceptions.TrapError("failure: already exists"), errors.DeviceProtocolError),
+        (librouteros_exceptions.ConnectionClosed("gone"), errors.DeviceUnreachable),
+        (ConnectionResetError(), errors.DeviceUnreachable),
+        (socket.gaierror(-2, "unknown"), errors.DeviceUnreachable),
+        (ssl.SSLCertVerificationError("self-signed"), errors.DeviceProtocolError),
+        (TimeoutError(), errors.DeviceTimeout),
+        (UnicodeDecodeError("utf-8", b"", 0, 1, "x"), errors.DeviceProtocolError),
+        (KeyError("ret"), errors.DeviceProtocolError),
+    ],
+)
+def test_routeros_kinds(error: Exception, kind: type[errors.DeviceError]) -> None:
+    assert type(client.translate(error, "10.0.0.1", "login")) is kind
