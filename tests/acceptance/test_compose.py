@@ -1,0 +1,183 @@
+"""docker-compose.yml: valid, without secrets, and its very commands make a cluster that polls."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from poller.sim import fleet
+from poller.sim.process import simulated
+from tests.acceptance.programs import environment, eventually
+from tests.conftest import free_port, missing
+
+ROOT = Path(__file__).parents[2]
+OURS = ("migrate", "beat", "worker", "web", "flower")
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    return dict(yaml.safe_load((ROOT / "docker-compose.yml").read_text()))
+
+
+@pytest.fixture
+def secrets(tmp_path: Path) -> Path:
+    """What deploy/make-secrets writes."""
+    subprocess.run([ROOT / "deploy" / "make-secrets", tmp_path / "secrets"], check=True, capture_output=True)
+    return tmp_path / "secrets"
+
+
+def test_the_file_is_valid(tmp_path: Path) -> None:
+    """By docker-compose's own judgement."""
+    program = shutil.which("docker-compose")
+    if program is None:
+        missing("docker-compose is not installed")
+    done = subprocess.run([program, "-f", ROOT / "docker-compose.yml", "config", "-q"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_service_is_watched_unprivileged_and_free_of_secrets(compose: dict[str, Any]) -> None:
+    """Health checks, no root, ports on loopback, two beats; secrets are files outside the image and the repository."""
+    services = compose["services"]
+    assert set(services) == {"postgres", "valkey", *OURS}
+    for name in OURS:
+        assert services[name]["cap_drop"] == ["ALL"]
+        assert name == "migrate" or "healthcheck" in services[name]
+        assert all(port.startswith("127.0.0.1:") for port in services[name].get("ports", []))
+    assert services["beat"]["deploy"]["replicas"] == 2
+    assert "USER poller" in (ROOT / "Dockerfile").read_text()
+    assert all(secret["file"].startswith("./deploy/secrets/") for secret in compose["secrets"].values())
+    tracked = subprocess.run(["git", "check-ignore", "deploy/secrets/secret_key"], cwd=ROOT, capture_output=True)
+    assert tracked.returncode == 0
+
+
+def test_make_secrets_keeps_what_is_there_and_keeps_others_out(secrets: Path) -> None:
+    """A second run changes nothing."""
+    before = {path.name: path.read_text() for path in secrets.iterdir()}
+    subprocess.run([ROOT / "deploy" / "make-secrets", secrets], check=True, capture_output=True)
+    assert {path.name: path.read_text() for path in secrets.iterdir()} == before
+    assert secrets.stat().st_mode & 0o077 == 0
+    assert "maxmemory-policy noeviction" in before["valkey.conf"]
+    assert "appendonly yes" in before["valkey.conf"]
+
+
+class Cluster:
+    """The services of the file as plain processes, on a real Valkey and a real PostgreSQL."""
+
+    def __init__(self, compose: dict[str, Any], secrets: Path, home: Path) -> None:
+        self.services = compose["services"]
+        self.secrets = secrets
+        self.home = home
+        self.ports = {"8080": str(free_port()), "5555": str(free_port())}
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def env(self, service: str) -> dict[str, str]:
+        """The service's environment, with container paths and ports turned into ours."""
+        given = {name: str(value) for name, value in self.services[service]["environment"].items()}
+        given = {name: value.replace("/run/secrets/", f"{self.secrets}/") for name, value in given.items()}
+        given = {name: self.ports.get(value, value).replace("0.0.0.0", "127.0.0.1") for name, value in given.items()}
+        tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        return environment(self.home, PATH=tools, **given)
+
+    def start(self, service: str) -> subprocess.Popen[bytes]:
+        log = (self.home.parent / f"{service}{len(self.processes)}.log").open("wb")
+        process = subprocess.Popen(
+            self.services[service]["command"], env=self.env(service), cwd=self.home.parent, stdout=log, stderr=log
+        )
+        self.processes.append(process)
+        return process
+
+    def run(self, *command: str, stdin: str | None = None) -> str:
+        done = subprocess.run(
+            command,
+            env=self.env("worker"),
+            cwd=self.home.parent,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def status(self) -> dict[str, Any]:
+        return dict(json.loads(self.run("poller", "status", "--json")))
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.send_signal(signal.SIGTERM)
+        for process in self.processes:
+            try:
+                process.wait(timeout=15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture
+def cluster(
+    compose: dict[str, Any], secrets: Path, tmp_path: Path, fresh_postgres_url: str, valkey_url: str, redis_client: Any
+) -> Iterator[Cluster]:
+    (secrets / "database_url").unlink()
+    (secrets / "redis_url").unlink()
+    (secrets / "database_url").write_text(fresh_postgres_url)
+    (secrets / "redis_url").write_text(valkey_url)
+    made = Cluster(compose, secrets, tmp_path / "home")
+    yield made
+    made.stop()
+
+
+def test_the_very_commands_make_a_cluster_that_polls(cluster: Cluster, tmp_path: Path) -> None:
+    """Migrations once, two beats of which one leads, workers, page, Flower with its password; then devices."""
+    migrate = cluster.start("migrate")
+    assert migrate.wait(timeout=60) == 0
+    beats = [cluster.start("beat"), cluster.start("beat")]
+    for service in ("worker", "web", "flower"):
+        cluster.start(service)
+    with simulated(fleet.devices(30)) as ports:
+        rows = fleet.inventory(fleet.devices(30), ports.snmp, ports.routeros, "5s")
+        (tmp_path / "devices.json").write_text(json.dumps(rows))
+        for name, fields in fleet.CREDENTIALS.items():
+            kind = fields["kind"]
+            cluster.run("poller", "credential", "add", name, "--kind", kind, stdin=_secret(fields))
+        cluster.run("poller", "device", "import", str(tmp_path / "devices.json"))
+        eventually(lambda: cluster.status()["totals"].get("ok", 0) >= 60, 90, "polls by the cluster")
+        status = cluster.status()
+        assert (status["standbys"], len(status["workers"])) == (1, 1)
+        assert json.loads(cluster.run("poller", "board", "check", "--json"))["lost"] == 0
+        _assert_page_and_flower(cluster)
+        _assert_a_standby_takes_over(cluster, beats)
+
+
+def _assert_page_and_flower(cluster: Cluster) -> None:
+    page = f"http://127.0.0.1:{cluster.ports['8080']}/readyz"
+    assert json.load(urllib.request.urlopen(page, timeout=5))["status"] == "ready"
+    flower = f"http://127.0.0.1:{cluster.ports['5555']}/workers"
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(flower, timeout=5)
+    assert refused.value.code == 401
+
+
+def _assert_a_standby_takes_over(cluster: Cluster, beats: list[subprocess.Popen[bytes]]) -> None:
+    leader = int(cluster.status()["leader"]["name"].rpartition(":")[2])
+    next(beat for beat in beats if beat.pid == leader).send_signal(signal.SIGTERM)
+    eventually(lambda: cluster.status()["leader"]["epoch"] == 2, 10, "the standby leads")
+    before = cluster.status()["totals"]["polls"]
+    eventually(lambda: cluster.status()["totals"]["polls"] > before, 20, "polls under the new leader")
+
+
+def _secret(fields: Any) -> str:
+    return fields.get("community") or f"{fields['username']}:{fields['password']}"
