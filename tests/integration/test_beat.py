@@ -1,0 +1,157 @@
+"""What the leader does between two ticks: reconcile, dispatch, reap, resume - on real Redis and SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from poller.beat import reap, reconcile, resume
+from poller.bootstrap import Services
+from poller.db import devices, imports, inventory, migrate, runs, targets
+from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.outcome import Result
+from poller.settings import Settings
+from poller.state.board import Room
+
+QUEUE = "poll.snmp"
+NOW = 1_800_000_000_000
+ROOM = Room(targets=1000, batch_size=64, max_queue=100, lease_ms=30_000)
+
+
+@pytest.fixture
+def services(
+    home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Services]:
+    monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
+    made = Services(Settings())
+    migrate.upgrade(made.engine)
+    yield made
+    made.engine.dispose()
+
+
+def target(interval_ms: int = 60_000) -> TargetDraft:
+    return TargetDraft("snmp", "snmp", {}, interval_ms=interval_ms, timeout_ms=5_000)
+
+
+def add_fleet(services: Services, count: int, interval_ms: int = 60_000) -> None:
+    rows = [imports.Row(DeviceDraft(f"d{i}", "127.0.0.1"), [target(interval_ms)]) for i in range(count)]
+    imports.apply_import(services.engine, rows)
+
+
+def run(services: Services) -> bool:
+    return reconcile.reconcile(services.board, services.engine, "", NOW)
+
+
+def scores(services: Services) -> dict[int, float]:
+    rows = services.redis.zrange(services.keys.due(QUEUE), 0, -1, withscores=True)
+    return {int(i): score for i, score in rows}
+
+
+def enabled(services: Services) -> list[int]:
+    with inventory.all_specs(services.engine) as fleet:
+        return [spec.id for spec in fleet.specs if spec.enabled]
+
+
+def assert_sound(services: Services) -> None:
+    ids = enabled(services)
+    check = services.board.check(ids)
+    assert (check.lost, check.doubled, services.board.ids()) == ([], [], set(ids))
+
+
+def test_an_empty_board_is_filled_and_spread_over_one_interval(services: Services) -> None:
+    """A flushed Redis too; a second pass has nothing to do."""
+    add_fleet(services, 300)
+    assert run(services)
+    assert not run(services)
+    found = list(scores(services).values())
+    assert len(found) == 300
+    assert all(NOW < score <= NOW + 60_000 for score in found)
+    assert max(found) - min(found) > 50_000
+    before = scores(services)
+    services.redis.flushall()
+    assert run(services)
+    assert scores(services) == before
+    assert_sound(services)
+
+
+def test_a_few_new_targets_are_polled_at_once_and_many_take_their_slots(services: Services) -> None:
+    """Somebody who adds a device is watching."""
+    run(services)
+    devices.add(services.engine, DeviceDraft("one", "127.0.0.1"), [target()])
+    run(services)
+    assert list(scores(services).values()) == [NOW]
+    add_fleet(services, 200)
+    run(services)
+    assert sum(score == NOW for score in scores(services).values()) == 1
+    assert_sound(services)
+
+
+def test_edits_disabling_and_removal_reach_the_board(services: Services) -> None:
+    """And what was not edited keeps its slot."""
+    add_fleet(services, 100)
+    run(services)
+    before = scores(services)
+    targets.edit(services.engine, "d1", "snmp", TargetDraft(interval_ms=10_000, timeout_ms=2_000))
+    devices.edit(services.engine, "d2", DeviceDraft("d2", enabled=False))
+    devices.remove(services.engine, ["d3"])
+    assert run(services)
+    after = scores(services)
+    assert len(after) == 98
+    assert sum(after[i] != before[i] for i in after) == 1
+    devices.edit(services.engine, "d2", DeviceDraft("d2", enabled=True))
+    run(services)
+    assert len(scores(services)) == 99
+    assert_sound(services)
+
+
+def test_a_database_that_went_back_in_time_is_followed(services: Services) -> None:
+    """A restored backup has a smaller version: everything is compared."""
+    add_fleet(services, 10)
+    run(services)
+    services.redis.hset(services.keys.board, "version", "999")
+    services.redis.hset(services.keys.spec, "4711", "1|60000|5000|poll.snmp")
+    services.redis.zadd(services.keys.due(QUEUE), {"4711": 1})
+    assert run(services)
+    assert_sound(services)
+    assert 4711 not in scores(services)
+
+
+def test_a_lost_lease_is_due_at_once_and_in_the_ledger(services: Services) -> None:
+    """Unless the worker wrote its row before it died: then that row stands."""
+    add_fleet(services, 2)
+    run(services)
+    ids = sorted(scores(services))
+    services.board.claim("", "t", "", [QUEUE], ROOM, NOW + 60_000)
+    services.board.start("t", 0, "c", 1_000, ids, NOW + 60_000)
+    services.redis.zadd(services.keys.inflight, dict.fromkeys(map(str, ids), 1))  # long ago
+    written = runs.Run(ids[0], _plan(services, ids[0]), Result.OK, token="t", started_ms=NOW, finished_ms=NOW)
+    runs.write(services.engine, [written])
+    assert reap.reap(services.board, services.engine, "", NOW) == 2
+    outcomes = {row.run.target_id: (row.run.outcome, row.run.error_code) for row in runs.recent(services.engine)}
+    assert outcomes == {ids[0]: (Result.OK, ""), ids[1]: (Result.FAILED, "lease_lost")}
+    assert_sound(services)
+    assert reap.reap(services.board, services.engine, "", NOW) == 0
+
+
+def test_after_downtime_the_overdue_are_spread(services: Services) -> None:
+    """Once each, within a minute; what is only a little late is polled at once."""
+    add_fleet(services, 200)
+    run(services)
+    long_after = NOW + 3_600_000
+    recent = next(iter(scores(services)))
+    services.redis.zadd(services.keys.due(QUEUE), {str(recent): long_after - 2_000})
+    assert resume.resume(services.board, "", long_after) == 199
+    after = scores(services)
+    assert after.pop(recent) == long_after - 2_000
+    assert all(long_after <= score < long_after + 60_000 for score in after.values())
+    assert max(after.values()) - min(after.values()) > 50_000
+    assert_sound(services)
+
+
+def _plan(services: Services, target_id: int) -> int:
+    text: Any = services.redis.hget(services.keys.run, str(target_id))
+    return int(text.split("|")[1])
