@@ -89,7 +89,7 @@ class SchemaMismatch(ConfigError):
 class DeviceError(PollerError):
     """The device's side. The decisions sit on the class, so that no caller has to know the list."""
 
-    code = "P110"
+    code = "P116"
     error_code: ClassVar[str] = "device_error"
     retryable: ClassVar[bool] = True
     trips_breaker: ClassVar[bool] = True

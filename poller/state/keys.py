@@ -6,8 +6,8 @@
 | `inflight`          | zset   | target id -> end of its lease, in ms                                         |
 | `parked`            | zset   | target id -> next slow retry, in ms                                          |
 | `queues`            | set    | queues that have, or had, targets                                            |
-| `spec`              | hash   | target id -> `version|interval|timeout|queue` of every enabled target        |
-| `run`               | hash   | target id -> `token|plan|attempts|call` while it is in flight                |
+| `spec`              | hash   | target id -> version, interval, timeout, queue of every enabled target       |
+| `run`               | hash   | target id -> token, plan, attempts, call while it is in flight               |
 | `status`            | hash   | target id -> state letter and JSON, see domain/status.py                     |
 | `counts`            | hash   | state letter -> number of targets; kept by the scripts that write `status`   |
 | `board`             | hash   | `version`: the inventory version the board agrees with                       |

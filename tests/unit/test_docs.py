@@ -1,0 +1,100 @@
+"""The reference says what the program does. `UPDATE_DOCS=1 pytest tests/unit/test_docs.py` writes it anew."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from poller import errors
+from poller.cli.main import Root
+from poller.settings import OTHER_NAMES, SECRETS, Settings
+from poller.state import keys
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
+
+
+def check(name: str, text: str) -> None:
+    path = REFERENCE / name
+    if os.environ.get("UPDATE_DOCS"):
+        path.write_text(text)
+    assert path.read_text() == text, (
+        f"docs/reference/{name} is out of date: UPDATE_DOCS=1 pytest tests/unit/test_docs.py"
+    )
+
+
+def test_every_setting_is_documented() -> None:
+    """Name, variable, default and meaning, as the program has them."""
+    head = (
+        "# Settings\n\nEnvironment over `poller.toml` over default; `poller settings` shows each value and where it came from. Durations are in seconds.\n"
+        "A setting marked * can also be given as a file: `POLLER_REDIS_URL_FILE=/run/secrets/redis_url`.\n\n"
+        "| key in poller.toml | environment | default | meaning |\n|---|---|---|---|\n"
+    )
+    rows = [
+        f"| `{name}`{'*' if name in SECRETS else ''} | `POLLER_{name.upper()}` | {_default(field.default)} | {field.description} |\n"
+        for name, field in Settings.model_fields.items()
+    ]
+    others = [f"- `{name}`: {meaning}\n" for name, meaning in OTHER_NAMES.items()]
+    check("settings.md", head + "".join(rows) + "\nRead by single commands, no settings:\n\n" + "".join(others))
+
+
+def test_every_error_is_documented() -> None:
+    """Code, exit code and meaning of every class of the tree."""
+    found = [item for _, item in inspect.getmembers(errors, inspect.isclass) if issubclass(item, errors.PollerError)]
+    meanings = dict(re.findall(r"[|' ]- (\w+) +(.+)", errors.__doc__ or ""))
+    head = (
+        "# Errors\n\nEvery error a command prints has a code: `error[P101]: what`, then `cause:` and `try:` where known.\n"
+        "Exit codes: 0 good, 1 the answer is bad, 2 usage or configuration, 3 not found, 4 not allowed, 5 Redis or database not reachable, "
+        "124 waiting ran out, 130 interrupted.\n\n| code | exit | error | meaning |\n|---|---|---|---|\n"
+    )
+    listed = sorted((item for item in found if item.__name__ in meanings), key=lambda item: (item.code, item.__name__))
+    rows = [f"| {e.code} | {e.exit_code} | {e.__name__} | {meanings[e.__name__]} |\n" for e in listed]
+    device = [e for e in listed if issubclass(e, errors.DeviceError) and e is not errors.DeviceError]
+    codes = [f"| `{e.error_code}` | {meanings[e.__name__]} | {'yes' if e.retryable else 'no'} |\n" for e in device]
+    platform = [
+        "| `lease_lost` | the worker that polled it did not report back; the target was due again at once | - |\n",
+        "| `options_invalid` | the target's options do not fit its collector any more | - |\n",
+        "| `credential_unusable` | its credential is gone or does not open | - |\n",
+    ]
+    tail = "\n## Codes in runs, statuses and metrics\n\n| code | meaning | worth a retry |\n|---|---|---|\n"
+    assert {item.__name__ for item in found} - set(meanings) == {"PollerError"}
+    check("errors.md", head + "".join(rows) + tail + "".join(codes) + "".join(platform))
+
+
+def test_every_redis_key_is_documented() -> None:
+    """The table at the head of state/keys.py names every key, and is the reference."""
+    text = keys.__doc__ or ""
+    assert all(f"`{name}`" in text for name in keys.NAMES)
+    check("redis-keys.md", "# Redis keys\n\n" + text.strip() + "\n")
+
+
+def test_every_command_is_documented() -> None:
+    """By name; `--help` tells the rest."""
+    rows = [f"| `poller {b.name}` | {b.help} |\n" for b in Root.branches if b.present]
+    head = "# Commands\n\n`poller COMMAND --help` tells the rest. `--json` gives one JSON object where a command lists or shows.\n\n"
+    check("commands.md", head + "| command | what it does |\n|---|---|\n" + "".join(rows))
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")) + [ROOT / "README.md"], ids=lambda page: page.name)
+def test_links_and_files_named_in_the_docs_exist(page: Path) -> None:
+    """Relative links, pictures, and paths into the package."""
+    text = page.read_text()
+    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
+    assert [link for link in links if not (page.parent / link).exists()] == []
+    parts = "beat|cli|collectors|db|domain|security|sim|sinks|state|tasks|web|workers|observability"
+    named = re.findall(rf"`((?:{parts})/[a-z_/]+\.(?:py|lua))", text)
+    assert [name for name in named if not (ROOT / "poller" / name).exists()] == []
+
+
+def _default(value: Any) -> str:
+    shown = value.get_secret_value() if isinstance(value, SecretStr) else value
+    if isinstance(shown, tuple):
+        shown = ",".join(shown)
+    return "" if shown in (None, "") else f"`{shown}`"
