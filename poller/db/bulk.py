@@ -1,6 +1,7 @@
 """Many rows, one statement with one fixed text: the cheapest way into each backend.
 
-PostgreSQL gets one array per column (parsed and planned once per connection), SQLite an `executemany`.
+PostgreSQL gets one binary array per column (parsed and planned once per connection; measured at 64 rows of
+1.3 kB: 0.5 ms of our CPU, against 3.0 ms as text and 1.3 ms as VALUES), SQLite an `executemany`.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def _sqlite_instant(instant: datetime) -> str:
 @cache
 def _postgresql(table: sa.Table[Any], tail: str, names: Columns) -> str:
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
-    arrays = ", ".join(f"%s::{table.c[name].type.compile(dialect=dialect)}[]" for name in names)
+    arrays = ", ".join(f"%b::{table.c[name].type.compile(dialect=dialect)}[]" for name in names)
     return f"INSERT INTO {table.name} ({_quoted(names)}) SELECT * FROM unnest({arrays}) {tail}"  # noqa: S608
 
 

@@ -15,6 +15,7 @@ from poller import errors
 from poller.db import engine as sql
 from poller.db import inventory, lookup
 from poller.db import targets as target_rows
+from poller.db.among import among
 from poller.db.inventory import Change, Notify
 from poller.db.tables import credentials, devices, removed_targets, sites, targets
 from poller.domain.draft import DeviceDraft, TargetDraft
@@ -64,10 +65,8 @@ def remove(engine: Engine, names: Sequence[str], notify: Notify | None = None) -
     """Remove devices with their targets, all or none; returns how many targets went."""
     with inventory.change(engine, notify) as at:
         keys = lookup.device_ids(at.conn, names)
-        gone = 0
-        for part in inventory.parts(keys):
-            gone += note_removed(at, targets.c.device_id.in_(part))
-            at.conn.execute(sa.delete(devices).where(devices.c.id.in_(part)))
+        gone = note_removed(at, among(targets.c.device_id, keys))
+        at.conn.execute(sa.delete(devices).where(among(devices.c.id, keys)))
         return gone
 
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine, Row
 
 from poller.db import engine as sql
+from poller.db.among import among
 from poller.db.tables import credentials as credentials_table
 from poller.db.tables import devices, inventory, removed_targets, sites, targets
 from poller.domain import routing
@@ -26,14 +27,11 @@ from poller.domain.target import PollTarget, TargetSpec
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 AnyRow = Row[*tuple[Any, ...]]
 
 #: Called with the new version after a commit: a wake-up for the scheduler, allowed to fail.
 Notify = Callable[[int], None]
 
-#: SQLite takes no more than 32,766 values in one statement.
-IDS_PER_STATEMENT = 10_000
 _ROWS_PER_FETCH = 5_000
 
 
@@ -131,9 +129,8 @@ def poll_targets(engine: Engine, ids: Iterable[int]) -> dict[int, PollTarget]:
     """What a worker needs to poll these targets; ids that are gone are simply missing."""
     found: dict[int, PollTarget] = {}
     with sql.peeking(engine) as conn:
-        for part in parts(list(ids)):
-            for row in conn.execute(_POLL_TARGETS, {"ids": part}):
-                found[row[0]] = _poll_target(row)
+        for row in conn.execute(_POLL_TARGETS, {"ids": list(ids)}):
+            found[row[0]] = _poll_target(row)
     return found
 
 
@@ -141,20 +138,13 @@ def credentials(engine: Engine, ids: Iterable[int]) -> dict[int, Sealed]:
     """The envelopes of these credentials; ids that are gone are simply missing."""
     found: dict[int, Sealed] = {}
     with sql.peeking(engine) as conn:
-        for part in parts(list(ids)):
-            for key, number, envelope, name in conn.execute(_CREDENTIALS, {"ids": part}):
-                found[key] = Sealed(number, envelope, name)
+        for key, number, envelope, name in conn.execute(_CREDENTIALS, {"ids": list(ids)}):
+            found[key] = Sealed(number, envelope, name)
     return found
 
 
 def credential(engine: Engine, key: int) -> Sealed | None:
     return credentials(engine, [key]).get(key)
-
-
-def parts(items: Sequence[T], size: int = IDS_PER_STATEMENT) -> Iterator[Sequence[T]]:
-    """A long list in pieces that one statement can take."""
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
 
 
 def _spec(row: AnyRow) -> TargetSpec:
@@ -220,7 +210,7 @@ _POLL_TARGETS = (
         sa.func.coalesce(targets.c.credential_id, devices.c.credential_id),
     )
     .select_from(_JOINED)
-    .where(targets.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .where(among(targets.c.id, "ids"))
 )
 
 _CREDENTIALS = sa.select(
@@ -228,4 +218,4 @@ _CREDENTIALS = sa.select(
     credentials_table.c.version,
     credentials_table.c.envelope,
     credentials_table.c.name,
-).where(credentials_table.c.id.in_(sa.bindparam("ids", expanding=True)))
+).where(among(credentials_table.c.id, "ids"))

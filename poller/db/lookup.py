@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from poller import errors
-from poller.db.inventory import Change, parts
+from poller.db.among import among
+from poller.db.inventory import Change
 from poller.db.tables import credentials, devices, sites, targets
 
 #: How many names are compared for a suggestion: enough to help, too few to be felt.
@@ -23,10 +24,8 @@ def device_id(conn: Connection, name: str) -> int:
 
 def device_ids(conn: Connection, names: Sequence[str]) -> list[int]:
     """The ids of all of these devices, or NotFound for the first that is missing."""
-    found: dict[str, int] = {}
-    for part in parts(names):
-        query = sa.select(devices.c.name, devices.c.id).where(devices.c.name.in_(part))
-        found.update(conn.execute(query).all())
+    query = sa.select(devices.c.name, devices.c.id).where(among(devices.c.name, names))
+    found: dict[str, int] = dict(conn.execute(query).all())
     for name in names:
         if name not in found:
             raise missing(conn, devices, name, "device", "poller device list")

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from poller.db import bulk
 from poller.db import engine as sql
-from poller.db.inventory import parts
+from poller.db.among import among
 from poller.db.tables import readings, series_sets, targets
 from poller.domain.readings import ReadingSet, SeriesSet, pack, unpack
 
@@ -61,11 +61,9 @@ class Writer:
 
 def latest(engine: Engine, target_ids: Iterable[int]) -> dict[int, Stored]:
     """The newest readings of each of these targets; a target without any is missing."""
-    found: list[Any] = []
     with sql.reading(engine) as conn:
-        for part in parts(list(target_ids)):
-            found += conn.execute(_LATEST, {"ids": part}).all()
-        return {stored.target_id: stored for stored in _stored(conn, found)}
+        rows = conn.execute(_LATEST, {"ids": list(target_ids)}).all()
+        return {stored.target_id: stored for stored in _stored(conn, rows)}
 
 
 def between(engine: Engine, target_id: int, start_ms: int, end_ms: int, limit: int = 10_000) -> list[Stored]:
@@ -85,11 +83,7 @@ def _stored(conn: Connection, rows: Sequence[Any]) -> list[Stored]:
 
 
 def _shapes(conn: Connection, ids: Iterable[int]) -> dict[int, SeriesSet]:
-    found: dict[int, SeriesSet] = {}
-    for part in parts(sorted(ids)):
-        for key, text in conn.execute(_SHAPES, {"ids": part}):
-            found[key] = _parsed(text)
-    return found
+    return {key: _parsed(text) for key, text in conn.execute(_SHAPES, {"ids": sorted(ids)})}
 
 
 @lru_cache(maxsize=2048)
@@ -114,7 +108,7 @@ _newest = (
         .scalar_subquery()
         .label("at_ms"),
     )
-    .where(targets.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .where(among(targets.c.id, "ids"))
     .subquery()
 )
 _LATEST = sa.select(*_columns).join(
@@ -132,6 +126,4 @@ _BETWEEN = (
     .limit(sa.bindparam("limit"))
 )
 
-_SHAPES = sa.select(series_sets.c.id, series_sets.c.series).where(
-    series_sets.c.id.in_(sa.bindparam("ids", expanding=True))
-)
+_SHAPES = sa.select(series_sets.c.id, series_sets.c.series).where(among(series_sets.c.id, "ids"))

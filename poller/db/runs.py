@@ -26,7 +26,8 @@ from poller.domain.run import Run
 POLLED = (Result.OK, Result.PARTIAL, Result.FAILED)
 BAD = (Result.FAILED, Result.REFUSED)
 
-_ROW = attrgetter(*(column.name for column in runs.columns))
+_FIELDS = tuple(column.name for column in runs.columns)
+_ROW = attrgetter(*(name if name != "outcome" else "outcome.value" for name in _FIELDS))
 
 
 class NamedRun(NamedTuple):
@@ -117,7 +118,7 @@ def counts(engine: Engine, since_ms: int) -> dict[Result, int]:
 
 
 def _named(row: Any) -> NamedRun:
-    fields = dict(zip(runs.columns.keys(), row[:-2], strict=True))
+    fields = dict(zip(_FIELDS, row[:-2], strict=True))
     fields["outcome"] = Result(fields["outcome"])
     return NamedRun(Run(**fields), row[-2], row[-1])
 
