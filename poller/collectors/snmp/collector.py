@@ -67,9 +67,9 @@ class SnmpCollector:
             return await _read_from(address, poll, options, profile, memory)
         except api.DeviceError as error:
             memory.usm = None
-            if not (introduced and isinstance(error, api.DeviceAuthFailed)):
+            if not (introduced and isinstance(error, api.DeviceAuthFailed | api.DeviceTimeout)):
                 raise
-        # The agent may have been replaced since: introduce ourselves anew before we believe the refusal.
+        # The agent may have been replaced since: introduce ourselves anew before we believe it.
         return await _read_from(address, poll, options, profile, memory)
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
@@ -85,6 +85,8 @@ async def _read_from(
         walker = Walker(link, patience, memory.tuning, f"{poll.address} port {options.port}")
         await walker.begin()
         return await _read_parts(profile, walker)
+    except api.DeviceError as error:
+        raise _without_frames(error) from None
     finally:
         memory.wary = link.wary
         link.close()

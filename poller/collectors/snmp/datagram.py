@@ -9,9 +9,10 @@ from __future__ import annotations
 HEAD_BYTES = 256
 
 _SEQUENCE, _INTEGER, _OCTETS, _RESPONSE = 0x30, 0x02, 0x04, 0xA2
-_CONSTRUCTED = 0x20
+_PDUS = range(0xA0, 0xA9)
 
 Octets = bytes | bytearray
+Element = tuple[int, int, int]  # tag, where the contents begin and end
 
 
 def is_whole(head: Octets, length: int) -> bool:
@@ -26,20 +27,40 @@ def is_whole(head: Octets, length: int) -> bool:
 
 
 def is_sound(message: Octets) -> bool:
-    """Does every element, however deep, end within the one around it? Slow: for agents that lied before."""
-    todo = [(0, len(message))]
-    while todo:
-        at, end = todo.pop()
-        while at < end:
-            if end - at < 2 or message[at] & 0x1F == 0x1F:  # no room for a length; SNMP has no long tags
-                return False
-            _, start, stop = _bounds(message, at)
-            if stop > end:
-                return False
-            if message[at] & _CONSTRUCTED:
-                todo.append((start, stop))
-            at = stop
-    return True
+    """Is it complete, to the last row of values? Slow: for agents that sent something dangerous before."""
+    top = _children(message, 0, len(message))
+    if top is None or len(top) != 1 or top[0][0] != _SEQUENCE:
+        return False
+    parts = _children(message, *top[0][1:])
+    if parts is None or len(parts) < 3:
+        return False
+    pdu = parts[2]
+    if pdu[0] not in _PDUS:
+        return True  # version 3: more cannot be seen from outside
+    fields = _children(message, *pdu[1:])
+    if fields is None or len(fields) != 4 or fields[3][0] != _SEQUENCE:
+        return False
+    rows = _children(message, *fields[3][1:])
+    return rows is not None and all(tag == _SEQUENCE and _is_row(message, start, end) for tag, start, end in rows)
+
+
+def _is_row(message: Octets, start: int, end: int) -> bool:
+    pair = _children(message, start, end)
+    return pair is not None and len(pair) == 2 and pair[0][1] < pair[0][2]
+
+
+def _children(message: Octets, at: int, end: int) -> list[Element] | None:
+    """The elements side by side in a stretch of bytes; None when they do not fill it exactly."""
+    found = []
+    while at < end:
+        if end - at < 2 or message[at] & 0x1F == 0x1F or message[at + 1] == 0x80:  # SNMP has neither form
+            return None
+        _, start, stop = _bounds(message, at)
+        if stop > end:
+            return None
+        found.append((message[at], start, stop))
+        at = stop
+    return found
 
 
 def error_status(head: Octets) -> int:

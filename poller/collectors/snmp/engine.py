@@ -56,7 +56,7 @@ class Page:
 class Ask(Protocol):
     """Makes one request until it is answered; the request is given the try's number and its time."""
 
-    async def __call__(self, exchange: Callable[[int, float], Awaitable[Any]], /) -> Any: ...
+    async def __call__(self, exchange: Callable[[int, float], Awaitable[Any]], /, tries: int = 0) -> Any: ...
 
 
 class Link(Protocol):

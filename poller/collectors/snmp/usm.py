@@ -86,8 +86,10 @@ class UsmLink(GufoLink):
 
     async def begin(self, ask: Ask) -> None:
         """Learn the agent's engine id (once) and its clock (every poll): v3 refuses what is out of time."""
-        await ask(self._refresh)
-        if not self._usm.engine_id:
+        if self._usm.engine_id:  # another engine would keep silent: one try shows it
+            await ask(self._refresh, tries=1)
+        else:
+            await ask(self._refresh)
             self._sock.set_keys(self._usm.user.name, *_keys(self._usm.user))
             self._usm.engine_id = self._sock.get_engine_id()
             if self._usm.user.require_auth():

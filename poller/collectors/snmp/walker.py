@@ -135,9 +135,10 @@ class Walker:
             self._tuning.too_many(want)
             want = self._tuning.repetitions
 
-    async def ask(self, exchange: Callable[[int, float], Awaitable[T]]) -> T:
-        """One request until it is answered: at most 1 + retries tries, all within the deadline."""
-        for attempt in range(self._patience.retries + 1):
+    async def ask(self, exchange: Callable[[int, float], Awaitable[T]], tries: int = 0) -> T:
+        """One request until it is answered: at most `tries` (1 + retries) times, all within the deadline."""
+        tries = tries or self._patience.retries + 1
+        for attempt in range(tries):
             wait_s = self._patience.wait_s(attempt, self._now())
             if wait_s <= 0:
                 raise self._silent(attempt)
@@ -150,7 +151,7 @@ class Walker:
                 raise
             self.answered = True
             return answer
-        raise self._silent(self._patience.retries + 1)
+        raise self._silent(tries)
 
     def _silent(self, tries: int) -> errors.DeviceTimeout:
         took_s = self._now() - self._started

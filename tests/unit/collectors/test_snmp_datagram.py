@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poller.collectors.snmp import datagram
-from tests.unit.collectors.snmp_agent import integer, octets, oid, response, sequence
+from tests.unit.collectors.snmp_agent import element, integer, octets, oid, response, sequence
 
 GOOD = response(b"public", b"\x01", [(oid("1.3.6.1.2.1.1.5.0"), octets(b"box")), (oid("1.3.6"), integer(5))])
 
@@ -42,6 +42,16 @@ def test_long_lengths_are_understood() -> None:
 def test_an_element_that_ends_outside_its_parent_is_unsound() -> None:
     assert not datagram.is_sound(sequence(b"\x02\x05\x01"))
     assert not datagram.is_sound(sequence(b"\x02"))
+
+
+@pytest.mark.parametrize(
+    "row", [b"\x30\x00", b"\x30\x80", b"\x30\x9e" + oid("1.3.6"), sequence(oid("1.3.6")), b"\x05\x00"]
+)
+def test_a_row_that_is_no_pair_is_unsound(row: bytes) -> None:
+    """These make the engine panic, or would."""
+    good = sequence(oid("1.3.6"), integer(5))
+    body = element(2, b"\x01") + integer(0) + integer(0) + sequence(good, row)
+    assert not datagram.is_sound(sequence(element(2, b"\x01"), octets(b"public"), element(0xA2, body)))
 
 
 @given(st.binary(max_size=200))
