@@ -39,7 +39,7 @@ def prepare(folder: Path, port: int) -> tuple[Role, str]:
     config = folder / "valkey.conf"
     config.touch(mode=0o600)
     config.write_text(_configuration(folder, port, password))
-    return Role("valkey", [find_server(), str(config)], stop_s=1.5, quiet=True), f"redis://:{password}@127.0.0.1:{port}/0"
+    return Role("valkey", [find_server(), str(config)], quiet=True), f"redis://:{password}@127.0.0.1:{port}/0"
 
 
 def wait_ready(url: str) -> None:

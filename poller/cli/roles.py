@@ -13,27 +13,27 @@ _CELERY = (sys.executable, "-m", "celery", "-A", "poller", "--quiet")
 
 
 def beat(env: Mapping[str, str]) -> Role:
-    return Role("beat", [*_CELERY, "beat"], env, stop_s=1.5)
+    return Role("beat", [*_CELERY, "beat"], env)
 
 
 def worker(number: int, env: Mapping[str, str]) -> Role:
     calm = {**env, "PYTHONWARNINGS": "ignore:You're running the worker with superuser"}
-    return Role(f"worker{number}", [*_CELERY, "worker", "-n", f"worker{number}@%h"], calm, stop_s=5.0)
+    return Role(f"worker{number}", [*_CELERY, "worker", "-n", f"worker{number}@%h"], calm)
 
 
 def web(env: Mapping[str, str], port: int) -> Role:
-    return Role("web", [sys.executable, "-m", "poller", "web"], {**env, "POLLER_WEB_PORT": str(port)}, stop_s=1.5)
+    return Role("web", [sys.executable, "-m", "poller", "web"], {**env, "POLLER_WEB_PORT": str(port)})
 
 
 def flower(env: Mapping[str, str], bind: str, port: int, login: str | None) -> Role:
-    arguments = [f"--address={bind}", f"--port={port}", "--max_tasks=5000", "--purge_offline_workers=600"]
+    arguments = [f"--address={bind}", f"--port={port}", "--max_tasks=5000", "--purge_offline_workers=600", "--logging=error"]
     hidden = {"FLOWER_BASIC_AUTH": login} if login else {}
-    return Role("flower", [*_CELERY, "flower", *arguments], {**env, **hidden}, stop_s=1.5)
+    return Role("flower", [*_CELERY, "flower", *arguments], {**env, **hidden})
 
 
 def simulator(env: Mapping[str, str], devices: int, snmp_port: int, routeros_port: int) -> Role:
     arguments = [f"--devices={devices}", f"--snmp-port={snmp_port}", f"--routeros-port={routeros_port}"]
-    return Role("sim", [sys.executable, "-m", "poller", "sim", *arguments], env, stop_s=1.5)
+    return Role("sim", [sys.executable, "-m", "poller", "sim", *arguments], env)
 
 
 def choose_port(setting: str, configured: int | None, preferred: int, bind: str = "127.0.0.1") -> int:

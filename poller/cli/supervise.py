@@ -25,6 +25,7 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 Say = Callable[[str, str], None]  # who, what
+Wanted = Callable[[str], bool]  # a role's name -> is it meant?
 
 LOG_BYTES = 10_000_000
 LOG_FILES = 3
@@ -35,12 +36,11 @@ RESTART_BASE_S, RESTART_CAP_S = 0.5, 15.0
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A process to run. `stop_s` is how long it may take to stop before it is killed."""
+    """A process to run."""
 
     name: str
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
-    stop_s: float = 3.0
     quiet: bool = False  # what it says goes to its file only
 
 
@@ -53,6 +53,7 @@ class Child:
         self.failures = 0
         self.started_at = 0.0
         self.restart_at: float | None = None
+        self.retired = False
         self._log = log
         self._say = say
 
@@ -110,31 +111,36 @@ class Supervisor:
         """Restart what died, with growing pauses. Call it a few times a second."""
         now = time.monotonic()
         for child in self.children:
+            if child.retired:
+                continue
             if child.restart_at is not None:
                 if now >= child.restart_at:
                     child.start()
             elif not child.running:
                 self._plan_restart(child, now)
 
-    def stop(self, wanted: Callable[[str], bool] = lambda name: True) -> None:
-        """Stop the wanted roles together; what hangs is killed. Nothing stays behind."""
-        group = [child for child in self.children if wanted(child.role.name)]
-        for child in group:
+    def ask(self, wanted: Wanted, patience_s: float) -> None:
+        """Ask roles to stop and give them time; who needs longer is not killed yet. They are not restarted."""
+        asked = [child for child in self.children if wanted(child.role.name)]
+        for child in asked:
+            child.retired = True
             child.signal(signal.SIGTERM)
             child.signal(signal.SIGCONT)  # a stopped process cannot obey
-        began = time.monotonic()
-        for child in group:
-            self._end(child, began + child.role.stop_s)
-        self.children = [child for child in self.children if child not in group]
+        until = time.monotonic() + patience_s
+        while any(child.running for child in asked) and time.monotonic() < until:
+            time.sleep(0.02)
 
-    def _end(self, child: Child, deadline: float) -> None:
-        assert child.process is not None
-        try:
-            child.process.wait(timeout=max(0.05, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            self._say("poller", f"{child.role.name} did not stop in {child.role.stop_s:g} s: killed")
-        child.signal(signal.SIGKILL)
-        child.process.wait()
+    def end(self, wanted: Wanted) -> None:
+        """Whatever of these still runs, or left something behind, is killed. Nothing stays."""
+        ended = [child for child in self.children if wanted(child.role.name)]
+        for child in ended:
+            if child.running:
+                self._say("poller", f"{child.role.name} did not stop in time: killed")
+            child.signal(signal.SIGKILL)
+        for child in ended:
+            if child.process is not None:
+                child.process.wait()
+        self.children = [child for child in self.children if child not in ended]
 
     def _plan_restart(self, child: Child, now: float) -> None:
         assert child.process is not None

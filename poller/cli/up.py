@@ -24,7 +24,7 @@ from poller.settings import Settings
 from poller.state.client import store_errors
 
 DEMO_DEVICES = 200
-LONGEST_DRAIN_S = 3.5
+LONGEST_DRAIN_S = 2.5
 
 
 def command(
@@ -148,16 +148,22 @@ class Up:
         last = summary.mark(services, self._processes())
         board = summary.places(services)
         seconds = time.monotonic() - began
-        self.supervisor.stop(lambda name: name == "beat")
-        self.supervisor.stop(lambda name: name.startswith("worker"))
+        self._stop_polling()
         cpu = summary.cpu_per_poll(self.first, last)
         return summary.summarise(services, since_ms, seconds, cpu, board, summary.verify(services))
 
+    def _stop_polling(self) -> None:
+        """First nothing new is scheduled, then what runs may finish."""
+        self.supervisor.ask(lambda name: name == "beat", 1.0)
+        self.supervisor.ask(lambda name: name.startswith("worker"), 5.0)
+
     def _stop_all(self) -> None:
-        self.supervisor.stop(lambda name: name == "beat")
-        self.supervisor.stop(lambda name: name.startswith("worker"))
-        self.supervisor.stop(lambda name: name != "valkey")
-        self.supervisor.stop()
+        """Everything in order, the server last; nine seconds at the very most."""
+        self._stop_polling()
+        self.supervisor.ask(lambda name: name != "valkey", 1.0)
+        self.supervisor.end(lambda name: name != "valkey")
+        self.supervisor.ask(lambda name: True, 1.5)
+        self.supervisor.end(lambda name: True)
 
     def _processes(self) -> Mapping[str, int]:
         return {c.role.name: c.process.pid for c in self.supervisor.children if c.process is not None}
