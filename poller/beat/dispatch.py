@@ -15,7 +15,6 @@ from poller.tasks.poll import poll
 class Dispatcher:
     def __init__(self, board: Board, settings: Settings) -> None:
         self._board = board
-        self._expires_s = settings.queue_wait_s
         self._published = ""  # token of the last claim that reached the broker
         self._room = Room(
             targets=settings.claim_limit,
@@ -44,12 +43,12 @@ class Dispatcher:
                     self._send(claim.token, queue, [int(i) for i in batch], producer)
 
     def _send(self, token: str, queue: str, ids: list[int], producer: Any) -> None:
+        # No `expires`: it compares two hosts' clocks. A batch whose lease ran out is refused by `start` instead.
         # Without the two reprs Celery would print all ids into every message, at half the cost of it.
         poll.apply_async(
             (token, ids),
             queue=queue,
             producer=producer,
-            expires=self._expires_s,
             argsrepr=f"({token!r}, {len(ids)} targets)",
             kwargsrepr="{}",
             add_to_parent=False,

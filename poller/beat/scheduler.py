@@ -129,6 +129,9 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         if clock >= self._reap_at:
             self._reap_at = clock + REAP_EVERY_S
             reap.reap(board, engine, token, now_ms)
+            forgotten = workers.forget_lost(self._services.redis, self._services.keys, now_ms)
+            if forgotten:
+                log.warning("lost_workers_forgotten", names=forgotten)
         if clock >= self._entries_at:
             self._entries_at = clock + super().tick()
 

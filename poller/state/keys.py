@@ -58,7 +58,6 @@ class Keys:
         return f"{self.prefix}redbeat:"
 
 
-NAMES = frozenset(
-    ("inflight", "parked", "queues", "spec", "run", "status", "counts", "board", "outbox", "epoch", "leader")
-    + ("standbys", "workers", "totals", "errors", "readings", "wake")
-)
+_PLACES = ("inflight", "parked", "queues", "spec", "run", "status", "counts", "board", "outbox")
+_PEOPLE = ("epoch", "leader", "standbys", "workers", "totals", "errors", "readings", "wake")
+NAMES = frozenset((*_PLACES, *_PEOPLE))

@@ -14,6 +14,8 @@ from redis.commands.core import Script
 from poller.state.client import store_errors
 from poller.state.keys import Keys
 
+FORGET_STANDBY_MS = 60_000
+
 
 class Leadership:
     """The lock's three moves. Holds no opinion on when to make them; see beat/leadership.py."""
@@ -38,9 +40,12 @@ class Leadership:
             return bool(self._scripts["resign"](keys=[self.keys.prefix], args=[self.token]))
 
     def stand_by(self, now_ms: int) -> None:
-        """Be seen as a standby; entries not refreshed for a while do not count."""
+        """Be seen as a standby; entries not refreshed for a while do not count, and go."""
         with store_errors(self.redis):
-            self.redis.zadd(self.keys.standbys, {self.name: now_ms})
+            pipe = self.redis.pipeline(transaction=False)
+            pipe.zadd(self.keys.standbys, {self.name: now_ms})
+            pipe.zremrangebyscore(self.keys.standbys, "-inf", now_ms - FORGET_STANDBY_MS)
+            pipe.execute()
 
     def leave(self) -> None:
         with store_errors(self.redis):

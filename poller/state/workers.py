@@ -14,6 +14,7 @@ from poller.state.keys import Keys
 
 HEARTBEAT_S = 2.0
 DEAD_AFTER_MS = 10_000
+FORGET_AFTER_MS = 15 * 60_000
 
 
 def announce(client: redis.Redis, keys: Keys, worker: Worker) -> int:
@@ -33,6 +34,15 @@ def leave(client: redis.Redis, keys: Keys, name: str) -> None:
 def living(client: redis.Redis, keys: Keys, now_ms: int) -> list[Worker]:
     """Workers seen lately, by name."""
     return [worker for worker in known(client, keys) if worker.seen_ms > now_ms - DEAD_AFTER_MS]
+
+
+def forget_lost(client: redis.Redis, keys: Keys, now_ms: int) -> list[str]:
+    """Drop workers that have been gone for so long that nobody waits for them. Returns their names."""
+    names = [worker.name for worker in known(client, keys) if worker.seen_ms < now_ms - FORGET_AFTER_MS]
+    if names:
+        with store_errors(client):
+            client.hdel(keys.workers, *names)
+    return names
 
 
 def known(client: redis.Redis, keys: Keys) -> list[Worker]:

@@ -10,6 +10,7 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 
 from poller import errors
 from poller.bootstrap import Services
@@ -59,17 +60,18 @@ class Poller:
             return
         try:
             self._poll_started(token, attempt, started, now_ms)
-        except errors.StoreError:
-            self._hand_back(token, started.values(), now_ms + STORE_PAUSE_MS)
+        except BaseException:  # ours, not the device's: whatever was not finished is handed back
+            with suppress(errors.StoreError):
+                self._hand_back(token, started.values(), now_ms + STORE_PAUSE_MS)
             raise
 
     def _poll_started(self, token: str, attempt: int, started: dict[int, Started], now_ms: int) -> None:
-        known = self._targets.get({answer.id: answer.version for answer in started.values()})
+        known, changed = self._targets.get({answer.id: answer.version for answer in started.values()})
         wanted = {k.target.credential_id for k in known.values() if k.target.credential_id is not None}
         # What SQL does not have any more is about to leave the board: reconcile removes it.
         self._hand_back(token, [started.pop(i) for i in set(started) - set(known)], now_ms + STORE_PAUSE_MS)
         batch = Batch(self._runtime, self._registry)
-        batch.start(list(known.values()), self._secrets.get(wanted))
+        batch.start(list(known.values()), self._secrets.get(wanted, changed))
         with self._tracked(batch):
             while round_ := batch.next_round():
                 answered = [started.pop(item.id) for item in round_]

@@ -48,6 +48,8 @@ class Presence:
     def stop(self) -> None:
         """Say good-bye: nothing more is queued for us alone."""
         self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(timeout=3)  # else its last heartbeat might come after the good-bye
         try:
             workers.leave(self._services.redis, self._services.keys, self._poller.runner)
         except errors.StoreError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,16 +41,19 @@ class Targets:
         self._lock = threading.Lock()
         self._known: OrderedDict[int, Known] = OrderedDict()
 
-    def get(self, versions: Mapping[int, int]) -> dict[int, Known]:
-        """The targets of a batch, given the version the board has of each; removed ones are missing."""
+    def get(self, versions: Mapping[int, int]) -> tuple[dict[int, Known], set[int]]:
+        """The targets of a batch, given the version the board has of each; removed ones are missing.
+
+        Also says which of their credentials may have changed: those of targets that were read anew.
+        """
         with self._lock:
             found = {i: known for i, v in versions.items() if (known := self._known.get(i)) and known.version >= v}
             for target_id in found:
                 self._known.move_to_end(target_id)
         missing = [i for i in versions if i not in found]
-        if missing:
-            found.update(self._read(missing, versions))
-        return found
+        fresh = self._read(missing, versions) if missing else {}
+        credentials = {known.target.credential_id for known in fresh.values()} - {None}
+        return {**found, **fresh}, credentials  # type: ignore[return-value]
 
     def _read(self, ids: Iterable[int], versions: Mapping[int, int]) -> dict[int, Known]:
         rows = inventory.poll_targets(self._engine, ids)
@@ -81,10 +84,15 @@ class Secrets:
         self._lock = threading.Lock()
         self._opened: dict[int, tuple[float, Credential | errors.PollerError]] = {}
 
-    def get(self, ids: Iterable[int]) -> dict[int, Credential | errors.PollerError]:
-        """The credentials of a batch; one that does not open is its error, and harms only its users."""
+    def get(self, ids: Collection[int], changed: Collection[int] = ()) -> dict[int, Credential | errors.PollerError]:
+        """The credentials of a batch; one that does not open is its error, and harms only its users.
+
+        What may have changed is read again: a rotated credential is used from the next poll on.
+        """
         now = time.monotonic()
         with self._lock:
+            for key in changed:
+                self._opened.pop(key, None)
             found = {i: item for i in ids if (entry := self._opened.get(i)) and (item := entry[1]) and entry[0] > now}
         missing = [i for i in ids if i not in found]
         if missing:
