@@ -32,6 +32,13 @@ USERS = [
     ("shaaes", "SHA", "AES"),
     ("sha256aes", "SHA256", "AES"),
     ("sha512aes", "SHA512", "AES"),
+    ("sha384aes", "SHA384", "AES"),
+    ("md5aes256", "MD5", "AES256"),
+    ("shaaes192", "SHA", "AES192"),
+    ("shaaes192c", "SHA", "AES192C"),
+    ("shaaes256", "SHA", "AES256"),
+    ("shaaes256c", "SHA", "AES256C"),
+    ("sha512aes256", "SHA512", "AES256"),
     ("shaonly", "SHA", None),
 ]
 
@@ -73,7 +80,7 @@ def configuration(port: int, ipv6: bool, engine_id: str) -> str:
         "sysName testbox",
     ]
     for name, auth, priv in USERS:
-        auth = auth.replace("SHA2", "SHA-2").replace("SHA5", "SHA-5")
+        auth = re.sub(r"SHA(\d)", r"SHA-\1", auth)
         lines.append(f'createUser {name} {auth} "{AUTH}"' + (f' {priv} "{PRIV}"' if priv else ""))
         lines.append(f"rouser {name} {'priv' if priv else 'auth'}")
     return "\n".join(lines) + "\n"
