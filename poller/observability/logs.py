@@ -25,10 +25,15 @@ _SHARED: list[Any] = [
 #: Two lines per task, every new connection: of no use to an operator.
 _QUIET = {
     "celery.worker.strategy": "WARNING",
+    "celery.worker.consumer.consumer": "WARNING",
+    "celery.worker.control": "WARNING",
     "celery.app.trace": "WARNING",
     "celery.beat": "WARNING",
     "redbeat.schedulers": "WARNING",
     "kombu": "WARNING",
+    # After a lost connection kombu cannot put messages back, and says so three times. The board's leases can.
+    "kombu.transport.virtual.base": "CRITICAL",
+    "kombu.utils.div": "CRITICAL",
     "uvicorn.access": "WARNING",
     "alembic": "WARNING",
     "librouteros": "CRITICAL",  # its DEBUG records contain passwords

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import threading
+import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +16,9 @@ from poller.workers.polling import Poller
 from poller.workers.presence import Presence
 
 log = logs.get(__name__)
+
+# Said at every lost connection. We want the default: a thread that polls cannot be cancelled, and need not be.
+warnings.filterwarnings("ignore", message=r"\nIn Celery 5.1 we introduced an optional breaking change")
 
 
 @lru_cache(maxsize=1)
