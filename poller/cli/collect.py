@@ -6,6 +6,7 @@ import asyncio
 import enum
 import math
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,12 +32,10 @@ class Output(enum.StrEnum):
     PROMETHEUS = "prometheus"
 
 
-_COLUMNS = (
-    column("METRIC", "metric"),
-    column("LABELS", "labels"),
-    Column("VALUE", lambda item: _number(item["value"]), right=True),
-    column("KIND", "kind"),
-)
+_VALUE = Column("VALUE", lambda item: _number(item["value"]), right=True)
+#: For programs every field by itself.
+_FIELDS = (column("METRIC", "metric"), column("LABELS", "labels"), _VALUE, column("KIND", "kind"))
+_GAPS = 16  # the kind's column and the space between columns
 
 
 def command(
@@ -128,7 +127,8 @@ def _print(drained: Drained, form: Output, collector: Collector, address: str, o
     elif form is Output.PROMETHEUS:
         _expose(outcome.readings, collector, options)
     else:
-        render.listing("poller.collect/1", list(_rows(outcome.readings)), _COLUMNS, as_json=False)
+        rows = list(_rows(outcome.readings))
+        render.listing("poller.collect/1", rows, _columns(rows), as_json=False)
 
 
 def _expose(readings: ReadingSet, collector: Collector, options: Options) -> None:
@@ -157,6 +157,24 @@ def _report(drained: Drained) -> None:
         render.error(error)
     if drained.failures:
         raise typer.Exit(1)
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> Sequence[Column]:
+    """On a terminal, name and labels share a column: where it is narrow, labels are cut, names and values are not."""
+    if not sys.stdout.isatty():
+        return _FIELDS
+    longest = max(len(_number(row["value"])) for row in rows)
+    room = max(20, shutil.get_terminal_size().columns - longest - _GAPS)
+    return (Column("METRIC", lambda item: _cut(_series(item), room)), _VALUE, column("KIND", "kind"))
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else text[: room - 1] + "…"
+
+
+def _series(item: Mapping[str, Any]) -> str:
+    labels = render.plain({key: text for key, text in item["labels"].items() if text})
+    return f"{item['metric']}  {labels}".rstrip()
 
 
 def _number(value: float | None) -> str:
