@@ -35,7 +35,7 @@ class Reading:
     kind: Kind = Kind.GAUGE
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Series:
     """Name, labels (sorted by key) and kind of one line of values."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import structlog
 
+
 def _drop_colour(_logger: Any, _name: str, event: dict[str, Any]) -> dict[str, Any]:
     event.pop("color_message", None)  # uvicorn says some things twice
     return event
@@ -45,7 +46,9 @@ def configure(level: str = "INFO", form: str = "text") -> None:
     renderer: Any = (
         structlog.processors.JSONRenderer()
         if form == "json"
-        else structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback)
+        else structlog.dev.ConsoleRenderer(
+            colors=False, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback
+        )
     )
     logging.config.dictConfig(
         {
