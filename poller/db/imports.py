@@ -140,13 +140,16 @@ def _problems(row: Row, known: _Known, update: bool, seen: set[str]) -> Iterator
 
 def _target_problems(device: str, target: TargetDraft, known: _Known) -> Iterator[Problem]:
     old = known.targets.get((device, target.name or target.collector or ""))
+    if old is None and target.collector is None:
+        yield Problem("collector", f'the new target "{target.name}" has no collector')
+        return
     try:
         if old is None:
             target_rows.new_row(target)
         else:
             target_rows.check_times(old["interval_ms"], old["timeout_ms"], target)
     except errors.InvalidInput as error:
-        yield Problem("collector" if target.collector is None else "timeout", str(error), error.hint)
+        yield Problem("timeout", str(error), error.hint)
 
 
 def _store(at: Change, rows: Sequence[Row], known: _Known) -> Imported:

@@ -19,9 +19,7 @@ from poller.db import inventory, migrate, revision, tables
 def test_migrations_make_exactly_the_tables_of_the_program(engine: Engine) -> None:
     """Nothing is missing, left over or of another type after all migrations."""
     with sql.reading(engine) as conn:
-        context = MigrationContext.configure(
-            conn, opts={"compare_type": True, "compare_server_default": True}
-        )
+        context = MigrationContext.configure(conn, opts={"compare_type": True, "compare_server_default": True})
         assert compare_metadata(context, tables.metadata) == []
 
 

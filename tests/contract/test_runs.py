@@ -112,9 +112,7 @@ def test_recent_runs_by_target_device_failure_and_age(engine: Engine) -> None:
     for name in ("sw1", "sw2"):
         devices.add(engine, DeviceDraft(name, address="192.0.2.1"), [TargetDraft(collector="snmp")])
     one, two = (targets.show(engine, name, "snmp").id for name in ("sw1", "sw2"))
-    runs.write(
-        engine, [run(one, 1_000), run(one, 2_000, outcome=Result.FAILED), run(two, 3_000), run(999, 4_000)]
-    )
+    runs.write(engine, [run(one, 1_000), run(one, 2_000, outcome=Result.FAILED), run(two, 3_000), run(999, 4_000)])
     assert [row.run.plan_ms for row in runs.recent(engine)] == [4_000, 3_000, 2_000, 1_000]
     assert [(row.device, row.target) for row in runs.recent(engine, limit=2)] == [("", ""), ("sw2", "snmp")]
     assert [row.run.plan_ms for row in runs.recent(engine, device="sw1")] == [2_000, 1_000]
@@ -171,9 +169,7 @@ def test_overlaps_agree_with_a_plain_count(engine: Engine, spans: list[tuple[int
     """The window function counts what a loop counts."""
     with sql.writing(engine) as conn:
         conn.exec_driver_sql("DELETE FROM runs")
-    runs.write(
-        engine, [run(t, start, started_ms=start, finished_ms=start + length) for t, start, length in spans]
-    )
+    runs.write(engine, [run(t, start, started_ms=start, finished_ms=start + length) for t, start, length in spans])
     expected = 0
     for target_id in {t for t, _, _ in spans}:
         busy_until = 0

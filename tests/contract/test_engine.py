@@ -1,0 +1,107 @@
+"""Transactions on both backends: readers see one instant, writers wait for each other and never deadlock."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Engine
+
+from poller import errors
+from poller.db import engine as sql
+from poller.db import inventory, migrate
+from poller.db.tables import inventory as table
+
+
+@pytest.fixture
+def postgres(fresh_postgres_url: str) -> Iterator[Engine]:
+    made = sql.create(fresh_postgres_url)
+    migrate.upgrade(made)
+    yield made
+    made.dispose()
+
+
+def bump(engine: Engine) -> None:
+    with sql.writing(engine) as conn:
+        number = conn.execute(sa.select(table.c.version).with_for_update()).scalar_one()
+        conn.execute(sa.update(table).values(version=number + 1))
+
+
+def test_read_then_write_from_many_threads_loses_nothing(engine: Engine) -> None:
+    """Sixteen threads read and then write in one transaction; a lock upgrade would fail some of them."""
+    failures: list[Exception] = []
+
+    def work() -> None:
+        try:
+            for _ in range(10):
+                bump(engine)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert inventory.version(engine) == 160
+
+
+def test_a_reader_sees_one_instant(engine: Engine) -> None:
+    """A commit between two statements of a reader does not show."""
+    with sql.reading(engine) as conn:
+        before = inventory.version_in(conn)
+        bump(engine)
+        assert inventory.version_in(conn) == before
+    assert inventory.version(engine) == before + 1
+
+
+def test_an_exception_rolls_back(engine: Engine) -> None:
+    """And passes through unchanged when it is not the database's."""
+
+    def interrupted() -> None:
+        with sql.writing(engine) as conn:
+            conn.execute(sa.update(table).values(version=99))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        interrupted()
+    assert inventory.version(engine) == 0
+
+
+def test_a_reader_cannot_write_on_postgresql(postgres: Engine) -> None:
+    """A mistake in the program is an error, not a surprise. (SQLite has no such switch.)"""
+    with pytest.raises(errors.StoreError), sql.reading(postgres) as conn:
+        conn.execute(sa.update(table).values(version=99))
+    bump(postgres)
+    assert inventory.version(postgres) == 1
+
+
+def test_a_forked_child_makes_its_own_connections(engine: Engine) -> None:
+    """Parent and child go on talking to the database without disturbing each other."""
+    assert inventory.version(engine) == 0
+    child = os.fork()
+    if child == 0:
+        try:
+            bump(engine)
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert inventory.version(engine) == 1
+
+
+def test_connections_that_the_server_closed_are_replaced(postgres: Engine) -> None:
+    """A restarted PostgreSQL costs no failed statement."""
+    inventory.version(postgres)
+    other = sql.create(postgres.url.render_as_string(hide_password=False))
+    with other.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
+        conn.exec_driver_sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    other.dispose()
+    assert inventory.version(postgres) == 0

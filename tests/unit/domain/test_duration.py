@@ -1,0 +1,68 @@
+"""Durations as people write them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poller import errors
+from poller.domain import duration
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("60s", 60_000), ("5m", 300_000), ("1h30m", 5_400_000), (90, 90_000), ("90", 90_000), (1.5, 1_500),
+     ("1.5s", 1_500), ("500ms", 500), ("1d", 86_400_000), ("0", 0), (" 5s ", 5_000)],
+)  # fmt: skip
+def test_what_is_understood(text: str | float, expected: int) -> None:
+    """Bare numbers are seconds."""
+    assert duration.parse_ms(text) == expected
+
+
+@given(st.integers(min_value=0, max_value=10**12))
+def test_a_formatted_duration_is_read_back(milliseconds: int) -> None:
+    """Exports can be imported."""
+    assert duration.parse_ms(duration.format_ms(milliseconds)) == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [("5 min", "write 5m or 300s"), ("2 hours", "write 2h or 7200s"), ("10 sec", "write 10s"),
+     ("5x", "write 60s, 5m or 1h30m"),
+     ("", "write 60s, 5m or 1h30m"), ("-5s", "write 60s, 5m or 1h30m"), ("5m 3", "write 60s, 5m or 1h30m")],
+)  # fmt: skip
+def test_what_is_not_understood_is_answered_with_the_right_form(text: str, hint: str) -> None:
+    """The hint is what the person meant, where that can be told."""
+    with pytest.raises(errors.InvalidInput, match="is not a duration") as caught:
+        duration.parse_ms(text)
+    assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize("text", [True, None, [5]])
+def test_other_types_are_no_durations(text: object) -> None:
+    """YAML's `yes` is no interval."""
+    with pytest.raises(errors.InvalidInput):
+        duration.parse_ms(text)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["999ms", "0", "32d"])
+def test_intervals_have_bounds(text: str) -> None:
+    """Both bounds are in the hint."""
+    with pytest.raises(errors.InvalidInput) as caught:
+        duration.interval_ms(text)
+    assert caught.value.hint == "choose 1s to 31d"
+
+
+@given(st.integers(min_value=1_000, max_value=duration.MAX_INTERVAL_MS))
+def test_the_default_timeout_always_fits(interval: int) -> None:
+    """A default must never be refused."""
+    timeout = duration.default_timeout_ms(interval)
+    duration.check_timeout(interval, timeout)
+    assert 0 < timeout <= 10_000
+
+
+def test_a_timeout_of_nothing_is_refused() -> None:
+    """Zero would fail every poll."""
+    with pytest.raises(errors.InvalidInput):
+        duration.timeout_ms("0s")

@@ -1,0 +1,73 @@
+"""Names, addresses, tags and requirements: what passes, and what is said of the rest."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poller import errors
+from poller.domain import naming, routing
+
+
+@pytest.mark.parametrize("text", ["sw1", "core-1.west", "größe", "a" * 200, "r1:chassis", "日本"])
+def test_names_that_pass(text: str) -> None:
+    """Printable and without blanks, in any script."""
+    assert naming.name(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("", "empty"), ("a b", "a blank"), ("a/b", '"/"'), ("a\x00b", "unprintable"), ("a\nb", "a blank"),
+     ("a" * 201, "201"),
+     ("-a", "starts with -"), ("a\\b", '"'), (7, "must be text"), (None, "must be text")],
+)  # fmt: skip
+def test_names_that_do_not(text: object, reason: str) -> None:
+    """The text says what is wrong, on one printable line."""
+    with pytest.raises(errors.InvalidInput, match=reason) as caught:
+        naming.name(text)
+    assert caught.value.message.isprintable()
+
+
+@pytest.mark.parametrize("text", ["192.0.2.1", "2001:db8::1", "fe80::1%eth0", "sw1", "sw-1.example.net", "a_b.example"])
+def test_addresses_that_pass(text: str) -> None:
+    """IP literals and host names."""
+    assert naming.address(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("10.0.0.300", "looks like an IPv4"), ("http://sw1", "scheme"), ("10.0.0.1:161", "port"), ("[::1]", "brackets"),
+     ("a b", "letters"), ("-a.example", "letters"), ("a..b", "letters"), ("1.2.3", "looks like an IPv4"), ("", "empty"),
+     ("x" * 64 + ".example", "letters"), ("10.0.0.0/24", "letters"), (5, "empty")],
+)  # fmt: skip
+def test_addresses_that_do_not(text: object, reason: str) -> None:
+    """Rubbish is refused when it is typed, not when it is polled."""
+    with pytest.raises(errors.InvalidInput) as caught:
+        naming.address(text)
+    assert reason in str(caught.value)
+
+
+@given(st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3))
+def test_requirements_never_confuse_queues(pairs: dict[str, str]) -> None:
+    """What passes can be read back from the queue's name without doubt."""
+    try:
+        checked = naming.requires(pairs)
+    except errors.InvalidInput:
+        return
+    name = routing.queue("snmp", checked)
+    assert dict(part.split("=") for part in name.split(";")[1:]) == pairs
+
+
+@pytest.mark.parametrize("words", [["a"], ["=b"], ["a="], ["a=b c"], ["a=b;c=d"], ["a=1", "a=2"], ["a=b,c"]])
+def test_odd_requirements_are_named(words: list[str]) -> None:
+    """Also a key with two values."""
+    with pytest.raises(errors.InvalidInput, match='"'):
+        naming.requires(words)
+
+
+def test_tags_are_sorted_and_unique() -> None:
+    """So that two spellings of one set are equal."""
+    assert naming.tags(["b", "a", "b"]) == ("a", "b")
+    with pytest.raises(errors.InvalidInput, match='"two words"'):
+        naming.tags(["two words"])

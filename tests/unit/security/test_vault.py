@@ -1,0 +1,143 @@
+"""Envelopes open with the right key for the right credential, and with nothing else."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poller import errors
+from poller.security import keys, vault
+from poller.security.vault import Keyring
+
+KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
+
+
+@given(st.text(), st.text(min_size=1))
+def test_what_is_sealed_opens_again(secret: str, name: str) -> None:
+    """Any text, any name."""
+    ring = Keyring([KEY])
+    assert ring.open(ring.seal(secret, name), name) == secret
+
+
+def test_the_same_secret_never_looks_the_same() -> None:
+    """Two credentials with one password cannot be told to be equal."""
+    ring = Keyring([KEY])
+    assert ring.seal("public", "a") != ring.seal("public", "a")
+
+
+def test_an_envelope_does_not_open_under_another_name() -> None:
+    """Copying a row does not copy the access."""
+    ring = Keyring([KEY])
+    with pytest.raises(errors.SecretKeyError, match='"b"'):
+        ring.open(ring.seal("public", "a"), "b")
+
+
+def test_a_wrong_key_says_which_one_is_needed_and_which_are_here() -> None:
+    """The operator learns what to look for."""
+    envelope = Keyring([KEY]).seal("public", "a")
+    with pytest.raises(errors.SecretKeyError) as caught:
+        Keyring([OTHER], source="secret.key").open(envelope, "a")
+    assert vault.key_id(KEY) in caught.value.message
+    assert vault.key_id(OTHER) in caught.value.cause
+    assert "secret.key" in caught.value.cause
+
+
+def test_the_first_key_seals_and_all_open() -> None:
+    """Rotation in two steps: put the new key first, keep the old one behind it."""
+    old = Keyring([KEY]).seal("public", "a")
+    ring = Keyring([OTHER, KEY])
+    assert ring.open(old, "a") == "public"
+    assert vault.sealed_with(ring.seal("public", "a")) == vault.key_id(OTHER)
+
+
+@pytest.mark.parametrize("envelope", ["", "v1", "v1:aa", "v2:aa:bbbb", "v1:aa:%%%", "v1:aa:AAAA"])
+def test_rubbish_is_refused_by_name(envelope: str) -> None:
+    """A damaged row is an error about that credential."""
+    with pytest.raises(errors.SecretKeyError, match='"a"'):
+        Keyring([KEY]).open(envelope, "a")
+
+
+@given(st.integers(min_value=0, max_value=43))
+def test_every_altered_byte_is_noticed(position: int) -> None:
+    """Authenticated encryption: nothing can be changed quietly."""
+    ring = Keyring([KEY])
+    version, key, text = ring.seal("sixteen letters!", "a").split(":")
+    blob = bytearray(base64.b64decode(text))
+    blob[position] ^= 1
+    with pytest.raises(errors.SecretKeyError):
+        ring.open(f"{version}:{key}:{base64.b64encode(blob).decode()}", "a")
+
+
+def test_nothing_prints_a_key_or_a_secret() -> None:
+    """Neither the ring nor an error shows more than key ids."""
+    ring = Keyring([KEY])
+    envelope = ring.seal("correct horse", "a")
+    shown = repr(ring) + str(ring.__dict__)
+    with pytest.raises(errors.SecretKeyError) as caught:
+        ring.open(envelope, "b")
+    shown += repr(caught.value)
+    assert "correct horse" not in shown
+    assert base64.b64encode(KEY).decode() not in shown
+    assert KEY.hex() not in shown
+
+
+def test_a_key_file_is_made_once_and_private(tmp_path: Path) -> None:
+    """The second start finds the key of the first."""
+    first, second = Keyring.load(None, tmp_path / "home"), Keyring.load(None, tmp_path / "home")
+    assert first.ids == second.ids
+    assert (tmp_path / "home" / "secret.key").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["secret.key"]
+
+
+def test_a_key_that_was_rotated_by_another_process_is_found(tmp_path: Path) -> None:
+    """A running worker need not be restarted for a new key."""
+    running = Keyring.load(None, tmp_path)
+    path = tmp_path / "secret.key"
+    keys.replace(path, [OTHER, *keys.read(path)])
+    assert running.open(Keyring([OTHER]).seal("public", "a"), "a") == "public"
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    """And no file is made then."""
+    text = base64.b64encode(KEY).decode()
+    ring = Keyring.load(f"{text},{base64.b64encode(OTHER).decode()}", tmp_path)
+    assert ring.ids == (vault.key_id(KEY), vault.key_id(OTHER))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("not base64!", "not valid base64"), ("YWJj", "3 bytes"), (" , ", "contains no key")],
+)
+def test_a_bad_key_names_its_place_and_never_itself(text: str, reason: str, tmp_path: Path) -> None:
+    """The message can be pasted into a chat."""
+    with pytest.raises(errors.SecretKeyError, match=reason) as caught:
+        Keyring.load(text, tmp_path)
+    assert "POLLER_SECRET_KEY" in caught.value.message
+    assert "YWJj" not in str(caught.value)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
+def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+    """The error gives the command that repairs it."""
+    path = tmp_path / "secret.key"
+    keys.create(path)
+    path.chmod(mode)
+    with pytest.raises(errors.SecretKeyError, match=f"{mode:04o}") as caught:
+        Keyring.load(None, tmp_path)
+    assert caught.value.hint == f"chmod 600 {path}"
+
+
+def test_two_first_starts_agree_on_one_key(tmp_path: Path) -> None:
+    """Whoever comes second keeps the first one's key."""
+    path = tmp_path / "secret.key"
+    keys.create(path)
+    before = path.read_bytes()
+    keys.create(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["secret.key"]
