@@ -145,15 +145,17 @@ def write(file: TextIO, devices: Exported) -> int:
     lines.writeheader()
     count = 0
     for count, (device, targets) in enumerate(devices, 1):  # noqa: B007
-        first = {name: _cell(value) for name, value in device_fields(device).items()}
+        first = {name: _cell(name, value) for name, value in device_fields(device).items()}
         for columns in [target_fields(target) for target in targets] or [{}]:
-            lines.writerow(first | {NAMES.get(name, name): _cell(columns[name]) for name in columns})
+            lines.writerow(first | {NAMES.get(name, name): _cell(name, columns[name]) for name in columns})
     return count
 
 
-def _cell(value: Any) -> str:
+def _cell(name: str, value: Any) -> str:
+    if name == "options":
+        return json.dumps(value, ensure_ascii=False) if value else ""
+    if name == "requires":
+        return " ".join(f"{key}={word}" for key, word in value.items())
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, dict):
-        return json.dumps(value, ensure_ascii=False) if value else ""
     return " ".join(value) if isinstance(value, list) else str(value)

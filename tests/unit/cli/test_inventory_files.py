@@ -1,0 +1,200 @@
+"""Inventory files in three forms: what is written is read back, and what is wrong is found by its line."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poller import errors
+from poller.cli import inventory_files
+from poller.cli.inventory_rows import BadFile, Read
+from poller.domain import draft
+from poller.domain.draft import DeviceDraft, TargetDraft
+
+WORDS = st.text(st.sampled_from("abcXYZ019._:-"), min_size=1, max_size=8).filter(lambda w: not w.startswith("-"))
+NAMES = st.text(
+    st.characters(categories=["L", "N", "P", "S"], exclude_characters="/\\"), min_size=1, max_size=12
+).filter(lambda text: not text.startswith("-"))
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3),
+)
+TARGETS = st.builds(
+    TargetDraft,
+    name=NAMES,
+    collector=NAMES,
+    options=st.dictionaries(st.text(max_size=5), JSON_VALUES, max_size=3),
+    credential=st.just("") | NAMES,
+    requires=st.dictionaries(WORDS, WORDS, max_size=2),
+    interval_ms=st.integers(10_000, 10**9),
+    timeout_ms=st.integers(1, 9_999),
+    enabled=st.booleans(),
+)
+DEVICES = st.builds(
+    DeviceDraft,
+    name=NAMES,
+    address=st.sampled_from(["192.0.2.1", "::1", "sw.example"]),
+    site=st.just("") | NAMES,
+    credential=st.just("") | NAMES,
+    tags=st.lists(WORDS, max_size=3).map(lambda words: tuple(sorted(set(words)))),
+    requires=st.dictionaries(WORDS, WORDS, max_size=2),
+    enabled=st.booleans(),
+)
+FLEETS = st.lists(
+    st.tuples(DEVICES, st.lists(TARGETS, max_size=3, unique_by=lambda t: t.name)),
+    max_size=4,
+    unique_by=lambda row: row[0].name,
+)
+
+
+def read(path: Path, text: str, name: str) -> Read:
+    (path / name).write_text(text, encoding="utf-8", newline="")
+    return inventory_files.read(path / name)
+
+
+def drafts(found: Read) -> list[tuple[DeviceDraft, list[TargetDraft]]]:
+    made = []
+    for raw in found.devices:
+        device, problems = draft.device(raw.fields)
+        assert problems == []
+        targets = [draft.target(each.fields, lambda collector, options: options) for each in raw.targets]
+        assert [problem for _, wrong in targets for problem in wrong] == []
+        made.append((device, [target for target, _ in targets]))
+    return made
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "yaml"])
+@given(fleet=FLEETS)
+def test_what_is_written_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, form: str, fleet: list[tuple[DeviceDraft, list[TargetDraft]]]
+) -> None:
+    """Every field of every device and target, whatever characters it has."""
+    text = io.StringIO(newline="")
+    assert inventory_files.write(text, form, fleet) == len(fleet)
+    found = read(tmp_path_factory.getbasetemp(), text.getvalue(), f"fleet.{form}")
+    assert found.complaints == []
+    assert drafts(found) == fleet
+
+
+CSV_HEAD = "name,address,collector,interval\n"
+
+
+def lines_of(found: Read) -> list[tuple[int, str]]:
+    return [(complaint.line, complaint.field) for complaint in found.complaints]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("name,adress\nsw1,::1\n", [(1, "adress")]),
+        ("address\n::1\n", [(1, "name")]),
+        ("name,name\na,b\n", [(1, "name")]),
+        (CSV_HEAD + "sw1,::1,snmp,60s\nsw2,::1\n", [(3, "line")]),
+        (CSV_HEAD + "sw1,::1,snmp,60s,what\n", [(2, "line")]),
+        (CSV_HEAD + "sw1,::1,snmp,60s\n\nsw1,::2,snmp,60s\n", [(4, "address")]),
+        ('name,options\n"sw1","{bad"\n', [(2, "options")]),
+        ('name,options\n"sw1","port"\n', [(2, "options")]),
+        ('name,address\n"two\nlines",::1\nsw2\n', [(4, "line")]),
+    ],
+)
+def test_wrong_lines_of_a_csv_file_are_found(tmp_path: Path, text: str, expected: list[tuple[int, str]]) -> None:
+    """By number and column, also behind blank and many-line records."""
+    assert lines_of(read(tmp_path, text, "x.csv")) == expected
+
+
+def test_a_semicolon_file_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """As spreadsheets of half the world write it."""
+    found = read(tmp_path, "\ufeffname;address;tags\r\nsw1;::1;a b\r\n", "x.csv")
+    assert [raw.fields for raw in found.devices] == [{"name": "sw1", "address": "::1", "tags": ["a", "b"]}]
+
+
+def test_options_in_a_csv_cell_may_be_plain_words(tmp_path: Path) -> None:
+    """Easier to type than JSON."""
+    found = read(tmp_path, "name,collector,options\nsw1,snmp,port=1161 modules='a b'\n", "x.csv")
+    assert found.devices[0].targets[0].fields["options"] == {"port": "1161", "modules": "a b"}
+
+
+def test_lines_of_one_device_become_one_device(tmp_path: Path) -> None:
+    """With one target each, which keep their own lines."""
+    found = read(tmp_path, CSV_HEAD + "a,::1,snmp,60s\nb,::1,snmp,60s\na,::1,routeros,5m\n", "x.csv")
+    assert [(raw.fields["name"], [t.line for t in raw.targets]) for raw in found.devices] == [("a", [2, 4]), ("b", [3])]
+
+
+def test_json_devices_know_their_lines(tmp_path: Path) -> None:
+    """In a bare list and in an object, however it is indented."""
+    devices = [{"name": "a", "targets": [{"collector": "snmp"}]}, {"name": "b"}, 5]
+    for text in (json.dumps(devices, indent=2), json.dumps({"devices": devices}, indent="\t")):
+        found = read(tmp_path, text, "x.json")
+        lines = text.splitlines()
+        assert ['"name": "b"' in lines[raw.line] for raw in found.devices] == [False, True]
+        assert lines_of(found) == [(lines.index(next(x for x in lines if x.strip() == "5")) + 1, "device")]
+
+
+YAML = """\
+devices:
+  - name: a
+    address: ::1
+    targets:
+      - collector: snmp
+        interval: 5 min
+  - name: b
+    site: 7
+  - oops
+"""
+
+
+def test_yaml_fields_know_their_lines(tmp_path: Path) -> None:
+    """Also those of targets."""
+    found = read(tmp_path, YAML, "x.yaml")
+    a, b = found.devices
+    assert a.targets[0].complaint("x", "interval", "m")[1:3] == (6, "targets[0].interval")
+    assert b.complaint("x", "site", "m")[1:3] == (8, "site")
+    assert lines_of(found) == [(9, "device")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("x.json", '[\n{"name": "a"},\n{"name": }\n]', 3),
+        ("x.json", '[{"name": "a"}', 1),
+        ("x.json", '"devices"', 1),
+        ("x.yaml", "- name: a\n- name: [\n", 3),
+        ("x.yaml", "just text", 1),
+        ("x.yaml", "", 1),
+        ("x.csv", 'name\n"open\n', 2),
+    ],
+)
+def test_a_file_that_is_not_of_its_form_is_refused_with_the_line(
+    tmp_path: Path, name: str, text: str, line: int
+) -> None:
+    """One complaint is enough then."""
+    with pytest.raises(BadFile) as caught:
+        read(tmp_path, text, name)
+    assert [complaint.line for complaint in caught.value.details] == [line]
+
+
+def test_text_that_is_not_utf_8_is_refused_with_the_line(tmp_path: Path) -> None:
+    """A Latin-1 file does not become question marks."""
+    (tmp_path / "x.csv").write_bytes(b"name\nok\ncaf\xe9\n")
+    with pytest.raises(BadFile) as caught:
+        inventory_files.read(tmp_path / "x.csv")
+    assert [complaint.line for complaint in caught.value.details] == [3]
+
+
+def test_a_yaml_file_cannot_run_code(tmp_path: Path) -> None:
+    """Tags of Python objects are refused."""
+    with pytest.raises(BadFile):
+        read(tmp_path, "- !!python/object/apply:os.system ['true']\n", "x.yaml")
+
+
+def test_an_unknown_suffix_asks_for_the_format(tmp_path: Path) -> None:
+    """And with it, reads."""
+    (tmp_path / "fleet.txt").write_text("name\nsw1\n")
+    with pytest.raises(errors.InvalidInput, match=r"fleet\.txt"):
+        inventory_files.read(tmp_path / "fleet.txt")
+    assert len(inventory_files.read(tmp_path / "fleet.txt", "csv").devices) == 1

@@ -1,0 +1,43 @@
+"""The command tree: quick to show, complete, and forgiving about plurals."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from poller.cli import main
+from poller.cli.lazy import Branch
+
+
+@pytest.mark.parametrize("branch", [b for b in main.Root.branches if b.present], ids=lambda b: b.name)
+def test_every_branch_of_the_table_can_be_entered(branch: Branch) -> None:
+    """The table names modules and attributes that exist, and each has help."""
+    command = branch.load()
+    assert command.help
+    if isinstance(command, TyperGroup):
+        assert command.commands
+        assert all(sub.help for sub in command.commands.values())
+
+
+def test_a_branch_that_is_not_installed_is_not_shown() -> None:
+    """Nobody is offered a command that fails."""
+    branch = Branch("ghost", "poller.cli.no_such_module:app", "x", "y")
+    assert not branch.present
+
+
+def test_names_and_helps_of_the_table_are_unique_and_short() -> None:
+    """One line each in the list."""
+    names = [branch.name for branch in main.Root.branches]
+    assert len(names) == len(set(names))
+    assert all(len(branch.help) <= 60 for branch in main.Root.branches)
+
+
+def test_plural_nouns_lead_to_the_same_place() -> None:
+    """`poller devices` is `poller device`, a stranger is a stranger."""
+    root = get_command(main.app)
+    context = typer.Context(root)
+    assert isinstance(root, TyperGroup)
+    assert root.get_command(context, "devices") is root.get_command(context, "device")
+    assert root.get_command(context, "gadgets") is None

@@ -1,0 +1,130 @@
+"""Output for people, pipes and programs, and the one form of an error."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from poller import errors
+from poller.cli import render
+from poller.cli.render import Column, column
+
+COLUMNS = (column("NAME", "name"), column("TAGS", "tags"), Column("SIZE", lambda item: str(item["size"]), right=True))
+ITEMS = [{"name": "sw1", "tags": ["a", "b"], "size": 1}, {"name": "tab\there\x1b[31m", "tags": [], "size": 22}]
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "POLLER_ACCESSIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    render.begin(as_json=False)
+
+
+def terminal(monkeypatch: pytest.MonkeyPatch, stream: str) -> None:
+    monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
+
+
+def test_a_pipe_gets_tab_separated_lines_with_a_header(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line per item; tabs and control characters of a value cannot break it."""
+    render.listing("s/1", ITEMS, COLUMNS, as_json=False)
+    assert capsys.readouterr().out == "name\ttags\tsize\nsw1\ta b\t1\ntab here [31m\t\t22\n"
+
+
+def test_a_program_gets_one_object_with_a_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    """Schema, time, items, and what the command adds."""
+    render.listing("s/1", ITEMS, COLUMNS, as_json=True, next="sw1")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["schema"], found["items"], found["next"]) == ("s/1", ITEMS, "sw1")
+    assert datetime.fromisoformat(found["as_of"]).tzinfo is not None
+
+
+def test_a_terminal_gets_a_table_and_no_foreign_escape_codes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts of devices are shown, not obeyed: neither as markup nor as terminal codes."""
+    terminal(monkeypatch, "stdout")
+    monkeypatch.setenv("NO_COLOR", "1")
+    render.listing("s/1", [{"name": "[red]x\x1b[31m", "tags": ["t"], "size": 1}], COLUMNS, as_json=False)
+    out = capsys.readouterr().out
+    assert "NAME" in out
+    assert "[red]x" in out
+    assert "\x1b[31m" not in out
+
+
+def test_accessible_output_has_no_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A screen reader gets sentences."""
+    monkeypatch.setenv("POLLER_ACCESSIBLE", "1")
+    terminal(monkeypatch, "stdout")
+    render.listing("s/1", ITEMS[:1], COLUMNS, as_json=False)
+    assert capsys.readouterr().out == "name: sw1; tags: a b; size: 1\n"
+
+
+def test_an_error_says_what_why_and_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """On stderr; stdout is for data."""
+    render.error(errors.NotFound("no device", "a typing error", "poller device list"))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "error[P101]: no device\n  cause: a typing error\n  try: poller device list\n"
+
+
+def test_an_error_for_a_program_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the same parts."""
+    render.begin(as_json=True)
+    render.error(errors.NotFound("no device", "why", "do"))
+    assert json.loads(capsys.readouterr().err) == {
+        "error": {"code": "P101", "message": "no device", "cause": "why", "try": "do"}
+    }
+
+
+def test_an_error_never_shows_a_password(capsys: pytest.CaptureFixture[str]) -> None:
+    """The last line of defence, in each part of it."""
+    url = "redis://u:hunter22@h"
+    render.error(errors.PollerError(url, url, url))
+    assert "hunter22" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "names", "coloured"),
+    [
+        (True, {}, True),
+        (False, {}, False),
+        (True, {"NO_COLOR": "1"}, False),
+        (True, {"TERM": "dumb"}, False),
+        (False, {"FORCE_COLOR": "1"}, True),
+        (False, {"CLICOLOR_FORCE": "1"}, True),
+        (False, {"CLICOLOR_FORCE": "0"}, False),
+        (False, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+    ],
+)
+def test_colours_follow_the_terminal_and_the_environment(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    is_terminal: bool,
+    names: dict[str, str],
+    coloured: bool,
+) -> None:
+    """NO_COLOR beats everything."""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
+    for name, value in names.items():
+        monkeypatch.setenv(name, value)
+    render.error(errors.NotFound("x"))
+    assert ("\x1b[" in capsys.readouterr().err) is coloured
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        (True, "yes"),
+        (False, "no"),
+        ({"a": [1, 2], "b": "x"}, "a=1,2 b=x"),
+        (("a", "b"), "a b"),
+        (datetime(2026, 1, 2, 3, 4, 5, 678, UTC), "2026-01-02T03:04:05Z"),
+    ],
+)
+def test_values_as_people_read_them(value: object, text: str) -> None:
+    """No brackets, no quotes, no True."""
+    assert render.plain(value) == text

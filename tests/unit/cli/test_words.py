@@ -1,0 +1,58 @@
+"""Words of a command line become the types a collector declares."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import BaseModel
+
+from poller import errors
+from poller.cli import words
+
+
+class Inner(BaseModel):
+    x: int
+
+
+class Model(BaseModel):
+    port: int = 1
+    names: tuple[str, ...] = ()
+    maybe: list[int] | None = None
+    either: str | list[str] = ""
+    table: dict[str, int] = {}
+    inner: Inner | None = None
+
+
+def test_pairs_are_split_at_the_first_equals_sign() -> None:
+    """Values may contain more of them."""
+    assert words.pairs(["a=b=c", "d="]) == {"a": "b=c", "d": ""}
+
+
+@pytest.mark.parametrize("given", [["a"], ["=b"], ["a=1", "a=2"]])
+def test_odd_pairs_are_refused(given: list[str]) -> None:
+    """A key given twice is no guess."""
+    with pytest.raises(errors.InvalidInput):
+        words.pairs(given)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "expected"),
+    [
+        ("port", "161", "161"),
+        ("names", "a, b", ["a", "b"]),
+        ("names", '["a,b"]', ["a,b"]),
+        ("maybe", "1,2", ["1", "2"]),
+        ("either", "a,b", "a,b"),
+        ("table", '{"a": 1}', {"a": 1}),
+        ("inner", '{"x": 1}', {"x": 1}),
+        ("unknown", "x", "x"),
+    ],
+)
+def test_lists_and_structures_are_taken_apart(key: str, text: str, expected: object) -> None:
+    """Everything else is left to the model."""
+    assert words.typed(Model, {key: text}) == {key: expected}
+
+
+def test_bad_json_names_the_option() -> None:
+    """Not only the column of the error."""
+    with pytest.raises(errors.InvalidInput, match='"table"'):
+        words.typed(Model, {"table": "{"})
