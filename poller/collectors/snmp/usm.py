@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
 import gufo.snmp
 from gufo.snmp import _fast
 from gufo.snmp.user import KeyType
+from pydantic import SecretStr
 
 from poller import errors
 from poller.collectors.credentials import SnmpV3
@@ -33,6 +35,10 @@ _PRIV = {
 }
 
 
+_KEPT_MASTER_KEYS = 1024
+_master_keys: dict[tuple[str, bytes], bytes] = {}
+
+
 @dataclass(slots=True, repr=False)
 class Usm:
     """What is remembered of a v3 agent between polls. Never printed: it holds keys."""
@@ -45,7 +51,7 @@ class Usm:
 
 
 def remember(credential: SnmpV3) -> Usm:
-    """Keys made from the passwords: two milliseconds, once per target and worker."""
+    """The user with its keys; making those from passwords takes a millisecond each."""
     if credential.context:
         raise errors.DeviceUnsupported(
             "SNMPv3 contexts are not supported", cause="the gufo engine always uses the default context"
@@ -53,12 +59,11 @@ def remember(credential: SnmpV3) -> Usm:
     if credential.auth_password is None:
         return Usm(gufo.snmp.User(credential.username))
     auth = _AUTH[credential.auth_protocol]
-    auth_key = auth(auth.get_master_key(_octets(credential.auth_password)), KeyType.Master)
+    auth_key = auth(_master_key(auth, credential.auth_password), KeyType.Master)
     priv_key = None
     if credential.priv_password is not None:
         # Privacy keys are derived with the authentication protocol, too (RFC 3414, 2.6).
-        master = auth.get_master_key(_octets(credential.priv_password))
-        priv_key = _PRIV[credential.priv_protocol](master, KeyType.Master)
+        priv_key = _PRIV[credential.priv_protocol](_master_key(auth, credential.priv_password), KeyType.Master)
     cisco = credential.priv_protocol.endswith("C")
     expansion = gufo.snmp.KeyExpansion.Cisco if cisco else gufo.snmp.KeyExpansion.Blumenthal
     return Usm(gufo.snmp.User(credential.username, auth_key=auth_key, priv_key=priv_key, key_expansion=expansion))
@@ -103,5 +108,12 @@ def _keys(user: gufo.snmp.User) -> tuple[int, bytes, int, bytes]:
     return user.get_auth_alg(), user.get_auth_key(), user.get_priv_alg(), user.get_priv_key()
 
 
-def _octets(secret: Any) -> bytes:
-    return str(secret.get_secret_value()).encode()
+def _master_key(auth: type[gufo.snmp.BaseAuthKey], secret: SecretStr) -> bytes:
+    """A megabyte of hashing by design, so a fleet that shares a password does it once; keyed by a digest of it."""
+    octets = secret.get_secret_value().encode()
+    name = (auth.__name__, hashlib.sha256(octets).digest())
+    if name not in _master_keys:
+        if len(_master_keys) >= _KEPT_MASTER_KEYS:
+            _master_keys.clear()
+        _master_keys[name] = auth.get_master_key(octets)
+    return _master_keys[name]
