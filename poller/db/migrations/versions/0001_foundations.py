@@ -128,7 +128,7 @@ def _ledger() -> None:
     op.create_table(
         "series_sets",
         sa.Column("id", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("series", sa.Text(), nullable=False),
+        sa.Column("series", sa.LargeBinary(), nullable=False),
         sa.Column("size", sa.Integer(), nullable=False),
         sa.Column("seen_ms", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_series_sets"),
