@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -160,9 +160,18 @@ class _Drain:
 def _bad(failed: Sequence[PartFailed], readings: ReadingSet | None) -> Outcome:
     """Partial when something was read. What ended the poll counts for more than a part that failed before."""
     main = next((item.error for item in failed if not item.part), failed[0].error)
-    text = "; ".join(f"{item.part}: {item.error}" if item.part else str(item.error) for item in failed)
+    text = "; ".join(_told(failed))
     result = Result.PARTIAL if readings else Result.FAILED
     return Outcome(result, main.error_code, outcome.clean(text), readings, main.retryable)
+
+
+def _told(failed: Sequence[PartFailed]) -> Iterator[str]:
+    """Each trouble once, behind the parts it struck."""
+    parts: dict[str, list[str]] = {}
+    for item in failed:
+        parts.setdefault(str(item.error), []).extend([item.part] if item.part else [])
+    for error, struck in parts.items():
+        yield f"{', '.join(struck)}: {error}" if struck else error
 
 
 def _cleaned(error: errors.DeviceError, credential: Credential | None) -> errors.DeviceError:
