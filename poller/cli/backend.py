@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from poller import bootstrap, errors
 from poller.cli import render
+from poller.domain import draft
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
 
     from poller.bootstrap import Services
+    from poller.collectors.api import Options
     from poller.collectors.registry import Registry
     from poller.db.inventory import Notify
 
@@ -49,7 +51,15 @@ def _wake(services: Services, version: int) -> None:
 
 def stored_options(registry: Registry, collector: str, raw: Mapping[str, Any]) -> dict[str, Any]:
     """Options checked by the collector, as they go into the database. Raises InvalidInput, naming the option."""
+    options_model(registry, collector)
     return registry.options(collector, raw).model_dump(mode="json", exclude_unset=True)
+
+
+def options_model(registry: Registry, collector: str) -> type[Options]:
+    try:
+        return registry.get(collector).Options
+    except errors.InvalidInput as error:
+        raise draft.UnknownCollector(*error.args) from None
 
 
 def check_kind(registry: Registry, collector: str, credential: str, kind: str) -> None:

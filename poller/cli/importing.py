@@ -29,7 +29,9 @@ def run(
     rows = [judge.row(raw) for raw in progress.track(raws, len(raws), "checking")]
     complaints += judge.complaints
     if complaints:
-        complaints += judge.place(raws, imports.check(engine, rows, update=update))
+        said = {(complaint.line, complaint.field) for complaint in complaints}
+        misfits = judge.place(raws, imports.check(engine, rows, update=update))
+        complaints += [misfit for misfit in misfits if (misfit.line, misfit.field) not in said]
         raise _refusal(path.name, complaints)
     try:
         return imports.apply_import(engine, rows, update=update, dry_run=dry_run, notify=notify)
@@ -92,7 +94,7 @@ class _Judge:
     def _judged(self, collector: str, options: Mapping[str, Any]) -> Mapping[str, Any] | errors.InvalidInput:
         try:
             texts = {name: value for name, value in options.items() if isinstance(value, str)}
-            typed = words.typed(self._registry.get(collector).Options, texts)
+            typed = words.typed(backend.options_model(self._registry, collector), texts)
             return backend.stored_options(self._registry, collector, {**options, **typed})
         except errors.InvalidInput as error:
             return error

@@ -85,6 +85,10 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     except (KeyboardInterrupt, Abort):
         return INTERRUPTED
+    except SystemExit as stop:
+        if type(sys.stdout).__name__ == "PacifyFlushWrapper":
+            return 0  # Typer's own way to meet a broken pipe
+        return stop.code if isinstance(stop.code, int) else 1
     except Exception as error:  # noqa: BLE001  the last line: a person gets a sentence, not a traceback
         return _report(error)
 

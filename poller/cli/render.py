@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Item = Mapping[str, Any]
 
+_NARROWEST = 6  # a column of a table
+
 #: Set by the root command.
 verbose = False
 _errors_as_json = False
@@ -163,12 +165,27 @@ def _table(items: Sequence[Item], columns: Sequence[Column]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    rows = [[_one_line(each.text(item)) for each in columns] for item in items]
+    screen = console()
+    widths = _fitted([[each.title for each in columns], *rows], screen.width)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
-    for each in columns:
-        table.add_column(each.title, justify="right" if each.right else "left", overflow="ellipsis", no_wrap=True)
-    for item in items:
-        table.add_row(*(Text(_one_line(each.text(item))) for each in columns))
-    console().print(table)
+    for each, width in zip(columns, widths, strict=True):
+        side = "right" if each.right else "left"
+        table.add_column(each.title, justify=side, overflow="ellipsis", no_wrap=True, width=width)  # type: ignore[arg-type]
+    for row in rows:
+        table.add_row(*map(Text, row))
+    screen.print(table)
+
+
+def _fitted(rows: Sequence[Sequence[str]], screen: int) -> list[int]:
+    """Column widths that fit the screen: the widest give way first, so that names stay whole."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
+    spare = screen - 2 * (len(widths) - 1)
+    while sum(widths) > spare and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    return widths
 
 
 def console(stderr: bool = False) -> Console:

@@ -45,7 +45,11 @@ class DeviceDraft:
     enabled: bool | None = None
 
 
-#: Validates a collector's name and options, and returns the options as they shall be stored.
+class UnknownCollector(errors.InvalidInput):
+    """The collector is the problem, not its options."""
+
+
+#: Validates a collector's name and options; returns the options to store. May raise UnknownCollector.
 CheckOptions = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 
 
@@ -58,7 +62,7 @@ def device(fields: Mapping[str, Any]) -> tuple[DeviceDraft, list[Problem]]:
 
 
 def target(fields: Mapping[str, Any], check_options: CheckOptions) -> tuple[TargetDraft, list[Problem]]:
-    """As `device`. Options are checked when the collector is known; they need no database."""
+    """As `device`. Options are judged by their collector."""
     values, problems = _checked(fields, _TARGET_FIELDS)
     if "collector" in values:
         values.setdefault("name", values["collector"])
@@ -100,9 +104,12 @@ def _attempt(problems: list[Problem], field: str, check: Callable[[], Any]) -> t
 
 
 def _options(values: Mapping[str, Any], check: CheckOptions, problems: list[Problem]) -> Any:
-    given = values.get("options") or {}
-    _, options = _attempt(problems, "options", lambda: check(values["collector"], given))
-    return options
+    try:
+        return check(values["collector"], values.get("options") or {})
+    except errors.InvalidInput as error:
+        field = "collector" if isinstance(error, UnknownCollector) else "options"
+        problems.append(Problem(field, str(error), error.hint))
+        return None
 
 
 def _optional_name(what: str) -> Callable[[Any], str]:

@@ -99,12 +99,9 @@ def _lateness(slices: Sequence[Mapping[str, str]]) -> Lateness:
     buckets: Counter[int] = Counter()
     for piece in slices:
         buckets.update(_buckets(piece))
-    return Lateness(
-        count=buckets.total(),
-        p50_ms=histogram.quantile_ms(buckets, 0.5),
-        p99_ms=histogram.quantile_ms(buckets, 0.99),
-        max_ms=max((float(piece.get("lmax", 0)) for piece in slices), default=0.0),
-    )
+    most = max((float(piece.get("lmax", 0)) for piece in slices), default=0.0)
+    half, nearly_all = (min(most, histogram.quantile_ms(buckets, share)) for share in (0.5, 0.99))
+    return Lateness(buckets.total(), half, nearly_all, most)
 
 
 def _buckets(piece: Mapping[str, str]) -> dict[int, int]:

@@ -199,8 +199,7 @@ def _statistics(rows: Sequence[Run], missed: int) -> dict[str, int]:
     counts.update(f"l{histogram.bucket(value)}" for value in late)
     counts["polls"] = len(rows)
     counts["samples"] = sum(run.samples for run in rows)
-    if missed:
-        counts["missed_slots"] = missed
+    counts["missed_slots"] = missed
     return {**counts, "lmax": max(late)}
 
 

@@ -52,6 +52,16 @@ def test_options_are_judged_by_the_collector() -> None:
     assert problems == [draft.Problem("options", 'collector snmp: unknown option "prt"')]
 
 
+def test_an_unknown_collector_is_a_problem_of_the_collector() -> None:
+    """Not of its options."""
+
+    def unknown(collector: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        raise draft.UnknownCollector(f'unknown collector "{collector}"', "", "installed: snmp")
+
+    _, problems = draft.target({"collector": "smnp"}, unknown)
+    assert problems == [draft.Problem("collector", 'unknown collector "smnp"', "installed: snmp")]
+
+
 def test_times_are_checked_alone_and_together() -> None:
     """A bad interval does not hide a bad time-out."""
     _, problems = draft.target({"interval": "5 min", "timeout": "x"}, anything)
