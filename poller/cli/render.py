@@ -182,7 +182,7 @@ def _fitted(rows: Sequence[Sequence[str]], screen: int) -> list[int]:
     from rich.cells import cell_len
 
     widths = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
-    spare = screen - 2 * (len(widths) - 1)
+    spare = screen - 3 * (len(widths) - 1)
     while sum(widths) > spare and max(widths) > _NARROWEST:
         widths[widths.index(max(widths))] -= 1
     return widths

@@ -1,0 +1,548 @@
+"""The inventory commands from the command line to the database and back."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import redis
+
+from poller import bootstrap
+from poller.cli import main
+from poller.db import devices, inventory, readings, targets
+from poller.db import engine as sql
+from poller.domain.readings import Kind, Reading, ReadingSet
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> Any:
+        return json.loads(self.err.splitlines()[-1])["error"]
+
+
+Cli = Callable[..., Result]
+
+
+@pytest.fixture
+def cli(home: Path, free_port: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Run one command line on a home of its own, without a Redis; `stdin` is piped text."""
+    monkeypatch.setenv("POLLER_REDIS_URL", f"redis://127.0.0.1:{free_port}/0")
+
+    def run(*arguments: str, stdin: str = "") -> Result:
+        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        bootstrap.services.cache_clear()
+        code = main.run(arguments)
+        return Result(code, *capsys.readouterr())
+
+    return run
+
+
+def ok(result: Result) -> Result:
+    assert result.code == 0, result
+    return result
+
+
+def test_the_first_command_makes_the_database_and_says_so(cli: Cli, home: Path) -> None:
+    """Nobody has to know about migrations on a laptop."""
+    first = ok(cli("device", "list"))
+    assert f"created the database {home}/poller.db" in first.err
+    assert "no devices yet" in first.err
+    assert "created" not in ok(cli("device", "list")).err
+
+
+def test_a_database_of_ones_own_is_not_upgraded_behind_ones_back(
+    cli: Cli, fresh_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shared server is upgraded by an explicit command only."""
+    monkeypatch.setenv("POLLER_DATABASE_URL", fresh_postgres_url)
+    refused = cli("device", "list", "--json")
+    assert (refused.code, refused.error["code"]) == (2, "P303")
+    assert refused.error["try"] == "run: poller db upgrade"
+    assert cli("db", "current").code == 1
+    assert ok(cli("db", "upgrade", "--json")).json["before"] is None
+    assert "already at revision" in ok(cli("db", "upgrade")).out
+    ok(cli("db", "current"))
+    ok(cli("device", "list"))
+
+
+def test_a_database_at_a_newer_revision_is_refused(cli: Cli, home: Path) -> None:
+    """Also the private one of a home: nothing is downgraded."""
+    ok(cli("device", "list"))
+    engine = sql.create(f"sqlite:///{home}/poller.db")
+    with sql.writing(engine) as conn:
+        conn.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    refused = cli("device", "list")
+    assert refused.code == 2
+    assert refused.err.startswith("error[P303]: the database is at revision 9999")
+
+
+def test_a_database_that_is_away_is_exit_code_5(cli: Cli, free_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And its password is not shown."""
+    monkeypatch.setenv("POLLER_DATABASE_URL", f"postgresql://u:hunter22@127.0.0.1:{free_port}/db")
+    away = cli("device", "list")
+    assert away.code == 5
+    assert "error[P301]" in away.err
+    assert "hunter22" not in away.err
+
+
+def test_a_device_and_its_first_target_in_one_go(cli: Cli) -> None:
+    """Everything that was typed is stored, in the types the collector wants."""
+    ok(cli("credential", "add", "public", "--kind", "community", stdin="public-secret\n"))
+    added = cli(
+        "device", "add", "sw1", "192.0.2.1", "--site", "ams", "--tag", "core", "--tag", "lab", "--require", "zone=dmz",
+        "--credential", "public", "--collector", "snmp", "--interval", "30s", "--timeout", "5s",
+        "-o", "port=1161", "-o", "modules=system,if_mib",
+    )  # fmt: skip
+    assert ok(added).out == "added device sw1 (192.0.2.1), polled with snmp\n"
+    shown = ok(cli("device", "show", "sw1", "--json")).json
+    assert (shown["site"], shown["tags"], shown["requires"], shown["credential"]) == (
+        "ams", ["core", "lab"], {"zone": "dmz"}, "public",
+    )  # fmt: skip
+    [target] = shown["targets"]
+    assert (target["interval_ms"], target["timeout_ms"]) == (30_000, 5_000)
+    assert target["options"] == {"port": 1161, "modules": ["system", "if_mib"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["device", "add", "sw1", "192.0.2.1"], "P102", 'there is a device named "sw1" already'),
+        (["device", "add", "a b", "192.0.2.1"], "P201", 'the name "a b" contains a blank'),
+        (["device", "add", "x", "10.0.0.300"], "P201", '"10.0.0.300" is not an IP address or host name'),
+        (["device", "add", "x", "::1", "--require", "a"], "P201", '"a" is not of the form key=value'),
+        (["device", "add", "x", "::1", "--collector", "smnp"], "P201", 'unknown collector "smnp"'),
+        (["device", "add", "x", "::1", "--collector", "snmp", "-o", "prt=1"], "P201", 'unknown option "prt"'),
+        (["device", "add", "x", "::1", "--collector", "snmp", "-o", "port=x"], "P201", 'option "port"'),
+        (["device", "add", "x", "::1", "--collector", "snmp", "--interval", "5 min"], "P201", "is not a duration"),
+        (["device", "add", "x", "::1", "--collector", "snmp", "--interval", "10ms"], "P201", "out of bounds"),
+        (["device", "add", "x", "::1", "--collector", "snmp", "--interval", "5s", "--timeout", "5s"], "P201", "short"),
+        (["device", "add", "x", "::1", "--interval", "60s"], "P201", "belong to a target"),
+        (["device", "add", "x", "::1", "--credential", "nope"], "P101", 'no credential named "nope"'),
+        (["device", "edit", "sw1"], "P201", "nothing to change"),
+        (["device", "edit", "sw9", "--site", "x"], "P101", 'no device named "sw9"'),
+        (["device", "show", "sw9"], "P101", 'no device named "sw9"'),
+        (["device", "rm", "sw1"], "P501", "remove device sw1"),
+        (["device", "rm", "sw1", "sw9", "--yes"], "P101", 'no device named "sw9"'),
+        (["target", "add", "sw1", "--collector", "snmp"], "P102", 'a target named "snmp" already'),
+        (["target", "edit", "sw1", "snpm", "--disable"], "P101", 'no target named "snpm"'),
+        (["target", "edit", "sw1", "snmp", "-o", "prt=1"], "P201", 'unknown option "prt"'),
+        (["target", "edit", "sw1", "snmp", "--interval", "5s"], "P201", "must be shorter than the interval 5s"),
+        (["target", "list", "--after", "x"], "P201", "DEVICE/TARGET"),
+        (["credential", "add", "x", "--kind", "comunity"], "P201", 'unknown credential kind "comunity"'),
+        (["credential", "add", "x", "--kind", "community"], "P201", "the secret is missing"),
+        (["credential", "rm", "x", "--yes"], "P101", 'no credential named "x"'),
+        (["site", "edit", "x", "--no-requires"], "P101", 'no site named "x"'),
+        (["readings", "sw9"], "P101", 'no device named "sw9"'),
+        (["device", "list", "--limit", "0"], "P200", "limit"),
+        (["device", "list", "--colour"], "P200", "--colour"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)  # fmt: skip
+def test_bad_input_is_named_and_changes_nothing(
+    cli: Cli, home: Path, arguments: list[str], code: str, message: str
+) -> None:
+    """Each mistake has its code, its exit status and a text about the very word that was wrong."""
+    ok(cli("device", "add", "sw1", "192.0.2.1", "--collector", "snmp"))
+    engine = sql.create(f"sqlite:///{home}/poller.db")
+    before = inventory.version(engine)
+    refused = cli(*arguments, "--json")
+    assert refused.error["code"] == code
+    assert message in refused.error["message"]
+    assert refused.code == (3 if code == "P101" else 2)
+    assert refused.out == ""
+    assert inventory.version(engine) == before
+
+
+def test_editing_and_removing(cli: Cli) -> None:
+    """What is not given stays; lists are replaced or cleared as a whole."""
+    ok(
+        cli(
+            "device", "add", "sw1", "192.0.2.1", "--site", "ams", "--tag", "a", "--collector", "snmp", "-o", "port=1161"
+        )
+    )
+    ok(cli("device", "edit", "sw1", "--rename", "sw2", "--no-tags", "--disable"))
+    found = ok(cli("device", "show", "sw2", "--json")).json
+    assert (found["site"], found["tags"], found["enabled"]) == ("ams", [], False)
+    ok(cli("target", "edit", "sw2", "snmp", "--rename", "main", "-o", "retries=1", "-o", "port=", "--interval", "5m"))
+    [target] = ok(cli("target", "list", "sw2", "--json")).json["items"]
+    assert (target["name"], target["options"], target["interval_ms"]) == ("main", {"retries": 1}, 300_000)
+    ok(cli("target", "rm", "sw2", "main", "--yes"))
+    assert "removed device sw2 and 0 targets" in ok(cli("device", "rm", "-", "--yes", stdin="sw2\n")).out
+    assert ok(cli("device", "list", "--json")).json["items"] == []
+
+
+def test_lists_come_in_pages_that_say_how_to_go_on(cli: Cli) -> None:
+    """For people in a sentence, for programs in `next`."""
+    for number in range(3):
+        ok(cli("device", "add", f"sw{number}", "192.0.2.1", "--collector", "snmp"))
+    first = ok(cli("device", "list", "--limit", "2"))
+    assert [line.split("\t")[0] for line in first.out.splitlines()] == ["name", "sw0", "sw1"]
+    assert "3 devices in all; more with --after sw1" in first.err
+    assert ok(cli("device", "list", "--limit", "2", "--json")).json["next"] == "sw1"
+    rest = ok(cli("device", "list", "--after", "sw1", "--json")).json
+    assert ([item["name"] for item in rest["items"]], rest["next"]) == (["sw2"], None)
+    page = ok(cli("target", "list", "--limit", "1", "--json")).json
+    assert page["next"] == "sw0/snmp"
+    assert len(ok(cli("target", "list", "--after", "sw0/snmp", "--json")).json["items"]) == 2
+
+
+def test_an_edit_works_without_redis_and_says_that_nobody_was_told(cli: Cli) -> None:
+    """The change is stored; the scheduler finds it later."""
+    added = ok(cli("device", "add", "sw1", "192.0.2.1"))
+    assert "it will see the change when it runs" in added.err
+
+
+def test_an_edit_wakes_the_scheduler(
+    cli: Cli, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message arrives on a channel of ours."""
+    monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
+    listener = redis_client.pubsub(ignore_subscribe_messages=True)
+    listener.psubscribe("poller:*")
+    listener.get_message(timeout=5)
+    added = ok(cli("device", "add", "sw1", "192.0.2.1"))
+    assert added.err.count("note:") == 0
+    message = next(found for _ in range(50) if (found := listener.get_message(timeout=0.1)))
+    listener.close()
+    assert message["data"] == "inventory"
+
+
+def test_a_credential_in_use_cannot_be_removed(cli: Cli) -> None:
+    """Its users are named."""
+    ok(cli("credential", "add", "public", "--kind", "community", stdin="x-secret"))
+    ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "public"))
+    refused = cli("credential", "rm", "public", "--yes")
+    assert refused.code == 2
+    assert "by sw1" in refused.err
+
+
+def test_a_collector_does_not_take_any_kind_of_credential(cli: Cli) -> None:
+    """A RouterOS login is of no use to SNMP; said when it is typed."""
+    ok(cli("credential", "add", "ros", "--kind", "login", "--username", "admin", stdin="pw-secret"))
+    refused = cli("device", "add", "sw1", "192.0.2.1", "--collector", "snmp", "--credential", "ros", "--json")
+    assert 'cannot use credential "ros" of kind login' in refused.error["message"]
+    ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "ros"))
+    refused = cli("target", "add", "sw1", "--collector", "snmp", "--json")
+    assert 'cannot use credential "ros"' in refused.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "stdin", "expected"),
+    [
+        ("community", [], "pub lic\n", {"community": "pub lic"}),
+        ("token", [], "abc", {"token": "abc"}),
+        ("login", ["--username", "u"], "p:w", {"username": "u", "password": "p:w"}),
+        ("login", [], "u:p:w", {"username": "u", "password": "p:w"}),
+        ("login", [], '{"username": "u", "password": "p"}', {"username": "u", "password": "p"}),
+        ("login", ["--username", "u"], '{"password": "p"}', {"username": "u", "password": "p"}),
+        (
+            "snmpv3",
+            ["--username", "u", "-f", "auth_protocol=SHA256"],
+            "auth-pass\npriv-pass\n",
+            {"username": "u", "auth_protocol": "SHA256", "auth_password": "auth-pass", "priv_password": "priv-pass"},
+        ),
+    ],
+)
+def test_secrets_are_read_from_stdin_in_every_kind(
+    cli: Cli, home: Path, kind: str, arguments: list[str], stdin: str, expected: dict[str, str]
+) -> None:
+    """What a worker decrypts is what was piped."""
+    ok(cli("credential", "add", "c", "--kind", kind, *arguments, stdin=stdin))
+    stored = json.loads(_opened(home, "c"))
+    assert stored["kind"] == kind
+    assert expected.items() <= stored.items()
+
+
+def _opened(home: Path, name: str) -> str:
+    services = bootstrap.services()
+    key = inventory.credentials(services.engine, range(1, 50))
+    [sealed] = [each for each in key.values() if each.name == name]
+    return services.keyring.open(sealed.envelope, name)
+
+
+def test_a_secret_as_an_argument_is_refused_and_not_repeated(cli: Cli) -> None:
+    """`ps` shows arguments to everybody."""
+    refused = cli("credential", "add", "c", "--kind", "login", "-f", "password=hunter22", "--username", "u")
+    assert refused.code == 2
+    assert '"password" is secret' in refused.err
+    assert "hunter22" not in refused.err
+
+
+def test_no_command_shows_a_secret_and_no_file_holds_one(cli: Cli, home: Path) -> None:
+    """Neither lists nor exports nor the database file."""
+    ok(cli("credential", "add", "c", "--kind", "community", stdin="hunter22-secret"))
+    ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "c"))
+    shown = ""
+    for command in (
+        ["credential", "list"],
+        ["credential", "list", "--json"],
+        ["device", "export"],
+        ["device", "show", "sw1"],
+    ):
+        result = ok(cli(*command))
+        shown += result.out + result.err
+    assert "hunter22" not in shown
+    bootstrap.services().engine.dispose()
+    assert not any(b"hunter22" in path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+def test_a_new_secret_reaches_the_targets_that_use_it(cli: Cli, home: Path) -> None:
+    """Their version grows, so workers drop what they remember."""
+    ok(cli("credential", "add", "c", "--kind", "community", stdin="first"))
+    ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "c", "--collector", "snmp"))
+    engine = sql.create(f"sqlite:///{home}/poller.db")
+    before = targets.show(engine, "sw1", "snmp").version
+    assert "used by 1 targets" in ok(cli("credential", "rotate", "c", stdin="second")).out
+    assert targets.show(engine, "sw1", "snmp").version > before
+    assert json.loads(_opened(home, "c"))["community"] == "second"
+
+
+def test_rotating_the_key_keeps_every_secret_readable(cli: Cli, home: Path) -> None:
+    """Everything is sealed with the new key; the old one stays for backups."""
+    for name in ("a", "b"):
+        ok(cli("credential", "add", name, "--kind", "community", stdin=f"secret-{name}"))
+    old = (home / "secret.key").read_text().split()
+    done = ok(cli("credential", "rotate-key", "--json")).json
+    assert (done["credentials"], done["key"]) == (2, f"{home}/secret.key")
+    now = (home / "secret.key").read_text().split()
+    assert (len(now), now[1:]) == (2, old)
+    (home / "secret.key").write_text(now[0])
+    bootstrap.services.cache_clear()
+    assert json.loads(_opened(home, "b"))["community"] == "secret-b"
+
+
+def test_rotating_a_key_of_the_environment_needs_the_new_one_first(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """We cannot change the operator's environment; we say what to put there."""
+    import base64
+
+    old, new = (base64.b64encode(bytes([n]) * 32).decode() for n in (1, 2))
+    monkeypatch.setenv("POLLER_SECRET_KEY", old)
+    ok(cli("credential", "add", "a", "--kind", "community", stdin="secret-a"))
+    refused = cli("credential", "rotate-key")
+    assert refused.code == 2
+    assert "POLLER_SECRET_KEY=NEW,OLD" in refused.err
+    monkeypatch.setenv("POLLER_SECRET_KEY", f"{new},{old}")
+    assert ok(cli("credential", "rotate-key", "--json")).json["credentials"] == 1
+    monkeypatch.setenv("POLLER_SECRET_KEY", new)
+    bootstrap.services.cache_clear()
+    assert json.loads(_opened(Path(), "a"))["community"] == "secret-a"
+
+
+def test_a_lost_key_says_which_one_is_needed(cli: Cli, home: Path) -> None:
+    """Rotation is refused as a whole rather than losing a secret."""
+    ok(cli("credential", "add", "a", "--kind", "community", stdin="secret-a"))
+    (home / "secret.key").unlink()
+    refused = cli("credential", "rotate-key")
+    assert refused.code == 2
+    assert 'credential "a" needs key' in refused.err
+    assert "present:" in refused.err
+
+
+def _csv(count: int) -> list[str]:
+    head = "name,address,site,tags,collector,options,interval"
+    return [head, *(f"sw{n:04},10.0.{n // 256}.{n % 256},s{n % 9},a b,snmp,port=1161,60s" for n in range(1, count + 1))]
+
+
+def test_one_bad_line_of_a_thousand_changes_nothing_and_is_named(cli: Cli, tmp_path: Path) -> None:
+    """Line 37 has a bad interval; nothing of the file is stored."""
+    ok(cli("device", "add", "mine", "192.0.2.1"))
+    lines = _csv(1000)
+    lines[36] = lines[36].replace("60s", "5 min")
+    (tmp_path / "fleet.csv").write_text("\n".join(lines) + "\n")
+    refused = cli("device", "import", "fleet.csv")
+    assert refused.code == 2
+    assert refused.err.splitlines()[:2] == [
+        "error[P202]: fleet.csv: 1 problem; nothing was changed",
+        '  fleet.csv:37: interval: "5 min" is not a duration; write 5m or 300s',
+    ]
+    assert [item["name"] for item in ok(cli("device", "list", "--json")).json["items"]] == ["mine"]
+
+
+def test_every_bad_line_is_named_whatever_is_wrong_with_it(cli: Cli, tmp_path: Path) -> None:
+    """Form, values, options, collectors and what only the database knows, all at once and in order."""
+    ok(cli("device", "add", "sw0005", "192.0.2.1"))
+    lines = _csv(10)
+    lines[1] = lines[1].replace("10.0.0.1", "10.0.0.300")
+    lines[2] = lines[2].replace("port=1161", "prt=1161")
+    lines[3] = lines[3].replace("snmp", "smnp")
+    lines[7] += ",surplus"
+    lines[9] = lines[9].replace("sw0009", "a b")
+    (tmp_path / "fleet.csv").write_text("\n".join(lines) + "\n")
+    refused = cli("device", "import", "fleet.csv", "--json")
+    found = [(detail["line"], detail["field"]) for detail in refused.error["details"]]
+    assert found == [(2, "address"), (3, "options"), (4, "collector"), (6, "name"), (8, "line"), (10, "name")]
+    assert "did you mean snmp?" in refused.error["details"][2]["hint"]
+
+
+def test_a_good_file_is_imported_and_exists_afterwards(cli: Cli, tmp_path: Path, home: Path) -> None:
+    """Dry run first; a second import needs --update."""
+    (tmp_path / "fleet.csv").write_text("\n".join(_csv(1000)) + "\n")
+    trial = ok(cli("device", "import", "fleet.csv", "--dry-run", "--json")).json
+    assert (trial["added"], trial["dry_run"]) == (1000, True)
+    assert ok(cli("device", "list", "--json")).json["items"] == []
+    assert "1,000 devices added, 0 changed; 1,000 targets added" in ok(cli("device", "import", "fleet.csv")).out
+    engine = sql.create(f"sqlite:///{home}/poller.db")
+    assert targets.show(engine, "sw0999", "snmp").options == {"port": 1161}
+    again = cli("device", "import", "fleet.csv")
+    assert (again.code, again.err.count("already; add --update")) == (2, 1000)
+    assert "0 devices added, 1,000 changed" in ok(cli("device", "import", "fleet.csv", "--update")).out
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "yaml"])
+def test_export_and_import_round_trip(cli: Cli, tmp_path: Path, form: str) -> None:
+    """A second export of the imported fleet is the same file."""
+    ok(cli("credential", "add", "c", "--kind", "community", stdin="secret-c"))
+    ok(
+        cli(
+            "device",
+            "add",
+            "sw1",
+            "192.0.2.1",
+            "--site",
+            "ams",
+            "--tag",
+            "a",
+            "--require",
+            "zone=dmz",
+            "--collector",
+            "snmp",
+        )
+    )
+    ok(
+        cli(
+            "target",
+            "add",
+            "sw1",
+            "--collector",
+            "snmp",
+            "--name",
+            "fast",
+            "--interval",
+            "5s",
+            "--credential",
+            "c",
+            "-o",
+            "modules=system",
+        )
+    )
+    ok(cli("device", "add", "bare", "sw.example"))
+    assert f"wrote 2 devices to one.{form}" in ok(cli("device", "export", "-o", f"one.{form}")).err
+    ok(cli("device", "rm", "sw1", "bare", "--yes"))
+    ok(cli("device", "import", f"one.{form}"))
+    assert ok(cli("device", "export", "--format", form)).out == (tmp_path / f"one.{form}").read_text()
+
+
+def test_readings_of_a_device(cli: Cli, home: Path) -> None:
+    """The last poll of each target, with labels, kinds and age."""
+    ok(cli("device", "add", "sw1", "192.0.2.1", "--collector", "snmp"))
+    assert "nothing has been read yet" in ok(cli("readings", "sw1")).err
+    engine = sql.create(f"sqlite:///{home}/poller.db")
+    now = time.time_ns() // 1_000_000
+    found = [
+        Reading("octets", 2.0**40, {"if": "eth0"}, Kind.COUNTER),
+        Reading("load", 0.25),
+        Reading("odd", float("nan")),
+    ]
+    stored = readings.Stored(targets.show(engine, "sw1", "snmp").id, now - 5_000, ReadingSet.of(found))
+    readings.Writer(engine).write([stored], now)
+    items = ok(cli("readings", "sw1", "--json")).json["items"]
+    assert [(i["metric"], i["value"], i["labels"], i["kind"]) for i in items] == [
+        ("octets", 2**40, {"if": "eth0"}, "counter"),
+        ("load", 0.25, {}, "gauge"),
+        ("odd", None, {}, "gauge"),
+    ]
+    assert all(5 <= item["age_seconds"] < 65 for item in items)
+    text = ok(cli("readings", "sw1", "--metric", "oct")).out
+    assert text.splitlines()[1].split("\t")[:4] == ["snmp", "octets", "if=eth0", str(2**40)]
+    assert "3 values in all" in ok(cli("readings", "sw1", "--limit", "1")).err
+
+
+def test_sites_can_carry_requirements(cli: Cli) -> None:
+    """Which decide the queue of every target there."""
+    ok(cli("device", "add", "sw1", "192.0.2.1", "--site", "ams", "--collector", "snmp"))
+    ok(cli("site", "edit", "ams", "--require", "site=ams"))
+    assert ok(cli("site", "list", "--json")).json["items"] == [
+        {"name": "ams", "requires": {"site": "ams"}, "devices": 1}
+    ]
+    with inventory.all_specs(bootstrap.services().engine) as fleet:
+        assert [spec.queue for spec in fleet.specs] == ["poll.snmp;site=ams"]
+    assert cli("site", "rm", "ams", "--yes").code == 2
+    ok(cli("device", "rm", "sw1", "--yes"))
+    ok(cli("site", "rm", "ams", "--yes"))
+
+
+def test_settings_say_where_values_come_from_and_hide_secrets(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Environment and default, with passwords masked."""
+    monkeypatch.setenv("POLLER_DATABASE_URL", "postgresql://u:hunter22@h/db")
+    monkeypatch.setenv("POLLER_BATCH_SIZE", "32")
+    result = ok(cli("settings", "--json"))
+    items = {item["name"]: item for item in result.json["items"]}
+    assert items["batch_size"]["value"] == "32"
+    assert "POLLER_BATCH_SIZE" in items["batch_size"]["origin"]
+    assert items["tick_s"]["origin"] == "default"
+    assert "hunter22" not in result.out
+    assert "@h/db" in items["database_url"]["value"]
+
+
+def test_a_bad_setting_is_refused_by_every_command(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 2, the variable named."""
+    monkeypatch.setenv("POLLER_BATCH_SIZ", "32")
+    refused = cli("device", "list")
+    assert refused.code == 2
+    assert "POLLER_BATCH_SIZ" in refused.err
+    assert "POLLER_BATCH_SIZE" in refused.err
+
+
+def test_an_unexpected_error_is_one_sentence(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --verbose it is a traceback too."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("no luck with redis://u:hunter22@h")
+
+    monkeypatch.setattr(devices, "listing", broken)
+    result = cli("device", "list")
+    assert result.code == 1
+    assert result.err.splitlines()[-2].startswith("error[P000]: unexpected RuntimeError: no luck with")
+    assert "Traceback" not in result.err
+    assert "hunter22" not in result.err
+    assert "Traceback" in cli("--verbose", "device", "list").err
+
+
+def test_the_same_commands_work_on_postgresql(
+    cli: Cli, fresh_postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One walk through add, import, export and remove on the other backend."""
+    monkeypatch.setenv("POLLER_DATABASE_URL", fresh_postgres_url)
+    ok(cli("db", "upgrade"))
+    ok(cli("credential", "add", "c", "--kind", "community", stdin="secret-c"))
+    ok(cli("device", "add", "one", "192.0.2.1", "--credential", "c", "--tag", "x", "--collector", "snmp"))
+    (tmp_path / "fleet.csv").write_text("\n".join(_csv(50)) + "\n")
+    ok(cli("device", "import", "fleet.csv"))
+    ok(cli("device", "export", "-o", "all.json"))
+    ok(cli("device", "import", "all.json", "--update"))
+    assert len(ok(cli("device", "list", "--tag", "a", "--limit", "100", "--json")).json["items"]) == 50
+    assert "removed device one and 1 targets" in ok(cli("device", "rm", "one", "--yes")).out
+    ok(cli("credential", "rm", "c", "--yes"))
+    engine = sql.create(fresh_postgres_url)
+    assert devices.count(engine) == 50
+    engine.dispose()
+
+
+def test_sqlite_and_directories_belong_to_their_owner(cli: Cli, home: Path) -> None:
+    """Others must not read the inventory of a network."""
+    ok(cli("device", "list"))
+    assert os.stat(home).st_mode & 0o077 == 0
