@@ -26,7 +26,13 @@ def web(env: Mapping[str, str], port: int) -> Role:
 
 
 def flower(env: Mapping[str, str], bind: str, port: int, login: str | None) -> Role:
-    arguments = [f"--address={bind}", f"--port={port}", "--max_tasks=5000", "--purge_offline_workers=600", "--logging=error"]
+    arguments = [
+        f"--address={bind}",
+        f"--port={port}",
+        "--max_tasks=5000",
+        "--purge_offline_workers=600",
+        "--logging=error",
+    ]
     hidden = {"FLOWER_BASIC_AUTH": login} if login else {}
     return Role("flower", [*_CELERY, "flower", *arguments], {**env, **hidden})
 

@@ -80,11 +80,7 @@ def _not_a_duration(value: object) -> errors.InvalidInput:
 
 def _nearest(text: str) -> str:
     match = _LENIENT.fullmatch(text.strip())
-    unit = (
-        _SPELLED.get(match[2].lower()) or (match[2].lower() if match[2].lower() in UNITS_MS else "")
-        if match
-        else ""
-    )
+    unit = _SPELLED.get(match[2].lower()) or (match[2].lower() if match[2].lower() in UNITS_MS else "") if match else ""
     if not match or not unit:
         return "write 60s, 5m or 1h30m"
     own, seconds = f"{match[1]}{unit}", round(float(match[1]) * UNITS_MS[unit]) / 1_000

@@ -79,9 +79,7 @@ def _decoded(word: str, source: str) -> bytes:
     except (binascii.Error, ValueError):
         raise errors.SecretKeyError(f"{source} is not valid base64", hint=_HINT) from None
     if len(key) != KEY_BYTES:
-        raise errors.SecretKeyError(
-            f"{source} has a key of {len(key)} bytes, it must have {KEY_BYTES}", hint=_HINT
-        )
+        raise errors.SecretKeyError(f"{source} has a key of {len(key)} bytes, it must have {KEY_BYTES}", hint=_HINT)
     return key
 
 

@@ -12,12 +12,8 @@ MASK = "********"
 SHORTEST = 6
 
 _PASSWORD_IN_URL = re.compile(r"(?P<head>[A-Za-z][A-Za-z0-9+.-]*://[^\s:/?#@]*:)(?P<password>[^\s/?#]*)(?=@)")
-_PARAMETER = re.compile(
-    r"(?i)(?P<head>[?&](?:password|passwd|secret|token|api_?key|community|sslpassword)=)[^&#\s]*"
-)
-_TELLING = re.compile(
-    r"(?i)pass(word|wd|phrase)?$|secret|token$|community|api_?key|authori[sz]ation|envelope"
-)
+_PARAMETER = re.compile(r"(?i)(?P<head>[?&](?:password|passwd|secret|token|api_?key|community|sslpassword)=)[^&#\s]*")
+_TELLING = re.compile(r"(?i)pass(word|wd|phrase)?$|secret|token$|community|api_?key|authori[sz]ation|envelope")
 
 
 def mask(value: str) -> str:

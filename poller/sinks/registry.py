@@ -62,9 +62,7 @@ def _plugins_first(point: EntryPoint) -> tuple[bool, str]:
 def _unknown(name: str, known: Iterable[str]) -> errors.InvalidSetting:
     near = difflib.get_close_matches(name, list(known), n=1)
     hint = f"did you mean {near[0]}? " if near else ""
-    return errors.InvalidSetting(
-        f'unknown sink "{name}"', hint=hint + "installed: " + ", ".join(sorted(known))
-    )
+    return errors.InvalidSetting(f'unknown sink "{name}"', hint=hint + "installed: " + ", ".join(sorted(known)))
 
 
 def _unusable(point: EntryPoint, reason: str) -> errors.InvalidSetting:

@@ -40,9 +40,7 @@ def fill(board: Board, leader: Leadership, count: int = 5) -> list[int]:
     return list(range(1, count + 1))
 
 
-def claim(
-    board: Board, leader: Leadership, token: str = "a", published: str = "", room: Room = ROOM
-) -> Claim:
+def claim(board: Board, leader: Leadership, token: str = "a", published: str = "", room: Room = ROOM) -> Claim:
     return board.claim(leader.token, token, published, [QUEUE], room, NOW)
 
 
@@ -156,9 +154,7 @@ def test_edits_reach_waiting_flying_and_parked_targets(board: Board, leader: Lea
     fill(board, leader, 3)
     claim(board, leader)
     start(board, "a", [1, 2, 3])
-    board.finish(
-        "a", [Finish(2, NOW + 60_000, 1, "o[1]"), Finish(3, NOW + 60_000, 1, "f[1]", parked=True)], now_ms=NOW
-    )
+    board.finish("a", [Finish(2, NOW + 60_000, 1, "o[1]"), Finish(3, NOW + 60_000, 1, "f[1]", parked=True)], now_ms=NOW)
     board.place(leader.token, [(spec(i, version=2, interval_ms=10_000), NOW + 10_000) for i in (1, 2, 3)], 2)
     assert board.redis.zscore(board.keys.due(QUEUE), "2") == NOW + 10_000
     assert board.redis.zscore(board.keys.due(QUEUE), "3") == NOW + 10_000
@@ -195,9 +191,7 @@ def test_a_target_removed_in_flight_is_gone_when_it_finishes(board: Board, leade
     assert set(board.redis.hgetall(board.keys.counts).values()) == {"0"}
 
 
-def test_a_target_that_comes_back_while_its_old_run_flies_is_not_doubled(
-    board: Board, leader: Leadership
-) -> None:
+def test_a_target_that_comes_back_while_its_old_run_flies_is_not_doubled(board: Board, leader: Leadership) -> None:
     """Removed and added again under one run: due once it has landed."""
     fill(board, leader, 1)
     claim(board, leader)
@@ -209,9 +203,7 @@ def test_a_target_that_comes_back_while_its_old_run_flies_is_not_doubled(
     assert_sound(board, [1])
 
 
-def test_a_demanded_target_goes_first_and_one_in_flight_is_left_alone(
-    board: Board, leader: Leadership
-) -> None:
+def test_a_demanded_target_goes_first_and_one_in_flight_is_left_alone(board: Board, leader: Leadership) -> None:
     """Its plan time is the moment of the claim, not the dawn of time."""
     board.place(leader.token, [(spec(1), NOW - 500), (spec(2), NOW + 50_000)], 1)
     assert board.demand([2, 3])[1] == {2: "due", 3: "gone"}

@@ -56,9 +56,7 @@ def test_an_unknown_key_of_the_file_is_refused_with_the_nearest_name(tmp_path: P
     ("name", "value"),
     [("POLLER_BATCH_SIZE", "abc"), ("POLLER_BATCH_SIZE", "0"), ("POLLER_LOG_LEVEL", "LOUD")],
 )
-def test_a_bad_value_is_an_error_that_names_the_field(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str
-) -> None:
+def test_a_bad_value_is_an_error_that_names_the_field(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     """Never a silent default."""
     monkeypatch.setenv(name, value)
     with pytest.raises(errors.InvalidSetting, match=name):

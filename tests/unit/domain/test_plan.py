@@ -45,8 +45,6 @@ def test_missed_slots_are_those_between_two_runs() -> None:
 
 
 @given(ids, intervals, instants)
-def test_an_overdue_target_is_polled_within_its_interval_and_a_minute(
-    target: int, interval: int, now: int
-) -> None:
+def test_an_overdue_target_is_polled_within_its_interval_and_a_minute(target: int, interval: int, now: int) -> None:
     """After downtime: once, soon."""
     assert now <= plan.resume_ms(target, interval, now) < now + min(interval, plan.RESUME_WITHIN_MS)
