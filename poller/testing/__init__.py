@@ -1,1 +1,34 @@
-"""What plugin authors use to test their collectors; see docs/collectors.md."""
+"""What plugin authors use to test a collector: run it as a worker would, against simulated devices.
+
+with testing.simulated(testing.fleet.devices(3)) as ports:
+    outcome = asyncio.run(testing.collect(MyCollector(), "127.20.0.1", port=ports.snmp))
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from poller.collectors.api import Collector, Credential, Poll
+from poller.collectors.drain import drain
+from poller.domain.outcome import Outcome
+from poller.sim import fleet
+from poller.sim.process import simulated
+
+
+async def collect(
+    collector: Collector,
+    address: str,
+    credential: Credential | None = None,
+    timeout_s: float = 5.0,
+    memory: dict[str, Any] | None = None,
+    **options: Any,
+) -> Outcome:
+    """One poll, exactly as a worker runs it: the options are validated, the deadline is kept, nothing is raised."""
+    checked = collector.Options.model_validate(options)
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    poll = Poll(1, "device", address, checked, credential, deadline, {} if memory is None else memory)
+    return await drain(collector, poll)
+
+
+__all__ = ["collect", "fleet", "simulated"]

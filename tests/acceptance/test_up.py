@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import redis
 
 from poller.sim import fleet
 from tests.acceptance.programs import POLLER, Up, descendants, environment, eventually, is_running
@@ -53,7 +54,7 @@ def test_a_demo_run_polls_everybody_and_reports(tmp_path: Path) -> None:
 
 def test_it_serves_the_page_flower_and_a_second_terminal(up: Start) -> None:
     """Addresses are printed, all on loopback; other terminals need no variables; a device can be polled at once."""
-    running = up("--demo", "--devices", "20", "--workers", "1")
+    running = up("--demo", "--devices", "20", "--workers", "1", POLLER_SINKS="sql,stream")
     eventually(lambda: ready(running), 60, "the first poll")
     page, flower = re.findall(r"http://127\.0\.0\.1:\d+/", running.text())[:2]
     assert b"poller" in urllib.request.urlopen(page, timeout=5).read()
@@ -67,6 +68,7 @@ def test_it_serves_the_page_flower_and_a_second_terminal(up: Start) -> None:
     assert polled.returncode == 0, polled.stderr
     assert json.loads(polled.stdout)["items"][0]["samples"] > 0
     assert running.run("board", "check").returncode == 0
+    assert _redis(running).xlen("poller:readings") > 0
     second = running.run("up")
     assert second.returncode == 2
     assert f"already running on {running.home} (process {running.process.pid})" in second.stderr
@@ -172,7 +174,7 @@ def test_no_secret_is_anywhere_but_in_the_vault(up: Start) -> None:
             p.read_text(errors="replace") for p in (running.home / "logs").iterdir() if p.name != "sim.log"
         ),
         "processes": " ".join(descendants(running.process.pid).values()),
-        "redis": _dump(f"redis://:{password}@127.0.0.1:{_valkey_port(running)}/0"),
+        "redis": _dump(_redis(running)),
         "database": (running.home / "poller.db").read_bytes().decode("latin-1"),
         "commands": " ".join(said) + report.stdout,
     }
@@ -187,16 +189,13 @@ def _up(tmp_path: Path, *arguments: str, **env: str) -> subprocess.CompletedProc
     return subprocess.run(command, env=clean, cwd=tmp_path, capture_output=True, text=True, timeout=150)
 
 
-def _valkey_port(running: Up) -> str:
-    text = (running.home / "valkey" / "valkey.conf").read_text()
-    return next(line.split()[1] for line in text.splitlines() if line.startswith("port"))
+def _redis(running: Up) -> redis.Redis:
+    run = json.loads((running.home / "run.json").read_text())
+    return redis.Redis.from_url(run["settings"]["redis_url"])
 
 
-def _dump(url: str) -> str:
+def _dump(client: redis.Redis) -> str:
     """Every key and every value, whatever its type; queues are read while they are busy, so several times."""
-    import redis
-
-    client = redis.Redis.from_url(url)
     texts: list[bytes] = []
     until = time.monotonic() + 3
     while time.monotonic() < until:

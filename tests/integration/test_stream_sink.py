@@ -1,0 +1,59 @@
+"""The `stream` sink: others follow polls in a bounded Redis stream, without asking our database."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import redis
+
+from poller import errors
+from poller.domain.readings import Kind, Reading, ReadingSet
+from poller.domain.target import PollTarget
+from poller.sinks import registry
+from poller.sinks.api import Sample, Stores
+from poller.sinks.stream import StreamSink
+
+TARGET = PollTarget(7, 1, "fast", 3, 'sw "1"', "127.0.0.1", "ams", "snmp", 60_000, 5_000)
+
+
+def sample(*values: float, at_ms: int = 1000) -> Sample:
+    labels = {"ifName": 'e"1', "ifAlias": "café"}
+    return Sample(TARGET, at_ms, ReadingSet.of(Reading(f"m{i}", v, labels, Kind.COUNTER) for i, v in enumerate(values)))
+
+
+def sink(client: redis.Redis, length: int = 1000) -> StreamSink:
+    return StreamSink(Stores(None, client, SimpleNamespace(key_prefix="poller:", stream_length=length)))
+
+
+def test_a_follower_reads_what_was_polled(redis_client: redis.Redis) -> None:
+    """Names, labels, kinds and values of every poll, in order."""
+    sink(redis_client).write([sample(1, 2.5), sample(float("nan"), float("inf"), at_ms=2000)])
+    (_, first), (_, second) = redis_client.xrange("poller:readings")
+    labels = {"ifAlias": "café", "ifName": 'e"1'}
+    assert json.loads(first["data"]) == [["m0", labels, "counter", 1.0], ["m1", labels, "counter", 2.5]]
+    assert (first["target"], first["device"], first["collector"], first["at_ms"]) == ("7", 'sw "1"', "snmp", "1000")
+    assert [row[3] for row in json.loads(second["data"])] == [None, None]
+    assert first["series"] == second["series"]
+
+
+def test_the_stream_is_bounded(redis_client: redis.Redis) -> None:
+    """The oldest polls leave; Redis never fills up with what nobody reads."""
+    writer = sink(redis_client, length=100)
+    for _ in range(40):
+        writer.write([sample(1)] * 64)
+    assert 100 <= redis_client.xlen("poller:readings") <= 300
+
+
+def test_a_server_that_is_down_is_a_store_error() -> None:
+    """Which the worker survives."""
+    nobody = redis.Redis(port=1, socket_connect_timeout=0.2, retry=None)
+    with pytest.raises(errors.StoreUnavailable, match="stream sink"):
+        sink(nobody).write([sample(1)])
+
+
+def test_both_built_in_sinks_are_found_by_name(redis_client: redis.Redis) -> None:
+    """By entry point, like anybody's."""
+    stores = Stores(None, redis_client, SimpleNamespace(key_prefix="poller:", stream_length=10))
+    assert [made.name for made in registry.load(("sql", "stream"), stores)] == ["sql", "stream"]
