@@ -1,0 +1,154 @@
+"""The product's heart, driven at random: whatever is claimed, delivered twice, lost, reaped, edited or taken over,
+every enabled target is in exactly one place and is polled by at most one worker at a time.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import redis
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from poller.domain.outcome import Result
+from poller.domain.target import TargetSpec
+from poller.state.board import Board, Finish, NotLeader, Room
+from poller.state.keys import Keys
+from poller.state.leader import Leadership
+
+QUEUES = ("poll.snmp", "poll.snmp;zone=dmz")
+ROOM = Room(targets=6, batch_size=3, max_queue=1000, lease_ms=30_000)
+MARGIN_MS, TIMEOUT_MS = 15_000, 5_000
+START_MS = 1_700_000_000_000
+ids = st.integers(1, 12)
+
+
+class BoardMachine(RuleBasedStateMachine):
+    client: redis.Redis
+
+    @initialize()
+    def begin(self) -> None:
+        self.client.flushall()
+        self.board = Board(self.client, Keys())
+        self.now = START_MS
+        self.serial = itertools.count(1)
+        self.specs: dict[int, TargetSpec] = {}  # enabled targets, as SQL has them
+        self.messages: list[tuple[str, list[int]]] = []  # ever published; any may be delivered again
+        self.workers: dict[int, tuple[str, int]] = {}  # target -> (token, version) of who polls it under a living lease
+        self.leaders = [Leadership(self.client, Keys(), 60_000) for _ in range(2)]
+        self.published = {leader.token: "" for leader in self.leaders}
+        self.leader = self.leaders[0]
+        self.leader.take()
+
+    # the inventory
+
+    @rule(chosen=st.lists(ids, min_size=1, max_size=4, unique=True), queue=st.sampled_from(QUEUES),
+          interval=st.sampled_from([1_000, 60_000]))  # fmt: skip
+    def add_or_edit(self, chosen: list[int], queue: str, interval: int) -> None:
+        version = next(self.serial)
+        made = [TargetSpec(i, version, queue, interval, TIMEOUT_MS) for i in chosen]
+        self.board.place(self.leader.token, [(spec, self.now) for spec in made], version)
+        self.specs.update({spec.id: spec for spec in made})
+
+    @rule(chosen=st.lists(ids, min_size=1, max_size=3, unique=True))
+    def remove(self, chosen: list[int]) -> None:
+        version = next(self.serial)
+        gone = [(TargetSpec(i, version, "", 1_000, 1, enabled=False), self.now) for i in chosen]
+        self.board.place(self.leader.token, gone, version)
+        for i in chosen:
+            self.specs.pop(i, None)
+
+    @rule(chosen=st.lists(ids, min_size=1, max_size=3, unique=True))
+    def demand(self, chosen: list[int]) -> None:
+        _, places = self.board.demand(chosen)
+        assert {i for i, place in places.items() if place == "gone"} == set(chosen) - set(self.specs)
+
+    # the leader
+
+    @rule(reply_lost=st.booleans())
+    def claim_and_publish(self, reply_lost: bool) -> None:
+        token = f"t{next(self.serial)}"
+        claim = self.board.claim(self.leader.token, token, self.published[self.leader.token], QUEUES, ROOM, self.now)
+        if claim.token and not reply_lost:
+            for claimed in claim.batches.values():
+                self.messages.append((claim.token, [int(i) for i in claimed]))
+            self.published[self.leader.token] = claim.token
+
+    @rule(late_s=st.sampled_from([0, 1, 25, 61]))
+    def reap(self, late_s: int) -> None:
+        self.now += late_s * 1000
+        for reaped in self.board.reap(self.leader.token, now_ms=self.now):
+            self.workers.pop(reaped.id, None)
+        # A target that was removed in flight is reaped without a word.
+        flying = {int(i) for i in self.client.zrange(self.board.keys.inflight, 0, -1)}
+        self.workers = {i: held for i, held in self.workers.items() if i in flying}
+
+    @rule()
+    def another_leader(self) -> None:
+        """The lock ran out while the old leader was paused; it wakes up and can do nothing."""
+        old, self.leader = self.leader, next(each for each in self.leaders if each is not self.leader)
+        self.client.delete(self.board.keys.lock)
+        self.leader.take()
+        self.published[self.leader.token] = ""
+        with pytest.raises(NotLeader):
+            self.board.claim(old.token, "x", self.published[old.token], QUEUES, ROOM, self.now)
+
+    # the workers
+
+    @precondition(lambda self: self.messages)
+    @rule(data=st.data())
+    def deliver(self, data: st.DataObject) -> None:
+        """Any message, new or old, perhaps for the second time."""
+        token, batch = data.draw(st.sampled_from(self.messages[-8:]))
+        _, answers = self.board.start(token, 0, f"c{next(self.serial)}", MARGIN_MS, batch, self.now)
+        for answer in answers:
+            if answer.result is Result.OK:
+                assert answer.id not in self.workers, "two workers poll one target"
+                self.workers[answer.id] = (token, answer.version)
+
+    @precondition(lambda self: self.workers)
+    @rule(data=st.data(), parked=st.booleans(), after_ms=st.sampled_from([0, 700, 60_000]))
+    def finish(self, data: st.DataObject, parked: bool, after_ms: int) -> None:
+        target = data.draw(st.sampled_from(sorted(self.workers)))
+        token, version = self.workers.pop(target)
+        move = Finish(target, self.now + after_ms, version, "o[1]", parked)
+        verdict = self.board.finish(token, [move], now_ms=self.now)[0]
+        assert verdict is (Result.OK if target in self.specs else Result.GONE)
+        assert self.board.finish(token, [move], now_ms=self.now)[0] is Result.STALE
+
+    # what must hold, always
+
+    @invariant()
+    def every_enabled_target_is_in_exactly_one_place(self) -> None:
+        if hasattr(self, "specs"):
+            check = self.board.check(sorted(self.specs))
+            assert (check.lost, check.doubled) == ([], [])
+            assert self.board.ids() == set(self.specs)
+
+    @invariant()
+    def counts_by_state_are_true(self) -> None:
+        if hasattr(self, "specs"):
+            counts = {letter: int(n) for letter, n in self.client.hgetall(self.board.keys.counts).items()}
+            assert all(number >= 0 for number in counts.values())
+            assert sum(counts.values()) == len(self.specs)
+
+
+@pytest.fixture
+def machine(redis_client: redis.Redis) -> type[BoardMachine]:
+    BoardMachine.client = redis_client
+    return BoardMachine
+
+
+def test_the_board_holds_its_promise_under_any_interleaving(machine: type[BoardMachine]) -> None:
+    """Hypothesis looks for a sequence that loses or doubles a target."""
+    wide = settings(max_examples=60, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck))
+    run_state_machine_as_test(machine, settings=wide)
