@@ -9,7 +9,6 @@ from celery.signals import setup_logging
 from kombu.utils.url import maybe_sanitize_url
 
 from poller import bootstrap
-from poller.observability import logs
 from poller.settings import Settings
 
 
@@ -67,9 +66,7 @@ def _configuration(settings: Settings) -> dict[str, Any]:
 @setup_logging.connect
 def _configure_logs(loglevel: int | str | None = None, **_: Any) -> None:
     """Celery's own set-up is replaced by ours; `celery --loglevel` still counts."""
-    settings = bootstrap.services().settings
-    level = loglevel if isinstance(loglevel, str) else settings.log_level
-    logs.configure(level.upper(), settings.log_format)
+    bootstrap.services().configure_logs(loglevel.upper() if isinstance(loglevel, str) else None)
 
 
 app = Celery("poller")

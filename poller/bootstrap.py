@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
 
     from poller.collectors.registry import Registry
+    from poller.security.redaction import Redactor
     from poller.security.vault import Keyring
     from poller.sinks.api import Sink
     from poller.state.board import Board
@@ -75,6 +76,20 @@ class Services:
         from poller.sinks import api, registry
 
         return registry.load(self.settings.sinks, api.Stores(self.engine, self.redis, self.settings))
+
+    @cached_property
+    def redactor(self) -> Redactor:
+        """Knows the secrets of this process, so that no log line shows them."""
+        from poller.security.redaction import Redactor
+
+        values = [getattr(self.settings, name) for name in settings_module.SECRETS]
+        texts = [value.get_secret_value() for value in values if value is not None]
+        return Redactor(part for text in texts for part in settings_module.secret_parts(text))
+
+    def configure_logs(self, level: str | None = None) -> None:
+        from poller.observability import logs
+
+        logs.configure(level or self.settings.log_level, self.settings.log_format, self.redactor.fields)
 
     def notify(self, version: int) -> None:
         """Tell the leader that the inventory changed."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -244,6 +245,12 @@ def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         return ",".join(value)
     return "" if value is None else str(value)
+
+
+def secret_parts(text: str) -> list[str]:
+    """What of a secret setting must never be printed: a URL's password, a login's, or the whole."""
+    login = text.partition("://")[2].rpartition("@")[0] if "://" in text else text
+    return [part for part in re.split("[:,]", login)[1 if "://" in text else 0 :] if part]
 
 
 def _masked(secret: str) -> str:

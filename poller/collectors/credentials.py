@@ -58,6 +58,10 @@ class Credential(BaseModel):
             text = first["msg"].removeprefix("Value error, ")
             raise errors.InvalidInput(f"{cls.kind} credential: {field}: {text}") from None
 
+    def secrets(self) -> list[str]:
+        """The secret texts themselves: for those who must keep them out of logs."""
+        return [value.get_secret_value() for _, value in self if isinstance(value, SecretStr)]
+
     def to_json(self) -> str:
         """The text that is encrypted, secrets in the clear: for the vault only."""
         fields = {

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import logging
 import logging.config
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
+
+#: A record's fields -> the same without secrets.
+Redact = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 def _drop_colour(_logger: Any, _name: str, event: dict[str, Any]) -> dict[str, Any]:
@@ -41,41 +45,38 @@ _QUIET = {
 }
 
 
-def configure(level: str = "INFO", form: str = "text") -> None:
-    """Send everything to stderr in one form. Safe to call again."""
-    renderer: Any = (
-        structlog.processors.JSONRenderer()
-        if form == "json"
-        else structlog.dev.ConsoleRenderer(
-            colors=False, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback
-        )
-    )
+def configure(level: str = "INFO", form: str = "text", redact: Redact = dict) -> None:
+    """Send everything to stderr in one form, without the secrets `redact` knows. Safe to call again."""
+    renderer: Any = structlog.processors.JSONRenderer() if form == "json" else _plain_lines()
+    shared = [*_SHARED, lambda _logger, _name, event: redact(event)]
+    finish = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    formatter = {
+        "()": structlog.stdlib.ProcessorFormatter,
+        "foreign_pre_chain": shared,
+        "processors": [finish, renderer],
+    }
     logging.config.dictConfig(
         {
             "version": 1,
             "disable_existing_loggers": False,
-            "formatters": {
-                "poller": {
-                    "()": structlog.stdlib.ProcessorFormatter,
-                    "foreign_pre_chain": _SHARED,
-                    "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
-                }
-            },
+            "formatters": {"poller": formatter},
             "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "poller"}},
             "root": {"handlers": ["stderr"], "level": level},
             "loggers": {name: {"level": quiet} for name, quiet in _QUIET.items()},
         }
     )
+    wrap = structlog.stdlib.ProcessorFormatter.wrap_for_formatter
     structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *_SHARED,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
+        processors=[structlog.stdlib.filter_by_level, *shared, wrap],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=True,
+        cache_logger_on_first_use=False,  # modules make their loggers before anybody configures them
     )
+
+
+def _plain_lines() -> Any:
+    plain = structlog.dev.plain_traceback
+    return structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0, exception_formatter=plain)
 
 
 def get(name: str) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-import sys
 from collections.abc import Callable, Mapping
 
 import sqlalchemy as sa
@@ -15,7 +14,6 @@ from poller import bootstrap, errors
 from poller.bootstrap import Services
 from poller.db import engine
 from poller.domain.overview import Overview
-from poller.observability import logs
 from poller.state import client, overview
 from poller.web.app import create_app
 from poller.web.sources import Sources
@@ -23,22 +21,6 @@ from poller.web.sources import Sources
 DEFAULT_PORT = 8080
 #: How long an answer that is on its way may hold up a stop.
 STOP_S = 1
-
-
-def main() -> None:
-    """Serve where the settings say; a mistake in them is one line and an exit code."""
-    try:
-        settings = bootstrap.services().settings
-        logs.configure(settings.log_level, settings.log_format)
-        run(settings.web_bind, settings.web_port)
-    except errors.PollerError as error:
-        print(
-            f"error[{error.code}]: {error}",
-            *([f"  try: {error.hint}"] if error.hint else []),
-            sep="\n",
-            file=sys.stderr,
-        )
-        sys.exit(error.exit_code)
 
 
 def run(host: str, port: int | None = None) -> None:
@@ -122,7 +104,3 @@ def _ask_sql(services: Services) -> None:
 def _ask_redis(services: Services) -> None:
     with client.store_errors(services.redis):
         services.redis.ping()
-
-
-if __name__ == "__main__":
-    main()

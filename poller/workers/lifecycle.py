@@ -50,7 +50,7 @@ def _come_up(sender: Any, **_: Any) -> None:
     from poller.db import migrate
 
     services = bootstrap.services()
-    logs.configure(services.settings.log_level, services.settings.log_format)  # Celery asks for it only later
+    services.configure_logs()  # Celery asks for it only later
     _raise_open_files_limit()
     try:
         migrate.check(services.engine)

@@ -44,7 +44,7 @@ class Poller:
         self._registry = services.registry
         self._sinks = services.sinks
         self._targets = Targets(services.engine, services.registry, settings.target_cache)
-        self._secrets = Secrets(services.engine, services.keyring, services.registry, settings.secret_cache_s)
+        self._secrets = Secrets(services, settings.secret_cache_s)
         self._margin_ms = round(settings.lease_margin_s * 1000)
         self._runtime = Runtime()
         self._running: set[Batch] = set()
@@ -107,7 +107,7 @@ class Poller:
         self.polls += len(rows)
         late = [move.id for move, verdict in zip(moves, verdicts, strict=True) if verdict is Result.STALE]
         if late:
-            log.warning("late_results_refused", token=token, targets=late)
+            log.warning("late_results_refused", claim=token, targets=late)
 
     def _store(self, samples: Sequence[Sample], rows: Sequence[Run]) -> None:
         """A store that is down costs these rows, never the polling: the board still moves on."""

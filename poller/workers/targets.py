@@ -12,12 +12,12 @@ from typing import Any
 from sqlalchemy.engine import Engine
 
 from poller import errors
+from poller.bootstrap import Services
 from poller.collectors import credentials
 from poller.collectors.credentials import Credential
 from poller.collectors.registry import Registry
 from poller.db import inventory
 from poller.domain.target import PollTarget
-from poller.security.vault import Keyring
 
 
 @dataclass(slots=True)
@@ -76,10 +76,11 @@ class Targets:
 class Secrets:
     """Decrypted credentials, kept briefly and only in memory. One SQL statement per batch, at most."""
 
-    def __init__(self, engine: Engine, keyring: Keyring, registry: Registry, keep_s: float) -> None:
-        self._engine = engine
-        self._keyring = keyring
-        self._models = {m.kind: m for c in registry.collectors.values() for m in c.credentials}
+    def __init__(self, services: Services, keep_s: float) -> None:
+        self._engine = services.engine
+        self._keyring = services.keyring
+        self._redactor = services.redactor
+        self._models = {m.kind: m for c in services.registry.collectors.values() for m in c.credentials}
         self._keep_s = keep_s
         self._lock = threading.Lock()
         self._opened: dict[int, tuple[float, Credential | errors.PollerError]] = {}
@@ -107,6 +108,9 @@ class Secrets:
         if sealed is None:
             return errors.NotFound("the target's credential was removed")
         try:
-            return credentials.from_json(self._keyring.open(sealed.envelope, sealed.name), self._models)
+            opened = credentials.from_json(self._keyring.open(sealed.envelope, sealed.name), self._models)
         except errors.ConfigError as error:
             return error
+        for secret in opened.secrets():
+            self._redactor.remember(secret)
+        return opened

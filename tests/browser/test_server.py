@@ -21,7 +21,7 @@ READY_WITHIN_S = 20
 
 
 class Web:
-    """`python -m poller.web.serve` on a free port."""
+    """`poller web` on a free port."""
 
     def __init__(self, home: Path, redis_url: str, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
@@ -32,7 +32,7 @@ class Web:
             "POLLER_FLOWER_URL": "http://127.0.0.1:5555",
         }
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "poller.web.serve"], env=environment, stderr=subprocess.PIPE, cwd=home
+            [sys.executable, "-m", "poller", "web"], env=environment, stderr=subprocess.PIPE, cwd=home
         )
 
     def wait(self) -> None:
@@ -150,7 +150,7 @@ def test_a_mistake_in_the_settings_is_one_line(tmp_path: Path) -> None:
     """No traceback for an operator: what is wrong, what to do, exit code 2."""
     environment = {"POLLER_HOME": str(tmp_path), "POLLER_WEB_PORT": "80800"}
     done = subprocess.run(
-        [sys.executable, "-m", "poller.web.serve"], env=environment, capture_output=True, text=True, cwd=tmp_path
+        [sys.executable, "-m", "poller", "web"], env=environment, capture_output=True, text=True, cwd=tmp_path
     )
     assert done.returncode == 2
     assert done.stderr.startswith("error[P210]: web_port")

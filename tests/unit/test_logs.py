@@ -1,0 +1,76 @@
+"""One line per event, in the form asked for, without secrets - also from libraries and exceptions."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from poller import bootstrap
+from poller.observability import logs
+from poller.settings import Settings, secret_parts
+
+
+@pytest.fixture(autouse=True)
+def restored() -> object:
+    yield
+    logging.getLogger().handlers.clear()
+
+
+def services(monkeypatch: pytest.MonkeyPatch, form: str) -> bootstrap.Services:
+    monkeypatch.setenv("POLLER_REDIS_URL", "redis://:hunter2-redis@127.0.0.1:1/0")
+    monkeypatch.setenv("POLLER_FLOWER_BASIC_AUTH", "ops:hunter2-flower")
+    monkeypatch.setenv("POLLER_LOG_FORMAT", form)
+    return bootstrap.Services(Settings())
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_no_secret_reaches_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    """Whoever logs it, and however deep it hides."""
+    made = services(monkeypatch, form)
+    made.configure_logs()
+    made.redactor.remember("device-secret")
+    logs.get("ours").info("thing_happened", detail={"text": "it said device-secret", "password": "x"}, community="c")
+    logging.getLogger("library").error("cannot connect with %s to %s", "hunter2-redis", "redis://:other@host/0")
+    try:
+        raise ValueError("hunter2-flower is wrong")
+    except ValueError:
+        logs.get("ours").exception("it_broke")
+    said = capsys.readouterr().err
+    assert "thing_happened" in said
+    assert "ValueError" in said
+    for secret in ("hunter2", "device-secret", ":other@"):
+        assert secret not in said
+
+
+def test_json_lines_are_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """With time, level, logger, event and facts."""
+    services(monkeypatch, "json").configure_logs()
+    logs.get("ours").warning("leases_lost", count=3)
+    record = json.loads(capsys.readouterr().err.splitlines()[-1])
+    assert (record["event"], record["count"], record["level"], record["logger"]) == (
+        "leases_lost",
+        3,
+        "warning",
+        "ours",
+    )
+    assert record["timestamp"].endswith("Z")
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("redis://:pw@host:6379/0", ["pw"]),
+        ("postgresql://user:pw@host/db", ["pw"]),
+        ("redis://host:6379/0", []),
+        ("sqlite:////x/y.db", []),
+        ("ops:pw", ["ops", "pw"]),
+        ("key1,key2", ["key1", "key2"]),
+    ],
+)
+def test_the_secret_parts_of_a_setting(text: str, parts: list[str]) -> None:
+    """A URL's host is no secret."""
+    assert secret_parts(text) == parts
