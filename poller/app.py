@@ -11,6 +11,8 @@ from kombu.utils.url import maybe_sanitize_url
 from poller import bootstrap
 from poller.settings import Settings
 
+PRUNE_EVERY_S = 300.0
+
 
 def _configuration(settings: Settings) -> dict[str, Any]:
     return {
@@ -44,7 +46,7 @@ def _configuration(settings: Settings) -> dict[str, Any]:
             "interval_max": 0.5,
         },
         "task_send_sent_event": False,
-        "include": ["poller.tasks.poll", "poller.workers.lifecycle"],
+        "include": ["poller.tasks.poll", "poller.tasks.prune", "poller.workers.lifecycle"],
         "worker_pool": "threads",
         "worker_concurrency": settings.worker_concurrency,
         "worker_prefetch_multiplier": 1,
@@ -52,6 +54,7 @@ def _configuration(settings: Settings) -> dict[str, Any]:
         "worker_redirect_stdouts": False,
         "worker_send_task_events": False,
         "beat_scheduler": "poller.beat.scheduler:PollScheduler",
+        "beat_schedule": {"prune": {"task": "poller.prune", "schedule": PRUNE_EVERY_S}},
         "beat_max_loop_interval": settings.tick_s,
         "beat_enable_remote_control": True,
         "redbeat_key_prefix": f"{settings.key_prefix}redbeat:",

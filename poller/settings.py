@@ -95,6 +95,10 @@ class Settings(BaseSettings):
     sinks: Words = Field(("sql",), description="Where readings go, by entry-point name.")
     stream_length: int = Field(10_000, ge=10, description="Polls kept in the `stream` sink's Redis stream.")
 
+    # Keeping
+    runs_days: float = Field(30.0, gt=0, le=3650, description="How long runs and events are kept.")
+    readings_days: float = Field(7.0, gt=0, le=3650, description="How long readings are kept in SQL.")
+
     # Web and Flower
     web_bind: str = Field("127.0.0.1", description="Address the page listens on.")
     web_port: int | None = Field(None, ge=0, le=65535, description="Port of the page. Not set: 8080, or a free one.")

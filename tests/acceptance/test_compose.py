@@ -17,6 +17,9 @@ from typing import Any
 import pytest
 import yaml
 
+from poller.db import engine as sql
+from poller.db import runs
+from poller.domain.outcome import Result
 from poller.sim import fleet
 from poller.sim.process import simulated
 from tests.acceptance.programs import environment, eventually
@@ -144,6 +147,8 @@ def test_the_very_commands_make_a_cluster_that_polls(cluster: Cluster, tmp_path:
     """Migrations once, two beats of which one leads, workers, page, Flower with its password; then devices."""
     migrate = cluster.start("migrate")
     assert migrate.wait(timeout=60) == 0
+    engine = sql.create((cluster.secrets / "database_url").read_text())
+    runs.write(engine, [runs.Run(1, 1_000, Result.OK)])  # of 1970: the first thing the cluster's broom finds
     beats = [cluster.start("beat"), cluster.start("beat")]
     for service in ("worker", "web", "flower"):
         cluster.start(service)
@@ -158,6 +163,7 @@ def test_the_very_commands_make_a_cluster_that_polls(cluster: Cluster, tmp_path:
         status = cluster.status()
         assert (status["standbys"], len(status["workers"])) == (1, 1)
         assert json.loads(cluster.run("poller", "board", "check", "--json"))["lost"] == 0
+        eventually(lambda: runs.counts(engine, 0) == runs.counts(engine, 2_000), 20, "the old run is pruned")
         _assert_page_and_flower(cluster)
         _assert_a_standby_takes_over(cluster, beats)
 
