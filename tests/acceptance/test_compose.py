@@ -17,13 +17,14 @@ from typing import Any
 import pytest
 import yaml
 
+from poller.cli.roles import free_port
 from poller.db import engine as sql
 from poller.db import runs
 from poller.domain.outcome import Result
 from poller.sim import fleet
 from poller.sim.process import simulated
 from tests.acceptance.programs import environment, eventually
-from tests.conftest import free_port, missing
+from tests.conftest import missing
 
 ROOT = Path(__file__).parents[2]
 OURS = ("migrate", "beat", "worker", "web", "flower")
