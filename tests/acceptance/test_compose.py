@@ -144,12 +144,12 @@ def cluster(
     made.stop()
 
 
-def test_the_very_commands_make_a_cluster_that_polls(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_very_commands_make_a_cluster_that_polls(cluster: Cluster, tmp_path: Path, redis_client: Any) -> None:
     """Migrations once, two beats of which one leads, workers, page, Flower with its password; then devices."""
     migrate = cluster.start("migrate")
     assert migrate.wait(timeout=60) == 0
     engine = sql.create((cluster.secrets / "database_url").read_text())
-    runs.write(engine, [runs.Run(1, 1_000, Result.OK)])  # of 1970: the first thing the cluster's broom finds
+    runs.write(engine, [runs.Run(1, 1_000, Result.OK)])  # of 1970
     beats = [cluster.start("beat"), cluster.start("beat")]
     for service in ("worker", "web", "flower"):
         cluster.start(service)
@@ -164,6 +164,8 @@ def test_the_very_commands_make_a_cluster_that_polls(cluster: Cluster, tmp_path:
         status = cluster.status()
         assert (status["standbys"], len(status["workers"])) == (1, 1)
         assert json.loads(cluster.run("poller", "board", "check", "--json"))["lost"] == 0
+        assert redis_client.hexists("poller:redbeat:prune", "definition")  # the leader starts it now and then
+        cluster.run("celery", "-A", "poller", "call", "poller.prune")
         eventually(lambda: runs.counts(engine, 0) == runs.counts(engine, 2_000), 20, "the old run is pruned")
         _assert_page_and_flower(cluster)
         _assert_a_standby_takes_over(cluster, beats)
