@@ -252,7 +252,7 @@ def test_no_socket_is_left_whatever_happened() -> None:
     before = open_files()
     for _ in range(3):
         round_()
-    assert open_files() == before
+    assert open_files() <= before  # fewer: what earlier tests left was collected meanwhile
 
 
 # TLS

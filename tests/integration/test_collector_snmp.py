@@ -306,4 +306,4 @@ def test_many_at_once_and_no_socket_is_left(snmpd: Snmpd) -> None:
     before = open_files()
     results = asyncio.run(run())
     assert [result.result for result in results] == [Result.OK, Result.FAILED] * 100
-    assert open_files() == before
+    assert open_files() <= before  # fewer: what earlier tests left was collected meanwhile
