@@ -13,6 +13,7 @@ from poller.db import inventory, runs
 from poller.domain.outcome import Result
 from poller.state import overview
 from poller.state.board import Check
+from poller.state.client import store_errors
 
 _TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 POLLED = (Result.OK, Result.PARTIAL, Result.FAILED)
@@ -29,7 +30,8 @@ class Mark:
 
 def mark(services: Services, processes: Mapping[str, int]) -> Mark:
     """Where we are now. `processes` maps role names to process ids."""
-    polls = int(services.redis.hget(services.keys.totals, "polls") or 0)
+    with store_errors(services.redis):
+        polls = int(services.redis.hget(services.keys.totals, "polls") or 0)
     return Mark(time.monotonic(), polls, {name: cpu_ms(pid) for name, pid in processes.items()})
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from poller import bootstrap
+from poller import bootstrap, errors
 from poller import settings as settings_module
 from poller.bootstrap import Services
 from poller.cli import demo, embedded, home, roles, summary
@@ -25,6 +25,7 @@ from poller.state.client import store_errors
 
 DEMO_DEVICES = 200
 LONGEST_DRAIN_S = 2.5
+START_UP_S = 10.0
 
 
 def command(
@@ -65,8 +66,8 @@ class Up:
             if devices:
                 self._start_demo(services, devices)
             since_ms, began = self._start_roles(services, workers)
-            self._watch(services, None if seconds is None else began + seconds)
-            report = self._stop_and_report(services, since_ms, began)
+            counted_from = self._watch(services, seconds, began)
+            report = self._stop_and_report(services, since_ms, counted_from)
         finally:
             self._stop_all()
         self.view.summary(report)
@@ -125,24 +126,30 @@ class Up:
         )
         return int(now[0] * 1000), time.monotonic()
 
-    def _watch(self, services: Services, until: float | None) -> None:
-        """Restart what dies, until we are told to stop or the time is over."""
+    def _watch(self, services: Services, seconds: float | None, began: float) -> float:
+        """Restart what dies, until we are told to stop or the time is over. Returns when the time began to count.
+
+        It counts from the first poll on (or a moment later, if nothing is polled): a run of one interval
+        then reaches every target once, and start-up hides neither the rate nor the CPU of a poll.
+        """
+        counted_from = began + START_UP_S
+        before = summary.mark(services, {}).polls
         while not self.stopping.wait(0.1):
             self.supervisor.look()
             if self.first is None:
-                self.first = self._first_mark(services)
-            if until is not None and time.monotonic() >= until:
+                self.first = self._mark_if_polling(services, before)
+                counted_from = min(counted_from, self.first.at) if self.first else counted_from
+            if seconds is not None and time.monotonic() >= counted_from + seconds:
                 self.view.line("poller", "time is over, stopping")
-                return
+                break
+        return min(counted_from, time.monotonic())
 
-    def _first_mark(self, services: Services) -> summary.Mark | None:
-        """CPU is counted from the first poll on, so that start-up does not hide what a poll costs."""
+    def _mark_if_polling(self, services: Services, before: int) -> summary.Mark | None:
         try:
             mark = summary.mark(services, self._processes())
-        except Exception:  # noqa: BLE001  the server may just be restarting
-            return None
-        self._polls_before = getattr(self, "_polls_before", mark.polls)
-        return mark if mark.polls > self._polls_before else None
+        except errors.StoreError:
+            return None  # the server is just being started again
+        return mark if mark.polls > before else None
 
     def _stop_and_report(self, services: Services, since_ms: int, began: float) -> dict[str, Any]:
         last = summary.mark(services, self._processes())
