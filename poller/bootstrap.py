@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
+from poller import errors
 from poller import settings as settings_module
 from poller.settings import Settings
 
@@ -55,7 +56,12 @@ class Services:
     def engine(self) -> Engine:
         from poller.db import engine
 
-        self.settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            self.settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise errors.InvalidSetting(
+                f"home: {error.strerror}: {error.filename}", hint="set POLLER_HOME to a directory you may write to"
+            ) from None
         return engine.create(self.settings.sql_url)
 
     @cached_property

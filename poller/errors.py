@@ -4,6 +4,8 @@
     |- ConfigError            the operator's mistake: nothing was changed; the text names the field and the fix
     |  |- InvalidSetting      a POLLER_* variable or a key of poller.toml
     |  |- InvalidInput        a value given to a command, a file or the API
+    |  |- BadFile             an import that was refused as a whole; every bad line is named
+    |  |- NotConfirmed        a severe change that nobody confirmed
     |  |- NotFound            a name that does not exist
     |  |- AlreadyExists       a name that is taken
     |  |- AlreadyRunning      a second `poller up` on one home
@@ -27,7 +29,7 @@ exceptions with `cls(*args)`.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class PollerError(Exception):
@@ -55,6 +57,22 @@ class ConfigError(PollerError):
 
 class InvalidInput(ConfigError):
     code = "P201"
+
+
+class BadFile(InvalidInput):
+    """The file was refused as a whole; `details` has every complaint."""
+
+    code = "P202"
+
+    def __init__(self, message: str, cause: str = "", hint: str = "") -> None:
+        super().__init__(message, cause, hint)
+        self.details: list[Any] = []
+
+
+class NotConfirmed(ConfigError):
+    """Nothing was done."""
+
+    code = "P501"
 
 
 class InvalidSetting(ConfigError):

@@ -102,6 +102,7 @@ class Settings(BaseSettings):
     # Web and Flower
     web_bind: str = Field("127.0.0.1", description="Address the page listens on.")
     web_port: int | None = Field(None, ge=0, le=65535, description="Port of the page. Not set: 8080, or a free one.")
+    web_url: str = Field("", description="Where people find the page. Not set: the one of `poller up`, if it runs.")
     flower_bind: str = Field("127.0.0.1", description="Address Flower listens on.")
     flower_port: int | None = Field(None, ge=0, le=65535, description="Port of Flower. Not set: 5555, or a free one.")
     flower_basic_auth: SecretStr | None = Field(None, description="user:password of Flower; needed beyond loopback.")
@@ -154,7 +155,9 @@ def load() -> Settings:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         field = str(first["loc"][0]) if first["loc"] else "settings"
         origin = origins(os.environ).get(field, "default")
-        raise errors.InvalidSetting(f"{field} (from {origin}): {first['msg']}", hint=_described(field)) from None
+        raise errors.InvalidSetting(
+            f"{field} (from {origin}): {first['msg']}", hint=f"{field}: {_described(field)}"
+        ) from None
 
 
 def origins(environ: Mapping[str, str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import typer
 
@@ -15,18 +15,12 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 MANY = 1_000
 
 
-class NotConfirmed(errors.ConfigError):
-    """Nothing was done."""
-
-    code: ClassVar[str] = "P501"
-
-
 def confirm(what: str, count: int, yes: bool) -> None:
     """Return when the operator agrees that `what` (a phrase: "remove 3 devices") be done."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise NotConfirmed(
+        raise errors.NotConfirmed(
             f"this would {what}; stdin is not a terminal, so it was not asked and not done",
             hint="the same command with --yes",
         )
@@ -36,4 +30,4 @@ def confirm(what: str, count: int, yes: bool) -> None:
     else:
         agreed = typer.confirm(f"This would {what}. Go on?")
     if not agreed:
-        raise NotConfirmed("not confirmed; nothing was done")
+        raise errors.NotConfirmed("not confirmed; nothing was done")

@@ -14,6 +14,8 @@ from poller.cli.render import Json, column
 from poller.domain import naming
 
 if TYPE_CHECKING:
+    from sqlalchemy.engine import Engine
+
     from poller.collectors.credentials import Credential
 
 app = typer.Typer(no_args_is_help=True, help="Store the secrets devices ask for. They are encrypted, and never shown.")
@@ -49,12 +51,21 @@ def add(name: Name, kind: Kind, username: Username = None, field: Fields = None,
             f'there is a credential named "{name}" already', hint=f"poller credential rotate {name}"
         )
     secret = _read(kind, username, field)
-    sealed = bootstrap.services().keyring.seal(secret.to_json(), name)
+    sealed = _sealed(engine, secret, name)
     credentials.add(engine, name, secret.kind, sealed)  # nobody uses it yet: no one to wake
     then = f"poller device edit DEVICE --credential {name}"
     render.changed(
         f"stored credential {name} ({secret.kind})", "poller.credential/1", {"name": name, "kind": kind}, as_json, then
     )
+
+
+def _sealed(engine: Engine, secret: Credential, name: str) -> str:
+    """Encrypted with the key the other credentials were encrypted with: a wrong one is noticed here, not by workers."""
+    from poller.db import credentials
+
+    ring = bootstrap.services().keyring
+    ring.refuse_strange(credentials.envelopes(engine))
+    return ring.seal(secret.to_json(), name)
 
 
 @app.command("list")
@@ -81,7 +92,7 @@ def rotate(
 
     engine = backend.database()
     secret = _read(kind or credentials.kind(engine, name), username, field)
-    sealed = bootstrap.services().keyring.seal(secret.to_json(), name)
+    sealed = _sealed(engine, secret, name)
     used = credentials.rotate(engine, name, secret.kind, sealed, backend.wake_up())
     body = {"name": name, "kind": secret.kind, "targets": used}
     render.changed(f"changed credential {name}, used by {used:,} targets", "poller.credential.rotate/1", body, as_json)

@@ -237,8 +237,11 @@ def export(
     if output is None:
         inventory_files.write(sys.stdout, chosen, every)
         return
-    with output.open("w", newline="", encoding="utf-8") as file:
-        count = inventory_files.write(file, chosen, every)
+    try:
+        with output.open("w", newline="", encoding="utf-8") as file:
+            count = inventory_files.write(file, chosen, every)
+    except OSError as error:
+        raise errors.InvalidInput(f"--output: cannot write {output}", cause=error.strerror or "") from None
     render.note(f"wrote {count:,} devices to {output}")
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Engine
 from poller import bootstrap, errors
 from poller.cli import backend, progress, words
 from poller.cli.inventory_files import read
-from poller.cli.inventory_rows import BadFile, Complaint, Raw
+from poller.cli.inventory_rows import Complaint, Raw
 from poller.collectors.registry import Registry
 from poller.db import credentials, imports
 from poller.db.imports import Imported, Misfit, Row
@@ -39,10 +39,12 @@ def run(
         raise _refusal(path.name, judge.place(raws, refused.misfits)) from None
 
 
-def _refusal(file: str, complaints: list[Complaint]) -> BadFile:
+def _refusal(file: str, complaints: list[Complaint]) -> errors.BadFile:
     unique = sorted(set(complaints), key=lambda c: (c.line, c.field))
     many = "1 problem" if len(unique) == 1 else f"{len(unique):,} problems"
-    refused = BadFile(f"{file}: {many}; nothing was changed", hint=f"correct them, then: poller device import {file}")
+    refused = errors.BadFile(
+        f"{file}: {many}; nothing was changed", hint=f"correct them, then: poller device import {file}"
+    )
     refused.details = unique
     return refused
 

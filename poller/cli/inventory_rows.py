@@ -30,16 +30,6 @@ class Complaint(NamedTuple):
         return f"{where}: {self.field}: {self.message}" + (f"; {self.hint}" if self.hint else "")
 
 
-class BadFile(errors.InvalidInput):
-    """The file was refused as a whole; `details` has every complaint."""
-
-    code = "P202"
-
-    def __init__(self, message: str, cause: str = "", hint: str = "") -> None:
-        super().__init__(message, cause, hint)
-        self.details: list[Complaint] = []
-
-
 @dataclass
 class Raw:
     """The fields of a device or target as they stand in the file, and where."""
@@ -59,8 +49,8 @@ class Read(NamedTuple):
     complaints: list[Complaint]
 
 
-def broken(file: str, line: int, message: str) -> BadFile:
-    refused = BadFile(f"{file} cannot be read; nothing was changed")
+def broken(file: str, line: int, message: str) -> errors.BadFile:
+    refused = errors.BadFile(f"{file} cannot be read; nothing was changed")
     refused.details = [Complaint(file, line, "file", message)]
     return refused
 

@@ -14,8 +14,10 @@ from poller.cli import render
 from poller.cli.backend import database
 from poller.db import readings, targets
 from poller.db.targets import Target
+from poller.domain import routing
 from poller.domain.overview import State
 from poller.domain.status import Status
+from poller.state import overview
 
 TIMED_OUT = 124
 LOOK_EVERY_S = 0.1
@@ -33,6 +35,7 @@ def command(
     wanted = _wanted(targets.of_device(engine, device), device, target)
     asked_ms, places = services.board.demand([t.id for t in wanted])
     _refuse_absent(wanted, places)
+    _refuse_unserved(services, wanted)
     done = _wait(services, [t.id for t in wanted], asked_ms, wait_s)
     found = readings.latest(engine, [t.id for t in wanted if t.id in done and done[t.id].state is not State.FAILING])
     items = [_item(t, done.get(t.id), found.get(t.id)) for t in wanted]
@@ -60,6 +63,19 @@ def _refuse_absent(wanted: Sequence[Target], places: Mapping[int, str]) -> None:
             "it is disabled, or no scheduler has run since it was added",
             "poller status",
         )
+
+
+def _refuse_unserved(services: Services, wanted: Sequence[Target]) -> None:
+    """Nobody would ever answer: say so at once."""
+    unserved = overview.read(services.redis, services.keys).unserved
+    for target in wanted:
+        queues = [queue for queue in unserved if routing.parse(queue)[0] == target.collector]
+        if queues:
+            raise errors.NotFound(
+                f'no running worker takes target "{target.device}/{target.name}"',
+                f"its queue is {queues[0]}",
+                "start a worker that has the collector and the tags; a running one finds a new plugin after a restart",
+            )
 
 
 def _wait(services: Services, ids: Sequence[int], asked_ms: int, wait_s: float) -> dict[int, Status]:

@@ -28,11 +28,18 @@ def run(services: Services, engine: Engine) -> Rekeyed:
     if services.settings.secret_key:
         _expect_two(ring)
     else:
+        credentials.reseal(engine, lambda name, envelope: _still_opens(ring, name, envelope))
         path = services.settings.home / keys.FILE_NAME
         keys.replace(path, [keys.new(), *keys.read(path)])
         ring = Keyring.load(None, services.settings.home)
     count = credentials.reseal(engine, lambda name, envelope: resealed(ring, name, envelope))
     return Rekeyed(count, ring.first_id, ring.source)
+
+
+def _still_opens(ring: Keyring, name: str, envelope: str) -> str:
+    """Before anything changes: a credential that does not open now would not open afterwards."""
+    ring.open(envelope, name)
+    return envelope
 
 
 def resealed(ring: Keyring, name: str, envelope: str) -> str:

@@ -192,7 +192,11 @@ def console(stderr: bool = False) -> Console:
     """Rich's console: it minds NO_COLOR, FORCE_COLOR, TERM and whether this is a terminal."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, emoji=False, soft_wrap=False)
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # `poller status | head -1` is no failure: see main.py
+
+    return Plain(stderr=stderr, highlight=False, emoji=False, soft_wrap=False)
 
 
 def _paint(word: str, style: str, rest: str) -> None:

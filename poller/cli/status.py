@@ -33,12 +33,12 @@ def command(
     if as_json:
         render.document("poller.status/1", {"verdict": judged.text, **_jsonable(view)})
     else:
-        _show(view)
+        _show(view, services.settings.web_url)
     if strict and judged.tone in (health.Tone.FAILING, health.Tone.LATE):
         raise typer.Exit(1)
 
 
-def _show(view: Overview) -> None:
+def _show(view: Overview, page: str) -> None:
     from rich.text import Text
 
     def say(text: Text | str, style: str = "") -> None:
@@ -50,6 +50,8 @@ def _show(view: Overview) -> None:
     say(_states(view))
     for line in _facts(view):
         say("  " + line)
+    if page:
+        say(f"  page       {page}")
     if view.errors:
         say("Last errors", "bold")
     for error in view.errors[:10]:
@@ -81,6 +83,8 @@ def _facts(view: Overview) -> Iterator[str]:
         seen = view.as_of_ms - worker.seen_ms
         state = f"{worker.in_flight} batches" if health.running(worker, view) else f"not seen for {units.age(seen)}"
         yield f"worker     {worker.name}: {worker.polls:,} polls, {state}, {units.size(worker.rss_bytes)}"
+    for queue, number in view.unserved.items():
+        yield f"unserved   {queue}: {number:,} targets wait; start a worker that has the collector and the tags"
     for queue, depth in view.queues.items():
         if depth:
             yield f"queue      {queue}: {depth} batches waiting"

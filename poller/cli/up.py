@@ -95,7 +95,8 @@ class Up:
         if before != after:
             self.view.line("poller", f"database upgraded to revision {after}")
         services.keyring  # noqa: B018  made now, so that the roles do not race for it
-        home.publish(settings.home, {"redis_url": url, "flower_url": self.env["POLLER_FLOWER_URL"]})
+        places = {"web_url": self._page_address(), "flower_url": self.env["POLLER_FLOWER_URL"]}
+        home.publish(settings.home, {"redis_url": url, **places})
         return services
 
     def _start_demo(self, services: Services, devices: int) -> None:
@@ -174,6 +175,9 @@ class Up:
 
     def _processes(self) -> Mapping[str, int]:
         return {c.role.name: c.process.pid for c in self.supervisor.children if c.process is not None}
+
+    def _page_address(self) -> str:
+        return f"http://{_host(self.settings.web_bind)}:{self.web_port}/"
 
     def _flower_address(self) -> str:
         return f"http://{_host(self.settings.flower_bind)}:{self.flower_port}/"

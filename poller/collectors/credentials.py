@@ -88,7 +88,6 @@ class SnmpV3(Credential):
     auth_password: SecretStr | None = None
     priv_protocol: Literal["DES", "AES", "AES192", "AES192C", "AES256", "AES256C"] = "AES"
     priv_password: SecretStr | None = None
-    context: str = ""
 
     @pydantic.model_validator(mode="after")
     def _privacy_needs_authentication(self) -> Self:

@@ -20,6 +20,9 @@ from poller.domain import outcome
 from poller.domain.outcome import Outcome, Result
 from poller.domain.readings import ReadingSet
 
+#: Shorter ones are ordinary words and letters: masking these would garble every sentence, and give them away.
+SHORTEST_SECRET = 6
+
 #: How long a cancelled collector may tidy up before it is left to itself.
 GRACE_S = 0.5
 
@@ -187,6 +190,6 @@ def _scrubbed(text: str, credential: Credential | None) -> str:
     """Plugins raise what they like: no secret of this poll may be in it."""
     for name in credential.secret_fields() if credential is not None else ():
         secret = getattr(credential, name)
-        if secret is not None and secret.get_secret_value():
+        if secret is not None and len(secret.get_secret_value()) >= SHORTEST_SECRET:
             text = text.replace(secret.get_secret_value(), "***")
     return text

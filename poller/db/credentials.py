@@ -90,6 +90,11 @@ def kind(engine: Engine, name: str) -> str:
         return str(conn.execute(sa.select(credentials.c.kind).where(credentials.c.id == key)).scalar_one())
 
 
+def envelopes(engine: Engine) -> list[str]:
+    with sql.peeking(engine) as conn:
+        return list(conn.execute(sa.select(credentials.c.envelope)).scalars())
+
+
 def reseal(engine: Engine, convert: Callable[[str, str], str]) -> int:
     """Replace every envelope by `convert(name, envelope)`, all in one transaction: for a new key.
 

@@ -86,3 +86,4 @@ class Overview:
     workers: Sequence[Worker]
     errors: Sequence[LastError]  # newest first
     totals: Mapping[str, int]  # counters since the board was made: polls, samples, missed_slots, ...
+    unserved: Mapping[str, int] = field(default_factory=dict)  # targets that wait, by queue no living worker takes

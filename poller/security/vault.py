@@ -10,7 +10,7 @@ import base64
 import binascii
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -58,6 +58,16 @@ class Keyring:
     @property
     def ids(self) -> tuple[str, ...]:
         return tuple(self._ciphers)
+
+    def refuse_strange(self, envelopes: Iterable[str]) -> None:
+        """Raises SecretKeyError when none of the stored envelopes is of a key we have: it is the wrong key."""
+        needed = {sealed_with(envelope) for envelope in envelopes}
+        if needed and not needed & set(self.ids):
+            raise errors.SecretKeyError(
+                "this is not the key the stored credentials were encrypted with",
+                cause=f"they need {', '.join(sorted(needed))}; present: {', '.join(self.ids)}",
+                hint="use the right key, or put it behind the new one: POLLER_SECRET_KEY=NEW,OLD",
+            )
 
     def seal(self, text: str, name: str) -> str:
         """Encrypt the secret of the credential called `name`."""

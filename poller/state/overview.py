@@ -35,6 +35,9 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
     counts, inflight, parked, totals, leader, standbys, errors, slices, waiting = answers
     states = {state: int(counts.get(letter, 0)) for letter, state in STATES.items()}
     due = sum(number for number, _, _ in waiting)
+    everybody = workers.known(client, keys)
+    served = {queue for w in everybody if w.seen_ms > now_ms - workers.DEAD_AFTER_MS for queue in w.queues}
+    waiting_by_queue = zip(queues, waiting, strict=True)
     return Overview(
         as_of_ms=now_ms,
         targets=sum(states.values()),
@@ -50,9 +53,10 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         queues={queue: depth for queue, (_, _, depth) in zip(queues, waiting, strict=True)},
         leader=_leader(leader),
         standbys=standbys,
-        workers=workers.known(client, keys),
+        workers=everybody,
         errors=[LastError(*json.loads(text)) for text in errors],
         totals={name: int(value) for name, value in totals.items() if not name.startswith("l")},
+        unserved={queue: number for queue, (number, _, _) in waiting_by_queue if number and queue not in served},
     )
 
 

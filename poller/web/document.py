@@ -27,6 +27,7 @@ def of(overview: Overview) -> dict[str, Any]:
         "outcomes_last_5_min": dict(overview.outcomes),
         "lateness_last_5_min": _lateness(overview),
         "recent": [_point(point) for point in overview.recent],
+        "unserved": [{"name": name, "targets": n} for name, n in sorted(overview.unserved.items())],
         "queues": [{"name": name, "batches": n} for name, n in sorted(overview.queues.items())],
         "leader": _leader(overview),
         "standbys": overview.standbys,

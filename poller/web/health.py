@@ -6,6 +6,7 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from poller.domain import routing
 from poller.domain.overview import Overview, State, Worker
 from poller.state.workers import DEAD_AFTER_MS
 from poller.web import units
@@ -46,6 +47,7 @@ def judge(overview: Overview) -> Health:
     stopped = list(_stopped(overview))
     # While it stands still, whether it is late is no question, and good news is old news.
     said = [*stopped, *_failing(overview)] if stopped else [*_polled(overview), *_punctual(overview)]
+    said += _unserved(overview)
     tones = [tone for tone, _ in said]
     worst = next(tone for tone in _WORST_FIRST if tone in tones)
     return Health(worst, " ".join(text for _, text in said), _title(overview), alarm=bool(stopped))
@@ -88,6 +90,15 @@ def _stopped(overview: Overview) -> Iterator[tuple[Tone, str]]:
         yield Tone.FAILING, "No leader: nothing is being scheduled."
     if not workers_running(overview):
         yield Tone.FAILING, "No worker is running: nothing is being polled."
+
+
+def _unserved(overview: Overview) -> Iterator[tuple[Tone, str]]:
+    """Targets that nobody will poll, and what is missing. Said only while workers run at all."""
+    for queue, number in sorted(overview.unserved.items()) if workers_running(overview) else ():
+        collector, tags = routing.parse(queue)
+        wanted = " and ".join([f"collector {collector}", *(f"{key}={value}" for key, value in tags.items())])
+        waiting = "1 target waits" if number == 1 else f"{units.exact(number)} targets wait"
+        yield Tone.FAILING, f"{waiting}: no running worker has {wanted}."
 
 
 def _failing(overview: Overview) -> Iterator[tuple[Tone, str]]:

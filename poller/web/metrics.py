@@ -47,6 +47,7 @@ def _metrics(overview: Overview) -> Iterator[Metric]:
     yield from _targets(overview)
     yield from _polls(overview)
     yield _gauge("queue_batches", "Batches waiting, by queue.", overview.queues, "queue")
+    yield _gauge("unserved_targets", "Targets no running worker takes, by queue.", overview.unserved, "queue")
     yield from _leader(overview)
     yield from _workers(overview)
 

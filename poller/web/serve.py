@@ -14,9 +14,12 @@ from poller import bootstrap, errors
 from poller.bootstrap import Services
 from poller.db import engine
 from poller.domain.overview import Overview
+from poller.observability import logs
 from poller.state import client, overview
 from poller.web.app import create_app
 from poller.web.sources import Sources
+
+log = logs.get(__name__)
 
 DEFAULT_PORT = 8080
 #: How long an answer that is on its way may hold up a stop.
@@ -26,6 +29,8 @@ STOP_S = 1
 def run(host: str, port: int | None = None) -> None:
     """Serve until told to stop. Without a port: 8080, or a free one. Raises PortInUse."""
     with listen(host, port) as listener:
+        where = ":".join(map(str, listener.getsockname()[:2]))
+        log.info("page_served", url=f"http://{where}/")
         server(sources(bootstrap.services())).run(sockets=[listener])
 
 

@@ -11,7 +11,6 @@ from gufo.snmp import _fast
 from gufo.snmp.user import KeyType
 from pydantic import SecretStr
 
-from poller import errors
 from poller.collectors.credentials import SnmpV3
 from poller.collectors.snmp import gufo_engine
 from poller.collectors.snmp.engine import Ask
@@ -52,10 +51,6 @@ class Usm:
 
 def remember(credential: SnmpV3) -> Usm:
     """The user with its keys; making those from passwords takes a millisecond each."""
-    if credential.context:
-        raise errors.DeviceUnsupported(
-            "SNMPv3 contexts are not supported", cause="the gufo engine always uses the default context"
-        )
     if credential.auth_password is None:
         return Usm(gufo.snmp.User(credential.username))
     auth = _AUTH[credential.auth_protocol]

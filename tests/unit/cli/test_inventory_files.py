@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from poller import errors
 from poller.cli import inventory_files
-from poller.cli.inventory_rows import BadFile, Read
+from poller.cli.inventory_rows import Read
 from poller.domain import draft
 from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.errors import BadFile
 
 WORDS = st.text(st.sampled_from("abcXYZ019._:-"), min_size=1, max_size=8).filter(lambda w: not w.startswith("-"))
 NAMES = st.text(
