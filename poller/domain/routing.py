@@ -22,9 +22,9 @@ def merge(*levels: Mapping[str, str]) -> dict[str, str]:
 
 
 def parse(queue_name: str) -> tuple[str, dict[str, str]]:
-    """A queue name back to its collector and required tags."""
+    """A queue name back to its collector and required tags. A name that is not ours gives tags nobody carries."""
     collector, *tags = queue_name.removeprefix(QUEUE_PREFIX).split(";")
-    return collector, dict(tag.split("=", 1) for tag in tags)
+    return collector, {key: value for key, _, value in (tag.partition("=") for tag in tags)}
 
 
 def serves(queue_name: str, collectors: Collection[str], tags: Mapping[str, str]) -> bool:

@@ -38,6 +38,12 @@ def test_a_worker_without_the_collector_serves_nothing_of_it() -> None:
     assert not routing.serves("poll.acme", ["snmp"], {})
 
 
+def test_a_name_that_is_not_ours_is_served_by_nobody() -> None:
+    """Whatever stands in Redis, reading it never fails."""
+    assert not routing.serves("poll.snmp;rubbish", ["snmp"], {"site": "ams"})
+    assert not routing.serves("", ["snmp"], {})
+
+
 def test_the_more_specific_level_wins() -> None:
     """Site, then device, then target."""
     assert routing.merge({"a": "site", "b": "site"}, {"b": "device"}, {"c": "target"}) == {

@@ -61,3 +61,12 @@ def test_targets_before_their_first_poll_are_no_good_news() -> None:
     fresh = dataclasses.replace(fleet.HEALTHY, states={State.UNKNOWN: 98_204}, lateness=fleet.EMPTY.lateness, overdue=0)
     verdict = health.judge(fresh)
     assert (verdict.tone, verdict.text) == (Tone.UNKNOWN, "None of 98,204 targets polled yet.")
+
+
+def test_targets_nobody_takes_are_named_with_what_is_missing() -> None:
+    """A plugin that only some host has, a tag no worker carries: never just silence."""
+    waiting = dataclasses.replace(fleet.HEALTHY, unserved={"poll.acme;zone=dmz": 1, "poll.hello": 1200})
+    verdict = health.judge(waiting)
+    assert verdict.tone is Tone.FAILING
+    assert "1 target waits: no running worker has collector acme and zone=dmz." in verdict.text
+    assert "1,200 targets wait: no running worker has collector hello." in verdict.text

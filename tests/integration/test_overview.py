@@ -1,0 +1,62 @@
+"""What people see is what is there: the overview read from a real board."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import redis
+
+from poller.domain.overview import State, Worker
+from poller.domain.target import TargetSpec
+from poller.state import overview, workers
+from poller.state.board import Board, Finish, Room
+from poller.state.keys import Keys
+from poller.state.leader import Leadership
+
+KEYS = Keys()
+ROOM = Room(targets=100, batch_size=10, max_queue=10, lease_ms=30_000)
+
+
+def test_an_empty_server_is_an_empty_overview(redis_client: redis.Redis) -> None:
+    """No leader, no worker, no target, and no error."""
+    view = overview.read(redis_client, KEYS)
+    assert (view.targets, view.leader, view.workers, view.recent, view.errors) == (0, None, [], [], [])
+
+
+def test_it_tells_states_places_polls_and_people(redis_client: redis.Redis) -> None:
+    """Two targets, one polled late by 40 ms and failing; one leader; one worker that serves one of two queues."""
+    board, leader = Board(redis_client, KEYS), Leadership(redis_client, KEYS, 60_000)
+    leader.take()
+    specs = [TargetSpec(1, 1, "poll.snmp", 60_000, 5_000), TargetSpec(2, 1, "poll.hello", 60_000, 5_000)]
+    board.place(leader.token, [(spec, 1) for spec in specs], 1)
+    workers.announce(redis_client, KEYS, Worker("w", 0, 0, 7, 1, 2**20, queues=["poll.snmp"]))
+    board.claim(leader.token, "t", "", ["poll.snmp"], ROOM)
+    now_ms, _ = board.start("t", 0, "c", 15_000, [1])
+    error = f'[{now_ms}, 1, "sw1", "snmp", "timeout", "no answer"]'
+    stats = {"polls": 1, "failed": 1, "l39": 1, "lmax": 40, "missed_slots": 0}
+    board.finish("t", [Finish(1, now_ms + 60_000, 1, "f[1]")], stats, [error])
+    view = overview.read(redis_client, KEYS)
+    assert view.states == {State.OK: 0, State.DEGRADED: 0, State.FAILING: 1, State.UNKNOWN: 1}
+    assert (view.targets, view.due, view.overdue, view.in_flight) == (2, 2, 1, 0)
+    assert view.unserved == {"poll.hello": 1}
+    assert view.outcomes == {"failed": 1}
+    assert (view.lateness.count, view.lateness.max_ms) == (1, 40)
+    assert view.lateness.p99_ms <= 40
+    assert view.leader is not None
+    assert (view.leader.name, view.leader.epoch) == (leader.name, 1)
+    assert [(w.name, w.polls) for w in view.workers] == [("w", 7)]
+    assert [(e.device, e.code) for e in view.errors] == [("sw1", "timeout")]
+    assert view.totals["polls"] == 1
+
+
+def test_a_worker_that_left_or_was_lost_long_ago_is_forgotten(redis_client: redis.Redis) -> None:
+    """One that said good-bye at once, one that did not after a while."""
+    one = Worker("one", 0, 0, 0, 0, 0)
+    seen_ms = workers.announce(redis_client, KEYS, one)
+    workers.announce(redis_client, KEYS, dataclasses.replace(one, name="two"))
+    workers.leave(redis_client, KEYS, "two")
+    assert [w.name for w in workers.living(redis_client, KEYS, seen_ms + 1_000)] == ["one"]
+    assert workers.living(redis_client, KEYS, seen_ms + workers.DEAD_AFTER_MS + 1) == []
+    assert workers.forget_lost(redis_client, KEYS, seen_ms + 1_000) == []
+    assert workers.forget_lost(redis_client, KEYS, seen_ms + workers.FORGET_AFTER_MS + 1) == ["one"]
+    assert workers.known(redis_client, KEYS) == []
