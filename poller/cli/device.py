@@ -94,8 +94,11 @@ def target_draft(
     fields = {**fields, "options": words.typed(registry.get(collector).Options, words.pairs(option or ()))}
     wanted, problems = draft.target(fields, lambda *given: backend.stored_options(registry, *given))
     draft.raise_first(problems)
+    kinds = [model.kind for model in registry.get(collector).credentials]
     if credential:
         backend.check_kind(registry, collector, credential, credentials.kind(engine, credential))
+    elif kinds:
+        render.note(f"note: {collector} needs a credential ({' or '.join(kinds)}), and this target has none yet")
     return wanted
 
 
