@@ -64,6 +64,9 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         except TROUBLE as error:
             log.error("tick_failed", error=str(error), kind=type(error).__name__)
             pause = STANDBY_S
+        except Exception:
+            log.exception("tick_broke")
+            pause = self._settings.tick_s
         if not self._stopping.is_set() and pause > 0:
             self._woken.wait(pause)
         self._woken.clear()
@@ -122,7 +125,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         if clock >= self._reconcile_at:
             self._reconcile_at = clock + self._settings.reconcile_s
             try:
-                reconcile.reconcile(board, engine, token, now_ms)
+                reconcile.reconcile(board, engine, token, now_ms, self._leader.ticked)
             except errors.StoreError as error:
                 self._reconcile_at = clock + 2
                 log.error("reconcile_failed", error=str(error))

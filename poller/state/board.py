@@ -141,6 +141,11 @@ class Board:
         ]
         return int(now), answers
 
+    def hold(self, token: str, lease_ms: int, ids: Sequence[int], now_ms: int | None = None) -> set[int]:
+        """Which of these runs are still under this token? Their lease is prolonged."""
+        held = self._run("hold", [_ms(now_ms), token, lease_ms, *ids])
+        return {target_id for target_id, ours in zip(ids, held, strict=True) if ours}
+
     def finish(
         self,
         token: str,
@@ -253,7 +258,7 @@ class Board:
     @cached_property
     def _scripts(self) -> dict[str, Script]:
         folder = files("poller.state") / "lua"
-        names = ("claim", "start", "finish", "reap", "place", "respread", "demand", "check")
+        names = ("claim", "start", "hold", "finish", "reap", "place", "respread", "demand", "check")
         return {name: self.redis.register_script((folder / f"{name}.lua").read_text()) for name in names}
 
 

@@ -54,7 +54,7 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         leader=_leader(leader),
         standbys=standbys,
         workers=everybody,
-        errors=[LastError(*json.loads(text)) for text in errors],
+        errors=[error for error in map(_error, errors) if error],
         totals={name: int(value) for name, value in totals.items() if not name.startswith("l")},
         unserved={queue: number for queue, (number, _, _) in waiting_by_queue if number and queue not in served},
     )
@@ -81,6 +81,13 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
     per_queue, slices = rest[: 3 * len(queues)], rest[3 * len(queues) :]
     waiting = [tuple(per_queue[i : i + 3]) for i in range(0, len(per_queue), 3)]
     return counts, inflight, parked, totals, leader if locked else {}, standbys, errors, slices, waiting
+
+
+def _error(text: str) -> LastError | None:
+    try:
+        return LastError(*json.loads(text))
+    except (ValueError, TypeError):
+        return None  # not written by us
 
 
 def _leader(fields: Mapping[str, str]) -> Leader | None:

@@ -49,9 +49,14 @@ def known(client: redis.Redis, keys: Keys) -> list[Worker]:
     """Every worker that did not say good-bye, by name: the dead ones too."""
     with store_errors(client):
         rows = client.hgetall(keys.workers)
-    return sorted((_worker(str(text)) for text in rows.values()), key=lambda worker: worker.name)
+    found = (_worker(str(text)) for text in rows.values())
+    return sorted((worker for worker in found if worker), key=lambda worker: worker.name)
 
 
-def _worker(text: str) -> Worker:
-    fields: dict[str, Any] = json.loads(text)
-    return Worker(**fields)
+def _worker(text: str) -> Worker | None:
+    """None for what no worker of this version wrote: one strange entry must not blind everybody."""
+    try:
+        fields: dict[str, Any] = json.loads(text)
+        return Worker(**fields)
+    except (ValueError, TypeError):
+        return None

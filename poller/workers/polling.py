@@ -74,10 +74,20 @@ class Poller:
         batch.start(list(known.values()), self._secrets.get(wanted, changed))
         with self._tracked(batch):
             while round_ := batch.next_round():
-                answered = [started.pop(item.id) for item in round_]
-                self._write(token, attempt, answered, round_, known, now_ms)
+                mine = self._still_mine(token, round_, started)
+                self._write(token, attempt, [started.pop(item.id) for item in mine], mine, known, now_ms)
         if started:  # cancelled, because the worker is stopping
             self._hand_back(token, started.values(), now_ms)
+
+    def _still_mine(self, token: str, collected: Sequence[Collected], started: dict[int, Started]) -> list[Collected]:
+        """Results of runs whose lease was not taken over meanwhile; the others belong to somebody else by now."""
+        held = self._board.hold(token, self._margin_ms, [item.id for item in collected])
+        late = [item.id for item in collected if item.id not in held]
+        if late:
+            log.warning("late_results_refused", claim=token, targets=late)
+            for target_id in late:
+                del started[target_id]
+        return [item for item in collected if item.id in held]
 
     def _write(
         self,
@@ -89,6 +99,8 @@ class Poller:
         now_ms: int,
     ) -> None:
         """One round: readings to every sink, rows to the ledger, then the move on the board."""
+        if not collected:
+            return
         done = list(zip(answered, collected, strict=True))
         samples = [
             Sample(known[item.id].target, now_ms + item.elapsed_ms, item.outcome.readings)
@@ -103,11 +115,8 @@ class Poller:
             for (answer, item), after in zip(done, statuses, strict=True)
         ]
         missed = sum(after.missed - answer.status.missed for answer, after in zip(answered, statuses, strict=True))
-        verdicts = self._board.finish(token, moves, _statistics(rows, missed), _error_texts(rows, known))
+        self._board.finish(token, moves, _statistics(rows, missed), _error_texts(rows, known))
         self.polls += len(rows)
-        late = [move.id for move, verdict in zip(moves, verdicts, strict=True) if verdict is Result.STALE]
-        if late:
-            log.warning("late_results_refused", claim=token, targets=late)
 
     def _store(self, samples: Sequence[Sample], rows: Sequence[Run]) -> None:
         """A store that is down costs these rows, never the polling: the board still moves on."""
