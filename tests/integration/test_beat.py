@@ -90,6 +90,15 @@ def test_a_few_new_targets_are_polled_at_once_and_many_take_their_slots(services
     assert_sound(services)
 
 
+def test_a_large_fleet_tells_of_its_progress(services: Services) -> None:
+    """Else a leader that rebuilds for long would lose its place halfway, for ever."""
+    add_fleet(services, 2_500)
+    told: list[int] = []
+    reconcile.reconcile(services.board, services.engine, "", NOW, lambda: told.append(1))
+    assert len(told) == 3
+    assert_sound(services)
+
+
 def test_edits_disabling_and_removal_reach_the_board(services: Services) -> None:
     """And what was not edited keeps its slot."""
     add_fleet(services, 100)

@@ -126,6 +126,20 @@ def test_a_late_writer_is_refused(board: Board, leader: Leadership) -> None:
     assert start(board, "b", ids) == [Result.OK]
 
 
+def test_holding_prolongs_a_lease_that_is_still_ours(board: Board, leader: Leadership) -> None:
+    """And never shortens it; what somebody else took over is not held."""
+    ids = fill(board, leader, 2)
+    claim(board, leader)
+    start(board, "a", ids)
+    assert board.hold("a", 60_000, ids, NOW) == {1, 2}
+    assert board.redis.zscore(board.keys.inflight, "1") == NOW + 60_000
+    assert board.hold("a", 1_000, ids, NOW) == {1, 2}
+    assert board.redis.zscore(board.keys.inflight, "1") == NOW + 60_000
+    assert board.hold("b", 60_000, ids, NOW) == set()
+    board.finish("a", [Finish(1, NOW, 1)])
+    assert board.hold("a", 60_000, ids, NOW) == {2}
+
+
 def test_only_the_leader_moves_targets(board: Board, leader: Leadership) -> None:
     """An ex-leader with an old token can do nothing at all."""
     fill(board, leader)

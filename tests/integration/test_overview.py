@@ -49,6 +49,16 @@ def test_it_tells_states_places_polls_and_people(redis_client: redis.Redis) -> N
     assert view.totals["polls"] == 1
 
 
+def test_strange_entries_do_not_blind_anybody(redis_client: redis.Redis) -> None:
+    """Whatever stands in Redis, the overview shows the rest."""
+    redis_client.hset(KEYS.workers, mapping={"x": "rubbish", "y": '{"name": 1}', "z": "[]"})
+    redis_client.lpush(KEYS.errors, "rubbish", "[1]", "{}")
+    redis_client.sadd(KEYS.queues, "rubbish;", "poll.;;=")
+    redis_client.hset(KEYS.status, "1", "rubbish")
+    view = overview.read(redis_client, KEYS)
+    assert (view.workers, view.errors) == ([], [])
+
+
 def test_a_worker_that_left_or_was_lost_long_ago_is_forgotten(redis_client: redis.Redis) -> None:
     """One that said good-bye at once, one that did not after a while."""
     one = Worker("one", 0, 0, 0, 0, 0)

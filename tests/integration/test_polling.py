@@ -148,6 +148,23 @@ def test_healthy_targets_do_not_wait_for_a_hanging_one(world: World) -> None:
     assert not thread.is_alive()
 
 
+def test_a_worker_that_was_paused_beyond_its_lease_writes_nothing(world: World) -> None:
+    """Its successor's run stands; the late one leaves no trace in ledger or readings."""
+    ids = world.add("hang", timeout_ms=500)
+    world.claim()
+    thread = threading.Thread(target=world.poller.poll, args=("t", ids))
+    thread.start()
+    assert world.collector.hanging.wait(5)
+    world.services.redis.zadd(world.services.keys.inflight, {str(ids[0]): 1})  # as if it had slept for an hour
+    assert [item.id for item in world.board.reap("")] == ids
+    world.claim("u")
+    thread.join(5)
+    assert world.outcomes() == {}
+    assert readings.latest(world.services.engine, ids) == {}
+    assert world.in_flight() == 1
+    assert world.sound(ids)
+
+
 def test_a_second_delivery_polls_nothing(world: World) -> None:
     """The broker may deliver a batch twice; the device is asked once."""
     ids = world.add("answer")
