@@ -106,8 +106,14 @@ class _Drain:
         await stream.aclose()
 
     def _finish(self, error: errors.DeviceError | None) -> None:
-        if not self.done.done():
-            self.done.set_result(self._settle(error))
+        if self.done.done():
+            return
+        try:
+            settled = self._settle(error)
+        except Exception as broken:  # noqa: BLE001  even its errors are broken: still an outcome, and in time
+            text = f"collector {self._collector.name} failed, and its error cannot be read ({type(broken).__name__})"
+            settled = Drained(outcome.from_error(errors.CollectorCrashed(text)))
+        self.done.set_result(settled)
 
     def _settle(self, error: errors.DeviceError | None) -> Drained:
         failed = list(self._gathered.failed())

@@ -57,6 +57,8 @@ class Gathered:
         elif isinstance(item, PartFailed):
             if not isinstance(item.error, errors.DeviceError):
                 raise NotAReading(f"PartFailed with {type(item.error).__name__}, not a DeviceError")
+            if not isinstance(item.part, str):
+                raise NotAReading(f"PartFailed names its part by a {type(item.part).__name__}, not by a text")
             self._failed.append(item)
         else:
             raise NotAReading(f"yielded {type(item).__name__}, not Reading, ReadingSet or PartFailed")
@@ -121,6 +123,10 @@ def _check_series(name: object, labels: object, kind: object) -> None:
             raise NotAReading(f"{name}: label {key!r:.80} must be a text with a text, not {type(value).__name__}")
     if not isinstance(kind, Kind):
         raise NotAReading(f"{name}: kind must be a Kind, not {type(kind).__name__}")
+    try:
+        "".join((name, *labels, *labels.values())).encode()
+    except UnicodeEncodeError:  # half a surrogate pair: no store could write it
+        raise NotAReading(f"{name!a:.80}: a name or label is no valid text") from None
 
 
 def _check_values(values: Sequence[float]) -> None:

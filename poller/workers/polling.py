@@ -75,7 +75,9 @@ class Poller:
         with self._tracked(batch):
             while round_ := batch.next_round():
                 mine = self._still_mine(token, round_, started)
-                self._write(token, attempt, [started.pop(item.id) for item in mine], mine, known, now_ms)
+                self._write(token, attempt, [started[item.id] for item in mine], mine, known, now_ms)
+                for item in mine:
+                    del started[item.id]
         if started:  # cancelled, because the worker is stopping
             self._hand_back(token, started.values(), now_ms)
 

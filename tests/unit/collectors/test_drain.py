@@ -338,3 +338,31 @@ def test_a_rude_one_does_not_hold_up_the_others() -> None:
     assert time.monotonic() - started < 3
     assert [outcome.result for outcome in outcomes[1:]] == [Result.OK] * 63
     assert outcomes[0].result is Result.FAILED
+
+
+def test_a_label_no_store_could_write_is_a_crash_of_its_own() -> None:
+    """Half a surrogate pair would fail the whole batch when it is stored."""
+    outcome = drained(yielding(ONE, Reading("bad", 1.0, {"x": "\ud800"})))
+    assert (outcome.result, outcome.error_code, names(outcome)) == (Result.PARTIAL, "collector_crashed", ["one"])
+    outcome.message.encode()
+
+
+def test_a_part_that_is_named_by_no_text_is_a_crash() -> None:
+    """Plugins yield what they like."""
+    outcome = drained(yielding(ONE, api.PartFailed(7, errors.DeviceTimeout("no answer"))))  # type: ignore[arg-type]
+    assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "collector_crashed")
+
+
+def test_an_error_that_cannot_even_be_read_is_still_an_outcome() -> None:
+    """And it comes at once, not when a lease runs out."""
+
+    class Evil(errors.DeviceTimeout):
+        @property
+        def message(self) -> str:  # type: ignore[override]
+            raise RuntimeError("no")
+
+        def __init__(self) -> None:
+            Exception.__init__(self)
+
+    outcome = drained(raising(Evil()))
+    assert (outcome.result, outcome.error_code) == (Result.FAILED, "collector_crashed")
