@@ -123,7 +123,8 @@ class GufoLink:
             _send(send, request)
             while True:
                 await self._until_readable(deadline)
-                self._inspect()
+                if not self._inspect():
+                    continue
                 try:
                     return receive(*arguments)
                 except BlockingIOError:  # somebody else's answer, or one to an earlier try
@@ -158,12 +159,16 @@ class GufoLink:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(False)
 
-    def _inspect(self) -> None:
-        """Keep from the library what it cannot take; an ICMP error shows up here, too."""
+    def _inspect(self) -> bool:
+        """Keep from the library what it cannot take; an ICMP error shows up here, too.
+
+        False when nothing is there: the loop told of the datagram before. The library must not look then
+        either, for one that comes in between would reach it unseen.
+        """
         try:
             length = self._tap.recv_into(self._head, 0, _PEEK)
         except BlockingIOError:
-            return
+            return False
         if length > BUFFER_BYTES:
             fault = f"an answer of {length} bytes; this engine takes {BUFFER_BYTES}"
         elif not datagram.is_whole(self._head, length):
@@ -171,7 +176,7 @@ class GufoLink:
         elif self.wary and not datagram.is_sound(self._head[:length]):
             fault = "malformed answer"
         else:
-            return
+            return True
         self._tap.recv_into(self._head, 1)  # consume it
         raise Garbled(f"SNMP with {self._agent} failed", cause=fault)
 
