@@ -10,6 +10,7 @@ from kombu.utils.url import maybe_sanitize_url
 
 from poller import bootstrap
 from poller.settings import Settings
+from poller.state.board import ROUTINE_PRIORITY, URGENT_PRIORITY
 
 PRUNE_EVERY_S = 300.0
 
@@ -21,7 +22,7 @@ def _configuration(settings: Settings) -> dict[str, Any]:
             # The board's leases recover what a dead worker held: in seconds, where acks would take an hour.
             "ack_emulation": False,
             "body_encoding": "utf-8",
-            "priority_steps": [0],
+            "priority_steps": [URGENT_PRIORITY, ROUTINE_PRIORITY],
             "polling_interval": 0.2,
             "socket_timeout": 2,
             "socket_connect_timeout": 2,

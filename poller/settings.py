@@ -73,7 +73,11 @@ class Settings(BaseSettings):
     batch_size: int = Field(64, ge=1, le=1000, description="Targets per message.")
     claim_limit: int = Field(2048, ge=1, le=20000, description="Targets claimed at once.")
     max_queue: int = Field(
-        64, ge=1, le=10000, description="Batches that may wait in one queue; the rest stays due on the board."
+        256,
+        ge=1,
+        le=10000,
+        description="Batches that may wait in one queue, and never more than two for each one that its workers "
+        "poll at a time; the rest stays due on the board.",
     )
     queue_wait_s: float = Field(
         30.0, ge=1, le=3600, description="How long a batch may wait in its queue before it is handed back."

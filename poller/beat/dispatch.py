@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from poller.domain.chunks import batched
 from poller.settings import Settings
-from poller.state.board import Board, Claim, Room
+from poller.state.board import ROUTINE_PRIORITY, URGENT_PRIORITY, Board, Claim, Room
 from poller.tasks.poll import poll
 
 
@@ -19,7 +19,6 @@ class Dispatcher:
         self._room = Room(
             targets=settings.claim_limit,
             batch_size=settings.batch_size,
-            max_queue=settings.max_queue,
             lease_ms=round((settings.queue_wait_s + settings.lease_margin_s) * 1000),
         )
 
@@ -27,10 +26,13 @@ class Dispatcher:
         """We were not leading: the outbox may hold another leader's claim, which must be published again."""
         self._published = ""
 
-    def dispatch(self, leader: str, epoch: int, producer: Any, queues: Sequence[str]) -> Claim:
-        """One claim, published. Raises StoreError, NotLeader, or what the broker raises; the claim is then not lost."""
+    def dispatch(self, leader: str, epoch: int, producer: Any, queues: Mapping[str, int], now_ms: int) -> Claim:
+        """One claim, published. `queues` says how many batches may wait in each.
+
+        Raises StoreError, NotLeader, or what the broker raises; the claim is then not lost.
+        """
         token = f"{epoch}.{secrets.token_hex(5)}"
-        claim = self._board.claim(leader, token, self._published, queues, self._room)
+        claim = self._board.claim(leader, token, self._published, queues, self._room, now_ms)
         if claim.token:
             self._publish(claim, producer)
             self._published = claim.token
@@ -38,16 +40,17 @@ class Dispatcher:
 
     def _publish(self, claim: Claim, producer: Any) -> None:
         with producer.batch(max_size=500):
-            for queue, ids in claim.batches.items():
+            for queue, urgent, ids in claim.parts:
                 for batch in batched(ids, self._room.batch_size):
-                    self._send(claim.token, queue, [int(i) for i in batch], producer)
+                    self._send(claim.token, queue, urgent, [int(i) for i in batch], producer)
 
-    def _send(self, token: str, queue: str, ids: list[int], producer: Any) -> None:
+    def _send(self, token: str, queue: str, urgent: bool, ids: list[int], producer: Any) -> None:
         # No `expires`: it compares two hosts' clocks. A batch whose lease ran out is refused by `start` instead.
         # Without the two reprs Celery would print all ids into every message, at half the cost of it.
         poll.apply_async(
             (token, ids),
             queue=queue,
+            priority=URGENT_PRIORITY if urgent else ROUTINE_PRIORITY,
             producer=producer,
             argsrepr=f"({token!r}, {len(ids)} targets)",
             kwargsrepr="{}",

@@ -16,7 +16,7 @@ log = logs.get(__name__)
 
 def reap(board: Board, engine: Engine, leader: str, now_ms: int) -> int:
     """One pass. The board comes first: a ledger that does not answer must not keep targets from being polled."""
-    reaped = board.reap(leader)
+    reaped = board.reap(leader, now_ms=now_ms)
     if not reaped:
         return 0
     log.warning("leases_lost", count=len(reaped), targets=[item.id for item in reaped[:10]])

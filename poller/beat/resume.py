@@ -1,9 +1,15 @@
-"""After downtime a whole fleet is overdue. Each target is polled once, soon, and not all of them together."""
+"""After downtime, or a step of the clock, a whole fleet is overdue or hours ahead. Each target is polled once,
+soon, and not all of them together.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from poller.beat.clock import STEP_MS
 from poller.domain import plan
 from poller.observability import logs
+from poller.settings import Settings
 from poller.state.board import Board
 
 log = logs.get(__name__)
@@ -12,12 +18,32 @@ log = logs.get(__name__)
 OVERDUE_MS = 15_000
 
 
-def resume(board: Board, leader: str, now_ms: int) -> int:
-    """Spread what is long overdue. Returns how many targets moved."""
+def resume(board: Board, leader: str, now_ms: int, settings: Settings, progress: Callable[[], None]) -> int:
+    """A leader begins: what happened since the last one's last look at the clock? Returns how many targets moved."""
+    before_ms = board.clock_ms()
+    away_ms = now_ms - before_ms if before_ms else 0
+    if away_ms > OVERDUE_MS or away_ms < -STEP_MS:
+        return settle(board, leader, now_ms, away_ms, settings, progress)
+    return _spread(board, leader, now_ms)
+
+
+def settle(
+    board: Board, leader: str, now_ms: int, step_ms: int, settings: Settings, progress: Callable[[], None]
+) -> int:
+    """The clock is not where it was. Nobody may poll at once, wait for hours, or lose a lease for that."""
+    wait_ms, margin_ms = round(settings.queue_wait_s * 1000), round(settings.lease_margin_s * 1000)
+    leases = board.renew_leases(leader, now_ms, wait_ms, margin_ms)
+    moved = _spread(board, leader, now_ms) if step_ms > 0 else board.bring_nearer(leader, now_ms, progress)
+    log.warning("clock_moved", seconds=round(step_ms / 1000), targets_moved=moved, leases_renewed=leases)
+    return moved
+
+
+def _spread(board: Board, leader: str, now_ms: int) -> int:
+    """Give what is long overdue another instant. Returns how many targets moved."""
     total = 0
     for queue in board.queues():
-        while rows := board.overdue(queue, now_ms - OVERDUE_MS):
-            moves = [(i, score, plan.resume_ms(i, interval, now_ms)) for i, score, interval in rows]
+        while rows := board.waiting(queue, "-inf", now_ms - OVERDUE_MS):
+            moves = [(row.id, row.at_ms, plan.resume_ms(row.id, row.interval_ms, now_ms)) for row in rows]
             moved = board.respread(leader, queue, moves)
             total += moved
             if not moved:

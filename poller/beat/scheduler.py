@@ -18,8 +18,10 @@ from redbeat.schedulers import RedBeatScheduler, acquire_distributed_beat_lock
 
 from poller import bootstrap, errors
 from poller.beat import reap, reconcile, resume, wakeups
+from poller.beat.clock import Clock
 from poller.beat.dispatch import Dispatcher
 from poller.beat.leadership import Leader
+from poller.domain import capacity
 from poller.observability import logs
 from poller.state import workers
 from poller.state.board import NotLeader
@@ -38,14 +40,16 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
     def __init__(self, app: Any, **kwargs: Any) -> None:
         self._services = services = bootstrap.services()
         self._settings = services.settings
+        self._board = services.board
         app.redbeat_redis = services.redis
         super().__init__(app, **kwargs)
         self.lock_key = None  # RedBeat's own tick must neither extend the lock nor fail without it
         self._leader = Leader(services.leadership, self._settings.leader_renew_s, self._settings.leader_election)
         self._dispatcher = Dispatcher(services.board, self._settings)
+        self._clock = Clock()
         self._woken = threading.Event()
         self._stopping = threading.Event()
-        self._reconcile_at = self._reap_at = self._entries_at = 0.0
+        self._reconcile_at = self._reap_at = self._entries_at = self._polled_at = 0.0
         self._led = False
         self._closed = False
         if not kwargs.get("lazy"):
@@ -89,43 +93,51 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
     def _round(self) -> float:
         if not self._leader.leads and not self._leader.try_to_lead():
             self._led = False
-            self._leader.stand_by(self._now_ms())
+            self._leader.stand_by(self._board.now_ms())
             return STANDBY_S
+        now_ms, began = self._board.now_ms(), time.monotonic()
+        step_ms = self._clock.look(now_ms, began)
         if not self._led:
-            self._begin_to_lead()
-        now_ms = self._now_ms()
+            self._begin_to_lead(now_ms)
+        elif step_ms:
+            resume.settle(self._board, self._leader.token, now_ms, step_ms, self._settings, self._leader.ticked)
         self._keep_house(now_ms)
-        pause = self._poll_due(now_ms)
+        self._poll_due()
         self._leader.ticked()
-        return pause
+        return max(0.0, self._settings.tick_s - (time.monotonic() - began))
 
-    def _begin_to_lead(self) -> None:
+    def _begin_to_lead(self, now_ms: int) -> None:
         self._dispatcher.forget()
         self._reconcile_at = 0.0
-        resume.resume(self._services.board, self._leader.token, self._now_ms())
+        resume.resume(self._board, self._leader.token, now_ms, self._settings, self._leader.ticked)
         super().setup_schedule()
         self._led = True
 
-    def _poll_due(self, now_ms: int) -> float:
+    def _poll_due(self) -> None:
         """Claim and publish until nothing is due, there is no room, or somebody wants us to stop."""
+        self._polled_at = time.monotonic()
+        now_ms = self._clock.now_ms(self._polled_at)
         living = workers.living(self._services.redis, self._services.keys, now_ms)
-        queues = sorted({queue for worker in living for queue in worker.queues})
-        began = time.monotonic()
-        while queues and self._leader.leads and not self._stopping.is_set():
-            claim = self._dispatcher.dispatch(self._leader.token, self._leader.epoch, self.producer, queues)
-            taken = sum(len(ids) for ids in claim.batches.values())
-            if not claim.again and taken < self._settings.claim_limit:
+        rooms = capacity.rooms(living, self._settings.max_queue)
+        while rooms and self._leader.leads and not self._stopping.is_set():
+            claim = self._dispatcher.dispatch(self._leader.token, self._leader.epoch, self.producer, rooms, now_ms)
+            if not claim.again and claim.targets < self._settings.claim_limit:
                 break
             self._leader.ticked()
-        return max(0.0, self._settings.tick_s - (time.monotonic() - began))
+
+    def _go_on(self) -> None:
+        """Called during long work: we live, and what falls due meanwhile is polled."""
+        self._leader.ticked()
+        if time.monotonic() - self._polled_at > self._settings.tick_s:
+            self._poll_due()
 
     def _keep_house(self, now_ms: int) -> None:
         clock = time.monotonic()
-        board, engine, token = self._services.board, self._services.engine, self._leader.token
+        board, engine, token = self._board, self._services.engine, self._leader.token
         if clock >= self._reconcile_at:
             self._reconcile_at = clock + self._settings.reconcile_s
             try:
-                reconcile.reconcile(board, engine, token, now_ms, self._leader.ticked)
+                reconcile.reconcile(board, engine, token, now_ms, self._go_on)
             except errors.StoreError as error:
                 self._reconcile_at = clock + 2
                 log.error("reconcile_failed", error=str(error))
@@ -142,11 +154,6 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         if note in ("inventory", wakeups.RESUBSCRIBED):
             self._reconcile_at = 0.0
         self._woken.set()
-
-    def _now_ms(self) -> int:
-        """The board's clock: one for the whole cluster."""
-        seconds, micros = self._services.redis.time()
-        return int(seconds * 1000 + micros // 1000)
 
 
 @beat_init.connect

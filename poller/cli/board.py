@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
 from poller import bootstrap
@@ -9,28 +11,56 @@ from poller.cli import render, summary
 from poller.cli.backend import database
 
 SHOWN = 20
+#: A million targets are counted anew in one script.
+PATIENCE_S = 60.0
 
 app = typer.Typer(no_args_is_help=True, help="The schedule as it is in Redis.")
 
 
-@app.callback()
-def _group() -> None:
-    """A group, although it has one command so far."""
+@app.command()
+def check(as_json: render.Json = False) -> None:
+    """Compare the board with the inventory. Exit code 1 when a target is lost, in two places, or not known to SQL."""
+    services = bootstrap.services()
+    database(services)
+    report = summary.verify(services)
+    item: dict[str, Any] = {
+        **summary.places(services),
+        "pending": report.pending,
+        "lost": len(report.lost),
+        "doubled": len(report.doubled),
+        "strays": len(report.strays),
+        "unreadable": len(report.unreadable),
+        "lost_targets": report.lost[:SHOWN],
+        "doubled_targets": report.doubled[:SHOWN],
+        "stray_targets": report.strays[:SHOWN],
+        "unreadable_targets": report.unreadable[:SHOWN],
+    }
+    render.record("poller.board.check/1", item, as_json)
+    if not report.sound:
+        if not as_json:
+            render.note("mend it with: poller board repair")
+        raise typer.Exit(1)
 
 
 @app.command()
-def check(as_json: render.Json = False) -> None:
-    """Compare the board with the inventory. Exit code 1 when a target is lost or in two places."""
+def repair(as_json: render.Json = False) -> None:
+    """Put every target into exactly one place, and say what was wrong. Harmless when nothing is, and while polling."""
+    from poller.db import inventory
+    from poller.domain import plan
+    from poller.state import client
+    from poller.state.board import Board
+    from poller.state.repair import Repair
+
     services = bootstrap.services()
     database(services)
-    found = summary.verify(services)
-    item = {
-        **summary.places(services),
-        "lost": len(found.lost),
-        "doubled": len(found.doubled),
-        "lost_targets": found.lost[:SHOWN],
-        "doubled_targets": found.doubled[:SHOWN],
-    }
-    render.record("poller.board.check/1", item, as_json)
-    if found.lost or found.doubled:
-        raise typer.Exit(1)
+    board = Board(client.connect(services.settings.broker_url, PATIENCE_S), services.keys)
+    now_ms = board.now_ms()
+    with inventory.all_specs(services.engine) as fleet:
+        done = Repair(board).repair(
+            fleet.specs, fleet.version, lambda spec: plan.next_slot_ms(spec.id, spec.interval_ms, now_ms)
+        )
+    wrong = ("lost", "doubled", "misplaced", "stray", "unreadable")
+    item: dict[str, Any] = {f"{word}_mended": len(done.targets.get(word, ())) for word in wrong}
+    item |= {"sums_mended": done.sums}
+    item |= {f"{word}_targets": ids[:SHOWN] for word, ids in done.targets.items()}
+    render.record("poller.board.repair/1", item, as_json)

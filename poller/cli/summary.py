@@ -12,8 +12,8 @@ from poller.bootstrap import Services
 from poller.db import inventory, runs
 from poller.domain.outcome import Result
 from poller.state import overview
-from poller.state.board import Check
 from poller.state.client import store_errors
+from poller.state.repair import Repair, Report
 
 _TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 POLLED = (Result.OK, Result.PARTIAL, Result.FAILED)
@@ -64,10 +64,10 @@ def places(services: Services) -> Mapping[str, int]:
     return {"due": view.due, "in_flight": view.in_flight, "parked": view.parked}
 
 
-def verify(services: Services) -> Check:
+def verify(services: Services) -> Report:
     """Every enabled target of the inventory must be in exactly one place."""
     with inventory.all_specs(services.engine) as fleet:
-        return services.board.check([spec.id for spec in fleet.specs if spec.enabled])
+        return Repair(services.board).check(fleet.specs)
 
 
 def summarise(
@@ -76,7 +76,7 @@ def summarise(
     seconds: float,
     cpu: Mapping[str, float],
     board: Mapping[str, int],
-    check: Check,
+    check: Report,
 ) -> dict[str, Any]:
     """The object that `poller up --json` prints."""
     outcomes = runs.counts(services.engine, since_ms)

@@ -34,6 +34,7 @@ class Worker:
     tags: Mapping[str, str] = field(default_factory=dict)
     collectors: Mapping[str, str] = field(default_factory=dict)  # name -> distribution and version
     queues: Sequence[str] = ()  # the ones it takes batches from
+    slots: int = 1  # batches it polls at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,20 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Load:
+    """One queue: what its targets need and what its workers do."""
+
+    queue: str
+    due: int
+    overdue: int
+    waiting: int  # batches, published and not taken yet
+    needed_per_s: float  # polls
+    done_per_s: float  # over the last minute
+    workers: int  # living ones that serve it
+    shortage: float | None  # so many times the workers are needed; 0 = they keep up, None = nothing is done
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     as_of_ms: int
     targets: int  # on the board
@@ -86,4 +101,5 @@ class Overview:
     workers: Sequence[Worker]
     errors: Sequence[LastError]  # newest first
     totals: Mapping[str, int]  # counters since the board was made: polls, samples, missed_slots, ...
+    loads: Sequence[Load] = ()  # by queue
     unserved: Mapping[str, int] = field(default_factory=dict)  # targets that wait, by queue no living worker takes

@@ -27,7 +27,7 @@ def missed_slots(last_ms: int, plan_ms: int, interval_ms: int) -> int:
 
 def resume_ms(target_id: int, interval_ms: int, now_ms: int) -> int:
     """When to poll a target that is long overdue: once, soon, and not together with all the others."""
-    return now_ms + phase_ms(target_id, min(interval_ms, RESUME_WITHIN_MS))
+    return now_ms + phase_ms(target_id, min(interval_ms or RESUME_WITHIN_MS, RESUME_WITHIN_MS))
 
 
 #: After downtime a fleet is polled again within this time (or its interval, if that is shorter).

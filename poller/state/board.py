@@ -6,11 +6,11 @@ target in two places or none. What happens to a target is decided elsewhere; her
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import enum
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import redis
 from redis.commands.core import Script
@@ -20,11 +20,18 @@ from poller.domain.chunks import batched
 from poller.domain.outcome import Result
 from poller.domain.overview import State
 from poller.domain.target import TargetSpec
+from poller.state import scripts
 from poller.state.client import store_errors
 from poller.state.keys import Keys
 
 SLICE_MS = 10_000
 STATS_LIFETIME_S = 3600
+#: Celery's message priorities: on Redis the lower number goes first, and each has a list of its own.
+URGENT_PRIORITY, ROUTINE_PRIORITY = 0, 5
+#: How kombu names the list of a queue's messages of that priority.
+ROUTINE_MARK = f"\x06\x16{ROUTINE_PRIORITY}"
+#: No probe and no slow retry is further ahead than this; what seems to be was placed by another clock.
+LONGEST_PROBE_MS, LONGEST_PARK_MS = 3_600_000, 24 * 3_600_000
 _CHUNK = 500
 
 
@@ -34,12 +41,19 @@ class NotLeader(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How much one claim may take: `targets` in all, and no queue beyond `max_queue` waiting batches."""
+    """How much one claim may take."""
 
     targets: int
     batch_size: int
-    max_queue: int
     lease_ms: int  # covers the wait in the queue; `start` sets the lease anew
+
+
+class Claimed(NamedTuple):
+    """Targets of one queue; what is urgent overtakes routine polls on the way to the workers, too."""
+
+    queue: str
+    urgent: bool
+    ids: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +61,11 @@ class Claim:
     now_ms: int
     token: str  # '' when nothing was due
     again: bool  # the previous claim, which was never said to be published
-    first_due_ms: int | None  # of what is left
-    batches: Mapping[str, Sequence[str]]  # queue -> target ids
+    parts: Sequence[Claimed]
+
+    @property
+    def targets(self) -> int:
+        return sum(len(part.ids) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +80,24 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class Start:
+    """The answer for a batch: the board's clock, its queue, how many targets of that queue are overdue."""
+
+    now_ms: int
+    queue: str
+    overdue: int
+    answers: Sequence[Started]
+
+
+class Place(enum.StrEnum):
+    """Where a finished target waits. A probe of what was broken goes before routine polls."""
+
+    DUE = "due"
+    URGENT = "urgent"
+    PARKED = "parked"
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     """Where a target goes next. An empty status leaves the stored one as it is."""
 
@@ -70,7 +105,7 @@ class Finish:
     next_ms: int
     version: int
     status: str = ""
-    parked: bool = False
+    place: Place = Place.DUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +124,12 @@ class Check:
     doubled: list[int] = field(default_factory=list)
 
 
+class Waiting(NamedTuple):
+    id: int
+    at_ms: int
+    interval_ms: int  # 0 if the board does not know it
+
+
 class Board:
     def __init__(self, client: redis.Redis, keys: Keys) -> None:
         self.redis = client
@@ -99,11 +140,15 @@ class Board:
         leader: str,
         token: str,
         published: str,
-        queues: Sequence[str],
+        queues: Mapping[str, int],
         room: Room,
         now_ms: int | None = None,
     ) -> Claim:
-        """Move due targets of these queues in flight under a fresh token, oldest first, as far as there is room."""
+        """Move due targets in flight under a fresh token, urgent ones first, then the oldest.
+
+        `queues` says how many batches may wait in each; whatever finds no room stays due.
+        """
+        pairs = [word for pair in queues.items() for word in pair]
         arguments = [
             leader,
             _ms(now_ms),
@@ -112,11 +157,12 @@ class Board:
             token,
             room.targets,
             room.batch_size,
-            room.max_queue,
+            ROUTINE_MARK,
+            *pairs,
         ]
-        now, claimed, again, first, *rest = _led(self._run("claim", [*arguments, *queues]))
-        batches = dict(zip(rest[::2], rest[1::2], strict=True))
-        return Claim(int(now), claimed, bool(int(again)), int(first) if first else None, batches)
+        now, claimed, again, *rest = _led(self._run("claim", arguments))
+        parts = [Claimed(queue, bool(int(urgent)), ids) for queue, urgent, ids in batched(rest, 3)]
+        return Claim(int(now), claimed, bool(int(again)), parts)
 
     def start(
         self,
@@ -126,9 +172,9 @@ class Board:
         margin_ms: int,
         ids: Sequence[int],
         now_ms: int | None = None,
-    ) -> tuple[int, list[Started]]:
-        """Confirm runs before polling. Returns the board's clock and one answer for each id."""
-        now, *rest = self._run("start", [_ms(now_ms), token, attempt, call, margin_ms, *ids])
+    ) -> Start:
+        """Confirm runs before polling: one answer for each id."""
+        now, queue, overdue, *rest = self._run("start", [_ms(now_ms), token, attempt, call, margin_ms, *ids])
         answers = [
             Started(
                 target_id,
@@ -139,7 +185,7 @@ class Board:
             )
             for target_id, (verdict, plan, version, text) in zip(ids, batched(rest, 4), strict=True)
         ]
-        return int(now), answers
+        return Start(int(now), queue, int(overdue), answers)
 
     def hold(self, token: str, lease_ms: int, ids: Sequence[int], now_ms: int | None = None) -> set[int]:
         """Which of these runs are still under this token? Their lease is prolonged."""
@@ -155,11 +201,7 @@ class Board:
         now_ms: int | None = None,
     ) -> list[Result]:
         """Move targets to their next place, together with their status, statistics and error texts."""
-        rows = [
-            word
-            for move in moves
-            for word in (move.id, "parked" if move.parked else "due", move.next_ms, move.version, move.status)
-        ]
+        rows = [word for move in moves for word in (move.id, move.place.value, move.next_ms, move.version, move.status)]
         pairs = [word for pair in (stats or {}).items() for word in pair]
         arguments = [
             _ms(now_ms),
@@ -187,27 +229,49 @@ class Board:
         """
         totals = [0, 0, 0]
         for chunk in batched(specs, _CHUNK):
-            words = [word for spec, at_ms in chunk for word in (spec.id, _packed(spec), at_ms)]
+            words = [word for spec, at_ms in chunk for word in (spec.id, packed(spec), at_ms)]
             done = _led(self._run("place", [leader, "", _UNKNOWN, *words]))
             totals = [a + int(b) for a, b in zip(totals, done, strict=True)]
         _led(self._run("place", [leader, version, _UNKNOWN]))
         return totals[0], totals[1], totals[2]
 
-    def overdue(self, queue: str, before_ms: int, limit: int = 1000) -> list[tuple[int, int, int]]:
-        """(id, score, interval in ms) of targets that should have been claimed before an instant."""
+    def waiting(self, queue: str, after_ms: int | str, before_ms: int | str, limit: int = 1000) -> list[Waiting]:
+        """Targets that wait for a slot in this range (both ends included), the earliest first."""
         with store_errors(self.redis):
             rows: Any = self.redis.zrange(
-                self.keys.due(queue), "(1000", before_ms, byscore=True, offset=0, num=limit, withscores=True
+                self.keys.due(queue), after_ms, before_ms, byscore=True, offset=0, num=limit, withscores=True
             )
             specs: Any = self.redis.hmget(self.keys.spec, [i for i, _ in rows]) if rows else []
-        return [
-            (int(i), int(score), int(spec.split("|")[1])) for (i, score), spec in zip(rows, specs, strict=True) if spec
-        ]
+        intervals = (str(spec or "|0").split("|")[1] for spec in specs)
+        return [Waiting(int(i), int(at), int(every)) for (i, at), every in zip(rows, intervals, strict=True)]
 
     def respread(self, leader: str, queue: str, moves: Iterable[tuple[int, int, int]]) -> int:
         """Give waiting targets another instant: (id, its score now, its new score). Returns how many moved."""
         words = [word for move in moves for word in move]
         return int(_led([self._run("respread", [leader, queue, *words])])[0])
+
+    def renew_leases(self, leader: str, now_ms: int, queue_wait_ms: int, margin_ms: int) -> int:
+        """After a step of the clock: leases nobody could have given are given anew. Returns how many."""
+        return int(_led([self._run("leases", [leader, now_ms, queue_wait_ms, margin_ms])])[0])
+
+    def bring_nearer(self, leader: str, now_ms: int, progress: Callable[[], None]) -> int:
+        """After the clock was set back: nothing waits longer than it may. Returns how many targets moved."""
+        moved = 0
+        for place, longest in self._waits():
+            cursor = "0"
+            while True:
+                cursor, more = _led(self._run("early", [leader, now_ms, place, longest, cursor]))
+                moved += int(more)
+                progress()
+                if cursor == "0":
+                    break
+        return moved
+
+    def _waits(self) -> Iterator[tuple[str, int | str]]:
+        for queue in self.queues():
+            yield f"due:{queue}", ""
+            yield f"urgent:{queue}", LONGEST_PROBE_MS
+        yield "parked", LONGEST_PARK_MS
 
     def demand(self, ids: Sequence[int]) -> tuple[int, dict[int, str]]:
         """Ask for a poll at once. Returns the board's clock and `due`, `inflight` or `gone` for each."""
@@ -235,7 +299,13 @@ class Board:
         """The inventory version the board agrees with; None when it was never filled, or was flushed."""
         with store_errors(self.redis):
             text = self.redis.hget(self.keys.board, "version")
-        return None if text is None else int(text)
+        return int(text) if text and text.isdigit() else None
+
+    def clock_ms(self) -> int:
+        """The latest instant a leader saw on this board; 0 if none ever did."""
+        with store_errors(self.redis):
+            text = self.redis.hget(self.keys.board, "clock")
+        return int(text) if text and text.isdigit() else 0
 
     def ids(self) -> set[int]:
         """Every target the board knows."""
@@ -245,6 +315,12 @@ class Board:
     def queues(self) -> list[str]:
         with store_errors(self.redis):
             return sorted(str(queue) for queue in self.redis.smembers(self.keys.queues))
+
+    def now_ms(self) -> int:
+        """The server's clock: one for the whole cluster."""
+        with store_errors(self.redis):
+            seconds, micros = self.redis.time()
+        return int(seconds) * 1000 + int(micros) // 1000
 
     def wake(self, note: str) -> None:
         """Tell the leader that there is something to do; a lost note only costs time."""
@@ -257,9 +333,8 @@ class Board:
 
     @cached_property
     def _scripts(self) -> dict[str, Script]:
-        folder = files("poller.state") / "lua"
-        names = ("claim", "start", "hold", "finish", "reap", "place", "respread", "demand", "check")
-        return {name: self.redis.register_script((folder / f"{name}.lua").read_text()) for name in names}
+        names = ("claim", "start", "hold", "finish", "reap", "place", "respread", "leases", "early", "demand", "check")
+        return scripts.load(self.redis, names)
 
 
 _UNKNOWN = status.LETTERS[State.UNKNOWN]
@@ -275,5 +350,6 @@ def _led(reply: list[Any]) -> list[Any]:
     return reply
 
 
-def _packed(spec: TargetSpec) -> str:
+def packed(spec: TargetSpec) -> str:
+    """As it stands in `spec`; empty for a target that should not be on the board."""
     return f"{spec.version}|{spec.interval_ms}|{spec.timeout_ms}|{spec.queue}" if spec.enabled else ""

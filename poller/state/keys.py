@@ -3,17 +3,20 @@
 | key                 | type   | content                                                                      |
 |---------------------|--------|------------------------------------------------------------------------------|
 | `due:<queue>`       | zset   | target id -> instant it falls due, in ms; one set per queue                  |
+| `urgent:<queue>`    | zset   | the same for those that go first: 1 = asked for by a person, else a probe    |
 | `inflight`          | zset   | target id -> end of its lease, in ms                                         |
 | `parked`            | zset   | target id -> next slow retry, in ms                                          |
 | `queues`            | set    | queues that have, or had, targets                                            |
 | `spec`              | hash   | target id -> version, interval, timeout, queue of every enabled target       |
 | `run`               | hash   | target id -> token, plan, attempts, call while it is in flight               |
+| `edited`            | hash   | target id -> instant it falls due after its flight, for one edited meanwhile |
 | `status`            | hash   | target id -> state letter and JSON, see domain/status.py                     |
 | `counts`            | hash   | state letter -> number of targets; kept by the scripts that write `status`   |
-| `board`             | hash   | `version`: the inventory version the board agrees with                       |
+| `needs`             | hash   | queue -> polls its targets need, in millionths per second                    |
+| `board`             | hash   | `version` of the inventory it agrees with; `clock`: last seen by a leader    |
 | `outbox`            | string | the last claim, until the leader says that it was published                  |
 | `epoch`             | string | number of leaders so far                                                     |
-| `leader`            | hash   | name, epoch and since of the leader                                          |
+| `leader`            | hash   | token, name, epoch, since and lock time of the leader                        |
 | `standbys`          | zset   | beat processes -> last seen, in ms                                           |
 | `workers`           | hash   | worker name -> what it says of itself, as JSON                               |
 | `stats:<n>`         | hash   | counters of the n-th slice of ten seconds; expires                           |
@@ -24,7 +27,8 @@
 | `redbeat::lock`     | string | RedBeat's lock: the token of the leader                                      |
 | `redbeat:*`         | mixed  | RedBeat's own entries                                                        |
 
-Queues are Celery's: their keys are their names (`poll.snmp`), without prefix.
+Queues are Celery's: their keys are their names (`poll.snmp`), without prefix. What goes first is in the list of
+that name, routine polls are in the one with kombu's mark for priority 5 behind it.
 """
 
 from __future__ import annotations
@@ -40,6 +44,9 @@ class Keys:
 
     def due(self, queue: str) -> str:
         return f"{self.prefix}due:{queue}"
+
+    def urgent(self, queue: str) -> str:
+        return f"{self.prefix}urgent:{queue}"
 
     def stats(self, slice_number: int) -> str:
         return f"{self.prefix}stats:{slice_number}"
@@ -58,6 +65,6 @@ class Keys:
         return f"{self.prefix}redbeat:"
 
 
-_PLACES = ("inflight", "parked", "queues", "spec", "run", "status", "counts", "board", "outbox")
+_PLACES = ("inflight", "parked", "queues", "spec", "run", "edited", "status", "counts", "needs", "board", "outbox")
 _PEOPLE = ("epoch", "leader", "standbys", "workers", "totals", "errors", "readings", "wake")
 NAMES = frozenset((*_PLACES, *_PEOPLE))

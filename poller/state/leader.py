@@ -6,11 +6,11 @@ import os
 import secrets
 import socket
 from functools import cached_property
-from importlib.resources import files
 
 import redis
 from redis.commands.core import Script
 
+from poller.state import scripts
 from poller.state.client import store_errors
 from poller.state.keys import Keys
 
@@ -59,5 +59,4 @@ class Leadership:
 
     @cached_property
     def _scripts(self) -> dict[str, Script]:
-        folder = files("poller.state") / "lua"
-        return {name: self.redis.register_script((folder / f"{name}.lua").read_text()) for name in ("lead", "resign")}
+        return scripts.load(self.redis, ("lead", "resign"))

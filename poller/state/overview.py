@@ -9,11 +9,12 @@ from typing import Any
 
 import redis
 
-from poller.domain import histogram
-from poller.domain.overview import LastError, Lateness, Leader, Overview, Point, State
+from poller.domain import capacity, histogram
+from poller.domain.chunks import batched
+from poller.domain.overview import LastError, Lateness, Leader, Load, Overview, Point, State
 from poller.domain.status import STATES
 from poller.state import workers
-from poller.state.board import SLICE_MS
+from poller.state.board import ROUTINE_MARK, SLICE_MS
 from poller.state.client import store_errors
 from poller.state.keys import Keys
 
@@ -22,6 +23,7 @@ RECENT_SLICES = 30  # five minutes
 MINUTE_SLICES = 6
 STANDBY_SEEN_MS = 5_000
 OVERDUE_MS = 1_000
+_FIGURES = 7  # asked for each queue
 OUTCOMES = ("ok", "partial", "failed", "refused", "duplicate", "stale", "gone")
 
 
@@ -34,29 +36,30 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         answers = _ask(client, keys, now_ms, queues)
     counts, inflight, parked, totals, leader, standbys, errors, slices, waiting = answers
     states = {state: int(counts.get(letter, 0)) for letter, state in STATES.items()}
-    due = sum(number for number, _, _ in waiting)
     everybody = workers.known(client, keys)
-    served = {queue for w in everybody if w.seen_ms > now_ms - workers.DEAD_AFTER_MS for queue in w.queues}
-    waiting_by_queue = zip(queues, waiting, strict=True)
+    serving = Counter(queue for w in everybody if workers.is_alive(w, now_ms) for queue in w.queues)
+    done = _done(slices[-MINUTE_SLICES - 1 : -1])
+    loads = [_load(queue, figures, done[queue], serving[queue]) for queue, figures in zip(queues, waiting, strict=True)]
     return Overview(
         as_of_ms=now_ms,
         targets=sum(states.values()),
         states={state: states[state] for state in State},
-        due=due,
-        overdue=sum(late for _, late, _ in waiting),
+        due=sum(load.due for load in loads),
+        overdue=sum(load.overdue for load in loads),
         in_flight=inflight,
         parked=parked,
         polls_per_second=_rate(slices[-MINUTE_SLICES - 1 : -1]),
         outcomes=_outcomes(slices[-RECENT_SLICES:]),
         lateness=_lateness(slices[-RECENT_SLICES:]),
         recent=_points(slices, now_ms),
-        queues={queue: depth for queue, (_, _, depth) in zip(queues, waiting, strict=True)},
+        queues={load.queue: load.waiting for load in loads},
         leader=_leader(leader),
         standbys=standbys,
         workers=everybody,
         errors=[error for error in map(_error, errors) if error],
-        totals={name: int(value) for name, value in totals.items() if not name.startswith("l")},
-        unserved={queue: number for queue, (number, _, _) in waiting_by_queue if number and queue not in served},
+        totals={name: int(value) for name, value in totals.items() if not name.startswith(("l", "q:"))},
+        loads=loads,
+        unserved={load.queue: load.due for load in loads if load.due and not load.workers},
     )
 
 
@@ -72,15 +75,34 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
     pipe.zcount(keys.standbys, now_ms - STANDBY_SEEN_MS, "+inf")
     pipe.lrange(keys.errors, 0, 19)
     for queue in queues:
-        pipe.zcard(keys.due(queue))
-        pipe.zcount(keys.due(queue), "-inf", now_ms - OVERDUE_MS)
+        for place in (keys.due(queue), keys.urgent(queue)):
+            pipe.zcard(place)
+            pipe.zcount(place, "-inf", now_ms - OVERDUE_MS)
         pipe.llen(queue)
+        pipe.llen(queue + ROUTINE_MARK)
+        pipe.hget(keys.needs, queue)
     for number in range(last - SLICES + 1, last + 1):
         pipe.hgetall(keys.stats(number))
     counts, inflight, parked, totals, leader, locked, standbys, errors, *rest = pipe.execute()
-    per_queue, slices = rest[: 3 * len(queues)], rest[3 * len(queues) :]
-    waiting = [tuple(per_queue[i : i + 3]) for i in range(0, len(per_queue), 3)]
+    end = _FIGURES * len(queues)
+    waiting, slices = list(batched(rest[:end], _FIGURES)), rest[end:]
     return counts, inflight, parked, totals, leader if locked else {}, standbys, errors, slices, waiting
+
+
+def _load(queue: str, figures: Sequence[Any], done: int, serving: int) -> Load:
+    due, overdue, urgent, urgent_overdue, first, routine, needs = figures
+    needed_per_s, done_per_s = int(needs or 0) / 1e6, done / (MINUTE_SLICES * SLICE_MS / 1000)
+    late = overdue + urgent_overdue
+    short = capacity.shortage(needed_per_s, done_per_s, late)
+    return Load(queue, due + urgent, late, first + routine, needed_per_s, done_per_s, serving, short)
+
+
+def _done(slices: Sequence[Mapping[str, str]]) -> Counter[str]:
+    """Polls by queue."""
+    total: Counter[str] = Counter()
+    for piece in slices:
+        total.update({name[2:]: int(value) for name, value in piece.items() if name.startswith("q:")})
+    return total
 
 
 def _error(text: str) -> LastError | None:

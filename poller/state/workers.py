@@ -33,12 +33,17 @@ def leave(client: redis.Redis, keys: Keys, name: str) -> None:
 
 def living(client: redis.Redis, keys: Keys, now_ms: int) -> list[Worker]:
     """Workers seen lately, by name."""
-    return [worker for worker in known(client, keys) if worker.seen_ms > now_ms - DEAD_AFTER_MS]
+    return [worker for worker in known(client, keys) if is_alive(worker, now_ms)]
+
+
+def is_alive(worker: Worker, now_ms: int) -> bool:
+    """Seen lately; one that was seen in the future is a memory from before the clock was set back."""
+    return abs(now_ms - worker.seen_ms) < DEAD_AFTER_MS
 
 
 def forget_lost(client: redis.Redis, keys: Keys, now_ms: int) -> list[str]:
     """Drop workers that have been gone for so long that nobody waits for them. Returns their names."""
-    names = [worker.name for worker in known(client, keys) if worker.seen_ms < now_ms - FORGET_AFTER_MS]
+    names = [worker.name for worker in known(client, keys) if abs(now_ms - worker.seen_ms) > FORGET_AFTER_MS]
     if names:
         with store_errors(client):
             client.hdel(keys.workers, *names)

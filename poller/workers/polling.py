@@ -21,7 +21,7 @@ from poller.domain.run import Run
 from poller.domain.status import Status
 from poller.observability import logs
 from poller.sinks.api import Sample
-from poller.state.board import Finish, Started
+from poller.state.board import Finish, Start, Started
 from poller.workers.collect import Batch, Collected
 from poller.workers.runtime import Runtime
 from poller.workers.targets import Known, Secrets, Targets
@@ -53,19 +53,20 @@ class Poller:
 
     def poll(self, token: str, ids: Sequence[int], attempt: int = 0) -> None:
         """Poll one batch. Targets that are not ours any more are skipped; the rest end in exactly one place."""
-        now_ms, answers = self._board.start(token, attempt, secrets.token_hex(4), self._margin_ms, ids)
-        started = {answer.id: answer for answer in answers if answer.result is Result.OK}
-        self._note_refused(answers)
+        start = self._board.start(token, attempt, secrets.token_hex(4), self._margin_ms, ids)
+        started = {answer.id: answer for answer in start.answers if answer.result is Result.OK}
+        self._note_refused(start.answers)
         if not started:
             return
         try:
-            self._poll_started(token, attempt, started, now_ms)
+            self._poll_started(token, attempt, start, started)
         except BaseException:  # ours, not the device's: whatever was not finished is handed back
             with suppress(errors.StoreError):
-                self._hand_back(token, started.values(), now_ms + STORE_PAUSE_MS)
+                self._hand_back(token, started.values(), start.now_ms + STORE_PAUSE_MS)
             raise
 
-    def _poll_started(self, token: str, attempt: int, started: dict[int, Started], now_ms: int) -> None:
+    def _poll_started(self, token: str, attempt: int, start: Start, started: dict[int, Started]) -> None:
+        now_ms = start.now_ms
         known, changed = self._targets.get({answer.id: answer.version for answer in started.values()})
         wanted = {k.target.credential_id for k in known.values() if k.target.credential_id is not None}
         # What SQL does not have any more is about to leave the board: reconcile removes it.
@@ -75,7 +76,7 @@ class Poller:
         with self._tracked(batch):
             while round_ := batch.next_round():
                 mine = self._still_mine(token, round_, started)
-                self._write(token, attempt, [started[item.id] for item in mine], mine, known, now_ms)
+                self._write(token, attempt, start, [started[item.id] for item in mine], mine, known)
                 for item in mine:
                     del started[item.id]
         if started:  # cancelled, because the worker is stopping
@@ -95,14 +96,15 @@ class Poller:
         self,
         token: str,
         attempt: int,
+        start: Start,
         answered: Sequence[Started],
         collected: Sequence[Collected],
         known: dict[int, Known],
-        now_ms: int,
     ) -> None:
         """One round: readings to every sink, rows to the ledger, then the move on the board."""
         if not collected:
             return
+        now_ms = start.now_ms
         done = list(zip(answered, collected, strict=True))
         samples = [
             Sample(known[item.id].target, now_ms + item.elapsed_ms, item.outcome.readings)
@@ -117,7 +119,7 @@ class Poller:
             for (answer, item), after in zip(done, statuses, strict=True)
         ]
         missed = sum(after.missed - answer.status.missed for answer, after in zip(answered, statuses, strict=True))
-        self._board.finish(token, moves, _statistics(rows, missed), _error_texts(rows, known))
+        self._board.finish(token, moves, _statistics(start.queue, rows, missed), _error_texts(rows, known))
         self.polls += len(rows)
 
     def _store(self, samples: Sequence[Sample], rows: Sequence[Run]) -> None:
@@ -203,12 +205,12 @@ def _move(answer: Started, item: Collected, known: Known, now_ms: int, after: St
     return Finish(item.id, next_ms, answer.version, after.pack())
 
 
-def _statistics(rows: Sequence[Run], missed: int) -> dict[str, int]:
+def _statistics(queue: str, rows: Sequence[Run], missed: int) -> dict[str, int]:
     """Counters of one round, for people and metrics; see state/overview.py."""
     late = [max(0, run.started_ms - run.plan_ms) for run in rows]
     counts = Counter(run.outcome.value for run in rows)
     counts.update(f"l{histogram.bucket(value)}" for value in late)
-    counts["polls"] = len(rows)
+    counts["polls"] = counts[f"q:{queue}"] = len(rows)
     counts["samples"] = sum(run.samples for run in rows)
     counts["missed_slots"] = missed
     return {**counts, "lmax": max(late)}

@@ -26,6 +26,7 @@ class Presence:
         self._tags = tags
         self._started_ms = time.time_ns() // 1_000_000
         self._consumer: Any = None
+        self._slots = services.settings.worker_concurrency
         self._queues: set[str] = set()
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -35,6 +36,7 @@ class Presence:
         """A consumer (re)connected: it knows none of our queues yet. Called on Celery's hub."""
         with self._lock:
             self._consumer = consumer
+            self._slots = consumer.pool.limit or self._slots
             self._queues = set()
         self._refresh()
         if self._thread is None:
@@ -93,6 +95,7 @@ class Presence:
             tags=self._tags,
             collectors=dict(self._services.registry.distributions),
             queues=queues,
+            slots=self._slots,
         )
 
 

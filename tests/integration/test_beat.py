@@ -19,7 +19,7 @@ from poller.state.board import Room
 
 QUEUE = "poll.snmp"
 NOW = 1_800_000_000_000
-ROOM = Room(targets=1000, batch_size=64, max_queue=100, lease_ms=30_000)
+ROOM = Room(targets=1000, batch_size=64, lease_ms=30_000)
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_a_lost_lease_is_due_at_once_and_in_the_ledger(services: Services) -> No
     add_fleet(services, 2)
     run(services)
     ids = sorted(scores(services))
-    services.board.claim("", "t", "", [QUEUE], ROOM, NOW + 60_000)
+    services.board.claim("", "t", "", {QUEUE: 100}, ROOM, NOW + 60_000)
     services.board.start("t", 0, "c", 1_000, ids, NOW + 60_000)
     services.redis.zadd(services.keys.inflight, dict.fromkeys(map(str, ids), 1))  # long ago
     written = runs.Run(ids[0], _plan(services, ids[0]), Result.OK, token="t", started_ms=NOW, finished_ms=NOW)
@@ -153,7 +153,7 @@ def test_after_downtime_the_overdue_are_spread(services: Services) -> None:
     long_after = NOW + 3_600_000
     recent = next(iter(scores(services)))
     services.redis.zadd(services.keys.due(QUEUE), {str(recent): long_after - 2_000})
-    assert resume.resume(services.board, "", long_after) == 199
+    assert resume.resume(services.board, "", long_after, services.settings, lambda: None) == 199
     after = scores(services)
     assert after.pop(recent) == long_after - 2_000
     assert all(long_after <= score < long_after + 60_000 for score in after.values())

@@ -8,12 +8,13 @@ import redis
 from poller.domain.outcome import Result
 from poller.domain.overview import State
 from poller.domain.target import TargetSpec
-from poller.state.board import Board, Claim, Finish, NotLeader, Room
+from poller.state.board import ROUTINE_MARK, Board, Claim, Finish, NotLeader, Place, Room
 from poller.state.keys import Keys
 from poller.state.leader import Leadership
+from poller.state.repair import Repair, Repaired
 
 QUEUE = "poll.snmp"
-ROOM = Room(targets=1000, batch_size=10, max_queue=100, lease_ms=30_000)
+ROOM = Room(targets=1000, batch_size=10, lease_ms=30_000)
 NOW = 1_800_000_000_000
 
 
@@ -40,12 +41,14 @@ def fill(board: Board, leader: Leadership, count: int = 5) -> list[int]:
     return list(range(1, count + 1))
 
 
-def claim(board: Board, leader: Leadership, token: str = "a", published: str = "", room: Room = ROOM) -> Claim:
-    return board.claim(leader.token, token, published, [QUEUE], room, NOW)
+def claim(
+    board: Board, leader: Leadership, token: str = "a", published: str = "", room: Room = ROOM, waiting: int = 100
+) -> Claim:
+    return board.claim(leader.token, token, published, {QUEUE: waiting}, room, NOW)
 
 
 def start(board: Board, token: str, ids: list[int], attempt: int = 0, call: str = "c") -> list[Result]:
-    return [answer.result for answer in board.start(token, attempt, call, 15_000, ids, NOW)[1]]
+    return [answer.result for answer in board.start(token, attempt, call, 15_000, ids, NOW).answers]
 
 
 def assert_sound(board: Board, ids: list[int]) -> None:
@@ -58,8 +61,8 @@ def test_a_claim_moves_due_targets_in_flight(board: Board, leader: Leadership) -
     ids = fill(board, leader)
     board.place(leader.token, [(spec(99), NOW + 1)], 2)
     taken = claim(board, leader)
-    assert [int(i) for i in taken.batches[QUEUE]] == ids
-    assert (taken.again, taken.first_due_ms) == (False, NOW + 1)
+    assert [int(i) for i in taken.parts[0].ids] == ids
+    assert not taken.again
     assert_sound(board, [*ids, 99])
     assert claim(board, leader, "b", "a").token == ""
 
@@ -69,7 +72,7 @@ def test_a_claim_that_was_not_published_comes_back_as_it_was(board: Board, leade
     ids = fill(board, leader)
     first = claim(board, leader, "a")
     again = claim(board, leader, "b")
-    assert (again.token, again.again, again.batches) == ("a", True, first.batches)
+    assert (again.token, again.again, again.parts) == ("a", True, first.parts)
     assert claim(board, leader, "c", published="a").token == ""
     assert_sound(board, ids)
 
@@ -90,7 +93,7 @@ def test_a_message_of_an_older_claim_is_stale(board: Board, leader: Leadership) 
     claim(board, leader)
     board.reap(leader.token, now_ms=NOW + 60_000)
     assert start(board, "a", ids) == [Result.STALE]
-    board.claim(leader.token, "b", "a", [QUEUE], ROOM, NOW + 60_000)
+    board.claim(leader.token, "b", "a", {QUEUE: 100}, ROOM, NOW + 60_000)
     assert start(board, "a", ids) == [Result.STALE]
     assert start(board, "b", ids) == [Result.OK]
 
@@ -103,7 +106,7 @@ def test_finish_puts_a_target_at_its_next_slot_with_its_status(board: Board, lea
     moves = [
         Finish(1, NOW + 60_000, 1, "o[1]"),
         Finish(2, NOW + 60_000, 1, "f[1]"),
-        Finish(3, NOW + 9, 1, "f[1]", parked=True),
+        Finish(3, NOW + 9, 1, "f[1]", place=Place.PARKED),
     ]
     assert board.finish("a", moves, {"polls": 3, "lmax": 7}, ["e1"], NOW) == [Result.OK] * 3
     assert_sound(board, ids)
@@ -120,7 +123,7 @@ def test_a_late_writer_is_refused(board: Board, leader: Leadership) -> None:
     claim(board, leader)
     start(board, "a", ids)
     assert [item.id for item in board.reap(leader.token, now_ms=NOW + 60_000)] == ids
-    board.claim(leader.token, "b", "a", [QUEUE], ROOM, NOW + 60_000)
+    board.claim(leader.token, "b", "a", {QUEUE: 100}, ROOM, NOW + 60_000)
     assert board.finish("a", [Finish(1, NOW, 1, "o[1]")]) == [Result.STALE]
     assert_sound(board, ids)
     assert start(board, "b", ids) == [Result.OK]
@@ -144,7 +147,7 @@ def test_only_the_leader_moves_targets(board: Board, leader: Leadership) -> None
     """An ex-leader with an old token can do nothing at all."""
     fill(board, leader)
     for act in (
-        lambda: board.claim("old", "a", "", [QUEUE], ROOM, NOW),
+        lambda: board.claim("old", "a", "", {QUEUE: 100}, ROOM, NOW),
         lambda: board.reap("old"),
         lambda: board.place("old", [(spec(1), NOW)], 9),
         lambda: board.respread("old", QUEUE, [(1, NOW, NOW + 5)]),
@@ -157,9 +160,9 @@ def test_only_the_leader_moves_targets(board: Board, leader: Leadership) -> None
 def test_back_pressure_leaves_the_rest_on_the_board(board: Board, leader: Leadership) -> None:
     """Never more than `max_queue` batches wait; oldest first, nothing is lost."""
     ids = fill(board, leader, 50)
-    board.redis.lpush(QUEUE, "waiting batch")
-    taken = claim(board, leader, room=Room(targets=1000, batch_size=10, max_queue=3, lease_ms=30_000))
-    assert len(taken.batches[QUEUE]) == 20
+    board.redis.lpush(QUEUE + ROUTINE_MARK, "waiting batch")
+    taken = claim(board, leader, waiting=3)
+    assert len(taken.parts[0].ids) == 20
     assert_sound(board, ids)
 
 
@@ -168,12 +171,14 @@ def test_edits_reach_waiting_flying_and_parked_targets(board: Board, leader: Lea
     fill(board, leader, 3)
     claim(board, leader)
     start(board, "a", [1, 2, 3])
-    board.finish("a", [Finish(2, NOW + 60_000, 1, "o[1]"), Finish(3, NOW + 60_000, 1, "f[1]", parked=True)], now_ms=NOW)
+    board.finish(
+        "a", [Finish(2, NOW + 60_000, 1, "o[1]"), Finish(3, NOW + 60_000, 1, "f[1]", place=Place.PARKED)], now_ms=NOW
+    )
     board.place(leader.token, [(spec(i, version=2, interval_ms=10_000), NOW + 10_000) for i in (1, 2, 3)], 2)
     assert board.redis.zscore(board.keys.due(QUEUE), "2") == NOW + 10_000
     assert board.redis.zscore(board.keys.due(QUEUE), "3") == NOW + 10_000
     board.finish("a", [Finish(1, NOW + 60_000, 1, "o[1]")], now_ms=NOW + 50)
-    assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW + 50
+    assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW + 10_000
     assert_sound(board, [1, 2, 3])
 
 
@@ -221,17 +226,17 @@ def test_a_demanded_target_goes_first_and_one_in_flight_is_left_alone(board: Boa
     """Its plan time is the moment of the claim, not the dawn of time."""
     board.place(leader.token, [(spec(1), NOW - 500), (spec(2), NOW + 50_000)], 1)
     assert board.demand([2, 3])[1] == {2: "due", 3: "gone"}
-    taken = claim(board, leader, room=Room(targets=1, batch_size=10, max_queue=100, lease_ms=30_000))
-    assert taken.batches[QUEUE] == ["2"]
+    taken = claim(board, leader, room=Room(targets=1, batch_size=10, lease_ms=30_000))
+    assert taken.parts[0].ids == ["2"]
     assert board.demand([2])[1] == {2: "inflight"}
-    assert board.start("a", 0, "c", 15_000, [2], NOW)[1][0].plan_ms == NOW
+    assert board.start("a", 0, "c", 15_000, [2], NOW).answers[0].plan_ms == NOW
     assert_sound(board, [1, 2])
 
 
 def test_the_long_overdue_are_spread_unless_they_moved_meanwhile(board: Board, leader: Leadership) -> None:
     """A target that was claimed between look and move is let be."""
     ids = fill(board, leader, 3)
-    rows = board.overdue(QUEUE, NOW + 1)
+    rows = board.waiting(QUEUE, "-inf", NOW + 1)
     assert rows == [(i, NOW, 60_000) for i in ids]
     board.redis.zadd(board.keys.due(QUEUE), {"2": NOW + 77})
     assert board.respread(leader.token, QUEUE, [(i, score, NOW + 1000) for i, score, _ in rows]) == 2
@@ -259,3 +264,149 @@ def test_one_leader_at_a_time_and_a_clean_hand_over(redis_client: redis.Redis) -
     assert not one.renew()
     assert two.take() == (2, True)
     assert not one.resign()
+
+
+def test_what_is_urgent_overtakes_routine_polls_everywhere(board: Board, leader: Leadership) -> None:
+    """Asked for before probes before routine, in every queue; a full queue of routine polls is no obstacle."""
+    board.place(leader.token, [(spec(i), NOW - i) for i in (1, 2, 3)], 1)
+    board.place(leader.token, [(spec(4, queue="poll.z"), NOW)], 2)
+    claim(board, leader)
+    start(board, "a", [1])
+    board.finish("a", [Finish(1, NOW - 1, 1, "f[1]", place=Place.URGENT)], now_ms=NOW)
+    board.place(leader.token, [(spec(5), NOW - 900)], 3)
+    board.demand([4])
+    board.redis.lpush(QUEUE + ROUTINE_MARK, *["waiting"] * 100)
+    taken = board.claim(leader.token, "b", "a", {QUEUE: 100, "poll.z": 1}, ROOM, NOW)
+    assert [(part.queue, part.urgent, part.ids) for part in taken.parts] == [
+        (QUEUE, True, ["1"]),
+        ("poll.z", True, ["4"]),
+    ]
+    board.redis.delete(QUEUE + ROUTINE_MARK)
+    taken = board.claim(leader.token, "c", "b", {QUEUE: 100, "poll.z": 1}, ROOM, NOW)
+    assert [(part.urgent, part.ids) for part in taken.parts] == [(False, ["5"])]
+    assert_sound(board, [1, 2, 3, 4, 5])
+
+
+def test_a_demand_goes_before_a_probe_that_waits_longer(board: Board, leader: Leadership) -> None:
+    """Somebody sits in front of a terminal."""
+    fill(board, leader, 2)
+    claim(board, leader)
+    start(board, "a", [1, 2])
+    probe, routine = Finish(1, NOW - 60_000, 1, place=Place.URGENT), Finish(2, NOW + 60_000, 1)
+    board.finish("a", [probe, routine], now_ms=NOW)
+    board.demand([2])
+    assert board.claim(leader.token, "b", "a", {QUEUE: 9}, ROOM, NOW).parts[0].ids == ["2", "1"]
+
+
+def test_a_spec_that_nobody_can_read_harms_only_itself(board: Board, leader: Leadership) -> None:
+    """Whatever damaged it: the others of its batch are polled, and `repair` brings it back."""
+    ids = fill(board, leader, 3)
+    board.redis.hset(board.keys.spec, "2", "rubbish")
+    claim(board, leader)
+    assert start(board, "a", ids) == [Result.OK, Result.GONE, Result.OK]
+    board.finish("a", [Finish(i, NOW + 60_000, 1, "o[1]") for i in (1, 3)], now_ms=NOW)
+    repair, specs = Repair(board), [spec(i) for i in ids]
+    found = repair.check(specs)
+    assert (found.lost, found.unreadable, found.sound) == ([2], [2], False)
+    assert repair.repair(specs, 1, lambda _: NOW) == Repaired({"unreadable": [2], "lost": [2]})
+    assert repair.check(specs).sound
+
+
+def test_repair_mends_every_kind_of_damage_and_says_so(board: Board, leader: Leadership) -> None:
+    """Lost, doubled, in the wrong queue, in flight without a run, unknown to the inventory, sums that are off."""
+    fill(board, leader, 6)
+    redis, keys = board.redis, board.keys
+    redis.zrem(keys.due(QUEUE), "1")
+    redis.zadd(keys.parked, {"2": NOW})
+    redis.zrem(keys.due(QUEUE), "3")
+    redis.sadd(keys.queues, "poll.other")
+    redis.zadd(keys.due("poll.other"), {"3": NOW, "77": NOW})
+    redis.zrem(keys.due(QUEUE), "4")
+    redis.zadd(keys.inflight, {"4": NOW + 99_000})
+    redis.hset(keys.spec, "88", "1|1000|5|poll.snmp")
+    redis.hset(keys.counts, "u", 17)
+    repair, specs = Repair(board), [spec(i) for i in range(1, 7)]
+    found = repair.check(specs)
+    assert (found.lost, found.doubled, found.strays) == ([1], [2], [77, 88])
+    fixed = repair.repair(specs, 1, lambda _: NOW)
+    assert fixed.sums
+    assert fixed.targets == {"lost": [1, 4], "doubled": [2], "misplaced": [3], "stray": [77, 88]}
+    assert repair.check(specs).sound
+    assert_sound(board, [1, 2, 3, 4, 5, 6])
+    assert repair.repair(specs, 1, lambda _: NOW) == Repaired()
+
+
+def test_repair_leaves_alone_what_was_edited_meanwhile(board: Board, leader: Leadership) -> None:
+    """It works from a look at the inventory that may be a moment old."""
+    fill(board, leader, 1)
+    old = [spec(1), spec(2, enabled=False)]
+    board.place(leader.token, [(spec(1, version=2, queue="poll.new"), NOW), (spec(2, version=2), NOW)], 2)
+    assert Repair(board).repair(old, 1, lambda _: NOW) == Repaired()
+    assert board.redis.hget(board.keys.spec, "1") == "2|60000|5000|poll.new"
+    assert_sound(board, [1, 2])
+
+
+def test_what_waits_for_its_reconcile_is_pending_not_lost(board: Board, leader: Leadership) -> None:
+    """The leader has not seen the newest edits yet."""
+    fill(board, leader, 1)
+    found = Repair(board).check([spec(1), spec(2, version=5)])
+    assert (found.sound, found.pending) == (True, 1)
+
+
+def test_an_edit_in_flight_falls_due_when_reconcile_said(board: Board, leader: Leadership) -> None:
+    """Ten thousand edited at once must not all be due the moment they land."""
+    fill(board, leader, 1)
+    claim(board, leader)
+    start(board, "a", [1])
+    board.place(leader.token, [(spec(1, version=2, interval_ms=10_000), NOW + 7_000)], 2)
+    board.finish("a", [Finish(1, NOW + 60_000, 1, "o[1]")], now_ms=NOW + 50)
+    assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW + 7_000
+    assert board.redis.hlen(board.keys.edited) == 0
+
+
+def test_leases_survive_a_step_of_the_clock(board: Board, leader: Leadership) -> None:
+    """Forward they seem to have run out, backward they seem to last for an hour: neither is believed."""
+    fill(board, leader, 2)
+    claim(board, leader)
+    start(board, "a", [1])
+    for now in (NOW + 3_600_000, NOW):
+        assert board.renew_leases(leader.token, now, 30_000, 15_000) == 2
+        assert board.reap(leader.token, now_ms=now + 44_999) == []
+        assert board.renew_leases(leader.token, now, 30_000, 15_000) == 0
+    assert len(board.reap(leader.token, now_ms=NOW + 45_001)) == 2
+
+
+def test_a_clock_set_back_makes_nobody_wait_for_an_hour(board: Board, leader: Leadership) -> None:
+    """Every target comes back to the next slot of its own grid; probes and slow retries within their limits."""
+    fill(board, leader, 3)
+    claim(board, leader)
+    start(board, "a", [1, 2, 3])
+    moves = [Finish(1, NOW + 60_000, 1), Finish(2, NOW + 60_000, 1, place=Place.URGENT)]
+    board.finish("a", [*moves, Finish(3, NOW + 60_000, 1, place=Place.PARKED)], now_ms=NOW)
+    before = NOW - 48 * 3_600_000
+    assert board.bring_nearer(leader.token, before, lambda: None) == 3
+    score = board.redis.zscore(board.keys.due(QUEUE), "1")
+    assert before < score <= before + 60_000
+    assert (NOW - score) % 60_000 == 0
+    assert board.redis.zscore(board.keys.urgent(QUEUE), "2") <= before + 3_600_000
+    assert board.redis.zscore(board.keys.parked, "3") <= before + 24 * 3_600_000
+    assert board.bring_nearer(leader.token, before, lambda: None) == 0
+
+
+def test_a_lock_that_outlives_its_holder_is_taken_over(redis_client: redis.Redis) -> None:
+    """The clock was set back by an hour and the leader died: its lock would stand for an hour and four seconds."""
+    gone, heir = (Leadership(redis_client, Keys(), 4_000) for _ in range(2))
+    gone.take()
+    assert heir.take() == (0, False)
+    redis_client.pexpire(Keys().lock, 3_604_000)
+    assert not heir.renew()
+    assert heir.take() == (2, True)
+    assert not gone.renew()
+
+
+def test_a_lock_that_is_not_a_pollers_is_respected(redis_client: redis.Redis) -> None:
+    """Whoever took it, for as long as they like."""
+    ours = Leadership(redis_client, Keys(), 4_000)
+    ours.take()
+    redis_client.set(Keys().lock, "somebody else", px=3_600_000)
+    assert ours.take() == (0, False)

@@ -21,12 +21,14 @@ from hypothesis.stateful import (
 
 from poller.domain.outcome import Result
 from poller.domain.target import TargetSpec
-from poller.state.board import Board, Finish, NotLeader, Room
+from poller.state.board import Board, Finish, NotLeader, Place, Room
 from poller.state.keys import Keys
 from poller.state.leader import Leadership
+from poller.state.repair import Repair, Repaired
 
 QUEUES = ("poll.snmp", "poll.snmp;zone=dmz")
-ROOM = Room(targets=6, batch_size=3, max_queue=1000, lease_ms=30_000)
+ROOMS = dict.fromkeys(QUEUES, 1000)
+ROOM = Room(targets=6, batch_size=3, lease_ms=30_000)
 MARGIN_MS, TIMEOUT_MS = 15_000, 5_000
 START_MS = 1_700_000_000_000
 ids = st.integers(1, 12)
@@ -77,9 +79,10 @@ class BoardMachine(RuleBasedStateMachine):
     @rule(reply_lost=st.booleans())
     def claim_and_publish(self, reply_lost: bool) -> None:
         token = f"t{next(self.serial)}"
-        claim = self.board.claim(self.leader.token, token, self.published[self.leader.token], QUEUES, ROOM, self.now)
+        published = self.published[self.leader.token]
+        claim = self.board.claim(self.leader.token, token, published, ROOMS, ROOM, self.now)
         if claim.token and not reply_lost:
-            for claimed in claim.batches.values():
+            for _, _, claimed in claim.parts:
                 self.messages.append((claim.token, [int(i) for i in claimed]))
             self.published[self.leader.token] = claim.token
 
@@ -92,6 +95,26 @@ class BoardMachine(RuleBasedStateMachine):
         flying = {int(i) for i in self.client.zrange(self.board.keys.inflight, 0, -1)}
         self.workers = {i: held for i, held in self.workers.items() if i in flying}
 
+    @rule(hours=st.sampled_from([-1, 1]))
+    def the_clock_is_set(self, hours: int) -> None:
+        """Nobody loses a running poll for it, and nobody waits for an hour."""
+        self.now += hours * 3_600_000
+        self.board.renew_leases(self.leader.token, self.now, 15_000, MARGIN_MS)
+        assert self.board.reap(self.leader.token, now_ms=self.now) == []
+        if hours < 0:
+            self.board.bring_nearer(self.leader.token, self.now, lambda: None)
+            for spec in self.specs.values():
+                score = self.client.zscore(self.board.keys.due(spec.queue), str(spec.id))
+                assert score is None or score <= self.now + spec.interval_ms
+
+    @rule()
+    def an_operator_repairs(self) -> None:
+        """What is sound is not touched; a leader and workers go on beside it."""
+        version = self.board.version() or 0
+        repair = Repair(self.board)
+        assert repair.check(self.specs.values()).sound
+        assert repair.repair(self.specs.values(), version, lambda spec: self.now) == Repaired()
+
     @rule()
     def another_leader(self) -> None:
         """The lock ran out while the old leader was paused; it wakes up and can do nothing."""
@@ -100,7 +123,7 @@ class BoardMachine(RuleBasedStateMachine):
         self.leader.take()
         self.published[self.leader.token] = ""
         with pytest.raises(NotLeader):
-            self.board.claim(old.token, "x", self.published[old.token], QUEUES, ROOM, self.now)
+            self.board.claim(old.token, "x", self.published[old.token], ROOMS, ROOM, self.now)
 
     # the workers
 
@@ -109,18 +132,27 @@ class BoardMachine(RuleBasedStateMachine):
     def deliver(self, data: st.DataObject) -> None:
         """Any message, new or old, perhaps for the second time."""
         token, batch = data.draw(st.sampled_from(self.messages[-8:]))
-        _, answers = self.board.start(token, 0, f"c{next(self.serial)}", MARGIN_MS, batch, self.now)
+        answers = self.board.start(token, 0, f"c{next(self.serial)}", MARGIN_MS, batch, self.now).answers
         for answer in answers:
             if answer.result is Result.OK:
                 assert answer.id not in self.workers, "two workers poll one target"
                 self.workers[answer.id] = (token, answer.version)
 
     @precondition(lambda self: self.workers)
-    @rule(data=st.data(), parked=st.booleans(), after_ms=st.sampled_from([0, 700, 60_000]))
-    def finish(self, data: st.DataObject, parked: bool, after_ms: int) -> None:
+    @rule(data=st.data())
+    def renew(self, data: st.DataObject) -> None:
+        """A long poll prolongs its lease; nobody else's token does."""
+        target = data.draw(st.sampled_from(sorted(self.workers)))
+        token, _ = self.workers[target]
+        assert self.board.hold(token, 30_000, [target], self.now) == {target}
+        assert self.board.hold("other", 30_000, [target], self.now) == set()
+
+    @precondition(lambda self: self.workers)
+    @rule(data=st.data(), place=st.sampled_from(Place), after_ms=st.sampled_from([0, 700, 60_000]))
+    def finish(self, data: st.DataObject, place: Place, after_ms: int) -> None:
         target = data.draw(st.sampled_from(sorted(self.workers)))
         token, version = self.workers.pop(target)
-        move = Finish(target, self.now + after_ms, version, "o[1]", parked)
+        move = Finish(target, self.now + after_ms, version, "o[1]", place)
         verdict = self.board.finish(token, [move], now_ms=self.now)[0]
         assert verdict is (Result.OK if target in self.specs else Result.GONE)
         assert self.board.finish(token, [move], now_ms=self.now)[0] is Result.STALE
@@ -140,6 +172,15 @@ class BoardMachine(RuleBasedStateMachine):
             counts = {letter: int(n) for letter, n in self.client.hgetall(self.board.keys.counts).items()}
             assert all(number >= 0 for number in counts.values())
             assert sum(counts.values()) == len(self.specs)
+
+    @invariant()
+    def needs_are_true(self) -> None:
+        if hasattr(self, "specs"):
+            needs = dict.fromkeys(QUEUES, 0)
+            for spec in self.specs.values():
+                needs[spec.queue] += 10**9 // spec.interval_ms
+            found = {queue: int(n) for queue, n in self.client.hgetall(self.board.keys.needs).items()}
+            assert {**dict.fromkeys(QUEUES, 0), **found} == needs
 
 
 @pytest.fixture

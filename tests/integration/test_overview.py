@@ -14,7 +14,7 @@ from poller.state.keys import Keys
 from poller.state.leader import Leadership
 
 KEYS = Keys()
-ROOM = Room(targets=100, batch_size=10, max_queue=10, lease_ms=30_000)
+ROOM = Room(targets=100, batch_size=10, lease_ms=30_000)
 
 
 def test_an_empty_server_is_an_empty_overview(redis_client: redis.Redis) -> None:
@@ -30,8 +30,8 @@ def test_it_tells_states_places_polls_and_people(redis_client: redis.Redis) -> N
     specs = [TargetSpec(1, 1, "poll.snmp", 60_000, 5_000), TargetSpec(2, 1, "poll.hello", 60_000, 5_000)]
     board.place(leader.token, [(spec, 1) for spec in specs], 1)
     workers.announce(redis_client, KEYS, Worker("w", 0, 0, 7, 1, 2**20, queues=["poll.snmp"]))
-    board.claim(leader.token, "t", "", ["poll.snmp"], ROOM)
-    now_ms, _ = board.start("t", 0, "c", 15_000, [1])
+    board.claim(leader.token, "t", "", {"poll.snmp": 10}, ROOM)
+    now_ms = board.start("t", 0, "c", 15_000, [1]).now_ms
     error = f'[{now_ms}, 1, "sw1", "snmp", "timeout", "no answer"]'
     stats = {"polls": 1, "failed": 1, "l39": 1, "lmax": 40, "missed_slots": 0}
     board.finish("t", [Finish(1, now_ms + 60_000, 1, "f[1]")], stats, [error])

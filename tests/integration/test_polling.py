@@ -27,7 +27,7 @@ from poller.state.board import Room
 from poller.workers.polling import Poller
 
 QUEUE = "poll.fake"
-ROOM = Room(targets=1000, batch_size=64, max_queue=100, lease_ms=30_000)
+ROOM = Room(targets=1000, batch_size=64, lease_ms=30_000)
 
 
 class Fake:
@@ -77,7 +77,7 @@ class World:
         return ids
 
     def claim(self, token: str = "t") -> None:
-        self.board.claim("", token, self.published, [QUEUE], ROOM)
+        self.board.claim("", token, self.published, {QUEUE: 100}, ROOM)
         self.published = token
 
     def outcomes(self) -> dict[int, tuple[Result, str]]:

@@ -1,11 +1,14 @@
 -- claim: take due targets and move them in flight, in one step. By the leader only.
 --
--- KEYS[1] prefix            reads  redbeat::lock, due:<queue>, <queue>      writes  due:<queue>, inflight, run, outbox
+-- KEYS[1] prefix            reads  redbeat::lock, urgent:<queue>, due:<queue>, Celery's lists
+--                           writes urgent:<queue>, due:<queue>, inflight, run, outbox, board
 -- ARGV    leader token ('' = no election), now in ms ('' = server clock), lease in ms,
 --         token of the last claim that was published ('' = none known), token of this claim,
---         targets to claim at most, targets per batch, batches that may wait in a queue, then the queues
--- Returns {'NOTLEADER'} or {now, token, again (0|1), first due or '', queue, {ids}, queue, {ids}, ...}
+--         targets to claim at most, targets per batch, mark of a list of routine batches,
+--         then pairs: queue, batches that may wait in each of its two lists
+-- Returns {'NOTLEADER'} or {now, token, again (0|1), then triples: queue, urgent (1|0), {ids}}
 --
+-- What is urgent goes before all routine polls; within each, the oldest first.
 -- The claim is written to the outbox in the same step. If the outbox holds another claim than the one
 -- said to be published, that one is returned again instead (again = 1): a lost reply, a kill or a
 -- SIGTERM between claim and publish strands nothing. `start` refuses what this publishes twice.
@@ -16,6 +19,7 @@ if now == '' then
   local t = redis.call('TIME')
   now = string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000))
 end
+redis.call('HSET', p .. 'board', 'clock', now)
 local old = redis.call('GET', p .. 'outbox')
 if old then
   local reply = cjson.decode(old)
@@ -27,41 +31,43 @@ if old then
   redis.call('DEL', p .. 'outbox')
 end
 local lease = now + ARGV[3]
-local reply = {now, '', 0, ''}
-local first
-local left, size, most = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-for i = 9, #ARGV do
-  local due = p .. 'due:' .. ARGV[i]
-  local room = math.min(left, (most - redis.call('LLEN', ARGV[i])) * size)
-  local rows = {}
-  if room > 0 then rows = redis.call('ZRANGEBYSCORE', due, '-inf', now, 'WITHSCORES', 'LIMIT', 0, room) end
-  left = left - #rows / 2
-  if #rows > 0 then
-    reply[2] = ARGV[5]
-    local ids = {}
-    for from = 1, #rows, 2000 do
-      local to = math.min(from + 1999, #rows)
-      local flight, runs, chunk = {}, {}, {}
-      for j = from, to, 2 do
-        local id, plan = rows[j], tonumber(rows[j + 1])
-        if plan < 1000 then plan = tonumber(now) end -- asked for: due at once, see demand.lua
-        chunk[#chunk + 1] = id
-        ids[#ids + 1] = id
-        flight[#flight + 1] = lease
-        flight[#flight + 1] = id
-        runs[#runs + 1] = id
-        runs[#runs + 1] = string.format('%s|%d|0|', reply[2], plan)
-      end
-      redis.call('ZADD', p .. 'inflight', unpack(flight))
-      redis.call('HSET', p .. 'run', unpack(runs))
-      redis.call('ZREM', due, unpack(chunk))
+local reply = {now, '', 0}
+local left, size = tonumber(ARGV[6]), tonumber(ARGV[7])
+
+local function fly(set, rows, ids)
+  for from = 1, #rows, 2000 do
+    local flight, runs, chunk = {}, {}, {}
+    for j = from, math.min(from + 1999, #rows), 2 do
+      local id, plan = rows[j], tonumber(rows[j + 1])
+      if plan < 1000 then plan = tonumber(now) end -- asked for: due at once, see demand.lua
+      chunk[#chunk + 1] = id
+      ids[#ids + 1] = id
+      flight[#flight + 1] = lease
+      flight[#flight + 1] = id
+      runs[#runs + 1] = id
+      runs[#runs + 1] = string.format('%s|%d|0|', ARGV[5], plan)
     end
-    reply[#reply + 1] = ARGV[i]
-    reply[#reply + 1] = ids
+    redis.call('ZADD', p .. 'inflight', unpack(flight))
+    redis.call('HSET', p .. 'run', unpack(runs))
+    redis.call('ZREM', set, unpack(chunk))
   end
-  local head = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')
-  if #head > 0 and (not first or tonumber(head[2]) < first) then first = tonumber(head[2]) end
 end
-if first then reply[4] = string.format('%d', first) end
+
+local function take(set, list, queue, urgent, most)
+  local room = math.min(left, (most - redis.call('LLEN', list)) * size)
+  if room <= 0 then return end
+  local rows = redis.call('ZRANGEBYSCORE', set, '-inf', now, 'WITHSCORES', 'LIMIT', 0, room)
+  if #rows == 0 then return end
+  left = left - #rows / 2
+  local ids = {}
+  fly(set, rows, ids)
+  reply[2] = ARGV[5]
+  reply[#reply + 1] = queue
+  reply[#reply + 1] = urgent
+  reply[#reply + 1] = ids
+end
+
+for i = 9, #ARGV, 2 do take(p .. 'urgent:' .. ARGV[i], ARGV[i], ARGV[i], 1, tonumber(ARGV[i + 1])) end
+for i = 9, #ARGV, 2 do take(p .. 'due:' .. ARGV[i], ARGV[i] .. ARGV[8], ARGV[i], 0, tonumber(ARGV[i + 1])) end
 if reply[2] ~= '' then redis.call('SET', p .. 'outbox', cjson.encode(reply)) end
 return reply

@@ -1,11 +1,12 @@
 -- finish: a worker is done with targets; each moves to its next place, in one step with its status.
 --
--- KEYS[1] prefix            reads  run, spec      writes  inflight, run, due:<queue>, parked, status, counts, stats:<n>, totals, errors
+-- KEYS[1] prefix            reads  run, spec, edited
+--                           writes inflight, run, edited, due:<queue>, urgent:<queue>, parked, status, counts, stats:<n>, totals, errors
 -- ARGV    now in ms ('' = server clock), claim token, number of targets n, stats slice length in ms, stats lifetime in s,
---         then n times: id, place (due|parked), next instant in ms, version polled, status ('' = leave as it is);
+--         then n times: id, place (due|urgent|parked), next instant in ms, version polled, status ('' = leave as it is);
 --         then the number of error texts, these texts, and pairs for the statistics: field, increment ('lmax' takes the maximum)
 -- Returns one verdict for each target: ok, stale (the lease was taken over) or gone (removed meanwhile).
--- A target that was edited while in flight is due at once, so that the edit takes effect.
+-- A target that was edited while in flight falls due when `place` said, so that the edit takes effect.
 local p = KEYS[1]
 local now = ARGV[1]
 if now == '' then
@@ -20,25 +21,24 @@ if n > 0 then
   local runs = redis.call('HMGET', p .. 'run', unpack(ids))
   local specs = redis.call('HMGET', p .. 'spec', unpack(ids))
   local before = redis.call('HMGET', p .. 'status', unpack(ids))
-  local leaving, status, counts, due, parked = {}, {}, {}, {}, {}
+  local edited = redis.call('HMGET', p .. 'edited', unpack(ids))
+  local leaving, status, counts, sets = {}, {}, {}, {}
   for i, id in ipairs(ids) do
     local at = 6 + (i - 1) * 5
     if not runs[i] or string.match(runs[i], '^([^|]*)|') ~= token then
       verdicts[i] = 'stale'
     else
       leaving[#leaving + 1] = id
-      if not specs[i] then
+      local version, queue = string.match(specs[i] or '', '^(%d+)|%d+|%d+|(.+)$')
+      if not version then
         verdicts[i] = 'gone'
       else
         verdicts[i] = 'ok'
-        local version, _, _, queue = string.match(specs[i], '^(%d+)|(%d+)|(%d+)|(.*)$')
         local place, instant = ARGV[at + 1], ARGV[at + 2]
-        if version ~= ARGV[at + 3] then place, instant = 'due', now end
-        local set = parked
-        if place == 'due' then
-          set = due[queue] or {}
-          due[queue] = set
-        end
+        if version ~= ARGV[at + 3] then place, instant = 'due', edited[i] or now end
+        local name = place == 'parked' and place or place .. ':' .. queue
+        local set = sets[name] or {}
+        sets[name] = set
         set[#set + 1] = instant
         set[#set + 1] = id
         local text = ARGV[at + 4]
@@ -57,9 +57,9 @@ if n > 0 then
   if #leaving > 0 then
     redis.call('ZREM', p .. 'inflight', unpack(leaving))
     redis.call('HDEL', p .. 'run', unpack(leaving))
+    redis.call('HDEL', p .. 'edited', unpack(leaving))
   end
-  for queue, set in pairs(due) do redis.call('ZADD', p .. 'due:' .. queue, unpack(set)) end
-  if #parked > 0 then redis.call('ZADD', p .. 'parked', unpack(parked)) end
+  for name, set in pairs(sets) do redis.call('ZADD', p .. name, unpack(set)) end
   if #status > 0 then redis.call('HSET', p .. 'status', unpack(status)) end
   for letter, change in pairs(counts) do redis.call('HINCRBY', p .. 'counts', letter, change) end
 end

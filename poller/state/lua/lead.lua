@@ -6,7 +6,14 @@
 -- Returns {0, 0} when somebody else leads, else {epoch, 1 if newly taken}
 local p = KEYS[1]
 local held = redis.call('GET', p .. 'redbeat::lock')
-if held and held ~= ARGV[1] then return {0, 0} end
+if held and held ~= ARGV[1] then
+  -- A lock that lives longer than its holder ever asked for: the clock was set back, and the holder may be gone.
+  -- Were it alive it would have renewed by now; and if it is, its next move is refused and it stands by.
+  local known = redis.call('HMGET', p .. 'leader', 'token', 'lock_ms')
+  local left = redis.call('PTTL', p .. 'redbeat::lock')
+  if known[1] ~= held or not known[2] or left <= known[2] + 1000 or ARGV[4] == '1' then return {0, 0} end
+  held = false
+end
 if not held and ARGV[4] == '1' then return {0, 0} end
 redis.call('SET', p .. 'redbeat::lock', ARGV[1], 'PX', ARGV[2])
 if held then
@@ -16,5 +23,5 @@ end
 local t = redis.call('TIME')
 local epoch = redis.call('INCR', p .. 'epoch')
 redis.call('HSET', p .. 'leader', 'token', ARGV[1], 'name', ARGV[3], 'epoch', epoch,
-  'since', string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000)))
+  'lock_ms', ARGV[2], 'since', string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000)))
 return {epoch, 1}

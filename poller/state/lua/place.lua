@@ -10,44 +10,73 @@
 local p = KEYS[1]
 if ARGV[1] ~= '' and redis.call('GET', p .. 'redbeat::lock') ~= ARGV[1] then return {'NOTLEADER'} end
 local placed, changed, removed = 0, 0, 0
-local function parts(spec) return string.match(spec, '^%d+|(%d+)|%d+|(.*)$') end
-local function forget(id, old)
-  local _, queue = parts(old)
-  redis.call('ZREM', p .. 'due:' .. queue, id)
+local needs = {}
+local function parts(spec) return string.match(spec, '^%d+|(%d+)|%d+|(.+)$') end
+local function need(queue, interval, sign)
+  needs[queue] = (needs[queue] or 0) + sign * math.floor(1e9 / interval)
+end
+-- Takes it out of the places where it waits; was it to go first?
+local function leave(id, queues)
+  local urgent = 0
+  for _, queue in ipairs(queues) do
+    urgent = urgent + redis.call('ZREM', p .. 'urgent:' .. queue, id)
+    redis.call('ZREM', p .. 'due:' .. queue, id)
+  end
+  return urgent > 0
+end
+local function forget(id, interval, queue)
+  leave(id, queue and {queue} or redis.call('SMEMBERS', p .. 'queues'))
+  if queue then need(queue, interval, -1) end
   redis.call('ZREM', p .. 'parked', id)
   redis.call('HDEL', p .. 'spec', id)
+  redis.call('HDEL', p .. 'edited', id)
   local status = redis.call('HGET', p .. 'status', id)
   redis.call('HDEL', p .. 'status', id)
   redis.call('HINCRBY', p .. 'counts', status and string.sub(status, 1, 1) or ARGV[3], -1)
 end
+local function change(id, spec, instant, was, from)
+  local interval, queue = parts(spec)
+  local parked = redis.call('ZREM', p .. 'parked', id) == 1
+  need(from, was, -1)
+  need(queue, interval, 1)
+  if redis.call('ZSCORE', p .. 'inflight', id) then
+    redis.call('HSET', p .. 'edited', id, instant)
+  elseif queue ~= from or interval ~= was or parked then
+    if leave(id, {from}) then
+      redis.call('ZADD', p .. 'urgent:' .. queue, 1, id)
+    else
+      redis.call('ZADD', p .. 'due:' .. queue, instant, id)
+    end
+  end
+end
 for i = 4, #ARGV, 3 do
   local id, spec, instant = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local old = redis.call('HGET', p .. 'spec', id)
-  if spec == '' then
-    if old then
-      forget(id, old)
-      removed = removed + 1
-    end
-  elseif spec ~= old then
+  local was, from
+  if old then was, from = parts(old) end
+  if old and (spec == '' or not from) then -- removed, or a spec that nobody can read: it starts anew
+    forget(id, was, from)
+    removed = removed + 1
+    old = false
+  end
+  if spec ~= '' and spec ~= old then
     local interval, queue = parts(spec)
     redis.call('HSET', p .. 'spec', id, spec)
     redis.call('SADD', p .. 'queues', queue)
-    local flying = redis.call('ZSCORE', p .. 'inflight', id)
-    if not old then
+    if old then
+      changed = changed + 1
+      change(id, spec, instant, was, from)
+    else
       placed = placed + 1
+      need(queue, interval, 1)
       redis.call('HSET', p .. 'status', id, ARGV[3])
       redis.call('HINCRBY', p .. 'counts', ARGV[3], 1)
-      if not flying then redis.call('ZADD', p .. 'due:' .. queue, instant, id) end
-    else
-      changed = changed + 1
-      local was, from = parts(old)
-      local parked = redis.call('ZREM', p .. 'parked', id) == 1
-      if not flying and (queue ~= from or interval ~= was or parked) then
-        redis.call('ZREM', p .. 'due:' .. from, id)
-        redis.call('ZADD', p .. 'due:' .. queue, instant, id)
-      end
+      if not redis.call('ZSCORE', p .. 'inflight', id) then redis.call('ZADD', p .. 'due:' .. queue, instant, id) end
     end
   end
+end
+for queue, change in pairs(needs) do
+  if change ~= 0 then redis.call('HINCRBY', p .. 'needs', queue, change) end
 end
 if ARGV[2] ~= '' then redis.call('HSET', p .. 'board', 'version', ARGV[2]) end
 return {placed, changed, removed}

@@ -1,6 +1,6 @@
 -- reap: targets whose lease ran out (worker killed, message lost) are due again at once. By the leader only.
 --
--- KEYS[1] prefix            reads  redbeat::lock, inflight, run, spec      writes  inflight, run, due:<queue>
+-- KEYS[1] prefix            reads  redbeat::lock, inflight, run, spec      writes  inflight, run, edited, due:<queue>
 -- ARGV    leader token ('' = no election), now in ms ('' = server clock), limit
 -- Returns {'NOTLEADER'} or {now, then for each reaped target: id, token, plan, attempts}
 local p = KEYS[1]
@@ -18,8 +18,10 @@ for _, id in ipairs(ids) do
   local spec = redis.call('HGET', p .. 'spec', id)
   redis.call('ZREM', p .. 'inflight', id)
   redis.call('HDEL', p .. 'run', id)
-  if spec then
-    redis.call('ZADD', p .. 'due:' .. string.match(spec, '^%d+|%d+|%d+|(.*)$'), now, id)
+  redis.call('HDEL', p .. 'edited', id)
+  local queue = spec and string.match(spec, '^%d+|%d+|%d+|(.+)$')
+  if queue then
+    redis.call('ZADD', p .. 'due:' .. queue, now, id)
     reply[#reply + 1] = id
     reply[#reply + 1] = token
     reply[#reply + 1] = plan
