@@ -7,6 +7,7 @@ target in two places or none. What happens to a target is decided elsewhere; her
 from __future__ import annotations
 
 import enum
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -87,6 +88,12 @@ class Start:
     queue: str
     overdue: int
     answers: Sequence[Started]
+    read_at: float  # by this process's monotonic clock
+
+    @property
+    def believed_ms(self) -> int:
+        """What the board's clock says now, if nobody set it meanwhile."""
+        return self.now_ms + round((time.monotonic() - self.read_at) * 1000)
 
 
 class Place(enum.StrEnum):
@@ -185,7 +192,7 @@ class Board:
             )
             for target_id, (verdict, plan, version, text) in zip(ids, batched(rest, 4), strict=True)
         ]
-        return Start(int(now), queue, int(overdue), answers)
+        return Start(int(now), queue, int(overdue), answers, time.monotonic())
 
     def hold(self, token: str, lease_ms: int, ids: Sequence[int], now_ms: int | None = None) -> set[int]:
         """Which of these runs are still under this token? Their lease is prolonged."""
@@ -199,12 +206,17 @@ class Board:
         stats: Mapping[str, int] | None = None,
         errors: Sequence[str] = (),
         now_ms: int | None = None,
+        believed_ms: int | None = None,
     ) -> list[Result]:
-        """Move targets to their next place, together with their status, statistics and error texts."""
+        """Move targets to their next place, together with their status, statistics and error texts.
+
+        `believed_ms` is the clock by which the next instants were chosen: if the board's was set since, they follow.
+        """
         rows = [word for move in moves for word in (move.id, move.place.value, move.next_ms, move.version, move.status)]
         pairs = [word for pair in (stats or {}).items() for word in pair]
         arguments = [
             _ms(now_ms),
+            _ms(believed_ms),
             token,
             len(moves),
             SLICE_MS,

@@ -119,7 +119,8 @@ class Poller:
             for (answer, item), after in zip(done, statuses, strict=True)
         ]
         missed = sum(after.missed - answer.status.missed for answer, after in zip(answered, statuses, strict=True))
-        self._board.finish(token, moves, _statistics(start.queue, rows, missed), _error_texts(rows, known))
+        stats, texts = _statistics(start.queue, rows, missed), _error_texts(rows, known)
+        self._board.finish(token, moves, stats, texts, believed_ms=start.believed_ms)
         self.polls += len(rows)
 
     def _store(self, samples: Sequence[Sample], rows: Sequence[Run]) -> None:

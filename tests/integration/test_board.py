@@ -410,3 +410,15 @@ def test_a_lock_that_is_not_a_pollers_is_respected(redis_client: redis.Redis) ->
     ours.take()
     redis_client.set(Keys().lock, "somebody else", px=3_600_000)
     assert ours.take() == (0, False)
+
+
+def test_a_poll_that_spans_a_step_of_the_clock_comes_back_on_time(board: Board, leader: Leadership) -> None:
+    """Its worker chose the next instant by the clock of the start; an hour more or less is not believed."""
+    fill(board, leader, 1)
+    for hour in (3_600_000, -3_600_000):
+        taken = board.claim(leader.token, f"t{hour}", f"t{-hour}", {QUEUE: 9}, ROOM, NOW)
+        start(board, taken.token, [1])
+        move = Finish(1, NOW - 5, 1)
+        board.finish(taken.token, [move], now_ms=NOW + hour, believed_ms=NOW)
+        assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW - 5 + hour
+        board.redis.zadd(board.keys.due(QUEUE), {"1": NOW})

@@ -2,10 +2,12 @@
 --
 -- KEYS[1] prefix            reads  run, spec, edited
 --                           writes inflight, run, edited, due:<queue>, urgent:<queue>, parked, status, counts, stats:<n>, totals, errors
--- ARGV    now in ms ('' = server clock), claim token, number of targets n, stats slice length in ms, stats lifetime in s,
+-- ARGV    now in ms ('' = server clock), what the worker takes for now ('' = the same), claim token, number of targets n,
+--         stats slice length in ms, stats lifetime in s,
 --         then n times: id, place (due|urgent|parked), next instant in ms, version polled, status ('' = leave as it is);
 --         then the number of error texts, these texts, and pairs for the statistics: field, increment ('lmax' takes the maximum)
 -- Returns one verdict for each target: ok, stale (the lease was taken over) or gone (removed meanwhile).
+-- If the clock was stepped while it was polled, its next instant moves along.
 -- A target that was edited while in flight falls due when `place` said, so that the edit takes effect.
 local p = KEYS[1]
 local now = ARGV[1]
@@ -13,9 +15,11 @@ if now == '' then
   local t = redis.call('TIME')
   now = string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000))
 end
-local token, n = ARGV[2], tonumber(ARGV[3])
+local step = ARGV[2] ~= '' and now - ARGV[2] or 0
+if math.abs(step) < 5000 then step = 0 end
+local token, n = ARGV[3], tonumber(ARGV[4])
 local ids = {}
-for i = 1, n do ids[i] = ARGV[6 + (i - 1) * 5] end
+for i = 1, n do ids[i] = ARGV[7 + (i - 1) * 5] end
 local verdicts = {}
 if n > 0 then
   local runs = redis.call('HMGET', p .. 'run', unpack(ids))
@@ -24,7 +28,7 @@ if n > 0 then
   local edited = redis.call('HMGET', p .. 'edited', unpack(ids))
   local leaving, status, counts, sets = {}, {}, {}, {}
   for i, id in ipairs(ids) do
-    local at = 6 + (i - 1) * 5
+    local at = 7 + (i - 1) * 5
     if not runs[i] or string.match(runs[i], '^([^|]*)|') ~= token then
       verdicts[i] = 'stale'
     else
@@ -35,6 +39,7 @@ if n > 0 then
       else
         verdicts[i] = 'ok'
         local place, instant = ARGV[at + 1], ARGV[at + 2]
+        if step ~= 0 then instant = string.format('%d', instant + step) end
         if version ~= ARGV[at + 3] then place, instant = 'due', edited[i] or now end
         local name = place == 'parked' and place or place .. ':' .. queue
         local set = sets[name] or {}
@@ -63,7 +68,7 @@ if n > 0 then
   if #status > 0 then redis.call('HSET', p .. 'status', unpack(status)) end
   for letter, change in pairs(counts) do redis.call('HINCRBY', p .. 'counts', letter, change) end
 end
-local at = 6 + n * 5
+local at = 7 + n * 5
 local texts = tonumber(ARGV[at])
 if texts > 0 then
   redis.call('LPUSH', p .. 'errors', unpack(ARGV, at + 1, at + texts))
@@ -71,7 +76,7 @@ if texts > 0 then
 end
 at = at + texts + 1
 if at <= #ARGV then
-  local stats = p .. 'stats:' .. string.format('%d', math.floor(now / ARGV[4]))
+  local stats = p .. 'stats:' .. string.format('%d', math.floor(now / ARGV[5]))
   for i = at, #ARGV, 2 do
     if ARGV[i] == 'lmax' then
       local most = redis.call('HGET', stats, 'lmax')
@@ -81,6 +86,6 @@ if at <= #ARGV then
       redis.call('HINCRBY', p .. 'totals', ARGV[i], ARGV[i + 1])
     end
   end
-  redis.call('EXPIRE', stats, ARGV[5])
+  redis.call('EXPIRE', stats, ARGV[6])
 end
 return verdicts
