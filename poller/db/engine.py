@@ -166,4 +166,11 @@ def _forget_inherited_connections() -> None:
         engine.dispose(close=False)
 
 
-os.register_at_fork(after_in_child=_forget_inherited_connections)
+def _close_idle_files() -> None:
+    """SQLite's own state must not cross a fork: a child that inherits it fails with "locking protocol"."""
+    for engine in list(_engines):
+        if engine.dialect.name == "sqlite":
+            engine.dispose()
+
+
+os.register_at_fork(before=_close_idle_files, after_in_child=_forget_inherited_connections)

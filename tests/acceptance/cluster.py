@@ -1,0 +1,259 @@
+"""A whole cluster of real processes on this machine: one Valkey, an inventory, beats and workers, each started
+with the command and the environment a user would give it, and each beat behind a network that can be cut.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import SecretStr
+
+from poller import errors
+from poller.bootstrap import Services
+from poller.db import imports, inventory, migrate
+from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.overview import Leader
+from poller.settings import Settings
+from poller.state import overview
+from tests.acceptance import recorder, records
+from tests.acceptance.programs import POLLER, descendants, environment, is_running
+from tests.acceptance.proxy import Proxy
+from tests.acceptance.valkey import Valkey
+
+ROOT = Path(__file__).parents[2]
+CELERY = [sys.executable, "-m", "celery", "-A", "poller"]
+COLLECTOR = "recorder"
+T = TypeVar("T")
+
+
+def soon(condition: Callable[[], T | None], within_s: float, what: str) -> T:
+    """The first true answer; an AssertionError that says what was waited for if there is none in time."""
+    until = time.monotonic() + within_s
+    while True:
+        try:
+            answer = condition()
+        except errors.StoreError:
+            answer = None
+        if answer:
+            return answer
+        assert time.monotonic() < until, f"not within {within_s:g} s: {what}"
+        time.sleep(0.01)
+
+
+class Program:
+    """One process of ours, and what it said."""
+
+    def __init__(self, words: Sequence[str], env: dict[str, str], directory: Path, name: str) -> None:
+        self.name = name
+        self._log = directory / f"{name}.log"
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen([*CELERY, *words], env=env, cwd=directory, stdout=log, stderr=log)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def runs(self) -> bool:
+        return self._process.poll() is None
+
+    def text(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def kill(self) -> None:
+        """Its children too: a worker with a beat inside leaves that one behind."""
+        left = descendants(self.pid)
+        self._process.kill()
+        self._process.wait()
+        for pid in filter(is_running, left):
+            os.kill(pid, signal.SIGKILL)
+
+    def freeze(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+    def terminate(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+
+    def wait(self, within_s: float) -> int:
+        return self._process.wait(timeout=within_s)
+
+
+class Beat(Program):
+    """A `celery -A poller beat` with a network of its own between it and Valkey."""
+
+    network: Proxy
+
+
+class Cluster:
+    """Use as a context manager: whatever was started is ended."""
+
+    def __init__(self, directory: Path, database_url: str = "", **settings: str) -> None:
+        self.directory = directory
+        self.valkey = Valkey(directory / "valkey")
+        self.beats: list[Beat] = []
+        self.workers: list[Program] = []
+        self._started = 0
+        self._others: list[Program] = []
+        self._networks: list[Proxy] = []
+        self._database_url = database_url
+        self._settings = settings
+        self.record = records.Record(directory / "polls")
+        recorder.install(directory / "plugins")
+        self.services = Services(
+            Settings(
+                home=directory / "home",
+                redis_url=SecretStr(self.valkey.url),
+                database_url=SecretStr(database_url),
+            )
+        )
+        migrate.upgrade(self.services.engine)
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for program in [*self.beats, *self.workers, *self._others]:
+            program.kill()
+        for network in self._networks:
+            network.close()
+        self.valkey.kill()
+        self.services.engine.dispose()
+
+    # What a user does
+
+    def environment(self, port: int, more: Mapping[str, str]) -> dict[str, str]:
+        """A shell that knows this cluster, by way of `port`."""
+        url = f"redis://127.0.0.1:{port}/0"
+        names = {"POLLER_REDIS_URL": url, "POLLER_DATABASE_URL": self._database_url, **self._settings, **more}
+        path = os.pathsep.join([str(ROOT), str(self.directory / "plugins")])
+        files = {recorder.FILE_VARIABLE: str(self.directory / "polls"), "PYTHONPATH": path}
+        return environment(self.directory / "home", **names, **files)
+
+    def add_targets(self, count: int, interval_s: float, seconds: float = 0.0, prefix: str = "d") -> None:
+        """Devices `d0` and so on with one target each, whose polls take `seconds`. Nobody is woken."""
+        draft = target(interval_s, seconds)
+        rows = [imports.Row(DeviceDraft(f"{prefix}{i}", "127.0.0.1"), [draft]) for i in range(count)]
+        imports.apply_import(self.services.engine, rows)
+
+    def start_beat(self, **env: str) -> Beat:
+        network = Proxy(self.valkey.port)
+        self._networks.append(network)
+        name = self._next_name("beat")
+        words = ["beat", "--hostname", name]
+        beat = Beat(words, self.environment(network.port, env), self.directory, name)
+        beat.network = network
+        self.beats.append(beat)
+        return beat
+
+    def start_worker(self, *words: str, **env: str) -> Program:
+        name = self._next_name("worker")
+        env = self.environment(self.valkey.port, env)
+        worker = Program(["worker", "--hostname", name, *words], env, self.directory, name)
+        self.workers.append(worker)
+        return worker
+
+    def run(self, *words: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+        """`poller ...` in another terminal."""
+        return self._run([*POLLER, *words], timeout)
+
+    def ping(self, timeout: float = 60) -> set[str]:
+        """Who answers `celery inspect ping`."""
+        done = self._run([*CELERY, "inspect", "ping", "--json"], timeout)
+        return set(json.loads(done.stdout)) if done.returncode == 0 else set()
+
+    def _run(self, words: Sequence[str], timeout: float) -> subprocess.CompletedProcess[str]:
+        env = self.environment(self.valkey.port, {})
+        return subprocess.run(words, env=env, cwd=self.directory, capture_output=True, text=True, timeout=timeout)
+
+    def _next_name(self, role: str) -> str:
+        self._started += 1
+        return f"{role}{self._started}@test"
+
+    # What can be seen
+
+    def leader(self) -> Beat | None:
+        """The beat that leads, as the cluster says it; None when nobody does."""
+        seen = self.leading()
+        return next((beat for beat in self.beats if seen and seen.name.endswith(f":{beat.pid}")), None)
+
+    def leading(self) -> Leader | None:
+        return overview.read(self.services.redis, self.services.keys).leader
+
+    def standbys(self) -> int:
+        return overview.read(self.services.redis, self.services.keys).standbys
+
+    def targets(self) -> set[int]:
+        """Every enabled target of the inventory."""
+        with inventory.all_specs(self.services.engine) as fleet:
+            return {spec.id for spec in fleet.specs if spec.enabled}
+
+    def polled_since(self, instant: float) -> set[int]:
+        return {poll.target for poll in self.record.polls(instant)}
+
+    def first_poll_since(self, instant: float) -> records.Poll | None:
+        return next(iter(self.record.polls(instant)), None)
+
+    def pids(self) -> set[int]:
+        """Every beat and worker that runs."""
+        return {program.pid for program in [*self.beats, *self.workers] if program.runs}
+
+    # What must hold
+
+    def all_polled(self, since: float, within_s: float) -> None:
+        """Nobody is lost and nobody is stranded: every target is polled after an instant."""
+        expected = self.targets()
+
+        def missing() -> set[int]:
+            return expected - self.polled_since(since)
+
+        try:
+            soon(lambda: not missing(), within_s, "every target is polled")
+        except AssertionError:
+            left = missing()
+            places = {i: self._places(i) for i in sorted(left)[:3]}
+            raise AssertionError(f"{len(left)} of {len(expected)} targets not polled: {places}") from None
+
+    def never_doubled(self, since: float = 0.0) -> None:
+        """No target was polled twice for one plan, and no two polls of a target overlapped."""
+        polls = self.record.polls(since)
+        assert records.overlapping(polls) == []
+        soon(
+            lambda: not records.unaccounted(polls, self.services.engine),
+            5,
+            f"one ledger row per poll; without: {records.unaccounted(polls, self.services.engine)[:5]}",
+        )
+
+    def sound(self) -> dict[str, Any]:
+        """`poller board check` finds nothing. Returns what it says."""
+        done = self.run("board", "check", "--json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        said: dict[str, Any] = json.loads(done.stdout)
+        assert (said["lost"], said["doubled"]) == (0, 0)
+        return said
+
+    def _places(self, target_id: int) -> dict[str, Any]:
+        """Where the board has a target, for the message of a failed test."""
+        client, keys = self.valkey.client, self.services.keys
+        return {
+            "due": client.zscore(keys.due(f"poll.{COLLECTOR}"), target_id),
+            "in flight": client.zscore(keys.inflight, target_id),
+            "run": client.hget(keys.run, target_id),
+            "now": time.time(),
+        }
+
+
+def target(interval_s: float, seconds: float = 0.0, word: str = "") -> TargetDraft:
+    """A target of the recorder."""
+    options = {"seconds": seconds, "word": word}
+    return TargetDraft(COLLECTOR, COLLECTOR, options, interval_ms=round(interval_s * 1000), timeout_ms=900)

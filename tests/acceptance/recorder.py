@@ -1,0 +1,59 @@
+"""A collector that is polled by the acceptance tests: it answers when told to and leaves a line for every
+beginning and end of a poll, so that what happened can be counted from outside. A plugin like anyone's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field
+
+from poller.collectors import api
+
+#: Where the lines go; not a setting of ours, hence no POLLER_ in front.
+FILE_VARIABLE = "RECORDER_FILE"
+ENTRY_POINT = "[poller.collectors]\nrecorder = tests.acceptance.recorder:Recorder\n"
+
+
+class Recorder:
+    """Takes `seconds` for a poll and writes `word` beside it, so that an edit of the options can be seen."""
+
+    name: ClassVar[str] = "recorder"
+    api_version: ClassVar[int] = api.API_VERSION
+    credentials: ClassVar[tuple[type[api.Credential], ...]] = ()
+
+    class Options(api.Options):
+        seconds: float = Field(0.0, ge=0, le=60)
+        word: str = Field("", pattern=r"^\w*$")
+
+    def __init__(self) -> None:
+        self._file: int | None = None
+
+    async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
+        self._note("+", poll)
+        try:
+            if poll.options.seconds:
+                await asyncio.sleep(poll.options.seconds)
+            yield api.Reading("polled", 1.0, {}, api.Kind.GAUGE)
+        finally:
+            self._note("-", poll)
+
+    def _note(self, sign: str, poll: api.Poll) -> None:
+        if self._file is None:
+            self._file = os.open(os.environ[FILE_VARIABLE], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        # One write of a short line to a file opened for appending: lines of several workers do not mix.
+        line = f"{sign} {poll.target_id} {os.getpid()} {time.time_ns() // 1000} {poll.options.word}\n"
+        os.write(self._file, line.encode())
+
+
+def install(directory: Path) -> None:
+    """Make the collector known to every Python that has `directory` on its path, as pip would."""
+    info = directory / "poller_recorder-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: poller-recorder\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(ENTRY_POINT)

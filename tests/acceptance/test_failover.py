@@ -1,0 +1,177 @@
+"""The leader is lost in every way we know: another beat dispatches within 5 s, and no poll is lost or doubled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.acceptance import faults
+from tests.acceptance.cluster import Cluster, soon
+from tests.acceptance.faults import Fault
+
+pytestmark = pytest.mark.timeout(120)
+
+TARGETS, INTERVAL_S, POLL_S = 300, 1.0, 0.05
+TRIALS = 2
+#: After a fault every target is polled within its interval, and the time a busy machine needs.
+ROUND_S = INTERVAL_S + 3
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three beats and two workers that have polled everybody once."""
+    with Cluster(tmp_path_factory.mktemp("many")) as cluster:
+        cluster.valkey.start()
+        cluster.add_targets(TARGETS, INTERVAL_S, POLL_S)
+        for _ in range(3):
+            cluster.start_beat()
+        for _ in range(2):
+            cluster.start_worker()
+        cluster.all_polled(0, 30)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One worker, and as many beats as a test starts and stops."""
+    with Cluster(tmp_path_factory.mktemp("few")) as cluster:
+        cluster.valkey.start()
+        cluster.add_targets(TARGETS, INTERVAL_S, POLL_S)
+        cluster.start_worker()
+        yield cluster
+
+
+@pytest.fixture
+def no_beats(few: Cluster) -> Iterator[Cluster]:
+    """The small cluster, whose beats are stopped after the test."""
+    yield few
+    for beat in few.beats:
+        beat.terminate()
+    for beat in few.beats:
+        assert beat.wait(within_s=10) == 0, beat.text()[-2000:]
+    few.beats.clear()
+
+
+@pytest.mark.parametrize("fault", faults.SUDDEN, ids=lambda fault: fault.name)
+def test_a_standby_dispatches_within_five_seconds(many: Cluster, fault: Fault) -> None:
+    """Nobody is lost, stranded or doubled; who was cut off comes back as a standby, in the same process."""
+    began = time.time()
+    for _ in range(TRIALS):
+        faults.ready(many)
+        found = faults.take_over(many, fault.strike)
+        assert found.seconds < 5
+        many.all_polled(found.resumed, ROUND_S)
+        fault.mend(many, found.lost)
+    faults.ready(many)
+    assert all(program.runs for program in [*many.beats, *many.workers])
+    many.never_doubled(began)
+    many.sound()
+
+
+def test_a_clean_stop_hands_over_within_a_second(many: Cluster) -> None:
+    """SIGTERM ends it with status 0, and nobody waits for the lock."""
+    began = time.time()
+    for _ in range(TRIALS):
+        faults.ready(many)
+        found = faults.take_over(many, faults.STOPPED.strike)
+        assert found.seconds < 1
+        assert found.lost.wait(within_s=10) == 0
+        many.all_polled(found.resumed, ROUND_S)
+        faults.STOPPED.mend(many, found.lost)
+    many.never_doubled(began)
+    many.sound()
+
+
+def test_what_a_resumed_leader_publishes_late_is_refused(many: Cluster) -> None:
+    """It is stopped between claim and publish; its messages arrive when another beat has long published them."""
+    began = time.time()
+    faults.ready(many)
+    old = soon(many.leader, 5, "somebody leads")
+    old.network.hold(b"poller.poll")  # the name of the task: a batch is on its way
+    soon(lambda: old.network.holding, 5, "a batch is on its way")
+    found = faults.take_over(many, lambda beat: beat.freeze())
+    assert found.lost is old
+    many.all_polled(found.resumed, ROUND_S)
+    refused = refusals(many)
+    old.network.release()
+    soon(lambda: refusals(many) > refused, 5, "the late batch arrives, and is refused")
+    old.thaw()
+    faults.ready(many)
+    assert old.runs
+    many.never_doubled(began)
+    many.sound()
+
+
+def refusals(cluster: Cluster) -> int:
+    """Targets of messages that came twice or too late."""
+    totals = cluster.valkey.client.hmget(cluster.services.keys.totals, "duplicate", "stale")
+    return sum(int(number or 0) for number in totals)
+
+
+def test_every_beat_and_worker_answers_a_ping(many: Cluster) -> None:
+    """A standby too: it is healthy, although it dispatches nothing."""
+    faults.ready(many)
+    expected = {program.name for program in [*many.beats, *many.workers]}
+    soon(lambda: many.ping() >= expected, 20, f"pongs of {expected}")
+
+
+def test_a_single_leader_whose_lock_is_stolen_steps_down_and_comes_back(no_beats: Cluster) -> None:
+    """It does not crash, and it does not dispatch while somebody else's token is in the lock."""
+    began = time.time()
+    beat = no_beats.start_beat()
+    no_beats.all_polled(began, 10)
+    no_beats.valkey.client.set(no_beats.services.keys.lock, "a thief", px=3000)
+    stolen = time.time()
+    soon(lambda: time.time() > stolen + 2.9, 5, "the thief's time is over")
+    assert [poll for poll in no_beats.record.polls(stolen + 1) if poll.start < stolen + 2.9] == []
+    first = soon(lambda: no_beats.first_poll_since(stolen + 2.9), 5, "polls again")
+    assert first.start - stolen < 4
+    assert "leadership_lost" in beat.text()
+    no_beats.all_polled(first.start, ROUND_S)
+    assert beat.runs
+    no_beats.never_doubled(began)
+    no_beats.sound()
+
+
+def test_without_election_one_beat_leads_and_warns_and_two_double_nothing(no_beats: Cluster) -> None:
+    """POLLER_LEADER_ELECTION=false is for a single host; a mistake there costs messages, never a second poll."""
+    began = time.time()
+    one = no_beats.start_beat(POLLER_LEADER_ELECTION="false")
+    no_beats.all_polled(began, 10)
+    assert "leader_election_off" in one.text()
+    two = no_beats.start_beat(POLLER_LEADER_ELECTION="false")
+    soon(lambda: "leader_election_off" in two.text(), 10, "a second beat leads, too")
+    refused = refusals(no_beats)
+    soon(lambda: refusals(no_beats) > refused, 10, "both publish")
+    no_beats.all_polled(time.time(), ROUND_S)
+    no_beats.all_polled(time.time(), ROUND_S)
+    no_beats.never_doubled(began)
+    no_beats.sound()
+
+
+def test_a_beat_that_starts_before_redis_waits_and_dispatches_when_it_comes(no_beats: Cluster) -> None:
+    """It stays up, and it needs less than two seconds."""
+    no_beats.valkey.kill()
+    beat = no_beats.start_beat()
+    soon(lambda: "tick_failed" in beat.text(), 10, "it notices that Redis is down")
+    assert beat.runs
+    no_beats.valkey.start()
+    up = time.time()
+    soon(lambda: no_beats.valkey.client.zcard(no_beats.services.keys.inflight), 2, "targets are dispatched")
+    no_beats.all_polled(up, 10)
+    assert beat.runs
+    no_beats.never_doubled(up)
+    no_beats.sound()
+
+
+def test_a_worker_with_a_beat_inside_polls_and_answers_a_ping(few: Cluster) -> None:
+    """`celery -A poller worker -B`, for whoever wants one process less to look after."""
+    both = few.start_worker("-B")
+    began = time.time()
+    few.all_polled(began, 15)
+    soon(lambda: both.name in few.ping(), 20, "a pong")
+    both.terminate()
+    assert both.wait(within_s=15) == 0
+    few.never_doubled(began)
