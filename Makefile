@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check packages format clean
+.PHONY: help setup run test check bench packages format clean
 
 help:      ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -38,8 +38,12 @@ test: setup packages check ## everything above, then the tests with real servers
 	@echo "== contract, integration, acceptance and browser tests"
 	@$(BIN)/pytest tests/contract tests/integration tests/acceptance tests/browser
 
+SIZE ?= full
+bench: setup ## measure it; SECTIONS="scheduler rebuild" chooses, SIZE=small takes a minute instead of ten
+	@$(BIN)/python -m benchmarks --size $(SIZE) $(SECTIONS)
+
 packages: ## Debian packages that the tests use
-	@deploy/packages postgresql snmp snmpd chromium docker-compose
+	@deploy/packages postgresql snmp snmpd chromium docker-compose faketime
 
 format: setup ## let ruff rewrite the code in house style
 	@$(BIN)/ruff check --fix .

@@ -21,6 +21,7 @@ STUCK_AFTER_S = 3.0
 class Leader:
     def __init__(self, leadership: Leadership, renew_s: float, election: bool = True) -> None:
         self.epoch = 0
+        self.reigns = 0  # how often we took the lead: between two of them anything may have happened
         self._leadership = leadership
         self._renew_s = renew_s
         self._election = election
@@ -52,12 +53,13 @@ class Leader:
         asked = time.monotonic()
         epoch, fresh = self._leadership.take()
         if not epoch and self._election:
-            self._step_down("another beat leads")
+            self.step_down("another beat leads")
             return False
         self._until = asked + self._leadership.lock_ms / 1000 if self._election else float("inf")
         self.ticked()
-        if fresh or epoch != self.epoch:
+        if fresh or epoch != self.epoch or not self.reigns:
             self.epoch = epoch
+            self.reigns += 1
             log.info("leadership_taken", epoch=epoch, name=self._leadership.name)
         return True
 
@@ -71,6 +73,12 @@ class Leader:
                 log.info("leadership_handed_over", epoch=self.epoch)
         except errors.StoreError as error:
             log.warning("leadership_not_handed_over", error=str(error))
+
+    def step_down(self, reason: str) -> None:
+        """We do not lead any more, whatever we thought."""
+        if self.leads:
+            log.warning("leadership_lost", epoch=self.epoch, reason=reason)
+        self._until = 0.0
 
     def stand_by(self, now_ms: int) -> None:
         self._leadership.stand_by(now_ms)
@@ -89,11 +97,6 @@ class Leader:
             if self._leadership.renew():
                 self._until = asked + self._leadership.lock_ms / 1000
             else:
-                self._step_down("the lock is not ours any more")
+                self.step_down("the lock is not ours any more")
         except errors.StoreError as error:
             log.warning("renewal_failed", error=str(error))  # leadership ends by itself when it goes on
-
-    def _step_down(self, reason: str) -> None:
-        if self.leads:
-            log.warning("leadership_lost", epoch=self.epoch, reason=reason)
-        self._until = 0.0

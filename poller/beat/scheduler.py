@@ -50,7 +50,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._reconcile_at = self._reap_at = self._entries_at = self._polled_at = 0.0
-        self._led = False
+        self._reign = 0  # the one we are prepared for
         self._closed = False
         if not kwargs.get("lazy"):
             self._leader.start()
@@ -64,7 +64,8 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         try:
             pause = self._round()
         except NotLeader:
-            pause = STANDBY_S
+            self._leader.step_down("the board does not know us as its leader")
+            pause = 0.0
         except TROUBLE as error:
             log.error("tick_failed", error=str(error), kind=type(error).__name__)
             pause = STANDBY_S
@@ -92,12 +93,11 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
 
     def _round(self) -> float:
         if not self._leader.leads and not self._leader.try_to_lead():
-            self._led = False
             self._leader.stand_by(self._board.now_ms())
             return STANDBY_S
         now_ms, began = self._board.now_ms(), time.monotonic()
         step_ms = self._clock.look(now_ms, began)
-        if not self._led:
+        if self._reign != self._leader.reigns:
             self._begin_to_lead(now_ms)
         elif step_ms:
             resume.settle(self._board, self._leader.token, now_ms, step_ms, self._settings, self._leader.ticked)
@@ -111,7 +111,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._reconcile_at = 0.0
         resume.resume(self._board, self._leader.token, now_ms, self._settings, self._leader.ticked)
         super().setup_schedule()
-        self._led = True
+        self._reign = self._leader.reigns
 
     def _poll_due(self) -> None:
         """Claim and publish until nothing is due, there is no room, or somebody wants us to stop."""

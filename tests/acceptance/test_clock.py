@@ -1,0 +1,82 @@
+"""The server's clock is set by an hour while a fleet is polled: no burst, no stall, nothing lost, nothing doubled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance import records
+from tests.acceptance.cluster import Cluster, soon
+from tests.conftest import missing
+
+TARGETS, INTERVAL_S = 240, 2.0
+LIBRARIES = (Path("/usr/lib"), Path("/usr/lib64"))
+
+
+class Clock:
+    """What Valkey takes for the time, as an offset in a file that libfaketime reads."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.set(0)
+
+    def set(self, hours: int) -> None:
+        fresh = self._file.with_suffix(".new")
+        fresh.write_text(f"{hours * 3600:+d}\n")
+        fresh.rename(self._file)
+
+
+def _library() -> Path:
+    for folder in LIBRARIES:
+        for found in folder.glob("**/faketime/libfaketime.so.1"):
+            return found
+    return missing("libfaketime is not installed (Debian package faketime)")
+
+
+@pytest.fixture(scope="module")
+def clock(tmp_path_factory: pytest.TempPathFactory) -> Clock:
+    return Clock(tmp_path_factory.mktemp("clock") / "offset")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("cluster")) as made, pytest.MonkeyPatch.context() as patch:
+        for name, value in {
+            "LD_PRELOAD": str(_library()),
+            "FAKETIME_TIMESTAMP_FILE": str(clock._file),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }.items():
+            patch.setenv(name, value)
+        made.valkey.start()
+        patch.undo()
+        made.add_targets(TARGETS, INTERVAL_S, seconds=0.05)
+        made.start_beat()
+        made.start_beat()
+        made.start_worker()
+        made.all_polled(0.0, 30)
+        yield made
+
+
+@pytest.mark.parametrize("hours", [1, -1, 0], ids=["an hour ahead", "two hours back", "an hour ahead again"])
+def test_a_step_of_the_clock_neither_bursts_nor_stalls(cluster: Cluster, clock: Clock, hours: int) -> None:
+    """Every target is polled again within two intervals and a failover, and in no second more than usual."""
+    pids = cluster.pids()
+    soon(lambda: cluster.leader(), 10, "somebody leads")
+    time.sleep(INTERVAL_S)  # a whole interval under the clock as it is
+    before = time.time()
+    clock.set(hours)
+    soon(lambda: abs(cluster.services.board.now_ms() / 1000 - time.time() - hours * 3600) < 5, 5, "the clock is set")
+    cluster.all_polled(before, 2 * INTERVAL_S + 5)
+    stepped = time.time()
+    cluster.all_polled(stepped, 2 * INTERVAL_S)
+    polls = [poll.start for poll in cluster.record.polls(before)]
+    usual = TARGETS / INTERVAL_S
+    busiest = max(sum(at <= other < at + 1 for other in polls) for at in polls[::10])
+    assert busiest <= 2.5 * usual
+    assert records.overlapping(cluster.record.polls(before)) == []
+    cluster.sound()
+    assert cluster.pids() == pids
