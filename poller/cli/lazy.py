@@ -12,6 +12,25 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 
+class Command(TyperCommand):
+    """A command whose help shows a flag as `--json`, not as `--json <bool>`."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return _plain_flags(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    def get_params(self, ctx: Any) -> Any:
+        return _plain_flags(super().get_params(ctx))
+
+
+def _plain_flags(params: Any) -> Any:
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
 @dataclass(frozen=True, slots=True)
 class Branch:
     """One entry of the tree: where it lives (`module:attribute`) and what to say of it meanwhile."""
@@ -30,10 +49,12 @@ class Branch:
         module, _, attribute = self.place.partition(":")
         found = getattr(importlib.import_module(module), attribute)
         if isinstance(found, typer.Typer):
-            found.info.name = self.name
+            found.info.name, found.info.cls = self.name, Group
+            for command in found.registered_commands:
+                command.cls = Command
             return get_group(found)
         wrapper = typer.Typer(add_completion=False)
-        wrapper.command(self.name)(found)
+        wrapper.command(self.name, cls=Command)(found)
         return get_command(wrapper)
 
 
@@ -48,8 +69,8 @@ class _Placeholder(TyperCommand):
         return self._branch.load().make_context(*args, **kwargs)
 
 
-class LazyGroup(TyperGroup):
-    """The root. Plural nouns are accepted too: `poller devices list`."""
+class LazyGroup(Group):
+    """The root. Singular and plural are accepted: `poller devices list`, `poller collector`."""
 
     branches: ClassVar[tuple[Branch, ...]] = ()
 
@@ -60,7 +81,8 @@ class LazyGroup(TyperGroup):
                 self.add_command(_Placeholder(branch))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return self.commands.get(cmd_name) or self.commands.get(cmd_name.removesuffix("s"))
+        names = (cmd_name, cmd_name.removesuffix("s"), f"{cmd_name}s")
+        return next((self.commands[name] for name in names if name in self.commands), None)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)

@@ -1,7 +1,7 @@
 """The way in: finds the command, turns every failure into the error form and an exit code.
 
 Exit codes: 0 good, 1 the answer is bad, 2 usage or configuration, 3 not found, 4 not allowed,
-5 broker or database unreachable, 124 `--wait` ran out, 130 interrupted.
+5 broker or database unreachable, 124 `--wait` ran out, 130 interrupted, 141 nobody reads our output any more.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ import typer
 from typer.exceptions import Abort, TyperException
 from typer.main import get_command
 
+import poller
 from poller import errors
 from poller.cli import render
 from poller.cli.lazy import Branch, LazyGroup
 
 INTERRUPTED = 130
+#: What a shell reports of a program that SIGPIPE ended; we say it without dying, since servers must not.
+READER_GONE = 141
 
 _INVENTORY, _RUNNING, _LOOKING, _CARE = "Inventory", "Running", "Looking", "Care"
 
@@ -42,6 +45,7 @@ class Root(LazyGroup):
         Branch("readings", "poller.cli.readings:command", "The latest values of a device.", _LOOKING),
         Branch("poll", "poller.cli.poll:command", "Poll targets now.", _LOOKING),
         Branch("collect", "poller.cli.collect:command", "Try a collector on an address.", _LOOKING),
+        Branch("collectors", "poller.cli.collectors:command", "What is installed, and its options.", _LOOKING),
         Branch("board", "poller.cli.board:app", "The schedule as it is in Redis.", _LOOKING),
         Branch("db", "poller.cli.db:app", "The database's schema.", _CARE),
         Branch("settings", "poller.cli.settings_cmd:command", "Every setting and its origin.", _CARE),
@@ -59,8 +63,17 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        render.echo(f"poller {poller.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def _root(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Show tracebacks of errors.")] = False,
     color: Annotated[Literal["auto", "always", "never"], typer.Option(help="Colours in output.")] = "auto",
 ) -> None:
@@ -77,17 +90,24 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; whatever happens is said on stderr."""
     render.begin(as_json="--json" in arguments)
     try:
+        return _run(arguments)
+    except BrokenPipeError:
+        _forget_readers()
+        return READER_GONE
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
         status = get_command(app).main(list(arguments), prog_name="poller", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except BrokenPipeError:
-        _forget_stdout()
-        return 0
+        raise
     except (KeyboardInterrupt, Abort):
         return INTERRUPTED
     except SystemExit as stop:
-        if type(sys.stdout).__name__ == "PacifyFlushWrapper":
-            return 0  # Typer's own way to meet a broken pipe
+        if isinstance(stop.__context__, BrokenPipeError):
+            raise stop.__context__ from None  # Typer and Rich turn one into exit code 1
         return stop.code if isinstance(stop.code, int) else 1
     except Exception as error:  # noqa: BLE001  the last line: a person gets a sentence, not a traceback
         return _report(error)
@@ -122,6 +142,12 @@ def _bug(error: Exception) -> errors.PollerError:
     )
 
 
-def _forget_stdout() -> None:
+def _forget_readers() -> None:
     """Whoever read our output is gone: let the interpreter flush into nothing at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

@@ -24,6 +24,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Item = Mapping[str, Any]
 
 _NARROWEST = 6  # a column of a table
+_WRAPPED = 24  # a column whose texts may take several lines gives way down to this before others do
 
 #: Set by the root command.
 verbose = False
@@ -36,10 +37,11 @@ class Column(NamedTuple):
     title: str
     text: Callable[[Item], str]
     right: bool = False
+    wrap: bool = False  # on a narrow screen: more lines rather than fewer words
 
 
-def column(title: str, key: str, right: bool = False) -> Column:
-    return Column(title, lambda item: plain(item[key]), right)
+def column(title: str, key: str, right: bool = False, wrap: bool = False) -> Column:
+    return Column(title, lambda item: plain(item[key]), right, wrap)
 
 
 def begin(as_json: bool) -> None:
@@ -167,22 +169,27 @@ def _table(items: Sequence[Item], columns: Sequence[Column]) -> None:
 
     rows = [[_one_line(each.text(item)) for each in columns] for item in items]
     screen = console()
-    widths = _fitted([[each.title for each in columns], *rows], screen.width)
+    wraps = [each.wrap for each in columns]
+    widths = _fitted([[each.title for each in columns], *rows], wraps, screen.width)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
     for each, width in zip(columns, widths, strict=True):
         side = "right" if each.right else "left"
-        table.add_column(each.title, justify=side, overflow="ellipsis", no_wrap=True, width=width)  # type: ignore[arg-type]
+        cut = "fold" if each.wrap else "ellipsis"
+        table.add_column(each.title, justify=side, overflow=cut, no_wrap=not each.wrap, width=width)  # type: ignore[arg-type]
     for row in rows:
         table.add_row(*map(Text, row))
     screen.print(table)
 
 
-def _fitted(rows: Sequence[Sequence[str]], screen: int) -> list[int]:
-    """Column widths that fit the screen: the widest give way first, so that names stay whole."""
+def _fitted(rows: Sequence[Sequence[str]], wraps: Sequence[bool], screen: int) -> list[int]:
+    """Column widths that fit the screen: first what may wrap gives way, then the widest, so that names stay whole."""
     from rich.cells import cell_len
 
     widths = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
     spare = screen - 3 * (len(widths) - 1)
+    for place in [place for place, wrap in enumerate(wraps) if wrap]:
+        least = min(widths[place], _WRAPPED)
+        widths[place] = max(least, widths[place] - max(0, sum(widths) - spare))
     while sum(widths) > spare and max(widths) > _NARROWEST:
         widths[widths.index(max(widths))] -= 1
     return widths

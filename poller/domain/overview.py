@@ -103,3 +103,12 @@ class Overview:
     totals: Mapping[str, int]  # counters since the board was made: polls, samples, missed_slots, ...
     loads: Sequence[Load] = ()  # by queue
     unserved: Mapping[str, int] = field(default_factory=dict)  # targets that wait, by queue no living worker takes
+    long_overdue: int = 0  # of the overdue ones, by more than two of their own intervals; at least so many
+
+
+#: A target that waits for more than so many of its own intervals is not late, it is stuck.
+LONG_OVERDUE = 2
+
+
+def is_long_overdue(due_ms: int, interval_ms: int, now_ms: int) -> bool:
+    return now_ms - due_ms > LONG_OVERDUE * interval_ms

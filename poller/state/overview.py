@@ -1,4 +1,4 @@
-"""What people and metrics see, read from Redis in two round trips however large the fleet is."""
+"""What people and metrics see, read from Redis in a few round trips however large the fleet is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poller.domain import capacity, histogram
 from poller.domain.chunks import batched
 from poller.domain.overview import LastError, Lateness, Leader, Load, Overview, Point, State
 from poller.domain.status import STATES
-from poller.state import workers
+from poller.state import trouble, workers
 from poller.state.board import ROUTINE_MARK, SLICE_MS
 from poller.state.client import store_errors
 from poller.state.keys import Keys
@@ -60,7 +60,13 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         totals={name: int(value) for name, value in totals.items() if not name.startswith(("l", "q:"))},
         loads=loads,
         unserved={load.queue: load.due for load in loads if load.due and not load.workers},
+        long_overdue=_long_overdue(client, keys, now_ms, [load.queue for load in loads if load.overdue]),
     )
+
+
+def _long_overdue(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> int:
+    """Counted among the oldest of each queue: if there are more, polling is late by any measure."""
+    return sum(1 for _ in trouble.long_overdue(client, keys, queues, now_ms, pages=1))
 
 
 def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> tuple[Any, ...]:

@@ -15,6 +15,11 @@ def exact(number: int) -> str:
     return f"{number:,}"
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 device`, `2,000 devices`; give the plural where it is not made with an s."""
+    return f"{exact(number)} {noun if number == 1 else plural or noun + 's'}"
+
+
 def count(number: int) -> str:
     """Exact to 9,999, then `12.3 k`."""
     return exact(number) if abs(number) < 10_000 else _scaled(number, 1000, _SI)
