@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import redis
+import sqlalchemy as sa
 
 from poller.beat import reap, reconcile, resume
 from poller.bootstrap import Services
@@ -164,3 +165,40 @@ def test_after_downtime_the_overdue_are_spread(services: Services) -> None:
 def _plan(services: Services, target_id: int) -> int:
     text: Any = services.redis.hget(services.keys.run, str(target_id))
     return int(text.split("|")[1])
+
+
+def test_a_pass_over_an_unchanged_fleet_is_one_small_query(services: Services) -> None:
+    """However large the fleet is: no target is read, nothing is written."""
+    add_fleet(services, 500)
+    run(services)
+    asked: list[str] = []
+    sa.event.listen(services.engine, "before_cursor_execute", lambda *a: asked.append(a[2]))
+    before = services.redis.info("commandstats")
+    assert not run(services)
+    after = services.redis.info("commandstats")
+    assert [text for text in asked if not text.startswith("PRAGMA")] == ["SELECT inventory.version \nFROM inventory"]
+    used = {name: after[name]["calls"] - before.get(name, {"calls": 0})["calls"] for name in after}
+    assert {name: calls for name, calls in used.items() if calls} == {"cmdstat_hget": 1, "cmdstat_info": 1}
+
+
+def test_the_board_of_another_clock_is_brought_into_this_one(services: Services) -> None:
+    """A new leader compares the clock with what its predecessor saw: set back by an hour, nobody waits for it."""
+    add_fleet(services, 100)
+    run(services)
+    services.board.claim("", "t", "", {QUEUE: 9}, ROOM, NOW)
+    earlier = NOW - 3_600_000
+    assert resume.resume(services.board, "", earlier, services.settings, lambda: None) == 100
+    found = scores(services)
+    assert all(earlier < score <= earlier + 60_000 for score in found.values())
+    assert len(set(found.values())) > 90
+    assert_sound(services)
+
+
+def test_a_failover_moves_nothing(services: Services) -> None:
+    """What fell due in the few seconds without a leader is polled at once, in order."""
+    add_fleet(services, 100)
+    run(services)
+    services.board.claim("", "t", "", {QUEUE: 9}, ROOM, NOW)
+    before = scores(services)
+    assert resume.resume(services.board, "", NOW + 5_000, services.settings, lambda: None) == 0
+    assert scores(services) == before

@@ -1,0 +1,45 @@
+"""How much may wait, and how short of workers are we?"""
+
+from __future__ import annotations
+
+import pytest
+
+from poller.domain import capacity
+from poller.domain.overview import Worker
+
+
+def worker(name: str, slots: int, *queues: str) -> Worker:
+    return Worker(name, 0, 0, 0, 0, 0, queues=queues, slots=slots)
+
+
+def test_a_queue_has_room_for_what_its_workers_take_up_soon() -> None:
+    """Two batches for each that they poll at a time, and never more than the setting."""
+    crowd = [worker("a", 16, "poll.snmp", "poll.x"), worker("b", 4, "poll.snmp")]
+    assert capacity.rooms(crowd, 256) == {"poll.snmp": 40, "poll.x": 32}
+    assert capacity.rooms(crowd, 35) == {"poll.snmp": 35, "poll.x": 32}
+    assert capacity.rooms([], 256) == {}
+
+
+def test_a_worker_that_says_nothing_of_its_slots_gets_something_all_the_same() -> None:
+    """An older version, or a strange pool."""
+    assert capacity.rooms([worker("a", 0, "poll.snmp")], 256) == {"poll.snmp": 1}
+
+
+@pytest.mark.parametrize(
+    ("needed", "done", "overdue", "expected"),
+    [
+        (100.0, 100.0, 0, 0.0),
+        (100.0, 43.5, 400, 0.0),  # less than five seconds of work: a hiccup
+        (100.0, 43.5, 4_000, 100 / 43.5),
+        (100.0, 130.0, 4_000, 0.0),  # behind, but catching up
+        (100.0, 99.0, 4_000, 0.0),
+        (100.0, 0.0, 4_000, None),
+        (0.0, 0.0, 0, 0.0),
+        (0.01, 0.0, 1, 0.0),  # one slow target, a moment late
+    ],
+)
+def test_a_shortage_is_the_factor_by_which_workers_are_missing(
+    needed: float, done: float, overdue: int, expected: float | None
+) -> None:
+    """Only while targets wait longer than they should."""
+    assert capacity.shortage(needed, done, overdue) == expected
