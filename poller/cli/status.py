@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poller import bootstrap
-from poller.cli import render
-from poller.domain.overview import Overview, State
+from poller import bootstrap, errors
+from poller.cli import failing, render
+from poller.domain.overview import Load, Overview, State
 from poller.state import overview
 from poller.web import health, units
 
@@ -22,15 +22,28 @@ GLYPHS = {State.OK: "●", State.DEGRADED: "▲", State.FAILING: "■", State.UN
 STYLES = {State.OK: "cyan", State.DEGRADED: "yellow", State.FAILING: "red", State.UNKNOWN: "dim"}
 
 
+LIMIT = 50
+
+
 def command(
-    as_json: render.Json = False,
+    only_failing: Annotated[
+        bool, typer.Option("--failing", help="List the targets that fail or wait too long, the worst first.")
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option(min=1, max=100_000, help=f"With --failing: at most so many.  [default: {LIMIT}]")
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when something fails or is late.")] = False,
+    as_json: render.Json = False,
 ) -> None:
     """Fleet by state, punctuality, leader, workers and the last errors."""
+    if limit is not None and not only_failing:
+        raise errors.InvalidInput("--limit belongs to --failing", hint=f"poller status --failing --limit {limit}")
     services = bootstrap.services()
     view = overview.read(services.redis, services.keys)
     judged = health.judge(view)
-    if as_json:
+    if only_failing:
+        failing.show(services, view, limit or LIMIT, as_json)
+    elif as_json:
         render.document("poller.status/1", {"verdict": judged.text, **_jsonable(view)})
     else:
         _show(view, services.settings.web_url)
@@ -57,6 +70,8 @@ def _show(view: Overview, page: str) -> None:
     for error in view.errors[:10]:
         age = units.age(view.as_of_ms - error.at_ms)
         say(f"  {age:>7} ago  {error.device}/{error.target}  {error.code}: {error.message}")
+    if view.states.get(State.FAILING) or view.long_overdue:
+        render.note("all that fail or wait too long, the worst first: poller status --failing")
 
 
 def _states(view: Overview) -> Text:
@@ -74,20 +89,32 @@ def _facts(view: Overview) -> Iterator[str]:
     late = view.lateness
     yield f"throughput {view.polls_per_second:.1f} polls/s"
     yield f"lateness   {late.p50_ms:.0f} ms (median), {late.p99_ms:.0f} ms (p99), {late.max_ms:.0f} ms (most)"
-    places = f"{view.due:,} due ({view.overdue:,} overdue), {view.in_flight:,} in flight"
-    yield f"board      {places}, {view.parked:,} parked"
-    if view.leader:
-        age = units.age(view.as_of_ms - view.leader.since_ms)
-        yield f"leader     {view.leader.name} for {age}, epoch {view.leader.epoch}, {view.standbys} standing by"
+    overdue = f"{view.overdue:,} overdue" + (f", {view.long_overdue:,} of them for long" if view.long_overdue else "")
+    yield f"board      {view.due:,} due ({overdue}), {view.in_flight:,} in flight, {view.parked:,} parked"
+    yield f"leader     {_leader(view)}, {units.exact(view.standbys)} standing by"
     for worker in view.workers:
         seen = view.as_of_ms - worker.seen_ms
-        state = f"{worker.in_flight} batches" if health.running(worker, view) else f"not seen for {units.age(seen)}"
-        yield f"worker     {worker.name}: {worker.polls:,} polls, {state}, {units.size(worker.rss_bytes)}"
+        busy = units.counted(worker.in_flight, "batch", "batches")
+        state = busy if health.running(worker, view) else f"not seen for {units.age(seen)}"
+        polls = units.counted(worker.polls, "poll")
+        yield f"worker     {worker.name}: {polls}, {state}, {units.size(worker.rss_bytes)}"
     for queue, number in view.unserved.items():
-        yield f"unserved   {queue}: {number:,} targets wait; start a worker that has the collector and the tags"
-    for queue, depth in view.queues.items():
-        if depth:
-            yield f"queue      {queue}: {depth} batches waiting"
+        targets = units.counted(number, "target")
+        yield f"unserved   {queue}: {targets}; start a worker that has {health.needs(queue)}"
+    for load in view.loads:
+        if load.waiting or load.shortage:
+            yield f"queue      {load.queue}: {_load(load)}"
+
+
+def _leader(view: Overview) -> str:
+    if view.leader is None:
+        return "none"
+    return f"{view.leader.name} for {units.age(view.as_of_ms - view.leader.since_ms)}, epoch {view.leader.epoch}"
+
+
+def _load(load: Load) -> str:
+    waiting = f"{units.counted(load.waiting, 'batch', 'batches')} waiting"
+    return f"{waiting}, needs {load.shortage:.1f} times the workers" if load.shortage else waiting
 
 
 def _jsonable(view: Overview) -> dict[str, Any]:

@@ -13,8 +13,10 @@ from poller.web import units
 
 #: Polling is late when more than this share of all targets waits past its slot ...
 OVERDUE_SHARE = 0.01
-#: ... or when one poll in a hundred starts later than this.
+#: ... or when one poll in a hundred starts later than this, or when any target waits for several of its intervals.
 LATE_P99_MS = 5_000
+#: Queues that are named in the sentence; the others are counted.
+NAMED = 3
 
 
 class Tone(enum.StrEnum):
@@ -47,7 +49,7 @@ def judge(overview: Overview) -> Health:
     stopped = list(_stopped(overview))
     # While it stands still, whether it is late is no question, and good news is old news.
     said = [*stopped, *_failing(overview)] if stopped else [*_polled(overview), *_punctual(overview)]
-    said += _unserved(overview)
+    said += [*([] if stopped else _short(overview)), *_unserved(overview)]
     tones = [tone for tone, _ in said]
     worst = next(tone for tone in _WORST_FIRST if tone in tones)
     return Health(worst, " ".join(text for _, text in said), _title(overview), alarm=bool(stopped))
@@ -75,7 +77,7 @@ def workers_running(overview: Overview) -> int:
 def late(overview: Overview) -> bool:
     """True when polling as a whole is behind its plan."""
     overdue = overview.overdue > overview.targets * OVERDUE_SHARE
-    return overdue or overview.lateness.p99_ms > LATE_P99_MS
+    return overdue or overview.lateness.p99_ms > LATE_P99_MS or overview.long_overdue > 0
 
 
 def _title(overview: Overview) -> str:
@@ -94,30 +96,48 @@ def _stopped(overview: Overview) -> Iterator[tuple[Tone, str]]:
 
 def _unserved(overview: Overview) -> Iterator[tuple[Tone, str]]:
     """Targets that nobody will poll, and what is missing. Said only while workers run at all."""
-    for queue, number in sorted(overview.unserved.items()) if workers_running(overview) else ():
-        collector, tags = routing.parse(queue)
-        wanted = " and ".join([f"collector {collector}", *(f"{key}={value}" for key, value in tags.items())])
-        waiting = "1 target waits" if number == 1 else f"{units.exact(number)} targets wait"
-        yield Tone.FAILING, f"{waiting}: no running worker has {wanted}."
+    unserved = overview.unserved if workers_running(overview) else {}
+    waiting = sorted(unserved.items(), key=lambda item: (-item[1], item[0]))
+    for queue, number in waiting[:NAMED]:
+        verb = "waits" if number == 1 else "wait"
+        yield Tone.FAILING, f"{units.counted(number, 'target')} {verb}: no running worker has {needs(queue)}."
+    if rest := waiting[NAMED:]:
+        targets = units.counted(sum(number for _, number in rest), "target")
+        yield Tone.FAILING, f"So do {targets} of {units.counted(len(rest), 'other queue')}."
+
+
+def _short(overview: Overview) -> Iterator[tuple[Tone, str]]:
+    """Queues whose workers cannot keep up, and how many would."""
+    short = sorted((load for load in overview.loads if load.shortage), key=lambda load: -(load.shortage or 0))
+    for load in short[:NAMED]:
+        yield Tone.LATE, f"Polling with {needs(load.queue)} needs {load.shortage:.1f} times the workers."
+    if rest := short[NAMED:]:
+        yield Tone.LATE, f"{units.counted(len(rest), 'other queue')} need more, too."
+
+
+def needs(queue: str) -> str:
+    """What a worker must have to serve a queue: `collector snmp and zone=dmz`."""
+    collector, tags = routing.parse(queue)
+    return " and ".join([f"collector {collector}", *(f"{key}={value}" for key, value in tags.items())])
 
 
 def _failing(overview: Overview) -> Iterator[tuple[Tone, str]]:
     failing = overview.states.get(State.FAILING, 0)
     if failing:
-        yield Tone.FAILING, f"{units.exact(failing)} of {units.exact(overview.targets)} targets failing."
+        yield Tone.FAILING, f"{units.exact(failing)} of {units.counted(overview.targets, 'target')} failing."
 
 
 def _polled(overview: Overview) -> Iterator[tuple[Tone, str]]:
-    unknown = overview.states.get(State.UNKNOWN, 0)
-    targets = units.exact(overview.targets)
+    unknown, only = overview.states.get(State.UNKNOWN, 0), overview.targets == 1
+    targets = units.counted(overview.targets, "target")
     if overview.states.get(State.FAILING, 0):
         yield from _failing(overview)
     elif unknown >= overview.targets:
-        yield Tone.UNKNOWN, f"None of {targets} targets polled yet."
+        yield Tone.UNKNOWN, "The only target is not polled yet." if only else f"None of {targets} polled yet."
     elif unknown:
-        yield Tone.OK, f"None failing; {units.exact(unknown)} of {targets} targets not polled yet."
+        yield Tone.OK, f"None failing; {units.exact(unknown)} of {targets} not polled yet."
     else:
-        yield Tone.OK, f"All {targets} targets answer."
+        yield Tone.OK, "The only target answers." if only else f"All {targets} answer."
 
 
 def _punctual(overview: Overview) -> Iterator[tuple[Tone, str]]:
@@ -125,8 +145,18 @@ def _punctual(overview: Overview) -> Iterator[tuple[Tone, str]]:
     if lost:
         yield Tone.LATE, f"{units.exact(lost)} of {units.exact(len(overview.workers))} workers lost."
     if late(overview):
-        waiting = units.exact(overview.overdue)
-        p99 = units.duration(overview.lateness.p99_ms)
-        yield Tone.LATE, f"Polling is late: {waiting} overdue, one in a hundred starts {p99} late."
+        yield Tone.LATE, f"Polling is late: {', '.join(_delays(overview))}."
     elif overview.lateness.count:
         yield Tone.OK, "Polling is on time."
+
+
+def _delays(overview: Overview) -> Iterator[str]:
+    """In which ways polling is late."""
+    long = overview.long_overdue
+    if long:
+        whose = "its" if long == 1 else "their"
+        yield f"{units.counted(long, 'target')} overdue by more than two of {whose} intervals"
+    if overview.overdue > long:
+        yield f"{units.exact(overview.overdue)} overdue" + (" in all" if long else "")
+    if overview.lateness.p99_ms > LATE_P99_MS:
+        yield f"one in a hundred starts {units.duration(overview.lateness.p99_ms)} late"
