@@ -1,0 +1,114 @@
+"""The sink that discards batches: a worker that polls in no time. It takes messages as Celery does, starts and
+finishes their targets on the board, and notes how late they were.
+
+`python -m benchmarks.drain RESULT INTERVAL_MS` runs until SIGTERM, and then until its queues are empty.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from poller import bootstrap
+from poller.domain import histogram, plan
+from poller.domain.outcome import Result
+from poller.domain.overview import State, Worker
+from poller.domain.status import Status
+from poller.state import workers
+from poller.state.board import ROUTINE_MARK, Finish, Start, Started
+
+WAIT_S = 0.2
+#: A large fleet has many workers: each drain stands for eight processes of 16 batches.
+SLOTS = 128
+
+
+class Drain:
+    def __init__(self, services: bootstrap.Services, interval_ms: int) -> None:
+        self.late: defaultdict[int, Counter[int]] = defaultdict(Counter)  # second -> lateness in ms -> targets
+        self.refused: Counter[str] = Counter()
+        self._redis, self._keys, self._board = services.redis, services.keys, services.board
+        self._interval_ms = interval_ms
+        self._margin_ms = round(services.settings.lease_margin_s * 1000)
+        self._lists: list[str] = []
+        self._announce_at = 0.0
+        self._stopping = False
+
+    def run(self) -> None:
+        while True:
+            self._announce()
+            message = self._pop()
+            if message:
+                self._discard(*_arguments(message))
+            elif self._stopping:
+                return
+
+    def stop(self, _number: int, _frame: FrameType | None) -> None:
+        self._stopping = True
+
+    def _announce(self) -> None:
+        """Say what we take, so that the leader queues it."""
+        if time.monotonic() < self._announce_at:
+            return
+        self._announce_at = time.monotonic() + workers.HEARTBEAT_S
+        queues = self._board.queues()
+        self._lists = [*queues, *(queue + ROUTINE_MARK for queue in queues)]
+        me = Worker(f"drain:{os.getpid()}", 0, 0, 0, 0, 0, queues=queues, slots=SLOTS)
+        workers.announce(self._redis, self._keys, me)
+
+    def _pop(self) -> str | None:
+        if not self._lists:
+            time.sleep(WAIT_S)
+            return None
+        popped: Any = self._redis.brpop(self._lists, timeout=WAIT_S)
+        self._lists.append(self._lists.pop(0))  # BRPOP prefers the first: everybody is first in turn
+        return popped[1] if popped else None
+
+    def _discard(self, token: str, ids: Sequence[int]) -> None:
+        start = self._board.start(token, 0, secrets.token_hex(4), self._margin_ms, ids)
+        started = [answer for answer in start.answers if answer.result is Result.OK]
+        late = Counter([max(0, start.now_ms - answer.plan_ms) for answer in started])
+        self.late[start.now_ms // 1000].update(late)
+        verdicts = self._board.finish(token, self._moves(started, start.now_ms), _statistics(start, late))
+        self.refused.update(answer.result.value for answer in start.answers if answer.result is not Result.OK)
+        self.refused.update(verdict.value for verdict in verdicts if verdict is not Result.OK)
+
+    def _moves(self, started: Sequence[Started], now_ms: int) -> list[Finish]:
+        """Back to the next slot, with a status as long as a real one."""
+        text = Status(State.OK, now_ms, now_ms, now_ms, now_ms).pack()
+        slot = plan.next_slot_ms
+        return [Finish(one.id, slot(one.id, self._interval_ms, now_ms), one.version, text) for one in started]
+
+
+def _statistics(start: Start, late: Counter[int]) -> dict[str, int]:
+    """The counters a real worker would give."""
+    counts: Counter[str] = Counter()
+    for value, number in late.items():
+        counts[f"l{histogram.bucket(value)}"] += number
+    polls = late.total()
+    return {**counts, "ok": polls, "polls": polls, f"q:{start.queue}": polls, "lmax": max(late, default=0)}
+
+
+def _arguments(message: str) -> tuple[str, list[int]]:
+    """Token and target ids of a Celery message."""
+    token, ids = json.loads(json.loads(message)["body"])[0]
+    return token, ids
+
+
+def main(result: str, interval_ms: str) -> None:
+    drain = Drain(bootstrap.services(), int(interval_ms))
+    signal.signal(signal.SIGTERM, drain.stop)
+    drain.run()
+    Path(result).write_text(json.dumps({"late": drain.late, "refused": drain.refused}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,44 @@
+"""On what was it measured? Figures without the machine say nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.stage import ROOT
+
+
+def described() -> dict[str, Any]:
+    """Size and load of this machine, and what was measured on it; no names."""
+    pages, page = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gb": round(pages * page / 2**30, 1),
+        "cpu": _cpu(),
+        "python": platform.python_version(),
+        "load_before": round(os.getloadavg()[0], 2),
+        "commit": _commit(),
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _commit() -> str:
+    """Empty outside of a git checkout; `+` when files differ from it."""
+    command = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
+    try:
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""

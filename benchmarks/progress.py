@@ -1,0 +1,73 @@
+"""How far is it? A bar on a terminal, a line now and then elsewhere. On stderr: figures go to stdout."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from poller.cli import render
+
+LINE_EVERY_S = 10.0
+
+Show = Callable[[float], None]
+
+
+def step(text: str) -> None:
+    print(f"   {text}", file=sys.stderr, flush=True)
+
+
+def follow(
+    what: str, total: float, done: Callable[[], float], within_s: float = math.inf, every_s: float = 0.1
+) -> bool:
+    """Wait until `done` reaches the total, showing how far it is. False: it took too long."""
+    began = time.monotonic()
+    with shown(what, total) as show:
+        while (now := done()) < total:
+            if time.monotonic() - began > within_s:
+                return False
+            show(now)
+            time.sleep(every_s)
+    return True
+
+
+def wait(what: str, seconds: float) -> None:
+    """Let time go by."""
+    until = time.time() + seconds
+    follow(what, seconds, lambda: seconds - max(0.0, until - time.time()))
+
+
+@contextmanager
+def shown(what: str, total: float) -> Iterator[Show]:
+    """Give the caller something to report its progress to."""
+    began = time.monotonic()
+    if sys.stderr.isatty() and not render.accessible():
+        with _bar(what, total) as show:
+            yield show
+    else:
+        step(f"{what} ...")
+        yield _lines(what, total)
+    step(f"{what}: {time.monotonic() - began:,.1f} s")
+
+
+@contextmanager
+def _bar(what: str, total: float) -> Iterator[Show]:
+    from rich.progress import Progress
+
+    with Progress(console=render.console(stderr=True), transient=True) as progress:
+        task = progress.add_task(f"   {what}", total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def _lines(what: str, total: float) -> Show:
+    said = time.monotonic()
+
+    def show(done: float) -> None:
+        nonlocal said
+        if time.monotonic() - said > LINE_EVERY_S:
+            said = time.monotonic()
+            step(f"{what}: {100 * done / total:.0f} %")
+
+    return show

@@ -1,0 +1,13 @@
+"""A throw-away Celery application whose devices are RedBeat entries: the other way to schedule a fleet."""
+
+from __future__ import annotations
+
+import os
+
+from celery import Celery
+
+QUEUE = "discarded"
+_URL = os.environ["BENCH_REDIS_URL"]
+
+app = Celery("benchmarks", broker=_URL)
+app.conf.update(task_default_queue=QUEUE, task_ignore_result=True, redbeat_redis_url=_URL, timezone="UTC")

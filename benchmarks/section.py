@@ -1,0 +1,89 @@
+"""What a section of the benchmarks is, and what it finds out."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from benchmarks import sections
+from poller import errors
+
+if TYPE_CHECKING:
+    from benchmarks.stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured number. `name` is for programs and never changes its meaning; `text` is for people."""
+
+    name: str
+    text: str
+    value: float
+    unit: str
+    at_least: float | None = None
+    below: float | None = None
+
+    @property
+    def met(self) -> bool | None:
+        """Is the goal reached? None without one."""
+        if self.at_least is not None:
+            return self.value >= self.at_least
+        return None if self.below is None else self.value < self.below
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The same thing measured for us and for the other way to do it."""
+
+    name: str
+    text: str
+    ours: float
+    theirs: float
+    unit: str
+
+    @property
+    def ratio(self) -> float:
+        """How many times the larger is of the smaller."""
+        low, high = sorted((self.ours, self.theirs))
+        return high / low if low else float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    figures: Sequence[Figure]
+    comparisons: Sequence[Comparison] = ()
+    against: str = ""  # what `theirs` is
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A question, how large it may be asked, and how it is answered."""
+
+    asks: str
+    sizes: Mapping[str, Any]  # `full`, `small` and `tiny`, each with what `run` takes
+    run: Callable[[Any, Stage], Findings]
+
+
+def known() -> dict[str, Section]:
+    """Every section there is, by name."""
+    names = sorted(module.name for module in pkgutil.iter_modules(sections.__path__))
+    return {name: import_module(f"{sections.__name__}.{name}").SECTION for name in names}
+
+
+def chosen(names: Sequence[str], size: str) -> dict[str, Section]:
+    """The sections meant, all without names. Raises InvalidInput."""
+    there = known()
+    for name in names:
+        if name not in there:
+            raise errors.InvalidInput(f'no section named "{name}"', hint=f"choose from {', '.join(there)}")
+    meant = {name: there[name] for name in names or there}
+    for name, section in meant.items():
+        if size not in section.sizes:
+            raise errors.InvalidInput(
+                f'section {name} has no size "{size}"', hint=f"choose from {', '.join(section.sizes)}"
+            )
+    return meant
