@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from celery import bootsteps
 from celery.worker import consumer
 
 from poller.workers import lifecycle
+
+
+#: Seconds between attempts to reach a broker that is away.
+RECONNECT = {"interval_start": 0.5, "interval_step": 0.5, "interval_max": 2.0}
 
 
 class PollQueues(bootsteps.StartStopStep):  # type: ignore[misc]
@@ -32,3 +37,8 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]
     def __init__(self, *args: Any, worker_options: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         quiet = {**(worker_options or {}), "without_mingle": True, "without_gossip": True}
         super().__init__(*args, worker_options=quiet, **kwargs)
+
+    def ensure_connected(self, conn: Any) -> Any:
+        """Celery would wait longer and longer between its attempts, up to 30 s; a whole fleet would wait with us."""
+        conn.ensure_connection = partial(conn.ensure_connection, **RECONNECT)
+        return super().ensure_connected(conn)
