@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
 
     from poller.collectors.registry import Registry
+    from poller.collectors.staleness import Sources
     from poller.security.redaction import Redactor
     from poller.security.vault import Keyring
     from poller.sinks.api import Sink
@@ -69,6 +70,12 @@ class Services:
         from poller.collectors import registry
 
         return registry.load()
+
+    @cached_property
+    def staleness(self) -> Sources:
+        from poller.collectors import staleness
+
+        return staleness.load()
 
     @cached_property
     def keyring(self) -> Keyring:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pydantic
-from pydantic import BaseModel, Field, SecretStr, field_validator
+from pydantic import BaseModel, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -26,6 +26,7 @@ from pydantic_settings import (
 )
 
 from poller import errors
+from poller.domain.interval import Adaptive
 
 PREFIX = "POLLER_"
 #: Names that are read by one command and are no settings.
@@ -84,6 +85,21 @@ class Settings(BaseSettings):
     )
     lease_margin_s: float = Field(15.0, ge=1, le=600, description="Time a worker has beyond a poll's own time limit.")
 
+    # Adaptive intervals: what a target gets that says no more than `adaptive`, and how fast it adapts
+    adaptive_min_s: float = Field(5.0, ge=1, le=2_678_400, description="Shortest interval of an adaptive target.")
+    adaptive_base_s: float = Field(10.0, ge=1, le=2_678_400, description="Interval of a healthy adaptive target.")
+    adaptive_max_s: float = Field(300.0, ge=1, le=2_678_400, description="Longest interval of an adaptive target.")
+    adaptive_alpha: float = Field(
+        0.6, gt=0, le=1, description="Weight of a new interval against the old one. 1: no smoothing."
+    )
+    adaptive_jitter: float = Field(0.05, ge=0, le=0.5, description="Share by which an adaptive interval may stray.")
+    adaptive_stretch: float = Field(
+        0.1, ge=0, le=10, description="Share by which each overdue batch beyond the first lengthens the interval."
+    )
+    adaptive_penalty: float = Field(
+        0.6, ge=0, le=10, description="How much each error shortens the interval, until it is certain."
+    )
+
     # Workers
     worker_concurrency: int = Field(
         16, ge=1, le=1000, description="Batches polled at the same time by one worker process."
@@ -123,6 +139,14 @@ class Settings(BaseSettings):
     def _split(cls, value: Any) -> Any:
         return tuple(word.strip() for word in value.split(",") if word.strip()) if isinstance(value, str) else value
 
+    @field_validator("adaptive_base_s", "adaptive_max_s", mode="after")
+    @classmethod
+    def _rising(cls, value: float, info: ValidationInfo) -> float:
+        lower = {"adaptive_base_s": "adaptive_min_s", "adaptive_max_s": "adaptive_base_s"}[str(info.field_name)]
+        if value < info.data.get(lower, 0):
+            raise ValueError(f"{value:g} is less than {lower}, which is {info.data[lower]:g}")
+        return value
+
     @field_validator("home", mode="after")
     @classmethod
     def _absolute(cls, value: Path) -> Path:
@@ -132,6 +156,14 @@ class Settings(BaseSettings):
     def sql_url(self) -> str:
         """The database URL, with the default filled in."""
         return self.database_url.get_secret_value() or f"sqlite:///{self.home / 'poller.db'}"
+
+    @property
+    def adaptive(self) -> Adaptive:
+        """What an adaptive target gets that has no numbers of its own."""
+        bounds = (self.adaptive_min_s, self.adaptive_base_s, self.adaptive_max_s)
+        low, base, high = (round(seconds * 1000) for seconds in bounds)
+        shares = (self.adaptive_alpha, self.adaptive_jitter, self.adaptive_stretch, self.adaptive_penalty)
+        return Adaptive(low, base, high, *shares)
 
     @property
     def broker_url(self) -> str:
@@ -160,7 +192,8 @@ def load() -> Settings:
         field = str(first["loc"][0]) if first["loc"] else "settings"
         origin = origins(os.environ).get(field, "default")
         raise errors.InvalidSetting(
-            f"{field} (from {origin}): {first['msg']}", hint=f"{field}: {_described(field)}"
+            f"{field} (from {origin}): {first['msg'].removeprefix('Value error, ')}",
+            hint=f"{field}: {_described(field)}",
         ) from None
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from poller import bootstrap, errors
-from poller.cli import backend, render, words
+from poller.cli import backend, intervals, render, words
 from poller.cli.confirm import Yes, confirm
 from poller.cli.render import Json, column
 from poller.domain import draft
@@ -25,7 +25,15 @@ Requires = Annotated[
     list[str] | None, typer.Option("--require", metavar="KEY=VALUE", help="A tag its workers must carry.")
 ]
 CredentialName = Annotated[str | None, typer.Option("--credential", help="Name of a stored credential.")]
-Interval = Annotated[str | None, typer.Option(help="Time from poll to poll: 60s, 5m, 1h30m.")]
+Interval = Annotated[str | None, typer.Option(help="Time from poll to poll: 60s, 5m, 1h30m. The base, if adaptive.")]
+Policy = Annotated[
+    Literal["fixed", "adaptive"] | None, typer.Option(help="Always the same interval, or one that adapts.")
+]
+Min = Annotated[str | None, typer.Option("--min", help="Shortest interval of an adaptive target.")]
+Max = Annotated[str | None, typer.Option("--max", help="Longest interval of an adaptive target.")]
+Staleness = Annotated[
+    str | None, typer.Option(help="What an adaptive target goes by: steady, age, change, or a plugin's.")
+]
 Timeout = Annotated[str | None, typer.Option(help="Longest time of one poll; below the interval.")]
 Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the collector.")
@@ -51,7 +59,11 @@ def add(
     require: Requires = None,
     credential: CredentialName = None,
     collector: Annotated[str | None, typer.Option(help="Also add a first target with this collector.")] = None,
+    policy: Policy = None,
     interval: Interval = None,
+    min_: Min = None,
+    max_: Max = None,
+    staleness: Staleness = None,
     timeout: Timeout = None,
     option: Options = None,
     as_json: Json = False,
@@ -62,7 +74,8 @@ def add(
     fields = {"name": name, "address": address, "site": site, "credential": credential}
     wanted = _device(fields, tag, require)
     engine = backend.database()
-    first = _first_target(engine, collector, interval, timeout, option, credential)
+    times = {"policy": policy, "interval": interval, "min": min_, "max": max_, "staleness": staleness}
+    first = _first_target(engine, {"collector": collector, **times, "timeout": timeout}, option, credential)
     made = devices.add(engine, wanted, first, backend.wake_up())
     polled = "".join(f", polled with {t.collector}" for t in first)
     then = "" if first else f"poller target add {name} --collector snmp"
@@ -70,17 +83,15 @@ def add(
 
 
 def _first_target(
-    engine: Any, collector: str | None, interval: str | None, timeout: str | None,
-    option: Sequence[str] | None, credential: str | None,
-) -> list[draft.TargetDraft]:  # fmt: skip
-    if collector is None:
-        if interval or timeout or option:
-            raise errors.InvalidInput(
-                "--interval, --timeout and --option belong to a target", hint="add --collector, for example snmp"
-            )
-        return []
-    fields = {"collector": collector, "interval": interval, "timeout": timeout}
-    return [target_draft(engine, fields, option, credential)]
+    engine: Any, fields: dict[str, Any], option: Sequence[str] | None, credential: str | None
+) -> list[draft.TargetDraft]:
+    if fields["collector"] is not None:
+        return [target_draft(engine, fields, option, credential)]
+    given = [f"--{name}" for name, value in {**fields, "option": option}.items() if value]
+    if given:
+        verb = "belongs" if len(given) == 1 else "belong"
+        raise errors.InvalidInput(f"{', '.join(given)} {verb} to a target", hint="add --collector, for example snmp")
+    return []
 
 
 def target_draft(
@@ -92,7 +103,12 @@ def target_draft(
     registry = bootstrap.services().registry
     collector = str(fields["collector"])
     fields = {**fields, "options": words.typed(registry.get(collector).Options, words.pairs(option or ()))}
-    wanted, problems = draft.target(fields, lambda *given: backend.stored_options(registry, *given))
+    wanted, problems = draft.target(
+        fields,
+        lambda *given: backend.stored_options(registry, *given),
+        intervals.check_staleness,
+        intervals.defaults_of,
+    )
     draft.raise_first(problems)
     kinds = [model.kind for model in registry.get(collector).credentials]
     if credential:
@@ -140,18 +156,21 @@ def _nothing(site: str | None, tag: str | None) -> str:
 @app.command("show")
 def show(name: Name, as_json: Json = False) -> None:
     """Show a device and its targets."""
-    from poller.cli.target import COLUMNS, item
+    from poller.cli.target import COLUMNS
     from poller.db import devices, targets
 
     engine = backend.database()
     found = devices.show(engine, name)
-    its_targets = [item(target) for target in targets.of_device(engine, name)]
+    its_targets = intervals.described(targets.of_device(engine, name))
     if as_json:
         render.document("poller.device/1", {**_item(found), "targets": its_targets})
         return
     render.record("poller.device/1", _item(found), as_json=False)
     render.echo("")
     render.listing("poller.target.list/1", its_targets, COLUMNS[1:], as_json=False)
+    for target in its_targets:
+        if target.get("why"):
+            render.echo(f"{target['name']}: {target['why']}")
 
 
 @app.command("edit")
@@ -205,7 +224,10 @@ def remove(
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A .csv, .json or .yaml file.")],
+    file: Annotated[
+        Path,
+        typer.Argument(exists=True, dir_okay=False, allow_dash=True, help='A .csv, .json or .yaml file; "-" is stdin.'),
+    ],
     update: Annotated[bool, typer.Option("--update", help="Change devices that exist already.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")] = False,
     form: Annotated[Literal["csv", "json", "yaml"] | None, typer.Option("--format", help="If not by name.")] = None,
@@ -216,10 +238,16 @@ def import_(
 
     engine = backend.database()
     done = importing.run(engine, file, form, update=update, dry_run=dry_run, notify=backend.wake_up())
-    text = f"{done.added:,} devices added, {done.updated:,} changed; {done.targets_added:,} targets added, "
-    text += f"{done.targets_updated:,} changed"
+    text = f"{_counts('devices', done.added, done.updated, done.unchanged, update)}; "
+    text += _counts("targets", done.targets_added, done.targets_updated, done.targets_unchanged, update)
     message = f"would be done: {text}" if dry_run else text
     render.changed(message, "poller.device.import/1", {**asdict(done), "dry_run": dry_run}, as_json)
+
+
+def _counts(noun: str, added: int, changed: int, unchanged: int, update: bool) -> str:
+    if not update:
+        return f"{added:,} {noun} added"
+    return f"{added:,} {noun} added, {changed:,} changed, {unchanged:,} unchanged"
 
 
 @app.command("export")

@@ -10,14 +10,19 @@ from typing import Any
 from sqlalchemy.engine import Engine
 
 from poller import bootstrap, errors
-from poller.cli import backend, progress, words
-from poller.cli.inventory_files import read
-from poller.cli.inventory_rows import Complaint, Raw
+from poller.cli import backend, intervals, progress, words
+from poller.cli.inventory_files import name_of, read
+from poller.cli.inventory_rows import Complaint, Raw, grouped
 from poller.collectors.registry import Registry
 from poller.db import credentials, imports
 from poller.db.imports import Imported, Misfit, Row
 from poller.db.inventory import Notify
 from poller.domain import draft
+from poller.domain.problem import Problem
+from poller.domain.schedule import Defaults
+
+#: Kinds of complaints that are listed; who has more corrects these first.
+GROUPS = 20
 
 
 def run(
@@ -25,27 +30,28 @@ def run(
 ) -> Imported:
     """Import a file. Raises BadFile with every complaint, having changed nothing."""
     raws, complaints = read(path, form)
-    judge = _Judge(path.name, bootstrap.services().registry, credentials.kinds(engine))
+    judge = _Judge(name_of(path), bootstrap.services().registry, credentials.kinds(engine))
     rows = [judge.row(raw) for raw in progress.track(raws, len(raws), "checking")]
     complaints += judge.complaints
     if complaints:
         said = {(complaint.line, complaint.field) for complaint in complaints}
         misfits = judge.place(raws, imports.check(engine, rows, update=update))
         complaints += [misfit for misfit in misfits if (misfit.line, misfit.field) not in said]
-        raise _refusal(path.name, complaints)
+        raise _refusal(path, update, complaints)
     try:
         return imports.apply_import(engine, rows, update=update, dry_run=dry_run, notify=notify)
     except imports.Refused as refused:
-        raise _refusal(path.name, judge.place(raws, refused.misfits)) from None
+        raise _refusal(path, update, judge.place(raws, refused.misfits)) from None
 
 
-def _refusal(file: str, complaints: list[Complaint]) -> errors.BadFile:
-    unique = sorted(set(complaints), key=lambda c: (c.line, c.field))
-    many = "1 problem" if len(unique) == 1 else f"{len(unique):,} problems"
-    refused = errors.BadFile(
-        f"{file}: {many}; nothing was changed", hint=f"correct them, then: poller device import {file}"
-    )
-    refused.details = unique
+def _refusal(path: Path, update: bool, complaints: list[Complaint]) -> errors.BadFile:
+    groups = grouped(complaints)
+    count = sum(len(group.lines) for group in groups)
+    many = "1 problem" if count == 1 else f"{count:,} problems"
+    cut = f" of {len(groups)} kinds, {GROUPS} of which are listed" if len(groups) > GROUPS else ""
+    again = f"poller device import {path}" + (" --update" if update else "")
+    refused = errors.BadFile(f"{name_of(path)}: {many}{cut}; nothing was changed", hint=f"correct them, then: {again}")
+    refused.details = groups[:GROUPS]
     return refused
 
 
@@ -56,33 +62,50 @@ class _Judge:
         self.complaints: list[Complaint] = []
         self._file, self._registry, self._kinds = file, registry, kinds
         self._options: dict[str, Mapping[str, Any] | errors.InvalidInput] = {}
+        self._defaults: dict[str | None, Defaults] = {}
 
     def row(self, raw: Raw) -> Row:
         device, problems = draft.device(raw.fields)
         self._complain(raw, problems)
-        return Row(device, [self._target(target, device) for target in raw.targets])
+        targets = [self._target(target, device) for target in raw.targets]
+        self._check_known(raw, device.credential, [target.collector for target in targets])
+        return Row(device, targets)
 
     def place(self, raws: list[Raw], misfits: list[Misfit]) -> list[Complaint]:
         """Give the database's objections the lines they are about."""
         return [
-            raws[number].complaint(self._file, problem.field, problem.message, problem.hint)
-            for number, problem in misfits
-            if raws[number].fields.get("name")
+            (raws[row] if target is None else raws[row].targets[target]).complaint(self._file, *problem)
+            for row, problem, target in misfits
+            if raws[row].fields.get("name")
         ]
 
     def _target(self, raw: Raw, device: draft.DeviceDraft) -> draft.TargetDraft:
-        target, problems = draft.target(raw.fields, self._checked)
+        target, problems = draft.target(raw.fields, self._checked, intervals.check_staleness, self._defaults_of)
         self._complain(raw, problems)
+        self._check_known(raw, target.credential, [target.collector])
         used, collector = target.credential or device.credential or "", target.collector or ""
         if used in self._kinds and collector in self._registry.collectors:
             try:
                 backend.check_kind(self._registry, collector, used, self._kinds[used])
             except errors.InvalidInput as error:
-                self._complain(raw, [draft.Problem("credential", str(error), error.hint)])
+                self._complain(raw, [Problem("credential", str(error), error.hint)])
         return target
 
-    def _complain(self, raw: Raw, problems: list[draft.Problem]) -> None:
-        self.complaints += [raw.complaint(self._file, p.field, p.message, p.hint) for p in problems]
+    def _check_known(self, raw: Raw, credential: str | None, collectors: list[str | None]) -> None:
+        """The database would find it too, but only here is known which kind the collectors take."""
+        if credential and credential not in self._kinds:
+            known = [self._registry.collectors.get(name or "") for name in collectors]
+            kinds = [model.kind for each in known if each for model in each.credentials] or ["community"]
+            hint = f"poller credential add {credential} --kind {kinds[0]}"
+            self._complain(raw, [Problem("credential", f'no credential named "{credential}"', hint)])
+
+    def _complain(self, raw: Raw, problems: list[Problem]) -> None:
+        self.complaints += [raw.complaint(self._file, *problem) for problem in problems]
+
+    def _defaults_of(self, collector: str | None) -> Defaults:
+        if collector not in self._defaults:
+            self._defaults[collector] = intervals.defaults_of(collector)
+        return self._defaults[collector]
 
     def _checked(self, collector: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
         key = json.dumps([collector, options], sort_keys=True, default=str)

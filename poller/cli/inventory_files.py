@@ -5,6 +5,7 @@ Reading keeps the line of every device and field, so that each complaint can say
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TextIO
 
@@ -12,6 +13,8 @@ from poller import errors
 from poller.cli import csv_inventory, tree_inventory
 from poller.cli.inventory_rows import Exported, Read, broken
 
+#: A path that means: read what is piped in.
+STDIN = "-"
 FORMS = {".csv": "csv", ".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 
 _READERS = {"csv": csv_inventory.read, "json": tree_inventory.read_json, "yaml": tree_inventory.read_yaml}
@@ -20,6 +23,8 @@ _WRITERS = {"csv": csv_inventory.write, "json": tree_inventory.write_json, "yaml
 
 def form_of(path: Path) -> str:
     """csv, json or yaml, by the file's name."""
+    if str(path) == STDIN:
+        raise errors.InvalidInput("stdin has no name to tell its format by", hint="add --format csv, json or yaml")
     if path.suffix.lower() in FORMS:
         return FORMS[path.suffix.lower()]
     raise errors.InvalidInput(
@@ -31,13 +36,24 @@ def read(path: Path, form: str | None = None) -> Read:
     """Every device of a file. Raises BadFile when it is not of its form at all."""
     reader = _READERS[form or form_of(path)]
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return reader(_bytes(path).decode("utf-8-sig"), name_of(path))
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise broken(path.name, line, f"not UTF-8 text (byte {error.start})") from None
+        raise broken(name_of(path), line, f"not UTF-8 text (byte {error.start})") from None
     except OSError as error:
         raise errors.InvalidInput(f"cannot read {path}", cause=error.strerror or "") from None
-    return reader(text, path.name)
+
+
+def name_of(path: Path) -> str:
+    """What complaints call it."""
+    return "stdin" if str(path) == STDIN else path.name
+
+
+def _bytes(path: Path) -> bytes:
+    if str(path) != STDIN:
+        return path.read_bytes()
+    binary = getattr(sys.stdin, "buffer", None)
+    return binary.read() if binary else sys.stdin.read().encode()
 
 
 def write(file: TextIO, form: str, devices: Exported) -> int:

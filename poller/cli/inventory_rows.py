@@ -9,9 +9,26 @@ from typing import Any, NamedTuple
 from poller import errors
 from poller.domain import duration
 from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.interval import Policy
 
 DEVICE_FIELDS = ("name", "address", "site", "credential", "tags", "requires", "enabled")
-TARGET_FIELDS = ("name", "collector", "options", "interval", "timeout", "credential", "requires", "enabled")
+TARGET_FIELDS = (
+    "name",
+    "collector",
+    "options",
+    "policy",
+    "interval",
+    "min",
+    "max",
+    "staleness",
+    "timeout",
+    "credential",
+    "requires",
+    "enabled",
+)
+
+#: Lines of a group that are named; the rest is counted.
+LINES_NAMED = 3
 
 Exported = Iterable[tuple[DeviceDraft, list[TargetDraft]]]
 
@@ -28,6 +45,33 @@ class Complaint(NamedTuple):
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file
         return f"{where}: {self.field}: {self.message}" + (f"; {self.hint}" if self.hint else "")
+
+
+class Group(NamedTuple):
+    """The same complaint about many lines, told once."""
+
+    file: str
+    line: int  # the first
+    field: str
+    message: str
+    hint: str
+    lines: tuple[int, ...]
+
+    def __str__(self) -> str:
+        if len(self.lines) == 1:
+            return str(Complaint(*self[:5]))
+        named, more = self.lines[:LINES_NAMED], len(self.lines) - LINES_NAMED
+        where = ", ".join(map(str, named)) + (f" and {more:,} more" if more > 0 else "")
+        return f"{self.file}: line {where}: {self.field}: {self.message}" + (f"; {self.hint}" if self.hint else "")
+
+
+def grouped(complaints: Iterable[Complaint]) -> list[Group]:
+    """Equal complaints together, in the order of their first lines."""
+    lines: dict[Complaint, set[int]] = {}
+    for complaint in complaints:
+        lines.setdefault(complaint._replace(line=0), set()).add(complaint.line)
+    groups = [Group(*said._replace(line=min(at)), tuple(sorted(at))) for said, at in lines.items()]
+    return sorted(groups, key=lambda group: (group.line, group.field))
 
 
 @dataclass
@@ -62,19 +106,32 @@ def device_fields(device: DeviceDraft) -> dict[str, Any]:
         "site": device.site,
         "credential": device.credential,
         "tags": list(device.tags or ()),
-        "requires": dict(device.requires or {}),
+        "requires": _sorted(device.requires or {}),
         "enabled": device.enabled,
     }
 
 
 def target_fields(target: TargetDraft) -> dict[str, Any]:
+    """In the order of TARGET_FIELDS; a fixed interval has no bounds to tell of."""
+    policy = target.policy or Policy.FIXED
+    bounds = {"min": target.min_ms, "max": target.max_ms}
     return {
         "name": target.name,
         "collector": target.collector,
-        "options": dict(target.options or {}),
+        "options": _sorted(target.options or {}),
+        "policy": policy.value,
         "interval": duration.format_ms(target.interval_ms or 0),
+        **{name: duration.format_ms(value) for name, value in bounds.items() if value is not None},
+        **({"staleness": target.staleness} if target.staleness is not None else {}),
         "timeout": duration.format_ms(target.timeout_ms or 0),
         "credential": target.credential,
-        "requires": dict(target.requires or {}),
+        "requires": _sorted(target.requires or {}),
         "enabled": target.enabled,
     }
+
+
+def _sorted(value: Any) -> Any:
+    """Keys in one order, whatever order a database gives them back in: equal inventories are equal files."""
+    if isinstance(value, Mapping):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list | tuple) else value

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from poller import bootstrap, errors
-from poller.cli import backend, device, render, words
+from poller.cli import backend, device, intervals, render, words
 from poller.cli.confirm import Yes, confirm
-from poller.cli.device import CredentialName, Interval, Options, Requires, Timeout
+from poller.cli.device import CredentialName, Interval, Max, Min, Options, Policy, Requires, Staleness, Timeout
 from poller.cli.render import Column, Json, column
 from poller.domain import draft, duration
 
@@ -23,7 +23,8 @@ COLUMNS = (
     column("DEVICE", "device"),
     column("TARGET", "name"),
     column("COLLECTOR", "collector"),
-    Column("INTERVAL", lambda item: duration.format_ms(item["interval_ms"]), right=True),
+    Column("POLICY", intervals.policy_word),
+    Column("INTERVAL", intervals.span, right=True),
     Column("TIMEOUT", lambda item: duration.format_ms(item["timeout_ms"]), right=True),
     column("CREDENTIAL", "credential"),
     column("OPTIONS", "options"),
@@ -36,7 +37,11 @@ def add(
     device_name: Device,
     collector: Annotated[str, typer.Option(help="What reads it, for example snmp.")],
     name: Annotated[str | None, typer.Option(help="Its name on the device.  [default: the collector's]")] = None,
+    policy: Policy = None,
     interval: Interval = None,
+    min_: Min = None,
+    max_: Max = None,
+    staleness: Staleness = None,
     timeout: Timeout = None,
     option: Options = None,
     require: Requires = None,
@@ -48,14 +53,13 @@ def add(
 
     engine = backend.database()
     used = credential or devices.show(engine, device_name).credential
-    fields = {"collector": collector, "name": name, "interval": interval, "timeout": timeout}
-    fields |= {"requires": require, "credential": credential}  # type: ignore[dict-item]
+    fields: dict[str, Any] = {"collector": collector, "name": name, "requires": require, "credential": credential}
+    fields |= {"policy": policy, "interval": interval, "min": min_, "max": max_, "staleness": staleness}
+    fields |= {"timeout": timeout}
     wanted = device.target_draft(engine, fields, option, used)
-    made = targets.add(engine, device_name, wanted, backend.wake_up())
-    every = duration.format_ms(made.interval_ms)
-    render.changed(
-        f"added target {device_name}/{made.name}: {collector} every {every}", "poller.target/1", item(made), as_json
-    )
+    made = item(targets.add(engine, device_name, wanted, backend.wake_up()))
+    text = f"added target {device_name}/{made['name']}: {collector} every {intervals.span(made)}"
+    render.changed(text, "poller.target/1", made, as_json)
 
 
 @app.command("list")
@@ -77,7 +81,8 @@ def list_(
         found = targets.listing(engine, collector=collector, limit=limit + 1, after=_place(after))
     shown = found[:limit]
     follow = f"{shown[-1].device}/{shown[-1].name}" if len(found) > limit else None
-    render.listing("poller.target.list/1", [item(t) for t in shown], COLUMNS, as_json, next=follow)
+    items = intervals.described(shown) if as_json else [item(t) for t in shown]
+    render.listing("poller.target.list/1", items, COLUMNS, as_json, next=follow)
     if follow and not as_json:
         render.note(f"there are more: --after {follow} or a higher --limit")
 
@@ -96,7 +101,11 @@ def edit(
     device_name: Device,
     name: Name,
     rename: Annotated[str | None, typer.Option(metavar="NEW", help="New name.")] = None,
+    policy: Policy = None,
     interval: Interval = None,
+    min_: Min = None,
+    max_: Max = None,
+    staleness: Staleness = None,
     timeout: Timeout = None,
     option: Annotated[
         list[str] | None,
@@ -114,13 +123,17 @@ def edit(
     from poller.db import credentials, targets
 
     requires = [] if no_requires else require
-    fields: dict[str, Any] = {"name": rename, "interval": interval, "timeout": timeout, "requires": requires}
+    fields: dict[str, Any] = {"name": rename, "timeout": timeout, "requires": requires}
+    fields |= {"policy": policy, "interval": interval, "min": min_, "max": max_, "staleness": staleness}
     fields |= {"credential": credential, "enabled": enabled}
     if option is None and all(value is None for value in fields.values()):
         raise errors.InvalidInput("nothing to change", hint="poller target edit --help")
     engine = backend.database()
     old = targets.show(engine, device_name, name)
-    wanted, problems = draft.target({**fields, "options": _merged(old, option)}, _unchecked)
+    fields["options"] = _merged(old, option)
+    wanted, problems = draft.target(
+        fields, _unchecked, intervals.check_staleness, lambda _: intervals.defaults_of(old.collector)
+    )
     draft.raise_first(problems)
     if credential:
         registry = bootstrap.services().registry

@@ -14,7 +14,9 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from pydantic import BaseModel, ConfigDict
 
 from poller.collectors.credentials import Credential
+from poller.domain.interval import Policy
 from poller.domain.readings import Kind, Reading, ReadingSet, Series, SeriesSet
+from poller.domain.schedule import Schedule
 from poller.errors import (
     DeviceAuthFailed,
     DeviceError,
@@ -96,6 +98,17 @@ class Documented(Protocol):
         ...
 
 
+@runtime_checkable
+class Scheduled(Protocol):
+    """Ability: say how often its targets are polled unless their owner says otherwise.
+
+    What is left None comes from the settings. It is stored with a target when that is added: a later
+    release of the collector changes only targets that are added later.
+    """
+
+    schedule: ClassVar[Schedule]
+
+
 __all__ = [
     "API_VERSION",
     "Closeable",
@@ -111,9 +124,12 @@ __all__ = [
     "Kind",
     "Options",
     "PartFailed",
+    "Policy",
     "Poll",
     "Reading",
     "ReadingSet",
+    "Schedule",
+    "Scheduled",
     "Series",
     "SeriesSet",
     "Yielded",

@@ -11,7 +11,9 @@ from typing import Any
 import pydantic
 
 from poller import errors
-from poller.collectors.api import API_VERSION, Collector, Options
+from poller.collectors.api import API_VERSION, Collector, Options, Scheduled
+from poller.domain import schedule
+from poller.domain.schedule import Schedule
 
 GROUP = "poller.collectors"
 
@@ -46,6 +48,11 @@ class Registry:
             f'unknown collector "{name}"', hint=hint + "installed: " + ", ".join(sorted(self.collectors))
         )
 
+    def schedule(self, name: str) -> Schedule:
+        """What the collector declares for targets whose owner says nothing; empty when it does not."""
+        collector = self.collectors.get(name)
+        return collector.schedule if isinstance(collector, Scheduled) else Schedule()
+
     def options(self, name: str, raw: Mapping[str, Any]) -> Options:
         """Validated options; the error names the field, what was wrong and what it takes."""
         model = self.get(name).Options
@@ -60,28 +67,32 @@ def load(points: Iterable[EntryPoint] | None = None) -> Registry:
     collectors: dict[str, Collector] = {}
     distributions: dict[str, str] = {}
     broken: list[Broken] = []
-    for point in sorted(points if points is not None else entry_points(group=GROUP), key=_order):
-        origin = f"{point.dist.name} {point.dist.version}" if point.dist else "unknown distribution"
+    for point in sorted(points if points is not None else entry_points(group=GROUP), key=ours_first):
+        comes_from = origin(point)
         try:
             collector = _instance(point)
         except errors.PollerError as error:
-            broken.append(Broken(point.name, origin, str(error), error.hint))
+            broken.append(Broken(point.name, comes_from, str(error), error.hint))
             continue
         except (Exception, SystemExit) as error:  # noqa: BLE001  a plugin may raise anything at import
-            broken.append(Broken(point.name, origin, f"{type(error).__name__}: {error}"))
+            broken.append(Broken(point.name, comes_from, f"{type(error).__name__}: {error}"))
             continue
         if point.name in collectors:
-            broken.append(Broken(point.name, origin, f"the name is taken by {distributions[point.name]}"))
+            broken.append(Broken(point.name, comes_from, f"the name is taken by {distributions[point.name]}"))
             continue
         collectors[point.name] = collector
-        distributions[point.name] = origin
+        distributions[point.name] = comes_from
     return Registry(collectors, tuple(broken), distributions)
 
 
-def _order(point: EntryPoint) -> tuple[bool, str, str]:
-    """Ours first, so that a plugin cannot take a built-in's name by accident of order."""
+def ours_first(point: EntryPoint) -> tuple[bool, str, str]:
+    """Sorts ours first, so that a plugin cannot take a built-in's name by accident of order."""
     distribution = point.dist.name if point.dist else ""
     return (distribution != "poller", point.name, distribution)
+
+
+def origin(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else "unknown distribution"
 
 
 def _instance(point: EntryPoint) -> Collector:
@@ -92,7 +103,19 @@ def _instance(point: EntryPoint) -> Collector:
         raise errors.ConfigError(f"it needs collector API {collector.api_version}, this is {API_VERSION}")
     if not isinstance(collector, Collector):
         raise errors.ConfigError("it does not implement poller.collectors.api.Collector")
+    _check_schedule(collector)
     return collector
+
+
+def _check_schedule(collector: Collector) -> None:
+    """A default that could never be stored is the plugin's mistake, not that of whoever adds a target."""
+    if not isinstance(collector, Scheduled):
+        return
+    if not isinstance(collector.schedule, Schedule):
+        raise errors.ConfigError("its schedule is not a poller.collectors.api.Schedule")
+    settled = schedule.settle(collector.schedule, None, schedule.NO_DEFAULTS)
+    for problem in schedule.problems(collector.schedule, settled):
+        raise errors.ConfigError(f"its schedule: {problem.message}", hint=problem.hint)
 
 
 def _explain(name: str, model: type[Options], error: pydantic.ValidationError) -> str:

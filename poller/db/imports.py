@@ -18,7 +18,8 @@ from poller.db import targets as target_rows
 from poller.db.among import among
 from poller.db.inventory import Change, Notify
 from poller.db.tables import credentials, devices, sites, targets
-from poller.domain.draft import DeviceDraft, Problem, TargetDraft
+from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.problem import Problem
 
 _ROWS_PER_STATEMENT = 5_000
 T = TypeVar("T")
@@ -32,10 +33,11 @@ class Row(NamedTuple):
 
 
 class Misfit(NamedTuple):
-    """A problem that only the database could see, of row number `row` (from 0)."""
+    """A problem that only the database could see, of row number `row` (from 0) or of one of its targets."""
 
     row: int
     problem: Problem
+    target: int | None = None
 
 
 class Refused(errors.InvalidInput):
@@ -48,14 +50,22 @@ class Refused(errors.InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Imported:
+    """What the file brought. A device that stays as it is counts as unchanged, whatever its targets do."""
+
     added: int
     updated: int
     targets_added: int
     targets_updated: int
+    unchanged: int = 0
+    targets_unchanged: int = 0
+
+    @property
+    def nothing(self) -> bool:
+        return not (self.added or self.updated or self.targets_added or self.targets_updated)
 
 
-class _OnlyTrying(Exception):
-    """Rolls a trial back."""
+class _NothingStored(Exception):
+    """Rolls back a trial, or a change that changed nothing: no version, no wake-up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +87,19 @@ def apply_import(
 ) -> Imported:
     """Store all rows in one transaction. Existing devices are an error unless `update`.
 
-    An update changes what a row gives and keeps the rest, also targets the file does not mention.
-    Raises Refused, having changed nothing.
+    An update changes what a row gives and keeps the rest, also targets the file does not mention; what already
+    is as the file has it keeps its version. Raises Refused, having changed nothing.
     """
     result = Imported(0, 0, 0, 0)
-    with suppress(_OnlyTrying), inventory.change(engine, None if dry_run else notify) as at:
+    with suppress(_NothingStored), inventory.change(engine, None if dry_run else notify) as at:
         known = _known(at.conn, rows)
         if misfits := _misfits(rows, known, update):
             refused = Refused(f"{len(misfits)} rows do not fit", hint="correct them and import again")
             refused.misfits = misfits
             raise refused
         result = _store(at, rows, known)
-        if dry_run:
-            raise _OnlyTrying
+        if dry_run or result.nothing:
+            raise _NothingStored
     return result
 
 
@@ -116,52 +126,58 @@ def _misfits(rows: Sequence[Row], known: _Known, update: bool) -> list[Misfit]:
     seen: set[str] = set()
     for number, row in enumerate(rows):
         found += (Misfit(number, problem) for problem in _problems(row, known, update, seen))
+        for place, target in enumerate(row.targets):
+            found += (Misfit(number, problem, place) for problem in _target_problems(row.device.name, target, known))
         seen.add(row.device.name)
     return found
 
 
 def _problems(row: Row, known: _Known, update: bool, seen: set[str]) -> Iterator[Problem]:
+    """Without the names the line is about, so that equal complaints can be told as one."""
     device = row.device
     if device.name in seen:
-        yield Problem("name", f'device "{device.name}" is in the file twice')
+        yield Problem("name", "the device is in the file twice", "rename or remove one of them")
     if device.name in known.devices and not update:
-        yield Problem("name", f'there is a device named "{device.name}" already', "add --update to change it")
+        yield Problem("name", "there is a device of this name already", "add --update to change it")
     if device.name not in known.devices and device.address is None:
-        yield Problem("address", f'the new device "{device.name}" has no address')
-    for name in {device.credential, *(target.credential for target in row.targets)} - {None, ""}:
-        if name not in known.credentials:
-            yield Problem("credential", f'no credential named "{name}"', f"poller credential add {name}")
+        yield Problem("address", "a new device needs an address")
+    yield from _credential_problems(device.credential, known)
     names = [target.name or target.collector for target in row.targets]
     for name in sorted({str(name) for name in names if names.count(name) > 1}):
-        yield Problem("target", f'device "{device.name}" has two targets named "{name}" in the file')
-    for target in row.targets:
-        yield from _target_problems(device.name, target, known)
+        yield Problem("target", f'the device has two targets named "{name}" in the file', "give one another name")
 
 
 def _target_problems(device: str, target: TargetDraft, known: _Known) -> Iterator[Problem]:
+    yield from _credential_problems(target.credential, known)
     old = known.targets.get((device, target.name or target.collector or ""))
     if old is None and target.collector is None:
         yield Problem("collector", f'the new target "{target.name}" has no collector')
-        return
-    try:
-        if old is None:
-            target_rows.new_row(target)
-        else:
-            target_rows.check_times(old["interval_ms"], old["timeout_ms"], target)
-    except errors.InvalidInput as error:
-        yield Problem("timeout", str(error), error.hint)
+    else:
+        yield from target_rows.settle(target, old)[1]
+
+
+def _credential_problems(name: str | None, known: _Known) -> Iterator[Problem]:
+    if name and name not in known.credentials:
+        yield Problem("credential", f'no credential named "{name}"', f"poller credential add {name} --kind community")
 
 
 def _store(at: Change, rows: Sequence[Row], known: _Known) -> Imported:
     site_ids = _site_ids(at, {row.device.site for row in rows} - {None, ""})
-    for part in _parts(rows):
-        values = [_device_values(at, row.device, known, site_ids) for row in part]
-        bulk.insert(at.conn, devices, sorted(values), _UPDATE_DEVICE, _DEVICE_COLUMNS)
-    old = [device["id"] for device in known.devices.values()]
-    inventory.stamp_targets(at, among(targets.c.device_id, old))
-    added, updated = _store_targets(at, rows, known)
-    _gather_statistics(at.conn, len(rows))
-    return Imported(len(rows) - len(old), len(old), added, updated)
+    values = [_device_values(at, row.device, known, site_ids) for row in rows]
+    fresh = [value for value in values if not _unchanged(value, _DEVICE_COLUMNS, known.devices.get(value[0]))]
+    for part in _parts(sorted(fresh)):
+        bulk.insert(at.conn, devices, part, _UPDATE_DEVICE, _DEVICE_COLUMNS)
+    changed = [known.devices[value[0]]["id"] for value in fresh if value[0] in known.devices]
+    inventory.stamp_targets(at, among(targets.c.device_id, changed))
+    added, updated, same = _store_targets(at, rows, known)
+    _gather_statistics(at.conn, len(fresh))
+    new = len(rows) - len(known.devices)
+    return Imported(new, len(changed), added, updated, len(known.devices) - len(changed), same)
+
+
+def _unchanged(value: tuple[Any, ...], columns: Sequence[str], old: Mapping[str, Any] | None) -> bool:
+    pairs = zip(columns, value, strict=True)
+    return old is not None and all(old[name] == new for name, new in pairs if name not in _STAMPS)
 
 
 def _gather_statistics(conn: Connection, rows: int) -> None:
@@ -170,19 +186,23 @@ def _gather_statistics(conn: Connection, rows: int) -> None:
         conn.exec_driver_sql("ANALYZE sites, devices, targets")
 
 
-def _store_targets(at: Change, rows: Sequence[Row], known: _Known) -> tuple[int, int]:
-    """Returns how many were added and how many changed."""
+def _store_targets(at: Change, rows: Sequence[Row], known: _Known) -> tuple[int, int, int]:
+    """Returns how many were added, how many changed and how many were as they are already."""
     ids = dict(at.conn.execute(_DEVICE_IDS, {"names": [row.device.name for row in rows]}).all())
-    values, updated = [], 0
+    values, updated, same = [], 0, 0
     for row in rows:
         for target in row.targets:
             old = known.targets.get((row.device.name, target.name or target.collector or ""))
+            value = _target_values(at, ids[row.device.name], target, old, known)
+            if _unchanged(value, _TARGET_COLUMNS, old):
+                same += 1
+                continue
             updated += old is not None
-            values.append(_target_values(at, ids[row.device.name], target, old, known))
+            values.append(value)
     values.sort(key=lambda value: value[:2])
     for part in _parts(values):
         bulk.insert(at.conn, targets, part, _UPDATE_TARGET, _TARGET_COLUMNS)
-    return len(values) - updated, updated
+    return len(values) - updated, updated, same
 
 
 def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -219,6 +239,8 @@ def _target_values(
     at: Change, device_id: int, draft: TargetDraft, old: Mapping[str, Any] | None, known: _Known
 ) -> tuple[Any, ...]:
     row = target_rows.new_row(draft) if old is None else {**old, **target_rows.given(draft)}
+    if old is not None:
+        row |= target_rows.timed(draft, old)
     if draft.credential is not None:
         row["credential_id"] = known.credentials.get(draft.credential)
     stored = {
@@ -259,11 +281,16 @@ _TARGET_COLUMNS = (
     "requires",
     "interval_ms",
     "timeout_ms",
+    "policy",
+    "min_ms",
+    "max_ms",
+    "staleness",
     "enabled",
     "version",
     "created_at",
     "updated_at",
 )
+_STAMPS = ("version", "created_at", "updated_at")
 _UPDATE_DEVICE = f"ON CONFLICT (name) DO UPDATE SET {_replacing(_DEVICE_COLUMNS[1:])}"
 _UPDATE_TARGET = f"ON CONFLICT (device_id, name) DO UPDATE SET {_replacing(_TARGET_COLUMNS[2:])}"
 

@@ -23,6 +23,7 @@ from poller.db.among import among
 from poller.db.tables import credentials as credentials_table
 from poller.db.tables import devices, inventory, removed_targets, sites, targets
 from poller.domain import routing
+from poller.domain.interval import Policy
 from poller.domain.target import PollTarget, TargetSpec
 
 log = logging.getLogger(__name__)
@@ -165,7 +166,7 @@ _make_poll_target: Callable[..., PollTarget] = PollTarget
 
 def _poll_target(row: AnyRow) -> PollTarget:
     fields: tuple[Any, ...] = tuple(row)
-    return _make_poll_target(*fields[:11], tuple(fields[11]), fields[12])
+    return _make_poll_target(*fields[:11], tuple(fields[11]), fields[12], Policy(fields[13]), *fields[14:])
 
 
 def _text(column: sa.Column[Any]) -> sa.Cast[str]:
@@ -208,6 +209,10 @@ _POLL_TARGETS = (
         targets.c.options,
         devices.c.tags,
         sa.func.coalesce(targets.c.credential_id, devices.c.credential_id),
+        targets.c.policy,
+        targets.c.min_ms,
+        targets.c.max_ms,
+        targets.c.staleness,
     )
     .select_from(_JOINED)
     .where(among(targets.c.id, "ids"))

@@ -114,6 +114,12 @@ devices = Table(
     sqlite_autoincrement=True,
 )
 
+#: `interval_ms` is the interval, or the base of an adaptive one.
+_SCHEDULE_FITS = """\
+(policy = 'fixed' AND min_ms IS NULL AND max_ms IS NULL AND staleness IS NULL) OR
+(policy = 'adaptive' AND min_ms IS NOT NULL AND max_ms IS NOT NULL AND staleness IS NOT NULL
+ AND min_ms >= 1000 AND min_ms <= interval_ms AND interval_ms <= max_ms)"""
+
 targets = Table(
     "targets",
     metadata,
@@ -129,7 +135,12 @@ targets = Table(
     Column("enabled", Boolean, nullable=False),
     Column("version", BigInteger, nullable=False, index=True),  # inventory.version of its last change
     *_stamps(),
+    Column("policy", String(20), nullable=False, server_default="fixed"),
+    Column("min_ms", BigInteger, nullable=True),  # the rest is for adaptive ones only
+    Column("max_ms", BigInteger, nullable=True),
+    Column("staleness", String(100), nullable=True),
     UniqueConstraint("device_id", "name"),
+    CheckConstraint(_SCHEDULE_FITS, name="schedule"),
     CheckConstraint("interval_ms >= 1000", name="interval"),
     CheckConstraint("timeout_ms > 0", name="timeout"),
     sqlite_autoincrement=True,

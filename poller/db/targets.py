@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,8 +14,11 @@ from poller.db import engine as sql
 from poller.db import inventory, lookup
 from poller.db.inventory import Change, Notify
 from poller.db.tables import credentials, devices, removed_targets, targets
-from poller.domain import duration
-from poller.domain.draft import TargetDraft
+from poller.domain import schedule
+from poller.domain.draft import TargetDraft, raise_first
+from poller.domain.interval import Policy
+from poller.domain.problem import Problem
+from poller.domain.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,10 @@ class Target:
     requires: Mapping[str, str]
     interval_ms: int
     timeout_ms: int
+    policy: Policy
+    min_ms: int | None
+    max_ms: int | None
+    staleness: str | None
     enabled: bool
     version: int
 
@@ -57,9 +64,9 @@ def edit(engine: Engine, device: str, name: str, draft: TargetDraft, notify: Not
     """Change what the draft gives; options are replaced as a whole."""
     with inventory.change(engine, notify) as at:
         key = lookup.target_id(at.conn, device, name)
-        old = _one(at.conn, key)
-        check_times(old.interval_ms, old.timeout_ms, draft)
-        values = given(draft) | _references(at.conn, draft) | {"version": at.version, "updated_at": at.now}
+        old = at.conn.execute(_SCHEDULE.where(targets.c.id == key)).mappings().one()
+        values = given(draft) | timed(draft, dict(old)) | _references(at.conn, draft)
+        values |= {"version": at.version, "updated_at": at.now}
         if values.get("name", name) != name:
             _refuse_taken(at.conn, key, device, values["name"])
         at.conn.execute(sa.update(targets).where(targets.c.id == key).values(values))
@@ -107,9 +114,6 @@ def new_row(draft: TargetDraft) -> dict[str, Any]:
     """The columns of a new target, defaults filled in; without references and stamps."""
     if draft.collector is None:
         raise errors.InvalidInput("the collector is missing", hint="for example --collector snmp")
-    interval = draft.interval_ms if draft.interval_ms is not None else duration.DEFAULT_INTERVAL_MS
-    timeout = draft.timeout_ms if draft.timeout_ms is not None else duration.default_timeout_ms(interval)
-    duration.check_timeout(interval, timeout)
     defaults: dict[str, Any] = {
         "name": draft.collector,
         "options": {},
@@ -117,29 +121,36 @@ def new_row(draft: TargetDraft) -> dict[str, Any]:
         "credential_id": None,
         "enabled": True,
     }
-    return defaults | given(draft) | {"interval_ms": interval, "timeout_ms": timeout}
+    return defaults | given(draft) | timed(draft)
 
 
 def given(draft: TargetDraft) -> dict[str, Any]:
-    """The columns a draft gives, without its credential."""
+    """The columns a draft gives, without its credential and its schedule."""
     values = {
         "name": draft.name,
         "collector": draft.collector,
         "options": draft.options,
         "requires": draft.requires,
-        "interval_ms": draft.interval_ms,
-        "timeout_ms": draft.timeout_ms,
         "enabled": draft.enabled,
     }
     return {column: value for column, value in values.items() if value is not None}
 
 
-def check_times(interval_ms: int, timeout_ms: int, draft: TargetDraft) -> None:
-    """Do the stored times and the new ones fit together?"""
-    duration.check_timeout(
-        interval_ms if draft.interval_ms is None else draft.interval_ms,
-        timeout_ms if draft.timeout_ms is None else draft.timeout_ms,
-    )
+def timed(draft: TargetDraft, old: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The columns of the schedule a draft leads to. Raises InvalidInput for the first that does not fit."""
+    settled, problems = settle(draft, old)
+    raise_first(problems)
+    return settled
+
+
+def settle(draft: TargetDraft, old: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], list[Problem]]:
+    """The same with all problems; `old` has the stored columns."""
+    stored = None
+    if old is not None:
+        stored = Schedule(**{name: old[name] for name in _TIMES if name != "policy"}, policy=Policy(old["policy"]))
+    settled = schedule.settle(draft.schedule, stored, draft.defaults)
+    columns = {name: getattr(settled, name) for name in _TIMES} | {"policy": str(settled.policy)}
+    return columns, list(schedule.problems(draft.schedule, settled))
 
 
 def _references(conn: Connection, draft: TargetDraft) -> dict[str, Any]:
@@ -160,8 +171,12 @@ def _one(conn: Connection, key: int) -> Target:
 
 
 def _target(row: Any) -> Target:
-    return Target(*row)
+    target = Target(*row)
+    return replace(target, policy=Policy(target.policy))
 
+
+_TIMES = ("policy", "interval_ms", "timeout_ms", "min_ms", "max_ms", "staleness")
+_SCHEDULE = sa.select(*(targets.c[name] for name in _TIMES))
 
 _TARGETS = sa.select(
     targets.c.id,
@@ -173,6 +188,10 @@ _TARGETS = sa.select(
     targets.c.requires,
     targets.c.interval_ms,
     targets.c.timeout_ms,
+    targets.c.policy,
+    targets.c.min_ms,
+    targets.c.max_ms,
+    targets.c.staleness,
     targets.c.enabled,
     targets.c.version,
 ).select_from(

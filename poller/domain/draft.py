@@ -6,20 +6,16 @@ string is a value: a device without site or credential.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+import difflib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from poller import errors
-from poller.domain import duration, naming
-
-
-class Problem(NamedTuple):
-    """One thing that is wrong with one field."""
-
-    field: str
-    message: str
-    hint: str = ""
+from poller.domain import duration, naming, schedule
+from poller.domain.interval import Policy
+from poller.domain.problem import Problem as Problem
+from poller.domain.schedule import Defaults, Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +28,16 @@ class TargetDraft:
     interval_ms: int | None = None
     timeout_ms: int | None = None
     enabled: bool | None = None
+    policy: Policy | None = None
+    min_ms: int | None = None
+    max_ms: int | None = None
+    staleness: str | None = None
+    #: What a new target, or one that changes its policy, gets where the draft says nothing.
+    defaults: Defaults = field(default=schedule.NO_DEFAULTS, compare=False)
+
+    @property
+    def schedule(self) -> Schedule:
+        return Schedule(self.policy, self.interval_ms, self.timeout_ms, self.min_ms, self.max_ms, self.staleness)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,18 @@ class UnknownCollector(errors.InvalidInput):
 
 #: Validates a collector's name and options; returns the options to store. May raise UnknownCollector.
 CheckOptions = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
+#: Validates the name of a staleness source.
+CheckStaleness = Callable[[str], str]
+#: The default schedule of a collector's targets; of any collector's, when it is not known.
+DefaultsOf = Callable[[str | None], Defaults]
+
+
+def _any_source(name: str) -> str:
+    return name
+
+
+def _no_defaults(collector: str | None) -> Defaults:
+    return schedule.NO_DEFAULTS
 
 
 def device(fields: Mapping[str, Any]) -> tuple[DeviceDraft, list[Problem]]:
@@ -61,16 +79,24 @@ def device(fields: Mapping[str, Any]) -> tuple[DeviceDraft, list[Problem]]:
     return DeviceDraft(**{"name": "", **values}), problems
 
 
-def target(fields: Mapping[str, Any], check_options: CheckOptions) -> tuple[TargetDraft, list[Problem]]:
-    """As `device`. Options are judged by their collector."""
+def target(
+    fields: Mapping[str, Any],
+    check_options: CheckOptions,
+    check_staleness: CheckStaleness = _any_source,
+    defaults_of: DefaultsOf = _no_defaults,
+) -> tuple[TargetDraft, list[Problem]]:
+    """As `device`. Options are judged by their collector, staleness sources by those who know them."""
     values, problems = _checked(fields, _TARGET_FIELDS)
-    if "collector" in values:
-        values.setdefault("name", values["collector"])
+    collector = values.get("collector")
+    if collector is not None:
+        values.setdefault("name", collector)
         values["options"] = _options(values, check_options, problems)
-    interval, timeout = values.get("interval_ms"), values.get("timeout_ms")
-    if interval is not None and timeout is not None:
-        _attempt(problems, "timeout", lambda: duration.check_timeout(interval, timeout))
-    return TargetDraft(**values), problems
+    if "staleness" in values:
+        _attempt(problems, "staleness", lambda: check_staleness(values["staleness"]))
+    done, defaults = _attempt(problems, "collector", lambda: defaults_of(collector))
+    wanted = TargetDraft(**values, **({"defaults": defaults} if done else {}))
+    problems += schedule.problems(wanted.schedule, wanted.schedule)
+    return wanted, problems
 
 
 def raise_first(problems: list[Problem]) -> None:
@@ -86,13 +112,21 @@ def _checked(fields: Mapping[str, Any], known: Mapping[str, _Field]) -> tuple[di
         if raw is None:
             continue
         if key not in known:
-            problems.append(Problem(key, f'unknown field "{key}"', "it takes " + ", ".join(known)))
+            problems.append(_unknown(key, known))
             continue
         stored_as, check = known[key]
         done, value = _attempt(problems, key, lambda check=check, raw=raw: check(raw))  # type: ignore[misc]
         if done:
             values[stored_as] = value
     return values, problems
+
+
+def _unknown(key: str, known: Collection[str]) -> Problem:
+    """A device of a file carries its targets with it, so they belong to the list."""
+    names = [*known, *(["targets"] if "address" in known else [])]
+    near = difflib.get_close_matches(key, names, n=1)
+    hint = (f"did you mean {near[0]}? " if near else "") + "it takes " + ", ".join(names)
+    return Problem(key, f'unknown field "{key}"', hint)
 
 
 def _attempt(problems: list[Problem], field: str, check: Callable[[], Any]) -> tuple[bool, Any]:
@@ -134,6 +168,13 @@ def _tags(raw: Any) -> tuple[str, ...]:
     return naming.tags(raw)
 
 
+def _policy(raw: Any) -> Policy:
+    known = [policy.value for policy in Policy]
+    if raw not in known:
+        raise errors.InvalidInput(f'unknown policy "{raw}"', hint="it takes " + " or ".join(known))
+    return Policy(raw)
+
+
 def _flag(raw: Any) -> bool:
     words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
     if isinstance(raw, bool):
@@ -163,5 +204,9 @@ _TARGET_FIELDS: dict[str, _Field] = {
     "requires": ("requires", _requires),
     "interval": ("interval_ms", duration.interval_ms),
     "timeout": ("timeout_ms", duration.timeout_ms),
+    "policy": ("policy", _policy),
+    "min": ("min_ms", lambda raw: duration.interval_ms(raw, "min")),
+    "max": ("max_ms", lambda raw: duration.interval_ms(raw, "max")),
+    "staleness": ("staleness", lambda raw: naming.name(raw, "staleness source")),
     "enabled": ("enabled", _flag),
 }

@@ -42,12 +42,24 @@ def format_ms(duration_ms: int) -> str:
     return words or "0s"
 
 
-def interval_ms(value: str | int | float) -> int:
+def spoken(duration_ms: int) -> str:
+    """About how long, for a sentence: `850 ms`, `8.3 s`, `3 m 20 s`, `4 h 10 m`."""
+    if duration_ms < 1_000:
+        return f"{duration_ms} ms"
+    if duration_ms < 59_950:
+        return f"{duration_ms / 1_000:.1f} s".replace(".0 ", " ")
+    seconds = round(duration_ms / 1_000)
+    big, small, each = ("m", "s", 1) if seconds < 3_600 else ("h", "m", 60) if seconds < 86_370 else ("d", "h", 3_600)
+    count, rest = divmod(round(seconds / each), UNITS_MS[big] // UNITS_MS[small])
+    return f"{count} {big} {rest} {small}" if rest else f"{count} {big}"
+
+
+def interval_ms(value: str | int | float, what: str = "interval") -> int:
     """A poll interval, within its bounds."""
     parsed = parse_ms(value)
     if not MIN_INTERVAL_MS <= parsed <= MAX_INTERVAL_MS:
         raise errors.InvalidInput(
-            f"the interval {format_ms(parsed)} is out of bounds",
+            f"the {what} {format_ms(parsed)} is out of bounds",
             hint=f"choose {format_ms(MIN_INTERVAL_MS)} to {format_ms(MAX_INTERVAL_MS)}",
         )
     return parsed
@@ -63,15 +75,6 @@ def timeout_ms(value: str | int | float) -> int:
 def default_timeout_ms(interval: int) -> int:
     """Ten seconds, or half of a short interval."""
     return min(DEFAULT_TIMEOUT_MS, interval // 2)
-
-
-def check_timeout(interval: int, timeout: int) -> None:
-    """A poll must end before the next one is due."""
-    if timeout >= interval:
-        raise errors.InvalidInput(
-            f"the timeout {format_ms(timeout)} must be shorter than the interval {format_ms(interval)}",
-            hint=f"for example {format_ms(default_timeout_ms(interval))}",
-        )
 
 
 def _not_a_duration(value: object) -> errors.InvalidInput:

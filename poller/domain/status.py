@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from typing import Any
 
+from poller.domain import interval
+from poller.domain.interval import Decision
 from poller.domain.outcome import Outcome, Result
 from poller.domain.overview import State
 
@@ -26,11 +29,14 @@ class Status:
     missed: int = 0  # slots skipped, ever
     code: str = ""
     message: str = ""
+    decision: Decision | None = None  # the last one, of an adaptive target
 
     def pack(self) -> str:
-        values = [self.since_ms, self.run_ms, self.finished_ms, self.ok_ms, self.failures, self.missed]
-        if self.code:
-            values = [*values, self.code, self.message]  # type: ignore[list-item]
+        values: list[Any] = [self.since_ms, self.run_ms, self.finished_ms, self.ok_ms, self.failures, self.missed]
+        if self.code or self.decision:  # most have neither, and there are a million of them
+            values += [self.code, self.message]
+        if self.decision:
+            values.append(self.decision.pack())
         return LETTERS[self.state] + json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -40,13 +46,20 @@ def unpack(text: str) -> Status:
     if len(text) < 2:
         return Status(state)
     try:
-        return Status(state, *json.loads(text[1:]))
+        values = json.loads(text[1:])
+        if len(values) == _WITH_DECISION:
+            values[-1] = interval.unpack(values[-1])
+        return Status(state, *values)
     except (ValueError, TypeError):
         return Status()
 
 
+#: Values of a status that has everything.
+_WITH_DECISION = 9
+
+
 def record(status: Status, outcome: Outcome, plan_ms: int, finished_ms: int, missed: int) -> Status:
-    """The status after one more outcome."""
+    """The status after one more outcome; what was decided for the poll is not decided for the next one."""
     state = {Result.OK: State.OK, Result.PARTIAL: State.DEGRADED}.get(outcome.result, State.FAILING)
     return replace(
         status,
@@ -59,4 +72,5 @@ def record(status: Status, outcome: Outcome, plan_ms: int, finished_ms: int, mis
         missed=status.missed + missed,
         code=outcome.error_code,
         message=outcome.message,
+        decision=None,
     )

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from poller.domain.interval import Policy
+
 
 @dataclass(frozen=True, slots=True)
 class TargetSpec:
@@ -14,7 +16,7 @@ class TargetSpec:
     id: int
     version: int
     queue: str
-    interval_ms: int
+    interval_ms: int  # the interval, or the base of an adaptive one
     timeout_ms: int
     enabled: bool = True
 
@@ -36,3 +38,7 @@ class PollTarget:
     options: Mapping[str, Any] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     credential_id: int | None = None
+    policy: Policy = Policy.FIXED
+    min_ms: int | None = None  # this and the following: of adaptive ones only
+    max_ms: int | None = None
+    staleness: str | None = None

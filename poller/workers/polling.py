@@ -11,11 +11,13 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from poller import errors
 from poller.bootstrap import Services
 from poller.db import runs
-from poller.domain import histogram, plan, status
+from poller.domain import histogram, interval, plan, status
+from poller.domain.interval import Policy
 from poller.domain.outcome import Result
 from poller.domain.run import Run
 from poller.domain.status import Status
@@ -23,6 +25,7 @@ from poller.observability import logs
 from poller.sinks.api import Sample
 from poller.state.board import Finish, Start, Started
 from poller.workers.collect import Batch, Collected
+from poller.workers.pacing import Pacer
 from poller.workers.runtime import Runtime
 from poller.workers.targets import Known, Secrets, Targets
 
@@ -46,6 +49,7 @@ class Poller:
         self._targets = Targets(services.engine, services.registry, settings.target_cache)
         self._secrets = Secrets(services, settings.secret_cache_s)
         self._margin_ms = round(settings.lease_margin_s * 1000)
+        self._pacer = Pacer(settings, services.staleness)
         self._runtime = Runtime()
         self._running: set[Batch] = set()
         self._lock = threading.Lock()
@@ -113,11 +117,8 @@ class Poller:
         ]
         rows = [self._run(token, attempt, answer, item, now_ms) for answer, item in done]
         self._store(samples, rows)
-        statuses = [_status(answer, item, known[item.id], now_ms) for answer, item in done]
-        moves = [
-            _move(answer, item, known[item.id], now_ms, after)
-            for (answer, item), after in zip(done, statuses, strict=True)
-        ]
+        statuses = [self._status(start, answer, item, known[item.id]) for answer, item in done]
+        moves = [_move(answer, known[answer.id], after) for answer, after in zip(answered, statuses, strict=True)]
         missed = sum(after.missed - answer.status.missed for answer, after in zip(answered, statuses, strict=True))
         stats, texts = _statistics(start.queue, rows, missed), _error_texts(rows, known)
         self._board.finish(token, moves, stats, texts, believed_ms=start.believed_ms)
@@ -150,6 +151,15 @@ class Poller:
             runner=self.runner,
             token=token,
         )
+
+    def _status(self, start: Start, answer: Started, item: Collected, known: Known) -> Status:
+        before, is_adaptive = answer.status, known.target.policy is Policy.ADAPTIVE
+        every_ms = before.decision.chosen_ms if is_adaptive and before.decision else known.target.interval_ms
+        missed = plan.missed_slots(before.run_ms, answer.plan_ms, every_ms)
+        after = status.record(before, item.outcome, answer.plan_ms, start.now_ms + item.elapsed_ms, missed)
+        if is_adaptive:
+            after = replace(after, decision=self._pacer.decide(before, after, item, known, start.overdue))
+        return after
 
     def _hand_back(self, token: str, answers: Collection[Started], at_ms: int) -> None:
         """Not attempted, or not to the end: due again, as if nothing had happened."""
@@ -195,15 +205,13 @@ class _Tracked:
             self._poller._running.discard(self._batch)
 
 
-def _status(answer: Started, item: Collected, known: Known, now_ms: int) -> Status:
-    missed = plan.missed_slots(answer.status.run_ms, answer.plan_ms, known.target.interval_ms)
-    return status.record(answer.status, item.outcome, answer.plan_ms, now_ms + item.elapsed_ms, missed)
-
-
-def _move(answer: Started, item: Collected, known: Known, now_ms: int, after: Status) -> Finish:
-    """Back to due, at the next slot of its grid."""
-    next_ms = plan.next_slot_ms(item.id, known.target.interval_ms, now_ms + item.elapsed_ms)
-    return Finish(item.id, next_ms, answer.version, after.pack())
+def _move(answer: Started, known: Known, after: Status) -> Finish:
+    """Back to due: at the next slot of its grid, or as it was decided."""
+    if after.decision:
+        next_ms = interval.next_ms(answer.plan_ms, after.decision.chosen_ms, after.finished_ms)
+    else:
+        next_ms = plan.next_slot_ms(answer.id, known.target.interval_ms, after.finished_ms)
+    return Finish(answer.id, next_ms, answer.version, after.pack())
 
 
 def _statistics(queue: str, rows: Sequence[Run], missed: int) -> dict[str, int]:

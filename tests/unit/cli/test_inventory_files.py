@@ -15,6 +15,7 @@ from poller.cli import inventory_files
 from poller.cli.inventory_rows import Read
 from poller.domain import draft
 from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.interval import Policy
 from poller.errors import BadFile
 
 WORDS = st.text(st.sampled_from("abcXYZ019._:-"), min_size=1, max_size=8).filter(lambda w: not w.startswith("-"))
@@ -25,8 +26,17 @@ JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=3),
 )
+SCHEDULES = st.just({"policy": Policy.FIXED}) | st.fixed_dictionaries(
+    {
+        "policy": st.just(Policy.ADAPTIVE),
+        "min_ms": st.integers(1_000, 10_000),
+        "max_ms": st.integers(10**9, 2 * 10**9),
+        "staleness": NAMES,
+    }
+)
 TARGETS = st.builds(
-    TargetDraft,
+    lambda schedule, **fields: TargetDraft(**fields, **schedule),
+    schedule=SCHEDULES,
     name=NAMES,
     collector=NAMES,
     options=st.dictionaries(st.text(max_size=5), JSON_VALUES, max_size=3),

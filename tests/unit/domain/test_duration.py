@@ -58,11 +58,34 @@ def test_intervals_have_bounds(text: str) -> None:
 def test_the_default_timeout_always_fits(interval: int) -> None:
     """A default must never be refused."""
     timeout = duration.default_timeout_ms(interval)
-    duration.check_timeout(interval, timeout)
-    assert 0 < timeout <= 10_000
+    assert 0 < timeout < interval
+    assert timeout <= 10_000
 
 
 def test_a_timeout_of_nothing_is_refused() -> None:
     """Zero would fail every poll."""
     with pytest.raises(errors.InvalidInput):
         duration.timeout_ms("0s")
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "expected"),
+    [
+        (0, "0 ms"),
+        (850, "850 ms"),
+        (1_000, "1 s"),
+        (8_312, "8.3 s"),
+        (59_949, "59.9 s"),
+        (59_950, "1 m"),
+        (200_000, "3 m 20 s"),
+        (3_599_400, "59 m 59 s"),
+        (3_599_500, "1 h"),
+        (15_000_000, "4 h 10 m"),
+        (86_369_000, "23 h 59 m"),
+        (86_370_000, "1 d"),
+        (270_000_000, "3 d 3 h"),
+    ],
+)
+def test_durations_in_a_sentence(duration_ms: int, expected: str) -> None:
+    """Two units at most, and never sixty of the smaller one."""
+    assert duration.spoken(duration_ms) == expected

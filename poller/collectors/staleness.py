@@ -1,0 +1,80 @@
+"""Which staleness sources are installed? Entry points, as for collectors; a broken one never harms the others."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+
+from poller import errors
+from poller.collectors.registry import Broken, origin, ours_first
+from poller.domain import staleness
+from poller.domain.staleness import Evidence, Source
+
+GROUP = "poller.staleness"
+
+
+class BadScore(Exception):
+    """A source raised, or gave something that is no score; the text says what."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    functions: Mapping[str, Source] = field(default_factory=dict)
+    broken: tuple[Broken, ...] = ()
+
+    def check(self, name: str) -> str:
+        """The name of a source that can be used. Raises InvalidInput, naming the nearest one or why it is broken."""
+        if name in self.functions:
+            return name
+        for broken in self.broken:
+            if broken.name == name:
+                text = f'staleness source "{name}" ({broken.distribution}) cannot be used'
+                raise errors.InvalidInput(text, cause=broken.reason, hint=broken.hint)
+        near = difflib.get_close_matches(name, self.functions, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise errors.InvalidInput(
+            f'unknown staleness source "{name}"', hint=hint + "installed: " + ", ".join(sorted(self.functions))
+        )
+
+    def compares(self, name: str) -> bool:
+        """Does it look at the readings of two polls?"""
+        return bool(getattr(self.functions.get(name), "comparing", False))
+
+    def score(self, name: str, evidence: Evidence) -> float:
+        """What the source says. Raises BadScore: a plugin may do anything."""
+        source = self.functions.get(name)
+        if source is None:
+            raise BadScore("it is not installed here")
+        try:
+            score = float(source(evidence))
+        except Exception as error:  # noqa: BLE001  a plugin may raise anything
+            raise BadScore(f"{type(error).__name__}: {error}") from None
+        if math.isnan(score):
+            raise BadScore("its score is not a number")
+        return score
+
+
+def load(points: Iterable[EntryPoint] | None = None) -> Sources:
+    """Import every source of the entry-point group, built-ins and plugins alike."""
+    functions: dict[str, Source] = {}
+    broken: list[Broken] = []
+    for point in sorted(points if points is not None else entry_points(group=GROUP), key=ours_first):
+        try:
+            source = point.load()
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a plugin may raise anything at import
+            broken.append(Broken(point.name, origin(point), f"{type(error).__name__}: {error}"))
+            continue
+        if point.name in functions:
+            broken.append(Broken(point.name, origin(point), "the name is taken"))
+        elif not callable(source):
+            broken.append(Broken(point.name, origin(point), "it is no function"))
+        else:
+            functions[point.name] = source
+    return Sources(functions, tuple(broken))
+
+
+#: For whoever needs no plugins.
+BUILT_IN = Sources({"steady": staleness.steady, "age": staleness.age, "change": staleness.change})
