@@ -11,7 +11,6 @@ from celery.worker import consumer
 
 from poller.workers import lifecycle
 
-
 #: Seconds between attempts to reach a broker that is away.
 RECONNECT = {"interval_start": 0.5, "interval_step": 0.5, "interval_max": 2.0}
 
