@@ -95,15 +95,19 @@ class Overview:
     outcomes: Mapping[str, int]  # the last five minutes
     lateness: Lateness  # the last five minutes
     recent: Sequence[Point]  # oldest first, 10 s each, up to 15 minutes
-    queues: Mapping[str, int]  # batches waiting, by queue
+    loads: Sequence[Load]  # by queue
     leader: Leader | None
     standbys: int
     workers: Sequence[Worker]
     errors: Sequence[LastError]  # newest first
     totals: Mapping[str, int]  # counters since the board was made: polls, samples, missed_slots, ...
-    loads: Sequence[Load] = ()  # by queue
-    unserved: Mapping[str, int] = field(default_factory=dict)  # targets that wait, by queue no living worker takes
     long_overdue: int = 0  # of the overdue ones, by more than two of their own intervals; at least so many
+
+    @property
+    def unserved(self) -> dict[str, int]:
+        """Targets that wait, by queue that no living worker takes."""
+        return {load.queue: load.due for load in self.loads if load.due and not load.workers}
+
 
 
 #: A target that waits for more than so many of its own intervals is not late, it is stuck.

@@ -52,14 +52,12 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         outcomes=_outcomes(slices[-RECENT_SLICES:]),
         lateness=_lateness(slices[-RECENT_SLICES:]),
         recent=_points(slices, now_ms),
-        queues={load.queue: load.waiting for load in loads},
+        loads=loads,
         leader=_leader(leader),
         standbys=standbys,
         workers=everybody,
         errors=[error for error in map(_error, errors) if error],
         totals={name: int(value) for name, value in totals.items() if not name.startswith(("l", "q:"))},
-        loads=loads,
-        unserved={load.queue: load.due for load in loads if load.due and not load.workers},
         long_overdue=_long_overdue(client, keys, now_ms, [load.queue for load in loads if load.overdue]),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from poller.domain.overview import LastError, Overview, Point, Worker
+from poller.domain.overview import LastError, Load, Overview, Point, Worker
 from poller.web import health, units
 
 SCHEMA = "poller.overview/1"
@@ -28,7 +28,7 @@ def of(overview: Overview) -> dict[str, Any]:
         "lateness_last_5_min": _lateness(overview),
         "recent": [_point(point) for point in overview.recent],
         "unserved": [{"name": name, "targets": n} for name, n in sorted(overview.unserved.items())],
-        "queues": [{"name": name, "batches": n} for name, n in sorted(overview.queues.items())],
+        "queues": [_load(load) for load in overview.loads],
         "leader": _leader(overview),
         "standbys": overview.standbys,
         "workers": [_worker(worker) for worker in overview.workers],
@@ -69,6 +69,19 @@ def _leader(overview: Overview) -> dict[str, Any] | None:
     if leader is None:
         return None
     return {"name": leader.name, "epoch": leader.epoch, "since": units.instant(leader.since_ms)}
+
+
+def _load(load: Load) -> dict[str, Any]:
+    return {
+        "name": load.queue,
+        "targets_due": load.due,
+        "targets_overdue": load.overdue,
+        "batches_waiting": load.waiting,
+        "needed_per_second": load.needed_per_s,
+        "done_per_second": load.done_per_s,
+        "workers": load.workers,
+        "times_the_workers_needed": load.shortage,
+    }
 
 
 def _worker(worker: Worker) -> dict[str, Any]:

@@ -5,6 +5,7 @@ When the board cannot be read, only `poller_up 0` and the build are exposed: a g
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -14,7 +15,7 @@ from prometheus_client.registry import Collector
 
 import poller
 from poller.domain.outcome import Result
-from poller.domain.overview import Overview, State, Worker
+from poller.domain.overview import Load, Overview, State, Worker
 from poller.web import health
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -46,7 +47,8 @@ def _metrics(overview: Overview) -> Iterator[Metric]:
     yield _gauge("as_of_timestamp_seconds", "When the board was read.", overview.as_of_ms / 1000)
     yield from _targets(overview)
     yield from _polls(overview)
-    yield _gauge("queue_batches", "Batches waiting, by queue.", overview.queues, "queue")
+    for name, text, of_queue in _OF_A_QUEUE:
+        yield _gauge(name, text, {load.queue: of_queue(load) for load in overview.loads}, "queue")
     yield _gauge("unserved_targets", "Targets no running worker takes, by queue.", overview.unserved, "queue")
     yield from _leader(overview)
     yield from _workers(overview)
@@ -95,6 +97,18 @@ def _workers(overview: Overview) -> Iterator[Metric]:
         yield make(name, text, {worker.name: value(worker) for worker in overview.workers}, "worker")
 
 
+_OF_A_QUEUE: tuple[tuple[str, str, Callable[[Load], float]], ...] = (
+    ("queue_batches", "Batches waiting, by queue.", lambda load: load.waiting),
+    ("queue_overdue_targets", "Due targets past their slot, by queue.", lambda load: load.overdue),
+    ("queue_needed_polls_per_second", "What the targets of a queue need.", lambda load: load.needed_per_s),
+    ("queue_done_polls_per_second", "What its workers did in the last minute.", lambda load: load.done_per_s),
+    ("queue_workers", "Running workers that serve a queue.", lambda load: load.workers),
+    (
+        "queue_shortage_ratio",
+        "So many times the workers are needed; 0 when they keep up, +Inf when nothing is done.",
+        lambda load: math.inf if load.shortage is None else load.shortage,
+    ),
+)
 _OF_A_WORKER: tuple[tuple[str, str, Callable[[Worker], float]], ...] = (
     ("worker_seen_timestamp_seconds", "When a worker last reported.", lambda worker: worker.seen_ms / 1000),
     ("worker_start_timestamp_seconds", "When a worker started.", lambda worker: worker.started_ms / 1000),

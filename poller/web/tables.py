@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from poller.domain.overview import LastError, Overview, Point, Worker
+from poller.domain.overview import LastError, Load, Overview, Point, Worker
 from poller.web import health, units
 from poller.web.health import GLYPHS, Tone
 
@@ -75,9 +75,29 @@ def _worker(worker: Worker, now_ms: int) -> dict[str, str]:
 
 
 def _queues(overview: Overview) -> Iterator[Row]:
-    deepest = sorted(overview.queues.items(), key=lambda item: (-item[1], item[0]))[: QUEUES.limit]
-    for name, batches in sorted(deepest):
-        yield Row(name, {"name": name, "batches": units.count(batches)}, {})
+    """The busiest; those short of workers before all others."""
+    worst = sorted(overview.loads, key=lambda load: (load.shortage == 0.0, -load.overdue, -load.waiting, load.queue))
+    for load in sorted(worst[: QUEUES.limit], key=lambda load: load.queue):
+        yield Row(load.queue, _load(load), {} if load.shortage == 0.0 else {"workers": Tone.LATE})
+
+
+def _load(load: Load) -> dict[str, str]:
+    return {
+        "name": load.queue,
+        "needed": units.rate(load.needed_per_s),
+        "done": units.rate(load.done_per_s),
+        "overdue": units.count(load.overdue),
+        "batches": units.count(load.waiting),
+        "workers": _workforce(load),
+    }
+
+
+def _workforce(load: Load) -> str:
+    if load.shortage is None:
+        return f"{GLYPHS[Tone.LATE]} {load.workers}, nothing is done"
+    if load.shortage:
+        return f"{GLYPHS[Tone.LATE]} {load.workers}, needs {load.shortage:.1f} times as many"
+    return units.exact(load.workers)
 
 
 def _minutes(overview: Overview) -> Iterator[Row]:
@@ -140,7 +160,14 @@ QUEUES = Table(
     "Queues",
     "No queue yet.",
     8,
-    (Column("name", "Queue"), Column("batches", "Batches", "number")),
+    (
+        Column("name", "Queue"),
+        Column("needed", "Needs", "number"),
+        Column("done", "Does", "number"),
+        Column("overdue", "Overdue", "number"),
+        Column("batches", "Batches waiting", "number"),
+        Column("workers", "Workers"),
+    ),
     _queues,
 )
 MINUTES = Table(

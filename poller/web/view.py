@@ -157,4 +157,4 @@ def _fill(table: tables.Table, overview: Overview, texts: dict[str, str], tones:
 
 def _totals(overview: Overview) -> dict[str, int]:
     """Tables whose rows are cut before they come here."""
-    return {tables.QUEUES.id: len(overview.queues)}
+    return {tables.QUEUES.id: len(overview.loads)}

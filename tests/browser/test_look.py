@@ -14,7 +14,7 @@ LONG = dataclasses.replace(
     fleet.FAILING,
     errors=(fleet.failure(0, device="d" * 80, target="t" * 120, code="c" * 40, message="m" * 500),),
     workers=(fleet.worker(1, name="w" * 120, tags={"k" * 40: "v" * 60}),),
-    queues={"poll." + "q" * 150: 3},
+    loads=(fleet.load("poll." + "q" * 150),),
     leader=dataclasses.replace(fleet.HEALTHY.leader, name="l" * 120) if fleet.HEALTHY.leader else None,
 )
 

@@ -65,7 +65,10 @@ def test_targets_before_their_first_poll_are_no_good_news() -> None:
 
 def test_targets_nobody_takes_are_named_with_what_is_missing() -> None:
     """A plugin that only some host has, a tag no worker carries: never just silence."""
-    waiting = dataclasses.replace(fleet.HEALTHY, unserved={"poll.acme;zone=dmz": 1, "poll.hello": 1200})
+    waiting = dataclasses.replace(
+        fleet.HEALTHY,
+        loads=[fleet.load("poll.acme;zone=dmz", due=1, workers=0), fleet.load("poll.hello", due=1200, workers=0)],
+    )
     verdict = health.judge(waiting)
     assert verdict.tone is Tone.FAILING
     assert "1 target waits: no running worker has collector acme and zone=dmz." in verdict.text

@@ -41,7 +41,7 @@ def test_the_documented_metrics_are_the_exposed_ones() -> None:
     documented = {
         name: (kind, set(re.findall(r"`(\w+)`", labels))) for name, kind, labels in ROW.findall(DOCUMENT.read_text())
     }
-    everything = dataclasses.replace(fleet.FAILING, unserved={"poll.acme": 3})
+    everything = dataclasses.replace(fleet.FAILING, loads=(fleet.load("poll.acme", workers=0),))
     assert exposed(metrics.render(everything).decode()) == documented
 
 

@@ -61,12 +61,22 @@ def test_trouble_is_loud() -> None:
 def test_long_tables_are_cut_and_say_so() -> None:
     """What is left out is counted, never silently dropped."""
     crowd = tuple(fleet.worker(n) for n in range(tables.WORKERS.limit + 14))
-    queues = {f"poll.q{n}": n for n in range(30)}
-    made = view.present(dataclasses.replace(fleet.HEALTHY, workers=crowd, queues=queues))
+    loads = tuple(fleet.load(f"poll.q{n}", waiting=n) for n in range(30))
+    made = view.present(dataclasses.replace(fleet.HEALTHY, workers=crowd, loads=loads))
     assert len(made.rows["workers"]) == tables.WORKERS.limit
     assert made.texts["workers-more"] == "14 more, not shown"
     assert made.texts["queues-more"] == "22 more, not shown"
     assert set(made.rows["queues"]) == {f"poll.q{n}" for n in range(22, 30)}
+
+
+def test_a_queue_that_is_short_of_workers_says_how_short() -> None:
+    """In words beside the number, in the colour of lateness; one where nothing is done, too."""
+    made = view.present(fleet.LATE)
+    assert made.texts["queues/poll.snmp/workers"] == "▲ 4, needs 2.3 times as many"
+    assert made.tones["queues/poll.snmp/workers"] == "late"
+    stuck = dataclasses.replace(fleet.HEALTHY, loads=(fleet.load("poll.x", shortage=None),))
+    assert view.present(stuck).texts["queues/poll.x/workers"] == "▲ 4, nothing is done"
+    assert "queues/poll.snmp/workers" not in view.present(fleet.HEALTHY).tones
 
 
 def test_the_causes_of_the_last_errors_are_counted() -> None:

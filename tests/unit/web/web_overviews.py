@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from poller.domain.overview import LastError, Lateness, Leader, Overview, Point, State, Worker
+from poller.domain.overview import LastError, Lateness, Leader, Load, Overview, Point, State, Worker
 
 NOW_MS = 1_794_874_392_000  # 2026-11-17T00:13:12Z
 SLICE_MS = 10_000
@@ -23,7 +23,7 @@ EMPTY = Overview(
     outcomes={},
     lateness=Lateness(),
     recent=(),
-    queues={},
+    loads=(),
     leader=None,
     standbys=0,
     workers=(),
@@ -61,6 +61,11 @@ def worker(number: int, **changes: object) -> Worker:
     return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
 
 
+def load(queue: str, **changes: object) -> Load:
+    made = Load(queue, 32_330, 4, 3, 545.8, 546.1, workers=4, shortage=0.0)
+    return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
+
+
 HEALTHY = Overview(
     as_of_ms=NOW_MS,
     targets=98_204,
@@ -73,7 +78,7 @@ HEALTHY = Overview(
     outcomes={"ok": 490_871, "partial": 41},
     lateness=Lateness(490_912, 12.0, 86.0, 1240.0),
     recent=points(),
-    queues={"poll.snmp": 3, "poll.routeros": 0, "poll.snmp;site=ams": 1},
+    loads=(load("poll.routeros", waiting=0), load("poll.snmp"), load("poll.snmp;site=ams", waiting=1, workers=2)),
     leader=Leader("beat-1:4711", 7, NOW_MS - 7_931_000),
     standbys=2,
     workers=tuple(worker(n) for n in range(1, 5)),
@@ -116,7 +121,12 @@ FAILING = dataclasses.replace(
     recent=points(missing=range(40, 47)),
     errors=tuple(failure(n) for n in range(20)),
 )
-LATE = dataclasses.replace(HEALTHY, overdue=4_310, lateness=Lateness(401_112, 2_100.0, 12_400.0, 41_000.0))
+LATE = dataclasses.replace(
+    HEALTHY,
+    loads=(load("poll.snmp", overdue=4_310, waiting=64, done_per_s=237.3, shortage=2.3),),
+    overdue=4_310,
+    lateness=Lateness(401_112, 2_100.0, 12_400.0, 41_000.0),
+)
 NO_LEADER = dataclasses.replace(HEALTHY, leader=None, standbys=0)
 NO_WORKERS = dataclasses.replace(HEALTHY, workers=(), in_flight=0)
 SCRIPT = "<script>alert(1)</script>"
@@ -124,6 +134,6 @@ HOSTILE = dataclasses.replace(
     HEALTHY,
     errors=(failure(0, device=SCRIPT, message=f"\"'><img src=x onerror=alert(2)>{SCRIPT}", target="a/b\u202e"),),
     workers=(worker(1, name=f"celery@{SCRIPT}", tags={SCRIPT: SCRIPT}),),
-    queues={f"poll.{SCRIPT}": 1},
+    loads=(load(f"poll.{SCRIPT}"),),
     leader=Leader(f'beat"{SCRIPT}', 1, NOW_MS),
 )
