@@ -9,9 +9,12 @@ import json
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import TypeVar
+
+import redis
 
 from poller import errors
 from poller.bootstrap import Services
@@ -33,6 +36,9 @@ log = logs.get(__name__)
 
 #: When SQL is down, targets we know nothing of come back after this long instead of in a tight circle.
 STORE_PAUSE_MS = 5_000
+ASK_AGAIN_S = 0.25
+
+T = TypeVar("T")
 
 
 class Poller:
@@ -57,7 +63,8 @@ class Poller:
 
     def poll(self, token: str, ids: Sequence[int], attempt: int = 0) -> None:
         """Poll one batch. Targets that are not ours any more are skipped; the rest end in exactly one place."""
-        start = self._board.start(token, attempt, secrets.token_hex(4), self._margin_ms, ids)
+        call = secrets.token_hex(4)
+        start = self._patiently(lambda: self._board.start(token, attempt, call, self._margin_ms, ids))
         started = {answer.id: answer for answer in start.answers if answer.result is Result.OK}
         self._note_refused(start.answers)
         if not started:
@@ -66,15 +73,14 @@ class Poller:
             self._poll_started(token, attempt, start, started)
         except BaseException:  # ours, not the device's: whatever was not finished is handed back
             with suppress(errors.StoreError):
-                self._hand_back(token, started.values(), start.now_ms + STORE_PAUSE_MS)
+                self._hand_back(token, start, started.values(), STORE_PAUSE_MS)
             raise
 
     def _poll_started(self, token: str, attempt: int, start: Start, started: dict[int, Started]) -> None:
-        now_ms = start.now_ms
         known, changed = self._targets.get({answer.id: answer.version for answer in started.values()})
         wanted = {k.target.credential_id for k in known.values() if k.target.credential_id is not None}
         # What SQL does not have any more is about to leave the board: reconcile removes it.
-        self._hand_back(token, [started.pop(i) for i in set(started) - set(known)], now_ms + STORE_PAUSE_MS)
+        self._hand_back(token, start, [started.pop(i) for i in set(started) - set(known)], STORE_PAUSE_MS)
         batch = Batch(self._runtime, self._registry)
         batch.start(list(known.values()), self._secrets.get(wanted, changed))
         with self._tracked(batch):
@@ -84,11 +90,12 @@ class Poller:
                 for item in mine:
                     del started[item.id]
         if started:  # cancelled, because the worker is stopping
-            self._hand_back(token, started.values(), now_ms)
+            self._hand_back(token, start, started.values())
 
     def _still_mine(self, token: str, collected: Sequence[Collected], started: dict[int, Started]) -> list[Collected]:
         """Results of runs whose lease was not taken over meanwhile; the others belong to somebody else by now."""
-        held = self._board.hold(token, self._margin_ms, [item.id for item in collected])
+        ids = [item.id for item in collected]
+        held = self._patiently(lambda: self._board.hold(token, self._margin_ms, ids))
         late = [item.id for item in collected if item.id not in held]
         if late:
             log.warning("late_results_refused", claim=token, targets=late)
@@ -121,7 +128,7 @@ class Poller:
         moves = [_move(answer, known[answer.id], after) for answer, after in zip(answered, statuses, strict=True)]
         missed = sum(after.missed - answer.status.missed for answer, after in zip(answered, statuses, strict=True))
         stats, texts = _statistics(start.queue, rows, missed), _error_texts(rows, known)
-        self._board.finish(token, moves, stats, texts, believed_ms=start.believed_ms)
+        self._patiently(lambda: self._board.finish(token, moves, stats, texts, believed_ms=start.believed_ms))
         self.polls += len(rows)
 
     def _store(self, samples: Sequence[Sample], rows: Sequence[Run]) -> None:
@@ -161,16 +168,29 @@ class Poller:
             after = replace(after, decision=self._pacer.decide(before, after, item, known, start.overdue))
         return after
 
-    def _hand_back(self, token: str, answers: Collection[Started], at_ms: int) -> None:
+    def _hand_back(self, token: str, start: Start, answers: Collection[Started], pause_ms: int = 0) -> None:
         """Not attempted, or not to the end: due again, as if nothing had happened."""
         if answers:
-            self._board.finish(token, [Finish(a.id, at_ms, a.version) for a in answers])
+            now_ms = start.believed_ms
+            moves = [Finish(answer.id, now_ms + pause_ms, answer.version) for answer in answers]
+            self._patiently(lambda: self._board.finish(token, moves, believed_ms=now_ms))
 
     def _note_refused(self, answers: Sequence[Started]) -> None:
         refused = Counter(answer.result.value for answer in answers if answer.result is not Result.OK)
         if refused:
             log.info("runs_refused", **refused)
-            self._board.finish("", [], dict(refused))
+            with suppress(errors.StoreError):  # only a statistic
+                self._board.finish("", [], dict(refused))
+
+    def _patiently(self, ask: Callable[[], T]) -> T:
+        """A Redis that is away must not cost the leases of what we hold: ask until it is back, or we have to stop."""
+        while True:
+            try:
+                return ask()
+            except errors.StoreUnavailable as error:
+                away = isinstance(error.__cause__, redis.ConnectionError | redis.TimeoutError)
+                if not away or self._draining.wait(ASK_AGAIN_S):
+                    raise
 
     @property
     def in_flight(self) -> int:
