@@ -1,35 +1,67 @@
-"""The demo fleet: simulated devices as ordinary inventory rows, tagged `demo`. `poller demo clear` removes them."""
+"""The demo fleet: simulated devices as ordinary inventory rows. They are known by two marks together, the tag
+`demo` and an address of the simulator's: whatever else carries the tag is somebody's own and stays.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 
 from poller import bootstrap, errors
 from poller.bootstrap import Services
-from poller.cli import roles
+from poller.cli import render, roles
+from poller.cli.backend import database
+from poller.cli.confirm import Yes, confirm
 from poller.collectors import credentials as models
-from poller.db import credentials, devices, imports, targets
+from poller.db import credentials, devices, imports, sites, targets
+from poller.db.devices import Device
 from poller.db.targets import Target
 from poller.domain import draft
 from poller.sim import fleet
+from poller.web import units
 
 TAG = "demo"
+#: Room for the 130,000 first devices of the simulator; `poller up` makes 100,000 at most.
+NETWORK = ipaddress.ip_network(f"127.{fleet.FIRST_NETWORK}.0.0/15")
 SNMP_PORT, ROUTEROS_PORT = 16161, 18728
+_NAMED = 3
 
 app = typer.Typer(no_args_is_help=True, help="The simulated fleet of `poller up --demo`.")
 
 
+class Tagged(NamedTuple):
+    """Devices that carry our tag: those we made, and those of others."""
+
+    ours: list[Device]
+    others: list[Device]
+
+
 @app.command("clear")
-def clear_command() -> None:
-    """Remove every device tagged `demo`, and the demo credentials."""
-    removed = clear(bootstrap.services())
-    typer.echo(f"removed {removed} demo devices")
+def clear_command(yes: Yes = False, as_json: render.Json = False) -> None:
+    """Remove the simulated devices, and the credentials and sites that came with them."""
+    services = bootstrap.services()
+    database(services)
+    ours, others = _tagged(services)
+    what = units.counted(len(ours), "simulated device")
+    kept = f"; {_named(others)} tagged {TAG}, too, and not simulated: kept" if others else ""
+    if others and ours:
+        confirm(f"remove {what}{kept}", len(ours), yes)
+    clear(services)
+    body = {"removed": len(ours), "kept": len(others)}
+    render.changed(f"removed {what}{kept}", "poller.demo.clear/1", body, as_json, "poller up" if ours else "")
+
+
+def _named(others: list[Device]) -> str:
+    """`core-1 is`, `core-1, core-2, core-3 and 4 more are`."""
+    names = ", ".join(device.name for device in others[:_NAMED])
+    more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
+    return f"{names}{more} {'is' if len(others) == 1 else 'are'}"
 
 
 def ports(services: Services) -> tuple[int, int]:
@@ -49,19 +81,36 @@ def install(services: Services, count: int, snmp_port: int, routeros_port: int, 
     clear(services)
     for name, fields in fleet.CREDENTIALS.items():
         secret = models.from_json(json.dumps(dict(fields)))
-        credentials.add(services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name))
+        with suppress(errors.AlreadyExists):  # somebody's own device uses it, so it was not cleared
+            credentials.add(services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name))
     imports.apply_import(services.engine, [_row(services, row) for row in wanted], notify=services.notify)
     return True
 
 
-def clear(services: Services) -> int:
-    names = [device.name for device in devices.listing(services.engine, tag=TAG, limit=None)]
-    if names:
+def clear(services: Services) -> None:
+    """Remove what `install` made, unless somebody else has come to use it."""
+    if names := [device.name for device in _tagged(services).ours]:
         devices.remove(services.engine, names, services.notify)
     for name in fleet.CREDENTIALS:
-        with suppress(errors.ConfigError):  # never made, or in use by somebody's own device
+        with suppress(errors.ConfigError):  # never made, or in use
             credentials.remove(services.engine, name)
-    return len(names)
+    empty = [site.name for site in sites.listing(services.engine) if not site.devices and not site.requires]
+    for name in set(empty) & set(fleet.SITES):
+        with suppress(errors.ConfigError):  # it just got a device
+            sites.remove(services.engine, name)
+
+
+def _tagged(services: Services) -> Tagged:
+    found = devices.listing(services.engine, tag=TAG, limit=None)
+    ours = [device for device in found if _simulated(device.address)]
+    return Tagged(ours, [device for device in found if not _simulated(device.address)])
+
+
+def _simulated(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address) in NETWORK
+    except ValueError:
+        return False  # a host name
 
 
 def _port(preferred: int, kind: int) -> int:
@@ -90,11 +139,11 @@ def _essence(rows: list[dict[str, Any]]) -> set[tuple[str, str, int]]:
 
 
 def _installed(services: Services) -> set[tuple[str, str, int]]:
-    addresses = {device.name: device.address for device in devices.listing(services.engine, tag=TAG, limit=None)}
+    addresses = {device.name: device.address for device in _tagged(services).ours}
     return {(t.device, addresses[t.device], int(t.options.get("port", 0))) for t in _targets(services)}
 
 
 def _targets(services: Services) -> list[Target]:
-    names = {device.name for device in devices.listing(services.engine, tag=TAG, limit=None)}
+    names = {device.name for device in _tagged(services).ours}
     found = targets.listing(services.engine, limit=None) if names else []
     return [target for target in found if target.device in names]

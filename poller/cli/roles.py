@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from poller import errors
 from poller.cli.supervise import Role
+
+#: How many ports behind the preferred one are tried before any port will do.
+NEAR = 20
 
 _CELERY = (sys.executable, "-m", "celery", "-A", "poller", "--quiet")
 
@@ -25,16 +28,8 @@ def web(env: Mapping[str, str], port: int) -> Role:
     return Role("web", [sys.executable, "-m", "poller", "web"], {**env, "POLLER_WEB_PORT": str(port)})
 
 
-def flower(env: Mapping[str, str], bind: str, port: int, login: str | None) -> Role:
-    arguments = [
-        f"--address={bind}",
-        f"--port={port}",
-        "--max_tasks=5000",
-        "--purge_offline_workers=600",
-        "--logging=error",
-    ]
-    hidden = {"FLOWER_BASIC_AUTH": login} if login else {}
-    return Role("flower", [*_CELERY, "flower", *arguments], {**env, **hidden})
+def flower(env: Mapping[str, str], port: int) -> Role:
+    return Role("flower", [sys.executable, "-m", "poller", "flower"], {**env, "POLLER_FLOWER_PORT": str(port)})
 
 
 def simulator(env: Mapping[str, str], devices: int, snmp_port: int, routeros_port: int) -> Role:
@@ -42,8 +37,8 @@ def simulator(env: Mapping[str, str], devices: int, snmp_port: int, routeros_por
     return Role("sim", [sys.executable, "-m", "poller", "sim", *arguments], env)
 
 
-def choose_port(setting: str, configured: int | None, preferred: int, bind: str = "127.0.0.1") -> int:
-    """The configured port, or an error naming it; else the preferred one, or a free one."""
+def choose_port(setting: str, configured: int | None, preferred: int, bind: str, say: Callable[[str], None]) -> int:
+    """The configured port, or an error naming it; else the preferred one or, saying so, the next that is free."""
     if configured:
         if not is_free(bind, configured):
             raise errors.PortInUse(
@@ -51,7 +46,13 @@ def choose_port(setting: str, configured: int | None, preferred: int, bind: str 
                 hint=f"set POLLER_{setting.upper()} to another port",
             )
         return configured
-    return preferred if configured is None and is_free(bind, preferred) else free_port(bind)
+    if configured == 0:
+        return free_port(bind)
+    near = range(preferred, preferred + NEAR)
+    port = next((port for port in near if is_free(bind, port)), None) or free_port(bind)
+    if port != preferred:
+        say(f"{preferred} is in use, took {port}; POLLER_{setting.upper()} chooses another")
+    return port
 
 
 def free_port(bind: str = "127.0.0.1", kind: int = socket.SOCK_STREAM) -> int:

@@ -16,16 +16,18 @@ import typer
 from poller import bootstrap, errors
 from poller import settings as settings_module
 from poller.bootstrap import Services
-from poller.cli import demo, embedded, home, roles, summary
+from poller.cli import demo, embedded, flower, home, roles, summary
 from poller.cli.logview import LogView
 from poller.cli.supervise import Supervisor
-from poller.db import migrate
+from poller.db import devices, migrate
 from poller.settings import Settings
 from poller.state.client import store_errors
+from poller.web import units
 
 DEMO_DEVICES = 200
 LONGEST_DRAIN_S = 2.5
 START_UP_S = 10.0
+WEB_PORT = 8080
 
 
 def command(
@@ -54,22 +56,26 @@ class Up:
         self.settings = settings
         self.view = view
         self.env: dict[str, str] = {"POLLER_HOME": str(settings.home), "PYTHONUNBUFFERED": "1"}
-        self.supervisor = Supervisor(settings.home / "logs", view.line)
+        self.supervisor = Supervisor(settings.home / "logs", self._say)
         self.stopping = threading.Event()
+        self.unread = False  # nobody reads what we say
+        self.home_given = "POLLER_HOME" in os.environ
         self.first: summary.Mark | None = None
 
-    def run(self, workers: int, devices: int, seconds: float | None, as_json: bool) -> None:
+    def run(self, workers: int, demo_size: int, seconds: float | None, as_json: bool) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         try:
             services = self._prepare()
-            if devices:
-                self._start_demo(services, devices)
+            if demo_size:
+                self._start_demo(services, demo_size)
             since_ms, began = self._start_roles(services, workers)
             counted_from = self._watch(services, seconds, began)
             report = self._stop_and_report(services, since_ms, counted_from)
         finally:
             self._stop_all()
+        if self.unread:
+            raise BrokenPipeError
         self.view.summary(report)
         if as_json:
             print(json.dumps(report), flush=True)
@@ -77,8 +83,11 @@ class Up:
     def _prepare(self) -> Services:
         """The server and the database, ready and at the right revision."""
         settings = self.settings
-        self.web_port = roles.choose_port("web_port", settings.web_port, 8080, settings.web_bind)
-        self.flower_port = roles.choose_port("flower_port", settings.flower_port, 5555, settings.flower_bind)
+        flower.check(settings)
+        self.web_port = roles.choose_port("web_port", settings.web_port, WEB_PORT, settings.web_bind, self._note)
+        self.flower_port = roles.choose_port(
+            "flower_port", settings.flower_port, flower.DEFAULT_PORT, settings.flower_bind, self._note
+        )
         url = settings.broker_url
         if settings_module.origins(os.environ)["redis_url"] == "default":
             role, url = embedded.prepare(settings.home / "valkey", roles.free_port())
@@ -93,39 +102,35 @@ class Up:
             services.redis.ping()
         before, after = migrate.upgrade(services.engine)
         if before != after:
-            self.view.line("poller", f"database upgraded to revision {after}")
+            self._note(f"database upgraded to revision {after}")
         services.keyring  # noqa: B018  made now, so that the roles do not race for it
         places = {"web_url": self._page_address(), "flower_url": self.env["POLLER_FLOWER_URL"]}
         home.publish(settings.home, {"redis_url": url, **places})
         return services
 
-    def _start_demo(self, services: Services, devices: int) -> None:
+    def _start_demo(self, services: Services, size: int) -> None:
         snmp_port, routeros_port = demo.ports(services)
-        self.supervisor.add(roles.simulator(self.env, devices, snmp_port, routeros_port))
-        changed = demo.install(services, devices, snmp_port, routeros_port)
-        self.view.line("poller", f"demo fleet: {devices} simulated devices" + ("" if changed else " (already there)"))
+        self.supervisor.add(roles.simulator(self.env, size, snmp_port, routeros_port))
+        changed = demo.install(services, size, snmp_port, routeros_port)
+        self._note(f"demo fleet: {units.counted(size, 'simulated device')}" + ("" if changed else " (already there)"))
 
     def _start_roles(self, services: Services, workers: int) -> tuple[int, float]:
         now = services.redis.time()
-        login = self.settings.flower_basic_auth
         self.supervisor.add(roles.beat(self.env))
         for number in range(1, workers + 1):
             self.supervisor.add(roles.worker(number, self.env))
         self.supervisor.add(roles.web(self.env, self.web_port))
-        self.supervisor.add(
-            roles.flower(
-                self.env,
-                self.settings.flower_bind,
-                self.flower_port,
-                login.get_secret_value() if login else None,
-            )
-        )
-        self.view.addresses(
-            f"http://{_host(self.settings.web_bind)}:{self.web_port}/",
-            self._flower_address(),
-            self.settings.home,
-        )
+        self.supervisor.add(roles.flower(self.env, self.flower_port))
+        self.view.addresses(self._page_address(), self._flower_address(), self.settings.home)
+        self._note(f"next    {self._next(services)}")
         return int(now[0] * 1000), time.monotonic()
+
+    def _next(self, services: Services) -> str:
+        """What to do now, in a second terminal, which finds us by our home."""
+        where = f"POLLER_HOME={self.settings.home} " if self.home_given else ""
+        if devices.count(services.engine):
+            return f"in another terminal here: {where}poller status"
+        return f"nothing to poll yet; in another terminal here: {where}poller device add --help"
 
     def _watch(self, services: Services, seconds: float | None, began: float) -> float:
         """Restart what dies, until we are told to stop or the time is over. Returns when the time began to count.
@@ -141,7 +146,7 @@ class Up:
                 self.first = self._mark_if_polling(services, before)
                 counted_from = min(counted_from, self.first.at) if self.first else counted_from
             if seconds is not None and time.monotonic() >= counted_from + seconds:
-                self.view.line("poller", "time is over, stopping")
+                self._note("time is over, stopping")
                 break
         return min(counted_from, time.monotonic())
 
@@ -182,9 +187,20 @@ class Up:
     def _flower_address(self) -> str:
         return f"http://{_host(self.settings.flower_bind)}:{self.flower_port}/"
 
+    def _note(self, text: str) -> None:
+        self._say("poller", text)
+
+    def _say(self, who: str, text: str) -> None:
+        """Never fails: a reader that left (`poller up | head`) stops us, as a closed terminal does."""
+        try:
+            self.view.line(who, text)
+        except (BrokenPipeError, SystemExit):  # Rich turns the one into the other
+            self.unread = True
+            self.stopping.set()
+
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if not self.stopping.is_set():
-            self.view.line("poller", f"{signal.Signals(number).name}: stopping")
+            self._note(f"{signal.Signals(number).name}: stopping")
         self.stopping.set()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from poller import bootstrap
+from poller.cli import render, roles
 
 
 def command() -> None:
@@ -11,4 +12,6 @@ def command() -> None:
 
     services = bootstrap.services()
     services.configure_logs()
-    serve.run(services.settings.web_bind, services.settings.web_port)
+    settings = services.settings
+    port = roles.choose_port("web_port", settings.web_port, serve.DEFAULT_PORT, settings.web_bind, render.note)
+    serve.run(settings.web_bind, port)
