@@ -11,20 +11,24 @@ from typing import Annotated, Any, Literal
 import typer
 
 from poller import bootstrap, errors
-from poller.cli import backend, intervals, render, words
+from poller.cli import backend, completion, intervals, render, words
 from poller.cli.confirm import Yes, confirm
 from poller.cli.render import Json, column
 from poller.domain import draft
 
 app = typer.Typer(no_args_is_help=True, help="Add, list, edit, import and export devices.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The device's name.")]
-Site = Annotated[str | None, typer.Option(help="Where it is; made when it is new.")]
+NewName = Annotated[str, typer.Argument(metavar="NAME", help="The device's name.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The device's name.", autocompletion=completion.devices)]
+Site = Annotated[str | None, typer.Option(help="Where it is; made when it is new.", autocompletion=completion.sites)]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A word for filters. Repeat for more.")]
 Requires = Annotated[
     list[str] | None, typer.Option("--require", metavar="KEY=VALUE", help="A tag its workers must carry.")
 ]
-CredentialName = Annotated[str | None, typer.Option("--credential", help="Name of a stored credential.")]
+CredentialName = Annotated[
+    str | None,
+    typer.Option("--credential", help="Name of a stored credential.", autocompletion=completion.credentials),
+]
 Interval = Annotated[str | None, typer.Option(help="Time from poll to poll: 60s, 5m, 1h30m. The base, if adaptive.")]
 Policy = Annotated[
     Literal["fixed", "adaptive"] | None, typer.Option(help="Always the same interval, or one that adapts.")
@@ -52,13 +56,16 @@ _COLUMNS = (
 
 @app.command("add")
 def add(
-    name: Name,
+    name: NewName,
     address: Annotated[str, typer.Argument(metavar="ADDRESS", help="IP address or host name.")],
     site: Site = None,
     tag: Tags = None,
     require: Requires = None,
     credential: CredentialName = None,
-    collector: Annotated[str | None, typer.Option(help="Also add a first target with this collector.")] = None,
+    collector: Annotated[
+        str | None,
+        typer.Option(help="Also add a first target with this collector.", autocompletion=completion.collectors),
+    ] = None,
     policy: Policy = None,
     interval: Interval = None,
     min_: Min = None,
@@ -126,7 +133,9 @@ def _device(fields: dict[str, Any], tag: Sequence[str] | None, require: Sequence
 
 @app.command("list")
 def list_(
-    site: Annotated[str | None, typer.Option(help="Only devices of this site.")] = None,
+    site: Annotated[
+        str | None, typer.Option(help="Only devices of this site.", autocompletion=completion.sites)
+    ] = None,
     tag: Annotated[str | None, typer.Option(help="Only devices with this tag.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
     after: Annotated[str, typer.Option(help="Continue behind this name.")] = "",
@@ -178,14 +187,16 @@ def edit(
     name: Name,
     address: Annotated[str | None, typer.Option(help="New address.")] = None,
     rename: Annotated[str | None, typer.Option(metavar="NEW", help="New name.")] = None,
-    site: Annotated[str | None, typer.Option(help='New site; "" for none.')] = None,
+    site: Annotated[str | None, typer.Option(help='New site; "" for none.', autocompletion=completion.sites)] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="New tags, instead of all old ones.")] = None,
     no_tags: Annotated[bool, typer.Option("--no-tags", help="Remove all tags.")] = False,
     require: Annotated[
         list[str] | None, typer.Option("--require", metavar="KEY=VALUE", help="New requirements, all of them.")
     ] = None,
     no_requires: Annotated[bool, typer.Option("--no-requires", help="Remove all requirements.")] = False,
-    credential: Annotated[str | None, typer.Option(help='New credential; "" for none.')] = None,
+    credential: Annotated[
+        str | None, typer.Option(help='New credential; "" for none.', autocompletion=completion.credentials)
+    ] = None,
     enabled: Annotated[bool | None, typer.Option("--enable/--disable", help="Poll it or not.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -203,7 +214,12 @@ def edit(
 
 @app.command("rm")
 def remove(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help='Names, or "-" to read them from stdin.')],
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...", help='Names, or "-" to read them from stdin.', autocompletion=completion.devices
+        ),
+    ],
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from poller import bootstrap, errors
-from poller.cli import backend, device, intervals, render, words
+from poller.cli import backend, completion, device, intervals, render, words
 from poller.cli.confirm import Yes, confirm
 from poller.cli.device import CredentialName, Interval, Max, Min, Options, Policy, Requires, Staleness, Timeout
 from poller.cli.render import Column, Json, column
@@ -16,8 +16,11 @@ from poller.domain import draft, duration
 
 app = typer.Typer(no_args_is_help=True, help="What is polled on a device, and how often.")
 
-Device = Annotated[str, typer.Argument(metavar="DEVICE", help="The device's name.")]
-Name = Annotated[str, typer.Argument(metavar="TARGET", help="The target's name on this device.")]
+Device = Annotated[str, typer.Argument(metavar="DEVICE", help="The device's name.", autocompletion=completion.devices)]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="TARGET", help="The target's name on this device.", autocompletion=completion.targets),
+]
 
 COLUMNS = (
     column("DEVICE", "device"),
@@ -35,7 +38,9 @@ COLUMNS = (
 @app.command("add")
 def add(
     device_name: Device,
-    collector: Annotated[str, typer.Option(help="What reads it, for example snmp.")],
+    collector: Annotated[
+        str, typer.Option(help="What reads it, for example snmp.", autocompletion=completion.collectors)
+    ],
     name: Annotated[str | None, typer.Option(help="Its name on the device.  [default: the collector's]")] = None,
     policy: Policy = None,
     interval: Interval = None,
@@ -64,8 +69,13 @@ def add(
 
 @app.command("list")
 def list_(
-    device_name: Annotated[str | None, typer.Argument(metavar="[DEVICE]", help="Only of this device.")] = None,
-    collector: Annotated[str | None, typer.Option(help="Only with this collector.")] = None,
+    device_name: Annotated[
+        str | None,
+        typer.Argument(metavar="[DEVICE]", help="Only of this device.", autocompletion=completion.devices),
+    ] = None,
+    collector: Annotated[
+        str | None, typer.Option(help="Only with this collector.", autocompletion=completion.collectors)
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
     after: Annotated[str, typer.Option(metavar="DEVICE/TARGET", help="Continue behind this one.")] = "",
     as_json: Json = False,
@@ -115,7 +125,10 @@ def edit(
         list[str] | None, typer.Option("--require", metavar="KEY=VALUE", help="New requirements, all of them.")
     ] = None,
     no_requires: Annotated[bool, typer.Option("--no-requires", help="Remove all requirements.")] = False,
-    credential: Annotated[str | None, typer.Option(help='New credential; "" for the device\'s.')] = None,
+    credential: Annotated[
+        str | None,
+        typer.Option(help='New credential; "" for the device\'s.', autocompletion=completion.credentials),
+    ] = None,
     enabled: Annotated[bool | None, typer.Option("--enable/--disable", help="Poll it or not.")] = None,
     as_json: Json = False,
 ) -> None:
