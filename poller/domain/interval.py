@@ -151,8 +151,11 @@ def _reasons(policy: Adaptive, decision: Decision) -> Iterator[str]:
             yield f"{_errors(decision.errors)} to {_spoken(now)}"
     if decision.depth > 1:
         yield f"{decision.depth} waiting batches stretch to {_spoken(stretched(policy, now, decision.depth))}"
-    if not given_up(policy, decision.errors) and decision.smoothed_ms != decision.target_ms:
+    plain = decision.target_ms if given_up(policy, decision.errors) else decision.smoothed_ms
+    if plain != decision.target_ms:
         yield "smoothed"
+    if duration.spoken(plain) != duration.spoken(decision.chosen_ms):
+        yield "jitter"
 
 
 def _spoken(interval_ms: float) -> str:

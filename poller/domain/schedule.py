@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TypeVar
 
 from poller.domain import duration, staleness
@@ -76,9 +75,9 @@ def _disorder(given: Schedule, settled: Schedule) -> Iterator[Problem]:
     """Shortest, base and longest interval must be in this order; the first two that are not are named."""
     was_given = {"min": given.min_ms, "interval": given.interval_ms, "max": given.max_ms}
     known = {"min": settled.min_ms, "interval": settled.interval_ms, "max": settled.max_ms}
-    rising = [(name, value) for name, value in known.items() if value is not None]
-    for (lower, less), (upper, more) in pairwise(rising):
-        if less > more:
+    for lower, upper in (("min", "max"), ("min", "interval"), ("interval", "max")):
+        less, more = known[lower], known[upper]
+        if less is not None and more is not None and less > more:
             blamed = next((name for name in (lower, upper) if name != "interval" and was_given[name]), "interval")
             hint = f"choose a {lower} of {format_ms(more)} or less, or a {upper} of {format_ms(less)} or more"
             yield Problem(blamed, f"the {lower} {format_ms(less)} is longer than the {upper} {format_ms(more)}", hint)

@@ -10,6 +10,8 @@ from sqlalchemy.engine import Engine
 from poller.db import credentials, devices, exports, imports, inventory, targets
 from poller.db.imports import Imported, Row
 from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.interval import Policy
+from poller.domain.schedule import Defaults, Schedule
 
 SNMP = TargetDraft(name="snmp", collector="snmp", options={"port": 161}, interval_ms=60_000, timeout_ms=5_000)
 
@@ -81,6 +83,58 @@ def test_an_update_changes_what_is_given_and_keeps_the_rest(engine: Engine) -> N
     assert len(inventory.changes_since(engine, before).specs) == 3
 
 
+def test_an_update_leaves_what_is_the_same_alone(engine: Engine) -> None:
+    """A hundred rows, three of them changed: only these get a new version, and workers keep the rest cached."""
+    rows = [row(f"sw{n:03}", SNMP, TargetDraft(name="b", collector="snmp"), tags=("a",)) for n in range(100)]
+    imports.apply_import(engine, rows)
+    before = inventory.version(engine)
+    rows[7] = row("sw007", SNMP, TargetDraft(name="b", collector="snmp"), tags=("a", "b"))
+    rows[8] = row("sw008", SNMP, TargetDraft(name="b", collector="snmp", interval_ms=30_000), tags=("a",))
+    rows[9] = row("sw009", SNMP, TargetDraft(name="c", collector="snmp"), tags=("a",))
+    done = imports.apply_import(engine, rows, update=True)
+    assert done == Imported(0, 1, 1, 1, unchanged=99, targets_unchanged=198)
+    changed = inventory.changes_since(engine, before).specs
+    assert len(changed) == 4  # both of sw007, whose device changed, and one each of the others
+    assert {spec.version for spec in changed} == {before + 1}
+
+
+def test_an_update_that_changes_nothing_is_no_change(engine: Engine) -> None:
+    """No version, no wake-up, also after a round trip through the database's own order of keys."""
+    options = {"modules": ["b", "a"], "zz": 1, "a": {"y": 1, "x": 2}}
+    rows = [row("sw1", TargetDraft(name="t", collector="snmp", options=options), requires={"zone": "z", "a": "b"})]
+    imports.apply_import(engine, rows)
+    woken: list[int] = []
+    for again in (rows, [Row(device, drafts) for device, drafts in exported(engine)]):
+        done = imports.apply_import(engine, again, update=True, notify=woken.append)
+        assert done == Imported(0, 0, 0, 0, unchanged=1, targets_unchanged=1)
+    assert (inventory.version(engine), woken) == (1, [])
+
+
+ADAPTIVE = TargetDraft(
+    name="fast", collector="snmp", interval_ms=10_000, policy=Policy.ADAPTIVE, min_ms=5_000, max_ms=60_000,
+    staleness="age",
+)  # fmt: skip
+
+
+def test_an_update_may_change_the_policy(engine: Engine) -> None:
+    """Fixed to adaptive with the defaults the draft carries, and back, which forgets the bounds."""
+    imports.apply_import(engine, [row("sw1", SNMP, ADAPTIVE)])
+    defaults = Defaults(Schedule(max_ms=90_000))
+    rows = [
+        row(
+            "sw1",
+            TargetDraft(name="snmp", policy=Policy.ADAPTIVE, defaults=defaults),
+            TargetDraft(name="fast", policy=Policy.FIXED),
+        )
+    ]
+    assert imports.apply_import(engine, rows, update=True) == Imported(0, 0, 0, 2, unchanged=1)
+    found = [targets.show(engine, "sw1", name) for name in ("snmp", "fast")]
+    assert [(t.policy, t.interval_ms, t.min_ms, t.max_ms, t.staleness) for t in found] == [
+        (Policy.ADAPTIVE, 60_000, 5_000, 90_000, "steady"),
+        (Policy.FIXED, 10_000, None, None, None),
+    ]
+
+
 def test_an_update_keeps_target_ids(engine: Engine) -> None:
     """History and schedule belong to the id."""
     imports.apply_import(engine, [row("sw1")])
@@ -101,17 +155,21 @@ def test_every_misfit_is_reported_with_its_row(engine: Engine) -> None:
         row("d", slow),
         row("e", SNMP, SNMP),
         row("f", TargetDraft(name="x")),
-        row("old", TargetDraft(name="snmp", interval_ms=4_000)),
+        row("old", SNMP, TargetDraft(name="snmp", interval_ms=4_000)),
+        row("g", SNMP, TargetDraft(name="x", collector="snmp", credential="nope", min_ms=5_000)),
     ]
     found = imports.check(engine, rows, update=True)
-    assert [(misfit.row, misfit.problem.field) for misfit in found] == [
-        (1, "name"),
-        (2, "credential"),
-        (3, "address"),
-        (4, "timeout"),
-        (5, "target"),
-        (6, "collector"),
-        (7, "timeout"),
+    assert [(misfit.row, misfit.target, misfit.problem.field) for misfit in found] == [
+        (1, None, "name"),
+        (2, None, "credential"),
+        (3, None, "address"),
+        (4, 0, "timeout"),
+        (5, None, "target"),
+        (6, 0, "collector"),
+        (7, None, "target"),
+        (7, 1, "timeout"),
+        (8, 1, "credential"),
+        (8, 1, "min"),
     ]
 
 
@@ -131,6 +189,7 @@ def test_what_is_exported_can_be_imported_elsewhere(engine: Engine, tmp_path: ob
             "sw1",
             SNMP,
             TargetDraft(name="b", collector="snmp", credential="public", requires={"k": "v"}, enabled=False),
+            ADAPTIVE,
         ),
         row("bare", enabled=False, site="ams"),
         Row(DeviceDraft("none", address="::1")),

@@ -6,14 +6,17 @@ import threading
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Engine
 
 from poller import errors
+from poller.db import devices, inventory, migrate, revision, tables, targets
 from poller.db import engine as sql
-from poller.db import inventory, migrate, revision, tables
+from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.interval import Policy
 
 
 def test_migrations_make_exactly_the_tables_of_the_program(engine: Engine) -> None:
@@ -35,6 +38,49 @@ def test_upgrade_reports_where_it_came_from_and_is_idempotent(empty_engine: Engi
     assert migrate.upgrade(empty_engine) == (migrate.head(), migrate.head())
     assert migrate.current(empty_engine) == migrate.head()
     migrate.check(empty_engine)
+
+
+def test_targets_of_the_first_schema_stay_as_they_are(empty_engine: Engine) -> None:
+    """They are fixed, and the keys of removed ones are not given out again."""
+    with sql.writing(empty_engine) as conn:
+        command.upgrade(migrate.script_config(conn), "0001")
+        conn.execute(sa.text(_OLD_DEVICE))
+        for name in ("kept", "gone"):
+            conn.execute(sa.text(_OLD_TARGET), {"name": name})
+        conn.execute(sa.text("DELETE FROM targets WHERE name = 'gone'"))
+    assert migrate.upgrade(empty_engine) == ("0001", migrate.head())
+    [kept] = targets.of_device(empty_engine, "sw1")
+    assert (kept.name, kept.policy, kept.interval_ms, kept.min_ms) == ("kept", Policy.FIXED, 60_000, None)
+    added = targets.add(empty_engine, "sw1", TargetDraft(collector="snmp", policy=Policy.ADAPTIVE))
+    assert added.id > kept.id + 1
+
+
+_OLD_DEVICE = """
+INSERT INTO devices (name, address, tags, requires, enabled, created_at, updated_at)
+VALUES ('sw1', '::1', '[]', '{}', true, '2026-01-01 00:00:00', '2026-01-01 00:00:00')"""
+_OLD_TARGET = """
+INSERT INTO targets (device_id, name, collector, options, requires, interval_ms, timeout_ms, enabled, version,
+                     created_at, updated_at)
+SELECT id, :name, 'snmp', '{}', '{}', 60000, 10000, true, 1, created_at, updated_at FROM devices"""
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "policy = 'adaptive'",
+        "policy = 'adaptive', min_ms = 5000, max_ms = 90000",
+        "policy = 'adaptive', min_ms = 5000, max_ms = 59999, staleness = 'age'",
+        "policy = 'adaptive', min_ms = 999, max_ms = 90000, staleness = 'age'",
+        "min_ms = 5000",
+        "staleness = 'age'",
+        "policy = 'other'",
+    ],
+)
+def test_the_database_refuses_a_schedule_that_makes_no_sense(engine: Engine, columns: str) -> None:
+    """Whoever writes to it, and however."""
+    devices.add(engine, DeviceDraft("sw1", "::1"), [TargetDraft(collector="snmp")])
+    with pytest.raises(errors.StoreError), sql.writing(engine) as conn:
+        conn.execute(sa.text(f"UPDATE targets SET {columns}"))
 
 
 def test_an_empty_database_is_refused_with_the_command_that_helps(empty_engine: Engine) -> None:

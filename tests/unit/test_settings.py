@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from poller import errors, settings
+from poller.domain.interval import Adaptive
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +28,7 @@ def test_environment_beats_file_beats_default(monkeypatch: pytest.MonkeyPatch, t
     assert (loaded.batch_size, loaded.tick_s, loaded.max_queue, loaded.sinks) == (
         16,
         1.0,
-        64,
+        settings.Settings.model_fields["max_queue"].default,
         ("sql", "stream"),
     )
     where = settings.origins(os.environ)
@@ -61,6 +62,33 @@ def test_a_bad_value_is_an_error_that_names_the_field(monkeypatch: pytest.Monkey
     monkeypatch.setenv(name, value)
     with pytest.raises(errors.InvalidSetting, match=name):
         settings.load()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"MIN_S": "20"}, "adaptive_base_s (from default): 10 is less than adaptive_min_s, which is 20"),
+        ({"MAX_S": "8"}, "adaptive_max_s (from environment POLLER_ADAPTIVE_MAX_S): 8 is less than adaptive_base_s"),
+        ({"ALPHA": "0"}, "adaptive_alpha"),
+        ({"JITTER": "0.6"}, "adaptive_jitter"),
+        ({"MIN_S": "0.5"}, "adaptive_min_s"),
+    ],
+)
+def test_adaptive_numbers_must_make_sense(monkeypatch: pytest.MonkeyPatch, given: dict[str, str], message: str) -> None:
+    """Alone, and one beside the other."""
+    for name, value in given.items():
+        monkeypatch.setenv(f"POLLER_ADAPTIVE_{name}", value)
+    with pytest.raises(errors.InvalidSetting) as caught:
+        settings.load()
+    assert str(caught.value).startswith(message)
+
+
+def test_adaptive_numbers_reach_the_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each setting is the number it says."""
+    for name, value in {"MIN_S": 2, "BASE_S": 4.5, "MAX_S": 90, "ALPHA": 0.5, "JITTER": 0, "STRETCH": 1}.items():
+        monkeypatch.setenv(f"POLLER_ADAPTIVE_{name}", str(value))
+    monkeypatch.setenv("POLLER_ADAPTIVE_PENALTY", "2")
+    assert settings.load().adaptive == Adaptive(2_000, 4_500, 90_000, alpha=0.5, jitter=0, stretch=1, penalty=2)
 
 
 def test_a_broken_or_missing_file_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from poller import errors
 from poller.cli import inventory_files
-from poller.cli.inventory_rows import Read
+from poller.cli.inventory_rows import TARGET_FIELDS, Complaint, Read, grouped
 from poller.domain import draft
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.interval import Policy
@@ -209,3 +209,48 @@ def test_an_unknown_suffix_asks_for_the_format(tmp_path: Path) -> None:
     with pytest.raises(errors.InvalidInput, match=r"fleet\.txt"):
         inventory_files.read(tmp_path / "fleet.txt")
     assert len(inventory_files.read(tmp_path / "fleet.txt", "csv").devices) == 1
+
+
+def test_equal_inventories_are_equal_files() -> None:
+    """Whatever order a database gives the keys of options and requirements back in."""
+    texts = set()
+    for order in (1, -1):
+        options = dict([("b", {"y": 1, "x": [{"q": 1, "p": 2}]}), ("a", 2)][::order])
+        requires = dict([("zone", "dmz"), ("site", "ams")][::order])
+        device = DeviceDraft("sw1", "::1", "", "", (), requires, True)
+        target = TargetDraft("t", "snmp", options, "", requires, 60_000, 5_000, True, Policy.FIXED)
+        texts.add(tuple(_written(form, [(device, [target])]) for form in ("csv", "json", "yaml")))
+    assert len(texts) == 1
+
+
+def _written(form: str, fleet: list[tuple[DeviceDraft, list[TargetDraft]]]) -> str:
+    text = io.StringIO(newline="")
+    inventory_files.write(text, form, fleet)
+    return text.getvalue()
+
+
+def test_a_fixed_target_tells_of_no_bounds_and_an_adaptive_one_of_all() -> None:
+    """In the order of the documentation."""
+    fixed = TargetDraft("t", "snmp", {}, "", {}, 60_000, 5_000, True, Policy.FIXED)
+    adaptive = TargetDraft("t", "snmp", {}, "", {}, 10_000, 5_000, True, Policy.ADAPTIVE, 5_000, 300_000, "age")
+    first, second = (
+        json.loads(_written("json", [(DeviceDraft("a"), [t])]))[0]["targets"][0] for t in (fixed, adaptive)
+    )
+    assert list(first) == [
+        "name", "collector", "options", "policy", "interval", "timeout", "credential", "requires", "enabled",
+    ]  # fmt: skip
+    assert list(second) == list(TARGET_FIELDS)
+    assert (second["min"], second["interval"], second["max"], second["staleness"]) == ("5s", "10s", "5m", "age")
+
+
+def test_equal_complaints_are_told_once() -> None:
+    """Three lines by number, the rest counted; others in the order of their first lines."""
+    many = [Complaint("f.csv", line, "name", "is taken", "add --update") for line in (9, 3, 4, 5, 6)]
+    one = Complaint("f.csv", 4, "interval", "is bad")
+    groups = grouped([*many, one, one])
+    assert [str(group) for group in groups] == [
+        "f.csv: line 3, 4, 5 and 2 more: name: is taken; add --update",
+        "f.csv:4: interval: is bad",
+    ]
+    assert groups[0].lines == (3, 4, 5, 6, 9)
+    assert str(grouped(many[:2])[0]) == "f.csv: line 3, 9: name: is taken; add --update"

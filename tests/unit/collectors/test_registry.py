@@ -98,6 +98,32 @@ def test_asking_for_an_unknown_one_names_the_nearest() -> None:
     assert raised.value.hint == "did you mean good? installed: good"
 
 
+class Paced(Good):
+    name = "paced"
+    schedule = api.Schedule(api.Policy.ADAPTIVE, 30_000, min_ms=10_000)
+
+
+class Disordered(Good):
+    name = "disordered"
+    schedule = api.Schedule(api.Policy.ADAPTIVE, 30_000, min_ms=40_000)
+
+
+class Misdeclared(Good):
+    name = "misdeclared"
+    schedule = "30s"
+
+
+def test_a_collector_may_declare_a_schedule() -> None:
+    """One that cannot work is the plugin's fault, and said when it is loaded."""
+    found = registry.load(points(good=Good, paced=Paced, disordered=Disordered, misdeclared=Misdeclared))
+    assert found.schedule("paced") == Paced.schedule
+    assert found.schedule("good") == found.schedule("no such") == api.Schedule()
+    assert {broken.name: broken.reason for broken in found.broken} == {
+        "disordered": "its schedule: the min 40s is longer than the interval 30s",
+        "misdeclared": "its schedule is not a poller.collectors.api.Schedule",
+    }
+
+
 def test_without_its_extra_the_routeros_collector_is_broken_and_says_how_to_install_it() -> None:
     """In a process of its own, where librouteros cannot be imported."""
     program = (

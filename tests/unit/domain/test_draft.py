@@ -9,6 +9,8 @@ import pytest
 
 from poller import errors
 from poller.domain import draft
+from poller.domain.interval import Policy
+from poller.domain.schedule import Defaults, Schedule
 
 
 def anything(collector: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -68,6 +70,47 @@ def test_times_are_checked_alone_and_together() -> None:
     assert [p.field for p in problems] == ["interval", "timeout"]
     _, problems = draft.target({"interval": "10s", "timeout": "10s"}, anything)
     assert [p.field for p in problems] == ["timeout"]
+
+
+def test_an_unknown_field_is_told_what_there_is() -> None:
+    """Targets are a field of a device in a file; the nearest name comes first."""
+    [problem] = draft.device({"name": "a", "target": []})[1]
+    assert problem.hint == (
+        "did you mean targets? it takes name, address, site, credential, tags, requires, enabled, targets"
+    )
+    [problem] = draft.target({"intervall": "5m"}, anything)[1]
+    assert problem.hint.startswith("did you mean interval? it takes name, collector, ")
+    assert "targets" not in problem.hint
+
+
+def test_the_fields_of_an_adaptive_target() -> None:
+    """As they are written, checked alone and together."""
+    fields = {"collector": "snmp", "policy": "adaptive", "interval": "10s", "min": 5, "max": "5m", "staleness": "age"}
+    found, problems = draft.target(fields, anything)
+    assert problems == []
+    assert found.schedule == Schedule(Policy.ADAPTIVE, 10_000, None, 5_000, 300_000, "age")
+    wrong = {"policy": "adaptiv", "min": "10ms", "max": "5 min", "staleness": "a b"}
+    assert [p.field for p in draft.target(wrong, anything)[1]] == ["policy", "min", "max", "staleness"]
+    assert [p.field for p in draft.target({"policy": "fixed", "min": "5s"}, anything)[1]] == ["min"]
+    assert [p.field for p in draft.target({"min": "5m", "max": "5s"}, anything)[1]] == ["min"]
+
+
+def test_a_staleness_source_is_judged_by_who_knows_them() -> None:
+    """When the target is saved, not when it is polled."""
+
+    def unknown(name: str) -> str:
+        raise errors.InvalidInput(f'unknown staleness source "{name}"', hint="installed: age")
+
+    _, problems = draft.target({"staleness": "aeg"}, anything, unknown)
+    assert problems == [draft.Problem("staleness", 'unknown staleness source "aeg"', "installed: age")]
+
+
+def test_a_draft_carries_the_defaults_of_its_collector() -> None:
+    """For the moment when it turns out to be new."""
+    declared = Defaults(Schedule(Policy.ADAPTIVE, 30_000))
+    known = {"snmp": declared, None: Defaults()}
+    assert draft.target({"collector": "snmp"}, anything, defaults_of=known.__getitem__)[0].defaults is declared
+    assert draft.target({"name": "x"}, anything, defaults_of=known.__getitem__)[0].defaults is known[None]
 
 
 @pytest.mark.parametrize(("raw", "expected"), [(True, True), ("false", False), ("YES", True), (0, False), ("1", True)])

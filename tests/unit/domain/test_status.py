@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from poller.domain import status
+from poller.domain.interval import Decision
 from poller.domain.outcome import Outcome, Result
 from poller.domain.overview import State
 from poller.domain.status import Status
@@ -17,7 +18,40 @@ def test_a_status_survives_packing() -> None:
     assert status.unpack(Status(State.OK, 1, 2, 3).pack()) == Status(State.OK, 1, 2, 3)
 
 
-@pytest.mark.parametrize("text", ["", "u", "x[1]", "o{", "o[1,2,3,4,5,6,7,8,9,10,11]", "o7"])
+def test_the_decision_of_an_adaptive_target_is_part_of_it() -> None:
+    """With and without an error beside it."""
+    decision = Decision(0.983051, 2, 1, 5_000, 6_100, 6_213, "steady")
+    for error in ((), ("timeout", "no answer")):
+        before = Status(State.OK, 1, 2, 3, 4, 5, 6, *error, decision=decision)
+        assert status.unpack(before.pack()) == before
+
+
+def test_a_target_with_a_fixed_interval_does_not_pay_for_adaptive_ones() -> None:
+    """A million of these are kept in memory."""
+    assert Status(State.OK, 1, 2, 3, 4, 5, 6).pack() == "o[1,2,3,4,5,6]"
+
+
+def test_a_decision_is_for_one_poll() -> None:
+    """A target that is not adaptive any more is rid of it."""
+    before = Status(State.OK, decision=Decision(0.5, 0, 0, 1, 1, 1))
+    assert status.record(before, Outcome(Result.OK), 1000, 1100, 0).decision is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "u",
+        "x[1]",
+        "o{",
+        "o[1,2,3,4,5,6,7,8,9,10,11]",
+        "o7",
+        'o[1,2,3,4,5,6,"","",7]',
+        'o[1,2,3,4,5,6,"","",[1,2]]',
+        'o[1,2,3,4,5,6,"","",["a",1,1,1,1,1,""]]',
+        'o[1,2,3,4,5,6,"","",null]',
+    ],
+)
 def test_a_foreign_text_is_a_target_never_polled(text: str) -> None:
     """Whatever is in Redis, reading it never fails."""
     assert status.unpack(text).run_ms == 0
