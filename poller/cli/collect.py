@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poller import errors
-from poller.cli import render, words
+from poller.cli import completion, render, words
 from poller.cli.render import Column, column
 from poller.domain import duration
 
@@ -39,7 +39,10 @@ _GAPS = 16  # the kind's column and the space between columns
 
 
 def command(
-    collector: Annotated[str, typer.Argument(metavar="COLLECTOR", help="For example snmp or routeros.")],
+    collector: Annotated[
+        str,
+        typer.Argument(metavar="COLLECTOR", help="For example snmp or routeros.", autocompletion=completion.collectors),
+    ],
     address: Annotated[str, typer.Argument(metavar="ADDRESS", help="An IP address or a host name.")],
     option: Annotated[
         list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the collector.")

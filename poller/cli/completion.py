@@ -37,7 +37,8 @@ def credentials(incomplete: str) -> list[str]:
 
 def targets(ctx: typer.Context, incomplete: str) -> list[str]:
     """Of the device that stands before it on the line."""
-    device = ctx.params.get("device_name") or ctx.params.get("device") or ""
+    # Behind an option that still lacks its value, words are not sorted into parameters yet.
+    device = ctx.params.get("device_name") or ctx.params.get("device") or next(iter(ctx.args), "")
     return _ask(_TARGETS, (device, len(incomplete), incomplete, MOST))
 
 

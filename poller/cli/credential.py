@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poller import bootstrap, errors
-from poller.cli import backend, render, words
+from poller.cli import backend, completion, render, words
 from poller.cli.confirm import Yes, confirm
 from poller.cli.render import Json, column
 from poller.domain import naming
+from poller.web import units
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Store the secrets devices ask for. They are encrypted, and never shown.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The credential's name.")]
+NewName = Annotated[str, typer.Argument(metavar="NAME", help="The credential's name.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="The credential's name.", autocompletion=completion.credentials)
+]
 Kind = Annotated[str, typer.Option(help="community, login, snmpv3, token, or a plugin's.")]
 Username = Annotated[str | None, typer.Option(help="Of a login or an SNMPv3 user.")]
 Fields = Annotated[
@@ -40,7 +44,7 @@ _COLUMNS = (
 
 
 @app.command("add")
-def add(name: Name, kind: Kind, username: Username = None, field: Fields = None, as_json: Json = False) -> None:
+def add(name: NewName, kind: Kind, username: Username = None, field: Fields = None, as_json: Json = False) -> None:
     """Store a credential; its secret is asked for, or read from stdin."""
     from poller.db import credentials
 
@@ -70,7 +74,7 @@ def _sealed(engine: Engine, secret: Credential, name: str) -> str:
 
 @app.command("list")
 def list_(as_json: Json = False) -> None:
-    """List credentials: names, kinds and users, no secrets."""
+    """List credentials: their kinds, and how many devices and targets use each; no secrets."""
     from poller.db import credentials
 
     found = [asdict(each) for each in credentials.listing(backend.database())]
@@ -95,7 +99,12 @@ def rotate(
     sealed = _sealed(engine, secret, name)
     used = credentials.rotate(engine, name, secret.kind, sealed, backend.wake_up())
     body = {"name": name, "kind": secret.kind, "targets": used}
-    render.changed(f"changed credential {name}, used by {used:,} targets", "poller.credential.rotate/1", body, as_json)
+    render.changed(
+        f"changed credential {name}, used by {units.counted(used, 'target')}",
+        "poller.credential.rotate/1",
+        body,
+        as_json,
+    )
 
 
 @app.command("rm")
@@ -117,7 +126,9 @@ def rotate_key(as_json: Json = False) -> None:
 
     done = rekey.run(bootstrap.services(), backend.database())
     body = {"credentials": done.credentials, "key_id": done.key_id, "key": done.place}
-    text = f"encrypted {done.credentials:,} credentials with key {done.key_id}; the key is in {done.place}"
+    text = (
+        f"encrypted {units.counted(done.credentials, 'credential')} with key {done.key_id}; the key is in {done.place}"
+    )
     render.changed(text, "poller.credential.rotate-key/1", body, as_json)
 
 

@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from poller import bootstrap, errors
-from poller.bootstrap import Services
-from poller.cli import render
-from poller.cli.backend import database
-from poller.db import readings, targets
-from poller.db.targets import Target
-from poller.domain import routing
+from poller.cli import completion, render
 from poller.domain.overview import State
 from poller.domain.status import Status
-from poller.state import overview
+from poller.web import health, units
+
+if TYPE_CHECKING:
+    from poller.bootstrap import Services
+    from poller.db.readings import Stored
+    from poller.db.targets import Target
 
 TIMED_OUT = 124
 LOOK_EVERY_S = 0.1
 
 
 def command(
-    device: Annotated[str, typer.Argument(help="Name of the device.")],
-    target: Annotated[str | None, typer.Option(help="Only this target of it.")] = None,
+    device: Annotated[
+        str, typer.Argument(metavar="DEVICE", help="The device's name.", autocompletion=completion.devices)
+    ],
+    target: Annotated[
+        str | None, typer.Option(help="Only this target of it.", autocompletion=completion.targets)
+    ] = None,
     wait_s: Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for the result.")] = 30.0,
     as_json: render.Json = False,
 ) -> None:
     """Poll a device on demand, through the cluster, and print the outcome of each target."""
+    from poller.cli.backend import database
+    from poller.db import readings, targets
+
     services = bootstrap.services()
     engine = database(services)
     wanted = _wanted(targets.of_device(engine, device), device, target)
@@ -41,6 +48,7 @@ def command(
     items = [_item(t, done.get(t.id), found.get(t.id)) for t in wanted]
     render.listing("poller.poll/1", items, _COLUMNS, as_json)
     if len(done) < len(wanted):
+        _explain(services, len(wanted) - len(done), wait_s)
         raise typer.Exit(TIMED_OUT)
     if any(status.state is State.FAILING for status in done.values()):
         raise typer.Exit(1)
@@ -48,9 +56,10 @@ def command(
 
 def _wanted(found: Sequence[Target], device: str, name: str | None) -> list[Target]:
     chosen = [t for t in found if name in (None, t.name)]
+    if not found:
+        raise errors.NotFound(f'device "{device}" has no target', hint=f"poller target add {device} --collector snmp")
     if not chosen:
-        what = f'device "{device}" has no target named "{name}"' if name else f'device "{device}" has no target'
-        raise errors.NotFound(what, hint=f"poller target add {device} --collector snmp")
+        raise errors.NotFound(f'device "{device}" has no target named "{name}"', hint=f"poller target list {device}")
     return chosen
 
 
@@ -67,15 +76,20 @@ def _refuse_absent(wanted: Sequence[Target], places: Mapping[int, str]) -> None:
 
 def _refuse_unserved(services: Services, wanted: Sequence[Target]) -> None:
     """Nobody would ever answer: say so at once."""
-    unserved = overview.read(services.redis, services.keys).unserved
-    for target in wanted:
-        queues = [queue for queue in unserved if routing.parse(queue)[0] == target.collector]
-        if queues:
-            raise errors.NotFound(
-                f'no running worker takes target "{target.device}/{target.name}"',
-                f"its queue is {queues[0]}",
-                "start a worker that has the collector and the tags; a running one finds a new plugin after a restart",
-            )
+    from poller.state import overview
+    from poller.state.client import store_errors
+
+    ids = [str(target.id) for target in wanted]
+    for queue in overview.read(services.redis, services.keys).unserved:
+        with store_errors(services.redis):
+            waits: Any = services.redis.zmscore(services.keys.urgent(queue), ids)
+        for target, at in zip(wanted, waits, strict=True):
+            if at is not None:
+                raise errors.NotFound(
+                    f'no running worker takes target "{target.device}/{target.name}"',
+                    f"its queue is {queue}",
+                    f"start a worker that has {health.needs(queue)}; a running one finds a new plugin after a restart",
+                )
 
 
 def _wait(services: Services, ids: Sequence[int], asked_ms: int, wait_s: float) -> dict[int, Status]:
@@ -89,7 +103,15 @@ def _wait(services: Services, ids: Sequence[int], asked_ms: int, wait_s: float) 
         time.sleep(LOOK_EVERY_S)
 
 
-def _item(target: Target, status: Status | None, stored: readings.Stored | None) -> dict[str, Any]:
+def _explain(services: Services, missing: int, wait_s: float) -> None:
+    """Why is there no answer? What the whole cluster is doing says it best."""
+    from poller.state import overview
+
+    verdict = health.judge(overview.read(services.redis, services.keys)).text
+    render.note(f"{units.counted(missing, 'target')} without a result after {wait_s:g} s. {verdict}")
+
+
+def _item(target: Target, status: Status | None, stored: Stored | None) -> dict[str, Any]:
     fresh = stored if status and stored and stored.at_ms >= status.run_ms else None
     return {
         "device": target.device,
@@ -103,10 +125,10 @@ def _item(target: Target, status: Status | None, stored: readings.Stored | None)
 
 
 _COLUMNS = [
-    render.column("Target", "target"),
-    render.column("Collector", "collector"),
-    render.column("State", "state"),
-    render.column("Samples", "samples", right=True),
-    render.column("Error", "error_code"),
-    render.column("Message", "message"),
+    render.column("TARGET", "target"),
+    render.column("COLLECTOR", "collector"),
+    render.column("STATE", "state"),
+    render.column("SAMPLES", "samples", right=True),
+    render.column("ERROR", "error_code"),
+    render.column("MESSAGE", "message", wrap=True),
 ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poller.cli import backend, render
+from poller.cli import backend, completion, render
 from poller.cli.render import Column, Json, column
 from poller.domain import duration
 
@@ -29,8 +29,12 @@ _COLUMNS = (
 
 
 def command(
-    device: Annotated[str, typer.Argument(metavar="DEVICE", help="The device's name.")],
-    target: Annotated[str | None, typer.Option(help="Only this target.")] = None,
+    device: Annotated[
+        str, typer.Argument(metavar="DEVICE", help="The device's name.", autocompletion=completion.devices)
+    ],
+    target: Annotated[
+        str | None, typer.Option(help="Only this target of it.", autocompletion=completion.targets)
+    ] = None,
     metric: Annotated[str | None, typer.Option(help="Only metrics whose name contains this.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 200,
     as_json: Json = False,

@@ -12,7 +12,7 @@ _COLUMNS = (
     column("NAME", "name"),
     column("VALUE", "value"),
     column("FROM", "origin"),
-    column("MEANING", "description"),
+    column("MEANING", "description", wrap=True),
 )
 
 

@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from poller import errors
-from poller.cli import backend, render
+from poller.cli import backend, completion, render
 from poller.cli.confirm import Yes, confirm
 from poller.cli.render import Json, column
 from poller.domain import naming
 
 app = typer.Typer(no_args_is_help=True, help="Where devices are, and what a worker must carry to poll there.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The site's name.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The site's name.", autocompletion=completion.sites)]
 
 _COLUMNS = (column("NAME", "name"), column("REQUIRES", "requires"), column("DEVICES", "devices", right=True))
 
@@ -27,6 +27,8 @@ def list_(as_json: Json = False) -> None:
 
     found = [asdict(site) for site in sites.listing(backend.database())]
     render.listing("poller.site.list/1", found, _COLUMNS, as_json)
+    if not found and not as_json:
+        render.note("no sites yet; the first device makes one: poller device add NAME ADDRESS --site SITE")
 
 
 @app.command("edit")

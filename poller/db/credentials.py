@@ -30,7 +30,7 @@ class StoredCredential:
     created_at: datetime
     updated_at: datetime
     devices: int
-    targets: int  # those that name it themselves
+    targets: int  # that are polled with it: it is their own, or their device's and they have none
 
 
 def add(engine: Engine, name: str, kind: str, envelope: str, notify: Notify | None = None) -> None:
@@ -116,13 +116,24 @@ def _users(conn: Connection, key: int | None) -> list[str]:
     return [str(name) for name in conn.execute(query).scalars()]
 
 
-_LISTING = sa.select(
-    credentials.c.id,
-    credentials.c.name,
-    credentials.c.kind,
-    credentials.c.version,
-    credentials.c.created_at,
-    credentials.c.updated_at,
-    sa.select(sa.func.count()).where(devices.c.credential_id == credentials.c.id).scalar_subquery(),
-    sa.select(sa.func.count()).where(targets.c.credential_id == credentials.c.id).scalar_subquery(),
-).order_by(credentials.c.name)
+_used = sa.func.coalesce(targets.c.credential_id, devices.c.credential_id)
+_users_of_each = (
+    sa.select(_used.label("id"), sa.func.count().label("number"))
+    .select_from(targets.join(devices))
+    .group_by(_used)
+    .subquery()
+)
+_LISTING = (
+    sa.select(
+        credentials.c.id,
+        credentials.c.name,
+        credentials.c.kind,
+        credentials.c.version,
+        credentials.c.created_at,
+        credentials.c.updated_at,
+        sa.select(sa.func.count()).where(devices.c.credential_id == credentials.c.id).scalar_subquery(),
+        sa.func.coalesce(_users_of_each.c.number, 0),
+    )
+    .select_from(credentials.outerjoin(_users_of_each, _users_of_each.c.id == credentials.c.id))
+    .order_by(credentials.c.name)
+)
