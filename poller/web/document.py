@@ -20,6 +20,7 @@ def of(overview: Overview) -> dict[str, Any]:
         "board": {
             "due": overview.due,
             "overdue": overview.overdue,
+            "long_overdue": overview.long_overdue,
             "in_flight": overview.in_flight,
             "parked": overview.parked,
         },

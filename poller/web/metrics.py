@@ -60,6 +60,8 @@ def _targets(overview: Overview) -> Iterator[Metric]:
     yield _gauge("targets", "Enabled targets, by state.", states, "state")
     yield _gauge("board", "Enabled targets, by place on the board.", places, "place")
     yield _gauge("overdue_targets", "Due targets past their slot.", overview.overdue)
+    text = "Due targets past their slot by more than two of their intervals; at least so many."
+    yield _gauge("long_overdue_targets", text, overview.long_overdue)
 
 
 def _polls(overview: Overview) -> Iterator[Metric]:
@@ -84,6 +86,7 @@ def _leader(overview: Overview) -> Iterator[Metric]:
     yield _gauge("leader_present", "1 when a leader schedules.", 0 if leader is None else 1)
     yield _gauge("leader", "Epoch of the leader, by its name.", {leader.name: leader.epoch} if leader else {}, "name")
     if leader:
+        yield _gauge("leader_epoch", "Number of the leader, counted from the first.", leader.epoch)
         yield _gauge("leader_since_timestamp_seconds", "When it began to lead.", leader.since_ms / 1000)
     yield _gauge("standbys", "Beat processes ready to lead.", overview.standbys)
 

@@ -55,6 +55,7 @@ def test_numbers_arrive_unharmed() -> None:
     assert seen["poller_missed_slots_total",] == 17
     assert seen["poller_lateness_seconds", "0.99"] == 0.086
     assert seen["poller_leader", "beat-1:4711"] == 7
+    assert seen["poller_leader_epoch",] == 7
     assert seen["poller_queue_batches", "poll.snmp;site=ams"] == 1
     assert seen["poller_workers", "running"] == 4
 
