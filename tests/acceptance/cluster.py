@@ -201,7 +201,8 @@ class Cluster:
     def polled_since(self, instant: float) -> set[int]:
         return {poll.target for poll in self.record.polls(instant)}
 
-    def first_poll_since(self, instant: float) -> records.Poll | None:
+    def first_poll(self, instant: float = 0.0) -> records.Poll | None:
+        """The first that began after an instant."""
         return next(iter(self.record.polls(instant)), None)
 
     def pids(self) -> set[int]:
@@ -257,7 +258,8 @@ class Cluster:
         }
 
 
-def target(interval_s: float, seconds: float = 0.0, word: str = "") -> TargetDraft:
+def target(interval_s: float, seconds: float = 0.0, timeout_s: float = 0.9) -> TargetDraft:
     """A target of the recorder."""
-    options = {"seconds": seconds, "word": word}
-    return TargetDraft(COLLECTOR, COLLECTOR, options, interval_ms=round(interval_s * 1000), timeout_ms=900)
+    options = {"seconds": seconds}
+    interval_ms, timeout_ms = round(interval_s * 1000), round(timeout_s * 1000)
+    return TargetDraft(COLLECTOR, COLLECTOR, options, interval_ms=interval_ms, timeout_ms=timeout_ms)

@@ -37,7 +37,7 @@ def take_over(cluster: Cluster, strike: Callable[[Beat], None]) -> Takeover:
     leader = soon(lambda: _other_leader(cluster, lost), PATIENCE_S, "another beat leads")
     seen = cluster.leading()
     assert seen is not None
-    first = soon(lambda: cluster.first_poll_since(seen.since_ms / 1000), PATIENCE_S, "a poll for the new leader")
+    first = soon(lambda: cluster.first_poll(seen.since_ms / 1000), PATIENCE_S, "a poll for the new leader")
     return Takeover(first.start - struck, first.start, lost, leader)
 
 

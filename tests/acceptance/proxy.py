@@ -43,7 +43,7 @@ class Proxy:
 
     def silence(self) -> None:
         """Packets vanish, and nobody is told."""
-        self._way = Way.SILENT
+        self._do(self._fall_silent())
 
     def hold(self, word: bytes) -> None:
         """The next request that contains `word`, and what follows it on that connection, is delayed until `release`."""
@@ -75,6 +75,11 @@ class Proxy:
     async def _set_hold(self, word: bytes | None) -> None:
         self._hold_at = word
         self._released.clear() if word else self._released.set()
+
+    async def _fall_silent(self) -> None:
+        self._way = Way.SILENT
+        if self._server is None:
+            await self._listen()
 
     async def _cut(self, way: Way) -> None:
         self._way = way

@@ -126,7 +126,7 @@ def test_a_single_leader_whose_lock_is_stolen_steps_down_and_comes_back(no_beats
     stolen = time.time()
     soon(lambda: time.time() > stolen + 2.9, 5, "the thief's time is over")
     assert [poll for poll in no_beats.record.polls(stolen + 1) if poll.start < stolen + 2.9] == []
-    first = soon(lambda: no_beats.first_poll_since(stolen + 2.9), 5, "polls again")
+    first = soon(lambda: no_beats.first_poll(stolen + 2.9), 5, "polls again")
     assert first.start - stolen < 4
     assert "leadership_lost" in beat.text()
     no_beats.all_polled(first.start, ROUND_S)
