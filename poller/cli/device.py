@@ -240,10 +240,7 @@ def remove(
 
 @app.command("import")
 def import_(
-    file: Annotated[
-        Path,
-        typer.Argument(exists=True, dir_okay=False, allow_dash=True, help='A .csv, .json or .yaml file; "-" is stdin.'),
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help='A .csv, .json or .yaml file; "-" is stdin.')],
     update: Annotated[bool, typer.Option("--update", help="Change devices that exist already.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")] = False,
     form: Annotated[Literal["csv", "json", "yaml"] | None, typer.Option("--format", help="If not by name.")] = None,

@@ -15,9 +15,14 @@ import redis
 
 from poller import bootstrap
 from poller.cli import main
+from poller.collectors.snmp import SnmpCollector
 from poller.db import devices, inventory, readings, targets
 from poller.db import engine as sql
+from poller.domain.interval import Decision, Policy
+from poller.domain.overview import State
 from poller.domain.readings import Kind, Reading, ReadingSet
+from poller.domain.schedule import Schedule
+from poller.domain.status import Status
 
 
 class Result(NamedTuple):
@@ -142,12 +147,23 @@ def test_a_device_and_its_first_target_in_one_go(cli: Cli) -> None:
         (["target", "edit", "sw1", "snmp", "-o", "prt=1"], "P201", 'unknown option "prt"'),
         (["target", "edit", "sw1", "snmp", "--interval", "5s"], "P201", "must be shorter than the interval 5s"),
         (["target", "list", "--after", "x"], "P201", "DEVICE/TARGET"),
+        (["device", "add", "x", "::1", "--collector", "snmp", "--min", "5s"], "P201", "a fixed interval has no min"),
+        (["device", "add", "x", "::1", "--policy", "adaptive", "--max", "1m"], "P201", "--policy, --max belong"),
+        (["device", "add", "x", "::1", "--collector", "snmp", "--policy", "slow"], "P200", "slow"),
+        (["target", "edit", "sw1", "snmp", "--staleness", "age"], "P201", "a fixed interval has no staleness"),
+        (["target", "edit", "sw1", "snmp", "--policy", "fixed", "--max", "5m"], "P201", "a fixed interval has no max"),
+        (["target", "edit", "sw1", "snmp", "--policy", "adaptive", "--max", "30s"], "P201", "longer than the max 30s"),
+        (["target", "edit", "sw1", "snmp", "--policy", "adaptive", "--min", "500ms"], "P201", "the min 500ms is out"),
+        (["target", "edit", "sw1", "snmp", "--policy", "adaptive", "--staleness", "aeg"], "P201", 'source "aeg"'),
         (["credential", "add", "x", "--kind", "comunity"], "P201", 'unknown credential kind "comunity"'),
         (["credential", "add", "x", "--kind", "community"], "P201", "the secret is missing"),
         (["credential", "rm", "x", "--yes"], "P101", 'no credential named "x"'),
         (["site", "edit", "x", "--no-requires"], "P101", 'no site named "x"'),
         (["readings", "sw9"], "P101", 'no device named "sw9"'),
         (["device", "list", "--limit", "0"], "P200", "limit"),
+        (["device", "import", "no.csv"], "P201", "cannot read no.csv"),
+        (["device", "import", "/"], "P201", "cannot tell the format"),
+        (["device", "import", "/", "--format", "csv"], "P201", "cannot read /"),
         (["device", "list", "--colour"], "P200", "--colour"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -306,7 +322,7 @@ def test_a_new_secret_reaches_the_targets_that_use_it(cli: Cli, home: Path) -> N
     ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "c", "--collector", "snmp"))
     engine = sql.create(f"sqlite:///{home}/poller.db")
     before = targets.show(engine, "sw1", "snmp").version
-    assert "used by 1 targets" in ok(cli("credential", "rotate", "c", stdin="second")).out
+    assert "used by 1 target" in ok(cli("credential", "rotate", "c", stdin="second")).out
     assert targets.show(engine, "sw1", "snmp").version > before
     assert json.loads(_opened(home, "c"))["community"] == "second"
 
@@ -444,11 +460,129 @@ def test_export_and_import_round_trip(cli: Cli, tmp_path: Path, form: str) -> No
             "modules=system",
         )
     )
+    ok(cli("target", "add", "sw1", "--collector", "snmp", "--name", "slow", "--policy", "adaptive", "--max", "1h"))
     ok(cli("device", "add", "bare", "sw.example"))
     assert f"wrote 2 devices to one.{form}" in ok(cli("device", "export", "-o", f"one.{form}")).err
     ok(cli("device", "rm", "sw1", "bare", "--yes"))
     ok(cli("device", "import", f"one.{form}"))
     assert ok(cli("device", "export", "--format", form)).out == (tmp_path / f"one.{form}").read_text()
+
+
+def test_an_adaptive_target_and_back(cli: Cli) -> None:
+    """Added with the settings' numbers, edited, shown, and fixed again, which forgets them."""
+    ok(cli("device", "add", "sw1", "192.0.2.1"))
+    added = ok(cli("target", "add", "sw1", "--collector", "snmp", "--policy", "adaptive"))
+    assert added.out == "added target sw1/snmp: snmp every 10s (5s to 5m)\n"
+    ok(cli("target", "edit", "sw1", "snmp", "--max", "1m", "--staleness", "change"))
+    [found] = ok(cli("target", "list", "--json")).json["items"]
+    expected = {"policy": "adaptive", "interval_ms": 10_000, "min_ms": 5_000, "max_ms": 60_000, "timeout_ms": 5_000}
+    assert expected.items() <= found.items()
+    assert (found["staleness"], found["decision"]) == ("change", None)
+    row = ok(cli("device", "show", "sw1")).out.splitlines()[-1].split("\t")
+    assert row[2:4] == ["adaptive change", "10s (5s to 1m)"]
+    ok(cli("target", "edit", "sw1", "snmp", "--policy", "fixed"))
+    [found] = ok(cli("target", "list", "--json")).json["items"]
+    assert (found["policy"], found["interval_ms"], found["min_ms"], found["staleness"]) == ("fixed", 10_000, None, None)
+    assert "decision" not in found
+
+
+def test_the_numbers_of_an_adaptive_target_come_from_its_collector_or_the_settings(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a device by hand and for a file alike; what is given wins, what is stored stays."""
+    monkeypatch.setenv("POLLER_ADAPTIVE_MAX_S", "90")
+    monkeypatch.setattr(SnmpCollector, "schedule", Schedule(Policy.ADAPTIVE, 30_000, min_ms=20_000), raising=False)
+    ok(cli("device", "add", "a", "192.0.2.1", "--collector", "snmp"))
+    (tmp_path / "f.csv").write_text("name,address,collector,interval\nb,192.0.2.2,snmp,\nc,192.0.2.3,snmp,40s\n")
+    ok(cli("device", "import", "f.csv"))
+    ok(cli("device", "add", "d", "192.0.2.1", "--collector", "snmp", "--policy", "fixed"))
+    items = ok(cli("target", "list", "--json")).json["items"]
+    assert [(i["policy"], i["interval_ms"], i["min_ms"], i["max_ms"]) for i in items] == [
+        ("adaptive", 30_000, 20_000, 90_000),
+        ("adaptive", 30_000, 20_000, 90_000),
+        ("adaptive", 40_000, 20_000, 90_000),
+        ("fixed", 30_000, None, None),
+    ]
+    monkeypatch.delattr(SnmpCollector, "schedule")
+    assert ok(cli("device", "import", "f.csv", "--update")).out.endswith("0 changed, 2 unchanged\n")
+    assert ok(cli("target", "list", "--json")).json["items"] == items
+
+
+def test_the_last_decision_is_told_where_the_board_is(
+    cli: Cli, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one sentence for people, as numbers for programs; without a board it is missing, and that is said."""
+    ok(cli("device", "add", "sw1", "192.0.2.1", "--collector", "snmp", "--policy", "adaptive"))
+    decision = Decision(0.983051, 2, 0, 5_000, 6_100, 6_100, "steady")
+    assert "what was decided last is not shown" in ok(cli("device", "show", "sw1")).err
+    monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
+    redis_client.hset("poller:status", "1", Status(State.FAILING, code="timeout", decision=decision).pack())
+    sentence = "every 6.1 s: base 10 s, 2 errors shorten to 5 s, smoothed"
+    assert ok(cli("device", "show", "sw1")).out.splitlines()[-1] == f"snmp: {sentence}"
+    [found] = ok(cli("target", "list", "--json")).json["items"]
+    assert found["why"] == sentence
+    assert (found["decision"]["errors"], found["decision"]["chosen_ms"]) == (2, 6_100)
+    [found] = ok(cli("device", "show", "sw1", "--json")).json["targets"]
+    assert found["why"] == sentence
+
+
+def test_an_update_says_what_changed(cli: Cli, tmp_path: Path) -> None:
+    """Three of a hundred."""
+    lines = _csv(100)
+    (tmp_path / "fleet.csv").write_text("\n".join(lines))
+    ok(cli("device", "import", "fleet.csv"))
+    changed = [
+        line.replace("60s", "30s").replace("a b", "c") if n in (5, 6, 7) else line for n, line in enumerate(lines)
+    ]
+    (tmp_path / "fleet.csv").write_text("\n".join(changed))
+    expected = "0 devices added, 3 changed, 97 unchanged; 0 targets added, 3 changed, 97 unchanged\n"
+    assert ok(cli("device", "import", "fleet.csv", "--update", "--dry-run")).out == f"would be done: {expected}"
+    assert ok(cli("device", "import", "fleet.csv", "--update")).out == expected
+
+
+@pytest.mark.parametrize(
+    ("form", "text"), [("csv", "name,address\nsw1,::1\n"), ("yaml", "- {name: sw1, address: '::1'}")]
+)
+def test_a_file_may_come_from_stdin(cli: Cli, form: str, text: str) -> None:
+    """Its format has to be said, and its complaints call it stdin."""
+    refused = cli("device", "import", "-", "--json", stdin=text)
+    assert (refused.code, refused.error["try"]) == (2, "add --format csv, json or yaml")
+    ok(cli("device", "import", "-", "--format", form, stdin=text))
+    assert ok(cli("device", "show", "sw1", "--json")).json["address"] == "::1"
+    again = cli("device", "import", "-", "--format", form, stdin=text)
+    assert "error[P202]: stdin: 1 problem; nothing was changed" in again.err
+
+
+def test_a_flood_of_complaints_is_told_by_kind(cli: Cli, tmp_path: Path) -> None:
+    """Twenty kinds at most; the number of all is true."""
+    lines = _csv(40)
+    for number in range(1, 41):
+        lines[number] = lines[number].replace("60s", f"{number} mins" if number <= 30 else "never")
+    (tmp_path / "fleet.csv").write_text("\n".join(lines))
+    refused = cli("device", "import", "fleet.csv")
+    told = refused.err.splitlines()[1:]  # the first tells of the new database
+    assert told[0] == "error[P202]: fleet.csv: 40 problems of 31 kinds, 20 of which are listed; nothing was changed"
+    assert len([line for line in told if line.startswith("  fleet.csv:")]) == 20
+    for number in range(1, 31):
+        lines[number] = lines[number].replace(" mins", "m")
+    (tmp_path / "fleet.csv").write_text("\n".join(lines))
+    details = cli("device", "import", "fleet.csv", "--json").error["details"]
+    assert [(detail["line"], len(detail["lines"])) for detail in details] == [(32, 10)]
+
+
+@pytest.mark.parametrize(("collector", "kind"), [("snmp", "community"), ("routeros", "login")])
+def test_the_hint_for_an_unknown_credential_works(cli: Cli, tmp_path: Path, collector: str, kind: str) -> None:
+    """It is a command, with the kind this collector takes; after it, the file is good."""
+    text = f"name,address,credential,collector,target_credential\na,::1,lab,{collector},\nb,::1,,{collector},lab\n"
+    (tmp_path / "fleet.csv").write_text(text)
+    details = cli("device", "import", "fleet.csv", "--json").error["details"]
+    command = f"poller credential add lab --kind {kind}"
+    assert [(detail["line"], detail["field"], detail["hint"]) for detail in details] == [
+        (2, "credential", command),
+        (3, "target_credential", command),
+    ]
+    ok(cli(*command.split()[1:], stdin="user:secret-word"))
+    ok(cli("device", "import", "fleet.csv"))
 
 
 def test_readings_of_a_device(cli: Cli, home: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,12 +16,16 @@ import sqlalchemy as sa
 from poller import errors
 from poller.bootstrap import Services
 from poller.collectors import api
-from poller.collectors.registry import Registry
+from poller.collectors.registry import Broken, Registry
+from poller.collectors.staleness import Sources
 from poller.db import devices, migrate, readings, runs
 from poller.db.tables import targets as targets_table
+from poller.domain import plan
 from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.interval import Decision, Policy
 from poller.domain.outcome import Result
 from poller.domain.overview import State
+from poller.domain.staleness import Evidence
 from poller.domain.target import TargetSpec
 from poller.settings import Settings
 from poller.state.board import Room
@@ -46,6 +51,10 @@ class Fake:
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
         self.addresses.append(poll.address)
+        if poll.options.do == "dead":
+            raise api.DeviceTimeout("no answer")
+        if poll.options.do in ("busy", "quiet"):
+            yield api.Reading("load", float(len(self.addresses)) if poll.options.do == "busy" else 7.0)
         yield api.Reading("polls", 1.0, {"device": poll.device}, api.Kind.COUNTER)
         if poll.options.do == "fail":
             raise api.DeviceTimeout("no answer")
@@ -66,9 +75,9 @@ class World:
         self.poller = Poller(services, "worker@test")
         self.published = ""
 
-    def add(self, *deeds: str, interval_ms: int = 60_000, timeout_ms: int = 2_000) -> list[int]:
+    def add(self, *deeds: str, interval_ms: int = 60_000, timeout_ms: int = 2_000, **more: Any) -> list[int]:
         for number, deed in enumerate(deeds):
-            target = TargetDraft("fake", "fake", {"do": deed}, interval_ms=interval_ms, timeout_ms=timeout_ms)
+            target = TargetDraft("fake", "fake", {"do": deed}, interval_ms=interval_ms, timeout_ms=timeout_ms, **more)
             devices.add(self.services.engine, DeviceDraft(f"d{number}", f"127.0.0.{number + 1}"), [target])
         with self.services.engine.connect() as conn:
             ids = list(conn.execute(sa.select(targets_table.c.id).order_by(targets_table.c.id)).scalars())
@@ -79,6 +88,22 @@ class World:
     def claim(self, token: str = "t") -> None:
         self.board.claim("", token, self.published, {QUEUE: 100}, ROOM)
         self.published = token
+
+    def again(self, ids: list[int], token: str) -> None:
+        """Poll them now, whatever their slot."""
+        self.board.demand(ids)
+        self.claim(token)
+        self.poller.poll(token, ids)
+
+    def decision(self, target_id: int) -> Decision:
+        found = self.board.statuses([target_id])[target_id].decision
+        assert found is not None
+        return found
+
+    def due_ms(self, target_id: int) -> int:
+        score = self.services.redis.zscore(self.services.keys.due(QUEUE), str(target_id))
+        assert score is not None
+        return int(score)
 
     def outcomes(self) -> dict[int, tuple[Result, str]]:
         return {row.run.target_id: (row.run.outcome, row.run.error_code) for row in runs.recent(self.services.engine)}
@@ -249,6 +274,113 @@ def test_an_inventory_that_is_down_hands_unknown_targets_back_later(
     now_ms = int(world.services.redis.time()[0]) * 1000
     assert world.services.redis.zscore(world.services.keys.due(QUEUE), str(ids[0])) > now_ms + 1_000
     assert world.board.statuses(ids)[ids[0]].failures == 0
+
+
+ADAPTIVE: dict[str, Any] = {"policy": Policy.ADAPTIVE, "interval_ms": 10_000, "min_ms": 5_000, "max_ms": 300_000}
+
+
+def test_a_fixed_interval_stays_as_it_is(world: World) -> None:
+    """Its grid, whatever happens, and nothing about decisions in its status."""
+    ids = world.add("answer", "dead", interval_ms=37_000)
+    world.claim()
+    world.poller.poll("t", ids)
+    for number in range(6):
+        world.again(ids, f"t{number}")
+    for target_id in ids:
+        assert (world.due_ms(target_id) - plan.phase_ms(target_id, 37_000)) % 37_000 == 0
+        assert world.board.statuses(ids)[target_id].decision is None
+
+
+def test_a_healthy_adaptive_target_is_polled_at_its_base(world: World) -> None:
+    """The plan plus what was chosen, within the jitter; what it was chosen from is kept."""
+    ids = world.add("answer", **ADAPTIVE)
+    world.claim()
+    world.poller.poll("t", ids)
+    for number in range(5):
+        world.again(ids, f"t{number}")
+        found, status = world.decision(ids[0]), world.board.statuses(ids)[ids[0]]
+        assert (found.target_ms, found.smoothed_ms, found.errors, found.source) == (10_000, 10_000, 0, "steady")
+        assert 9_500 <= found.chosen_ms <= 10_500
+        assert world.due_ms(ids[0]) == status.run_ms + found.chosen_ms
+    assert status.missed == 0
+
+
+def test_a_failing_adaptive_target_is_confirmed_and_then_left_alone(world: World) -> None:
+    """Four times faster and faster, from the fifth failure on slower and slower, and never below its shortest."""
+    ids = world.add("dead", **ADAPTIVE)
+    world.claim()
+    world.poller.poll("t", ids)
+    found = [world.decision(ids[0])]
+    for number in range(7):
+        world.again(ids, f"t{number}")
+        found.append(world.decision(ids[0]))
+    assert [decision.errors for decision in found] == list(range(1, 9))
+    assert all(5_000 <= decision.chosen_ms < 10_000 for decision in found[:4])
+    assert [decision.target_ms for decision in found[4:]] == [20_000, 40_000, 80_000, 160_000]
+    assert 152_000 <= world.due_ms(ids[0]) - world.board.statuses(ids)[ids[0]].run_ms <= 168_000
+
+
+def test_a_pending_slot_is_not_pushed_further_by_looking_at_it(world: World) -> None:
+    """Five passes of reconcile, each with an edit that is not about time."""
+    ids = world.add("answer", **ADAPTIVE)
+    world.claim()
+    world.poller.poll("t", ids)
+    before = world.due_ms(ids[0])
+    for version in range(2, 7):
+        world.board.place("", [(TargetSpec(ids[0], version, QUEUE, 10_000, 2_000), before + version)], version)
+    assert world.due_ms(ids[0]) == before
+
+
+def test_a_quiet_device_is_polled_slowly_and_a_busy_one_quickly(world: World) -> None:
+    """By the share of gauges that changed since this worker's last poll; the first poll tells nothing."""
+    ids = world.add("quiet", "busy", **ADAPTIVE, staleness="change")
+    world.claim()
+    world.poller.poll("t", ids)
+    assert [world.decision(i).target_ms for i in ids] == [10_000, 10_000]
+    world.again(ids, "u")
+    assert [(world.decision(i).score, world.decision(i).target_ms) for i in ids] == [(0.0, 300_000), (1.0, 5_000)]
+
+
+def test_waiting_batches_of_the_queue_stretch_it(world: World) -> None:
+    """More than two batches of 64 are overdue when this one begins."""
+    ids = world.add(*["answer"] * 150, **ADAPTIVE)
+    world.board.claim("", "t", "", {QUEUE: 100}, Room(targets=1, batch_size=64, lease_ms=30_000))
+    [mine] = [i for i in ids if world.services.redis.zscore(world.services.keys.inflight, str(i))]
+    world.poller.poll("t", [mine])
+    assert (world.decision(mine).depth, world.decision(mine).target_ms) == (3, 12_000)
+
+
+def test_missed_slots_are_counted_by_what_was_chosen(world: World) -> None:
+    """Not by the base: four of its intervals went by, so three slots did."""
+    ids = world.add("answer", **ADAPTIVE)
+    world.claim()
+    world.poller.poll("t", ids)
+    now_ms, before = world.board.now_ms(), world.board.statuses(ids)[ids[0]]
+    decided = replace(world.decision(ids[0]), chosen_ms=50_000)
+    late = replace(before, run_ms=now_ms - 200_000, decision=decided)
+    world.services.redis.hset(world.services.keys.status, str(ids[0]), late.pack())
+    world.again(ids, "u")
+    assert world.board.statuses(ids)[ids[0]].missed == 3
+
+
+def test_a_staleness_source_that_fails_leaves_its_targets_steady(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is named once, not once for each poll; so is one that could not be loaded."""
+
+    def bad(evidence: Evidence) -> float:
+        raise KeyError("no such metric")
+
+    world.services.staleness = Sources({"bad": bad}, (Broken("odd", "acme 1", "no luck"),))  # type: ignore[misc]
+    world.services.configure_logs()
+    world.poller = Poller(world.services, "worker@test")
+    ids = world.add("answer", **ADAPTIVE, staleness="bad")
+    world.claim()
+    world.poller.poll("t", ids)
+    world.again(ids, "u")
+    assert (world.decision(ids[0]).source, world.decision(ids[0]).target_ms) == ("steady", 10_000)
+    said = "".join(capsys.readouterr())
+    assert (said.count("no such metric"), said.count("no luck")) == (1, 1)
 
 
 def _until(condition: Any, within_s: float = 5.0) -> None:
