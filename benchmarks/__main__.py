@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from poller import errors
 
 def main() -> int:
     options = _options()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)  # nothing stays behind, also when started with `&`
     try:
         sections = section.chosen(options.sections, options.size)
         met = [_run(name, one, options.size, options.results.absolute()) for name, one in sections.items()]

@@ -27,8 +27,8 @@ from poller.state import workers
 from poller.state.board import ROUTINE_MARK, Finish, Start, Started
 
 WAIT_S = 0.2
-#: A large fleet has many workers: each drain stands for eight processes of 16 batches.
-SLOTS = 128
+#: Batches it says it polls at a time, as a real worker does.
+SLOTS = 16
 
 
 class Drain:

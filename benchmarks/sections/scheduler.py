@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import fleet, progress, quantile, redbeat_entries
+from benchmarks import cpu, fleet, progress, quantile, redbeat_entries
 from benchmarks.drains import Drained, Drains
 from benchmarks.section import Comparison, Figure, Findings, Section
 from benchmarks.stage import Process, Stage
@@ -46,6 +46,7 @@ class Window:
     begin: int
     end: int
     cpu_s: dict[str, float]
+    others_s: float  # CPU of all other processes
     bytes_used: int
     overdue: int
 
@@ -99,11 +100,12 @@ def _overdue(stage: Stage) -> int:
 
 def _measure(size: Size, stage: Stage, processes: Mapping[str, Process | Drains], empty: int) -> Window:
     begin = _next_second()
-    before = {name: process.cpu_s for name, process in processes.items()}
+    before, all_before = {name: process.cpu_s for name, process in processes.items()}, cpu.machine_s()
     progress.wait("measuring", size.measure_s)
     end = _next_second()
-    cpu = {name: process.cpu_s - before[name] for name, process in processes.items()}
-    return Window(begin, end, cpu, stage.server.memory_bytes - empty, _overdue(stage))
+    spent = {name: process.cpu_s - before[name] for name, process in processes.items()}
+    others = cpu.machine_s() - all_before - sum(spent.values())
+    return Window(begin, end, spent, others, stage.server.memory_bytes - empty, _overdue(stage))
 
 
 def _next_second() -> int:
@@ -140,7 +142,11 @@ def _costs(size: Size, window: Window, drained: Drained) -> list[Figure]:
         )
         for name, spent in window.cpu_s.items()
     ]
-    return [*figures, Figure("polled_bytes", "server memory, polled", window.bytes_used / size.targets, "bytes/target")]
+    return [
+        *figures,
+        Figure("others_core", "CPU of everything else on this machine", 100 * window.others_s / seconds, "% of a core"),
+        Figure("polled_bytes", "server memory, polled", window.bytes_used / size.targets, "bytes/target"),
+    ]
 
 
 def _check(stage: Stage, drained: Drained) -> list[Figure]:
@@ -167,7 +173,7 @@ def _compare(figures: list[Figure], theirs: redbeat_entries.Measured) -> list[Co
 SECTION = Section(
     asks="can one leader keep a large fleet on its grid, and at what cost?",
     sizes={
-        "full": Size(1_000_000, 60, 120, domains=16, drains=2, entries=3_000, redbeat_s=20),
+        "full": Size(1_000_000, 60, 120, domains=16, drains=8, entries=3_000, redbeat_s=20),
         "small": Size(20_000, 5, 10, domains=4, drains=2, entries=1_000, redbeat_s=10),
         "tiny": Size(400, 1, 2, domains=2, drains=2, entries=100, redbeat_s=2),
     },
