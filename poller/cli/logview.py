@@ -11,6 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from poller.web import units
+
 _COLOURS = {
     "poller": "bold",
     "beat": "magenta",
@@ -40,7 +42,10 @@ class LogView:
     def summary(self, report: Mapping[str, Any]) -> None:
         late, cpu, board = report["lateness_ms"], report["cpu_ms_per_poll"], report["board"]
         outcomes = ", ".join(f"{number} {name}" for name, number in sorted(report["outcomes"].items())) or "none"
-        self.line("poller", f"{report['polls']} polls of {report['targets']} targets ({outcomes})")
+        self.line(
+            "poller",
+            f"{units.counted(report['polls'], 'poll')} of {units.counted(report['targets'], 'target')} ({outcomes})",
+        )
         self.line(
             "poller",
             f"late by {late['p50']:.0f} ms (median), {late['p99']:.0f} ms (p99), {late['max']:.0f} ms (most)",

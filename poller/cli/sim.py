@@ -16,6 +16,7 @@ from poller.domain import duration
 from poller.sim import fleet, serve
 from poller.sim.fleet import Fault, Protocol, SimDevice
 from poller.sim.serve import Activity, Ports
+from poller.web import units
 
 SNMP_PORT = 10_161
 ROUTEROS_PORT = 18_728
@@ -57,7 +58,8 @@ def command(
 def introduction(devices: Sequence[SimDevice], ports: Ports, written: Path | None) -> Iterator[str]:
     """What listens where, a sample of the devices, and commands to copy."""
     faulty = sum(device.fault is not Fault.NONE for device in devices)
-    yield f"{len(devices):,} simulated devices on loopback, {faulty:,} of them faulty. Ctrl-C stops them."
+    number = units.counted(len(devices), "simulated device")
+    yield f"{number} on loopback, {faulty:,} of them faulty. Ctrl-C stops them."
     yield ""
     yield f"{'device':<14} {'address':<15} {'port':>5}  {'protocol':<9} {'model':<14} fault"
     for device in sample(devices):
@@ -113,7 +115,7 @@ def _examples(devices: Sequence[SimDevice], ports: Ports, written: Path | None) 
     if healthy:
         yield f"try: snmpbulkwalk -v2c -c {fleet.COMMUNITY} {healthy.address}:{ports.snmp} 1.3.6.1.2.1.2"
     if written:
-        yield f"The inventory of {len(devices):,} devices is in {written}. To poll them:"
+        yield f"The inventory of {units.counted(len(devices), 'device')} is in {written}. To poll them:"
         yield f"  echo {fleet.COMMUNITY} | poller credential add {fleet.SNMP_CREDENTIAL} --kind community"
         yield (
             f"  echo {fleet.USERNAME}:{fleet.PASSWORD} | poller credential add {fleet.ROUTEROS_CREDENTIAL} --kind login"

@@ -44,7 +44,8 @@ def remove(engine: Engine, name: str, notify: Notify | None = None) -> None:
         key = _id(at.conn, name)
         used = at.conn.execute(sa.select(sa.func.count()).where(devices.c.site_id == key)).scalar_one()
         if used:
-            raise errors.InvalidInput(f'site "{name}" has {used} devices', hint=f"poller device list --site {name}")
+            has = "a device" if used == 1 else f"{used} devices"
+            raise errors.InvalidInput(f'site "{name}" has {has}', hint=f"poller device list --site {name}")
         at.conn.execute(sa.delete(sites).where(sites.c.id == key))
 
 

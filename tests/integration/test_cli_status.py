@@ -1,0 +1,214 @@
+"""`poller status`: who leads, what fails, what waits too long; read from a real board and a real inventory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import redis
+
+from poller import bootstrap
+from poller.cli import main
+from poller.db import devices, inventory, migrate
+from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.overview import State, Worker
+from poller.domain.status import Status
+from poller.domain.target import TargetSpec
+from poller.state import overview, workers
+from poller.state.board import Board
+from poller.state.keys import Keys
+from poller.state.leader import Leadership
+from poller.web import health
+
+KEYS = Keys()
+MINUTE_MS = 60_000
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def status(home: Path, valkey_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run `poller status` on an inventory of four devices with a target each, every minute."""
+    monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
+    services = bootstrap.services()
+    migrate.upgrade(services.engine)
+    for number in range(1, 5):
+        draft = DeviceDraft(f"sw{number}", "192.0.2.1")
+        devices.add(services.engine, draft, [TargetDraft(collector="snmp", interval_ms=MINUTE_MS)])
+
+    def run(*arguments: str) -> Result:
+        code = main.run(["status", *arguments])
+        return Result(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def leader(redis_client: redis.Redis) -> Leadership:
+    leadership = Leadership(redis_client, KEYS, 60_000)
+    leadership.take()
+    return leadership
+
+
+def now_ms(client: redis.Redis) -> int:
+    seconds, micros = client.time()
+    return int(seconds) * 1000 + int(micros) // 1000
+
+
+def place(client: redis.Redis, leader: Leadership, due_ms: dict[int, int], queue: str = "poll.snmp") -> None:
+    """Targets on the board, each due at an instant; a worker that serves `poll.snmp` lives."""
+    specs = [(TargetSpec(key, 1, queue, MINUTE_MS, 5_000), at_ms) for key, at_ms in due_ms.items()]
+    Board(client, KEYS).place(leader.token, specs, 1)
+    workers.announce(client, KEYS, Worker("w", 0, 0, 7, 1, 2**20, queues=["poll.snmp"]))
+
+
+def fail(client: redis.Redis, key: int, minutes: int, ok_ms: int = 0) -> None:
+    """What a worker leaves on the board after a poll failed for so many minutes."""
+    since_ms = now_ms(client) - minutes * MINUTE_MS
+    left = Status(State.FAILING, since_ms, since_ms, since_ms, ok_ms, minutes, 0, "timeout", f"no answer {key}")
+    client.hset(KEYS.status, str(key), left.pack())
+    client.hincrby(KEYS.counts, "f", 1)
+    client.hincrby(KEYS.counts, "u", -1)
+
+
+def test_the_worst_come_first_with_name_age_and_reason(
+    status: Run, redis_client: redis.Redis, leader: Leadership
+) -> None:
+    """Those longest without a good answer, measured in their own intervals."""
+    later = now_ms(redis_client) + MINUTE_MS
+    place(redis_client, leader, dict.fromkeys((1, 2, 3), later))
+    fail(redis_client, 1, minutes=3)
+    fail(redis_client, 2, minutes=90)
+    found = status("--failing", "--json").json
+    assert [(i["device"], i["target"], i["state"], round(i["intervals"])) for i in found["items"]] == [
+        ("sw2", "snmp", "failing", 90),
+        ("sw1", "snmp", "failing", 3),
+    ]
+    assert (found["failing"], found["overdue"], found["total"]) == (2, 0, 2)
+    assert (found["items"][0]["error_code"], found["items"][0]["message"]) == ("timeout", "no answer 2")
+    lines = status("--failing").out.splitlines()
+    assert lines[0].split("\t") == ["target", "state", "for", "intervals", "why"]
+    assert lines[1].startswith("sw2/snmp\tfailing\t1 h 30 m\t90.")
+    assert lines[1].endswith("\ttimeout: no answer 2")
+
+
+def test_a_limit_bounds_the_list_and_says_so(status: Run, redis_client: redis.Redis, leader: Leadership) -> None:
+    """The totals stay true."""
+    later = now_ms(redis_client) + MINUTE_MS
+    place(redis_client, leader, dict.fromkeys((1, 2, 3), later))
+    for key in (1, 2, 3):
+        fail(redis_client, key, minutes=key)
+    done = status("--failing", "--limit", "1")
+    assert [line.split("\t")[0] for line in done.out.splitlines()[1:]] == ["sw3/snmp"]
+    assert done.err == (
+        "3 targets failing, 0 overdue by more than two of their intervals; these are the worst, --limit 3 shows all\n"
+    )
+
+
+def test_targets_that_wait_too_long_are_named_with_what_they_wait_for(
+    status: Run, redis_client: redis.Redis, leader: Leadership
+) -> None:
+    """Late by one interval is not listed; by three it is, and nobody says that polling is on time."""
+    now = now_ms(redis_client)
+    place(redis_client, leader, {1: now - MINUTE_MS, 2: now - 3 * MINUTE_MS, 3: now + MINUTE_MS})
+    place(redis_client, leader, {4: now - 5 * MINUTE_MS}, queue="poll.acme;zone=dmz")
+    redis_client.hset(KEYS.status, "2", Status(State.OK, 1, 1, now, now - 4 * MINUTE_MS).pack())
+    found = status("--failing", "--json").json["items"]
+    assert [(i["device"], i["overdue"], i["message"]) for i in found] == [
+        ("sw4", True, "no running worker has collector acme and zone=dmz"),
+        ("sw2", True, "the workers do not keep up"),
+    ]
+    verdict = health.judge(overview.read(redis_client, KEYS)).text
+    assert "2 targets overdue by more than two of their intervals" in verdict
+    assert "on time" not in verdict
+    assert status("--strict").code == 1
+
+
+def test_when_all_is_well_nothing_is_listed(status: Run, redis_client: redis.Redis, leader: Leadership) -> None:
+    """And that is said, not shown as an empty table."""
+    place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
+    done = status("--failing")
+    assert done.err == "no target fails, and none is overdue by more than two of its intervals\n"
+    assert status("--failing", "--json").json["items"] == []
+
+
+def test_a_target_that_was_just_removed_is_left_out(status: Run, redis_client: redis.Redis, leader: Leadership) -> None:
+    """Between its removal from SQL and from the board it has no name."""
+    place(redis_client, leader, dict.fromkeys((1, 99), now_ms(redis_client) + MINUTE_MS))
+    fail(redis_client, 1, minutes=1)
+    fail(redis_client, 99, minutes=5)
+    assert [i["device"] for i in status("--failing", "--json").json["items"]] == ["sw1"]
+
+
+def test_the_cost_does_not_grow_with_the_fleet(
+    status: Run, redis_client: redis.Redis, leader: Leadership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redis is read in pages, and SQL is asked once for those that are shown."""
+    later = now_ms(redis_client) + MINUTE_MS
+    keys = range(1, 6_001)
+    place(redis_client, leader, dict.fromkeys(keys, later))
+    for key in keys:
+        fail(redis_client, key, minutes=key % 50 + 1)
+    asked: list[int] = []
+    ask = inventory.poll_targets
+
+    def counted(engine: Any, ids: Any) -> Any:
+        asked.append(len(list(ids)))
+        return ask(engine, ids)
+
+    monkeypatch.setattr(inventory, "poll_targets", counted)
+    assert status("--failing", "--json").json["failing"] == 6_000
+    assert asked == [50]
+
+
+def test_a_limit_without_a_list_is_refused(status: Run) -> None:
+    """No option is read and ignored."""
+    refused = status("--limit", "3")
+    assert refused.code == 2
+    assert "--limit belongs to --failing" in refused.err
+
+
+def test_it_tells_who_leads_since_when_and_who_would(
+    status: Run, redis_client: redis.Redis, leader: Leadership
+) -> None:
+    """For people and for programs; without a leader that is said, too."""
+    redis_client.zadd(KEYS.standbys, {"other:1": now_ms(redis_client), "another:2": now_ms(redis_client)})
+    place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
+    lines = status().out.splitlines()
+    [line] = [line for line in lines if line.startswith("  leader")]
+    assert line == f"  leader     {leader.name} for 0 s, epoch 1, 2 standing by"
+    found = status("--json").json
+    assert (found["leader"]["name"], found["leader"]["epoch"], found["standbys"]) == (leader.name, 1, 2)
+    leader.resign()
+    assert "  leader     none, 2 standing by" in status().out
+
+
+def test_one_of_a_kind_is_singular(status: Run, redis_client: redis.Redis, leader: Leadership) -> None:
+    """`1 poll, 1 batch`, not `1 polls, 1 batches`."""
+    place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
+    workers.announce(redis_client, KEYS, Worker("w", 0, 0, 1, 1, 2**20, queues=["poll.snmp"]))
+    assert "w: 1 poll, 1 batch, 1 MiB" in status().out
+    assert "The only target is not polled yet." in status().out
+
+
+def test_strange_entries_do_not_blind_it(status: Run, redis_client: redis.Redis, leader: Leadership) -> None:
+    """Whatever stands in Redis, the rest is listed."""
+    place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
+    fail(redis_client, 1, minutes=1)
+    redis_client.hset(KEYS.status, mapping={"2": "f", "3": "f{}", "4": "rubbish"})
+    redis_client.hset(KEYS.spec, mapping={"2": "rubbish", "3": "1|x|1|poll.snmp"})
+    assert [i["device"] for i in status("--failing", "--json").json["items"]] == ["sw1"]
