@@ -1,0 +1,104 @@
+"""The demo fleet comes and goes without touching what is somebody's own."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from poller import bootstrap
+from poller.bootstrap import Services
+from poller.cli import demo, main
+from poller.db import credentials, devices, migrate, sites
+from poller.domain.draft import DeviceDraft
+from poller.sim import fleet
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def services(home: Path, free_port: int, monkeypatch: pytest.MonkeyPatch) -> Services:
+    """A home with a database and no Redis."""
+    monkeypatch.setenv("POLLER_REDIS_URL", f"redis://127.0.0.1:{free_port}/0")
+    made = bootstrap.services()
+    migrate.upgrade(made.engine)
+    return made
+
+
+@pytest.fixture
+def run(services: Services, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """One command line without a terminal."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.stdin", io.StringIO())
+        return (main.run(arguments), *capsys.readouterr())
+
+    return run
+
+
+def names(services: Services) -> list[str]:
+    return [device.name for device in devices.listing(services.engine, limit=None)]
+
+
+def install(services: Services, size: int = 10) -> bool:
+    return demo.install(services, size, 16161, 18728)
+
+
+def test_clearing_takes_all_that_was_installed(services: Services, run: Run) -> None:
+    """Devices, credentials and sites: nothing is left to explain to a newcomer."""
+    assert install(services)
+    code, out, _ = run("demo", "clear", "--json")
+    assert (code, json.loads(out)["removed"]) == (0, 10)
+    assert (names(services), credentials.listing(services.engine), sites.listing(services.engine)) == ([], [], [])
+
+
+def test_a_device_that_only_carries_the_tag_stays(services: Services, run: Run) -> None:
+    """It is asked about, and kept whatever the answer is."""
+    install(services)
+    devices.add(services.engine, DeviceDraft("core-1", "192.0.2.1", tags=("demo",)))
+    code, _, err = run("demo", "clear")
+    assert code == 2
+    assert "this would remove 10 simulated devices; core-1 is tagged demo, too, and not simulated: kept" in err
+    assert len(names(services)) == 11
+    code, out, _ = run("demo", "clear", "--yes")
+    assert code == 0
+    assert out == "removed 10 simulated devices; core-1 is tagged demo, too, and not simulated: kept\n"
+    assert names(services) == ["core-1"]
+
+
+def test_ones_own_device_at_a_simulated_address_stays(services: Services, run: Run) -> None:
+    """An address alone is no mark: somebody may poll the simulator by hand."""
+    install(services)
+    devices.add(services.engine, DeviceDraft("mine", fleet.address(3)))
+    assert run("demo", "clear")[0] == 0
+    assert names(services) == ["mine"]
+
+
+def test_what_others_came_to_use_stays(services: Services, run: Run) -> None:
+    """A demo credential that opens somebody's device, a demo site that has one, a site with requirements."""
+    install(services)
+    own = DeviceDraft("mine", "192.0.2.1", site="ams", credential=fleet.SNMP_CREDENTIAL)
+    devices.add(services.engine, own)
+    sites.edit(services.engine, "fra", {"zone": "dmz"})
+    run("demo", "clear")
+    assert [c.name for c in credentials.listing(services.engine)] == [fleet.SNMP_CREDENTIAL]
+    assert [site.name for site in sites.listing(services.engine)] == ["ams", "fra"]
+    assert install(services, 5), "a fleet of another size can be installed all the same"
+    assert len(names(services)) == 6
+
+
+def test_the_same_fleet_is_installed_once(services: Services) -> None:
+    """The next `poller up --demo` changes nothing, a larger one replaces it."""
+    assert install(services)
+    assert not install(services)
+    assert install(services, 12)
+    assert len(names(services)) == 12
+
+
+def test_clearing_nothing_is_no_error(run: Run) -> None:
+    """And says so."""
+    code, out, _ = run("demo", "clear")
+    assert (code, out) == (0, "removed 0 simulated devices\n")

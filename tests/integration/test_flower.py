@@ -1,0 +1,88 @@
+"""Flower, as `poller flower` runs it: safe, and with the queues that poll."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from poller.state.keys import Keys
+from tests.conftest import wait_until
+
+PROGRAM = [sys.executable, "-m", "poller", "flower"]
+Start = Callable[..., str]
+
+
+@pytest.fixture
+def flower(home: Path, tmp_path: Path, valkey_url: str, free_port: int) -> Iterator[Start]:
+    """Start it; returns its address once it answers."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(**more: str) -> str:
+        env = {**os.environ, "POLLER_REDIS_URL": valkey_url, "POLLER_FLOWER_PORT": str(free_port), **more}
+        with (tmp_path / "log").open("wb") as log:
+            process = subprocess.Popen(PROGRAM, env=env, cwd=tmp_path, stdout=log, stderr=log)
+        started.append(process)
+        wait_until(lambda: _answers(f"http://127.0.0.1:{free_port}/"), "Flower", process)
+        return f"http://127.0.0.1:{free_port}"
+
+    yield start
+    for process in started:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+
+
+def _answers(url: str) -> bool:
+    try:
+        return urllib.request.urlopen(url, timeout=5).status == 200
+    except urllib.error.HTTPError as refusal:
+        return refusal.code == 401
+
+
+def _queues(url: str) -> set[str]:
+    page = urllib.request.urlopen(f"{url}/broker", timeout=5).read().decode()
+    return {urllib.parse.unquote(name) for name in re.findall(r'<tr id="([^"]+)"', page)}
+
+
+def test_the_broker_page_shows_the_poll_queues(flower: Start, redis_client: redis.Redis) -> None:
+    """Those on the board at its start, and those that come later, before any worker has answered."""
+    redis_client.sadd(Keys().queues, "poll.snmp", "poll.snmp;site=ams")
+    url = flower()
+    wait_until(lambda: _queues(url) == {"poller", "poll.snmp", "poll.snmp;site=ams"}, "the queues of the board")
+    redis_client.sadd(Keys().queues, "poll.routeros")
+    wait_until(lambda: "poll.routeros" in _queues(url), "a queue that came later")
+
+
+def test_a_password_is_asked_for_and_not_shown(flower: Start) -> None:
+    """Neither on the command line nor to who does not have it."""
+    url = flower(POLLER_FLOWER_BASIC_AUTH="ops:hunter22")
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(url, timeout=5)
+    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if _readable(path)]
+    assert not any(b"hunter22" in line for line in lines)
+
+
+def _readable(path: Path) -> bool:
+    try:
+        path.read_bytes()
+    except OSError:
+        return False
+    return True
+
+
+def test_beyond_loopback_it_wants_a_password(home: Path, tmp_path: Path) -> None:
+    """Flower can stop workers."""
+    env = {**os.environ, "POLLER_FLOWER_BIND": "0.0.0.0"}
+    done = subprocess.run(PROGRAM, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "flower_bind: 0.0.0.0 can be reached from outside, and Flower has no password" in done.stderr

@@ -1,0 +1,123 @@
+"""`poller collectors`: what is installed, what it takes, and what cannot be used."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.metadata import EntryPoint
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import Field
+
+from poller.cli import main
+from poller.collectors import api, registry
+
+
+class Odd:
+    """A plugin with one option of each kind."""
+
+    name = "odd"
+    api_version = api.API_VERSION
+    credentials = ()
+
+    class Options(api.Options):
+        path: str
+        size: Annotated[int, Field(ge=1, lt=10, description="How many")] = 3
+        mode: Literal["a", "b"] = "a"
+        ratio: float | None = None
+        words: tuple[str, ...] = ("x", "y")
+        deep: bool = True
+        table: dict[str, int] = Field(default_factory=dict)
+
+    async def collect(self, poll: api.Poll):
+        yield api.Reading("x", 1)
+
+
+POINTS = [
+    EntryPoint("odd", f"{__name__}:Odd", registry.GROUP),
+    EntryPoint("gone", "no_such_module_anywhere:X", registry.GROUP),
+]
+
+
+@pytest.fixture
+def plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One plugin that works and one that does not."""
+    load = registry.load
+    monkeypatch.setattr(EntryPoint, "load", lambda self: Odd if self.name == "odd" else _fail())
+    monkeypatch.setattr(registry, "load", lambda: load(POINTS))
+
+
+def _fail() -> None:
+    raise ModuleNotFoundError("No module named 'no_such_module_anywhere'")
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    return (main.run(["collectors", *arguments]), *capsys.readouterr())
+
+
+def test_the_built_in_ones_are_listed_with_origin_and_options(capsys: pytest.CaptureFixture[str]) -> None:
+    """For programs: everything, in types."""
+    found = json.loads(run(capsys, "--json")[1])
+    snmp = next(item for item in found["items"] if item["name"] == "snmp")
+    assert (snmp["distribution"], snmp["api_version"], snmp["credentials"]) == ("poller", 1, ["community", "snmpv3"])
+    port = next(option for option in snmp["options"] if option["name"] == "port")
+    assert port == {
+        "name": "port", "type": "integer 1 to 65535", "default": 161, "required": False,
+        "description": "UDP port of the agent",
+    }  # fmt: skip
+    assert found["broken"] == []
+
+
+@pytest.mark.usefixtures("plugins")
+def test_options_are_shown_as_one_types_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """Names with defaults, types in words, bounds where there are some."""
+    lines = run(capsys)[1].splitlines()
+    rows = [line.split("\t")[1:] for line in lines if line.startswith("odd\t")][1:]
+    assert rows == [
+        ["path=", "text, required", ""],
+        ["size=3", "integer 1 below 10", "How many"],
+        ["mode=a", "a|b", ""],
+        ["ratio=", "number", ""],
+        ["words=x,y", "list of text", ""],
+        ["deep=true", "true|false", ""],
+        ["table=", "dict", ""],
+    ]
+
+
+@pytest.mark.usefixtures("plugins")
+def test_one_that_failed_to_load_is_named_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    """It hides no other, and asking for it by name says the same."""
+    _, out, _ = run(capsys)
+    assert "gone\tunknown distribution\tModuleNotFoundError: No module named 'no_such_module_anywhere'" in out
+    assert [item["name"] for item in json.loads(run(capsys, "--json")[1])["broken"]] == ["gone"]
+    code, _, err = run(capsys, "gone")
+    assert code == 2
+    assert "ModuleNotFoundError" in err
+
+
+def test_a_stranger_is_refused_with_the_names_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """As everywhere."""
+    code, _, err = run(capsys, "smnp")
+    assert code == 2
+    assert "did you mean snmp?" in err
+
+
+def test_singular_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
+    """`poller collector snmp` reads better."""
+    assert main.run(["collector", "snmp"]) == 0
+    assert "snmp\tpoller" in capsys.readouterr().out
+
+
+def test_on_a_terminal_each_collector_has_a_table_of_its_own(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is cut at 80 columns: texts wrap instead."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    out = re.sub(r"\x1b\[[0-9;]*m", "", run(capsys)[1])
+    assert "OPTION OF snmp" in out
+    assert "OPTION OF routeros" in out
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 80
