@@ -20,11 +20,9 @@ from typing import Any
 
 from poller import bootstrap
 from poller.domain import histogram, plan
-from poller.domain.outcome import Result
 from poller.domain.overview import State, Worker
 from poller.domain.status import Status
-from poller.state import workers
-from poller.state.board import ROUTINE_MARK, Finish, Start, Started
+from poller.state import board, scripts, workers
 
 WAIT_S = 0.2
 #: Batches it says it polls at a time, as a real worker does.
@@ -36,6 +34,7 @@ class Drain:
         self.late: defaultdict[int, Counter[int]] = defaultdict(Counter)  # second -> lateness in ms -> targets
         self.refused: Counter[str] = Counter()
         self._redis, self._keys, self._board = services.redis, services.keys, services.board
+        self._scripts = scripts.load(services.redis, ("start", "finish"))
         self._interval_ms = interval_ms
         self._margin_ms = round(services.settings.lease_margin_s * 1000)
         self._lists: list[str] = []
@@ -60,7 +59,7 @@ class Drain:
             return
         self._announce_at = time.monotonic() + workers.HEARTBEAT_S
         queues = self._board.queues()
-        self._lists = [*queues, *(queue + ROUTINE_MARK for queue in queues)]
+        self._lists = [*queues, *(queue + board.ROUTINE_MARK for queue in queues)]
         me = Worker(f"drain:{os.getpid()}", 0, 0, 0, 0, 0, queues=queues, slots=SLOTS)
         workers.announce(self._redis, self._keys, me)
 
@@ -73,28 +72,36 @@ class Drain:
         return popped[1] if popped else None
 
     def _discard(self, token: str, ids: Sequence[int]) -> None:
-        start = self._board.start(token, 0, secrets.token_hex(4), self._margin_ms, ids)
-        started = [answer for answer in start.answers if answer.result is Result.OK]
-        late = Counter([max(0, start.now_ms - answer.plan_ms) for answer in started])
-        self.late[start.now_ms // 1000].update(late)
-        verdicts = self._board.finish(token, self._moves(started, start.now_ms), _statistics(start, late))
-        self.refused.update(answer.result.value for answer in start.answers if answer.result is not Result.OK)
-        self.refused.update(verdict.value for verdict in verdicts if verdict is not Result.OK)
+        """The scripts themselves: a worker's own work with their answers is not what is measured here."""
+        head = ("", token, 0, secrets.token_hex(4), self._margin_ms)
+        now, queue, _, *answers = self._scripts["start"](keys=[self._keys.prefix], args=[*head, *ids])
+        now_ms, late = int(now), Counter[int]()
+        rows: list[str | int] = []
+        text = Status(State.OK, now_ms, now_ms, now_ms, now_ms).pack()  # as long as a real one
+        for target_id, verdict, plan_ms, version in zip(ids, answers[::4], answers[1::4], answers[2::4], strict=True):
+            if verdict == "ok":
+                late[max(0, now_ms - int(plan_ms))] += 1
+                rows += (target_id, "due", plan.next_slot_ms(target_id, self._interval_ms, now_ms), version, text)
+            else:
+                self.refused[verdict] += 1
+        self.late[now_ms // 1000].update(late)
+        self._finish(token, rows, _statistics(queue, late))
 
-    def _moves(self, started: Sequence[Started], now_ms: int) -> list[Finish]:
-        """Back to the next slot, with a status as long as a real one."""
-        text = Status(State.OK, now_ms, now_ms, now_ms, now_ms).pack()
-        slot = plan.next_slot_ms
-        return [Finish(one.id, slot(one.id, self._interval_ms, now_ms), one.version, text) for one in started]
+    def _finish(self, token: str, rows: list[str | int], statistics: list[str | int]) -> None:
+        head = ("", "", token, len(rows) // 5, board.SLICE_MS, board.STATS_LIFETIME_S)
+        verdicts = self._scripts["finish"](keys=[self._keys.prefix], args=[*head, *rows, 0, *statistics])
+        if verdicts.count("ok") < len(verdicts):
+            self.refused.update(verdict for verdict in verdicts if verdict != "ok")
 
 
-def _statistics(start: Start, late: Counter[int]) -> dict[str, int]:
-    """The counters a real worker would give."""
+def _statistics(queue: str, late: Counter[int]) -> list[str | int]:
+    """The counters a real worker would give, and their increments."""
     counts: Counter[str] = Counter()
     for value, number in late.items():
         counts[f"l{histogram.bucket(value)}"] += number
     polls = late.total()
-    return {**counts, "ok": polls, "polls": polls, f"q:{start.queue}": polls, "lmax": max(late, default=0)}
+    named = {**counts, "ok": polls, "polls": polls, f"q:{queue}": polls, "lmax": max(late, default=0)}
+    return [word for pair in named.items() for word in pair]
 
 
 def _arguments(message: str) -> tuple[str, list[int]]:
