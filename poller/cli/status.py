@@ -118,4 +118,5 @@ def _load(load: Load) -> str:
 
 
 def _jsonable(view: Overview) -> dict[str, Any]:
-    return {**asdict(view), "states": {state.value: number for state, number in view.states.items()}}
+    derived = {"unserved": view.unserved, "queues": {load.queue: load.waiting for load in view.loads}}
+    return {**asdict(view), **derived, "states": {state.value: number for state, number in view.states.items()}}

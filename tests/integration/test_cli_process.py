@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from poller import __version__ as version
 from poller import bootstrap
 from poller.db import inventory
 
@@ -93,6 +94,23 @@ def test_a_reader_that_leaves_is_no_error(environment: dict[str, str], poller: P
     process.stderr.close()
     assert process.wait(timeout=60) == 141
     assert error == b""
+
+
+@pytest.mark.parametrize("words", [["--help"], ["version"], ["device", "list", "--help"], ["settings"], ["nonsense"]])
+def test_a_reader_that_never_came_is_no_error(environment: dict[str, str], tmp_path: Path, words: list[str]) -> None:
+    """Neither for results nor for complaints: exit code 141 and not a word."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([*PROGRAM, *words], env=environment, cwd=tmp_path, stdout=writing, stderr=writing, timeout=60)
+    os.close(writing)
+    assert done.returncode == 141
+
+
+def test_the_version_is_told_at_once(poller: Poller) -> None:
+    """As an option, and in full as a command."""
+    done = poller("--version")
+    assert (done.returncode, done.stdout) == (0, f"poller {version}\n")
+    assert f"poller: {version}" in poller("version").stdout
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,9 @@ def test_targets_that_wait_too_long_are_named_with_what_they_wait_for(
     assert "2 targets overdue by more than two of their intervals" in verdict
     assert "on time" not in verdict
     assert status("--strict").code == 1
+    told = status("--json").json
+    assert (told["unserved"], told["long_overdue"]) == ({"poll.acme;zone=dmz": 1}, 2)
+    assert told["queues"] == {"poll.acme;zone=dmz": 0, "poll.snmp": 0}
 
 
 def test_when_all_is_well_nothing_is_listed(status: Run, redis_client: redis.Redis, leader: Leadership) -> None:

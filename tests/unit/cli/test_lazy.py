@@ -40,4 +40,17 @@ def test_plural_nouns_lead_to_the_same_place() -> None:
     context = typer.Context(root)
     assert isinstance(root, TyperGroup)
     assert root.get_command(context, "devices") is root.get_command(context, "device")
+    assert root.get_command(context, "collector") is root.get_command(context, "collectors")
     assert root.get_command(context, "gadgets") is None
+
+
+@pytest.mark.parametrize("branch", [b for b in main.Root.branches if b.present], ids=lambda b: b.name)
+def test_a_flag_is_shown_without_a_type(branch: Branch, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--json`, not `--json <bool>`: it takes no value. In every command of the tree."""
+    command = branch.load()
+    lines = [[branch.name], *([branch.name, name] for name in getattr(command, "commands", ()))]
+    for line in lines:
+        assert main.run([*line, "--help"]) == 0
+        shown = capsys.readouterr().out
+        assert "--help" in shown
+        assert "<bool>" not in shown

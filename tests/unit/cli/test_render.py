@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -128,3 +129,18 @@ def test_colours_follow_the_terminal_and_the_environment(
 def test_values_as_people_read_them(value: object, text: str) -> None:
     """No brackets, no quotes, no True."""
     assert render.plain(value) == text
+
+
+def test_names_stay_whole_while_texts_wrap(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a narrow screen a column that may wrap takes more lines, and no word is lost."""
+    terminal(monkeypatch, "stdout")
+    monkeypatch.setenv("COLUMNS", "60")
+    columns = (column("NAME", "name"), column("MEANING", "meaning", wrap=True))
+    words = [f"word{number}" for number in range(30)]
+    render.listing(
+        "s/1", [{"name": "a-rather-long-name-of-a-device", "meaning": " ".join(words)}], columns, as_json=False
+    )
+    out = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    assert "a-rather-long-name-of-a-device" in out
+    assert [word for word in out.split() if word.startswith("word")] == words
+    assert max(len(line.rstrip()) for line in out.splitlines()) <= 60

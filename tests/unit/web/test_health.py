@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 import web_overviews as fleet
 
-from poller.domain.overview import Overview, State
+from poller.domain.overview import Load, Overview, State
 from poller.web import health
 from poller.web.health import Tone
 
@@ -73,3 +73,57 @@ def test_targets_nobody_takes_are_named_with_what_is_missing() -> None:
     assert verdict.tone is Tone.FAILING
     assert "1 target waits: no running worker has collector acme and zone=dmz." in verdict.text
     assert "1,200 targets wait: no running worker has collector hello." in verdict.text
+
+
+@pytest.mark.parametrize(
+    ("overdue", "long", "text"),
+    [
+        (1, 1, "Polling is late: 1 target overdue by more than two of its intervals."),
+        (3, 3, "Polling is late: 3 targets overdue by more than two of their intervals."),
+        (12, 3, "Polling is late: 3 targets overdue by more than two of their intervals, 12 overdue in all."),
+    ],
+)
+def test_a_single_target_that_waits_for_several_intervals_is_not_on_time(overdue: int, long: int, text: str) -> None:
+    """However small its share of the fleet is."""
+    stuck = dataclasses.replace(fleet.HEALTHY, overdue=overdue, long_overdue=long)
+    verdict = health.judge(stuck)
+    assert verdict.tone is Tone.LATE
+    assert verdict.text == f"All 98,204 targets answer. {text}"
+
+
+def test_a_shortage_of_workers_is_put_in_figures() -> None:
+    """By what a worker must have; the worst three by name, the others by number."""
+    loads = [Load(f"poll.c{n};zone=dmz", 9, 9, 9, 2.0, 1.0, 1, 1.0 + n / 2) for n in range(1, 6)]
+    text = health.judge(dataclasses.replace(fleet.HEALTHY, loads=loads)).text
+    assert "Polling with collector c5 and zone=dmz needs 3.5 times the workers." in text
+    assert "c2" not in text
+    assert "2 other queues need more, too." in text
+
+
+def test_a_queue_that_keeps_up_is_not_mentioned() -> None:
+    """A shortage of 0 is none, and unknown is not said to be one."""
+    loads = [Load("poll.snmp", 9, 0, 0, 2.0, 2.0, 1, 0.0), Load("poll.x", 9, 9, 9, 2.0, 0.0, 1, None)]
+    assert "times the workers" not in health.judge(dataclasses.replace(fleet.HEALTHY, loads=loads)).text
+
+
+def test_many_queues_nobody_serves_are_counted_not_recited() -> None:
+    """The sentence stays readable."""
+    loads = [Load(f"poll.c{n}", n, 0, 0, 1.0, 0.0, 0, 0.0) for n in range(1, 7)]
+    text = health.judge(dataclasses.replace(fleet.HEALTHY, loads=loads)).text
+    assert "6 targets wait: no running worker has collector c6." in text
+    assert "c3" not in text
+    assert "So do 6 targets of 3 other queues." in text
+
+
+@pytest.mark.parametrize(
+    ("states", "text"),
+    [
+        ({State.OK: 1}, "The only target answers."),
+        ({State.UNKNOWN: 1}, "The only target is not polled yet."),
+        ({State.FAILING: 1}, "1 of 1 target failing."),
+    ],
+)
+def test_a_fleet_of_one_is_singular(states: dict[State, int], text: str) -> None:
+    """Most people begin with one."""
+    lone = dataclasses.replace(fleet.HEALTHY, targets=1, overdue=0, states=states)
+    assert health.judge(lone).text.startswith(text)
