@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -198,9 +199,6 @@ class Cluster:
         with inventory.all_specs(self.services.engine) as fleet:
             return {spec.id for spec in fleet.specs if spec.enabled}
 
-    def polled_since(self, instant: float) -> set[int]:
-        return {poll.target for poll in self.record.polls(instant)}
-
     def first_poll(self, instant: float = 0.0) -> records.Poll | None:
         """The first that began after an instant."""
         return next(iter(self.record.polls(instant)), None)
@@ -211,33 +209,35 @@ class Cluster:
 
     # What must hold
 
+    def unpolled(self, since: float) -> set[int]:
+        """Targets that were not polled after an instant."""
+        return self.targets() - {poll.target for poll in self.record.polls(since)}
+
     def all_polled(self, since: float, within_s: float) -> None:
         """Nobody is lost and nobody is stranded: every target is polled after an instant."""
-        expected = self.targets()
-
-        def missing() -> set[int]:
-            return expected - self.polled_since(since)
-
         try:
-            soon(lambda: not missing(), within_s, "every target is polled")
+            soon(lambda: not self.unpolled(since), within_s, "every target is polled")
         except AssertionError:
-            left = missing()
-            places = {i: self._places(i) for i in sorted(left)[:3]}
-            raise AssertionError(f"{len(left)} of {len(expected)} targets not polled: {places}") from None
+            left = sorted(self.unpolled(since))
+            places = {i: self._places(i) for i in left[:3]}
+            raise AssertionError(f"{len(left)} targets not polled: {places}") from None
 
-    def never_doubled(self, since: float = 0.0, excused: Callable[[records.Poll], bool] = lambda poll: False) -> None:
-        """No target was polled twice for one plan, and no two polls of a target overlapped."""
+    def doubled(self, since: float, excused: Callable[[records.Poll], bool] = lambda _: False) -> list[records.Poll]:
+        """Polls after an instant that overlap an earlier one of their target, or are its second for one plan."""
         polls = self.record.polls(since)
-        assert records.overlapping(polls) == []
+        overlapping = [later for _, later in records.overlapping(polls)]
 
-        def doubled() -> list[records.Poll]:
+        def unaccounted() -> list[records.Poll]:
             return [poll for poll in records.unaccounted(polls, self.services.engine) if not excused(poll)]
 
-        try:  # a row is written a moment after its poll
-            soon(lambda: not doubled(), 5, "every poll has a row of its own in the ledger")
-        except AssertionError:
-            found = doubled()
-            raise AssertionError(f"{len(found)} polls without a ledger row of their own: {found[:5]}") from None
+        with suppress(AssertionError):  # a row is written a moment after its poll
+            soon(lambda: not unaccounted(), 5, "every poll has a row of its own in the ledger")
+        return [*overlapping, *unaccounted()]
+
+    def never_doubled(self, since: float, excused: Callable[[records.Poll], bool] = lambda _: False) -> None:
+        """No target was polled twice for one plan, and no two polls of a target overlapped."""
+        found = self.doubled(since, excused)
+        assert found[:5] == [], f"{len(found)} polls too many"
 
     def sound(self) -> dict[str, Any]:
         """`poller board check` finds nothing. Returns what it says."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -16,6 +17,7 @@ from poller.db.tables import runs
 
 #: The ledger's clock is the server's, in whole milliseconds; ours is the same one, read elsewhere.
 BLUR_S = 0.01
+_start = attrgetter("start")
 
 
 @dataclass(slots=True)
@@ -42,8 +44,7 @@ class Record:
         """Every poll that began at or after an instant, by start."""
         for line in self._new_lines():
             self._take(*line.split(" "))
-        self._polls.sort(key=lambda poll: poll.start)  # nearly sorted: two workers' lines may cross
-        return self._polls[bisect_right(self._polls, since, key=lambda poll: poll.start) :]
+        return self._polls[bisect_right(self._polls, since, key=_start) :]
 
     def _new_lines(self) -> list[str]:
         if not self._path.exists():
@@ -58,7 +59,7 @@ class Record:
         key, at = (int(target), int(pid)), int(micros) / 1e6
         if sign == "+":
             poll = Poll(*key, at, word)
-            self._polls.append(poll)
+            insort(self._polls, poll, key=_start)  # at the end, or nearly: two workers' lines may cross
             self._running[key].append(poll)
         else:
             self._running[key].pop(0).end = at

