@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from poller.cli import render
+from poller.cli import progress, render
 from poller.cli.render import Column
 from poller.domain.chunks import batched
 from poller.domain.overview import Overview, State
@@ -72,7 +72,9 @@ def find(services: Services, view: Overview, limit: int) -> Found:
             for key in page:
                 yield _trouble(key, late[key].interval_ms, statuses.get(key, Status()), late[key], now_ms)
 
-    worst = heapq.nlargest(limit, troubled(), key=lambda each: each.intervals)
+    expected = view.states.get(State.FAILING, 0) + len(late)
+    seen = progress.track(troubled(), expected, "looking at what fails or waits")
+    worst = heapq.nlargest(limit, seen, key=lambda each: each.intervals)
     return Found(len(failing), len(late), len(failing | late.keys()), worst)
 
 

@@ -52,7 +52,7 @@ def test_every_error_is_documented() -> None:
     head = (
         "# Errors\n\nEvery error a command prints has a code: `error[P101]: what`, then `cause:` and `try:` where known.\n"
         "Exit codes: 0 good, 1 the answer is bad, 2 usage or configuration, 3 not found, 4 not allowed, 5 Redis or database not reachable, "
-        "124 waiting ran out, 130 interrupted.\n\n| code | exit | error | meaning |\n|---|---|---|---|\n"
+        "124 waiting ran out, 130 interrupted, 141 nobody reads the output any more.\n\n| code | exit | error | meaning |\n|---|---|---|---|\n"
     )
     listed = sorted((item for item in found if item.__name__ in meanings), key=lambda item: (item.code, item.__name__))
     rows = [f"| {e.code} | {e.exit_code} | {e.__name__} | {meanings[e.__name__]} |\n" for e in listed]
