@@ -5,7 +5,7 @@ Costs one cheap query when nothing changed. A database that is down changes noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from sqlalchemy.engine import Engine
 
@@ -19,57 +19,41 @@ log = logs.get(__name__)
 
 #: A few new targets are polled at once, since somebody is watching; a whole fleet takes its slots.
 AT_ONCE = 64
-TELL_EVERY = 1_000
 
 
-def reconcile(
-    board: Board, engine: Engine, leader: str, now_ms: int, progress: Callable[[], None] = lambda: None
-) -> bool:
-    """Bring the board up to date. Returns whether anything was done. Raises StoreError, NotLeader.
-
-    `progress` is called now and then: a large fleet takes longer than a leader may be silent.
-    """
+def reconcile(board: Board, engine: Engine, leader: str, now_ms: int) -> bool:
+    """Bring the board up to date. Returns whether anything was done. Raises StoreError, NotLeader."""
     version, have = inventory.version(engine), board.version()
     if version == have:
         return False
     if have is None or version < have:
-        _rebuild(board, engine, leader, now_ms, progress)
+        _rebuild(board, engine, leader, now_ms)
     else:
-        _apply_changes(board, engine, leader, have, now_ms, progress)
+        _apply_changes(board, engine, leader, have, now_ms)
     return True
 
 
-def _rebuild(board: Board, engine: Engine, leader: str, now_ms: int, progress: Callable[[], None]) -> None:
+def _rebuild(board: Board, engine: Engine, leader: str, now_ms: int) -> None:
     """An empty, flushed or foreign board is filled from SQL, every target at its next slot."""
     unseen = board.ids()
     with inventory.all_specs(engine) as fleet:
-        done = board.place(leader, _placed(_noting(_telling(fleet.specs, progress), unseen), now_ms), fleet.version)
+        done = board.place(leader, _placed(_noting(fleet.specs, unseen), now_ms), fleet.version)
     gone = [_removed(target_id) for target_id in unseen]
     board.place(leader, ((spec, now_ms) for spec in gone), fleet.version)
     log.info("board_rebuilt", version=fleet.version, placed=done[0], changed=done[1], removed=done[2] + len(gone))
 
 
-def _apply_changes(
-    board: Board, engine: Engine, leader: str, since: int, now_ms: int, progress: Callable[[], None]
-) -> None:
+def _apply_changes(board: Board, engine: Engine, leader: str, since: int, now_ms: int) -> None:
     changes = inventory.changes_since(engine, since)
     gone = ((_removed(target_id), now_ms) for target_id in changes.removed)
     few = len(changes.specs) <= AT_ONCE
-    told = _telling(changes.specs, progress)
-    specs = ((spec, now_ms) for spec in told) if few else _placed(told, now_ms)
+    specs = ((spec, now_ms) for spec in changes.specs) if few else _placed(changes.specs, now_ms)
     placed, changed, removed = board.place(leader, (item for part in (gone, specs) for item in part), changes.version)
     log.info("inventory_reconciled", version=changes.version, placed=placed, changed=changed, removed=removed)
 
 
 def _placed(specs: Iterable[TargetSpec], now_ms: int) -> Iterator[tuple[TargetSpec, int]]:
     return ((spec, plan.next_slot_ms(spec.id, spec.interval_ms, now_ms)) for spec in specs)
-
-
-def _telling(specs: Iterable[TargetSpec], progress: Callable[[], None]) -> Iterator[TargetSpec]:
-    for number, spec in enumerate(specs):
-        if number % TELL_EVERY == 0:
-            progress()
-        yield spec
 
 
 def _noting(specs: Iterable[TargetSpec], unseen: set[int]) -> Iterator[TargetSpec]:

@@ -17,7 +17,8 @@ from kombu.exceptions import KombuError
 from redbeat.schedulers import RedBeatScheduler, acquire_distributed_beat_lock
 
 from poller import bootstrap, errors
-from poller.beat import reap, reconcile, resume, wakeups
+from poller.beat import reap, resume, wakeups
+from poller.beat.bookkeeping import Bookkeeper
 from poller.beat.clock import Clock
 from poller.beat.dispatch import Dispatcher
 from poller.beat.leadership import Leader
@@ -49,11 +50,13 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._clock = Clock()
         self._woken = threading.Event()
         self._stopping = threading.Event()
-        self._reconcile_at = self._reap_at = self._entries_at = self._polled_at = 0.0
+        self._books = Bookkeeper(services, self._leader, self._stopping)
+        self._reap_at = self._entries_at = 0.0
         self._reign = 0  # the one we are prepared for
         self._closed = False
         if not kwargs.get("lazy"):
             self._leader.start()
+            self._books.start()
             wakeups.listen(services.redis, services.keys, self._on_note, self._stopping)
 
     def setup_schedule(self) -> None:
@@ -108,15 +111,14 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
 
     def _begin_to_lead(self, now_ms: int) -> None:
         self._dispatcher.forget()
-        self._reconcile_at = 0.0
+        self._books.reconcile_soon()
         resume.resume(self._board, self._leader.token, now_ms, self._settings, self._leader.ticked)
         super().setup_schedule()
         self._reign = self._leader.reigns
 
     def _poll_due(self) -> None:
         """Claim and publish until nothing is due, there is no room, or somebody wants us to stop."""
-        self._polled_at = time.monotonic()
-        now_ms = self._clock.now_ms(self._polled_at)
+        now_ms = self._clock.now_ms(time.monotonic())
         living = workers.living(self._services.redis, self._services.keys, now_ms)
         rooms = capacity.rooms(living, self._settings.max_queue)
         while rooms and self._leader.leads and not self._stopping.is_set():
@@ -125,25 +127,11 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
                 break
             self._leader.ticked()
 
-    def _go_on(self) -> None:
-        """Called during long work: we live, and what falls due meanwhile is polled."""
-        self._leader.ticked()
-        if time.monotonic() - self._polled_at > self._settings.tick_s:
-            self._poll_due()
-
     def _keep_house(self, now_ms: int) -> None:
         clock = time.monotonic()
-        board, engine, token = self._board, self._services.engine, self._leader.token
-        if clock >= self._reconcile_at:
-            self._reconcile_at = clock + self._settings.reconcile_s
-            try:
-                reconcile.reconcile(board, engine, token, now_ms, self._go_on)
-            except errors.StoreError as error:
-                self._reconcile_at = clock + 2
-                log.error("reconcile_failed", error=str(error))
         if clock >= self._reap_at:
             self._reap_at = clock + REAP_EVERY_S
-            reap.reap(board, engine, token, now_ms)
+            self._books.record_lost(reap.reap(self._board, self._leader.token, now_ms))
             forgotten = workers.forget_lost(self._services.redis, self._services.keys, now_ms)
             if forgotten:
                 log.warning("lost_workers_forgotten", names=forgotten)
@@ -152,7 +140,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
 
     def _on_note(self, note: str) -> None:
         if note in ("inventory", wakeups.RESUBSCRIBED):
-            self._reconcile_at = 0.0
+            self._books.reconcile_soon()
         self._woken.set()
 
 

@@ -194,10 +194,10 @@ class Board:
         ]
         return Start(int(now), queue, int(overdue), answers, time.monotonic())
 
-    def hold(self, token: str, lease_ms: int, ids: Sequence[int], now_ms: int | None = None) -> set[int]:
-        """Which of these runs are still under this token? Their lease is prolonged."""
+    def hold(self, token: str, lease_ms: int, ids: Sequence[int], now_ms: int | None = None) -> dict[int, Result]:
+        """Are these runs still under this token? OK: its lease is prolonged. STALE or GONE: write nothing of it."""
         held = self._run("hold", [_ms(now_ms), token, lease_ms, *ids])
-        return {target_id for target_id, ours in zip(ids, held, strict=True) if ours}
+        return {target_id: Result(verdict) for target_id, verdict in zip(ids, held, strict=True)}
 
     def finish(
         self,

@@ -9,7 +9,7 @@ import json
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
@@ -96,12 +96,13 @@ class Poller:
         """Results of runs whose lease was not taken over meanwhile; the others belong to somebody else by now."""
         ids = [item.id for item in collected]
         held = self._patiently(lambda: self._board.hold(token, self._margin_ms, ids))
-        late = [item.id for item in collected if item.id not in held]
-        if late:
-            log.warning("late_results_refused", claim=token, targets=late)
-            for target_id in late:
+        refused = {i: verdict.value for i, verdict in held.items() if verdict is not Result.OK}
+        if refused:
+            log.warning("late_results_refused", claim=token, targets=refused)
+            self._count_refused(refused.values())
+            for target_id in refused:
                 del started[target_id]
-        return [item for item in collected if item.id in held]
+        return [item for item in collected if item.id not in refused]
 
     def _write(
         self,
@@ -176,11 +177,14 @@ class Poller:
             self._patiently(lambda: self._board.finish(token, moves, believed_ms=now_ms))
 
     def _note_refused(self, answers: Sequence[Started]) -> None:
-        refused = Counter(answer.result.value for answer in answers if answer.result is not Result.OK)
+        refused = [answer.result.value for answer in answers if answer.result is not Result.OK]
         if refused:
-            log.info("runs_refused", **refused)
-            with suppress(errors.StoreError):  # only a statistic
-                self._board.finish("", [], dict(refused))
+            log.info("runs_refused", **Counter(refused))
+            self._count_refused(refused)
+
+    def _count_refused(self, verdicts: Iterable[str]) -> None:
+        with suppress(errors.StoreError):  # only a statistic
+            self._board.finish("", [], dict(Counter(verdicts)))
 
     def _patiently(self, ask: Callable[[], T]) -> T:
         """A Redis that is away must not cost the leases of what we hold: ask until it is back, or we have to stop."""

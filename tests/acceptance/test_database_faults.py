@@ -97,7 +97,6 @@ def test_a_database_that_is_silent_stops_no_worker(on_postgres: OnPostgres) -> N
         on_postgres.heal()
 
 
-@pytest.mark.xfail(strict=True, reason="reconcile asks SQL inside the tick: no tick, no dispatch, then no leadership")
 def test_a_database_that_is_silent_stops_no_beat(on_postgres: OnPostgres) -> None:
     """It cannot learn of edits, and goes on with what is on the board."""
     on_postgres.beat.silence()

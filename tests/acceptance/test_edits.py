@@ -108,7 +108,6 @@ def test_a_target_removed_in_flight_is_forgotten_when_its_poll_ends(cluster: Clu
     cluster.sound()
 
 
-@pytest.mark.xfail(strict=True, reason="hold.lua looks at the lease only: readings of removed targets are written")
 def test_the_late_result_of_a_removed_target_is_not_stored(cluster: Cluster) -> None:
     """Somebody removed it and does not want to find it in tomorrow's readings."""
     doomed = remove_while_polled(cluster, "unwanted")

@@ -134,13 +134,13 @@ def test_holding_prolongs_a_lease_that_is_still_ours(board: Board, leader: Leade
     ids = fill(board, leader, 2)
     claim(board, leader)
     start(board, "a", ids)
-    assert board.hold("a", 60_000, ids, NOW) == {1, 2}
+    assert board.hold("a", 60_000, ids, NOW) == {1: Result.OK, 2: Result.OK}
     assert board.redis.zscore(board.keys.inflight, "1") == NOW + 60_000
-    assert board.hold("a", 1_000, ids, NOW) == {1, 2}
+    assert board.hold("a", 1_000, ids, NOW)[1] is Result.OK
     assert board.redis.zscore(board.keys.inflight, "1") == NOW + 60_000
-    assert board.hold("b", 60_000, ids, NOW) == set()
+    assert set(board.hold("b", 60_000, ids, NOW).values()) == {Result.STALE}
     board.finish("a", [Finish(1, NOW, 1)])
-    assert board.hold("a", 60_000, ids, NOW) == {2}
+    assert board.hold("a", 60_000, ids, NOW)[2] is Result.OK
 
 
 def test_only_the_leader_moves_targets(board: Board, leader: Leadership) -> None:

@@ -144,8 +144,11 @@ class BoardMachine(RuleBasedStateMachine):
         """A long poll prolongs its lease; nobody else's token does."""
         target = data.draw(st.sampled_from(sorted(self.workers)))
         token, _ = self.workers[target]
-        assert self.board.hold(token, 30_000, [target], self.now) == {target}
-        assert self.board.hold("other", 30_000, [target], self.now) == set()
+        assert self.board.hold("other", 30_000, [target], self.now) == {target: Result.STALE}
+        expected = Result.OK if target in self.specs else Result.GONE
+        assert self.board.hold(token, 30_000, [target], self.now) == {target: expected}
+        if expected is Result.GONE:
+            del self.workers[target]
 
     @precondition(lambda self: self.workers)
     @rule(data=st.data(), place=st.sampled_from(Place), after_ms=st.sampled_from([0, 700, 60_000]))

@@ -1,0 +1,78 @@
+"""The leader's work with SQL, in a thread of its own: a database that is slow, silent or gone stops no tick.
+
+What it moves on the board carries the leader's token like everything else, so it is refused once we do not lead.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+
+from poller import errors
+from poller.beat import reconcile
+from poller.beat.leadership import Leader
+from poller.bootstrap import Services
+from poller.db import runs
+from poller.domain.run import Run
+from poller.observability import logs
+from poller.state.board import NotLeader
+
+log = logs.get(__name__)
+
+#: After a failure we look again this soon, and not at every note.
+TRY_AGAIN_S = 2.0
+#: Lost leases that wait to be recorded; beyond that the oldest are dropped, and said to be.
+MOST_WAITING = 100_000
+
+
+class Bookkeeper:
+    def __init__(self, services: Services, leader: Leader, stopping: threading.Event) -> None:
+        self._services = services
+        self._leader = leader
+        self._stopping = stopping
+        self._asked = threading.Event()
+        self._lost: deque[Run] = deque()
+        self._thread = threading.Thread(target=self._keep, name="bookkeeping", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def reconcile_soon(self) -> None:
+        """The inventory may have changed, or the board may be another one."""
+        self._asked.set()
+
+    def record_lost(self, lost: Sequence[Run]) -> None:
+        """Have runs closed in the ledger whose leases ran out."""
+        self._lost.extend(lost)
+        if len(self._lost) > MOST_WAITING:
+            dropped = [self._lost.popleft() for _ in range(len(self._lost) - MOST_WAITING)]
+            log.error("lost_leases_not_recorded", count=len(dropped))
+        if lost:
+            self._asked.set()
+
+    def _keep(self) -> None:
+        while not self._stopping.is_set():
+            self._asked.wait(self._services.settings.reconcile_s)
+            self._asked.clear()
+            try:
+                self._work()
+            except NotLeader:
+                continue  # the ticks notice as well, and ask again when we lead
+            except errors.StoreError as error:
+                log.error("bookkeeping_failed", error=str(error))
+                self._stopping.wait(TRY_AGAIN_S)
+                self._asked.set()
+            except Exception:
+                log.exception("bookkeeping_broke")
+                self._stopping.wait(TRY_AGAIN_S)
+
+    def _work(self) -> None:
+        if self._leader.leads:
+            board, engine = self._services.board, self._services.engine
+            reconcile.reconcile(board, engine, self._leader.token, board.now_ms())
+        waiting = list(self._lost)
+        if waiting:
+            runs.close_lost(self._services.engine, waiting)
+            for _ in waiting:
+                self._lost.popleft()
