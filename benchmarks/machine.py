@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.stage import ROOT
+from poller.settings import SECRETS, Settings
 
 
 def described() -> dict[str, Any]:
@@ -22,8 +23,16 @@ def described() -> dict[str, Any]:
         "python": platform.python_version(),
         "load_before": round(os.getloadavg()[0], 2),
         "commit": _commit(),
+        "settings": _settings(),
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _settings() -> dict[str, str]:
+    """What the caller set, but for places and secrets."""
+    hidden = {f"POLLER_{name.upper()}" for name in ("home", *SECRETS)}
+    shown = {f"POLLER_{name.upper()}" for name in Settings.model_fields} - hidden
+    return {name: os.environ[name] for name in sorted(shown) if name in os.environ}
 
 
 def _cpu() -> str:

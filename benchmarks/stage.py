@@ -21,7 +21,8 @@ from poller.db import migrate
 from poller.state import client
 
 ROOT = Path(__file__).parents[1]
-PATIENCE_S = 60.0
+#: For a process to end in good order; what is still there when the stage closes was not waited for.
+PATIENCE_S, CLOSING_S = 60.0, 3.0
 
 
 class Process:
@@ -78,7 +79,7 @@ class Stage:
 
     @cached_property
     def server(self) -> Server:
-        """Started when first asked for; the settings of this process, and so of its children, name it."""
+        """Started when first asked for."""
         folder = self.home / "valkey"
         role, url = embedded.prepare(folder, roles.free_port())
         server = Server(self._supervisor.add(role), self._log(role), url)
@@ -87,7 +88,7 @@ class Stage:
 
     @cached_property
     def services(self) -> Services:
-        """Ours, on the server and a SQLite file of the stage; POLLER_* variables of the caller count, too."""
+        """Ours, on the stage's server and a SQLite file. Children find the same; POLLER_* of the caller count, too."""
         os.environ["POLLER_REDIS_URL"] = self.server.url
         made = Services(settings.load())
         made.configure_logs("WARNING")
@@ -105,7 +106,7 @@ class Stage:
         self._supervisor.end(lambda name: name == process.name)
 
     def close(self) -> None:
-        self._supervisor.ask(lambda name: name != "valkey", PATIENCE_S)
+        self._supervisor.ask(lambda name: name != "valkey", CLOSING_S)
         self._supervisor.end(lambda _: True)
 
     def _log(self, role: Role) -> Path:
