@@ -6,7 +6,7 @@ A source is a pure function of `Evidence`. These are the built-in ones; anybody'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from poller.domain.interval import Adaptive
@@ -63,24 +63,23 @@ def share_changed(before: ReadingSet | None, after: ReadingSet | None) -> float 
     """None when there is nothing to compare. Counters always change, so they do not count."""
     if before is None or after is None:
         return None
-    pairs = list(_pairs(before, after))
-    return sum(not _same(*pair) for pair in pairs) / len(pairs) if pairs else None
+    pairs = _pairs(before, after)
+    changed = [pair for pair in pairs if pair[0] != pair[1] and not (pair[0] != pair[0] and pair[1] != pair[1])]  # NaN
+    return len(changed) / len(pairs) if pairs else None
 
 
-def _pairs(before: ReadingSet, after: ReadingSet) -> Iterator[tuple[float | None, float | None]]:
+def _pairs(before: ReadingSet, after: ReadingSet) -> list[tuple[float | None, float | None]]:
     """Old and new value of every gauge and info; None where it was not there."""
     if before.series is after.series:
         rows = zip(after.series.series, before.values, after.values, strict=True)
-        yield from ((old, new) for series, old, new in rows if series.kind is not Kind.COUNTER)
-        return
-    old, new = _by_name(before), _by_name(after)
-    yield from ((old.get(key), new.get(key)) for key in old.keys() | new.keys())
+        return [(old, new) for series, old, new in rows if series.kind is not _COUNTER]
+    was, now = _by_name(before), _by_name(after)
+    return [(was.get(key), now.get(key)) for key in was.keys() | now.keys()]
 
 
 def _by_name(readings: ReadingSet) -> dict[tuple[str, Labels], float]:
     rows = zip(readings.series.series, readings.values, strict=True)
-    return {(series.name, series.labels): value for series, value in rows if series.kind is not Kind.COUNTER}
+    return {(series.name, series.labels): value for series, value in rows if series.kind is not _COUNTER}
 
 
-def _same(old: float | None, new: float | None) -> bool:
-    return old == new or (old is not None and new is not None and old != old and new != new)  # NaN stays NaN
+_COUNTER = Kind.COUNTER

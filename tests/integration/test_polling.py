@@ -331,6 +331,19 @@ def test_a_pending_slot_is_not_pushed_further_by_looking_at_it(world: World) -> 
     assert world.due_ms(ids[0]) == before
 
 
+def test_an_edit_brings_back_a_target_that_was_left_alone(world: World) -> None:
+    """Somebody may have mended it: it does not wait for the rest of its long interval."""
+    ids = world.add("dead", **ADAPTIVE)
+    world.claim()
+    world.poller.poll("t", ids)
+    for number in range(5):
+        world.again(ids, f"t{number}")
+    now_ms = world.board.now_ms()
+    assert world.due_ms(ids[0]) > now_ms + 30_000
+    world.board.place("", [(TargetSpec(ids[0], 2, QUEUE, 10_000, 2_000), now_ms)], 2)
+    assert world.due_ms(ids[0]) == now_ms
+
+
 def test_a_quiet_device_is_polled_slowly_and_a_busy_one_quickly(world: World) -> None:
     """By the share of gauges that changed since this worker's last poll; the first poll tells nothing."""
     ids = world.add("quiet", "busy", **ADAPTIVE, staleness="change")
