@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Callable, Iterator
 from itertools import count
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +21,7 @@ from poller.domain.staleness import Evidence, Source
 
 POLICY = Adaptive()  # 5 s, 10 s, 5 min
 HOUR_MS = 3_600_000
+DOCS = Path(__file__).parents[3] / "docs"
 Polls = Callable[[], Iterator[ReadingSet | None]]
 BEGIN_MS = 1_700_000_000_000
 
@@ -154,3 +158,14 @@ def test_a_dead_target_is_confirmed_and_then_left_alone() -> None:
     assert found[4:] == sorted(found[4:9]) + found[9:]
     assert min(found[4:]) >= POLICY.base_ms
     assert len(found) < 25
+
+
+def test_the_source_in_the_docs_works() -> None:
+    """A plugin author starts from it."""
+    [text] = re.findall(r"```python\n(.*?)```", (DOCS / "intervals.md").read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(text, names)  # our own page
+    for state, expected in ((6, POLICY.neutral), (1, 1.0)):
+        readings = ReadingSet.of([Reading("bgpPeerState", state)])
+        assert names["bgp"](Evidence(POLICY, BEGIN_MS, BEGIN_MS, readings)) == pytest.approx(expected)
+    assert names["bgp"].comparing
