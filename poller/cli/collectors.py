@@ -43,7 +43,7 @@ _BOUNDS = {"ge": "", "gt": "above ", "le": "to ", "lt": "below "}
 def command(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="Only this one.", autocompletion=completion.collectors),
+        typer.Argument(metavar="NAME", help="Only this one.", autocompletion=completion.collectors),
     ] = None,
     as_json: Json = False,
 ) -> None:

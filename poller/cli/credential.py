@@ -86,7 +86,7 @@ def list_(as_json: Json = False) -> None:
 @app.command("rotate")
 def rotate(
     name: Name,
-    kind: Annotated[str | None, typer.Option(help="A new kind.  [default: as before]")] = None,
+    kind: Annotated[str | None, typer.Option(help="A new kind.", show_default="as before")] = None,
     username: Username = None,
     field: Fields = None,
     as_json: Json = False,

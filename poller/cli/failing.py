@@ -143,8 +143,9 @@ def _totals(found: Found, shown: int) -> str:
     if not found.total:
         return "no target fails, and none is overdue by more than two of its intervals"
     whose = "its" if found.overdue == 1 else "their"
-    text = f"{units.counted(found.failing, 'target')} failing, "
-    text += f"{units.exact(found.overdue)} overdue by more than two of {whose} intervals"
+    failing = f"{units.counted(found.failing, 'target')} failing" if found.failing else ""
+    overdue = f"{units.counted(found.overdue, 'target')} overdue by more than two of {whose} intervals"
+    text = ", ".join(filter(None, (failing, overdue if found.overdue else "")))
     return f"{text}; these are the worst, --limit {found.total} shows all" if found.total > shown else text
 
 

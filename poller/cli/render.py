@@ -63,7 +63,8 @@ def listing(schema: str, items: Sequence[Item], columns: Sequence[Column], as_js
         for item in items:
             echo("; ".join(f"{c.title.lower()}: {c.text(item)}" for c in columns if c.text(item)))
     elif sys.stdout.isatty():
-        _table(items, columns)
+        if items:  # a head without rows says less than the note that follows
+            _table(items, columns)
     else:
         echo("\t".join(c.title.lower() for c in columns))
         for item in items:

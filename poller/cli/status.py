@@ -30,7 +30,7 @@ def command(
         bool, typer.Option("--failing", help="List the targets that fail or wait too long, the worst first.")
     ] = False,
     limit: Annotated[
-        int | None, typer.Option(min=1, max=100_000, help=f"With --failing: at most so many.  [default: {LIMIT}]")
+        int | None, typer.Option(min=1, help="With --failing: at most so many.", show_default=str(LIMIT))
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when something fails or is late.")] = False,
     as_json: render.Json = False,

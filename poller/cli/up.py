@@ -31,7 +31,7 @@ WEB_PORT = 8080
 
 
 def command(
-    workers: Annotated[int | None, typer.Option(min=1, help="Worker processes.  [default: one per core]")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Worker processes.", show_default="one per core")] = None,
     with_demo: Annotated[
         bool, typer.Option("--demo", help="Add a simulated fleet to the inventory and poll it.")
     ] = False,
