@@ -1,0 +1,77 @@
+"""When does a breaker open, for how long, and what closes it?"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poller.domain import breaker
+from poller.domain.breaker import CLOSED, Breaker, Position, Rule, Rules
+
+NOW = 1_800_000_000_000
+RULES = Rules(by_code={"auth_failed": Rule(1, 900_000, 900_000)}, jitter=0.1)
+
+
+def after_failures(number: int, code: str = "timeout", chance: float = 0.0) -> Breaker:
+    """A target that failed so many times in a row, each time as soon as it was asked."""
+    state, now = CLOSED, NOW
+    for failures in range(1, number + 1):
+        now = max(now, state.probe_ms)
+        state = breaker.record(state, failures, code, now, RULES, chance)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("failures", "trips", "wait_s"),
+    [(1, 0, None), (4, 0, None), (5, 1, 30), (6, 2, 60), (7, 3, 120), (9, 5, 480), (10, 6, 900), (55, 51, 900),
+     (10_000, 9_996, 900)],
+)  # fmt: skip
+def test_the_wait_doubles_up_to_its_cap(failures: int, trips: int, wait_s: int | None) -> None:
+    """From the fifth failure on, and right at the 55th and the ten thousandth as well."""
+    state = after_failures(failures)
+    assert state.trips == trips
+    if wait_s is None:
+        assert state == CLOSED
+    else:
+        before = after_failures(failures - 1)
+        assert state.probe_ms - max(NOW, before.probe_ms) == wait_s * 1000
+
+
+def test_a_refused_credential_opens_at_once_and_for_long() -> None:
+    """Asking again and again locks accounts."""
+    state = after_failures(1, "auth_failed")
+    assert (state.trips, state.probe_ms) == (1, NOW + 900_000)
+
+
+def test_nobody_asks_before_the_probe_and_one_may_then() -> None:
+    """Closed, open, half-open."""
+    state = after_failures(5)
+    assert breaker.admit(CLOSED, NOW) is Position.CLOSED
+    assert breaker.admit(state, NOW + 29_999) is Position.OPEN
+    assert breaker.admit(state, NOW + 30_000) is Position.HALF_OPEN
+
+
+def test_a_good_answer_closes_it() -> None:
+    """However long it was open."""
+    assert breaker.record(after_failures(300), 0, "", NOW, RULES, 0.5) == CLOSED
+
+
+def test_it_remembers_since_when_it_is_open() -> None:
+    """Failed probes do not reset that."""
+    assert after_failures(5).since_ms == after_failures(9).since_ms == NOW
+
+
+@given(st.integers(1, 2**63), st.floats(0, 1, exclude_max=True), st.sampled_from(["timeout", "auth_failed"]))
+def test_the_wait_is_never_zero_and_never_beyond_the_cap(trips: int, chance: float, code: str) -> None:
+    """The ancestor's delay became 0 at the 55th failure."""
+    state = breaker.record(Breaker(trips, NOW, NOW), 5 + trips, code, NOW, RULES, chance)
+    assert 0.9 * 30_000 <= state.probe_ms - NOW <= 900_000
+
+
+def test_packed_and_unpacked_it_is_the_same() -> None:
+    """And what is not a breaker is refused."""
+    state = after_failures(7)
+    assert breaker.unpack(state.pack()) == state
+    with pytest.raises((TypeError, ValueError)):
+        breaker.unpack([1, "x"])
