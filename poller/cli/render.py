@@ -68,7 +68,7 @@ def listing(schema: str, items: Sequence[Item], columns: Sequence[Column], as_js
     else:
         echo("\t".join(c.title.lower() for c in columns))
         for item in items:
-            echo("\t".join(_one_line(c.text(item)) for c in columns))
+            echo("\t".join(one_line(c.text(item)) for c in columns))
 
 
 def record(schema: str, item: Item, as_json: bool) -> None:
@@ -79,7 +79,7 @@ def record(schema: str, item: Item, as_json: bool) -> None:
     width = 0 if accessible() or not sys.stdout.isatty() else max(map(len, item)) + 1
     for key, value in item.items():
         label = f"{key.replace('_', ' ')}:"
-        echo(f"{label:<{width}} {_one_line(plain(value))}" if width else f"{label} {_one_line(plain(value))}")
+        echo(f"{label:<{width}} {one_line(plain(value))}" if width else f"{label} {one_line(plain(value))}")
 
 
 def changed(message: str, schema: str, item: Item, as_json: bool, then: str = "") -> None:
@@ -149,7 +149,7 @@ def _word(part: Any) -> str:
     return str(part)
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
@@ -168,7 +168,7 @@ def _table(items: Sequence[Item], columns: Sequence[Column]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    rows = [[_one_line(each.text(item)) for each in columns] for item in items]
+    rows = [[one_line(each.text(item)) for each in columns] for item in items]
     screen = console()
     wraps = [each.wrap for each in columns]
     widths = _fitted([[each.title for each in columns], *rows], wraps, screen.width)

@@ -23,6 +23,13 @@ STYLES = {State.OK: "cyan", State.DEGRADED: "yellow", State.FAILING: "red", Stat
 
 
 LIMIT = 50
+#: Three ways to begin.
+BEGIN = (
+    "poller device add NAME ADDRESS --credential CREDENTIAL --collector snmp",
+    "poller device import FILE",
+    "poller up --demo     (instead of this one: a simulated fleet to look around)",
+    "",
+)
 
 
 def command(
@@ -56,13 +63,14 @@ def _show(view: Overview, page: str) -> None:
 
     def say(text: Text | str, style: str = "") -> None:
         # Never cut, and wrapped by the terminal itself if at all: an error text must stay one line for grep.
-        console.print(text if isinstance(text, Text) else Text(text, style=style), soft_wrap=True)
+        console.print(text if isinstance(text, Text) else Text(render.one_line(text), style=style), soft_wrap=True)
 
     console = render.console()
     say(health.judge(view).text, "bold")
-    say(_states(view))
-    for line in _facts(view):
-        say("  " + line)
+    if not health.first_run(view):
+        say(_states(view))
+    for line in (*(BEGIN if health.first_run(view) else _polling(view)), *_people(view)):
+        say(f"  {line}")
     if page:
         say(f"  page       {page}")
     if view.errors:
@@ -85,12 +93,17 @@ def _states(view: Overview) -> Text:
     return line
 
 
-def _facts(view: Overview) -> Iterator[str]:
+def _polling(view: Overview) -> Iterator[str]:
     late = view.lateness
+    figures = f"{late.p50_ms:.0f} ms (median), {late.p99_ms:.0f} ms (p99), {late.max_ms:.0f} ms (most)"
     yield f"throughput {view.polls_per_second:.1f} polls/s"
-    yield f"lateness   {late.p50_ms:.0f} ms (median), {late.p99_ms:.0f} ms (p99), {late.max_ms:.0f} ms (most)"
+    yield f"lateness   {figures if late.count else 'not measured yet'}"
     overdue = f"{view.overdue:,} overdue" + (f", {view.long_overdue:,} of them for long" if view.long_overdue else "")
     yield f"board      {view.due:,} due ({overdue}), {view.in_flight:,} in flight, {view.parked:,} parked"
+
+
+def _people(view: Overview) -> Iterator[str]:
+    """Who schedules, who polls, and what waits for them."""
     yield f"leader     {_leader(view)}, {units.exact(view.standbys)} standing by"
     for worker in view.workers:
         seen = view.as_of_ms - worker.seen_ms

@@ -95,6 +95,9 @@ def list_(
     render.listing("poller.target.list/1", items, COLUMNS, as_json, next=follow)
     if follow and not as_json:
         render.note(f"there are more: --after {follow} or a higher --limit")
+    elif not shown and not as_json:
+        filtered = device_name or collector or after
+        render.note("no target matches" if filtered else "no targets yet: poller target add DEVICE --collector snmp")
 
 
 def _place(after: str) -> tuple[str, str] | None:

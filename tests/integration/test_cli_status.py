@@ -213,3 +213,27 @@ def test_strange_entries_do_not_blind_it(status: Run, redis_client: redis.Redis,
     redis_client.hset(KEYS.status, mapping={"2": "f", "3": "f{}", "4": "rubbish"})
     redis_client.hset(KEYS.spec, mapping={"2": "rubbish", "3": "1|x|1|poll.snmp"})
     assert [i["device"] for i in status("--failing", "--json").json["items"]] == ["sw1"]
+
+
+def test_a_first_run_says_how_to_begin(status: Run, redis_client: redis.Redis) -> None:
+    """Three commands instead of zeros."""
+    lines = status().out.splitlines()
+    assert lines[0] == "Nothing to poll yet. Three ways to begin:"
+    assert [line.split()[:3] for line in lines[1:4]] == [
+        ["poller", "device", "add"],
+        ["poller", "device", "import"],
+        ["poller", "up", "--demo"],
+    ]
+    assert "0 ms" not in "".join(lines)
+
+
+def test_texts_of_devices_do_not_reach_the_terminal_as_codes(
+    status: Run, redis_client: redis.Redis, leader: Leadership
+) -> None:
+    """An error message is shown, not obeyed."""
+    place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
+    error = [now_ms(redis_client), 1, "sw1\x1b[2J", "snmp", "timeout", "no\x07 answer\nfrom it"]
+    redis_client.lpush(KEYS.errors, json.dumps(error))
+    out = status().out
+    assert "sw1 [2J/snmp  timeout: no  answer from it" in out
+    assert not {"\x1b", "\x07"} & set(out)
