@@ -251,16 +251,15 @@ def import_(
 
     engine = backend.database()
     done = importing.run(engine, file, form, update=update, dry_run=dry_run, notify=backend.wake_up())
-    text = f"{_counts('devices', done.added, done.updated, done.unchanged, update)}; "
-    text += _counts("targets", done.targets_added, done.targets_updated, done.targets_unchanged, update)
+    text = f"{_counts('device', done.added, done.updated, done.unchanged, update)}; "
+    text += _counts("target", done.targets_added, done.targets_updated, done.targets_unchanged, update)
     message = f"would be done: {text}" if dry_run else text
     render.changed(message, "poller.device.import/1", {**asdict(done), "dry_run": dry_run}, as_json)
 
 
 def _counts(noun: str, added: int, changed: int, unchanged: int, update: bool) -> str:
-    if not update:
-        return f"{added:,} {noun} added"
-    return f"{added:,} {noun} added, {changed:,} changed, {unchanged:,} unchanged"
+    new = f"{added:,} {noun}{'' if added == 1 else 's'} added"
+    return f"{new}, {changed:,} changed, {unchanged:,} unchanged" if update else new
 
 
 @app.command("export")
