@@ -77,7 +77,7 @@ def _show(view: Overview, page: str) -> None:
         say("Last errors", "bold")
     for error in view.errors[:10]:
         age = units.age(view.as_of_ms - error.at_ms)
-        say(f"  {age:>7} ago  {error.device}/{error.target}  {error.code}: {error.message}")
+        say(f"  {age:>9} ago  {error.device}/{error.target}  {error.code}: {error.message}")
     if view.states.get(State.FAILING) or view.long_overdue:
         render.note("all that fail or wait too long, the worst first: poller status --failing")
 

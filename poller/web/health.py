@@ -130,7 +130,9 @@ def _failing(overview: Overview) -> Iterator[tuple[Tone, str]]:
 def _polled(overview: Overview) -> Iterator[tuple[Tone, str]]:
     unknown, only = overview.states.get(State.UNKNOWN, 0), overview.targets == 1
     targets = units.counted(overview.targets, "target")
-    if overview.states.get(State.FAILING, 0):
+    if not overview.targets:
+        yield Tone.UNKNOWN, "There is no target to poll."
+    elif overview.states.get(State.FAILING, 0):
         yield from _failing(overview)
     elif unknown >= overview.targets:
         yield Tone.UNKNOWN, "The only target is not polled yet." if only else f"None of {targets} polled yet."
@@ -146,7 +148,7 @@ def _punctual(overview: Overview) -> Iterator[tuple[Tone, str]]:
         yield Tone.LATE, f"{units.exact(lost)} of {units.exact(len(overview.workers))} workers lost."
     if late(overview):
         yield Tone.LATE, f"Polling is late: {', '.join(_delays(overview))}."
-    elif overview.lateness.count:
+    elif overview.lateness.count and overview.targets:
         yield Tone.OK, "Polling is on time."
 
 

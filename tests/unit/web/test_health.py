@@ -115,6 +115,12 @@ def test_many_queues_nobody_serves_are_counted_not_recited() -> None:
     assert "So do 6 targets of 3 other queues." in text
 
 
+def test_a_fleet_that_was_cleared_is_neither_answering_nor_on_time() -> None:
+    """All that can be said of no target is that there is none."""
+    cleared = dataclasses.replace(fleet.HEALTHY, targets=0, states={}, due=0, overdue=0)
+    assert (health.judge(cleared).tone, health.judge(cleared).text) == (Tone.UNKNOWN, "There is no target to poll.")
+
+
 @pytest.mark.parametrize(
     ("states", "text"),
     [
