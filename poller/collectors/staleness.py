@@ -10,7 +10,6 @@ from importlib.metadata import EntryPoint, entry_points
 
 from poller import errors
 from poller.collectors.registry import Broken, origin, ours_first
-from poller.domain import staleness
 from poller.domain.staleness import Evidence, Source
 
 GROUP = "poller.staleness"
@@ -74,7 +73,3 @@ def load(points: Iterable[EntryPoint] | None = None) -> Sources:
         else:
             functions[point.name] = source
     return Sources(functions, tuple(broken))
-
-
-#: For whoever needs no plugins.
-BUILT_IN = Sources({"steady": staleness.steady, "age": staleness.age, "change": staleness.change})
