@@ -9,7 +9,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from poller.domain import interval
+from poller.domain import breaker, interval
+from poller.domain.breaker import Breaker
 from poller.domain.interval import Decision
 from poller.domain.outcome import Outcome, Result
 from poller.domain.overview import State
@@ -30,14 +31,27 @@ class Status:
     code: str = ""
     message: str = ""
     decision: Decision | None = None  # the last one, of an adaptive target
+    breaker: Breaker = breaker.CLOSED
+    parked_ms: int = 0  # since when it is a dead letter; 0 = it is none
 
     def pack(self) -> str:
+        """Most have no error and no extras, and there are a million of them."""
         values: list[Any] = [self.since_ms, self.run_ms, self.finished_ms, self.ok_ms, self.failures, self.missed]
-        if self.code or self.decision:  # most have neither, and there are a million of them
+        extras = self._extras()
+        if self.code or extras:
             values += [self.code, self.message]
-        if self.decision:
-            values.append(self.decision.pack())
+        if extras:
+            values.append(extras)
         return LETTERS[self.state] + json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+
+
+    def _extras(self) -> dict[str, Any]:
+        extras: dict[str, Any] = {"d": self.decision.pack()} if self.decision else {}
+        if self.breaker.trips:
+            extras["b"] = self.breaker.pack()
+        if self.parked_ms:
+            extras["p"] = self.parked_ms
+        return extras
 
 
 def unpack(text: str) -> Status:
@@ -46,16 +60,26 @@ def unpack(text: str) -> Status:
     if len(text) < 2:
         return Status(state)
     try:
-        values = json.loads(text[1:])
-        if len(values) == _WITH_DECISION:
-            values[-1] = interval.unpack(values[-1])
-        return Status(state, *values)
-    except (ValueError, TypeError):
+        plain = json.loads(text[1:])
+        if len(plain) > _WITH_EXTRAS:
+            return Status()
+        extras = plain.pop() if len(plain) == _WITH_EXTRAS else {}
+        return replace(Status(state, *plain), **_read(extras))
+    except (ValueError, TypeError, AttributeError):
         return Status()
 
 
+def _read(extras: dict[str, Any]) -> dict[str, Any]:
+    read: dict[str, Any] = {"parked_ms": int(extras.get("p", 0))}
+    if "d" in extras:
+        read["decision"] = interval.unpack(extras["d"])
+    if "b" in extras:
+        read["breaker"] = breaker.unpack(extras["b"])
+    return read
+
+
 #: Values of a status that has everything.
-_WITH_DECISION = 9
+_WITH_EXTRAS = 9
 
 
 def record(status: Status, outcome: Outcome, plan_ms: int, finished_ms: int, missed: int) -> Status:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from poller.domain import status
+from poller.domain.breaker import Breaker
 from poller.domain.interval import Decision
 from poller.domain.outcome import Outcome, Result
 from poller.domain.overview import State
@@ -24,6 +25,12 @@ def test_the_decision_of_an_adaptive_target_is_part_of_it() -> None:
     for error in ((), ("timeout", "no answer")):
         before = Status(State.OK, 1, 2, 3, 4, 5, 6, *error, decision=decision)
         assert status.unpack(before.pack()) == before
+
+
+def test_an_open_breaker_and_a_dead_letter_are_part_of_it() -> None:
+    """They decide over the next poll, wherever it is done."""
+    before = Status(State.FAILING, 1, 2, 3, 4, 9, 6, "timeout", "no", None, Breaker(5, 77, 99), 1234)
+    assert status.unpack(before.pack()) == before
 
 
 def test_a_target_with_a_fixed_interval_does_not_pay_for_adaptive_ones() -> None:
@@ -50,6 +57,9 @@ def test_a_decision_is_for_one_poll() -> None:
         'o[1,2,3,4,5,6,"","",[1,2]]',
         'o[1,2,3,4,5,6,"","",["a",1,1,1,1,1,""]]',
         'o[1,2,3,4,5,6,"","",null]',
+        'o[1,2,3,4,5,6,"","",{"b":[1]}]',
+        'o[1,2,3,4,5,6,"","",{"p":"x"}]',
+        'o[1,2,3,4,5,6,"","",{"d":7}]',
     ],
 )
 def test_a_foreign_text_is_a_target_never_polled(text: str) -> None:
