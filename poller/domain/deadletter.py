@@ -1,0 +1,31 @@
+"""Does a target need a person? Then it is parked: asked again only slowly, listed with its reason, never forgotten."""
+
+from __future__ import annotations
+
+import enum
+
+from poller.domain.breaker import Breaker
+from poller.domain.outcome import Outcome, Result
+
+
+class Reason(enum.StrEnum):
+    AUTH_FAILED = "auth_failed"  # the device refuses our credential, and refused it again at the probe
+    NOT_POLLABLE = "not_pollable"  # options, credential or collector cannot be used: nothing was sent
+    OPEN_TOO_LONG = "open_too_long"  # it has not answered for so long that it may not be there any more
+
+
+#: A credential that was refused once may have met a server that was down; asked twice, it is wrong.
+REFUSALS = 2
+
+
+def reason(outcome: Outcome, breaker: Breaker, now_ms: int, open_limit_ms: int) -> Reason | None:
+    """Why a target must be parked after this outcome, which left its breaker like that; None if it need not be."""
+    if outcome.good:
+        return None
+    if outcome.result is Result.REFUSED:
+        return Reason.NOT_POLLABLE
+    if outcome.error_code == Reason.AUTH_FAILED and breaker.trips >= REFUSALS:
+        return Reason.AUTH_FAILED
+    if breaker.trips and now_ms - breaker.since_ms >= open_limit_ms:
+        return Reason.OPEN_TOO_LONG
+    return None
