@@ -15,6 +15,7 @@ from poller.cli import backend, completion, intervals, render, words
 from poller.cli.confirm import Yes, confirm
 from poller.cli.render import Json, column
 from poller.domain import draft
+from poller.web import units
 
 app = typer.Typer(no_args_is_help=True, help="Add, list, edit, import and export devices.")
 
@@ -153,10 +154,12 @@ def list_(
         total = devices.count(engine, site=site, tag=tag)
         render.note(f"{total:,} devices in all; more with --after {follow} or --limit {total}")
     elif not found and not as_json:
-        render.note(_nothing(site, tag))
+        render.note(_nothing(site, tag, after))
 
 
-def _nothing(site: str | None, tag: str | None) -> str:
+def _nothing(site: str | None, tag: str | None, after: str) -> str:
+    if after:
+        return f"no more devices behind {after}"
     if site or tag:
         return "no device matches; `poller device list` without filters shows all"
     return "no devices yet: poller device add NAME ADDRESS, or poller device import FILE"
@@ -235,7 +238,7 @@ def remove(
     confirm(f"remove {what} and all targets of it", count, yes)
     gone = devices.remove(engine, wanted, backend.wake_up())
     body = {"removed": count, "targets_removed": gone}
-    render.changed(f"removed {what} and {gone:,} targets", "poller.device.rm/1", body, as_json)
+    render.changed(f"removed {what} and {units.counted(gone, 'target')}", "poller.device.rm/1", body, as_json)
 
 
 @app.command("import")

@@ -41,7 +41,7 @@ def add(
     collector: Annotated[
         str, typer.Option(help="What reads it, for example snmp.", autocompletion=completion.collectors)
     ],
-    name: Annotated[str | None, typer.Option(help="Its name on the device.  [default: the collector's]")] = None,
+    name: Annotated[str | None, typer.Option(help="Its name on the device.", show_default="the collector's")] = None,
     policy: Policy = None,
     interval: Interval = None,
     min_: Min = None,
@@ -86,7 +86,8 @@ def list_(
     engine = backend.database()
     if device_name is not None:
         found = targets.of_device(engine, device_name)
-        found = [t for t in found if collector in (None, t.collector)]
+        behind = _place(after)
+        found = [t for t in found if collector in (None, t.collector) and (not behind or (t.device, t.name) > behind)]
     else:
         found = targets.listing(engine, collector=collector, limit=limit + 1, after=_place(after))
     shown = found[:limit]

@@ -45,7 +45,9 @@ class Registry:
         near = difflib.get_close_matches(name, self.collectors, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise errors.InvalidInput(
-            f'unknown collector "{name}"', hint=hint + "installed: " + ", ".join(sorted(self.collectors))
+            f'unknown collector "{name}"',
+            cause="installed: " + ", ".join(sorted(self.collectors)),
+            hint=hint + "poller collectors",
         )
 
     def schedule(self, name: str) -> Schedule:

@@ -166,7 +166,7 @@ QUEUES = Table(
         Column("done", "Does", "number"),
         Column("overdue", "Overdue", "number"),
         Column("batches", "Batches waiting", "number"),
-        Column("workers", "Workers"),
+        Column("workers", "Workers", "number"),
     ),
     _queues,
 )

@@ -95,7 +95,7 @@ def test_asking_for_a_broken_one_says_what_to_do() -> None:
 def test_asking_for_an_unknown_one_names_the_nearest() -> None:
     with pytest.raises(errors.InvalidInput) as raised:
         registry.load(points(good=Good)).get("goood")
-    assert raised.value.hint == "did you mean good? installed: good"
+    assert (raised.value.cause, raised.value.hint) == ("installed: good", "did you mean good? poller collectors")
 
 
 class Paced(Good):
