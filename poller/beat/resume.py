@@ -19,11 +19,13 @@ OVERDUE_MS = 15_000
 
 
 def resume(board: Board, leader: str, now_ms: int, settings: Settings, progress: Callable[[], None]) -> int:
-    """A leader begins: what happened since the last one's last look at the clock? Returns how many targets moved."""
-    before_ms = board.clock_ms()
-    away_ms = now_ms - before_ms if before_ms else 0
-    if away_ms > OVERDUE_MS or away_ms < -STEP_MS:
-        return settle(board, leader, now_ms, away_ms, settings, progress)
+    """A leader begins, and nobody may have led for a while. Returns how many targets moved.
+
+    If the clock stands before what the last leader saw, it was set back while nobody looked.
+    """
+    back_ms = now_ms - board.clock_ms()
+    if back_ms < -STEP_MS:
+        return settle(board, leader, now_ms, back_ms, settings, progress)
     return _spread(board, leader, now_ms)
 
 

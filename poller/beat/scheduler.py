@@ -34,6 +34,8 @@ beat_init.disconnect(acquire_distributed_beat_lock)
 
 STANDBY_S = 0.25
 REAP_EVERY_S = 1.0
+#: Workers say every two seconds that they live.
+TRUST_S = 5.0
 TROUBLE = (errors.StoreError, redis.RedisError, KombuError, OSError)
 
 
@@ -51,7 +53,9 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._books = Bookkeeper(services, self._leader, self._stopping)
-        self._reap_at = self._entries_at = 0.0
+        self._reap_at = self._entries_at = self._trust_until = 0.0
+        self._last_rooms: dict[str, int] = {}
+        self._step_ms = 0  # by which the clock was set, and nobody dealt with it yet
         self._reign = 0  # the one we are prepared for
         self._closed = False
         if not kwargs.get("lazy"):
@@ -95,15 +99,18 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             super().close()
 
     def _round(self) -> float:
-        if not self._leader.leads and not self._leader.try_to_lead():
-            self._leader.stand_by(self._board.now_ms())
-            return STANDBY_S
+        leads = self._leader.leads or self._leader.try_to_lead()
         now_ms, began = self._board.now_ms(), time.monotonic()
-        step_ms = self._clock.look(now_ms, began)
+        self._step_ms += self._clock.look(now_ms, began)
+        if not leads:
+            self._leader.stand_by(now_ms)
+            return STANDBY_S
         if self._reign != self._leader.reigns:
             self._begin_to_lead(now_ms)
-        elif step_ms:
-            resume.settle(self._board, self._leader.token, now_ms, step_ms, self._settings, self._leader.ticked)
+        if self._step_ms:
+            resume.settle(self._board, self._leader.token, now_ms, self._step_ms, self._settings, self._leader.ticked)
+            self._step_ms = 0
+            self._trust_until = began + TRUST_S
         self._keep_house(now_ms)
         self._poll_due()
         self._leader.ticked()
@@ -119,13 +126,21 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
     def _poll_due(self) -> None:
         """Claim and publish until nothing is due, there is no room, or somebody wants us to stop."""
         now_ms = self._clock.now_ms(time.monotonic())
-        living = workers.living(self._services.redis, self._services.keys, now_ms)
-        rooms = capacity.rooms(living, self._settings.max_queue)
+        rooms = self._rooms(now_ms)
         while rooms and self._leader.leads and not self._stopping.is_set():
             claim = self._dispatcher.dispatch(self._leader.token, self._leader.epoch, self.producer, rooms, now_ms)
             if not claim.again and claim.targets < self._settings.claim_limit:
                 break
             self._leader.ticked()
+
+    def _rooms(self, now_ms: int) -> dict[str, int]:
+        """How many batches may wait in each queue; after a step of the clock the workers need a moment to be seen."""
+        living = workers.living(self._services.redis, self._services.keys, now_ms)
+        rooms = capacity.rooms(living, self._settings.max_queue)
+        if time.monotonic() < self._trust_until:
+            rooms = {**self._last_rooms, **rooms}
+        self._last_rooms = rooms
+        return rooms
 
     def _keep_house(self, now_ms: int) -> None:
         clock = time.monotonic()

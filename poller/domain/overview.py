@@ -109,7 +109,6 @@ class Overview:
         return {load.queue: load.due for load in self.loads if load.due and not load.workers}
 
 
-
 #: A target that waits for more than so many of its own intervals is not late, it is stuck.
 LONG_OVERDUE = 2
 

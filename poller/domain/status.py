@@ -44,7 +44,6 @@ class Status:
             values.append(extras)
         return LETTERS[self.state] + json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
-
     def _extras(self) -> dict[str, Any]:
         extras: dict[str, Any] = {"d": self.decision.pack()} if self.decision else {}
         if self.breaker.trips:

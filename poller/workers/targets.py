@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,12 +97,22 @@ class Secrets:
             found = {i: item for i in ids if (entry := self._opened.get(i)) and (item := entry[1]) and entry[0] > now}
         missing = [i for i in ids if i not in found]
         if missing:
-            sealed = inventory.credentials(self._engine, missing)
-            fresh = {i: self._open(sealed.get(i)) for i in missing}
-            found.update(fresh)
-            with self._lock:
-                self._opened.update({i: (now + self._keep_s, item) for i, item in fresh.items()})
+            found.update(self._fetch(missing, now))
         return found
+
+    def _fetch(self, ids: Sequence[int], now: float) -> dict[int, Credential | errors.PollerError]:
+        try:
+            sealed = inventory.credentials(self._engine, ids)
+        except errors.StoreError:
+            with self._lock:  # a database that is away must not stop the polling: what we had will do
+                known = {i: self._opened[i][1] for i in ids if i in self._opened}
+            if len(known) < len(ids):
+                raise
+            return known
+        fresh = {i: self._open(sealed.get(i)) for i in ids}
+        with self._lock:
+            self._opened.update({i: (now + self._keep_s, item) for i, item in fresh.items()})
+        return fresh
 
     def _open(self, sealed: inventory.Sealed | None) -> Credential | errors.PollerError:
         if sealed is None:

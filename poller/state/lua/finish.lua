@@ -16,7 +16,7 @@ if now == '' then
   now = string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000))
 end
 local step = ARGV[2] ~= '' and now - ARGV[2] or 0
-if math.abs(step) < 5000 then step = 0 end
+if math.abs(step) < 30000 then step = 0 end -- it may also have waited for a server that stood still
 local token, n = ARGV[3], tonumber(ARGV[4])
 local ids = {}
 for i = 1, n do ids[i] = ARGV[7 + (i - 1) * 5] end

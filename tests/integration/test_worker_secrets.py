@@ -1,0 +1,48 @@
+"""What a worker does with credentials when SQL is there, and when it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from poller import errors
+from poller.bootstrap import Services
+from poller.collectors.credentials import Community
+from poller.db import credentials, inventory, migrate
+from poller.settings import Settings
+from poller.workers.targets import Secrets
+
+
+@pytest.fixture
+def services(home: Path) -> Iterator[Services]:
+    made = Services(Settings())
+    migrate.upgrade(made.engine)
+    yield made
+    made.engine.dispose()
+
+
+def stored(services: Services, name: str) -> int:
+    secret = Community(community="s3cret-community")
+    credentials.add(services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name))
+    with services.engine.connect() as conn:
+        return int(conn.exec_driver_sql("SELECT max(id) FROM credentials").scalar_one())
+
+
+def test_a_database_that_is_away_does_not_take_the_credentials_along(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was opened before is used on, however old; what never was cannot be."""
+    known, unknown = stored(services, "one"), stored(services, "two")
+    secrets = Secrets(services, keep_s=0.0)
+    opened = secrets.get([known])
+
+    def away(*_: Any) -> None:
+        raise errors.StoreUnavailable("away")
+
+    monkeypatch.setattr(inventory, "credentials", away)
+    assert secrets.get([known]) == opened
+    with pytest.raises(errors.StoreUnavailable):
+        secrets.get([known, unknown])
