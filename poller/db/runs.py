@@ -2,7 +2,7 @@
 
 A run is known by (target, plan time). `write` may be repeated and may come out of order; the rule is:
 - no row yet: insert it;
-- same lease token: a later or equal attempt replaces the row, which keeps the first attempt's start;
+- same lease token: a later or equal attempt replaces the row, which keeps the first attempt's start and wait;
 - another token: the one that started later wins, so a worker that wakes up late changes nothing.
 """
 
@@ -127,8 +127,11 @@ _UPSERT = """ON CONFLICT (target_id, plan_ms) DO UPDATE SET
     attempt = excluded.attempt, outcome = excluded.outcome, error_code = excluded.error_code,
     message = excluded.message, finished_ms = excluded.finished_ms, samples = excluded.samples,
     runner = excluded.runner, token = excluded.token,
+    collect_ms = excluded.collect_ms, write_ms = excluded.write_ms,
     started_ms = CASE WHEN runs.token = excluded.token AND runs.started_ms BETWEEN 1 AND excluded.started_ms
-                      THEN runs.started_ms ELSE excluded.started_ms END
+                      THEN runs.started_ms ELSE excluded.started_ms END,
+    queue_ms = CASE WHEN runs.token = excluded.token AND runs.started_ms BETWEEN 1 AND excluded.started_ms
+                    THEN runs.queue_ms ELSE excluded.queue_ms END
     WHERE CASE WHEN runs.token = excluded.token THEN excluded.attempt >= runs.attempt
                ELSE excluded.started_ms >= runs.started_ms END"""
 

@@ -27,6 +27,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import Dialect
@@ -168,6 +169,9 @@ runs = Table(
     Column("samples", Integer, nullable=False),
     Column("runner", String(255), nullable=False),
     Column("token", String(64), nullable=False),
+    Column("queue_ms", BigInteger, nullable=False, server_default="0"),  # from the claim to the first start
+    Column("collect_ms", BigInteger, nullable=False, server_default="0"),  # of the last attempt
+    Column("write_ms", BigInteger, nullable=False, server_default="0"),  # its readings, to all sinks
     Index("ix_runs_plan_ms", "plan_ms"),
     sqlite_with_rowid=False,  # small rows, always found by their key: no second tree
 )
@@ -191,6 +195,7 @@ readings = Table(
     Index("ix_readings_at_ms", "at_ms"),
 )
 
+#: Written from the Redis stream `events` by the leader; names are those of that moment.
 events = Table(
     "events",
     metadata,
@@ -201,4 +206,25 @@ events = Table(
     Column("target_id", BigInteger, nullable=True),
     Column("message", Text, nullable=False),
     Column("data", Document, nullable=False),
+    Column("device", String(200), nullable=False, server_default=text("''")),
+    Column("target", String(200), nullable=False, server_default=text("''")),
+    Column("stream_id", String(64), nullable=True),  # of its entry in the stream: no event is stored twice
+    Index("ix_events_stream_id", "stream_id", unique=True),
+    Index("ix_events_device_at_ms", "device", "at_ms"),
+    Index("ix_events_kind_at_ms", "kind", "at_ms"),
+)
+
+#: Targets that need a person. A row is here exactly as long as its target is parked.
+dead_letters = Table(
+    "dead_letters",
+    metadata,
+    Column("target_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("reason", String(50), nullable=False),
+    Column("error_code", String(50), nullable=False),
+    Column("message", Text, nullable=False),
+    Column("first_ms", BigInteger, nullable=False),  # first failure of the row of failures that led here
+    Column("last_ms", BigInteger, nullable=False),
+    Column("parked_ms", BigInteger, nullable=False),
+    Column("next_ms", BigInteger, nullable=False),  # next slow retry
+    Column("attempts", Integer, nullable=False),
 )
