@@ -26,6 +26,7 @@ from pydantic_settings import (
 )
 
 from poller import errors
+from poller.domain import breaker, retry
 from poller.domain.interval import Adaptive
 
 PREFIX = "POLLER_"
@@ -100,6 +101,19 @@ class Settings(BaseSettings):
         0.6, ge=0, le=10, description="How much each error shortens the interval, until it is certain."
     )
 
+    # Failures
+    retry_tries: int = Field(2, ge=0, le=5, description="More tries of a failed poll before its next slot.")
+    retry_base_s: int = Field(1, ge=1, le=60, description="Longest wait before the first one; doubles each time.")
+    retry_share: float = Field(0.1, ge=0, le=1, description="Retries a worker may add to its polls, as a share.")
+    breaker_failures: int = Field(5, ge=1, le=1000, description="Failures in a row that open a target's breaker.")
+    breaker_base_s: float = Field(30.0, ge=1, le=86_400, description="First wait of an open breaker; then doubled.")
+    breaker_cap_s: float = Field(900.0, ge=1, le=86_400, description="Longest wait of an open breaker.")
+    breaker_auth_s: float = Field(900.0, ge=1, le=86_400, description="Wait after a refused credential, at once.")
+    deadletter_retry_s: float = Field(1800.0, ge=10, le=604_800, description="How often a dead letter is tried.")
+    deadletter_after_s: float = Field(
+        86_400.0, ge=60, le=31_536_000, description="A breaker open for so long makes a dead letter."
+    )
+
     # Workers
     worker_concurrency: int = Field(
         16, ge=1, le=1000, description="Batches polled at the same time by one worker process."
@@ -163,7 +177,17 @@ class Settings(BaseSettings):
         bounds = (self.adaptive_min_s, self.adaptive_base_s, self.adaptive_max_s)
         low, base, high = (round(seconds * 1000) for seconds in bounds)
         shares = (self.adaptive_alpha, self.adaptive_jitter, self.adaptive_stretch, self.adaptive_penalty)
-        return Adaptive(low, base, high, *shares)
+        return Adaptive(low, base, high, *shares, max_failures=self.breaker_failures)
+
+    @property
+    def breaker_rules(self) -> breaker.Rules:
+        base, cap, auth = (round(s * 1000) for s in (self.breaker_base_s, self.breaker_cap_s, self.breaker_auth_s))
+        usual = breaker.Rule(self.breaker_failures, base, max(base, cap))
+        return breaker.Rules(usual, {errors.DeviceAuthFailed.error_code: breaker.Rule(1, auth, auth)})
+
+    @property
+    def retry_limits(self) -> retry.Limits:
+        return retry.Limits(self.retry_tries, self.retry_base_s, cap_s=60.0)
 
     @property
     def broker_url(self) -> str:

@@ -31,7 +31,7 @@ class Dispatcher:
 
         Raises StoreError, NotLeader, or what the broker raises; the claim is then not lost.
         """
-        token = f"{epoch}.{secrets.token_hex(5)}"
+        token = f"{epoch}.{now_ms:x}.{secrets.token_hex(5)}"  # with the claim's instant, for the ledger
         claim = self._board.claim(leader, token, self._published, queues, self._room, now_ms)
         if claim.token:
             self._publish(claim, producer)

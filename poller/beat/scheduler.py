@@ -147,6 +147,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         if clock >= self._reap_at:
             self._reap_at = clock + REAP_EVERY_S
             self._books.record_lost(reap.reap(self._board, self._leader.token, now_ms))
+            self._board.unpark(self._leader.token, now_ms)
             forgotten = workers.forget_lost(self._services.redis, self._services.keys, now_ms)
             if forgotten:
                 log.warning("lost_workers_forgotten", names=forgotten)

@@ -233,6 +233,10 @@ class Board:
         _, *rest = _led(self._run("reap", [leader, _ms(now_ms), limit]))
         return [Reaped(int(i), token, int(plan or 0), int(n)) for i, token, plan, n in batched(rest, 4)]
 
+    def unpark(self, leader: str, now_ms: int, limit: int = 1000) -> int:
+        """Dead letters whose slow retry is due wait for a poll again. Returns how many."""
+        return int(_led([self._run("unpark", [leader, now_ms, limit])])[0])
+
     def place(self, leader: str, specs: Iterable[tuple[TargetSpec, int]], version: int) -> tuple[int, int, int]:
         """Make the board agree with specs, each with the instant a new one falls due.
 
@@ -345,8 +349,8 @@ class Board:
 
     @cached_property
     def _scripts(self) -> dict[str, Script]:
-        names = ("claim", "start", "hold", "finish", "reap", "place", "respread", "leases", "early", "demand", "check")
-        return scripts.load(self.redis, names)
+        of_leader = ("claim", "reap", "place", "respread", "leases", "early", "unpark")
+        return scripts.load(self.redis, (*of_leader, "start", "hold", "finish", "demand", "check"))
 
 
 _UNKNOWN = status.LETTERS[State.UNKNOWN]

@@ -4,16 +4,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from poller import bootstrap
 from poller.app import app
 
 if TYPE_CHECKING:
     from poller.workers.polling import Poller
 
+_limits = bootstrap.services().settings.retry_limits
 
-@app.task(name="poller.poll", bind=True, ignore_result=True)
+
+class TryAgain(Exception):
+    """Some targets failed in a way that may pass by itself; only they travel in the retry."""
+
+
+@app.task(
+    name="poller.poll",
+    bind=True,
+    ignore_result=True,
+    autoretry_for=(TryAgain,),
+    max_retries=_limits.tries,
+    retry_backoff=int(_limits.base_s),
+    retry_backoff_max=int(_limits.cap_s),
+    retry_jitter=True,
+    # Without these two Celery would print all ids into the message and into Flower.
+    retry_kwargs={"argsrepr": "(the failed targets of a batch)", "kwargsrepr": "{}"},
+)
 def poll(self: Any, token: str, ids: list[int], attempt: int = 0) -> None:
     """Poll the targets `ids`, which were claimed under `token`."""
-    _poller(self.request.hostname).poll(token, ids, attempt)
+    failed = _poller(self.request.hostname).poll(token, ids, attempt)
+    if failed:
+        self.request.args, self.request.kwargs = (token, failed, attempt + 1), {}
+        raise TryAgain
 
 
 def _poller(hostname: str) -> Poller:

@@ -11,7 +11,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TypeVar
 
 import redis
@@ -19,18 +18,17 @@ import redis
 from poller import errors
 from poller.bootstrap import Services
 from poller.db import runs
-from poller.domain import histogram, interval, plan, status
-from poller.domain.interval import Policy
+from poller.domain import histogram
 from poller.domain.outcome import Result
 from poller.domain.run import Run
-from poller.domain.status import Status
 from poller.observability import logs
 from poller.sinks.api import Sample
 from poller.state.board import Finish, Start, Started
 from poller.workers.collect import Batch, Collected
-from poller.workers.pacing import Pacer
+from poller.workers.retrying import Retries
 from poller.workers.runtime import Runtime
 from poller.workers.targets import Known, Secrets, Targets
+from poller.workers.verdict import Judge, Verdict
 
 log = logs.get(__name__)
 
@@ -55,28 +53,34 @@ class Poller:
         self._targets = Targets(services.engine, services.registry, settings.target_cache)
         self._secrets = Secrets(services, settings.secret_cache_s)
         self._margin_ms = round(settings.lease_margin_s * 1000)
-        self._pacer = Pacer(settings, services.staleness)
+        self._queue_wait_ms = round(settings.queue_wait_s * 1000)
+        self._judge = Judge(settings, services.staleness)
+        self._retries = Retries(settings)
         self._runtime = Runtime()
         self._running: set[Batch] = set()
         self._lock = threading.Lock()
         self._draining = threading.Event()
 
-    def poll(self, token: str, ids: Sequence[int], attempt: int = 0) -> None:
-        """Poll one batch. Targets that are not ours any more are skipped; the rest end in exactly one place."""
+    def poll(self, token: str, ids: Sequence[int], attempt: int = 0) -> list[int]:
+        """Poll one batch. Targets that are not ours any more are skipped; the rest end in exactly one place.
+
+        Returns those that failed and stay in flight: they shall be polled again soon, as the next attempt.
+        """
         call = secrets.token_hex(4)
         start = self._patiently(lambda: self._board.start(token, attempt, call, self._margin_ms, ids))
         started = {answer.id: answer for answer in start.answers if answer.result is Result.OK}
         self._note_refused(start.answers)
         if not started:
-            return
+            return []
         try:
-            self._poll_started(token, attempt, start, started)
+            return self._poll_started(token, attempt, start, started)
         except BaseException:  # ours, not the device's: whatever was not finished is handed back
             with suppress(errors.StoreError):
                 self._hand_back(token, start, started.values(), STORE_PAUSE_MS)
             raise
 
-    def _poll_started(self, token: str, attempt: int, start: Start, started: dict[int, Started]) -> None:
+    def _poll_started(self, token: str, attempt: int, start: Start, started: dict[int, Started]) -> list[int]:
+        again: list[int] = []
         known, changed = self._targets.get({answer.id: answer.version for answer in started.values()})
         wanted = {k.target.credential_id for k in known.values() if k.target.credential_id is not None}
         # What SQL does not have any more is about to leave the board: reconcile removes it.
@@ -86,11 +90,20 @@ class Poller:
         with self._tracked(batch):
             while round_ := batch.next_round():
                 mine = self._still_mine(token, round_, started)
-                self._write(token, attempt, start, [started[item.id] for item in mine], mine, known)
+                again += self._write(token, attempt, start, [started[item.id] for item in mine], mine, known)
                 for item in mine:
                     del started[item.id]
         if started:  # cancelled, because the worker is stopping
             self._hand_back(token, start, started.values())
+        return self._keep(token, attempt, again)
+
+    def _keep(self, token: str, attempt: int, again: list[int]) -> list[int]:
+        """What is tried again stays in flight until then, and the way there."""
+        if not again:
+            return []
+        lease_ms = self._retries.limits.longest_wait_ms(attempt) + self._queue_wait_ms + self._margin_ms
+        held = self._patiently(lambda: self._board.hold(token, lease_ms, again))
+        return [target_id for target_id, verdict in held.items() if verdict is Result.OK]
 
     def _still_mine(self, token: str, collected: Sequence[Collected], started: dict[int, Started]) -> list[Collected]:
         """Results of runs whose lease was not taken over meanwhile; the others belong to somebody else by now."""
@@ -112,10 +125,13 @@ class Poller:
         answered: Sequence[Started],
         collected: Sequence[Collected],
         known: dict[int, Known],
-    ) -> None:
-        """One round: readings to every sink, rows to the ledger, then the move on the board."""
+    ) -> list[int]:
+        """One round: readings to every sink, rows to the ledger, then the move on the board.
+
+        Returns the targets that do not move, because they are tried again.
+        """
         if not collected:
-            return
+            return []
         now_ms = start.now_ms
         done = list(zip(answered, collected, strict=True))
         samples = [
@@ -125,12 +141,14 @@ class Poller:
         ]
         rows = [self._run(token, attempt, answer, item, now_ms) for answer, item in done]
         self._store(samples, rows)
-        statuses = [self._status(start, answer, item, known[item.id]) for answer, item in done]
-        moves = [_move(answer, known[answer.id], after) for answer, after in zip(answered, statuses, strict=True)]
-        missed = sum(after.missed - answer.status.missed for answer, after in zip(answered, statuses, strict=True))
-        stats, texts = _statistics(start.queue, rows, missed), _error_texts(rows, known)
+        again = self._retries.choose(attempt, start, done, known)
+        verdicts = [self._judge.judge(start, *pair, known[pair[1].id]) for pair in done if pair[1].id not in again]
+        stats = _statistics(start.queue, rows, verdicts, len(again))
+        texts = _error_texts([row for row in rows if row.target_id not in again], known)
+        moves = [verdict.move for verdict in verdicts]
         self._patiently(lambda: self._board.finish(token, moves, stats, texts, believed_ms=start.believed_ms))
-        self.polls += len(rows)
+        self.polls += len(moves)
+        return list(again)
 
     def _store(self, samples: Sequence[Sample], rows: Sequence[Run]) -> None:
         """A store that is down costs these rows, never the polling: the board still moves on."""
@@ -159,15 +177,6 @@ class Poller:
             runner=self.runner,
             token=token,
         )
-
-    def _status(self, start: Start, answer: Started, item: Collected, known: Known) -> Status:
-        before, is_adaptive = answer.status, known.target.policy is Policy.ADAPTIVE
-        every_ms = before.decision.chosen_ms if is_adaptive and before.decision else known.target.interval_ms
-        missed = plan.missed_slots(before.run_ms, answer.plan_ms, every_ms)
-        after = status.record(before, item.outcome, answer.plan_ms, start.now_ms + item.elapsed_ms, missed)
-        if is_adaptive:
-            after = replace(after, decision=self._pacer.decide(before, after, item, known, start.overdue))
-        return after
 
     def _hand_back(self, token: str, start: Start, answers: Collection[Started], pause_ms: int = 0) -> None:
         """Not attempted, or not to the end: due again, as if nothing had happened."""
@@ -229,24 +238,21 @@ class _Tracked:
             self._poller._running.discard(self._batch)
 
 
-def _move(answer: Started, known: Known, after: Status) -> Finish:
-    """Back to due: at the next slot of its grid, or as it was decided."""
-    if after.decision:
-        next_ms = interval.next_ms(answer.plan_ms, after.decision.chosen_ms, after.finished_ms)
-    else:
-        next_ms = plan.next_slot_ms(answer.id, known.target.interval_ms, after.finished_ms)
-    return Finish(answer.id, next_ms, answer.version, after.pack())
-
-
-def _statistics(queue: str, rows: Sequence[Run], missed: int) -> dict[str, int]:
+def _statistics(queue: str, rows: Sequence[Run], verdicts: Sequence[Verdict], retries: int) -> dict[str, int]:
     """Counters of one round, for people and metrics; see state/overview.py."""
-    late = [max(0, run.started_ms - run.plan_ms) for run in rows]
-    counts = Counter(run.outcome.value for run in rows)
+    finished = {verdict.move.id for verdict in verdicts}
+    late = [max(0, run.started_ms - run.plan_ms) for run in rows if run.attempt == 1]
+    counts = Counter(run.outcome.value for run in rows if run.target_id in finished)
     counts.update(f"l{histogram.bucket(value)}" for value in late)
-    counts["polls"] = counts[f"q:{queue}"] = len(rows)
+    counts["polls"] = counts[f"q:{queue}"] = len(verdicts)
     counts["samples"] = sum(run.samples for run in rows)
-    counts["missed_slots"] = missed
-    return {**counts, "lmax": max(late)}
+    counts["missed_slots"] = sum(verdict.after.missed - verdict.before.missed for verdict in verdicts)
+    counts["retries"] = retries
+    counts["breaker_skips"] = sum(verdict.skipped for verdict in verdicts)
+    counts["breaker_opened"] = sum(verdict.opened for verdict in verdicts)
+    counts["breaker_closed"] = sum(verdict.closed for verdict in verdicts)
+    counted = {name: number for name, number in counts.items() if number}
+    return {**counted, "lmax": max(late)} if late else counted
 
 
 def _error_texts(rows: Sequence[Run], known: dict[int, Known]) -> list[str]:

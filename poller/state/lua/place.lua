@@ -6,7 +6,7 @@
 -- Returns {'NOTLEADER'} or {placed, changed, removed}
 --
 -- New: due at the instant given. Changed: moves if its queue, interval or place asks for it, else keeps its slot;
--- parked ones, and adaptive ones that wait longer than their interval, come back, since somebody may have mended them.
+-- parked ones, and others that wait longer than their interval, come back, since somebody may have mended them.
 -- In flight: takes effect at `finish`.
 local p = KEYS[1]
 if ARGV[1] ~= '' and redis.call('GET', p .. 'redbeat::lock') ~= ARGV[1] then return {'NOTLEADER'} end
@@ -40,10 +40,10 @@ local function change(id, spec, instant, was, from)
   local parked = redis.call('ZREM', p .. 'parked', id) == 1
   need(from, was, -1)
   need(queue, interval, 1)
-  local slot = tonumber(redis.call('ZSCORE', p .. 'due:' .. from, id) or 0)
+  local slot = redis.call('ZSCORE', p .. 'due:' .. from, id) or redis.call('ZSCORE', p .. 'urgent:' .. from, id) or 0
   if redis.call('ZSCORE', p .. 'inflight', id) then
     redis.call('HSET', p .. 'edited', id, instant)
-  elseif queue ~= from or interval ~= was or parked or slot > instant + interval then
+  elseif queue ~= from or interval ~= was or parked or tonumber(slot) > instant + interval then
     if leave(id, {from}) then
       redis.call('ZADD', p .. 'urgent:' .. queue, 1, id)
     else

@@ -1,0 +1,40 @@
+"""Which failed polls of a round are tried again at once? Those that are worth it, as far as the budget goes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+from poller.domain import retry
+from poller.settings import Settings
+from poller.state.board import Start, Started
+from poller.workers.collect import Collected
+from poller.workers.targets import Known
+
+
+class Retries:
+    """One per worker process; called from many threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.limits = settings.retry_limits
+        self._budget = retry.Budget(settings.retry_share)
+        self._lock = threading.Lock()
+
+    def choose(
+        self, attempt: int, start: Start, done: Sequence[tuple[Started, Collected]], known: Mapping[int, Known]
+    ) -> set[int]:
+        """The targets of this round that get another try."""
+        wanted = [answer.id for answer, item in done if self._worthwhile(attempt, start, answer, item, known[item.id])]
+        with self._lock:
+            self._budget = self._budget.earned(len(done) if attempt == 0 else 0)
+            granted = self._budget.granted(len(wanted))
+            self._budget = self._budget.spent(granted)
+        return set(wanted[:granted])
+
+    def _worthwhile(self, attempt: int, start: Start, answer: Started, item: Collected, known: Known) -> bool:
+        """A probe of a broken target is one question, not three."""
+        spent_ms = start.now_ms + item.elapsed_ms - answer.plan_ms
+        timeout_ms, interval_ms = known.target.timeout_ms, known.target.interval_ms
+        return not answer.status.breaker.trips and retry.worthwhile(
+            item.outcome, attempt, spent_ms, timeout_ms, interval_ms, self.limits
+        )

@@ -1,0 +1,54 @@
+"""When is a failed poll tried again, and how many may be?"""
+
+from __future__ import annotations
+
+import pytest
+
+from poller.domain import retry
+from poller.domain.outcome import Outcome, Result
+from poller.domain.retry import Budget, Limits
+
+TIMEOUT = Outcome(Result.FAILED, "timeout", retryable=True)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "attempt", "spent_ms", "interval_ms", "expected"),
+    [
+        (TIMEOUT, 0, 2_000, 60_000, True),
+        (TIMEOUT, 1, 8_000, 60_000, True),
+        (TIMEOUT, 2, 8_000, 60_000, False),  # enough
+        (TIMEOUT, 0, 24_001, 60_000, False),  # 24 s + 1 s + 5 s would end after half a minute
+        (TIMEOUT, 0, 2_000, 10_000, False),
+        (Outcome(Result.OK), 0, 0, 60_000, False),
+        (Outcome(Result.PARTIAL, "timeout", retryable=True), 0, 0, 60_000, False),  # most of it is there
+        (Outcome(Result.FAILED, "auth_failed"), 0, 0, 60_000, False),
+        (Outcome(Result.REFUSED, "options_invalid", retryable=True), 0, 0, 60_000, False),
+    ],
+)
+def test_tries_are_few_and_over_before_half_the_interval(
+    outcome: Outcome, attempt: int, spent_ms: int, interval_ms: int, expected: bool
+) -> None:
+    """Only what may pass by itself is tried again."""
+    assert retry.worthwhile(outcome, attempt, spent_ms, 5_000, interval_ms, Limits()) is expected
+
+
+def test_the_wait_doubles_and_is_capped() -> None:
+    """Exponential, whatever the number."""
+    limits = Limits(tries=99, base_s=1.0, cap_s=8.0)
+    assert [limits.longest_wait_ms(n) for n in (0, 1, 2, 3, 4, 98)] == [1_000, 2_000, 4_000, 8_000, 8_000, 8_000]
+
+
+def test_an_outage_cannot_turn_into_a_storm() -> None:
+    """A hundred thousand failures in a row: a tenth of them, and what was saved, is tried again."""
+    budget, tries = Budget(), 0
+    for _ in range(1_000):
+        budget = budget.earned(100)
+        granted = budget.granted(100)
+        budget, tries = budget.spent(granted), tries + granted
+    assert 10_000 <= tries <= 10_100
+
+
+def test_savings_are_bounded() -> None:
+    """A quiet week does not buy a storm."""
+    assert Budget(tokens=0).earned(10**9).tokens == 100
+    assert Budget(tokens=0.5).granted(3) == 0
