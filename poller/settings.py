@@ -127,6 +127,15 @@ class Settings(BaseSettings):
     target_cache: int = Field(50_000, ge=100, description="Targets whose configuration a worker process remembers.")
     secret_cache_s: float = Field(60.0, ge=0, le=3600, description="How long a worker keeps a decrypted credential.")
     sinks: Words = Field(("sql",), description="Where readings go, by entry-point name.")
+    spool_patience_s: float = Field(
+        1.0, ge=0.05, le=30, description="How long a poll waits for its rows to be written before they go to disk."
+    )
+    spool_mb: int = Field(
+        256,
+        ge=1,
+        le=100_000,
+        description="Disk space of a worker process for rows that wait for a database or sink that is down.",
+    )
     stream_length: int = Field(10_000, ge=10, description="Polls kept in the `stream` sink's Redis stream.")
 
     # Keeping

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import resource
 import threading
+import time
 import warnings
 from functools import lru_cache
 from typing import Any
 
-from celery.signals import worker_init, worker_process_init, worker_shutdown, worker_shutting_down
+from celery.signals import worker_init, worker_process_init, worker_ready, worker_shutdown, worker_shutting_down
 
 from poller import bootstrap, errors
 from poller.observability import logs
@@ -16,6 +17,10 @@ from poller.workers.polling import Poller
 from poller.workers.presence import Presence
 
 log = logs.get(__name__)
+
+#: A stopping worker writes for at least so long, if its polls took all of `worker_drain_s`.
+LEAST_CLOSING_S = 0.5
+_drained_at = 0.0
 
 # Said at every lost connection. We want the default: a thread that polls cannot be cancelled, and need not be.
 warnings.filterwarnings("ignore", message=r"\nIn Celery 5.1 we introduced an optional breaking change")
@@ -68,12 +73,20 @@ def _after_fork(**_: Any) -> None:
     poller.cache_clear()
 
 
+@worker_ready.connect
+def _begin(sender: Any, **_: Any) -> None:
+    """Rows that a dead worker could not write do not wait for our first poll."""
+    poller(sender.hostname).writing.start()
+
+
 @worker_shutting_down.connect
 def _drain(sender: Any, **_: Any) -> None:
     """Running batches may finish for a while; then they are cut off and their targets handed back."""
+    global _drained_at
     here = presence(sender)
     threading.Thread(target=here.stop, daemon=True).start()
     limit = bootstrap.services().settings.worker_drain_s
+    _drained_at = time.monotonic() + limit
     timer = threading.Timer(limit, poller(sender).drain)
     timer.daemon = True
     timer.start()
@@ -81,6 +94,9 @@ def _drain(sender: Any, **_: Any) -> None:
 
 @worker_shutdown.connect
 def _go_down(sender: Any, **_: Any) -> None:
+    """Nothing polls any more. What waits to be written gets the rest of the time, and then stays on disk."""
+    if poller.cache_info().currsize:
+        poller(sender.hostname).writing.close(max(LEAST_CLOSING_S, _drained_at - time.monotonic()))
     for sink in bootstrap.services().sinks:
         sink.close()
 

@@ -17,7 +17,6 @@ import redis
 
 from poller import errors
 from poller.bootstrap import Services
-from poller.db import runs
 from poller.domain import histogram
 from poller.domain.outcome import Result
 from poller.domain.run import Run
@@ -29,6 +28,7 @@ from poller.workers.retrying import Retries
 from poller.workers.runtime import Runtime
 from poller.workers.targets import Known, Secrets, Targets
 from poller.workers.verdict import Judge, Verdict
+from poller.workers.writing import Writing
 
 log = logs.get(__name__)
 
@@ -47,9 +47,8 @@ class Poller:
         self.runner = runner
         self.polls = 0
         self._board = services.board
-        self._engine = services.engine
         self._registry = services.registry
-        self._sinks = services.sinks
+        self.writing = Writing(services.engine, services.sinks, settings, runner)
         self._targets = Targets(services.engine, services.registry, settings.target_cache)
         self._secrets = Secrets(services, settings.secret_cache_s)
         self._margin_ms = round(settings.lease_margin_s * 1000)
@@ -140,7 +139,7 @@ class Poller:
             if item.outcome.readings
         ]
         rows = [self._run(token, attempt, answer, item, now_ms) for answer, item in done]
-        self._store(samples, rows)
+        self.writing.store(samples, rows)
         again = self._retries.choose(attempt, start, done, known)
         verdicts = [self._judge.judge(start, *pair, known[pair[1].id]) for pair in done if pair[1].id not in again]
         stats = _statistics(start.queue, rows, verdicts, len(again))
@@ -149,18 +148,6 @@ class Poller:
         self._patiently(lambda: self._board.finish(token, moves, stats, texts, believed_ms=start.believed_ms))
         self.polls += len(moves)
         return list(again)
-
-    def _store(self, samples: Sequence[Sample], rows: Sequence[Run]) -> None:
-        """A store that is down costs these rows, never the polling: the board still moves on."""
-        for sink in self._sinks if samples else ():
-            try:
-                sink.write(samples)
-            except errors.StoreError as error:
-                log.error("readings_lost", sink=sink.name, polls=len(samples), error=str(error))
-        try:
-            runs.write(self._engine, rows)
-        except errors.StoreError as error:
-            log.error("runs_lost", runs=len(rows), error=str(error))
 
     def _run(self, token: str, attempt: int, answer: Started, item: Collected, now_ms: int) -> Run:
         result = item.outcome

@@ -1,0 +1,105 @@
+"""How is a round written to a spool file, and read again? Not pickle: a damaged or foreign file can do no harm.
+
+A record is compressed JSON followed by the values as float64. What many polls share (a target, the shape
+of its readings) is told once per file: `told` and `learned` are what the file has said so far.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any, Protocol, TypeVar
+
+from poller.domain.interval import Policy
+from poller.domain.outcome import Result
+from poller.domain.readings import ReadingSet, SeriesSet, pack, unpack
+from poller.domain.run import Run
+from poller.domain.target import PollTarget
+from poller.sinks.api import Sample
+
+_LENGTH = struct.Struct("<I")
+_RUN = tuple(field.name for field in fields(Run))
+_TARGET = tuple(field.name for field in fields(PollTarget))
+
+T = TypeVar("T")
+
+
+class Codec(Protocol[T]):
+    def pack(self, items: Sequence[T], told: Collection[str]) -> tuple[bytes, Collection[str]]:
+        """A record, and what it tells for the first time. Raises ValueError or TypeError."""
+        ...
+
+    def unpack(self, record: bytes, learned: dict[str, Any]) -> list[T]:
+        """Reverses it, and adds to what was learned. Raises anything for what is no record."""
+        ...
+
+
+class Runs:
+    """Rows of the ledger: each names its fields, so that a later version can read them."""
+
+    def pack(self, items: Sequence[Run], told: Collection[str]) -> tuple[bytes, Collection[str]]:
+        return _joined({"fields": _RUN, "runs": [[getattr(run, name) for name in _RUN] for run in items]}), ()
+
+    def unpack(self, record: bytes, learned: dict[str, Any]) -> list[Run]:
+        head, _ = _parted(record)
+        found = [_known(zip(head["fields"], row, strict=True), _RUN) for row in head["runs"]]
+        return [Run(**{**values, "outcome": Result(values["outcome"])}) for values in found]
+
+
+class Samples:
+    """Readings for a sink."""
+
+    def pack(self, items: Sequence[Sample], told: Collection[str]) -> tuple[bytes, Collection[str]]:
+        targets = {_whose(sample): sample.target for sample in items}
+        shapes = {_what(sample): sample.readings.series for sample in items}
+        head = {
+            "targets": {key: asdict(target) for key, target in targets.items() if key not in told},
+            "shapes": {key: shape.to_json() for key, shape in shapes.items() if key not in told},
+            "polls": [[_whose(sample), sample.at_ms, _what(sample)] for sample in items],
+        }
+        return _joined(head, (sample.readings.values for sample in items)), [*targets, *shapes]
+
+    def unpack(self, record: bytes, learned: dict[str, Any]) -> list[Sample]:
+        head, blob = _parted(record)
+        learned.update({key: _target(values) for key, values in head["targets"].items()})
+        learned.update({key: SeriesSet.from_json(text) for key, text in head["shapes"].items()})
+        samples, values, start = [], unpack(blob), 0
+        for whose, at_ms, what in head["polls"]:
+            shape = learned[what]
+            end = start + len(shape.series)
+            samples.append(Sample(learned[whose], at_ms, ReadingSet(shape, values[start:end])))
+            start = end
+        return samples
+
+
+def _whose(sample: Sample) -> str:
+    return f"t{sample.target.id}.{sample.target.version}"
+
+
+def _what(sample: Sample) -> str:
+    return f"s{sample.readings.series.id}"
+
+
+def _joined(head: Mapping[str, Any], values: Iterable[Sequence[float]] = ()) -> bytes:
+    packed = zlib.compress(json.dumps(head, separators=(",", ":")).encode(), 1)
+    return b"".join([_LENGTH.pack(len(packed)), packed, *map(pack, values)])
+
+
+def _parted(record: bytes) -> tuple[dict[str, Any], bytes]:
+    (length,) = _LENGTH.unpack_from(record)
+    end = _LENGTH.size + length
+    head: dict[str, Any] = json.loads(zlib.decompress(record[_LENGTH.size : end]))
+    return head, record[end:]
+
+
+def _target(values: Mapping[str, Any]) -> PollTarget:
+    known = _known(values.items(), _TARGET)
+    return PollTarget(**{**known, "tags": tuple(known["tags"]), "policy": Policy(known["policy"])})
+
+
+def _known(values: Iterable[tuple[str, Any]], names: Sequence[str]) -> dict[str, Any]:
+    """Without what a newer version added."""
+    return {name: value for name, value in values if name in names}

@@ -1,0 +1,97 @@
+"""Which directory is this process's own, and what did dead ones leave? `spool/<worker>/<destination>/`.
+
+Who lives holds the lock of his directory. Directories and locks are never removed: that would race with
+whoever is about to take them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterable
+from itertools import count
+from pathlib import Path
+from urllib.parse import quote
+
+from poller.observability import logs
+
+log = logs.get(__name__)
+
+
+class SpoolHome:
+    """Safe for threads."""
+
+    def __init__(self, home: Path, runner: str) -> None:
+        self._root = home / "spool"
+        self._name = quote(runner, safe="@").strip(".")[:200] or "worker"
+        self._guard = threading.Lock()
+        self._mine: Path | None = None
+        self._lock: int | None = None  # held as long as this process lives
+
+    def place(self, destination: str) -> Path:
+        """The directory of one destination, ours alone. Raises OSError."""
+        with self._guard:
+            if self._mine is None:
+                self._mine = self._claim()
+            return _made(self._mine / destination)
+
+    def adopt(self, destinations: Iterable[str]) -> None:
+        """What dead workers left for these destinations becomes ours."""
+        wanted = list(destinations)
+        try:
+            own = {destination: self.place(destination) for destination in wanted}
+            others = sorted(path for path in self._root.iterdir() if path.is_dir() and path != self._mine)
+        except OSError as error:
+            log.error("spool_unusable", error=str(error))
+            return
+        for other in others:
+            try:
+                self._adopt_from(other, own)
+            except OSError as error:
+                log.error("spool_not_adopted", directory=str(other), error=str(error))
+
+    def _adopt_from(self, other: Path, own: dict[str, Path]) -> None:
+        lock = _locked(other)
+        if lock is None:
+            return  # somebody lives there
+        try:
+            for destination, place in own.items():
+                for path in sorted((other / destination).glob("*.rounds")):
+                    path.rename(_free(place / path.name))
+                    log.info("spool_adopted", store=destination, worker=other.name, file=path.name)
+        finally:
+            os.close(lock)
+
+    def _claim(self) -> Path:
+        """The first of `name`, `name~2`, ... that nobody holds: processes of one prefork worker share a name."""
+        _made(self._root)
+        for number in count(1):
+            path = _made(self._root / (self._name if number == 1 else f"{self._name}~{number}"))
+            self._lock = _locked(path)
+            if self._lock is not None:
+                return path
+        raise AssertionError("unreachable")
+
+
+def _made(path: Path) -> Path:
+    path.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def _locked(directory: Path) -> int | None:
+    """A descriptor that holds the directory's lock until it is closed, or the process ends; None: another has it."""
+    lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _free(path: Path) -> Path:
+    """The same name, or the next number that is not taken: nothing is written over."""
+    while path.exists():
+        path = path.with_name(f"{int(path.stem) + 1 if path.stem.isdigit() else path.stem + '-'}{path.suffix}")
+    return path
