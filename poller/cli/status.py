@@ -11,7 +11,7 @@ import typer
 
 from poller import bootstrap, errors
 from poller.cli import failing, render
-from poller.domain.overview import Load, Overview, State
+from poller.domain.overview import Load, Overview, State, Worker
 from poller.state import overview
 from poller.web import health, units
 
@@ -110,13 +110,19 @@ def _people(view: Overview) -> Iterator[str]:
         busy = units.counted(worker.in_flight, "batch", "batches")
         state = busy if health.running(worker, view) else f"not seen for {units.age(seen)}"
         polls = units.counted(worker.polls, "poll")
-        yield f"worker     {worker.name}: {polls}, {state}, {units.size(worker.rss_bytes)}"
+        yield f"worker     {worker.name}: {polls}, {state}, {units.size(worker.rss_bytes)}{_spooled(worker)}"
     for queue, number in view.unserved.items():
         targets = units.counted(number, "target")
         yield f"unserved   {queue}: {targets}; start a worker that has {health.needs(queue)}"
     for load in view.loads:
         if load.waiting or load.shortage:
             yield f"queue      {load.queue}: {_load(load)}"
+
+
+def _spooled(worker: Worker) -> str:
+    """What it could not write yet, and what it never will."""
+    waiting = f", {units.counted(worker.spool_waiting, 'result')} on its disk" if worker.spool_waiting else ""
+    return waiting + (f", {units.exact(worker.spool_dropped)} dropped" if worker.spool_dropped else "")
 
 
 def _leader(view: Overview) -> str:

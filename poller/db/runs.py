@@ -9,6 +9,7 @@ A run is known by (target, plan time). `write` may be repeated and may come out 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -53,11 +54,21 @@ def close_lost(engine: Engine, rows: Sequence[Run]) -> None:
 
 
 def _newest(rows: Sequence[Run]) -> list[Run]:
-    """One row per key (a statement must not touch a row twice), in key order."""
+    """One row per key (a statement must not touch a row twice), in key order: what the rule makes of several."""
     chosen: dict[tuple[int, int], Run] = {}
-    for run in sorted(rows, key=attrgetter("target_id", "plan_ms", "started_ms", "attempt")):
-        chosen[run.target_id, run.plan_ms] = run
-    return list(chosen.values())
+    for run in rows:
+        key = run.target_id, run.plan_ms
+        chosen[key] = _replaced(chosen[key], run) if key in chosen else run
+    return [chosen[key] for key in sorted(chosen)]
+
+
+def _replaced(there: Run, run: Run) -> Run:
+    """The rule above, as `_UPSERT` has it."""
+    if there.token != run.token:
+        return run if run.started_ms >= there.started_ms else there
+    if run.attempt < there.attempt:
+        return there
+    return replace(run, started_ms=there.started_ms) if 1 <= there.started_ms <= run.started_ms else run
 
 
 def recent(

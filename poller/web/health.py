@@ -49,7 +49,7 @@ def judge(overview: Overview) -> Health:
     stopped = list(_stopped(overview))
     # While it stands still, whether it is late is no question, and good news is old news.
     said = [*stopped, *_failing(overview)] if stopped else [*_polled(overview), *_punctual(overview)]
-    said += [*([] if stopped else _short(overview)), *_unserved(overview)]
+    said += [*([] if stopped else _short(overview)), *_unserved(overview), *_unwritten(overview)]
     tones = [tone for tone, _ in said]
     worst = next(tone for tone in _WORST_FIRST if tone in tones)
     return Health(worst, " ".join(text for _, text in said), _title(overview), alarm=bool(stopped))
@@ -113,6 +113,13 @@ def _short(overview: Overview) -> Iterator[tuple[Tone, str]]:
         yield Tone.LATE, f"Polling with {needs(load.queue)} needs {load.shortage:.1f} times the workers."
     if rest := short[NAMED:]:
         yield Tone.LATE, f"{units.counted(len(rest), 'other queue')} need more, too."
+
+
+def _unwritten(overview: Overview) -> Iterator[tuple[Tone, str]]:
+    """Polling goes on without a database, which makes it easy to overlook."""
+    waiting = sum(worker.spool_waiting for worker in overview.workers)
+    if waiting:
+        yield Tone.LATE, f"{units.counted(waiting, 'result')} cannot be written: a database or sink does not answer."
 
 
 def needs(queue: str) -> str:

@@ -96,7 +96,7 @@ def _workers(overview: Overview) -> Iterator[Metric]:
     states = {"running": running, "lost": len(overview.workers) - running}
     yield _gauge("workers", "Worker processes, by state.", states, "state")
     for name, text, value in _OF_A_WORKER:
-        make = _counter if name == "worker_polls" else _gauge
+        make = _counter if name in ("worker_polls", "worker_spool_dropped") else _gauge
         yield make(name, text, {worker.name: value(worker) for worker in overview.workers}, "worker")
 
 
@@ -118,6 +118,8 @@ _OF_A_WORKER: tuple[tuple[str, str, Callable[[Worker], float]], ...] = (
     ("worker_polls", "Polls since a worker started.", lambda worker: worker.polls),
     ("worker_in_flight", "Polls a worker is busy with.", lambda worker: worker.in_flight),
     ("worker_memory_bytes", "Resident memory of a worker.", lambda worker: worker.rss_bytes),
+    ("worker_spooled_polls", "Polls whose rows wait on a worker's disk.", lambda worker: worker.spool_waiting),
+    ("worker_spool_dropped", "Polls whose rows a worker had to drop.", lambda worker: worker.spool_dropped),
 )
 
 

@@ -96,6 +96,8 @@ class Presence:
             collectors=dict(self._services.registry.distributions),
             queues=queues,
             slots=self._slots,
+            spool_waiting=self._poller.writing.waiting,
+            spool_dropped=self._poller.writing.dropped,
         )
 
 
