@@ -4,6 +4,7 @@
     |- ConfigError            the operator's mistake: nothing was changed; the text names the field and the fix
     |  |- InvalidSetting      a POLLER_* variable or a key of poller.toml
     |  |- InvalidInput        a value given to a command, a file or the API
+    |  |- CollectorMissing    a collector that is not installed here, or cannot be loaded
     |  |- BadFile             an import that was refused as a whole; every bad line is named
     |  |- NotConfirmed        a severe change that nobody confirmed
     |  |- NotFound            a name that does not exist
@@ -19,9 +20,14 @@
     |  |- DeviceProtocolError it answered something that is not the protocol
     |  |- DeviceUnsupported   it speaks, but does not have what the target asks for
     |  '- CollectorCrashed    the collector raised something that is not in this tree
-    '- StoreError             our side: never counts against a device
-       |- StoreUnavailable    Redis or SQL does not answer
-       '- StoreConflict       somebody else changed the same thing first
+    |- StoreError             our side: never counts against a device
+    |  |- StoreUnavailable    Redis or SQL does not answer
+    |  '- StoreConflict       somebody else changed the same thing first
+    '- Bug                    a mistake in this program or a plugin: please report it
+
+Each adapter translates its library's exceptions in one table: collectors/snmp/gufo_engine.py,
+collectors/routeros/client.py, db/failures.py, state/failures.py (Redis), state/broker.py (kombu),
+security/vault.py (cryptography), settings.py (pydantic). What a run says of a failure: domain/error_codes.py.
 
 Texts never contain a secret. Data goes positionally to `super().__init__`, because Celery rebuilds
 exceptions with `cls(*args)`.
@@ -57,6 +63,10 @@ class ConfigError(PollerError):
 
 class InvalidInput(ConfigError):
     code = "P201"
+
+
+class CollectorMissing(InvalidInput):
+    code = "P401"
 
 
 class BadFile(InvalidInput):
@@ -161,3 +171,9 @@ class StoreUnavailable(StoreError):
 
 class StoreConflict(StoreError):
     code = "P304"
+
+
+class Bug(PollerError):
+    """Nobody's fault but ours."""
+
+    code = "P900"

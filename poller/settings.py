@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pydantic
+import pydantic_core
+import pydantic_settings
 from pydantic import BaseModel, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
@@ -36,8 +38,30 @@ OTHER_NAMES = {
     "POLLER_COLLECT_SECRET": "the secret of `poller collect`",
     "POLLER_ACCESSIBLE": "plain terminal output",
 }
-SECRETS = ("redis_url", "database_url", "secret_key", "flower_basic_auth")
+SECRETS = ("redis_url", "database_url", "secret_key", "flower_basic_auth", "sentry_dsn")
 RUN_FILE = "run.json"
+
+#: Every exception of pydantic and its relatives: values are the operator's, models are ours.
+TRANSLATION: dict[type[Exception], type[errors.PollerError]] = {
+    pydantic.ValidationError: errors.InvalidSetting,
+    pydantic_settings.SettingsError: errors.InvalidSetting,
+    pydantic.PydanticUserError: errors.Bug,
+    pydantic.errors.PydanticForbiddenQualifier: errors.Bug,
+    pydantic.PydanticImportError: errors.Bug,
+    pydantic.PydanticInvalidForJsonSchema: errors.Bug,
+    pydantic.PydanticSchemaGenerationError: errors.Bug,
+    pydantic.PydanticUndefinedAnnotation: errors.Bug,
+    pydantic_core.PydanticCustomError: errors.Bug,  # these four are for validators, which turn them into the first
+    pydantic_core.PydanticKnownError: errors.Bug,
+    pydantic_core.PydanticOmit: errors.Bug,
+    pydantic_core.PydanticUseDefault: errors.Bug,
+    pydantic_core.PydanticSerializationError: errors.Bug,
+    pydantic_core.PydanticSerializationUnexpectedValue: errors.Bug,
+    pydantic_core.SchemaError: errors.Bug,
+}
+
+#: The key of a DSN is all there is to it: it must not be printed either.
+_DSN = re.compile(r"https?://[^/\s:@]+(:[^/\s:@]*)?@[^/\s@]+(/[^\s?#]*)?/\d+")
 
 Words = Annotated[tuple[str, ...], NoDecode]
 
@@ -157,6 +181,23 @@ class Settings(BaseSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level that is logged.")
     log_format: Literal["text", "json"] = Field("text", description="One line of text, or one JSON object, per record.")
 
+    # Reports of our own bugs
+    sentry_dsn: SecretStr | None = Field(
+        None, description="Where bugs and store failures are reported; needs poller[sentry]. Not set: nowhere."
+    )
+    sentry_environment: str = Field("production", min_length=1, max_length=64, description="What Sentry calls this.")
+    sentry_per_minute: int = Field(
+        20, ge=1, le=600, description="Most reports of one process in a minute; of one kind never more than one."
+    )
+
+    @field_validator("sentry_dsn", mode="after")
+    @classmethod
+    def _is_dsn(cls, value: SecretStr | None) -> SecretStr | None:
+        text = value.get_secret_value() if value else ""
+        if text and not _DSN.fullmatch(text):
+            raise ValueError("it must look like https://KEY@HOST/NUMBER")
+        return value if text else None
+
     @field_validator("sinks", "worker_tags", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
@@ -220,14 +261,22 @@ def load() -> Settings:
     _refuse_unknown(os.environ)
     try:
         return Settings()
-    except pydantic.ValidationError as error:
+    except tuple(TRANSLATION) as error:
+        raise _translated(error) from None
+
+
+def _translated(error: Exception) -> errors.PollerError:
+    """Names the field and what it takes; never with the value."""
+    kind = next(TRANSLATION[base] for base in type(error).__mro__ if base in TRANSLATION)
+    if isinstance(error, pydantic.ValidationError):
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         field = str(first["loc"][0]) if first["loc"] else "settings"
         origin = origins(os.environ).get(field, "default")
-        raise errors.InvalidSetting(
-            f"{field} (from {origin}): {first['msg'].removeprefix('Value error, ')}",
-            hint=f"{field}: {_described(field)}",
-        ) from None
+        text = f"{field} (from {origin}): {first['msg'].removeprefix('Value error, ')}"
+        return kind(text, hint=f"{field}: {_described(field)}")
+    if kind is errors.InvalidSetting:
+        return kind(str(error), hint="`poller settings` lists what each one takes")
+    return kind("the settings cannot be read", type(error).__name__, "this is a bug in poller")
 
 
 def origins(environ: Mapping[str, str]) -> dict[str, str]:
@@ -325,16 +374,20 @@ def _shown(value: Any) -> str:
 
 
 def secret_parts(text: str) -> list[str]:
-    """What of a secret setting must never be printed: a URL's password, a login's, or the whole."""
+    """What of a secret setting must never be printed: a URL's password, a login's, a DSN's key, or the whole."""
+    if _DSN.fullmatch(text):
+        return text.partition("://")[2].partition("@")[0].split(":")
     login = text.partition("://")[2].rpartition("@")[0] if "://" in text else text
     return [part for part in re.split("[:,]", login)[1 if "://" in text else 0 :] if part]
 
 
 def _masked(secret: str) -> str:
-    """A URL keeps all but its password; any other secret shows only that it is set."""
+    """A URL keeps all but its password, a DSN its host; any other secret shows only that it is set."""
     scheme, separator, rest = secret.partition("://")
     if not separator:
         return "********" if secret else ""
     login, at, host = rest.rpartition("@")
+    if _DSN.fullmatch(secret):
+        return f"{scheme}://********@{host}"
     user = login.partition(":")[0]
     return f"{scheme}://{user}:********@{host}" if at else secret

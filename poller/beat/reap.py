@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from poller.domain import error_codes
 from poller.domain.outcome import Result
 from poller.domain.run import Run
 from poller.observability import logs
@@ -26,7 +27,7 @@ def _lost(item: Reaped, now_ms: int) -> Run:
         item.plan_ms,
         Result.FAILED,
         max(1, item.attempts),
-        "lease_lost",
+        error_codes.LEASE_LOST,
         message,
         finished_ms=now_ms,
         token=item.token,

@@ -41,10 +41,10 @@ class Registry:
         for broken in self.broken:
             if broken.name == name:
                 text = f'collector "{name}" ({broken.distribution}) cannot be used'
-                raise errors.InvalidInput(text, cause=broken.reason, hint=broken.hint)
+                raise errors.CollectorMissing(text, cause=broken.reason, hint=broken.hint)
         near = difflib.get_close_matches(name, self.collectors, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise errors.InvalidInput(
+        raise errors.CollectorMissing(
             f'unknown collector "{name}"',
             cause="installed: " + ", ".join(sorted(self.collectors)),
             hint=hint + "poller collectors",
@@ -62,6 +62,9 @@ class Registry:
             return model.model_validate(dict(raw))
         except pydantic.ValidationError as error:
             raise errors.InvalidInput(_explain(name, model, error)) from None
+        except Exception as error:  # a plugin's validator may raise anything: its target's trouble only
+            text = f"collector {name}: its options cannot be checked"
+            raise errors.InvalidInput(text, f"{type(error).__name__}: {error}") from error
 
 
 def load(points: Iterable[EntryPoint] | None = None) -> Registry:

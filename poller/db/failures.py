@@ -12,31 +12,100 @@ from poller import errors
 
 UPGRADE_HINT = "run: poller db upgrade"
 
-#: SQLSTATE (or its first two digits) -> error class. PostgreSQL, appendix A.
+#: A statement or a value that no database takes: syntax, data, cursors, limits, functions, foreign data.
+_REFUSED = "02 03 09 0A 0B 0F 0L 0P 0Z 10 20 21 22 24 26 27 2B 2D 2F 34 38 39 3B 42 44 54 HV P0 XX"
+
+#: SQLSTATE, or its first two digits -> error class. PostgreSQL, appendix A; every class of it is here.
 SQLSTATES: dict[str, type[errors.PollerError]] = {
-    "23": errors.StoreConflict,  # integrity constraint violation
-    "40": errors.StoreConflict,  # serialization failure, deadlock
-    "42P01": errors.SchemaMismatch,  # undefined table
-    "42703": errors.SchemaMismatch,  # undefined column
     "08": errors.StoreUnavailable,  # connection exception
+    "25": errors.StoreUnavailable,  # idle in transaction time-out, read-only replica
     "28": errors.StoreUnavailable,  # authorization refused
     "3D": errors.StoreUnavailable,  # no such database
+    "42501": errors.StoreUnavailable,  # insufficient privilege
     "53": errors.StoreUnavailable,  # out of connections, memory, disk
     "55": errors.StoreUnavailable,  # lock not available
     "57": errors.StoreUnavailable,  # cancelled by time-out, server shutting down
     "58": errors.StoreUnavailable,  # system error
-    "25": errors.StoreUnavailable,  # idle in transaction time-out, read-only replica
+    "F0": errors.StoreUnavailable,  # configuration file error
+    "23": errors.StoreConflict,  # integrity constraint violation
+    "40": errors.StoreConflict,  # serialization failure, deadlock
+    "72": errors.StoreConflict,  # snapshot too old
+    "3F": errors.SchemaMismatch,  # no such schema
+    "42P01": errors.SchemaMismatch,  # undefined table
+    "42703": errors.SchemaMismatch,  # undefined column
+    **dict.fromkeys(_REFUSED.split(), errors.StoreError),
 }
 
-#: SQLAlchemy's own classes, most specific first: for SQLite, and for errors without a SQLSTATE.
-CLASSES: tuple[tuple[type[exc.SQLAlchemyError], type[errors.PollerError]], ...] = (
-    (exc.IntegrityError, errors.StoreConflict),
-    (exc.OperationalError, errors.StoreUnavailable),
-    (exc.InterfaceError, errors.StoreUnavailable),
-    (exc.DisconnectionError, errors.StoreUnavailable),
-    (exc.TimeoutError, errors.StoreUnavailable),  # every connection of the pool is in use
-    (exc.SQLAlchemyError, errors.StoreError),
-)
+#: What both drivers call their errors (PEP 249); psycopg's own below its OperationalError.
+DRIVERS: dict[str, type[errors.PollerError]] = {
+    "IntegrityError": errors.StoreConflict,
+    "OperationalError": errors.StoreUnavailable,
+    "ConnectionTimeout": errors.StoreUnavailable,
+    "CancellationTimeout": errors.StoreUnavailable,
+    "PipelineAborted": errors.StoreError,  # we use no pipelines
+    "InterfaceError": errors.StoreUnavailable,
+    "DataError": errors.StoreError,
+    "InternalError": errors.StoreError,
+    "NotSupportedError": errors.StoreError,
+    "ProgrammingError": errors.StoreError,
+    "DatabaseError": errors.StoreError,
+    "Error": errors.StoreError,
+    "Warning": errors.StoreError,
+}
+
+#: SQLAlchemy's own classes, for errors without a SQLSTATE; the nearest one in an error's ancestry decides.
+CLASSES: dict[type[Exception], type[errors.PollerError]] = {
+    exc.IntegrityError: errors.StoreConflict,
+    exc.OperationalError: errors.StoreUnavailable,
+    exc.InterfaceError: errors.StoreUnavailable,
+    exc.DisconnectionError: errors.StoreUnavailable,
+    exc.InvalidatePoolError: errors.StoreUnavailable,
+    exc.TimeoutError: errors.StoreUnavailable,  # every connection of the pool is in use
+    exc.NoSuchTableError: errors.SchemaMismatch,
+    exc.NoDBAPILoaded: errors.StoreUnavailable,
+    # Our own mistakes: statements that cannot be compiled or were not understood.
+    **dict.fromkeys(
+        (
+            exc.SQLAlchemyError,
+            exc.StatementError,
+            exc.DBAPIError,
+            exc.DatabaseError,
+            exc.DataError,
+            exc.InternalError,
+            exc.NotSupportedError,
+            exc.ProgrammingError,
+            exc.ArgumentError,
+            exc.AmbiguousForeignKeysError,
+            exc.ConstraintColumnNotFoundError,
+            exc.DuplicateColumnError,
+            exc.NoForeignKeysError,
+            exc.NoSuchModuleError,
+            exc.ObjectNotExecutableError,
+            exc.CircularDependencyError,
+            exc.CompileError,
+            exc.UnsupportedCompilationError,
+            exc.IdentifierError,
+            exc.InvalidRequestError,
+            exc.AmbiguousColumnError,
+            exc.AwaitRequired,
+            exc.IllegalStateChangeError,
+            exc.MissingGreenlet,
+            exc.MultipleResultsFound,
+            exc.NoInspectionAvailable,
+            exc.NoReferenceError,
+            exc.NoReferencedColumnError,
+            exc.NoReferencedTableError,
+            exc.NoResultFound,
+            exc.NoSuchColumnError,
+            exc.PendingRollbackError,
+            exc.ResourceClosedError,
+            exc.UnboundExecutionError,
+            exc.UnreflectableTableError,
+            exc.EmulatedDBAPIException,
+        ),
+        errors.StoreError,
+    ),
+}
 
 
 @contextmanager
@@ -69,7 +138,9 @@ def _kind(error: exc.SQLAlchemyError) -> type[errors.PollerError]:
             return SQLSTATES[key]
     if str(original).startswith(("no such table", "no such column")) or "has no column" in str(original):
         return errors.SchemaMismatch
-    return next(ours for theirs, ours in CLASSES if isinstance(error, theirs))
+    ancestry = type(original).__mro__ if original is not None else ()
+    by_driver = next((DRIVERS[base.__name__] for base in ancestry if base.__name__ in DRIVERS), None)
+    return by_driver or next(CLASSES[base] for base in type(error).__mro__ if base in CLASSES)
 
 
 def _cause(error: exc.SQLAlchemyError, url: URL) -> str:

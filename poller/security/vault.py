@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
-from cryptography.exceptions import InvalidTag
+from cryptography import exceptions as theirs
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from poller import errors
@@ -23,6 +23,18 @@ from poller.security.keys import KEY_BYTES
 
 NONCE_BYTES = 12
 VERSION = "v1"
+
+#: Every exception the library defines for those who encrypt; the values it was given decide, so most are ours.
+TRANSLATION: dict[type[Exception], type[errors.PollerError]] = {
+    theirs.InvalidTag: errors.SecretKeyError,
+    theirs.InvalidKey: errors.SecretKeyError,
+    theirs.InvalidSignature: errors.SecretKeyError,
+    theirs.UnsupportedAlgorithm: errors.ConfigError,  # a crypto library built without AES-GCM
+    theirs.InternalError: errors.Bug,
+    theirs.AlreadyFinalized: errors.Bug,
+    theirs.AlreadyUpdated: errors.Bug,
+    theirs.NotYetFinalized: errors.Bug,
+}
 
 
 class Keyring:
@@ -86,12 +98,8 @@ class Keyring:
             raise self._missing(needed, name)
         try:
             return cipher.decrypt(blob[:NONCE_BYTES], blob[NONCE_BYTES:], _bound_to(name)).decode()
-        except InvalidTag:
-            raise errors.SecretKeyError(
-                f'the stored secret of credential "{name}" does not open',
-                cause="it was altered, or copied from another credential",
-                hint=f"store it again: poller credential rotate {name}",
-            ) from None
+        except tuple(TRANSLATION) as error:
+            raise _translated(error, name) from None
 
     def _missing(self, needed: str, name: str) -> errors.SecretKeyError:
         return errors.SecretKeyError(
@@ -102,6 +110,18 @@ class Keyring:
 
     def __repr__(self) -> str:
         return f"Keyring({', '.join(self.ids)})"
+
+
+def _translated(error: Exception, name: str) -> errors.PollerError:
+    """Never with the library's text: it may quote what it was given."""
+    kind = next(TRANSLATION[base] for base in type(error).__mro__ if base in TRANSLATION)
+    if kind is errors.SecretKeyError:
+        return kind(
+            f'the stored secret of credential "{name}" does not open',
+            cause="it was altered, or copied from another credential",
+            hint=f"store it again: poller credential rotate {name}",
+        )
+    return kind(f'the stored secret of credential "{name}" cannot be opened here', cause=type(error).__name__)
 
 
 def key_id(key: bytes) -> str:

@@ -10,6 +10,7 @@ from redis.backoff import ExponentialWithJitterBackoff
 from redis.retry import Retry
 
 from poller import errors
+from poller.state import failures
 
 SOCKET_TIMEOUT_S = 1.5
 
@@ -43,9 +44,5 @@ def store_errors(client: redis.Redis) -> Iterator[None]:
     """Translate redis-py's exceptions; nobody above this package sees one."""
     try:
         yield
-    except redis.RedisError as error:
-        raise errors.StoreUnavailable(
-            f"cannot use Redis at {where(client)}",
-            f"{type(error).__name__}: {error}",
-            "is the server running? `poller up` starts one; POLLER_REDIS_URL names yours",
-        ) from error
+    except failures.EXPECTED as error:
+        raise failures.translate(error, where(client)) from error

@@ -15,7 +15,7 @@ from poller.collectors.api import Poll
 from poller.collectors.credentials import Credential
 from poller.collectors.drain import drain
 from poller.collectors.registry import Registry
-from poller.domain import outcome
+from poller.domain import error_codes, outcome
 from poller.domain.outcome import Outcome, Result
 from poller.workers.runtime import Runtime
 from poller.workers.targets import Known
@@ -83,8 +83,7 @@ class Batch:
         secret = secrets.get(target.credential_id) if target.credential_id is not None else None
         problem = known.problem or (secret if isinstance(secret, errors.PollerError) else None)
         if problem is not None:
-            code = "credential_unusable" if known.problem is None else "options_invalid"
-            return Outcome(Result.REFUSED, code, outcome.clean(str(problem)))
+            return Outcome(Result.REFUSED, _refusal(known.problem), outcome.clean(str(problem)))
         credential = secret if isinstance(secret, Credential) else None
         budget_s = target.timeout_ms / 1000
         poll = Poll(
@@ -97,3 +96,11 @@ class Batch:
             known.memory,
         )
         return await drain(self._registry.get(target.collector), poll, budget_s)
+
+
+def _refusal(problem: errors.PollerError | None) -> str:
+    """Why nothing is sent: what is wrong with the target, or else with its credential."""
+    if problem is None:
+        return error_codes.CREDENTIAL_UNUSABLE
+    missing = isinstance(problem, errors.CollectorMissing)
+    return error_codes.COLLECTOR_MISSING if missing else error_codes.OPTIONS_INVALID

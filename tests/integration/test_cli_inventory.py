@@ -129,7 +129,7 @@ def test_a_device_and_its_first_target_in_one_go(cli: Cli) -> None:
         (["device", "add", "a b", "192.0.2.1"], "P201", 'the name "a b" contains a blank'),
         (["device", "add", "x", "10.0.0.300"], "P201", '"10.0.0.300" is not an IP address or host name'),
         (["device", "add", "x", "::1", "--require", "a"], "P201", '"a" is not of the form key=value'),
-        (["device", "add", "x", "::1", "--collector", "smnp"], "P201", 'unknown collector "smnp"'),
+        (["device", "add", "x", "::1", "--collector", "smnp"], "P401", 'unknown collector "smnp"'),
         (["device", "add", "x", "::1", "--collector", "snmp", "-o", "prt=1"], "P201", 'unknown option "prt"'),
         (["device", "add", "x", "::1", "--collector", "snmp", "-o", "port=x"], "P201", 'option "port"'),
         (["device", "add", "x", "::1", "--collector", "snmp", "--interval", "5 min"], "P201", "is not a duration"),

@@ -1,0 +1,77 @@
+"""Why did a poll fail? Every code a run, a status or a metric can carry, what it means, and what to do about it.
+
+A closed list: collectors choose an error of `poller.errors`, whose code is one of these; plugins cannot add one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Plain texts: psycopg refuses a list in which some are of a class of their own.
+UNREACHABLE = "unreachable"
+TIMEOUT = "timeout"
+AUTH_FAILED = "auth_failed"
+PROTOCOL_ERROR = "protocol_error"
+UNSUPPORTED = "unsupported"
+DEVICE_ERROR = "device_error"
+COLLECTOR_CRASHED = "collector_crashed"
+COLLECTOR_MISSING = "collector_missing"
+OPTIONS_INVALID = "options_invalid"
+CREDENTIAL_UNUSABLE = "credential_unusable"
+LEASE_LOST = "lease_lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One line each: what happened, and what an operator does about it."""
+
+    meaning: str
+    hint: str
+
+
+EXPLAINED: dict[str, Explained] = {
+    UNREACHABLE: Explained(
+        "nothing there, or it refuses to talk",
+        "is the address right, the service on, and this worker allowed by the device's access list?",
+    ),
+    TIMEOUT: Explained(
+        "no complete answer before the deadline",
+        "is it up? An SNMP agent is silent, too, when the community is wrong. A slow one needs a longer --timeout",
+    ),
+    AUTH_FAILED: Explained(
+        "it answered, and refused our credential",
+        "store the right secret with poller credential rotate, or give the device another credential",
+    ),
+    PROTOCOL_ERROR: Explained(
+        "it answered something that is not the protocol",
+        "is another service on that port, or TLS on one side only? poller collect shows what comes",
+    ),
+    UNSUPPORTED: Explained(
+        "it speaks, but does not have what the target asks for",
+        "change the target's options: ask only for what this model has",
+    ),
+    DEVICE_ERROR: Explained(
+        "trouble of the device that its collector names no further",
+        "the message of the run says what; the collector's author can be more exact",
+    ),
+    COLLECTOR_CRASHED: Explained(
+        "the collector has a bug: it raised something unexpected, yielded rubbish or ignored its cancellation",
+        "report it to the collector's author, with the worker's log line collector_crashed",
+    ),
+    COLLECTOR_MISSING: Explained(
+        "the target's collector is not installed on the worker, or cannot be loaded; nothing was sent",
+        "poller collectors on that worker says why; install the plugin there and restart the worker",
+    ),
+    OPTIONS_INVALID: Explained(
+        "the target's options do not fit its collector any more; nothing was sent",
+        "poller target edit; the message names the option. Do all workers have the same version of the collector?",
+    ),
+    CREDENTIAL_UNUSABLE: Explained(
+        "the target's credential is gone or does not open; nothing was sent",
+        "has this worker the right POLLER_SECRET_KEY? Else store the secret again: poller credential rotate",
+    ),
+    LEASE_LOST: Explained(
+        "the worker that held it did not report back in time; the target was due again at once",
+        "was a worker killed, paused or out of memory? Its log and poller status say so; nothing is to be repaired",
+    ),
+}

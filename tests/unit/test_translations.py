@@ -1,0 +1,129 @@
+"""Every exception of every client library has a place in one table; an upgrade that grows one fails here."""
+
+from __future__ import annotations
+
+import inspect
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+import kombu.exceptions
+import psycopg.errors
+import pytest
+import redis
+from cryptography.exceptions import UnsupportedAlgorithm
+
+from poller import errors, settings
+from poller.collectors.routeros import client as routeros
+from poller.collectors.snmp import gufo_engine
+from poller.db import failures as sql
+from poller.security import vault
+from poller.state import broker
+from poller.state import failures as redis_failures
+from tests.unit.library_exceptions import defined_by
+
+Table = Mapping[Any, type[errors.PollerError]]
+
+#: Package, the parts of it that we never call, what else its exceptions claim to be from, and our table.
+LIBRARIES: list[tuple[str, tuple[str, ...], tuple[str, ...], Table]] = [
+    ("gufo.snmp", (), ("_fast",), gufo_engine._TRANSLATION),
+    ("librouteros", (), (), routeros._TRANSLATION),
+    (
+        "redis",
+        ("redis.asyncio", "redis.auth", "redis.event", "redis.http", "redis.multidb", "redis.sentinel"),
+        (),
+        redis_failures.TRANSLATION,
+    ),
+    (
+        "kombu",
+        ("kombu.asynchronous", "kombu.matcher", "kombu.transport"),
+        (),
+        broker.TRANSLATION,
+    ),
+    (
+        "sqlalchemy",
+        ("sqlalchemy.connectors", "sqlalchemy.ext", "sqlalchemy.orm", "sqlalchemy.testing", "sqlalchemy.util"),
+        (),
+        sql.CLASSES,
+    ),
+    ("cryptography.exceptions", (), (), vault.TRANSLATION),
+    ("pydantic", ("pydantic.v1", "pydantic._internal", "pydantic.mypy"), (), settings.TRANSLATION),
+    ("pydantic_core", (), (), settings.TRANSLATION),
+    ("pydantic_settings", (), (), settings.TRANSLATION),
+]
+ROWS = [(kind, table) for name, besides, also, table in LIBRARIES for kind in defined_by(name, besides, also)]
+
+
+@pytest.mark.parametrize(("exception", "table"), ROWS, ids=[f"{k.__module__}.{k.__name__}" for k, _ in ROWS])
+def test_it_is_in_the_table_itself(exception: type[BaseException], table: Table) -> None:
+    """Not only by its base class: somebody must have decided."""
+    assert exception in table
+    assert issubclass(table[exception], errors.PollerError)
+
+
+@pytest.mark.parametrize("module", [psycopg.errors, sqlite3], ids=["psycopg", "sqlite3"])
+def test_every_error_of_a_database_driver_is_in_a_table(module: Any) -> None:
+    """By the class of its SQLSTATE, or else by the name all drivers share."""
+    kinds = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if issubclass(kind, Exception)]
+    public = [kind for kind in kinds if not kind.__name__.startswith("_") and kind.__module__ != "builtins"]
+    states = {kind: getattr(kind, "sqlstate", None) for kind in public}
+    unmapped = [
+        kind.__name__
+        for kind, state in states.items()
+        if (state[:2] not in sql.SQLSTATES if state else kind.__name__ not in sql.DRIVERS)
+    ]
+    assert unmapped == []
+    assert len(public) >= 9
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (redis.ConnectionError("refused"), errors.StoreUnavailable),
+        (redis.TimeoutError("slow"), errors.StoreUnavailable),
+        (redis.exceptions.OutOfMemoryError("full"), errors.StoreUnavailable),
+        (redis.exceptions.ReadOnlyError("a replica"), errors.StoreUnavailable),
+        (redis.ResponseError("BUSY Redis is busy running a script"), errors.StoreUnavailable),
+        (redis.ResponseError("WRONGTYPE Operation against a key"), errors.StoreError),
+        (redis.DataError("a bug"), errors.StoreError),
+        (redis.WatchError("changed"), errors.StoreConflict),
+        (type("NewError", (redis.ResponseError,), {})("what a later version adds"), errors.StoreError),
+    ],
+)
+def test_redis_kinds(error: Exception, kind: type[errors.StoreError]) -> None:
+    """Worth another try, or refused for good."""
+    found = redis_failures.translate(error, "10.0.0.1:6379/0")
+    assert type(found) is kind
+    assert str(error) in str(found)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (kombu.exceptions.OperationalError("connection refused"), errors.StoreUnavailable),
+        (kombu.exceptions.EncodeError("an object in a message"), errors.Bug),
+        (redis.ConnectionError("refused"), errors.StoreUnavailable),
+        (ConnectionResetError("by peer"), errors.StoreUnavailable),
+    ],
+)
+def test_broker_kinds(error: Exception, kind: type[errors.PollerError]) -> None:
+    """Whatever publishing raises, kombu's own or from beneath it, leaves as one of ours."""
+    with pytest.raises(kind) as caught, broker.broker_errors():
+        raise error
+    assert type(caught.value) is kind
+    assert caught.value.__cause__ is error
+
+
+def test_a_library_without_the_cipher_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator's installation lacks something; the text names the credential and quotes nothing."""
+    ring = vault.Keyring([bytes(range(32))])
+    sealed = ring.seal("hunter22", "core")
+
+    class Broken:
+        def decrypt(self, *_: object) -> bytes:
+            raise UnsupportedAlgorithm("hunter22")
+
+    monkeypatch.setattr(ring, "_ciphers", dict.fromkeys(ring.ids, Broken()))
+    with pytest.raises(errors.ConfigError, match='"core" cannot be opened here') as caught:
+        ring.open(sealed, "core")
+    assert "hunter22" not in str(caught.value)
