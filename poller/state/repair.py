@@ -102,7 +102,7 @@ class Repair:
         yield from (key for key, _ in self.redis.hscan_iter(self.keys.spec, count=5000))
         queues = [str(queue) for queue in self.redis.smembers(self.keys.queues)]
         waiting = (key(queue) for queue in queues for key in (self.keys.due, self.keys.urgent))
-        for place in (self.keys.parked, *waiting):
+        for place in (self.keys.parked, self.keys.held, *waiting):
             yield from (member for member, _ in self.redis.zscan_iter(place, count=5000))
 
     def _run(self, name: str, arguments: Sequence[Any]) -> Any:

@@ -29,11 +29,13 @@ local function forget(id, interval, queue)
   leave(id, queue and {queue} or redis.call('SMEMBERS', p .. 'queues'))
   if queue then need(queue, interval, -1) end
   redis.call('ZREM', p .. 'parked', id)
+  redis.call('ZREM', p .. 'held', id)
   redis.call('HDEL', p .. 'spec', id)
   redis.call('HDEL', p .. 'edited', id)
+  redis.call('HDEL', p .. 'barred', id)
   local status = redis.call('HGET', p .. 'status', id)
   redis.call('HDEL', p .. 'status', id)
-  redis.call('HINCRBY', p .. 'counts', status and string.sub(status, 1, 1) or ARGV[3], -1)
+  redis.call('HINCRBY', p .. 'counts', status and string.match(status, '^%a+') or ARGV[3], -1)
 end
 local function change(id, spec, instant, was, from)
   local interval, queue = parts(spec)
@@ -43,6 +45,8 @@ local function change(id, spec, instant, was, from)
   local slot = redis.call('ZSCORE', p .. 'due:' .. from, id) or redis.call('ZSCORE', p .. 'urgent:' .. from, id) or 0
   if redis.call('ZSCORE', p .. 'inflight', id) then
     redis.call('HSET', p .. 'edited', id, instant)
+  elseif redis.call('ZSCORE', p .. 'held', id) then
+    return -- its site is dark: it comes back with it
   elseif queue ~= from or interval ~= was or parked or tonumber(slot) > instant + interval then
     if leave(id, {from}) then
       redis.call('ZADD', p .. 'urgent:' .. queue, 1, id)

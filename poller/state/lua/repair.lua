@@ -16,13 +16,15 @@ local function places(id)
       if redis.call('ZSCORE', p .. kind .. queue, id) then found[#found + 1] = kind .. queue end
     end
   end
-  if redis.call('ZSCORE', p .. 'parked', id) then found[#found + 1] = 'parked' end
+  for _, set in ipairs({'parked', 'held'}) do
+    if redis.call('ZSCORE', p .. set, id) then found[#found + 1] = set end
+  end
   return found
 end
 local function remove(id, found)
   for _, set in ipairs(found) do redis.call('ZREM', p .. set, id) end
   redis.call('ZREM', p .. 'inflight', id)
-  for _, hash in ipairs({'spec', 'status', 'run', 'edited'}) do redis.call('HDEL', p .. hash, id) end
+  for _, hash in ipairs({'spec', 'status', 'run', 'edited', 'barred'}) do redis.call('HDEL', p .. hash, id) end
 end
 local function settle(id, spec, old, instant, found, wrong)
   local queue = string.match(spec, '^%d+|%d+|%d+|(.+)$')
@@ -36,7 +38,7 @@ local function settle(id, spec, old, instant, found, wrong)
   local keep = flying and 'inflight'
   if flying and #found > 0 or #found > 1 then wrong[#wrong + 1] = 'doubled' end
   for _, set in ipairs(found) do
-    if not keep and (set == 'parked' or set == 'due:' .. queue or set == 'urgent:' .. queue) then
+    if not keep and (set == 'parked' or set == 'held' or set == 'due:' .. queue or set == 'urgent:' .. queue) then
       keep = set
     else
       redis.call('ZREM', p .. set, id)

@@ -1,0 +1,106 @@
+"""Watches the sites: one that goes dark is asked by a few canaries only, and comes back spread out.
+
+Runs beside the ticks, since it asks SQL which targets a site has. A database that is away changes nothing: the
+targets' own breakers open then, one by one.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from poller import errors
+from poller.beat.leadership import Leader
+from poller.bootstrap import Services
+from poller.db import sites
+from poller.domain import plan, site
+from poller.domain.site import Outage, Window
+from poller.observability import logs
+from poller.state import outages
+from poller.state.board import NotLeader, Place
+
+log = logs.get(__name__)
+
+LOOK_EVERY_S = 2.0
+
+
+class SiteWatch:
+    def __init__(
+        self,
+        services: Services,
+        leader: Leader,
+        stopping: threading.Event,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._services = services
+        self._board = services.board
+        self._leader = leader
+        self._stopping = stopping
+        self._limits = services.settings.site_limits
+        self._chance = chance
+        self._thread = threading.Thread(target=self._watch, name="sites", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._stopping.wait(LOOK_EVERY_S):
+            try:
+                if self._leader.leads:
+                    self.look(self._board.now_ms())
+            except NotLeader:
+                continue
+            except errors.StoreError as error:
+                log.warning("sites_not_watched", error=str(error))
+            except Exception:
+                log.exception("site_watch_broke")
+
+    def look(self, now_ms: int) -> None:
+        """One round: open what went dark, keep its targets aside, ask, and bring back what answers."""
+        client, keys = self._services.redis, self._services.keys
+        windows = outages.windows(client, keys, now_ms)
+        dark = outages.dark(client, keys)
+        for name, window in windows.items():
+            if name not in dark and site.is_dark(window, self._limits):
+                self._open(name, window, now_ms)
+        for outage in dark.values():
+            self._attend(outage, now_ms)
+
+    def _open(self, name: str, window: Window, now_ms: int) -> None:
+        number, _ = sites.targets_of(self._services.engine, name)
+        if not number:
+            return  # removed meanwhile
+        outage = Outage(name, number, now_ms)
+        outages.note(self._services.redis, self._services.keys, outage)
+        log.warning("site_opened", site=name, polls=window.polls, failed=window.dark)
+        self._attend(outage, now_ms)
+
+    def _attend(self, outage: Outage, now_ms: int) -> None:
+        _, ids = sites.targets_of(self._services.engine, outage.site)
+        strangers = self._board.held(outage.number) - set(ids)
+        if strangers:  # moved to another site, or removed
+            self._board.release(self._leader.token, [(target_id, now_ms) for target_id in strangers])
+        if not ids or site.has_recovered(outage, self._board.statuses(outage.canaries).values()):
+            self._close(outage, now_ms)
+            return
+        asking = site.ask_again(outage, now_ms, self._limits)
+        kept = () if asking else outage.canaries  # these are on their way
+        self._board.withhold(self._leader.token, outage.number, (i for i in ids if i not in kept))
+        if asking:
+            self._ask(outage, ids, now_ms)
+
+    def _ask(self, outage: Outage, ids: list[int], now_ms: int) -> None:
+        chances = [self._chance() for _ in range(self._limits.canaries)]
+        chosen = site.next_canaries(ids, chances, self._limits)
+        outages.note(self._services.redis, self._services.keys, replace(outage, asked_ms=now_ms, canaries=chosen))
+        self._board.release(self._leader.token, [(target_id, now_ms) for target_id in chosen], Place.URGENT)
+
+    def _close(self, outage: Outage, now_ms: int) -> None:
+        """Everything that waits comes back within a minute, each target at its own instant."""
+        held = self._board.held(outage.number)
+        rows = [(target_id, plan.resume_ms(target_id, plan.RESUME_WITHIN_MS, now_ms)) for target_id in held]
+        self._board.release(self._leader.token, rows)
+        outages.forget(self._services.redis, self._services.keys, outage.site)
+        log.warning("site_recovered", site=outage.site, targets=len(held), seconds=(now_ms - outage.since_ms) // 1000)

@@ -1,0 +1,60 @@
+"""Has a whole site gone dark? Then a few canaries ask for all of it, until some of them answer again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from poller.domain.status import Status
+
+#: Error codes of a device that cannot be reached; a refused credential is nobody's uplink.
+DARK = frozenset({"timeout", "unreachable"})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A site is dark when at least `least` polls failed within the window, and these are `share` of its polls."""
+
+    share: float = 0.6
+    least: int = 10
+    canaries: int = 3
+    probe_ms: int = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The polls of one site in the last minute."""
+
+    polls: int = 0
+    dark: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A site that is open: since when, who asks for it, and since when they were asked."""
+
+    site: str
+    number: int  # of the site, in SQL
+    since_ms: int
+    asked_ms: int = 0
+    canaries: tuple[int, ...] = ()
+
+
+def is_dark(window: Window, limits: Limits) -> bool:
+    return window.dark >= limits.least and window.dark >= limits.share * window.polls
+
+
+def has_recovered(outage: Outage, canaries: Iterable[Status]) -> bool:
+    """At least half of those that were asked have answered since."""
+    good = sum(status.ok_ms >= outage.asked_ms for status in canaries)
+    return bool(outage.canaries) and 2 * good >= len(outage.canaries)
+
+
+def ask_again(outage: Outage, now_ms: int, limits: Limits) -> bool:
+    return now_ms - outage.asked_ms >= limits.probe_ms or now_ms < outage.asked_ms
+
+
+def next_canaries(ids: Sequence[int], chances: Sequence[float], limits: Limits) -> tuple[int, ...]:
+    """Some of the site's targets, others each time; `chances` are random in [0, 1), as many as canaries."""
+    left = list(ids)
+    return tuple(left.pop(int(chance * len(left))) for chance in chances[: min(limits.canaries, len(left))])
