@@ -1,0 +1,116 @@
+"""A round comes back from its record as it was, and what many polls share is told once per file."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poller.domain.interval import Policy
+from poller.domain.outcome import Result
+from poller.domain.readings import Kind, ReadingSet, Series, SeriesSet, pack
+from poller.domain.run import Run
+from poller.domain.target import PollTarget
+from poller.sinks.api import Sample
+from poller.workers import rounds
+
+texts = st.text(max_size=20)
+whole = st.integers(-(2**63), 2**63 - 1)
+a_run = st.builds(
+    Run,
+    whole,
+    whole,
+    st.sampled_from(Result),
+    st.integers(1, 9),
+    texts,
+    texts,
+    whole,
+    whole,
+    st.integers(0, 10**6),
+    texts,
+    texts,
+)
+a_target = st.builds(
+    PollTarget,
+    id=st.integers(1, 3),
+    version=st.just(1),
+    name=texts,
+    device_id=whole,
+    device=texts,
+    address=texts,
+    site=texts,
+    collector=texts,
+    interval_ms=whole,
+    timeout_ms=whole,
+    options=st.dictionaries(texts, st.one_of(texts, st.booleans(), st.lists(whole, max_size=2)), max_size=2),
+    tags=st.lists(texts, max_size=2).map(tuple),
+    credential_id=st.one_of(st.none(), whole),
+    policy=st.sampled_from(Policy),
+    min_ms=st.one_of(st.none(), whole),
+    staleness=st.one_of(st.none(), texts),
+)
+labels = st.dictionaries(texts, texts, max_size=2).map(lambda found: tuple(sorted(found.items())))
+a_series = st.builds(Series, texts, labels, st.sampled_from(Kind))
+a_reading_set = st.lists(st.tuples(a_series, st.floats()), max_size=4).map(
+    lambda found: ReadingSet(SeriesSet(tuple(s for s, _ in found)), [v for _, v in found])
+)
+
+
+def one_target_each(samples: list[Sample]) -> list[Sample]:
+    """A target has one content per version."""
+    known: dict[int, PollTarget] = {}
+    return [Sample(known.setdefault(s.target.id, s.target), s.at_ms, s.readings) for s in samples]
+
+
+some_samples = st.lists(st.builds(Sample, a_target, whole, a_reading_set), max_size=5).map(one_target_each)
+
+
+def facts(samples: list[Sample]) -> list[tuple[Any, ...]]:
+    """Comparable, bit by bit: NaN is not equal to itself."""
+    return [(s.target, s.at_ms, s.readings.series, pack(s.readings.values)) for s in samples]
+
+
+@given(st.lists(a_run, max_size=5))
+def test_rows_of_the_ledger_survive(runs: list[Run]) -> None:
+    """Every field, whatever its text."""
+    record, told = rounds.Runs().pack(runs, ())
+    assert rounds.Runs().unpack(record, {}) == runs
+    assert list(told) == []
+
+
+@given(st.lists(some_samples, max_size=4))
+def test_readings_survive_file_by_file(file: list[list[Sample]]) -> None:
+    """Also those whose target and shape an earlier record of the file told."""
+    flat = one_target_each([sample for one in file for sample in one])
+    codec, told, learned = rounds.Samples(), set[str](), dict[str, Any]()
+    for one in file:
+        mine, flat = flat[: len(one)], flat[len(one) :]
+        record, new = codec.pack(mine, told)
+        told.update(new)
+        assert facts(codec.unpack(record, learned)) == facts(mine)
+
+
+def test_what_polls_share_is_told_once() -> None:
+    """The second poll of a target costs its values and little more."""
+    shape = SeriesSet(tuple(Series(f"metric_{n}", (("if", str(n)),), Kind.GAUGE) for n in range(160)))
+    target = PollTarget(7, 1, "fast", 3, "sw1", "127.0.0.1", "ams", "snmp", 60_000, 5_000)
+    poll = [Sample(target, 1_000, ReadingSet(shape, [float(n) for n in range(160)]))]
+    first, told = rounds.Samples().pack(poll, ())
+    again, _ = rounds.Samples().pack(poll, set(told))
+    assert len(again) < 160 * 8 + 100 < len(first)
+    with pytest.raises(KeyError):
+        rounds.Samples().unpack(again, {})
+
+
+def test_a_field_of_a_newer_version_is_passed_over() -> None:
+    """A worker that was set back reads what its successor left."""
+    record, _ = rounds.Runs().pack([Run(1, 2, Result.OK)], ())
+    head = json.loads(zlib.decompress(record[4:]))
+    head["fields"].append("mood")
+    head["runs"][0].append("good")
+    packed = zlib.compress(json.dumps(head).encode())
+    assert rounds.Runs().unpack(len(packed).to_bytes(4, "little") + packed, {}) == [Run(1, 2, Result.OK)]

@@ -1,0 +1,282 @@
+"""The spool keeps order, bounds and counts, whatever happens to its files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from structlog.testing import capture_logs
+
+from poller.domain.outcome import Result
+from poller.domain.run import Run
+from poller.workers import rounds, segments, spool
+from poller.workers.spool import Room, Spool
+from tests.unit.workers.spools import MIB, numbers, opened, round_of, written_out
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "ledger"
+
+
+def test_rounds_come_out_as_they_went_in(place: Path) -> None:
+    """Oldest first, and still there until they are forgotten."""
+    waiting = opened(place)
+    for number in range(10):
+        waiting.append(round_of(number))
+    assert numbers(waiting.oldest(3)) == [0, 1, 2]
+    assert numbers(waiting.oldest(3)) == [0, 1, 2]
+    waiting.forget(waiting.oldest(3))
+    assert numbers(waiting.oldest(100)) == list(range(3, 10))
+    assert (waiting.polls, waiting.dropped) == (7, 0)
+
+
+def test_nothing_is_left_of_what_was_written(place: Path) -> None:
+    """Neither rounds nor files."""
+    waiting = opened(place)
+    for number in range(3):
+        waiting.append(round_of(number))
+    assert written_out(waiting) == [0, 1, 2]
+    assert not waiting
+    assert list(place.glob("*.*")) == []
+
+
+def test_only_its_owner_may_read_it(place: Path) -> None:
+    """Addresses and messages of devices are nobody else's business."""
+    opened(place).append(round_of(1))
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in [place, *place.iterdir()]}
+    assert modes == {0o700, 0o600}
+
+
+def test_who_comes_later_goes_on_where_the_last_one_was(place: Path) -> None:
+    """Killed at any time: what was forgotten is not there, all else is."""
+    first = opened(place)
+    for number in range(10):
+        first.append(round_of(number))
+    first.forget(first.oldest(4))
+    second = opened(place)
+    assert second.polls == 6
+    second.append(round_of(10))
+    assert written_out(second) == [4, 5, 6, 7, 8, 9, 10]
+
+
+def test_beyond_the_bound_the_oldest_go_and_are_counted(place: Path) -> None:
+    """The disk never holds more than it may, and every poll is accounted for."""
+    waiting = opened(place, Room(MIB))
+    for number in range(3000):
+        waiting.append(round_of(number, message=os.urandom(400).hex()))
+        assert sum(path.stat().st_size for path in place.iterdir()) <= MIB
+    left = written_out(waiting)
+    assert left == list(range(3000 - len(left), 3000))
+    assert len(left) > 1000
+    assert waiting.dropped == 3000 - len(left)
+
+
+def test_the_largest_spool_makes_room(tmp_path: Path) -> None:
+    """A sink with much to say does not cost the ledger its rows."""
+    room = Room(MIB)
+    small, large = opened(tmp_path / "ledger", room), opened(tmp_path / "sink", room)
+    for number in range(3000):
+        large.append(round_of(number, message=os.urandom(400).hex()))
+        if number % 10 == 0:
+            small.append(round_of(number))
+    assert (small.polls, small.dropped) == (300, 0)
+    assert large.dropped > 0
+    assert large.polls + large.dropped == 3000
+
+
+def test_dropping_is_told_with_numbers_and_not_for_every_round(place: Path) -> None:
+    """An operator reads how many, not the same line a thousand times."""
+    with capture_logs() as said:
+        waiting = opened(place, Room(MIB))
+        for number in range(5000):
+            waiting.append(round_of(number, message=os.urandom(400).hex()))
+        waiting.close()
+    lines = [line for line in said if line["event"] == "polls_dropped"]
+    assert len(lines) <= 3
+    assert lines[-1]["in_all"] == waiting.dropped == sum(line["polls"] for line in lines) > 0
+
+
+def test_a_disk_that_takes_nothing_leaves_the_memory() -> None:
+    """Bounded, the newest are kept, and the reason is told once."""
+
+    def nowhere() -> Path:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with capture_logs() as said:
+        waiting: Spool[Run] = Spool("ledger", rounds.Runs(), nowhere, Room(MIB))
+        for number in range(spool.MEMORY_POLLS + 100):
+            waiting.append(round_of(number))
+    assert waiting.polls == spool.MEMORY_POLLS
+    assert waiting.dropped == 100
+    assert written_out(waiting) == list(range(100, spool.MEMORY_POLLS + 100))
+    assert ["Read-only" in line["error"] for line in said if line["event"] == "spool_unusable"] == [True]
+
+
+def test_a_disk_that_is_full_for_a_while_loses_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a round is taken back; what waits in memory is written, in order, when there is room again."""
+    waiting = opened(place)
+    waiting.append(round_of(0))
+    real = os.pwrite
+
+    def half(file: int, data: bytes, offset: int) -> int:
+        return real(file, data[: len(data) // 2], offset)
+
+    with monkeypatch.context() as full:
+        full.setattr(segments.os, "pwrite", half)
+        waiting.append(round_of(1))
+        waiting.append(round_of(2))
+        assert written_out(opened(place)) == [0]
+    waiting = opened(place)
+    for number in range(3):
+        waiting.append(round_of(number))
+    with monkeypatch.context() as full:
+        full.setattr(segments.os, "pwrite", half)
+        waiting.append(round_of(3))
+    waiting.append(round_of(4))
+    assert written_out(opened(place)) == [0, 1, 2, 3, 4]
+    assert waiting.dropped == 0
+
+
+def filled(place: Path, files: int = 3) -> list[Path]:
+    """So many files of ten rounds each."""
+    place.mkdir()
+    for number in range(files):
+        one: Spool[Run] = Spool("ledger", rounds.Runs(), lambda: place, Room(MIB))
+        for each in range(10):
+            one.append(round_of(number * 10 + each))
+    return sorted(place.glob("*.rounds"))
+
+
+def test_a_damaged_file_costs_its_own_rest_only(place: Path) -> None:
+    """What precedes the damage and every other file is written; the file is kept apart and named."""
+    _, second, _ = filled(place)
+    content = bytearray(second.read_bytes())
+    content[len(content) * 3 // 4] ^= 0xFF
+    second.write_bytes(content)
+    with capture_logs() as said:
+        waiting = opened(place)
+        left = written_out(waiting)
+    assert left[:10] == list(range(10))
+    assert left[-10:] == list(range(20, 30))
+    assert 10 in left
+    assert len(left) + waiting.dropped == 30
+    assert [path.name for path in place.glob("*.*")] == [second.with_suffix(".damaged").name]
+    assert [second.stem in line["file"] for line in said if line["event"] == "spool_file_damaged"] == [True]
+
+
+def test_half_a_round_at_the_end_is_kept_apart(place: Path) -> None:
+    """A worker was killed while it wrote; that poll was not finished either."""
+    _, second, _ = filled(place)
+    content = second.read_bytes()
+    second.write_bytes(content[:-5])
+    assert written_out(opened(place)) == [*range(19), *range(20, 30)]
+    assert second.with_suffix(".damaged").read_bytes()[24:] == content[24:-5]
+
+
+def test_foreign_things_harm_nobody(place: Path) -> None:
+    """Text, emptiness, a pickle, a pipe, a link and a directory, all with our suffix."""
+    filled(place)
+    (place / "0.rounds").write_text("hello " * 100)
+    (place / "1.rounds").write_bytes(b"")
+    (place / "2.rounds").write_bytes(b"\x80\x04\x95" + bytes(50))
+    os.mkfifo(place / "3.rounds")
+    (place / "4.rounds").symlink_to("/etc/hostname")
+    (place / "5.rounds").mkdir()
+    (place / "notes.txt").write_text("mine")
+    assert written_out(opened(place)) == list(range(30))
+    assert (place / "0.damaged").read_text().startswith("hello")
+    assert (place / "notes.txt").read_text() == "mine"
+
+
+def test_a_round_of_another_destination_is_no_round_of_ours(tmp_path: Path) -> None:
+    """A file that was moved to the wrong place is set aside, not written as something else."""
+    [path] = filled(tmp_path / "ledger", files=1)
+    (tmp_path / "sink").mkdir()
+    path.rename(tmp_path / "sink" / path.name)
+    place = tmp_path / "sink"
+    waiting = Spool("sink-sql", rounds.Samples(), lambda: place, Room(MIB))
+    waiting.open()
+    assert waiting.oldest(10).rounds == []
+    assert [one.suffix for one in place.iterdir()] == [".damaged"]
+
+
+def test_a_refused_round_is_kept_for_a_person(place: Path) -> None:
+    """Renamed, it is taken up again; a store that refuses everything does not fill the disk."""
+    waiting = opened(place)
+    for number in range(spool.KEPT_REFUSED + 3):
+        waiting.append(round_of(number))
+    for _ in range(spool.KEPT_REFUSED + 2):
+        waiting.refuse(waiting.oldest(1), "no")
+    assert written_out(waiting) == [spool.KEPT_REFUSED + 2]
+    assert waiting.dropped == spool.KEPT_REFUSED + 2
+    kept = sorted(place.glob("*.refused"))
+    assert len(kept) == spool.KEPT_REFUSED
+    kept[0].rename(kept[0].with_suffix(".rounds"))
+    assert written_out(opened(place)) == [0]
+
+
+def test_what_no_file_can_hold_is_told_and_does_not_stop_the_others(place: Path) -> None:
+    """A value that is no JSON, from a plugin."""
+    waiting = opened(place)
+    waiting.append(round_of(1))
+    waiting.append([Run(2, 0, Result.OK, message=b"\x00")])  # type: ignore[arg-type]
+    waiting.append(round_of(3))
+    assert written_out(waiting) == [1, 3]
+    assert waiting.dropped == 1
+
+
+class Restarts(RuleBasedStateMachine):
+    """Against a plain list: any order of appending, writing, forgetting, and being killed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.place = Path(tempfile.mkdtemp()) / "ledger"
+        self.spool = opened(self.place, Room(64 * MIB))
+        self.model: list[int] = []
+        self.next = 0
+
+    @rule(many=st.integers(1, 30))
+    def append(self, many: int) -> None:
+        for _ in range(many):
+            self.spool.append(round_of(self.next))
+            self.model.append(self.next)
+            self.next += 1
+
+    @rule(polls=st.integers(1, 40))
+    def write_some(self, polls: int) -> None:
+        taken = self.spool.oldest(polls)
+        found = numbers(taken)
+        assert found == self.model[: len(found)]
+        assert found or not self.model
+        self.spool.forget(taken)
+        del self.model[: len(found)]
+
+    @rule(polls=st.integers(1, 40))
+    def look_only(self, polls: int) -> None:
+        found = numbers(self.spool.oldest(polls))
+        assert found == self.model[: len(found)]
+
+    @rule()
+    def be_killed_and_started(self) -> None:
+        self.spool = opened(self.place, Room(64 * MIB))
+
+    @invariant()
+    def counts(self) -> None:
+        assert self.spool.polls == len(self.model)
+        assert bool(self.spool) == bool(self.model)
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.place.parent)
+
+
+TestRestarts = Restarts.TestCase
+TestRestarts.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
