@@ -163,8 +163,13 @@ class Settings(BaseSettings):
     stream_length: int = Field(10_000, ge=10, description="Polls kept in the `stream` sink's Redis stream.")
 
     # Keeping
-    runs_days: float = Field(30.0, gt=0, le=3650, description="How long runs and events are kept.")
+    runs_days: float = Field(30.0, gt=0, le=3650, description="How long good runs are kept.")
+    runs_failed_days: float = Field(90.0, gt=0, le=3650, description="How long failed and refused runs are kept.")
     readings_days: float = Field(7.0, gt=0, le=3650, description="How long readings are kept in SQL.")
+    events_days: float = Field(90.0, gt=0, le=3650, description="How long events are kept in SQL.")
+    events_length: int = Field(
+        10_000, ge=100, description="Events kept in the Redis stream; so many may wait for a database that is away."
+    )
 
     # Web and Flower
     web_bind: str = Field("127.0.0.1", description="Address the page listens on.")

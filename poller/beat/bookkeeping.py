@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 
-from poller import errors
+from poller import errors, events
 from poller.beat import reconcile
 from poller.beat.leadership import Leader
 from poller.bootstrap import Services
@@ -27,8 +27,11 @@ MOST_WAITING = 100_000
 
 
 class Bookkeeper:
-    def __init__(self, services: Services, leader: Leader, stopping: threading.Event) -> None:
+    def __init__(
+        self, services: Services, leader: Leader, stopping: threading.Event, note: events.Note = events.only_log
+    ) -> None:
         self._services = services
+        self._note = note
         self._leader = leader
         self._stopping = stopping
         self._asked = threading.Event()
@@ -70,7 +73,7 @@ class Bookkeeper:
     def _work(self) -> None:
         if self._leader.leads:
             board, engine = self._services.board, self._services.engine
-            reconcile.reconcile(board, engine, self._leader.token, board.now_ms())
+            reconcile.reconcile(board, engine, self._leader.token, board.now_ms(), self._note)
         waiting = list(self._lost)
         if waiting:
             runs.close_lost(self._services.engine, waiting)

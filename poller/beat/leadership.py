@@ -8,7 +8,8 @@ from __future__ import annotations
 import threading
 import time
 
-from poller import errors
+from poller import errors, events
+from poller.domain.events import Event, Kind
 from poller.observability import logs
 from poller.state.leader import Leadership
 
@@ -19,12 +20,16 @@ STUCK_AFTER_S = 3.0
 
 
 class Leader:
-    def __init__(self, leadership: Leadership, renew_s: float, election: bool = True) -> None:
+    def __init__(
+        self, leadership: Leadership, renew_s: float, election: bool = True, note: events.Note = events.only_log
+    ) -> None:
         self.epoch = 0
         self.reigns = 0  # how often we took the lead: between two of them anything may have happened
         self._leadership = leadership
         self._renew_s = renew_s
         self._election = election
+        self._note = note
+        self._reigning = False  # said to lead, and not yet said to have stopped
         self._until = 0.0  # monotonic: our own, cautious idea of the lock's end
         self._ticked = time.monotonic()
         self._stopping = threading.Event()
@@ -55,30 +60,41 @@ class Leader:
         if not epoch and self._election:
             self.step_down("another beat leads")
             return False
+        if fresh or epoch != self.epoch or not self.reigns:
+            self.step_down("the lock ran out")
+            self._begin(epoch)
         self._until = asked + self._leadership.lock_ms / 1000 if self._election else float("inf")
         self.ticked()
-        if fresh or epoch != self.epoch or not self.reigns:
-            self.epoch = epoch
-            self.reigns += 1
-            log.info("leadership_taken", epoch=epoch, name=self._leadership.name)
         return True
+
+    def _begin(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.reigns += 1
+        self._reigning = True
+        self._tell(Kind.LEADERSHIP_TAKEN, f"{self._leadership.name} leads, epoch {epoch}")
 
     def stop(self) -> None:
         """Hand over at once."""
         self._stopping.set()
-        was_leading, self._until = self.leads, 0.0
+        was_leading, self._until, self._reigning = self.leads, 0.0, False
         try:
             self._leadership.leave()
             if was_leading and self._leadership.resign():
-                log.info("leadership_handed_over", epoch=self.epoch)
+                self._tell(Kind.LEADERSHIP_HANDED_OVER, f"{self._leadership.name} stopped and handed over")
         except errors.StoreError as error:
             log.warning("leadership_not_handed_over", error=str(error))
 
     def step_down(self, reason: str) -> None:
         """We do not lead any more, whatever we thought."""
-        if self.leads:
-            log.warning("leadership_lost", epoch=self.epoch, reason=reason)
         self._until = 0.0
+        if self._reigning:
+            self._reigning = False
+            message = f"{self._leadership.name} does not lead any more: {reason}"
+            self._tell(Kind.LEADERSHIP_LOST, message, reason=reason)
+
+    def _tell(self, kind: Kind, message: str, **facts: str) -> None:
+        facts |= {"beat": self._leadership.name}
+        self._note(Event(events.now_ms(), kind, message, data={"epoch": self.epoch, **facts}))
 
     def stand_by(self, now_ms: int) -> None:
         self._leadership.stand_by(now_ms)

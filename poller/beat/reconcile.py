@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator
 
 from sqlalchemy.engine import Engine
 
+from poller import events
 from poller.db import inventory
 from poller.domain import plan
+from poller.domain.events import Event, Kind
 from poller.domain.target import TargetSpec
 from poller.observability import logs
 from poller.state.board import Board
@@ -21,26 +23,28 @@ log = logs.get(__name__)
 AT_ONCE = 64
 
 
-def reconcile(board: Board, engine: Engine, leader: str, now_ms: int) -> bool:
+def reconcile(board: Board, engine: Engine, leader: str, now_ms: int, note: events.Note = events.only_log) -> bool:
     """Bring the board up to date. Returns whether anything was done. Raises StoreError, NotLeader."""
     version, have = inventory.version(engine), board.version()
     if version == have:
         return False
     if have is None or version < have:
-        _rebuild(board, engine, leader, now_ms)
+        note(_rebuild(board, engine, leader, now_ms))
     else:
         _apply_changes(board, engine, leader, have, now_ms)
     return True
 
 
-def _rebuild(board: Board, engine: Engine, leader: str, now_ms: int) -> None:
+def _rebuild(board: Board, engine: Engine, leader: str, now_ms: int) -> Event:
     """An empty, flushed or foreign board is filled from SQL, every target at its next slot."""
     unseen = board.ids()
     with inventory.all_specs(engine) as fleet:
         done = board.place(leader, _placed(_noting(fleet.specs, unseen), now_ms), fleet.version)
     gone = [_removed(target_id) for target_id in unseen]
     board.place(leader, ((spec, now_ms) for spec in gone), fleet.version)
-    log.info("board_rebuilt", version=fleet.version, placed=done[0], changed=done[1], removed=done[2] + len(gone))
+    data = {"version": fleet.version, "placed": done[0], "changed": done[1], "removed": done[2] + len(gone)}
+    counted = ", ".join(f"{data[word]:,} {word}" for word in ("placed", "changed", "removed"))
+    return Event(now_ms, Kind.BOARD_REBUILT, f"the board was filled from the inventory: {counted}", data=data)
 
 
 def _apply_changes(board: Board, engine: Engine, leader: str, since: int, now_ms: int) -> None:

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from poller import events
 from poller.beat.clock import STEP_MS
-from poller.domain import plan
+from poller.domain import duration, plan
+from poller.domain.events import Event, Kind
 from poller.observability import logs
 from poller.settings import Settings
 from poller.state.board import Board
@@ -18,26 +20,46 @@ log = logs.get(__name__)
 OVERDUE_MS = 15_000
 
 
-def resume(board: Board, leader: str, now_ms: int, settings: Settings, progress: Callable[[], None]) -> int:
+def resume(
+    board: Board,
+    leader: str,
+    now_ms: int,
+    settings: Settings,
+    progress: Callable[[], None],
+    note: events.Note = events.only_log,
+) -> int:
     """A leader begins, and nobody may have led for a while. Returns how many targets moved.
 
     If the clock stands before what the last leader saw, it was set back while nobody looked.
     """
     back_ms = now_ms - board.clock_ms()
     if back_ms < -STEP_MS:
-        return settle(board, leader, now_ms, back_ms, settings, progress)
+        return settle(board, leader, now_ms, back_ms, settings, progress, note)
     return _spread(board, leader, now_ms)
 
 
 def settle(
-    board: Board, leader: str, now_ms: int, step_ms: int, settings: Settings, progress: Callable[[], None]
+    board: Board,
+    leader: str,
+    now_ms: int,
+    step_ms: int,
+    settings: Settings,
+    progress: Callable[[], None],
+    note: events.Note = events.only_log,
 ) -> int:
     """The clock is not where it was. Nobody may poll at once, wait for hours, or lose a lease for that."""
     wait_ms, margin_ms = round(settings.queue_wait_s * 1000), round(settings.lease_margin_s * 1000)
     leases = board.renew_leases(leader, now_ms, wait_ms, margin_ms)
     moved = _spread(board, leader, now_ms) if step_ms > 0 else board.bring_nearer(leader, now_ms, progress)
-    log.warning("clock_moved", seconds=round(step_ms / 1000), targets_moved=moved, leases_renewed=leases)
+    note(_moved(now_ms, step_ms, moved, leases))
     return moved
+
+
+def _moved(now_ms: int, step_ms: int, moved: int, leases: int) -> Event:
+    way = "forward" if step_ms > 0 else "back"
+    message = f"the clock of Redis was set {way} by {duration.spoken(abs(step_ms))}"
+    data = {"seconds": round(step_ms / 1000), "targets_moved": moved, "leases_renewed": leases}
+    return Event(now_ms, Kind.CLOCK_MOVED, message, data=data)
 
 
 def _spread(board: Board, leader: str, now_ms: int) -> int:

@@ -18,10 +18,12 @@ from redbeat.schedulers import RedBeatScheduler, acquire_distributed_beat_lock
 
 from poller import bootstrap, errors
 from poller.beat import reap, resume, wakeups
+from poller.beat.attendance import Attendance
 from poller.beat.bookkeeping import Bookkeeper
 from poller.beat.clock import Clock
 from poller.beat.dispatch import Dispatcher
 from poller.beat.leadership import Leader
+from poller.beat.recording import Recorder
 from poller.domain import capacity
 from poller.observability import logs
 from poller.state import workers
@@ -47,12 +49,15 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         app.redbeat_redis = services.redis
         super().__init__(app, **kwargs)
         self.lock_key = None  # RedBeat's own tick must neither extend the lock nor fail without it
-        self._leader = Leader(services.leadership, self._settings.leader_renew_s, self._settings.leader_election)
+        self._stopping = threading.Event()
+        self._recorder = Recorder(services, self._stopping)
+        renew_s, election = self._settings.leader_renew_s, self._settings.leader_election
+        self._leader = Leader(services.leadership, renew_s, election, self._recorder.note)
         self._dispatcher = Dispatcher(services.board, self._settings)
         self._clock = Clock()
         self._woken = threading.Event()
-        self._stopping = threading.Event()
-        self._books = Bookkeeper(services, self._leader, self._stopping)
+        self._books = Bookkeeper(services, self._leader, self._stopping, self._recorder.note)
+        self._attendance = Attendance(services, self._recorder.note)
         self._reap_at = self._entries_at = self._trust_until = 0.0
         self._last_rooms: dict[str, int] = {}
         self._step_ms = 0  # by which the clock was set, and nobody dealt with it yet
@@ -61,6 +66,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         if not kwargs.get("lazy"):
             self._leader.start()
             self._books.start()
+            self._recorder.start(self._leader)
             wakeups.listen(services.redis, services.keys, self._on_note, self._stopping)
 
     def setup_schedule(self) -> None:
@@ -96,6 +102,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             self._closed = True
             self._stopping.set()
             self._leader.stop()
+            self._recorder.finish()
             super().close()
 
     def _round(self) -> float:
@@ -108,7 +115,8 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         if self._reign != self._leader.reigns:
             self._begin_to_lead(now_ms)
         if self._step_ms:
-            resume.settle(self._board, self._leader.token, now_ms, self._step_ms, self._settings, self._leader.ticked)
+            known = (self._settings, self._leader.ticked, self._recorder.note)
+            resume.settle(self._board, self._leader.token, now_ms, self._step_ms, *known)
             self._step_ms = 0
             self._trust_until = began + TRUST_S
         self._keep_house(now_ms)
@@ -119,7 +127,9 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
     def _begin_to_lead(self, now_ms: int) -> None:
         self._dispatcher.forget()
         self._books.reconcile_soon()
-        resume.resume(self._board, self._leader.token, now_ms, self._settings, self._leader.ticked)
+        self._attendance.forget()
+        known = (self._settings, self._leader.ticked, self._recorder.note)
+        resume.resume(self._board, self._leader.token, now_ms, *known)
         super().setup_schedule()
         self._reign = self._leader.reigns
 
@@ -148,6 +158,8 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             self._reap_at = clock + REAP_EVERY_S
             self._books.record_lost(reap.reap(self._board, self._leader.token, now_ms))
             self._board.unpark(self._leader.token, now_ms)
+            if clock >= self._trust_until:
+                self._attendance.look(now_ms)
             forgotten = workers.forget_lost(self._services.redis, self._services.keys, now_ms)
             if forgotten:
                 log.warning("lost_workers_forgotten", names=forgotten)

@@ -13,7 +13,7 @@ from poller.db import engine as sql
 from poller.db.failures import UPGRADE_HINT
 
 #: The last of `migrations/versions`; revisions are numbers of four digits, so they can be compared.
-HEAD = "0003"
+HEAD = "0004"
 
 
 def current(engine: Engine) -> str | None:

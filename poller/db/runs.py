@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection, Engine
 
 from poller.db import bulk
 from poller.db import engine as sql
@@ -81,17 +81,36 @@ def recent(
     since_ms: int | None = None,
 ) -> list[NamedRun]:
     """The newest runs first, of one target, one device or everything."""
-    query = _NAMED.order_by(runs.c.plan_ms.desc(), runs.c.target_id).limit(limit)
-    if target_id is not None:
-        query = query.where(runs.c.target_id == target_id)
-    if device is not None:
-        query = query.where(devices.c.name == device)
-    if failed_only:
-        query = query.where(runs.c.outcome.in_(BAD))
-    if since_ms is not None:
-        query = query.where(runs.c.plan_ms >= since_ms)
-    with sql.peeking(engine) as conn:
-        return [_named(row) for row in conn.execute(query)]
+    outcomes = BAD if failed_only else tuple(Result)
+    since = runs.c.plan_ms >= (since_ms or 0)
+    with sql.reading(engine) as conn:
+        ids = [target_id] if target_id is not None else _ids(conn, device) if device is not None else None
+        if ids is None:
+            branches = [sa.and_(runs.c.outcome == outcome, since) for outcome in outcomes]
+        else:
+            bad = [runs.c.outcome.in_(BAD)] if failed_only else []
+            branches = [sa.and_(runs.c.target_id == i, since, *bad) for i in ids]
+        return [_named(row) for row in conn.execute(_newest_of(branches, limit))] if branches else []
+
+
+def _ids(conn: Connection, device: str) -> list[int]:
+    query = sa.select(targets.c.id).join(devices, targets.c.device_id == devices.c.id).where(devices.c.name == device)
+    return list(conn.execute(query).scalars())
+
+
+def _newest_of(branches: Sequence[sa.ColumnElement[bool]], limit: int) -> sa.Select[Any]:
+    """Each branch is read along one index, newest first, and no further than needed, however many rows there are."""
+    parts = [
+        sa.select(sa.select(runs).where(branch).order_by(runs.c.plan_ms.desc()).limit(limit).subquery())
+        for branch in branches
+    ]
+    found = sa.union_all(*parts).subquery()
+    names = (sa.func.coalesce(devices.c.name, ""), sa.func.coalesce(targets.c.name, ""))
+    with_names = found.outerjoin(targets, found.c.target_id == targets.c.id).outerjoin(
+        devices, targets.c.device_id == devices.c.id
+    )
+    newest = (found.c.plan_ms.desc(), found.c.target_id)
+    return sa.select(found, *names).select_from(with_names).order_by(*newest).limit(limit)
 
 
 def lateness(engine: Engine, since_ms: int) -> Lateness:
@@ -146,10 +165,6 @@ _UPSERT = """ON CONFLICT (target_id, plan_ms) DO UPDATE SET
     WHERE CASE WHEN runs.token = excluded.token THEN excluded.attempt >= runs.attempt
                ELSE excluded.started_ms >= runs.started_ms END"""
 
-_NAMED = sa.select(runs, sa.func.coalesce(devices.c.name, ""), sa.func.coalesce(targets.c.name, "")).select_from(
-    runs.outerjoin(targets, runs.c.target_id == targets.c.id).outerjoin(devices, targets.c.device_id == devices.c.id)
-)
-
 _since = runs.c.plan_ms >= sa.bindparam("since")
 _polled = sa.and_(runs.c.outcome.in_(POLLED), runs.c.started_ms > 0)
 
@@ -169,4 +184,6 @@ _earlier = sa.select(
 _ordered = _earlier.subquery()
 _OVERLAPS = sa.select(sa.func.count()).select_from(_ordered).where(_ordered.c.started_ms < _ordered.c.busy_until_ms)
 
-_COUNTS = sa.select(runs.c.outcome, sa.func.count()).where(_since).group_by(runs.c.outcome)
+_COUNTS = (
+    sa.select(runs.c.outcome, sa.func.count()).where(runs.c.outcome.in_(list(Result)), _since).group_by(runs.c.outcome)
+)

@@ -172,7 +172,7 @@ runs = Table(
     Column("queue_ms", BigInteger, nullable=False, server_default="0"),  # from the claim to the first start
     Column("collect_ms", BigInteger, nullable=False, server_default="0"),  # of the last attempt
     Column("write_ms", BigInteger, nullable=False, server_default="0"),  # its readings, to all sinks
-    Index("ix_runs_plan_ms", "plan_ms"),
+    Index("ix_runs_outcome_plan_ms", "outcome", "plan_ms"),  # failed ones are asked for, and kept, apart
     sqlite_with_rowid=False,  # small rows, always found by their key: no second tree
 )
 

@@ -22,6 +22,9 @@
 | `stats:<n>`         | hash   | counters of the n-th slice of ten seconds; expires                           |
 | `totals`            | hash   | the same counters since the board was made                                   |
 | `errors`            | list   | the newest failures, as JSON; bounded                                        |
+| `events`            | stream | what happened, see domain/events.py; bounded; anybody may follow it          |
+| `recorded`          | string | id of the last entry of `events` that is in SQL                              |
+| `attending`         | hash   | worker name -> its start in ms, of those that were said to have joined       |
 | `readings`          | stream | polls of the `stream` sink; bounded                                          |
 | `wake`              | channel| notes for the leader: `inventory`, `demand`, `leader`                        |
 | `redbeat::lock`     | string | RedBeat's lock: the token of the leader                                      |
@@ -66,5 +69,6 @@ class Keys:
 
 
 _PLACES = ("inflight", "parked", "queues", "spec", "run", "edited", "status", "counts", "needs", "board", "outbox")
-_PEOPLE = ("epoch", "leader", "standbys", "workers", "totals", "errors", "readings", "wake")
-NAMES = frozenset((*_PLACES, *_PEOPLE))
+_PEOPLE = ("epoch", "leader", "standbys", "workers", "attending", "wake")
+_NEWS = ("totals", "errors", "events", "recorded", "readings")
+NAMES = frozenset((*_PLACES, *_PEOPLE, *_NEWS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -48,6 +49,24 @@ def forget_lost(client: redis.Redis, keys: Keys, now_ms: int) -> list[str]:
         with store_errors(client):
             client.hdel(keys.workers, *names)
     return names
+
+
+def attending(client: redis.Redis, keys: Keys) -> dict[str, int]:
+    """Workers that were said to have joined and not to have gone since, with their starts."""
+    with store_errors(client):
+        rows = client.hgetall(keys.attending)
+    return {str(name): int(started_ms) for name, started_ms in rows.items()}
+
+
+def note_attending(client: redis.Redis, keys: Keys, came: Mapping[str, int], went: Sequence[str]) -> None:
+    pipe = client.pipeline(transaction=False)
+    if came:
+        starts: dict[Any, Any] = dict(came)
+        pipe.hset(keys.attending, mapping=starts)
+    if went:
+        pipe.hdel(keys.attending, *went)
+    with store_errors(client):
+        pipe.execute()
 
 
 def known(client: redis.Redis, keys: Keys) -> list[Worker]:

@@ -6,13 +6,19 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from poller.db import readings, retention, runs, tables
+from poller.db import events, readings, retention, runs, tables
+from poller.domain.events import Event, Kind, Wanted
 from poller.domain.outcome import Result
 from poller.domain.readings import Reading, ReadingSet
 from poller.domain.run import Run
 
 DAY = 86_400_000
 NOW = 1_800_000_000_000
+AGES = retention.Ages(runs_ms=30 * DAY, runs_failed_ms=90 * DAY, readings_ms=7 * DAY, events_ms=60 * DAY)
+
+
+def prune(engine: Engine) -> retention.Pruned:
+    return retention.prune(engine, NOW, AGES, sleep=lambda _: None)
 
 
 def store(engine: Engine, days_ago: float, name: str = "m") -> None:
@@ -31,25 +37,57 @@ def test_what_is_older_than_its_time_goes(engine: Engine) -> None:
     """Runs and readings have times of their own; a second pass finds nothing."""
     for days in (0.5, 3, 8, 40):
         store(engine, days)
-    done = retention.prune(engine, NOW, 30 * DAY, 7 * DAY)
+    done = prune(engine)
     assert (done.runs, done.readings) == (1, 2)
     assert (count(engine, tables.runs), count(engine, tables.readings)) == (3, 2)
     assert readings.latest(engine, [1]) == {}  # target 1 is in no inventory, but its rows are still there
-    assert retention.prune(engine, NOW, 30 * DAY, 7 * DAY) == retention.Pruned(0, 0, 0, 0)
+    assert prune(engine) == retention.Pruned()
 
 
 def test_a_shape_goes_after_its_last_reading(engine: Engine) -> None:
     """Never before."""
     store(engine, 40, "old")
     store(engine, 1, "young")
-    assert retention.prune(engine, NOW, 30 * DAY, 7 * DAY).shapes == 1
+    assert prune(engine).shapes == 1
     assert [stored.readings.values[0] for stored in readings.between(engine, 1, 0, NOW)] == [1.0]
 
 
+def test_failed_runs_stay_longer_than_good_ones(engine: Engine) -> None:
+    """Somebody may still ask what happened; refused ones count as failed."""
+    outcomes = (Result.OK, Result.PARTIAL, Result.FAILED, Result.REFUSED)
+    days = (10, 40, 100)
+    runs.write(
+        engine, [Run(number, NOW - day * DAY, outcome) for day in days for number, outcome in enumerate(outcomes, 1)]
+    )
+    done = prune(engine)
+    assert (done.runs, done.runs_failed) == (4, 2)
+    left = {(row.run.outcome, (NOW - row.run.plan_ms) // DAY) for row in runs.recent(engine)}
+    assert left == {(outcome, 10) for outcome in outcomes} | {(Result.FAILED, 40), (Result.REFUSED, 40)}
+
+
+def test_events_have_a_time_of_their_own(engine: Engine) -> None:
+    """Neither that of runs nor that of readings."""
+    happened = [Event(NOW - day * DAY, Kind.CLOCK_MOVED, f"{day} days ago") for day in (10, 59, 61)]
+    events.record(engine, [(f"{event.at_ms}-0", event) for event in happened])
+    assert prune(engine).events == 1
+    assert [event.message for event in events.recent(engine, Wanted(), 10)] == ["10 days ago", "59 days ago"]
+
+
 def test_a_pass_is_bounded(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However much there is to do."""
+    """However much there is to do; the next one goes on, and between two steps it rests."""
     monkeypatch.setattr(retention, "CHUNK", 10)
-    monkeypatch.setattr(retention, "CHUNKS", 3)
+    monkeypatch.setattr(retention, "ROWS", 30)
     runs.write(engine, [Run(i, 1000, Result.OK) for i in range(1, 101)])
-    assert retention.prune(engine, NOW, DAY, DAY).runs == 30
-    assert count(engine, tables.runs) == 70
+    rests: list[float] = []
+    assert retention.prune(engine, NOW, AGES, sleep=rests.append).runs == 30
+    assert (count(engine, tables.runs), len(rests)) == (70, 3)
+    assert all(rest > 0 for rest in rests)
+    assert prune(engine).runs == 30
+
+
+def test_a_pass_that_takes_too_long_stops(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one does the rest."""
+    monkeypatch.setattr(retention, "SECONDS", 0.0)
+    runs.write(engine, [Run(1, 1000, Result.OK)])
+    assert prune(engine) == retention.Pruned()
+    assert count(engine, tables.runs) == 1

@@ -6,6 +6,7 @@ import dataclasses
 import threading
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy.engine import Engine
@@ -36,6 +37,9 @@ def test_a_run_comes_back_as_it_was_written(engine: Engine) -> None:
         message="naïve ‘text’ % ?",
         samples=7,
         runner="w1@h",
+        queue_ms=12,
+        collect_ms=80,
+        write_ms=3,
     )
     runs.write(engine, [line])
     assert stored(engine) == [line]
@@ -56,10 +60,12 @@ def test_nothing_to_write_is_fine(engine: Engine) -> None:
 
 
 def test_a_retry_replaces_its_first_attempt_and_keeps_the_first_start(engine: Engine) -> None:
-    """The run is late by its first start, not by its last."""
-    runs.write(engine, [run(outcome=Result.FAILED, started_ms=1_010, finished_ms=1_500)])
-    runs.write(engine, [run(attempt=2, started_ms=2_000, finished_ms=2_100)])
-    assert stored(engine) == [run(attempt=2, started_ms=1_010, finished_ms=2_100)]
+    """The run is late by its first start, not by its last, and waited in the queue until then."""
+    first = run(outcome=Result.FAILED, started_ms=1_010, finished_ms=1_500, queue_ms=7, collect_ms=490, write_ms=1)
+    second = run(attempt=2, started_ms=2_000, finished_ms=2_100, queue_ms=997, collect_ms=100, write_ms=4)
+    runs.write(engine, [first])
+    runs.write(engine, [second])
+    assert stored(engine) == [dataclasses.replace(second, started_ms=1_010, queue_ms=7)]
 
 
 def test_a_late_first_attempt_does_not_undo_the_retry(engine: Engine) -> None:
@@ -118,6 +124,30 @@ def test_recent_runs_by_target_device_failure_and_age(engine: Engine) -> None:
     assert [row.run.plan_ms for row in runs.recent(engine, device="sw1")] == [2_000, 1_000]
     assert [row.run.plan_ms for row in runs.recent(engine, target_id=one, failed_only=True)] == [2_000]
     assert [row.run.plan_ms for row in runs.recent(engine, since_ms=3_000)] == [4_000, 3_000]
+    assert [row.run.plan_ms for row in runs.recent(engine, failed_only=True)] == [2_000]
+    assert runs.recent(engine, device="nobody") == []
+
+
+def test_recent_runs_are_read_along_an_index(engine: Engine) -> None:
+    """However many rows there are, no more of them are looked at than shown: no plan reads or sorts the table."""
+    devices.add(engine, DeviceDraft("sw1", address="192.0.2.1"), [TargetDraft(collector="snmp")])
+    now = 10_000_000
+    runs.write(
+        engine, [run(1 + n % 200, now - n, outcome=Result.FAILED if n % 50 else Result.OK) for n in range(6_000)]
+    )
+    asked: list[tuple[str, object]] = []
+    sa.event.listen(engine, "before_cursor_execute", lambda *a: asked.append((a[2], a[3])))
+    for question in ({"device": "sw1"}, {"failed_only": True}, {}, {"device": "sw1", "failed_only": True}):
+        asked.clear()
+        runs.recent(engine, limit=20, **question)
+        text, values = next(item for item in asked if "FROM runs" in item[0])
+        explain = "EXPLAIN " if engine.dialect.name == "postgresql" else "EXPLAIN QUERY PLAN "
+        with sql.writing(engine) as conn:
+            if engine.dialect.name == "postgresql":
+                conn.exec_driver_sql("ANALYZE runs")
+            plan = "\n".join(str(row) for row in conn.exec_driver_sql(explain + text, values))
+        assert "Seq Scan on runs" not in plan, plan
+        assert "SCAN runs" not in plan, plan
 
 
 def test_lateness_is_exact_and_leaves_out_what_never_started(engine: Engine) -> None:
@@ -177,3 +207,28 @@ def test_overlaps_agree_with_a_plain_count(engine: Engine, spans: list[tuple[int
             expected += start < busy_until
             busy_until = max(busy_until, start + length)
     assert runs.overlaps(engine, 0) == expected
+
+
+a_run_of_two_plans = st.builds(
+    run,
+    st.integers(1, 2),
+    st.just(1_000),
+    token=st.sampled_from(["t1", "t2"]),
+    attempt=st.integers(1, 3),
+    started_ms=st.sampled_from([0, 1_001, 1_002, 1_003]),
+    message=st.uuids().map(str),
+)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(a_run_of_two_plans, max_size=8))
+def test_many_rows_at_once_are_the_same_as_one_by_one(engine: Engine, lines: list[Run]) -> None:
+    """A worker that was cut off for a while writes attempts and retries in one statement."""
+    found = []
+    for batches in ([lines], [[line] for line in lines]):
+        with sql.writing(engine) as conn:
+            conn.exec_driver_sql("DELETE FROM runs")
+        for batch in batches:
+            runs.write(engine, batch)
+        found.append(sorted(stored(engine), key=lambda line: line.target_id))
+    assert found[0] == found[1]
