@@ -207,28 +207,3 @@ def test_overlaps_agree_with_a_plain_count(engine: Engine, spans: list[tuple[int
             expected += start < busy_until
             busy_until = max(busy_until, start + length)
     assert runs.overlaps(engine, 0) == expected
-
-
-a_run_of_two_plans = st.builds(
-    run,
-    st.integers(1, 2),
-    st.just(1_000),
-    token=st.sampled_from(["t1", "t2"]),
-    attempt=st.integers(1, 3),
-    started_ms=st.sampled_from([0, 1_001, 1_002, 1_003]),
-    message=st.uuids().map(str),
-)
-
-
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(a_run_of_two_plans, max_size=8))
-def test_many_rows_at_once_are_the_same_as_one_by_one(engine: Engine, lines: list[Run]) -> None:
-    """A worker that was cut off for a while writes attempts and retries in one statement."""
-    found = []
-    for batches in ([lines], [[line] for line in lines]):
-        with sql.writing(engine) as conn:
-            conn.exec_driver_sql("DELETE FROM runs")
-        for batch in batches:
-            runs.write(engine, batch)
-        found.append(sorted(stored(engine), key=lambda line: line.target_id))
-    assert found[0] == found[1]

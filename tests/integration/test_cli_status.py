@@ -237,3 +237,17 @@ def test_texts_of_devices_do_not_reach_the_terminal_as_codes(
     out = status().out
     assert "sw1 [2J/snmp  timeout: no  answer from it" in out
     assert not {"\x1b", "\x07"} & set(out)
+
+
+def test_results_that_wait_on_a_workers_disk_are_told(
+    status: Run, redis_client: redis.Redis, leader: Leadership
+) -> None:
+    """In the first sentence and beside the worker; to a script it is not well."""
+    place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
+    full = Worker("w", 0, 0, 7, 1, 2**20, queues=["poll.snmp"], spool_waiting=1280, spool_dropped=64)
+    workers.announce(redis_client, KEYS, full)
+    done = status("--strict")
+    assert done.code == 1
+    assert "1,280 results cannot be written" in done.out.splitlines()[0]
+    assert "w: 7 polls, 1 batch, 1 MiB, 1,280 results on its disk, 64 dropped" in done.out
+    assert status("--json").json["workers"][0]["spool_waiting"] == 1280

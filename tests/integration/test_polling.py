@@ -248,18 +248,23 @@ def test_options_that_are_no_longer_valid_are_named(world: World) -> None:
 
 
 def test_a_ledger_that_is_down_does_not_stop_the_polling(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows are lost and said to be; the target goes on."""
+    """The target goes on; its rows wait on disk, are counted, and are written when the ledger is back."""
     ids = world.add("answer")
 
     def refuse(*_: Any) -> None:
         raise errors.StoreUnavailable("down")
 
-    monkeypatch.setattr(runs, "write", refuse)
-    world.claim()
-    world.poller.poll("t", ids)
-    assert world.outcomes() == {}
-    assert world.in_flight() == 0
-    assert world.sound(ids)
+    with monkeypatch.context() as outage:
+        outage.setattr(runs, "write", refuse)
+        world.claim()
+        world.poller.poll("t", ids)
+        assert world.outcomes() == {}
+        assert world.in_flight() == 0
+        assert world.sound(ids)
+        assert world.poller.writing.waiting == 1
+        assert readings.latest(world.services.engine, ids).keys() == set(ids)
+    _until(lambda: world.outcomes() == {ids[0]: (Result.OK, "")})
+    _until(lambda: world.poller.writing.waiting == 0)
 
 
 def test_an_inventory_that_is_down_hands_unknown_targets_back_later(

@@ -56,6 +56,14 @@ def test_one_lost_worker_of_many_is_said() -> None:
     assert "1 of 5 workers lost." in verdict.text
 
 
+def test_results_that_cannot_be_written_are_said() -> None:
+    """Polling goes on without a database, and looks healthy otherwise."""
+    workers = (fleet.worker(1, spool_waiting=640), fleet.worker(2, spool_waiting=360))
+    verdict = health.judge(dataclasses.replace(fleet.HEALTHY, workers=workers))
+    assert verdict.tone is Tone.LATE
+    assert "1,000 results cannot be written: a database or sink does not answer." in verdict.text
+
+
 def test_targets_before_their_first_poll_are_no_good_news() -> None:
     """An unpolled fleet is unknown, and nobody claims that it is on time."""
     fresh = dataclasses.replace(fleet.HEALTHY, states={State.UNKNOWN: 98_204}, lateness=fleet.EMPTY.lateness, overdue=0)

@@ -60,6 +60,14 @@ def test_numbers_arrive_unharmed() -> None:
     assert seen["poller_workers", "running"] == 4
 
 
+def test_what_waits_on_a_workers_disk_is_counted_and_what_was_dropped_too() -> None:
+    """By worker: the disk that fills up has an address."""
+    one = fleet.worker(1, name="w@h", spool_waiting=640, spool_dropped=64)
+    seen = values(dataclasses.replace(fleet.HEALTHY, workers=(one,)))
+    assert seen["poller_worker_spooled_polls", "w@h"] == 640
+    assert seen["poller_worker_spool_dropped_total", "w@h"] == 64
+
+
 def test_what_was_not_measured_is_absent() -> None:
     """Before the first poll there is no lateness and no count of missed slots, not a flattering 0."""
     names = {key[0] for key in values(fleet.EMPTY)}
