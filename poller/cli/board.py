@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from poller import bootstrap
 from poller.cli import render, summary
 from poller.cli.backend import database
+
+if TYPE_CHECKING:
+    from poller.bootstrap import Services
 
 SHOWN = 20
 #: A million targets are counted anew in one script.
@@ -62,5 +65,16 @@ def repair(as_json: render.Json = False) -> None:
     wrong = ("lost", "doubled", "misplaced", "stray", "unreadable")
     item: dict[str, Any] = {f"{word}_mended": len(done.targets.get(word, ())) for word in wrong}
     item |= {"sums_mended": done.sums}
+    _tell(services, now_ms, {word: n for word, n in item.items() if n})
     item |= {f"{word}_targets": ids[:SHOWN] for word, ids in done.targets.items()}
     render.record("poller.board.repair/1", item, as_json)
+
+
+def _tell(services: Services, now_ms: int, mended: dict[str, int]) -> None:
+    """Whoever looks at events shall know that somebody had to repair the board."""
+    from poller import events
+    from poller.domain.events import Event, Kind
+
+    if mended:
+        counted = ", ".join(f"{number:,} {word.removesuffix('_mended')}" for word, number in mended.items())
+        events.emit(services, [Event(now_ms, Kind.BOARD_REPAIRED, f"the board was repaired: {counted}", data=mended)])

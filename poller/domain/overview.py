@@ -6,6 +6,8 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from poller.domain.events import Event
+
 
 class State(enum.StrEnum):
     """The state of a target, as people see it. Each enabled target has exactly one."""
@@ -103,6 +105,7 @@ class Overview:
     workers: Sequence[Worker]
     errors: Sequence[LastError]  # newest first
     totals: Mapping[str, int]  # counters since the board was made: polls, samples, missed_slots, ...
+    events: Sequence[Event] = ()  # the last changes, newest first
     long_overdue: int = 0  # of the overdue ones, by more than two of their own intervals; at least so many
 
     @property

@@ -54,11 +54,6 @@ def entries(rows: Any) -> list[Entry]:
     return [Entry(str(entry_id), events.unpack(fields)) for entry_id, fields in rows]
 
 
-def end(client: redis.Redis, keys: Keys) -> str:
-    """The id of the newest entry."""
-    return next((entry.id for entry in newest(client, keys, 1)), BEGINNING)
-
-
 def is_before(one: str, other: str) -> bool:
     return _order(one) < _order(other)
 

@@ -13,7 +13,7 @@ from poller.domain import capacity, histogram
 from poller.domain.chunks import batched
 from poller.domain.overview import LastError, Lateness, Leader, Load, Overview, Point, State
 from poller.domain.status import STATES
-from poller.state import trouble, workers
+from poller.state import events, trouble, workers
 from poller.state.board import ROUTINE_MARK, SLICE_MS
 from poller.state.client import store_errors
 from poller.state.keys import Keys
@@ -23,6 +23,7 @@ RECENT_SLICES = 30  # five minutes
 MINUTE_SLICES = 6
 STANDBY_SEEN_MS = 5_000
 OVERDUE_MS = 1_000
+CHANGES = 10
 _FIGURES = 7  # asked for each queue
 OUTCOMES = ("ok", "partial", "failed", "refused", "duplicate", "stale", "gone")
 
@@ -34,7 +35,7 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         now_ms = seconds * 1000 + micros // 1000
         queues = sorted(str(queue) for queue in client.smembers(keys.queues))
         answers = _ask(client, keys, now_ms, queues)
-    counts, inflight, parked, totals, leader, standbys, errors, slices, waiting = answers
+    counts, inflight, parked, totals, leader, standbys, errors, changes, slices, waiting = answers
     states = {state: int(counts.get(letter, 0)) for letter, state in STATES.items()}
     everybody = workers.known(client, keys)
     serving = Counter(queue for w in everybody if workers.is_alive(w, now_ms) for queue in w.queues)
@@ -57,6 +58,7 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         standbys=standbys,
         workers=everybody,
         errors=[error for error in map(_error, errors) if error],
+        events=[entry.event for entry in events.entries(changes) if entry.event],
         totals={name: int(value) for name, value in totals.items() if not name.startswith(("l", "q:"))},
         long_overdue=_long_overdue(client, keys, now_ms, [load.queue for load in loads if load.overdue]),
     )
@@ -78,6 +80,7 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
     pipe.exists(keys.lock)
     pipe.zcount(keys.standbys, now_ms - STANDBY_SEEN_MS, "+inf")
     pipe.lrange(keys.errors, 0, 19)
+    pipe.xrevrange(keys.events, count=CHANGES)
     for queue in queues:
         for place in (keys.due(queue), keys.urgent(queue)):
             pipe.zcard(place)
@@ -87,10 +90,10 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
         pipe.hget(keys.needs, queue)
     for number in range(last - SLICES + 1, last + 1):
         pipe.hgetall(keys.stats(number))
-    counts, inflight, parked, totals, leader, locked, standbys, errors, *rest = pipe.execute()
+    counts, inflight, parked, totals, leader, locked, standbys, errors, changes, *rest = pipe.execute()
     end = _FIGURES * len(queues)
     waiting, slices = list(batched(rest[:end], _FIGURES)), rest[end:]
-    return counts, inflight, parked, totals, leader if locked else {}, standbys, errors, slices, waiting
+    return counts, inflight, parked, totals, leader if locked else {}, standbys, errors, changes, slices, waiting
 
 
 def _load(queue: str, figures: Sequence[Any], done: int, serving: int) -> Load:

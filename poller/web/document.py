@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from poller.domain.events import Event
 from poller.domain.overview import LastError, Load, Overview, Point, Worker
 from poller.web import health, units
 
@@ -34,6 +35,7 @@ def of(overview: Overview) -> dict[str, Any]:
         "standbys": overview.standbys,
         "workers": [_worker(worker) for worker in overview.workers],
         "errors": [_error(error) for error in overview.errors],
+        "events": [_event(event) for event in overview.events],
         "totals": dict(overview.totals),
     }
 
@@ -106,4 +108,17 @@ def _error(error: LastError) -> dict[str, Any]:
         "target": error.target,
         "code": error.code,
         "message": error.message,
+    }
+
+
+def _event(event: Event) -> dict[str, Any]:
+    return {
+        "at": units.instant(event.at_ms),
+        "kind": event.kind.value,
+        "device": event.device,
+        "target": event.target,
+        "device_id": event.device_id,
+        "target_id": event.target_id,
+        "message": event.message,
+        "data": dict(event.data),
     }

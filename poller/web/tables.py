@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -50,6 +51,19 @@ def _error(error: LastError) -> dict[str, str]:
         "code": error.code,
         "message": error.message,
     }
+
+
+def _changes(overview: Overview) -> Iterator[Row]:
+    for event in overview.events:
+        words = event.kind.value.replace("_", " ")
+        texts = {
+            "at": units.instant(event.at_ms),
+            "change": f"{GLYPHS[Tone.LATE]} {words}" if event.kind.is_bad else words,
+            "subject": "/".join(name for name in (event.device, event.target) if name),
+            "message": event.message,
+        }
+        key = f"{event.at_ms}-{zlib.crc32(repr(sorted(texts.items())).encode('utf-8', 'replace')):08x}"
+        yield Row(key, texts, {"change": Tone.LATE} if event.kind.is_bad else {})
 
 
 def _workers(overview: Overview) -> Iterator[Row]:
@@ -138,6 +152,19 @@ ERRORS = Table(
     ),
     _errors,
 )
+CHANGES = Table(
+    "changes",
+    "Changes",
+    "Nothing has changed yet.",
+    10,
+    (
+        Column("at", "Time", "time"),
+        Column("change", "Change"),
+        Column("subject", "Of"),
+        Column("message", "Message"),
+    ),
+    _changes,
+)
 WORKERS = Table(
     "workers",
     "Workers",
@@ -184,4 +211,4 @@ MINUTES = Table(
     ),
     _minutes,
 )
-ALL = (ERRORS, WORKERS, QUEUES, MINUTES)
+ALL = (ERRORS, CHANGES, WORKERS, QUEUES, MINUTES)

@@ -109,6 +109,8 @@ def test_hostile_texts_stay_texts(ask) -> None:
     assert "<img" not in html
     row = view.present(fleet.HOSTILE).rows["errors"][0]
     assert page.text("data-cell", f"errors/{row}/device") == fleet.SCRIPT
+    row = view.present(fleet.HOSTILE).rows["changes"][0]
+    assert fleet.SCRIPT in page.text("data-cell", f"changes/{row}/subject")
 
 
 def test_a_first_run_shows_what_to_do_instead_of_zeros(ask) -> None:
@@ -167,8 +169,23 @@ def test_only_web_addresses_become_links(ask) -> None:
 def test_tables_are_tables(ask) -> None:
     """Each has a caption and scoped headings, for those who cannot see it."""
     page = Document(ask(fleet.FAILING).get("/").text)
-    assert len(page.tags("caption")) == len(page.tags("table")) == 4
+    assert len(page.tags("caption")) == len(page.tags("table")) == 5
     assert all(attrs.get("scope") in ("col", "row") for attrs in page.tags("th"))
+
+
+def test_changes_are_newest_first_and_bad_ones_are_marked(ask) -> None:
+    """Ten rows, each with a word for what happened; colour is not the only sign."""
+    shown = view.present(fleet.FAILING)
+    keys = shown.rows["changes"]
+    assert len(keys) == 10
+    assert [shown.texts[f"changes/{key}/at"] for key in keys] == sorted(
+        (shown.texts[f"changes/{key}/at"] for key in keys), reverse=True
+    )
+    words = [shown.texts[f"changes/{key}/change"] for key in keys[:2]]
+    assert words == ["▲ device went down", "device recovered"]
+    assert (f"changes/{keys[0]}/change" in shown.tones, f"changes/{keys[1]}/change" in shown.tones) == (True, False)
+    page = Document(ask(fleet.FAILING).get("/").text)
+    assert page.text("data-cell", f"changes/{keys[0]}/subject") == "ap-0412.west/snmp"
 
 
 def test_pictures_have_words(ask) -> None:

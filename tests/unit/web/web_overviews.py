@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from poller.domain.events import Event, Kind
 from poller.domain.overview import LastError, Lateness, Leader, Load, Overview, Point, State, Worker
 
 NOW_MS = 1_794_874_392_000  # 2026-11-17T00:13:12Z
@@ -113,6 +114,21 @@ def failure(number: int, **changes: object) -> LastError:
     return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
 
 
+_NEWS = (
+    (Kind.DEVICE_WENT_DOWN, "ap-0412.west is down: no answer in 3 tries of 2 s", "ap-0412.west", "snmp"),
+    (Kind.DEVICE_RECOVERED, "edge-17.fra answers again after 4 h 10 m and 22 failures", "edge-17.fra", "snmp"),
+    (Kind.WORKER_LOST, "celery@poll-3 has said nothing for 11 s", "", ""),
+    (Kind.LEADERSHIP_TAKEN, "beat-1:4711 leads, epoch 7", "", ""),
+    (Kind.DEAD_LETTER_MADE, "needs a person (auth_failed): SNMPv3 user mon refused", "ap-0425.west", "routeros"),
+)
+
+
+def change(number: int, **changes: object) -> Event:
+    kind, message, device, target = _NEWS[number % len(_NEWS)]
+    made = Event(NOW_MS - 5_000 - 61_300 * number, kind, message, device, target, data={"n": number})
+    return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
+
+
 FAILING = dataclasses.replace(
     HEALTHY,
     states={State.OK: 98_100, State.DEGRADED: 3, State.FAILING: 41, State.UNKNOWN: 60},
@@ -120,6 +136,7 @@ FAILING = dataclasses.replace(
     outcomes={"ok": 490_102, "failed": 769, "partial": 41},
     recent=points(missing=range(40, 47)),
     errors=tuple(failure(n) for n in range(20)),
+    events=tuple(change(n) for n in range(10)),
 )
 LATE = dataclasses.replace(
     HEALTHY,
@@ -133,6 +150,7 @@ SCRIPT = "<script>alert(1)</script>"
 HOSTILE = dataclasses.replace(
     HEALTHY,
     errors=(failure(0, device=SCRIPT, message=f"\"'><img src=x onerror=alert(2)>{SCRIPT}", target="a/b\u202e"),),
+    events=(change(0, device=SCRIPT, message=f"\"'><img src=x onerror=alert(2)>{SCRIPT}", target="a/b\u202e"),),
     workers=(worker(1, name=f"celery@{SCRIPT}", tags={SCRIPT: SCRIPT}),),
     loads=(load(f"poll.{SCRIPT}"),),
     leader=Leader(f'beat"{SCRIPT}', 1, NOW_MS),

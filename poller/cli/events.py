@@ -1,0 +1,137 @@
+"""`poller events`: what changed, from SQL; or what changes now, from the stream, until Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from poller import bootstrap, errors
+from poller.cli import backend, completion, render
+from poller.cli.render import Column, column
+from poller.cli.since import Since, instant_ms
+from poller.domain.events import Event, Kind, Wanted
+from poller.state import events as stream
+
+if TYPE_CHECKING:
+    from poller.bootstrap import Services
+
+PAGE = 1_000
+#: How many are shown before the first new one.
+BACKLOG = 10
+#: How long one look waits for something new; less than the client's patience.
+WAIT_MS = 1_000
+TRY_AGAIN_S = 0.5
+
+
+def command(
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print what happens, as it happens.")] = False,
+    kind: Annotated[list[Kind] | None, typer.Option(help="Only these; may be given more than once.")] = None,
+    device: Annotated[
+        str, typer.Option(help="Only of this device.", autocompletion=completion.devices, show_default=False)
+    ] = "",
+    since: Since = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Without --follow: at most so many.")] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; with --follow, one a line.")] = False,
+) -> None:
+    """Devices down and back, breakers, dead letters, leaders, workers: the newest first."""
+    wanted = Wanted(tuple(kind or ()), device, instant_ms(since))
+    services = bootstrap.services()
+    if follow:
+        _follow(services, wanted, as_json)
+        return
+    found = _recent(services, wanted, limit)
+    render.listing("poller.events/1", [item(event) for event in found], _COLUMNS, as_json)
+    if not found and not as_json:
+        render.note("no event is on record, or nothing matches")
+
+
+def item(event: Event) -> dict[str, Any]:
+    """An event as programs read it."""
+    return {
+        "at": datetime.fromtimestamp(event.at_ms / 1000, UTC),
+        "kind": event.kind.value,
+        "device": event.device,
+        "target": event.target,
+        "device_id": event.device_id,
+        "target_id": event.target_id,
+        "message": event.message,
+        "data": dict(event.data),
+    }
+
+
+def _recent(services: Services, wanted: Wanted, limit: int) -> list[Event]:
+    """From SQL, and from the stream what the leader has not brought there yet."""
+    from poller.db import events as table
+
+    engine = backend.database(services)
+    fresh = _unrecorded(services, wanted)
+    found = [event for event in table.recent(engine, wanted, limit) if event not in fresh]
+    return sorted([*fresh, *found], key=lambda event: -event.at_ms)[:limit]
+
+
+def _unrecorded(services: Services, wanted: Wanted) -> list[Event]:
+    client, keys = services.redis, services.keys
+    try:
+        entries = stream.after(client, keys, stream.recorded(client, keys), PAGE)
+    except errors.StoreError:
+        render.note("note: Redis is not reachable; what happened in the last moments may be missing")
+        return []
+    return [entry.event for entry in reversed(entries) if entry.event and wanted.accepts(entry.event)]
+
+
+def _follow(services: Services, wanted: Wanted, as_json: bool) -> None:
+    """For ever. A server that goes away is waited for; nothing that it kept is missed."""
+    client, keys = services.redis, services.keys
+    count = services.settings.events_length if wanted.since_ms else BACKLOG
+    shown = stream.newest(client, keys, count)
+    last = shown[0].id if shown else stream.BEGINNING
+    _print((entry.event for entry in reversed(shown)), wanted, as_json)
+    away = False
+    while True:
+        try:
+            entries = stream.after(client, keys, last, PAGE, WAIT_MS)
+        except errors.StoreUnavailable as error:
+            if not away:
+                render.note(f"note: {error.message}; waiting for it")
+            away = True
+            time.sleep(TRY_AGAIN_S)
+            continue
+        if away:
+            render.note("note: Redis is back")
+            away = False
+        last = entries[-1].id if entries else last
+        _print((entry.event for entry in entries), wanted, as_json)
+
+
+def _print(happened: Iterable[Event | None], wanted: Wanted, as_json: bool) -> None:
+    for event in happened:
+        if event is not None and wanted.accepts(event):
+            render.echo(_line(event, as_json))
+    sys.stdout.flush()
+
+
+def _line(event: Event, as_json: bool) -> str:
+    fields = item(event)
+    if as_json:
+        whole = {"schema": "poller.event/1", **fields, "at": render.rfc3339(fields["at"])}
+        return json.dumps(whole, ensure_ascii=False, default=str)
+    words = (render.rfc3339(fields["at"]), f"{event.kind.value:<22}", _what(fields), event.message)
+    return render.one_line("  ".join(word for word in words if word))
+
+
+def _what(fields: Any) -> str:
+    return "/".join(name for name in (fields["device"], fields["target"]) if name)
+
+
+_COLUMNS = (
+    column("AT", "at"),
+    column("KIND", "kind"),
+    Column("WHAT", _what),
+    column("MESSAGE", "message", wrap=True),
+)
