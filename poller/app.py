@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging
+from celery.signals import beat_init, celeryd_init, setup_logging
 from kombu.utils.url import maybe_sanitize_url
 
-from poller import bootstrap
+from poller import bootstrap, errors
 from poller.settings import Settings
 from poller.state.board import ROUTINE_PRIORITY, URGENT_PRIORITY
 
@@ -71,6 +71,24 @@ def _configuration(settings: Settings) -> dict[str, Any]:
 def _configure_logs(loglevel: int | str | None = None, **_: Any) -> None:
     """Celery's own set-up is replaced by ours; `celery --loglevel` still counts."""
     bootstrap.services().configure_logs(loglevel.upper() if isinstance(loglevel, str) else None)
+
+
+@celeryd_init.connect
+def _report_worker_errors(**_: Any) -> None:
+    _report_errors("worker")
+
+
+@beat_init.connect
+def _report_beat_errors(**_: Any) -> None:
+    _report_errors("beat")
+
+
+def _report_errors(role: str) -> None:
+    """Whoever sets a DSN must not find out later that nothing was reported."""
+    try:
+        bootstrap.services().report_errors(role)
+    except errors.ConfigError as error:
+        raise SystemExit(f"error[{error.code}]: {error}\n  try: {error.hint}") from None
 
 
 app = Celery("poller")

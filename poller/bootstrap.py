@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from poller.collectors.registry import Registry
     from poller.collectors.staleness import Sources
+    from poller.observability.sentry import Reporter
     from poller.security.redaction import Redactor
     from poller.security.vault import Keyring
     from poller.sinks.api import Sink
@@ -28,6 +30,7 @@ class Services:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self._reporter: Reporter | None = None
 
     @cached_property
     def keys(self) -> Keys:
@@ -103,10 +106,35 @@ class Services:
         from poller.observability import logs
 
         logs.configure(level or self.settings.log_level, self.settings.log_format, self.redactor.fields)
+        self._attach_reporter()
+
+    def report_errors(self, role: str) -> None:
+        """From now on bugs of this process go to Sentry, if a DSN is set. Raises InvalidSetting."""
+        dsn = self.settings.sentry_dsn
+        if dsn is None or self._reporter is not None:
+            return
+        from poller.observability import sentry
+
+        to = sentry.Destination(
+            dsn.get_secret_value(), self.settings.sentry_environment, self.settings.sentry_per_minute
+        )
+        self._reporter = sentry.Reporter(to, role, _without_secrets)
+        sentry.install(self._reporter)
+        self._attach_reporter()
+
+    def _attach_reporter(self) -> None:
+        """To the root logger, whose handlers every configuration of the logs removes."""
+        if self._reporter is not None:
+            logging.getLogger().addHandler(self._reporter)
 
     def notify(self, version: int) -> None:
         """Tell the leader that the inventory changed."""
         self.board.wake("inventory")
+
+
+def _without_secrets(text: str) -> str:
+    """Asks for the services each time: a forked child has its own, and other secrets."""
+    return services().redactor.text(text)
 
 
 @lru_cache(maxsize=1)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from poller import errors
-from poller.collectors import gathering
+from poller.collectors import gathering, reporting
 from poller.collectors.api import Collector, Credential, PartFailed, Poll
 from poller.domain import outcome
 from poller.domain.outcome import Outcome, Result
@@ -138,6 +138,7 @@ class _Drain:
         if not self._task.done():
             _abandoned.add(self._task)
             self._task.add_done_callback(_abandoned.discard)
+            reporting.ignored_cancellation(self._collector.name, self._task.get_loop().time() - self._started)
             text = f"{self._late()} and it ignored its cancellation"
             self._finish(errors.CollectorCrashed(f"collector {self._collector.name}: {text}"))
 
@@ -150,6 +151,7 @@ class _Drain:
         return errors.DeviceTimeout(f"no complete answer within {took_s:.1f} s")
 
     def _crash(self, error: BaseException) -> errors.CollectorCrashed:
+        reporting.crashed(self._collector.name, error)
         frames = traceback.extract_tb(error.__traceback__)
         where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
         try:

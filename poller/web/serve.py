@@ -27,7 +27,8 @@ STOP_S = 1
 
 
 def run(host: str, port: int | None = None) -> None:
-    """Serve until told to stop. Without a port: 8080, or a free one. Raises PortInUse."""
+    """Serve until told to stop. Without a port: 8080, or a free one. Raises PortInUse, InvalidSetting."""
+    bootstrap.services().report_errors("web")
     with listen(host, port) as listener:
         where = ":".join(map(str, listener.getsockname()[:2]))
         log.info("page_served", url=f"http://{where}/")

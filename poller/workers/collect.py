@@ -83,7 +83,7 @@ class Batch:
         secret = secrets.get(target.credential_id) if target.credential_id is not None else None
         problem = known.problem or (secret if isinstance(secret, errors.PollerError) else None)
         if problem is not None:
-            return Outcome(Result.REFUSED, _refusal(known.problem), outcome.clean(str(problem)))
+            return Outcome(Result.REFUSED, _why_refused(known.problem), outcome.clean(str(problem)))
         credential = secret if isinstance(secret, Credential) else None
         budget_s = target.timeout_ms / 1000
         poll = Poll(
@@ -98,7 +98,7 @@ class Batch:
         return await drain(self._registry.get(target.collector), poll, budget_s)
 
 
-def _refusal(problem: errors.PollerError | None) -> str:
+def _why_refused(problem: errors.PollerError | None) -> str:
     """Why nothing is sent: what is wrong with the target, or else with its credential."""
     if problem is None:
         return error_codes.CREDENTIAL_UNUSABLE

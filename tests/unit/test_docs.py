@@ -12,7 +12,9 @@ import pytest
 from pydantic import SecretStr
 
 from poller import errors
+from poller.cli import explain
 from poller.cli.main import Root
+from poller.domain import error_codes
 from poller.settings import OTHER_NAMES, SECRETS, Settings
 from poller.state import keys
 
@@ -46,26 +48,29 @@ def test_every_setting_is_documented() -> None:
 
 
 def test_every_error_is_documented() -> None:
-    """Code, exit code and meaning of every class of the tree."""
+    """Code, exit code and meaning of every class of the tree; every code a run can carry; every exit code."""
     found = [item for _, item in inspect.getmembers(errors, inspect.isclass) if issubclass(item, errors.PollerError)]
-    meanings = dict(re.findall(r"[|' ]- (\w+) +(.+)", errors.__doc__ or ""))
-    head = (
-        "# Errors\n\nEvery error a command prints has a code: `error[P101]: what`, then `cause:` and `try:` where known.\n"
-        "Exit codes: 0 good, 1 the answer is bad, 2 usage or configuration, 3 not found, 4 not allowed, 5 Redis or database not reachable, "
-        "124 waiting ran out, 130 interrupted, 141 nobody reads the output any more.\n\n| code | exit | error | meaning |\n|---|---|---|---|\n"
-    )
-    listed = sorted((item for item in found if item.__name__ in meanings), key=lambda item: (item.code, item.__name__))
-    rows = [f"| {e.code} | {e.exit_code} | {e.__name__} | {meanings[e.__name__]} |\n" for e in listed]
-    device = [e for e in listed if issubclass(e, errors.DeviceError) and e is not errors.DeviceError]
-    codes = [f"| `{e.error_code}` | {meanings[e.__name__]} | {'yes' if e.retryable else 'no'} |\n" for e in device]
-    platform = [
-        "| `lease_lost` | the worker that polled it did not report back; the target was due again at once | - |\n",
-        "| `options_invalid` | the target's options do not fit its collector any more | - |\n",
-        "| `credential_unusable` | its credential is gone or does not open | - |\n",
+    meanings = explain.tree()
+    assert set(found) - set(meanings) == {errors.PollerError}
+    rows = [f"| {kind.code} | {kind.exit_code} | {kind.__name__} | {text} |\n" for kind, text in meanings.items()]
+    exits = [f"| {code} | {meaning} |\n" for code, meaning in explain.EXIT_CODES.items()]
+    retried = {kind.error_code: kind.retryable for kind in meanings if issubclass(kind, errors.DeviceError)}
+    codes = [
+        f"| `{code}` | {each.meaning} | {each.hint} | {'yes' if retried.get(code) else 'no'} |\n"
+        for code, each in error_codes.EXPLAINED.items()
     ]
-    tail = "\n## Codes in runs, statuses and metrics\n\n| code | meaning | worth a retry |\n|---|---|---|\n"
-    assert {item.__name__ for item in found} - set(meanings) == {"PollerError"}
-    check("errors.md", head + "".join(rows) + tail + "".join(codes) + "".join(platform))
+    head = "# Errors\n\nEvery error a command prints has a code: `error[P101]: what`, then `cause:` and `try:` where known. `poller explain CODE` tells what is below.\n\n"
+    check(
+        "errors.md",
+        head
+        + "| code | exit | error | meaning |\n|---|---|---|---|\n"
+        + "".join(rows)
+        + "\n## Codes in runs, statuses and metrics\n\nThere are no others; a plugin's own errors come under the nearest of these.\n\n"
+        + "| code | meaning | what to do | worth a retry |\n|---|---|---|---|\n"
+        + "".join(codes)
+        + "\n## Exit codes\n\n| code | meaning |\n|---|---|\n"
+        + "".join(exits),
+    )
 
 
 def test_every_redis_key_is_documented() -> None:

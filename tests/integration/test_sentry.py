@@ -1,0 +1,257 @@
+"""What is reported, what is not, and that nobody waits for it. The other end is a real HTTP server on loopback."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from poller import errors
+from poller.observability import logs, sentry
+from poller.security.redaction import Redactor
+from tests.ingest import KEY, Ingest
+
+SECRET = "s3cr3t-community"
+
+
+@pytest.fixture
+def ingest(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ingest]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with Ingest() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def quiet_root() -> Iterator[None]:
+    root = logging.getLogger()
+    before = list(root.handlers)
+    yield
+    root.handlers[:] = before
+
+
+def attached(dsn: str, per_minute: int = 1000) -> sentry.Reporter:
+    """A reporter behind the logs as a role configures them."""
+    made = sentry.Reporter(sentry.Destination(dsn, "test", per_minute), "worker", Redactor([SECRET]).text)
+    logs.configure()
+    logging.getLogger().addHandler(made)
+    return made
+
+
+def by_event(name: str) -> Any:
+    return lambda event: event["logentry"]["formatted"] == name
+
+
+def fail(error: BaseException, cause: BaseException | None = None) -> None:
+    local_secret = SECRET  # noqa: F841  must not leave with the frame
+    raise error from cause
+
+
+def logged(event: str, error: BaseException, cause: BaseException | None = None, **facts: object) -> None:
+    try:
+        fail(error, cause)
+    except BaseException as caught:
+        logs.get("poller.test").error(event, error=str(caught), **facts)
+
+
+def end_marker(ingest: Ingest) -> None:
+    """Reports arrive in order: what is not there before this one was not sent."""
+    logged("the_end", RuntimeError("end"))
+    ingest.wait_for(by_event("the_end"))
+
+
+def test_a_bug_arrives_with_its_frames(ingest: Ingest) -> None:
+    """Class, text, where it happened, the role, the release; and nothing that Sentry's integrations would add."""
+    attached(ingest.dsn)
+    logged("it_broke", KeyError("x"), batch="b1")
+    event = ingest.wait_for(by_event("it_broke"))
+    (value,) = event["exception"]["values"]
+    assert (value["type"], value["stacktrace"]["frames"][-1]["function"]) == ("KeyError", "fail")
+    assert event["tags"] == {"role": "worker", "error_class": "KeyError"}
+    assert event["extra"]["batch"] == "b1"
+    assert event["environment"] == "test"
+    assert event["release"].startswith("poller@")
+    assert event["fingerprint"][:4] == ["poller", "poller.test", "it_broke", "KeyError"]
+    assert event["sdk"]["integrations"] == []
+    assert not {"user", "request", "breadcrumbs", "modules"} & {k for k, v in event.items() if v}
+    assert "trace" not in event.get("contexts", {})
+    assert ingest.others == []
+    assert ingest.paths == ["/api/42/envelope/"]
+
+
+def test_a_store_failure_arrives_with_its_cause(ingest: Ingest) -> None:
+    """Grouped by the kind of trouble, whoever noticed it."""
+    attached(ingest.dsn)
+    logged("runs_lost", errors.StoreUnavailable("cannot use the database"), OSError("refused"))
+    event = ingest.wait_for(by_event("runs_lost"))
+    assert event["fingerprint"] == ["store", "StoreUnavailable", "OSError"]
+    assert [value["type"] for value in event["exception"]["values"]] == ["OSError", "StoreUnavailable"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.DeviceTimeout("no answer"),
+        errors.DeviceAuthFailed("no"),
+        errors.DeviceProtocolError("rubbish"),
+        errors.InvalidSetting("redis_url: no"),
+        errors.SchemaMismatch("old"),
+        KeyboardInterrupt(),
+        SystemExit(1),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_devices_trouble_and_an_operators_mistake_are_not_reported(ingest: Ingest, error: BaseException) -> None:
+    """A dead router never pages a developer."""
+    attached(ingest.dsn)
+    logged("it_happened", error)
+    end_marker(ingest)
+    assert [event["logentry"]["formatted"] for event in ingest.events] == ["the_end"]
+
+
+def test_warnings_are_not_reported(ingest: Ingest) -> None:
+    """Only errors are."""
+    attached(ingest.dsn)
+    logs.get("poller.test").warning("leases_lost", count=3)
+    end_marker(ingest)
+    assert len(ingest.events) == 1
+
+
+def test_collectors_are_grouped_by_name_and_error_class(ingest: Ingest) -> None:
+    """A plugin's bug is one issue, however many devices meet it, whatever its text says."""
+    attached(ingest.dsn)
+    for collector, error in (
+        ("acme", KeyError("1")),
+        ("acme", KeyError("2")),
+        ("acme", ValueError()),
+        ("b", KeyError()),
+    ):
+        logging.getLogger("poller.collectors").error(
+            "collector_crashed", exc_info=error, extra={"collector": collector}
+        )
+    end_marker(ingest)
+    prints = [event["fingerprint"] for event in ingest.events[:-1]]
+    assert prints == [
+        ["collector", name, kind] for name, kind in (("acme", "KeyError"), ("acme", "ValueError"), ("b", "KeyError"))
+    ]
+    assert ingest.events[0]["tags"]["collector"] == "acme"
+
+
+def test_no_secret_leaves(ingest: Ingest) -> None:
+    """Not in the sentence, the exception, its cause, the facts or the frames; nor does the DSN's own key."""
+    attached(ingest.dsn)
+    logged(
+        "it_broke",
+        ValueError(f"{SECRET} refused by redis://:hunter22@h/0"),
+        OSError(f"community={SECRET}x, dsn {ingest.dsn}"),
+        deep={"list": [{"priv_key": "k3y", "text": SECRET}]},
+        community="pub",
+    )
+    logging.getLogger("library").error("cannot log in with %s", SECRET)
+    end_marker(ingest)
+    assert len(ingest.events) == 3
+    sent = b"".join(ingest.bodies).decode()
+    for secret in (SECRET, "hunter22", '"k3y"', '"pub"', KEY):
+        assert secret not in sent
+    assert "local_secret" not in sent.replace("local_secret = ", "")  # the source line may, the variable may not
+    assert '"vars"' not in sent
+
+
+def test_reports_are_limited_and_say_what_went_unsaid(ingest: Ingest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand times the same bug is one report a minute; different ones share a total."""
+    now = [0.0]
+    reporter = attached(ingest.dsn, per_minute=3)
+    monkeypatch.setattr(reporter._quota, "_clock", lambda: now[0])
+    for _ in range(100):
+        logged("same", KeyError("x"))
+    for number in range(50):
+        logged(f"different_{number}", KeyError("x"))
+    now[0] = 61.0
+    logged("same", KeyError("x"))
+    event = ingest.wait_for(lambda event: event["extra"]["unsaid_since_the_last"] == 99)
+    assert event["logentry"]["formatted"] == "same"
+    assert len(ingest.events) == 4
+
+
+def test_a_thread_that_dies_is_reported(ingest: Ingest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody catches it, nobody logs it; Python's own message stays."""
+    said: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", said.append)
+    monkeypatch.setattr("sys.excepthook", lambda *_: None)
+    sentry.install(attached(ingest.dsn))
+    thread = threading.Thread(target=fail, args=(LookupError("gone"),))
+    thread.start()
+    thread.join()
+    event = ingest.wait_for(by_event("thread_died"))
+    assert event["exception"]["values"][0]["type"] == "LookupError"
+    assert len(said) == 1
+
+
+def test_a_forked_child_reports_by_itself(ingest: Ingest) -> None:
+    """As those of a prefork worker: on a connection of its own."""
+    import os
+
+    attached(ingest.dsn)
+    logged("in_the_parent", KeyError("x"))
+    ingest.wait_for(by_event("in_the_parent"))
+    child = os.fork()
+    if child == 0:
+        try:
+            logged("in_the_child", KeyError("x"))
+            time.sleep(2)  # it ends without any farewell
+        finally:
+            os._exit(0)
+    ingest.wait_for(by_event("in_the_child"))
+    logged("later_in_the_parent", KeyError("x"))
+    ingest.wait_for(by_event("later_in_the_parent"))
+    os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("kind", ["slow", "gone"])
+def test_nobody_waits_for_a_server_that_is_slow_or_gone(
+    kind: str, free_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever logs an error goes on at once, and what waits to be sent is bounded."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with Ingest(answer_s=60) as server:
+        reporter = attached(server.dsn if kind == "slow" else f"http://{KEY}@127.0.0.1:{free_port}/1")
+        logged("warm_up", KeyError("x"))
+        began = time.monotonic()
+        for number in range(200):
+            logged(f"different_{number}", KeyError("x"))
+        assert time.monotonic() - began < 5
+        client = reporter._connected()
+        assert client.transport is not None
+        assert client.transport._worker._queue.qsize() <= sentry.WAITING
+        began = time.monotonic()
+        reporter.last_words()  # nothing was fatal: a stop waits for nothing
+        assert time.monotonic() - began < 0.1
+    if kind == "gone":
+        until = time.monotonic() + 10
+        said = ""
+        while "report_not_delivered" not in said and time.monotonic() < until:
+            said += capsys.readouterr().err
+        assert said.count("report_not_delivered") == 1
+        assert KEY not in said
+
+
+def test_a_broken_report_is_not_sent_and_harms_nobody(ingest: Ingest, capsys: pytest.CaptureFixture[str]) -> None:
+    """A redactor that fails must not let anything pass."""
+    reporter = attached(ingest.dsn)
+    known, reporter._known = reporter._known, lambda text: text[10**6]
+    logged("it_broke", KeyError("x"))
+    reporter._known = known
+    end_marker(ingest)
+    assert [event["logentry"]["formatted"] for event in ingest.events] == ["the_end"]
+
+
+def test_a_missing_client_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever sets a DSN is told what to install."""
+    monkeypatch.setattr(sentry, "find_spec", lambda _: None)
+    with pytest.raises(errors.InvalidSetting, match="sentry_dsn is set") as caught:
+        attached(f"http://{KEY}@127.0.0.1:9/1")
+    assert "poller[sentry]" in caught.value.hint
+    assert KEY not in repr(sentry.Destination(f"http://{KEY}@127.0.0.1:9/1", "test", 1))

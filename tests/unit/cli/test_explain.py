@@ -1,0 +1,45 @@
+"""`poller explain` knows every code, and says so for those it does not know."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from poller.cli import explain, main
+from poller.domain import error_codes
+
+
+@pytest.mark.parametrize("item", explain.entries(), ids=lambda item: item["code"])
+def test_every_code_is_found(item: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """In whatever case it is typed."""
+    assert main.run(["explain", item["code"].lower(), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["code"], said["meaning"], said["try"]) == (item["code"], item["meaning"], item["try"])
+
+
+def test_no_code_means_two_things() -> None:
+    """Else a person would be told the wrong one."""
+    codes = [item["code"].lower() for item in explain.entries()]
+    assert len(set(codes)) == len(codes)
+
+
+def test_all_exit_codes_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """`poller explain exit-codes`."""
+    assert main.run(["explain", "exit-codes"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("\t")[0] for line in lines[1:]] == [str(code) for code in explain.EXIT_CODES]
+
+
+def test_without_a_code_it_tells_all(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of runs first."""
+    assert main.run(["explain"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(explain.entries()) + 1
+    assert lines[1].startswith(next(iter(error_codes.EXPLAINED)))
+
+
+def test_an_unknown_code_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 3, as for every name that does not exist."""
+    assert main.run(["explain", "tiemout"]) == 3
+    assert "try: poller explain timeout" in capsys.readouterr().err
