@@ -24,6 +24,7 @@ from poller.beat.clock import Clock
 from poller.beat.dispatch import Dispatcher
 from poller.beat.leadership import Leader
 from poller.beat.recording import Recorder
+from poller.beat.sites import SiteWatch
 from poller.domain import capacity
 from poller.observability import logs
 from poller.state import workers
@@ -58,6 +59,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._woken = threading.Event()
         self._books = Bookkeeper(services, self._leader, self._stopping, self._recorder.note)
         self._attendance = Attendance(services, self._recorder.note)
+        self._sites = SiteWatch(services, self._leader, self._stopping, self._recorder.note)
         self._reap_at = self._entries_at = self._trust_until = 0.0
         self._last_rooms: dict[str, int] = {}
         self._step_ms = 0  # by which the clock was set, and nobody dealt with it yet
@@ -66,6 +68,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         if not kwargs.get("lazy"):
             self._leader.start()
             self._books.start()
+            self._sites.start()
             self._recorder.start(self._leader)
             wakeups.listen(services.redis, services.keys, self._on_note, self._stopping)
 

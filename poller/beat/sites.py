@@ -11,11 +11,12 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from poller import errors
+from poller import errors, events
 from poller.beat.leadership import Leader
 from poller.bootstrap import Services
 from poller.db import sites
-from poller.domain import plan, site
+from poller.domain import duration, plan, site
+from poller.domain.events import Event, Kind
 from poller.domain.site import Outage, Window
 from poller.observability import logs
 from poller.state import outages
@@ -32,12 +33,14 @@ class SiteWatch:
         services: Services,
         leader: Leader,
         stopping: threading.Event,
+        note: events.Note = events.only_log,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._services = services
         self._board = services.board
         self._leader = leader
         self._stopping = stopping
+        self._note = note
         self._limits = services.settings.site_limits
         self._chance = chance
         self._thread = threading.Thread(target=self._watch, name="sites", daemon=True)
@@ -74,7 +77,9 @@ class SiteWatch:
             return  # removed meanwhile
         outage = Outage(name, number, now_ms)
         outages.note(self._services.redis, self._services.keys, outage)
-        log.warning("site_opened", site=name, polls=window.polls, failed=window.dark)
+        said = f"site {name} is dark: {window.dark} of {window.polls} polls found nobody within a minute"
+        data = {"site": name, "polls": window.polls, "dark": window.dark}
+        self._note(Event(now_ms, Kind.SITE_OPENED, said, data=data))
         self._attend(outage, now_ms)
 
     def _attend(self, outage: Outage, now_ms: int) -> None:
@@ -103,4 +108,9 @@ class SiteWatch:
         rows = [(target_id, plan.resume_ms(target_id, plan.RESUME_WITHIN_MS, now_ms)) for target_id in held]
         self._board.release(self._leader.token, rows)
         outages.forget(self._services.redis, self._services.keys, outage.site)
-        log.warning("site_recovered", site=outage.site, targets=len(held), seconds=(now_ms - outage.since_ms) // 1000)
+        seconds = (now_ms - outage.since_ms) // 1000
+        said = (
+            f"site {outage.site} answers again after {duration.spoken(seconds * 1000)}; {len(held)} targets come back"
+        )
+        data = {"site": outage.site, "targets": len(held), "seconds": seconds}
+        self._note(Event(now_ms, Kind.SITE_RECOVERED, said, data=data))

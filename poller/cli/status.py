@@ -99,7 +99,8 @@ def _polling(view: Overview) -> Iterator[str]:
     yield f"throughput {view.polls_per_second:.1f} polls/s"
     yield f"lateness   {figures if late.count else 'not measured yet'}"
     overdue = f"{view.overdue:,} overdue" + (f", {view.long_overdue:,} of them for long" if view.long_overdue else "")
-    yield f"board      {view.due:,} due ({overdue}), {view.in_flight:,} in flight, {view.parked:,} parked"
+    held = f", {view.held:,} held for dark sites" if view.held else ""
+    yield f"board      {view.due:,} due ({overdue}), {view.in_flight:,} in flight, {view.parked:,} parked{held}"
 
 
 def _people(view: Overview) -> Iterator[str]:

@@ -61,7 +61,7 @@ def cpu_per_poll(first: Mark | None, last: Mark) -> dict[str, float]:
 def places(services: Services) -> Mapping[str, int]:
     """How many targets are where, while everything runs."""
     view = overview.read(services.redis, services.keys)
-    return {"due": view.due, "in_flight": view.in_flight, "parked": view.parked}
+    return {"due": view.due, "in_flight": view.in_flight, "parked": view.parked, "held": view.held}
 
 
 def verify(services: Services) -> Report:

@@ -106,6 +106,8 @@ class Overview:
     errors: Sequence[LastError]  # newest first
     totals: Mapping[str, int]  # counters since the board was made: polls, samples, missed_slots, ...
     events: Sequence[Event] = ()  # the last changes, newest first
+    held: int = 0  # wait for their site, which is dark
+    dark: Mapping[str, int] = field(default_factory=dict)  # sites that are, and since when, in ms
     long_overdue: int = 0  # of the overdue ones, by more than two of their own intervals; at least so many
 
     @property

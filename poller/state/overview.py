@@ -13,7 +13,7 @@ from poller.domain import capacity, histogram
 from poller.domain.chunks import batched
 from poller.domain.overview import LastError, Lateness, Leader, Load, Overview, Point, State
 from poller.domain.status import STATES
-from poller.state import events, trouble, workers
+from poller.state import events, outages, trouble, workers
 from poller.state.board import ROUTINE_MARK, SLICE_MS
 from poller.state.client import store_errors
 from poller.state.keys import Keys
@@ -35,7 +35,7 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         now_ms = seconds * 1000 + micros // 1000
         queues = sorted(str(queue) for queue in client.smembers(keys.queues))
         answers = _ask(client, keys, now_ms, queues)
-    counts, inflight, parked, totals, leader, standbys, errors, changes, slices, waiting = answers
+    counts, inflight, parked, held, totals, leader, standbys, errors, changes, slices, waiting = answers
     states = {state: int(counts.get(letter, 0)) for letter, state in STATES.items()}
     everybody = workers.known(client, keys)
     serving = Counter(queue for w in everybody if workers.is_alive(w, now_ms) for queue in w.queues)
@@ -49,6 +49,8 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         overdue=sum(load.overdue for load in loads),
         in_flight=inflight,
         parked=parked,
+        held=held,
+        dark={outage.site: outage.since_ms for outage in outages.dark(client, keys).values()} if held else {},
         polls_per_second=_rate(slices[-MINUTE_SLICES - 1 : -1]),
         outcomes=_outcomes(slices[-RECENT_SLICES:]),
         lateness=_lateness(slices[-RECENT_SLICES:]),
@@ -75,6 +77,7 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
     pipe.hgetall(keys.counts)
     pipe.zcard(keys.inflight)
     pipe.zcard(keys.parked)
+    pipe.zcard(keys.held)
     pipe.hgetall(keys.totals)
     pipe.hgetall(keys.leader)
     pipe.exists(keys.lock)
@@ -90,10 +93,11 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
         pipe.hget(keys.needs, queue)
     for number in range(last - SLICES + 1, last + 1):
         pipe.hgetall(keys.stats(number))
-    counts, inflight, parked, totals, leader, locked, standbys, errors, changes, *rest = pipe.execute()
+    counts, inflight, parked, held, totals, leader, locked, standbys, errors, changes, *rest = pipe.execute()
     end = _FIGURES * len(queues)
     waiting, slices = list(batched(rest[:end], _FIGURES)), rest[end:]
-    return counts, inflight, parked, totals, leader if locked else {}, standbys, errors, changes, slices, waiting
+    leader = leader if locked else {}
+    return counts, inflight, parked, held, totals, leader, standbys, errors, changes, slices, waiting
 
 
 def _load(queue: str, figures: Sequence[Any], done: int, serving: int) -> Load:

@@ -24,6 +24,7 @@ def of(overview: Overview) -> dict[str, Any]:
             "long_overdue": overview.long_overdue,
             "in_flight": overview.in_flight,
             "parked": overview.parked,
+            "held": overview.held,
         },
         "polls_per_second": overview.polls_per_second,
         "outcomes_last_5_min": dict(overview.outcomes),

@@ -49,7 +49,7 @@ def judge(overview: Overview) -> Health:
     stopped = list(_stopped(overview))
     # While it stands still, whether it is late is no question, and good news is old news.
     said = [*stopped, *_failing(overview)] if stopped else [*_polled(overview), *_punctual(overview)]
-    said += [*([] if stopped else _short(overview)), *_unserved(overview), *_unwritten(overview)]
+    said += [*_dark(overview), *([] if stopped else _short(overview)), *_unserved(overview), *_unwritten(overview)]
     tones = [tone for tone, _ in said]
     worst = next(tone for tone in _WORST_FIRST if tone in tones)
     return Health(worst, " ".join(text for _, text in said), _title(overview), alarm=bool(stopped))
@@ -113,6 +113,16 @@ def _short(overview: Overview) -> Iterator[tuple[Tone, str]]:
         yield Tone.LATE, f"Polling with {needs(load.queue)} needs {load.shortage:.1f} times the workers."
     if rest := short[NAMED:]:
         yield Tone.LATE, f"{units.counted(len(rest), 'other queue')} need more, too."
+
+
+def _dark(overview: Overview) -> Iterator[tuple[Tone, str]]:
+    """One sentence for thousands of devices behind one uplink."""
+    if overview.dark:
+        names = sorted(overview.dark, key=lambda name: overview.dark[name])
+        shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+        noun, verb = ("Site", "is") if len(names) == 1 else ("Sites", "are")
+        waiting = units.counted(overview.held, "target")
+        yield Tone.FAILING, f"{noun} {shown} {verb} dark: {waiting} wait while a few are asked."
 
 
 def _unwritten(overview: Overview) -> Iterator[tuple[Tone, str]]:

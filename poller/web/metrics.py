@@ -56,7 +56,7 @@ def _metrics(overview: Overview) -> Iterator[Metric]:
 
 def _targets(overview: Overview) -> Iterator[Metric]:
     states = {state.value: overview.states.get(state, 0) for state in State}
-    places = {"due": overview.due, "in_flight": overview.in_flight, "parked": overview.parked}
+    places = {"due": overview.due, "in_flight": overview.in_flight, "parked": overview.parked, "held": overview.held}
     yield _gauge("targets", "Enabled targets, by state.", states, "state")
     yield _gauge("board", "Enabled targets, by place on the board.", places, "place")
     yield _gauge("overdue_targets", "Due targets past their slot.", overview.overdue)

@@ -141,3 +141,11 @@ def test_a_fleet_of_one_is_singular(states: dict[State, int], text: str) -> None
     """Most people begin with one."""
     lone = dataclasses.replace(fleet.HEALTHY, targets=1, overdue=0, states=states)
     assert health.judge(lone).text.startswith(text)
+
+
+def test_a_dark_site_is_one_sentence() -> None:
+    """Not two thousand devices."""
+    dark = dataclasses.replace(fleet.HEALTHY, held=1_997, dark={"west": 1, "east": 2})
+    verdict = health.judge(dark)
+    assert verdict.tone is Tone.FAILING
+    assert "Sites west, east are dark: 1,997 targets wait while a few are asked." in verdict.text
