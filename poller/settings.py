@@ -28,7 +28,7 @@ from pydantic_settings import (
 )
 
 from poller import errors
-from poller.domain import breaker, retry
+from poller.domain import breaker, retry, site
 from poller.domain.interval import Adaptive
 
 PREFIX = "POLLER_"
@@ -137,6 +137,10 @@ class Settings(BaseSettings):
     deadletter_after_s: float = Field(
         86_400.0, ge=60, le=31_536_000, description="A breaker open for so long makes a dead letter."
     )
+    site_share: float = Field(0.6, gt=0, le=1, description="Share of a site's polls that find nobody: it is dark.")
+    site_least: int = Field(10, ge=1, le=100_000, description="Such polls within a minute, at least.")
+    site_canaries: int = Field(3, ge=1, le=100, description="Targets that are polled for a dark site.")
+    site_probe_s: float = Field(30.0, ge=1, le=3600, description="How often they are.")
 
     # Workers
     worker_concurrency: int = Field(
@@ -239,6 +243,10 @@ class Settings(BaseSettings):
         base, cap, auth = (round(s * 1000) for s in (self.breaker_base_s, self.breaker_cap_s, self.breaker_auth_s))
         usual = breaker.Rule(self.breaker_failures, base, max(base, cap))
         return breaker.Rules(usual, {errors.DeviceAuthFailed.error_code: breaker.Rule(1, auth, auth)})
+
+    @property
+    def site_limits(self) -> site.Limits:
+        return site.Limits(self.site_share, self.site_least, self.site_canaries, round(self.site_probe_s * 1000))
 
     @property
     def retry_limits(self) -> retry.Limits:

@@ -6,14 +6,15 @@ What it moves on the board carries the leader's token like everything else, so i
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 
 from poller import errors, events
-from poller.beat import reconcile
+from poller.beat import letters, reconcile
 from poller.beat.leadership import Leader
 from poller.bootstrap import Services
-from poller.db import runs
+from poller.db import deadletters, runs
 from poller.domain.run import Run
 from poller.observability import logs
 from poller.state.board import NotLeader
@@ -24,6 +25,8 @@ log = logs.get(__name__)
 TRY_AGAIN_S = 2.0
 #: Lost leases that wait to be recorded; beyond that the oldest are dropped, and said to be.
 MOST_WAITING = 100_000
+#: How often the dead letters are compared with the board.
+LETTERS_EVERY_S = 300.0
 
 
 class Bookkeeper:
@@ -36,6 +39,7 @@ class Bookkeeper:
         self._stopping = stopping
         self._asked = threading.Event()
         self._lost: deque[Run] = deque()
+        self._letters_at = 0.0
         self._thread = threading.Thread(target=self._keep, name="bookkeeping", daemon=True)
 
     def start(self) -> None:
@@ -73,7 +77,11 @@ class Bookkeeper:
     def _work(self) -> None:
         if self._leader.leads:
             board, engine = self._services.board, self._services.engine
-            reconcile.reconcile(board, engine, self._leader.token, board.now_ms(), self._note)
+            if reconcile.reconcile(board, engine, self._leader.token, board.now_ms(), self._note):
+                deadletters.forget_absent(engine)
+            if time.monotonic() >= self._letters_at:
+                letters.agree(board, engine)
+                self._letters_at = time.monotonic() + LETTERS_EVERY_S
         waiting = list(self._lost)
         if waiting:
             runs.close_lost(self._services.engine, waiting)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 
 from poller.domain.breaker import Breaker
 from poller.domain.outcome import Outcome, Result
@@ -12,6 +13,21 @@ class Reason(enum.StrEnum):
     AUTH_FAILED = "auth_failed"  # the device refuses our credential, and refused it again at the probe
     NOT_POLLABLE = "not_pollable"  # options, credential or collector cannot be used: nothing was sent
     OPEN_TOO_LONG = "open_too_long"  # it has not answered for so long that it may not be there any more
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """What is kept of a dead letter. Without a reason it says that the target is none any more, as of `last_ms`."""
+
+    target_id: int
+    last_ms: int  # last failure
+    reason: Reason | None = None
+    error_code: str = ""
+    message: str = ""
+    first_ms: int = 0  # first failure of the row of failures that led here
+    parked_ms: int = 0
+    next_ms: int = 0  # next slow retry
+    attempts: int = 0  # that failed, in a row
 
 
 #: A credential that was refused once may have met a server that was down; asked twice, it is wrong.

@@ -109,6 +109,9 @@ class Overview:
     held: int = 0  # wait for their site, which is dark
     dark: Mapping[str, int] = field(default_factory=dict)  # sites that are, and since when, in ms
     long_overdue: int = 0  # of the overdue ones, by more than two of their own intervals; at least so many
+    breakers_open: int = 0  # because of failures
+    barred: int = 0  # opened by a person
+    dead_letters: Mapping[str, int] = field(default_factory=dict)  # targets that need a person, by reason
 
     @property
     def unserved(self) -> dict[str, int]:

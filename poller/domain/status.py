@@ -1,6 +1,7 @@
 """What the board remembers of a target between polls, and how one more outcome changes it.
 
-The text starts with one letter for the state, so that the board can count states without reading on.
+The text starts with its mark: a letter for the state, B if its breaker is open, and a letter for the reason if it is
+a dead letter. So the board can count all three without reading on.
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ from typing import Any
 
 from poller.domain import breaker, interval
 from poller.domain.breaker import Breaker
+from poller.domain.deadletter import Reason
 from poller.domain.interval import Decision
 from poller.domain.outcome import Outcome, Result
 from poller.domain.overview import State
 
 LETTERS = {State.OK: "o", State.DEGRADED: "d", State.FAILING: "f", State.UNKNOWN: "u"}
 STATES = {letter: state for state, letter in LETTERS.items()}
+OPEN = "B"
+REASONS = {"A": Reason.AUTH_FAILED, "N": Reason.NOT_POLLABLE, "L": Reason.OPEN_TOO_LONG}
+_REASON_LETTERS = {reason: letter for letter, reason in REASONS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,12 @@ class Status:
     decision: Decision | None = None  # the last one, of an adaptive target
     breaker: Breaker = breaker.CLOSED
     parked_ms: int = 0  # since when it is a dead letter; 0 = it is none
+    reason: Reason | None = None  # why it is one
+
+    @property
+    def mark(self) -> str:
+        reason = _REASON_LETTERS[self.reason] if self.reason else ""
+        return LETTERS[self.state] + (OPEN if self.breaker.trips else "") + reason
 
     def pack(self) -> str:
         """Most have no error and no extras, and there are a million of them."""
@@ -42,7 +53,7 @@ class Status:
             values += [self.code, self.message]
         if extras:
             values.append(extras)
-        return LETTERS[self.state] + json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+        return self.mark + json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
     def _extras(self) -> dict[str, Any]:
         extras: dict[str, Any] = {"d": self.decision.pack()} if self.decision else {}
@@ -55,21 +66,22 @@ class Status:
 
 def unpack(text: str) -> Status:
     """The stored text back to a status; a text that is not ours counts as never polled."""
-    state = STATES.get(text[:1], State.UNKNOWN)
+    mark, bracket, rest = text.partition("[")
+    state = STATES.get(mark[:1], State.UNKNOWN)
     if len(text) < 2:
         return Status(state)
     try:
-        plain = json.loads(text[1:])
+        plain = json.loads(bracket + rest)
         if len(plain) > _WITH_EXTRAS:
             return Status()
         extras = plain.pop() if len(plain) == _WITH_EXTRAS else {}
-        return replace(Status(state, *plain), **_read(extras))
+        return replace(Status(state, *plain), **_read(extras, mark))
     except (ValueError, TypeError, AttributeError):
         return Status()
 
 
-def _read(extras: dict[str, Any]) -> dict[str, Any]:
-    read: dict[str, Any] = {"parked_ms": int(extras.get("p", 0))}
+def _read(extras: dict[str, Any], mark: str) -> dict[str, Any]:
+    read: dict[str, Any] = {"parked_ms": int(extras.get("p", 0)), "reason": REASONS.get(mark[-1:])}
     if "d" in extras:
         read["decision"] = interval.unpack(extras["d"])
     if "b" in extras:

@@ -78,6 +78,7 @@ class Started:
     plan_ms: int
     version: int
     status: status.Status
+    barred: bool = False  # a person kept it from being polled until now
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +183,8 @@ class Board:
     ) -> Start:
         """Confirm runs before polling: one answer for each id."""
         now, queue, overdue, *rest = self._run("start", [_ms(now_ms), token, attempt, call, margin_ms, *ids])
+        end = 4 * len(ids)
+        barred = set(map(int, rest[end:]))
         answers = [
             Started(
                 target_id,
@@ -189,8 +192,9 @@ class Board:
                 int(plan or 0),
                 int(version or 0),
                 status.unpack(text),
+                target_id in barred,
             )
-            for target_id, (verdict, plan, version, text) in zip(ids, batched(rest, 4), strict=True)
+            for target_id, (verdict, plan, version, text) in zip(ids, batched(rest[:end], 4), strict=True)
         ]
         return Start(int(now), queue, int(overdue), answers, time.monotonic())
 
@@ -236,6 +240,23 @@ class Board:
     def unpark(self, leader: str, now_ms: int, limit: int = 1000) -> int:
         """Dead letters whose slow retry is due wait for a poll again. Returns how many."""
         return int(_led([self._run("unpark", [leader, now_ms, limit])])[0])
+
+    def withhold(self, leader: str, site: int, ids: Iterable[int]) -> int:
+        """Targets of a dark site wait aside. Returns how many moved."""
+        return sum(int(_led([self._run("withhold", [leader, site, *chunk])])[0]) for chunk in batched(ids, _CHUNK))
+
+    def release(self, leader: str, rows: Iterable[tuple[int, int]], place: Place = Place.DUE) -> int:
+        """Held targets wait for a poll again, each at its instant. Returns how many moved."""
+        return sum(
+            int(_led([self._run("release", [leader, place.value, *(w for row in chunk for w in row)])])[0])
+            for chunk in batched(rows, _CHUNK)
+        )
+
+    def held(self, site: int) -> set[int]:
+        """Targets that wait for a site."""
+        with store_errors(self.redis):
+            rows: Any = self.redis.zrange(self.keys.held, site, site, byscore=True)
+        return {int(row) for row in rows}
 
     def place(self, leader: str, specs: Iterable[tuple[TargetSpec, int]], version: int) -> tuple[int, int, int]:
         """Make the board agree with specs, each with the instant a new one falls due.
@@ -311,6 +332,12 @@ class Board:
             texts = self.redis.hmget(self.keys.status, [str(i) for i in ids]) if ids else []
         return {i: status.unpack(str(text)) for i, text in zip(ids, texts, strict=True) if text}
 
+    def parked(self) -> Iterator[tuple[int, int]]:
+        """Every parked target with the instant of its slow retry, in pages and in no order."""
+        with store_errors(self.redis):
+            for key, at_ms in self.redis.zscan_iter(self.keys.parked, count=1000):
+                yield int(key), int(at_ms)
+
     def version(self) -> int | None:
         """The inventory version the board agrees with; None when it was never filled, or was flushed."""
         with store_errors(self.redis):
@@ -349,7 +376,7 @@ class Board:
 
     @cached_property
     def _scripts(self) -> dict[str, Script]:
-        of_leader = ("claim", "reap", "place", "respread", "leases", "early", "unpark")
+        of_leader = ("claim", "reap", "place", "respread", "leases", "early", "unpark", "withhold", "release")
         return scripts.load(self.redis, (*of_leader, "start", "hold", "finish", "demand", "check"))
 
 

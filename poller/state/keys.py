@@ -6,12 +6,14 @@
 | `urgent:<queue>`    | zset   | the same for those that go first: 1 = asked for by a person, else a probe    |
 | `inflight`          | zset   | target id -> end of its lease, in ms                                         |
 | `parked`            | zset   | target id -> next slow retry, in ms                                          |
+| `held`              | zset   | target id -> number of its site, which is dark; waits for the site           |
 | `queues`            | set    | queues that have, or had, targets                                            |
 | `spec`              | hash   | target id -> version, interval, timeout, queue of every enabled target       |
 | `run`               | hash   | target id -> token, plan, attempts, call while it is in flight               |
 | `edited`            | hash   | target id -> instant it falls due after its flight, for one edited meanwhile |
 | `status`            | hash   | target id -> state letter and JSON, see domain/status.py                     |
-| `counts`            | hash   | state letter -> number of targets; kept by the scripts that write `status`   |
+| `barred`            | hash   | target id -> end, start, name of the person who keeps it from being polled   |
+| `counts`            | hash   | mark of a status -> number of targets; kept by scripts that write `status`   |
 | `needs`             | hash   | queue -> polls its targets need, in millionths per second                    |
 | `board`             | hash   | `version` of the inventory it agrees with; `clock`: last seen by a leader    |
 | `outbox`            | string | the last claim, until the leader says that it was published                  |
@@ -20,6 +22,8 @@
 | `standbys`          | zset   | beat processes -> last seen, in ms                                           |
 | `workers`           | hash   | worker name -> what it says of itself, as JSON                               |
 | `stats:<n>`         | hash   | counters of the n-th slice of ten seconds; expires                           |
+| `sites:<n>`         | hash   | polls and dark polls by site in that slice; expires                          |
+| `dark`              | hash   | site that is dark -> since, canaries and when they were asked, as JSON       |
 | `totals`            | hash   | the same counters since the board was made                                   |
 | `errors`            | list   | the newest failures, as JSON; bounded                                        |
 | `events`            | stream | what happened, see domain/events.py; bounded; anybody may follow it          |
@@ -51,6 +55,9 @@ class Keys:
     def urgent(self, queue: str) -> str:
         return f"{self.prefix}urgent:{queue}"
 
+    def sites(self, slice_number: int) -> str:
+        return f"{self.prefix}sites:{slice_number}"
+
     def stats(self, slice_number: int) -> str:
         return f"{self.prefix}stats:{slice_number}"
 
@@ -68,7 +75,8 @@ class Keys:
         return f"{self.prefix}redbeat:"
 
 
-_PLACES = ("inflight", "parked", "queues", "spec", "run", "edited", "status", "counts", "needs", "board", "outbox")
+_PLACES = ("inflight", "parked", "held", "queues", "spec", "run", "edited", "board", "outbox")
+_FACTS = ("status", "barred", "counts", "needs", "dark")
 _PEOPLE = ("epoch", "leader", "standbys", "workers", "attending", "wake")
 _NEWS = ("totals", "errors", "events", "recorded", "readings")
-NAMES = frozenset((*_PLACES, *_PEOPLE, *_NEWS))
+NAMES = frozenset((*_PLACES, *_FACTS, *_PEOPLE, *_NEWS))

@@ -12,7 +12,7 @@ import redis
 from poller.domain import capacity, histogram
 from poller.domain.chunks import batched
 from poller.domain.overview import LastError, Lateness, Leader, Load, Overview, Point, State
-from poller.domain.status import STATES
+from poller.domain.status import OPEN, REASONS, STATES
 from poller.state import events, outages, trouble, workers
 from poller.state.board import ROUTINE_MARK, SLICE_MS
 from poller.state.client import store_errors
@@ -36,7 +36,7 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         queues = sorted(str(queue) for queue in client.smembers(keys.queues))
         answers = _ask(client, keys, now_ms, queues)
     counts, inflight, parked, held, totals, leader, standbys, errors, changes, slices, waiting = answers
-    states = {state: int(counts.get(letter, 0)) for letter, state in STATES.items()}
+    states, reasons, breakers_open = _counted(counts)
     everybody = workers.known(client, keys)
     serving = Counter(queue for w in everybody if workers.is_alive(w, now_ms) for queue in w.queues)
     done = _done(slices[-MINUTE_SLICES - 1 : -1])
@@ -63,7 +63,25 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         events=[entry.event for entry in events.entries(changes) if entry.event],
         totals={name: int(value) for name, value in totals.items() if not name.startswith(("l", "q:"))},
         long_overdue=_long_overdue(client, keys, now_ms, [load.queue for load in loads if load.overdue]),
+        breakers_open=breakers_open,
+        barred=barred,
+        dead_letters=reasons,
     )
+
+
+def _counted(counts: Mapping[str, str]) -> tuple[Counter[State], dict[str, int], int]:
+    """Targets by state, dead letters by reason, and open breakers, from the marks of all statuses."""
+    states: Counter[State] = Counter()
+    reasons: Counter[str] = Counter()
+    breakers_open = 0
+    for mark, text in counts.items():
+        number = int(text)
+        if mark[:1] in STATES:
+            states[STATES[mark[:1]]] += number
+        if mark[-1:] in REASONS:
+            reasons[REASONS[mark[-1:]].value] += number
+        breakers_open += number if OPEN in mark else 0
+    return states, dict(+reasons), breakers_open
 
 
 def _long_overdue(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> int:
@@ -77,6 +95,7 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
     pipe.hgetall(keys.counts)
     pipe.zcard(keys.inflight)
     pipe.zcard(keys.parked)
+    pipe.hlen(keys.barred)
     pipe.zcard(keys.held)
     pipe.hgetall(keys.totals)
     pipe.hgetall(keys.leader)

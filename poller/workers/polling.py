@@ -9,20 +9,22 @@ import json
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
 import redis
 
-from poller import errors
+from poller import errors, events
 from poller.bootstrap import Services
-from poller.domain import histogram
+from poller.domain import histogram, site
 from poller.domain.outcome import Result
 from poller.domain.run import Run
 from poller.observability import logs
 from poller.sinks.api import Sample
+from poller.state import outages
 from poller.state.board import Finish, Start, Started
+from poller.workers import letters, news
 from poller.workers.collect import Batch, Collected
 from poller.workers.retrying import Retries
 from poller.workers.runtime import Runtime
@@ -46,6 +48,7 @@ class Poller:
         settings = services.settings
         self.runner = runner
         self.polls = 0
+        self._services = services
         self._board = services.board
         self._registry = services.registry
         self.writing = Writing(services.engine, services.sinks, settings, runner)
@@ -125,7 +128,7 @@ class Poller:
         collected: Sequence[Collected],
         known: dict[int, Known],
     ) -> list[int]:
-        """One round: readings to every sink, rows to the ledger, then the move on the board.
+        """One round: readings to every sink, rows to the ledger, dead letters to theirs, then the move on the board.
 
         Returns the targets that do not move, because they are tried again.
         """
@@ -139,14 +142,16 @@ class Poller:
             if item.outcome.readings
         ]
         rows = [self._run(token, attempt, answer, item, now_ms) for answer, item in done]
-        self.writing.store(samples, rows)
         again = self._retries.choose(attempt, start, done, known)
         verdicts = [self._judge.judge(start, *pair, known[pair[1].id]) for pair in done if pair[1].id not in again]
-        stats = _statistics(start.queue, rows, verdicts, len(again))
+        self.writing.store(samples, rows, letters.changes(verdicts))
+        stats = _statistics(start.queue, rows, verdicts, len(again)) | _by_site(verdicts, known)
         texts = _error_texts([row for row in rows if row.target_id not in again], known)
         moves = [verdict.move for verdict in verdicts]
         self._patiently(lambda: self._board.finish(token, moves, stats, texts, believed_ms=start.believed_ms))
         self.polls += len(moves)
+        if happened := [*news.of(verdicts, known), *letters.news(verdicts, known)]:
+            events.emit(self._services, happened)
         return list(again)
 
     def _run(self, token: str, attempt: int, answer: Started, item: Collected, now_ms: int) -> Run:
@@ -240,6 +245,17 @@ def _statistics(queue: str, rows: Sequence[Run], verdicts: Sequence[Verdict], re
     counts["breaker_closed"] = sum(verdict.closed for verdict in verdicts)
     counted = {name: number for name, number in counts.items() if number}
     return {**counted, "lmax": max(late)} if late else counted
+
+
+def _by_site(verdicts: Sequence[Verdict], known: Mapping[int, Known]) -> dict[str, int]:
+    """How many polls each site had, and how many of them found nobody."""
+    counts: Counter[str] = Counter()
+    for verdict in verdicts:
+        if name := known[verdict.move.id].target.site:
+            polls, dark = outages.counted(name)
+            counts[polls] += 1
+            counts[dark] += verdict.after.code in site.DARK and verdict.after.failures > 0
+    return {field: number for field, number in counts.items() if number}
 
 
 def _error_texts(rows: Sequence[Run], known: dict[int, Known]) -> list[str]:

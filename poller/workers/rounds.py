@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, Protocol, TypeVar
 
+from poller.domain.deadletter import Letter, Reason
 from poller.domain.interval import Policy
 from poller.domain.outcome import Result
 from poller.domain.readings import ReadingSet, SeriesSet, pack, unpack
@@ -22,6 +23,7 @@ from poller.sinks.api import Sample
 
 _LENGTH = struct.Struct("<I")
 _RUN = tuple(field.name for field in fields(Run))
+_LETTER = tuple(field.name for field in fields(Letter))
 _TARGET = tuple(field.name for field in fields(PollTarget))
 
 T = TypeVar("T")
@@ -47,6 +49,19 @@ class Runs:
         head, _ = _parted(record)
         found = [_known(zip(head["fields"], row, strict=True), _RUN) for row in head["runs"]]
         return [Run(**{**values, "outcome": Result(values["outcome"])}) for values in found]
+
+
+class Letters:
+    """Dead letters, likewise."""
+
+    def pack(self, items: Sequence[Letter], told: Collection[str]) -> tuple[bytes, Collection[str]]:
+        rows = [[getattr(letter, name) for name in _LETTER] for letter in items]
+        return _joined({"fields": _LETTER, "letters": rows}), ()
+
+    def unpack(self, record: bytes, learned: dict[str, Any]) -> list[Letter]:
+        head, _ = _parted(record)
+        found = [_known(zip(head["fields"], row, strict=True), _LETTER) for row in head["letters"]]
+        return [Letter(**{**values, "reason": values["reason"] and Reason(values["reason"])}) for values in found]
 
 
 class Samples:

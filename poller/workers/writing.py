@@ -17,8 +17,9 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy.engine import Engine
 
 from poller import errors
-from poller.db import runs
+from poller.db import deadletters, runs
 from poller.domain import outcome
+from poller.domain.deadletter import Letter
 from poller.domain.run import Run
 from poller.observability import logs
 from poller.settings import Settings
@@ -228,6 +229,9 @@ class Writing:
         self._home = SpoolHome(settings.home, runner)
         self._room = Room(settings.spool_mb * 1024 * 1024)
         self._ledger: Writer[Run] = Writer(lambda rows: runs.write(engine, rows), self._spool("ledger", rounds.Runs()))
+        self._letters: Writer[Letter] = Writer(
+            lambda rows: deadletters.write(engine, rows), self._spool("letters", rounds.Letters())
+        )
         self._sinks = [Writer(sink.write, self._spool(f"sink-{sink.name}", rounds.Samples())) for sink in sinks]
         self._guard = threading.Lock()
         self._started = False
@@ -241,12 +245,14 @@ class Writing:
                     writer.start()
                 self._started = True
 
-    def store(self, samples: Sequence[Sample], rows: Sequence[Run]) -> None:
+    def store(self, samples: Sequence[Sample], rows: Sequence[Run], letters: Sequence[Letter] = ()) -> None:
         """When this returns, every row is written or on disk. Never raises for what a destination does."""
         if not self._started:
             self.start()
         until = time.monotonic() + self._patience_s
         handed: list[tuple[Writer[Any], Handed[Any] | None]] = [(self._ledger, self._ledger.hand_over(rows))]
+        if letters:
+            handed.append((self._letters, self._letters.hand_over(letters)))
         if samples:
             handed += [(sink, sink.hand_over(samples)) for sink in self._sinks]
         for writer, item in handed:
@@ -273,7 +279,7 @@ class Writing:
 
     @property
     def _writers(self) -> list[Writer[Any]]:
-        return [self._ledger, *self._sinks]
+        return [self._ledger, self._letters, *self._sinks]
 
     def _spool(self, name: str, codec: rounds.Codec[T]) -> Spool[T]:
         return Spool(name, codec, lambda: self._home.place(name), self._room)

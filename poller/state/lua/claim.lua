@@ -1,6 +1,6 @@
 -- claim: take due targets and move them in flight, in one step. By the leader only.
 --
--- KEYS[1] prefix            reads  redbeat::lock, urgent:<queue>, due:<queue>, Celery's lists
+-- KEYS[1] prefix            reads  redbeat::lock, urgent:<queue>, due:<queue>, barred, Celery's lists
 --                           writes urgent:<queue>, due:<queue>, inflight, run, outbox, board
 -- ARGV    leader token ('' = no election), now in ms ('' = server clock), lease in ms,
 --         token of the last claim that was published ('' = none known), token of this claim,
@@ -9,6 +9,7 @@
 -- Returns {'NOTLEADER'} or {now, token, again (0|1), then triples: queue, urgent (1|0), {ids}}
 --
 -- What is urgent goes before all routine polls; within each, the oldest first.
+-- What a person barred is not taken but waits until the bar ends, unless a person asks for it: nobody else has to know.
 -- The claim is written to the outbox in the same step. If the outbox holds another claim than the one
 -- said to be published, that one is returned again instead (again = 1): a lost reply, a kill or a
 -- SIGTERM between claim and publish strands nothing. `start` refuses what this publishes twice.
@@ -53,10 +54,32 @@ local function fly(set, rows, ids)
   end
 end
 
+local barred = redis.call('EXISTS', p .. 'barred') == 1
+local function admitted(set, queue, rows)
+  local pass = {}
+  for from = 1, #rows, 2000 do
+    local chunk = {}
+    for j = from, math.min(from + 1999, #rows), 2 do chunk[#chunk + 1] = rows[j] end
+    for k, bar in ipairs(redis.call('HMGET', p .. 'barred', unpack(chunk))) do
+      local id, score = chunk[k], rows[from + 2 * k - 1]
+      local ends = tonumber(bar and string.match(bar, '^(%d+)|') or 0)
+      if ends > tonumber(now) and tonumber(score) >= 1000 then
+        redis.call('ZREM', set, id)
+        redis.call('ZADD', p .. 'due:' .. queue, ends, id)
+      else
+        pass[#pass + 1] = id
+        pass[#pass + 1] = score
+      end
+    end
+  end
+  return pass
+end
+
 local function take(set, list, queue, urgent, most)
   local room = math.min(left, (most - redis.call('LLEN', list)) * size)
   if room <= 0 then return end
   local rows = redis.call('ZRANGEBYSCORE', set, '-inf', now, 'WITHSCORES', 'LIMIT', 0, room)
+  if barred then rows = admitted(set, queue, rows) end
   if #rows == 0 then return end
   left = left - #rows / 2
   local ids = {}

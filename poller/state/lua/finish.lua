@@ -1,11 +1,13 @@
 -- finish: a worker is done with targets; each moves to its next place, in one step with its status.
 --
 -- KEYS[1] prefix            reads  run, spec, edited
---                           writes inflight, run, edited, due:<queue>, urgent:<queue>, parked, status, counts, stats:<n>, totals, errors
+--                           writes inflight, run, edited, due:<queue>, urgent:<queue>, parked, status, counts, stats:<n>, sites:<n>,
+--                           totals, errors
 -- ARGV    now in ms ('' = server clock), what the worker takes for now ('' = the same), claim token, number of targets n,
 --         stats slice length in ms, stats lifetime in s,
 --         then n times: id, place (due|urgent|parked), next instant in ms, version polled, status ('' = leave as it is);
---         then the number of error texts, these texts, and pairs for the statistics: field, increment ('lmax' takes the maximum)
+--         then the number of error texts, these texts, and pairs for the statistics: field, increment ('lmax' takes the
+--         maximum, 's:...' goes to the sites' own hash)
 -- Returns one verdict for each target: ok, stale (the lease was taken over) or gone (removed meanwhile).
 -- If the clock was stepped while it was polled, its next instant moves along.
 -- A target that was edited while in flight falls due when `place` said, so that the edit takes effect.
@@ -50,7 +52,7 @@ if n > 0 then
         if text ~= '' then
           status[#status + 1] = id
           status[#status + 1] = text
-          local new, old = string.sub(text, 1, 1), before[i] and string.sub(before[i], 1, 1)
+          local new, old = string.match(text, '^%a+'), before[i] and string.match(before[i], '^%a+')
           if new ~= old then
             counts[new] = (counts[new] or 0) + 1
             if old then counts[old] = (counts[old] or 0) - 1 end
@@ -66,7 +68,7 @@ if n > 0 then
   end
   for name, set in pairs(sets) do redis.call('ZADD', p .. name, unpack(set)) end
   if #status > 0 then redis.call('HSET', p .. 'status', unpack(status)) end
-  for letter, change in pairs(counts) do redis.call('HINCRBY', p .. 'counts', letter, change) end
+  for mark, change in pairs(counts) do redis.call('HINCRBY', p .. 'counts', mark, change) end
 end
 local at = 7 + n * 5
 local texts = tonumber(ARGV[at])
@@ -77,8 +79,11 @@ end
 at = at + texts + 1
 if at <= #ARGV then
   local stats = p .. 'stats:' .. string.format('%d', math.floor(now / ARGV[5]))
+  local sites = p .. 'sites:' .. string.format('%d', math.floor(now / ARGV[5]))
   for i = at, #ARGV, 2 do
-    if ARGV[i] == 'lmax' then
+    if string.sub(ARGV[i], 1, 2) == 's:' then
+      redis.call('HINCRBY', sites, string.sub(ARGV[i], 3), ARGV[i + 1])
+    elseif ARGV[i] == 'lmax' then
       local most = redis.call('HGET', stats, 'lmax')
       if not most or tonumber(most) < tonumber(ARGV[i + 1]) then redis.call('HSET', stats, 'lmax', ARGV[i + 1]) end
     else
@@ -87,5 +92,6 @@ if at <= #ARGV then
     end
   end
   redis.call('EXPIRE', stats, ARGV[6])
+  redis.call('EXPIRE', sites, 300)
 end
 return verdicts

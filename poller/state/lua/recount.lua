@@ -13,8 +13,8 @@ local function each(hash, visit)
 end
 local counts, needs, wrong = {}, {}, 0
 each('status', function(text)
-  local letter = string.sub(text, 1, 1)
-  counts[letter] = (counts[letter] or 0) + 1
+  local mark = string.match(text, '^%a+')
+  if mark then counts[mark] = (counts[mark] or 0) + 1 end
 end)
 each('spec', function(spec)
   local interval, queue = string.match(spec, '^%d+|(%d+)|%d+|(.+)$')

@@ -1,10 +1,11 @@
 -- start: a worker is about to poll; is each run still the one in flight, and not started yet?
 --
--- KEYS[1] prefix            reads  run, spec, status, due:<queue>      writes  run, inflight
+-- KEYS[1] prefix            reads  run, spec, status, due:<queue>      writes  run, inflight, barred
 -- ARGV    now in ms ('' = server clock), claim token, attempt (0 = first), call (random: makes a repeated call harmless),
 --         lease margin in ms, then target ids
 -- Returns {now, queue, targets of this queue that are overdue by more than two seconds,
---          then for each id: verdict, plan, version, status}; the verdict is ok, duplicate, stale or gone.
+--          then for each id: verdict, plan, version, status,
+--          then the ids of those that a person had barred}; the verdict is ok, duplicate, stale or gone.
 -- The lease is set anew: the target's own time limit plus the margin.
 local p = KEYS[1]
 local now = ARGV[1]
@@ -55,6 +56,14 @@ if #started > 0 then
   reply[3] = redis.call('ZCOUNT', p .. 'due:' .. reply[2], '-inf', now - 2000)
   redis.call('HSET', p .. 'run', unpack(started))
   redis.call('ZADD', p .. 'inflight', unpack(flight))
+  if redis.call('EXISTS', p .. 'barred') == 1 then
+    for i, bar in ipairs(redis.call('HMGET', p .. 'barred', unpack(ids))) do
+      if bar then
+        reply[#reply + 1] = ids[i]
+        if tonumber(string.match(bar, '^(%d+)|') or 0) <= tonumber(now) then redis.call('HDEL', p .. 'barred', ids[i]) end
+      end
+    end
+  end
 end
 if #gone > 0 then
   redis.call('HDEL', p .. 'run', unpack(gone))
