@@ -35,14 +35,14 @@ class Room:
     """What all spools of a process may take on disk together. The largest one makes room."""
 
     def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
         self.part_bytes = min(max(limit_bytes // PARTS, SMALLEST), LARGEST)
         self.spools: list[Spool[Any]] = []
-        self._limit = limit_bytes
 
     def is_exceeded_by(self, spool: Spool[Any]) -> bool:
         # The others change meanwhile; at worst one of them makes room a moment later.
         sizes = [other.size for other in self.spools]
-        return sum(sizes) > self._limit and spool.size == max(sizes)
+        return sum(sizes) > self.limit_bytes and spool.size == max(sizes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,30 +36,39 @@ class SpoolHome:
                 self._mine = self._claim()
             return _made(self._mine / destination)
 
-    def adopt(self, destinations: Iterable[str]) -> None:
-        """What dead workers left for these destinations becomes ours."""
-        wanted = list(destinations)
+    def adopt(self, destinations: Iterable[str], room_bytes: int) -> None:
+        """What dead workers left for these destinations becomes ours, as far as there is room for it.
+
+        The rest is left to whoever starts next: after a crash of the whole host, its other workers.
+        """
         try:
-            own = {destination: self.place(destination) for destination in wanted}
+            own = {destination: self.place(destination) for destination in destinations}
             others = sorted(path for path in self._root.iterdir() if path.is_dir() and path != self._mine)
+            left = room_bytes - sum(path.stat().st_size for place in own.values() for path in place.glob("*.rounds"))
         except OSError as error:
             log.error("spool_unusable", error=str(error))
             return
         for other in others:
             try:
-                self._adopt_from(other, own)
+                left -= self._adopt_from(other, own, left)
             except OSError as error:
                 log.error("spool_not_adopted", directory=str(other), error=str(error))
 
-    def _adopt_from(self, other: Path, own: dict[str, Path]) -> None:
+    def _adopt_from(self, other: Path, own: dict[str, Path], room_bytes: int) -> int:
         lock = _locked(other)
         if lock is None:
-            return  # somebody lives there
+            return 0  # somebody lives there
+        adopted = 0
         try:
             for destination, place in own.items():
                 for path in sorted((other / destination).glob("*.rounds")):
+                    if adopted + path.lstat().st_size > room_bytes:
+                        log.warning("spool_not_adopted", directory=str(other), error="no room for all of it")
+                        return adopted
+                    adopted += path.lstat().st_size
                     path.rename(_free(place / path.name))
                     log.info("spool_adopted", store=destination, worker=other.name, file=path.name)
+            return adopted
         finally:
             os.close(lock)
 

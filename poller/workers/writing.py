@@ -125,6 +125,8 @@ class Writer(Generic[T]):
         """What to write now, oldest first; waits for it. None: it is time to end."""
         with self._changed:
             while True:
+                if not self.spool:
+                    self._outage.ends()
                 pause = self._try_at - time.monotonic()
                 if self.spool and pause <= 0:
                     self._taken = self.spool.oldest(1 if self._one_by_one else TOGETHER)
@@ -156,7 +158,7 @@ class Writer(Generic[T]):
                 self._queued = 0
             else:
                 self.spool.forget(self._taken)
-                self._outage.goes_by(polls, over=not self.spool)
+                self._outage.late += polls
 
     def _failed(self, error: Exception) -> None:
         reason = outcome.clean(
@@ -198,27 +200,26 @@ class Outage:
     """Says when a destination goes down, and when all that waited for it is written."""
 
     def __init__(self, store: str) -> None:
+        self.late = 0  # polls written that had to wait
         self._store = store
         self._began: float | None = None
-        self._polls = 0
         self._said_at = -SAY_EVERY_S
 
     def begins(self, reason: str) -> None:
+        """Or goes on."""
         now = time.monotonic()
         if self._began is None:
-            self._began, self._polls = now, 0
+            self._began = now
             if now >= self._said_at + SAY_EVERY_S:
                 self._said_at = now
                 log.warning("store_down", store=self._store, reason=reason)
 
-    def goes_by(self, polls: int, over: bool) -> None:
-        """So many polls were written late."""
-        self._polls += polls
-        if over and self._began is not None:
-            if self._said_at == self._began:
-                seconds = round(time.monotonic() - self._began, 1)
-                log.info("store_caught_up", store=self._store, polls=self._polls, seconds=seconds)
-            self._began = None
+    def ends(self) -> None:
+        """Or there was none. What a dead worker left is told of, too."""
+        if self.late and self._began in (None, self._said_at):
+            seconds = round(time.monotonic() - self._began, 1) if self._began else 0.0
+            log.info("store_caught_up", store=self._store, polls=self.late, seconds=seconds)
+        self.late, self._began = 0, None
 
 
 class Writing:
@@ -240,7 +241,7 @@ class Writing:
         """Adopt what dead workers left, and begin to write. Called again, and by `store`, it does nothing."""
         with self._guard:
             if not self._started:
-                self._home.adopt(writer.spool.name for writer in self._writers)
+                self._home.adopt([writer.spool.name for writer in self._writers], self._room.limit_bytes)
                 for writer in self._writers:
                     writer.start()
                 self._started = True

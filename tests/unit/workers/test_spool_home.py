@@ -59,11 +59,22 @@ def test_what_dead_workers_left_is_inherited(tmp_path: Path) -> None:
     left_behind(tmp_path, "late@host", "3.damaged")
     foreign = left_behind(tmp_path, "late@host", "1.rounds", "sink-gone")
     mine = SpoolHome(tmp_path, "me@host")
-    mine.adopt(["ledger", "sink-sql"])
+    mine.adopt(["ledger", "sink-sql"], 1_000)
     inherited = sorted((path.name, path.read_text()) for path in mine.place("ledger").iterdir())
     assert inherited == [("1.rounds", "dead@host"), ("2.rounds", "dead@host"), ("3.rounds", "late@host")]
     assert alive.place("ledger").joinpath("1.rounds").read_text() == "alive"
     assert foreign.exists()
+
+
+def test_an_inheritance_that_does_not_fit_is_left_to_the_next(tmp_path: Path) -> None:
+    """Four workers of a host died: the first one back does not take everything, only to drop it."""
+    for number in range(1, 5):
+        left_behind(tmp_path, f"w{number}@host", f"{number}.rounds")
+    size = len("w1@host")
+    for name, expected in (("a@host", {"1.rounds", "2.rounds"}), ("b@host", {"3.rounds", "4.rounds"})):
+        home = SpoolHome(tmp_path, name)
+        home.adopt(["ledger"], size * 2 + 1)
+        assert {path.name for path in home.place("ledger").iterdir()} == expected
 
 
 def test_nobody_else_may_look(tmp_path: Path) -> None:
@@ -77,6 +88,6 @@ def test_a_home_that_cannot_be_used_is_said_and_survived(tmp_path: Path) -> None
     """A file where the directory should be: whoever needs it gets an OSError, adopting does not."""
     (tmp_path / "spool").write_text("")
     home = SpoolHome(tmp_path, "w@host")
-    home.adopt(["ledger"])
+    home.adopt(["ledger"], 1_000)
     with pytest.raises(OSError):
         home.place("ledger")
