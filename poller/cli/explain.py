@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 import re
 from typing import Annotated, Any
 
@@ -58,8 +57,8 @@ def entries() -> list[dict[str, Any]]:
 def tree() -> dict[type[errors.PollerError], str]:
     """Every error class that is printed, with its meaning from the tree in poller/errors.py."""
     meanings = dict(re.findall(r"[|' ]- (\w+) +(.+)", errors.__doc__ or ""))
-    found = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind.__name__ in meanings]
-    return {kind: meanings[kind.__name__] for kind in sorted(found, key=lambda kind: kind.code)}
+    kinds: list[type[errors.PollerError]] = [vars(errors)[name] for name in meanings]
+    return {kind: meanings[kind.__name__] for kind in sorted(kinds, key=lambda kind: kind.code)}
 
 
 def _errors() -> list[dict[str, Any]]:

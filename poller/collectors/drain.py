@@ -26,6 +26,12 @@ SHORTEST_SECRET = 6
 #: How long a cancelled collector may tidy up before it is left to itself.
 GRACE_S = 0.5
 
+#: So many readings in a row are taken before others have their turn.
+BREATH = 64
+
+#: More are not a device but a mistake. A reading set counts as one.
+MOST_ITEMS = 250_000
+
 #: Collectors that ignored their cancellation. Kept referenced (else the loop forgets them), counted, never awaited.
 _abandoned: set[asyncio.Task[None]] = set()
 
@@ -93,11 +99,17 @@ class _Drain:
             self._finish(self._late() if self._timed_out else None)
 
     async def _take_all(self, stream: Any) -> None:
+        taken = 0
         try:
             async for item in stream:
                 if self.done.done():  # it was abandoned: what it says now is nobody's
                     break
                 self._gathered.take(item)
+                taken += 1
+                if taken % BREATH == 0:  # one that never waits would stop the loop, and with it every other poll
+                    await asyncio.sleep(0)
+                if taken > MOST_ITEMS:
+                    raise gathering.NotAReading(f"more than {MOST_ITEMS} readings in one poll")
             else:
                 return
         except gathering.NotAReading:

@@ -10,6 +10,10 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from poller.observability import logs
+
+log = logs.get(__name__)
+
 T = TypeVar("T")
 
 
@@ -25,8 +29,18 @@ class Runtime:
         with self._lock:
             if self._loop is None:
                 self._loop = uvloop.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="poll-loop", daemon=True).start()
+                threading.Thread(target=self._run, args=(self._loop,), name="poll-loop", daemon=True).start()
             return self._loop
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        """For ever: a plugin whose own task raises SystemExit, or that stops the loop, must not end all polling."""
+        while True:
+            try:
+                loop.run_forever()
+            except BaseException:
+                log.exception("poll_loop_interrupted")
+            if self._loop is not loop:
+                return
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
@@ -38,5 +52,5 @@ class Runtime:
     def stop(self) -> None:
         with self._lock:
             if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._loop.stop)
-                self._loop = None
+                loop, self._loop = self._loop, None
+                loop.call_soon_threadsafe(loop.stop)

@@ -121,6 +121,8 @@ class Secrets:
             opened = credentials.from_json(self._keyring.open(sealed.envelope, sealed.name), self._models)
         except errors.ConfigError as error:
             return error
+        except Exception as error:  # noqa: BLE001  a plugin's model may raise anything, and its text may be the secret
+            return errors.InvalidInput(f'credential "{sealed.name}" cannot be read', cause=type(error).__name__)
         for secret in opened.secrets():
             self._redactor.remember(secret)
         return opened
