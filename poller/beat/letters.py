@@ -43,7 +43,9 @@ def _clear(board: Board, engine: Engine, page: list[tuple[int, int]]) -> int:
     """A target that answered after its letter's last failure is well; one whose board is new is not known to be."""
     last = dict(page)
     statuses = board.statuses(list(last))
-    well = [Letter(i, status.ok_ms) for i, status in statuses.items() if not status.parked_ms and status.ok_ms > last[i]]
+    well = [
+        Letter(i, status.ok_ms) for i, status in statuses.items() if not status.parked_ms and status.ok_ms > last[i]
+    ]
     deadletters.write(engine, well)
     return len(well)
 

@@ -35,7 +35,7 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         now_ms = seconds * 1000 + micros // 1000
         queues = sorted(str(queue) for queue in client.smembers(keys.queues))
         answers = _ask(client, keys, now_ms, queues)
-    counts, inflight, parked, held, totals, leader, standbys, errors, changes, slices, waiting = answers
+    counts, inflight, parked, barred, held, totals, leader, standbys, errors, changes, slices, waiting = answers
     states, reasons, breakers_open = _counted(counts)
     everybody = workers.known(client, keys)
     serving = Counter(queue for w in everybody if workers.is_alive(w, now_ms) for queue in w.queues)
@@ -112,11 +112,11 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
         pipe.hget(keys.needs, queue)
     for number in range(last - SLICES + 1, last + 1):
         pipe.hgetall(keys.stats(number))
-    counts, inflight, parked, held, totals, leader, locked, standbys, errors, changes, *rest = pipe.execute()
+    counts, inflight, parked, barred, held, totals, leader, locked, standbys, errors, changes, *rest = pipe.execute()
     end = _FIGURES * len(queues)
     waiting, slices = list(batched(rest[:end], _FIGURES)), rest[end:]
     leader = leader if locked else {}
-    return counts, inflight, parked, held, totals, leader, standbys, errors, changes, slices, waiting
+    return counts, inflight, parked, barred, held, totals, leader, standbys, errors, changes, slices, waiting
 
 
 def _load(queue: str, figures: Sequence[Any], done: int, serving: int) -> Load:

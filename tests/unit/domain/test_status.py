@@ -6,6 +6,7 @@ import pytest
 
 from poller.domain import status
 from poller.domain.breaker import Breaker
+from poller.domain.deadletter import Reason
 from poller.domain.interval import Decision
 from poller.domain.outcome import Outcome, Result
 from poller.domain.overview import State
@@ -29,8 +30,22 @@ def test_the_decision_of_an_adaptive_target_is_part_of_it() -> None:
 
 def test_an_open_breaker_and_a_dead_letter_are_part_of_it() -> None:
     """They decide over the next poll, wherever it is done."""
-    before = Status(State.FAILING, 1, 2, 3, 4, 9, 6, "timeout", "no", None, Breaker(5, 77, 99), 1234)
-    assert status.unpack(before.pack()) == before
+    for reason in Reason:
+        before = Status(State.FAILING, 1, 2, 3, 4, 9, 6, "timeout", "no", None, Breaker(5, 77, 99), 1234, reason)
+        assert status.unpack(before.pack()) == before
+
+
+def test_the_mark_tells_states_breakers_and_dead_letters_apart() -> None:
+    """The board counts by it: letters only, all of them before the first bracket, one for each combination."""
+    kinds = [
+        Status(state, breaker=breaker, parked_ms=1 if reason else 0, reason=reason)
+        for state in State
+        for breaker in (Breaker(), Breaker(1, 2, 3))
+        for reason in (None, *Reason)
+    ]
+    marks = [kind.mark for kind in kinds]
+    assert len(set(marks)) == len(kinds)
+    assert all(mark.isalpha() and kind.pack().startswith(mark + "[") for mark, kind in zip(marks, kinds, strict=True))
 
 
 def test_a_target_with_a_fixed_interval_does_not_pay_for_adaptive_ones() -> None:
