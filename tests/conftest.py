@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 import pytest
 import redis
 import sqlalchemy as sa
+from hypothesis import HealthCheck, settings
 from sqlalchemy.engine import Engine
 
 from poller import bootstrap
@@ -26,6 +27,10 @@ from poller.db import engine as sql
 from poller.db import migrate
 
 READY_WITHIN_S = 20
+
+# A busy machine is no reason to fail: nothing here is a test of speed.
+settings.register_profile("poller", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("poller")
 
 
 def missing(reason: str) -> NoReturn:
