@@ -67,6 +67,9 @@ def _without_secrets(services: Services, event: Event) -> Event:
 
 
 def _extra(event: Event) -> dict[str, object]:
-    """The data; a name that the line has already gets a tail, so that nothing is hidden and nothing fails."""
-    taken = {"event", "message", "device", "target", "target_id", "level", "logger", "timestamp"}
-    return {f"{name}_" if name in taken else name: value for name, value in event.data.items()}
+    """The data; a name that means something to the log gets a tail, so that nothing is hidden and nothing fails."""
+    return {f"{name}_" if name in _TAKEN else name: value for name, value in event.data.items()}
+
+
+_LINE = ("event", "message", "device", "target", "target_id", "level", "logger", "timestamp")
+_TAKEN = frozenset((*_LINE, "self", "exc_info", "stack_info", "stacklevel", "extra"))

@@ -76,5 +76,6 @@ def _tell(services: Services, now_ms: int, mended: dict[str, int]) -> None:
     from poller.domain.events import Event, Kind
 
     if mended:
+        services.configure_logs()  # its line goes to stderr
         counted = ", ".join(f"{number:,} {word.removesuffix('_mended')}" for word, number in mended.items())
         events.emit(services, [Event(now_ms, Kind.BOARD_REPAIRED, f"the board was repaired: {counted}", data=mended)])

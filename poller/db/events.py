@@ -29,17 +29,22 @@ def record(engine: Engine, entries: Sequence[tuple[str, Event]]) -> None:
 
 def recent(engine: Engine, wanted: Wanted, limit: int) -> list[Event]:
     """The newest first. What a later version recorded and this one does not know is left out."""
-    known = list(wanted.kinds or Kind)
     query = sa.select(*(events.c[name] for name in _COLUMNS[1:])).order_by(events.c.at_ms.desc(), events.c.id.desc())
-    query = query.where(events.c.kind == known[0] if len(known) == 1 else among(events.c.kind, known))
+    if len(wanted.kinds) == 1:
+        query = query.where(events.c.kind == next(iter(wanted.kinds)))
+    elif wanted.kinds:
+        query = query.where(among(events.c.kind, [kind.value for kind in wanted.kinds]))
     if wanted.device:
         query = query.where(events.c.device == wanted.device)
     if wanted.since_ms:
         query = query.where(events.c.at_ms >= wanted.since_ms)
     with sql.peeking(engine) as conn:
-        return [_event(row) for row in conn.execute(query.limit(limit))]
+        return [_event(row) for row in conn.execute(query.limit(limit)) if row.kind in _KNOWN]
 
 
 def _event(row: Any) -> Event:
     at_ms, kind, *rest = row
     return Event(at_ms, Kind(kind), *rest)
+
+
+_KNOWN = frozenset(kind.value for kind in Kind)

@@ -1,0 +1,119 @@
+"""`poller runs`: the ledger for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from poller import bootstrap
+from poller.cli import main
+from poller.db import devices, migrate, runs, targets
+from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.outcome import Result
+from poller.domain.run import Run
+
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def ledger(home: Path) -> dict[str, int]:
+    """Two devices, the first with two targets; four runs, one of a target that is gone. Target ids by name."""
+    engine = bootstrap.services().engine
+    migrate.upgrade(engine)
+    devices.add(engine, DeviceDraft("sw1", "192.0.2.1"), [TargetDraft("snmp", "snmp"), TargetDraft("extra", "snmp")])
+    devices.add(engine, DeviceDraft("sw2", "192.0.2.2"), [TargetDraft("snmp", "snmp")])
+    names = (("sw1", "snmp"), ("sw1", "extra"), ("sw2", "snmp"))
+    ids = {f"{device}/{name}": targets.show(engine, device, name).id for device, name in names}
+    now = time.time_ns() // 1_000_000
+    good = {"started_ms": now - 3 * HOUR + 40, "finished_ms": now - 3 * HOUR + 290, "samples": 160, "runner": "w1@h"}
+    details = {"queue_ms": 12, "collect_ms": 210, "write_ms": 9, "token": "7.abc.def"}
+    lost = {"error_code": "lease_lost", "message": "no worker took \x1b[31mit", "finished_ms": now}
+    runs.write(
+        engine,
+        [
+            Run(ids["sw1/snmp"], now - 3 * HOUR, Result.OK, **good, **details),  # type: ignore[arg-type]
+            Run(ids["sw1/extra"], now - 2 * HOUR, Result.FAILED, 2, **lost),  # type: ignore[arg-type]
+            Run(ids["sw2/snmp"], now - HOUR, Result.REFUSED, error_code="options_invalid"),
+            Run(4711, now, Result.OK),
+        ],
+    )
+    return ids
+
+
+def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
+    assert main.run(["runs", *arguments, "--json"]) == 0
+    return list(json.loads(capsys.readouterr().out)["items"])
+
+
+def names(items: list[dict[str, Any]]) -> list[str]:
+    return [f"{item['device']}/{item['target']}" for item in items]
+
+
+def test_runs_are_listed_newest_first_and_filtered(ledger: dict[str, int], capsys: pytest.CaptureFixture[str]) -> None:
+    """By device, target, failure, age and number."""
+    assert names(listed(capsys)) == ["/", "sw2/snmp", "sw1/extra", "sw1/snmp"]
+    assert names(listed(capsys, "sw1")) == ["sw1/extra", "sw1/snmp"]
+    assert names(listed(capsys, "sw1", "snmp")) == ["sw1/snmp"]
+    assert names(listed(capsys, "--failed")) == ["sw2/snmp", "sw1/extra"]
+    assert names(listed(capsys, "sw1", "--failed")) == ["sw1/extra"]
+    assert names(listed(capsys, "sw1", "--since", "2h30m")) == ["sw1/extra"]
+    assert names(listed(capsys, "--limit", "1")) == ["/"]
+
+
+def test_a_run_says_where_its_time_went(ledger: dict[str, int], capsys: pytest.CaptureFixture[str]) -> None:
+    """In seconds, with the unit in the name; what never began was neither late nor long."""
+    [good] = listed(capsys, "sw1", "snmp")
+    times = {key: value for key, value in good.items() if key.endswith("_seconds")}
+    assert times == {
+        "late_seconds": 0.04,
+        "took_seconds": 0.25,
+        "queue_seconds": 0.012,
+        "collect_seconds": 0.21,
+        "write_seconds": 0.009,
+    }
+    assert (good["samples"], good["attempt"], good["runner"], good["lease"]) == (160, 1, "w1@h", "7.abc.def")
+    [lost] = listed(capsys, "sw1", "extra")
+    assert (lost["late_seconds"], lost["took_seconds"], lost["started"]) == (None, None, None)
+    assert (lost["attempt"], lost["error_code"]) == (2, "lease_lost")
+
+
+def test_the_plain_list_has_a_line_each_and_no_codes_for_the_terminal(
+    ledger: dict[str, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A target that is gone is shown by its number."""
+    assert main.run(["runs"]) == 0
+    out = capsys.readouterr().out
+    head, *lines = out.splitlines()
+    assert head.split("\t") == [
+        "planned", "target", "late", "took", "outcome", "code", "samples", "try", "runner", "message",
+    ]  # fmt: skip
+    assert [line.split("\t")[1] for line in lines] == ["(removed)/4711", "sw2/snmp", "sw1/extra", "sw1/snmp"]
+    assert lines[3].split("\t")[2:5] == ["40 ms", "250 ms", "ok"]
+    assert "\x1b" not in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("sw9",), 3, 'no device named "sw9"'),
+        (("sw1", "nothing"), 3, 'has no target named "nothing"'),
+        (("sw1", "--since", "soon"), 2, '--since: "soon" is not a duration'),
+        (("sw1", "--limit", "0"), 2, "limit"),
+    ],
+)
+def test_a_wrong_question_names_what_is_wrong(
+    ledger: dict[str, int], capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    """And is told apart from an empty answer."""
+    assert main.run(["runs", *arguments]) == code
+    assert said in capsys.readouterr().err
+
+
+def test_an_empty_answer_is_said_in_words(ledger: dict[str, int], capsys: pytest.CaptureFixture[str]) -> None:
+    """On stderr, since it is no result."""
+    assert main.run(["runs", "sw2", "--failed", "--since", "1m"]) == 0
+    assert "no failed run is on record" in capsys.readouterr().err

@@ -1,0 +1,38 @@
+"""Who came, who went, who was lost: said once, in words."""
+
+from __future__ import annotations
+
+from poller.beat import attendance
+from poller.domain.events import Kind
+from poller.domain.overview import Worker
+from poller.state.workers import DEAD_AFTER_MS
+
+NOW = 1_800_000_000_000
+
+
+def worker(name: str, started_ms: int = 1, silent_ms: int = 0) -> Worker:
+    return Worker(name, NOW - silent_ms, started_ms, 0, 0, 0)
+
+
+def said(before: dict[str, int], everybody: list[Worker]) -> list[tuple[Kind, str]]:
+    return [(event.kind, event.data["worker"]) for event in attendance.changes(before, everybody, NOW)]
+
+
+def test_nothing_new_is_no_news() -> None:
+    """The same workers with the same starts; one that is dead already and was said to be."""
+    dead = worker("gone", silent_ms=DEAD_AFTER_MS)
+    assert said({"a": 1}, [worker("a"), dead]) == []
+
+
+def test_one_that_is_new_joined() -> None:
+    """And so did one that started again under its old name."""
+    assert said({}, [worker("a")]) == [(Kind.WORKER_JOINED, "a")]
+    assert said({"a": 1}, [worker("a", started_ms=2)]) == [(Kind.WORKER_JOINED, "a")]
+
+
+def test_one_that_says_nothing_was_lost_and_one_that_said_good_bye_left() -> None:
+    """The difference is whether its entry is still there."""
+    lost = worker("a", silent_ms=DEAD_AFTER_MS + 1_000)
+    assert said({"a": 1, "b": 1}, [lost]) == [(Kind.WORKER_LOST, "a"), (Kind.WORKER_LEFT, "b")]
+    [event, _] = attendance.changes({"a": 1, "b": 1}, [lost], NOW)
+    assert event.message == "a has said nothing for 11 s"
