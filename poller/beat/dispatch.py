@@ -9,6 +9,7 @@ from typing import Any
 from poller.domain.chunks import batched
 from poller.settings import Settings
 from poller.state.board import ROUTINE_PRIORITY, URGENT_PRIORITY, Board, Claim, Room
+from poller.state.broker import broker_errors
 from poller.tasks.poll import poll
 
 
@@ -29,7 +30,7 @@ class Dispatcher:
     def dispatch(self, leader: str, epoch: int, producer: Any, queues: Mapping[str, int], now_ms: int) -> Claim:
         """One claim, published. `queues` says how many batches may wait in each.
 
-        Raises StoreError, NotLeader, or what the broker raises; the claim is then not lost.
+        Raises StoreError, NotLeader, Bug; the claim is then not lost.
         """
         token = f"{epoch}.{now_ms:x}.{secrets.token_hex(5)}"  # with the claim's instant, for the ledger
         claim = self._board.claim(leader, token, self._published, queues, self._room, now_ms)
@@ -39,7 +40,7 @@ class Dispatcher:
         return claim
 
     def _publish(self, claim: Claim, producer: Any) -> None:
-        with producer.batch(max_size=500):
+        with broker_errors(), producer.batch(max_size=500):
             for queue, urgent, ids in claim.parts:
                 for batch in batched(ids, self._room.batch_size):
                     self._send(claim.token, queue, urgent, [int(i) for i in batch], producer)

@@ -134,3 +134,32 @@ def test_a_living_poller_up_is_found_and_a_dead_one_is_not(tmp_path: Path) -> No
 def test_every_setting_is_described() -> None:
     """The reference in the docs is made of these sentences."""
     assert [name for name, field in settings.Settings.model_fields.items() if not field.description] == []
+
+
+DSN = "https://0123456789abcdef@sentry.example/42"
+
+
+def test_the_key_of_a_dsn_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`poller settings` shows where reports go; the redactor knows the key."""
+    monkeypatch.setenv("POLLER_SENTRY_DSN", DSN)
+    loaded = settings.load()
+    shown = {name: value for name, value, _, _ in settings.rows(loaded, os.environ)}
+    assert shown["sentry_dsn"] == "https://********@sentry.example/42"
+    assert settings.secret_parts(DSN) == ["0123456789abcdef"]
+    assert "0123456789abcdef" not in repr(loaded)
+
+
+@pytest.mark.parametrize("text", ["sentry.example", "https://sentry.example/42", "https://key@sentry.example/", "x"])
+def test_what_is_no_dsn_is_refused_without_repeating_it(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """By name, with the form it must have."""
+    monkeypatch.setenv("POLLER_SENTRY_DSN", text)
+    with pytest.raises(errors.InvalidSetting, match="sentry_dsn") as caught:
+        settings.load()
+    assert "https://KEY@HOST/NUMBER" in str(caught.value)
+    assert text == "x" or text not in str(caught.value)
+
+
+def test_an_empty_dsn_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a compose file leaves it."""
+    monkeypatch.setenv("POLLER_SENTRY_DSN", "")
+    assert settings.load().sentry_dsn is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any, ClassVar
 
 import pytest
@@ -34,11 +34,11 @@ class Plugin:
 
 
 @pytest.fixture(autouse=True)
-def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[Any, Any]]:
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> dict[Any, Any]:
     """Nothing has been said yet."""
     said: dict[Any, Any] = {}
     monkeypatch.setattr(reporting, "_said", said)
-    yield said
+    return said
 
 
 def polled(error: BaseException | None, times: int = 1) -> None:
