@@ -37,7 +37,7 @@ class Drain:
         self._scripts = scripts.load(services.redis, ("start", "finish"))
         self._interval_ms = interval_ms
         self._margin_ms = round(services.settings.lease_margin_s * 1000)
-        self._lists: list[str] = []
+        self._queues: list[str] = []
         self._announce_at = 0.0
         self._stopping = False
 
@@ -58,17 +58,18 @@ class Drain:
         if time.monotonic() < self._announce_at:
             return
         self._announce_at = time.monotonic() + workers.HEARTBEAT_S
-        queues = self._board.queues()
-        self._lists = [*queues, *(queue + board.ROUTINE_MARK for queue in queues)]
-        me = Worker(f"drain:{os.getpid()}", 0, 0, 0, 0, 0, queues=queues, slots=SLOTS)
+        self._queues = self._board.queues()
+        me = Worker(f"drain:{os.getpid()}", 0, 0, 0, 0, 0, queues=self._queues, slots=SLOTS)
         workers.announce(self._redis, self._keys, me)
 
     def _pop(self) -> str | None:
-        if not self._lists:
+        """As kombu does: what is urgent before what is not, and every queue in turn."""
+        if not self._queues:
             time.sleep(WAIT_S)
             return None
-        popped: Any = self._redis.brpop(self._lists, timeout=WAIT_S)
-        self._lists.append(self._lists.pop(0))  # BRPOP prefers the first: everybody is first in turn
+        self._queues.append(self._queues.pop(0))
+        lists = [*self._queues, *(queue + board.ROUTINE_MARK for queue in self._queues)]
+        popped: Any = self._redis.brpop(lists, timeout=WAIT_S)
         return popped[1] if popped else None
 
     def _discard(self, token: str, ids: Sequence[int]) -> None:
