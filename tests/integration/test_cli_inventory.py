@@ -689,7 +689,7 @@ def test_the_same_commands_work_on_postgresql(
     ok(cli("device", "export", "-o", "all.json"))
     ok(cli("device", "import", "all.json", "--update"))
     assert len(ok(cli("device", "list", "--tag", "a", "--limit", "100", "--json")).json["items"]) == 50
-    assert "removed device one and 1 targets" in ok(cli("device", "rm", "one", "--yes")).out
+    assert "removed device one and 1 target" in ok(cli("device", "rm", "one", "--yes")).out
     ok(cli("credential", "rm", "c", "--yes"))
     engine = sql.create(fresh_postgres_url)
     assert devices.count(engine) == 50
