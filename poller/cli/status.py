@@ -69,7 +69,7 @@ def _show(view: Overview, page: str) -> None:
     say(health.judge(view).text, "bold")
     if not health.first_run(view):
         say(_states(view))
-    for line in (*(BEGIN if health.first_run(view) else _polling(view)), *_people(view)):
+    for line in (*(BEGIN if health.first_run(view) else (*_polling(view), *_trouble(view))), *_people(view)):
         say(f"  {line}")
     if page:
         say(f"  page       {page}")
@@ -101,6 +101,17 @@ def _polling(view: Overview) -> Iterator[str]:
     overdue = f"{view.overdue:,} overdue" + (f", {view.long_overdue:,} of them for long" if view.long_overdue else "")
     held = f", {view.held:,} held for dark sites" if view.held else ""
     yield f"board      {view.due:,} due ({overdue}), {view.in_flight:,} in flight, {view.parked:,} parked{held}"
+
+
+def _trouble(view: Overview) -> Iterator[str]:
+    """What is left alone, if anything is, and how to look at it."""
+    opened = [f"{view.breakers_open:,} open"] if view.breakers_open else []
+    opened += [f"{view.barred:,} opened by hand"] if view.barred else []
+    if opened:
+        yield f"breakers   {', '.join(opened)}: poller breaker list"
+    if letters := sum(view.dead_letters.values()):
+        reasons = ", ".join(f"{number:,} {reason}" for reason, number in sorted(view.dead_letters.items()))
+        yield f"letters    {letters:,} ({reasons}): poller deadletter list"
 
 
 def _people(view: Overview) -> Iterator[str]:

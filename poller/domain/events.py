@@ -24,6 +24,7 @@ class Kind(enum.StrEnum):
     SITE_OPENED = "site_opened"
     SITE_RECOVERED = "site_recovered"
     DEAD_LETTER_MADE = "dead_letter_made"
+    DEAD_LETTER_REQUEUED = "dead_letter_requeued"
     DEAD_LETTER_CLEARED = "dead_letter_cleared"
     LEADERSHIP_TAKEN = "leadership_taken"
     LEADERSHIP_HANDED_OVER = "leadership_handed_over"

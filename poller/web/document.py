@@ -26,6 +26,8 @@ def of(overview: Overview) -> dict[str, Any]:
             "parked": overview.parked,
             "held": overview.held,
         },
+        "breakers": {"open": overview.breakers_open, "opened_by_hand": overview.barred},
+        "dead_letters": dict(overview.dead_letters),
         "polls_per_second": overview.polls_per_second,
         "outcomes_last_5_min": dict(overview.outcomes),
         "lateness_last_5_min": _lateness(overview),

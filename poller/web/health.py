@@ -142,6 +142,11 @@ def _failing(overview: Overview) -> Iterator[tuple[Tone, str]]:
     failing = overview.states.get(State.FAILING, 0)
     if failing:
         yield Tone.FAILING, f"{units.exact(failing)} of {units.counted(overview.targets, 'target')} failing."
+    if letters := sum(overview.dead_letters.values()):
+        yield (
+            Tone.FAILING,
+            f"{units.exact(letters)} {'needs' if letters == 1 else 'need'} a person (poller deadletter list).",
+        )
 
 
 def _polled(overview: Overview) -> Iterator[tuple[Tone, str]]:

@@ -14,6 +14,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 import poller
+from poller.domain.deadletter import Reason
 from poller.domain.outcome import Result
 from poller.domain.overview import Load, Overview, State, Worker
 from poller.web import health
@@ -21,7 +22,14 @@ from poller.web import health
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 #: Counters of the board, by their name there. One that is not kept is not exposed as 0.
-_TOTALS = {"samples": "Readings taken.", "missed_slots": "Slots that passed without a poll."}
+_TOTALS = {
+    "samples": "Readings taken.",
+    "missed_slots": "Slots that passed without a poll.",
+    "retries": "Polls that were tried again before their next slot.",
+    "breaker_opened": "Breakers that opened because of failures.",
+    "breaker_closed": "Breakers that closed.",
+    "breaker_skips": "Slots left out on purpose, because a breaker was open or a target was a dead letter.",
+}
 
 Values = Mapping[str, float] | float
 
@@ -46,6 +54,7 @@ class OverviewCollector(Collector):
 def _metrics(overview: Overview) -> Iterator[Metric]:
     yield _gauge("as_of_timestamp_seconds", "When the board was read.", overview.as_of_ms / 1000)
     yield from _targets(overview)
+    yield from _trouble(overview)
     yield from _polls(overview)
     for name, text, of_queue in _OF_A_QUEUE:
         yield _gauge(name, text, {load.queue: of_queue(load) for load in overview.loads}, "queue")
@@ -62,6 +71,13 @@ def _targets(overview: Overview) -> Iterator[Metric]:
     yield _gauge("overdue_targets", "Due targets past their slot.", overview.overdue)
     text = "Due targets past their slot by more than two of their intervals; at least so many."
     yield _gauge("long_overdue_targets", text, overview.long_overdue)
+
+
+def _trouble(overview: Overview) -> Iterator[Metric]:
+    opened = {"failures": overview.breakers_open, "hand": overview.barred}
+    yield _gauge("breakers_open", "Targets nobody asks for now, by who opened their breaker.", opened, "by")
+    letters = {reason.value: overview.dead_letters.get(reason.value, 0) for reason in Reason}
+    yield _gauge("dead_letters", "Targets that need a person, by reason.", letters, "reason")
 
 
 def _polls(overview: Overview) -> Iterator[Metric]:

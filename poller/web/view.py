@@ -96,7 +96,7 @@ def _numbers(overview: Overview) -> dict[str, str]:
         "late-share": units.share(overview.overdue, targets),
         "failing": units.exact(failing),
         "failing-share": units.share(failing, targets),
-        "parked": units.exact(overview.parked),
+        "letters": units.exact(sum(overview.dead_letters.values())),
         "throughput": units.rate(overview.polls_per_second),
         "p50": units.duration(late.p50_ms) if measured else units.NOT_MEASURED,
         "p99": units.duration(late.p99_ms) if measured else units.NOT_MEASURED,
@@ -110,7 +110,7 @@ def _number_tones(overview: Overview) -> dict[str, str]:
         "on-time": (health.late(overview), Tone.LATE),
         "late": (health.late(overview), Tone.LATE),
         "failing": (overview.states.get(State.FAILING, 0) > 0, Tone.FAILING),
-        "parked": (overview.parked > 0, Tone.LATE),
+        "letters": (bool(overview.dead_letters), Tone.LATE),
         "p99": (overview.lateness.p99_ms > health.LATE_P99_MS, Tone.LATE),
         "leader": (overview.leader is None, Tone.FAILING),
     }
@@ -122,6 +122,7 @@ def _board(overview: Overview) -> dict[str, str]:
     texts = {f"state-{state}": units.exact(overview.states.get(state, 0)) for state in STATES}
     texts |= {f"share-{state}": units.share(overview.states.get(state, 0), overview.targets) for state in STATES}
     texts |= {"place-due": units.exact(overview.due), "place-flight": units.exact(overview.in_flight)}
+    texts["breakers"] = units.exact(overview.breakers_open + overview.barred)
     outcomes = sorted(overview.outcomes.items(), key=lambda item: (-item[1], item[0]))
     texts["outcomes"] = " · ".join(f"{name} {units.count(n)}" for name, n in outcomes) or units.NOT_MEASURED
     missed = overview.totals.get("missed_slots")

@@ -19,7 +19,9 @@ def test_the_page_follows_the_board_without_a_reload(site, open_page, notes) -> 
     expect(cell(page, "health")).to_have_text("All 98,204 targets answer. Polling is on time.")
     page.evaluate("window.kept = document.querySelector('[data-cell=failing]')")
     site.shows = fleet.FAILING
-    expect(cell(page, "health")).to_have_text("41 of 98,204 targets failing. Polling is on time.")
+    expect(cell(page, "health")).to_have_text(
+        "41 of 98,204 targets failing. 12 need a person (poller deadletter list). Polling is on time."
+    )
     expect(cell(page, "failing")).to_have_attribute("data-tone", "failing")
     expect(page).to_have_title("(41) poller")
     expect(page.locator('[data-table="errors"] tbody tr')).to_have_count(12)
@@ -78,8 +80,8 @@ def test_a_selected_text_stays_selected(site, open_page) -> None:
     page.locator('[data-table="errors"] tbody .message').first.select_text()
     wanted = page.evaluate("getSelection().toString()")
     page.mouse.move(5, 5)
-    site.shows = dataclasses.replace(fleet.FAILING, parked=13, errors=fleet.FAILING.errors[1:])
-    expect(cell(page, "parked")).to_have_text("13")
+    site.shows = dataclasses.replace(fleet.FAILING, dead_letters={"auth_failed": 13}, errors=fleet.FAILING.errors[1:])
+    expect(cell(page, "letters")).to_have_text("13")
     expect(page.locator('[data-table="errors"]').get_by_role("button")).to_be_visible()
     assert page.evaluate("getSelection().toString()") == wanted != ""
 

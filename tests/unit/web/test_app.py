@@ -45,10 +45,19 @@ def test_the_api_tells_the_same_story(ask) -> None:
     assert answer["as_of"] == "2026-11-17T00:13:12Z"
     assert answer["health"] == {
         "state": "failing",
-        "text": "41 of 98,204 targets failing. Polling is on time.",
+        "text": "41 of 98,204 targets failing. 12 need a person (poller deadletter list). Polling is on time.",
     }
     assert answer["targets"]["states"] == {"ok": 98_100, "degraded": 3, "failing": 41, "unknown": 60}
-    assert answer["board"] == {"due": 96_991, "overdue": 12, "long_overdue": 0, "in_flight": 1_213, "parked": 12, "held": 0}
+    assert answer["board"] == {
+        "due": 96_991,
+        "overdue": 12,
+        "long_overdue": 0,
+        "in_flight": 1_213,
+        "parked": 12,
+        "held": 0,
+    }
+    assert answer["breakers"] == {"open": 29, "opened_by_hand": 2}
+    assert answer["dead_letters"] == {"auth_failed": 9, "not_pollable": 3}
     assert answer["lateness_last_5_min"] == {"polls": 490_912, "p50_s": 0.012, "p99_s": 0.086, "max_s": 1.24}
     assert answer["leader"] == {"name": "beat-1:4711", "epoch": 7, "since": "2026-11-16T22:01:01Z"}
     assert len(answer["recent"]) == 83

@@ -16,7 +16,12 @@ from poller.web.health import Tone
     ("overview", "tone", "text", "title"),
     [
         (fleet.HEALTHY, Tone.OK, "All 98,204 targets answer. Polling is on time.", "poller"),
-        (fleet.FAILING, Tone.FAILING, "41 of 98,204 targets failing. Polling is on time.", "(41) poller"),
+        (
+            fleet.FAILING,
+            Tone.FAILING,
+            "41 of 98,204 targets failing. 12 need a person (poller deadletter list). Polling is on time.",
+            "(41) poller",
+        ),
         (fleet.NO_LEADER, Tone.FAILING, "No leader: nothing is being scheduled.", "(!) poller"),
         (fleet.NO_WORKERS, Tone.FAILING, "No worker is running: nothing is being polled.", "(!) poller"),
         (fleet.EMPTY, Tone.UNKNOWN, "Nothing to poll yet. Three ways to begin:", "poller"),
@@ -38,7 +43,8 @@ def test_a_late_fleet_is_not_called_on_time() -> None:
 def test_a_stop_does_not_hide_failing_targets() -> None:
     """Without a leader the failing targets are still counted, and good news is left out."""
     verdict = health.judge(dataclasses.replace(fleet.FAILING, leader=None))
-    assert verdict.text == "No leader: nothing is being scheduled. 41 of 98,204 targets failing."
+    failing = "41 of 98,204 targets failing. 12 need a person (poller deadletter list)."
+    assert verdict.text == f"No leader: nothing is being scheduled. {failing}"
     assert verdict.alarm
 
 

@@ -49,10 +49,10 @@ def test_a_healthy_fleet_has_no_loud_cell() -> None:
 
 
 def test_trouble_is_loud() -> None:
-    """Failing and parked targets are coloured, and so is a worker that fell silent."""
+    """Failing targets and dead letters are coloured, and so is a worker that fell silent."""
     lost = fleet.worker(1, seen_ms=fleet.NOW_MS - 61_000)
     made = view.present(dataclasses.replace(fleet.FAILING, workers=(lost, fleet.worker(2))))
-    assert (made.tones["failing"], made.tones["parked"]) == ("failing", "late")
+    assert (made.tones["failing"], made.tones["letters"]) == ("failing", "late")
     assert made.tones["workers/celery@poll-1/seen"] == "failing"
     assert made.texts["workers/celery@poll-1/seen"] == "■ 1 m 1 s"
     assert "workers/celery@poll-2/seen" not in made.tones

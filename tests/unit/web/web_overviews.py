@@ -90,6 +90,10 @@ HEALTHY = Overview(
         "failed": 4_111,
         "samples": 3_072_658_080,
         "missed_slots": 17,
+        "retries": 801,
+        "breaker_opened": 412,
+        "breaker_closed": 383,
+        "breaker_skips": 90_210,
     },
 )
 
@@ -133,6 +137,9 @@ FAILING = dataclasses.replace(
     HEALTHY,
     states={State.OK: 98_100, State.DEGRADED: 3, State.FAILING: 41, State.UNKNOWN: 60},
     parked=12,
+    breakers_open=29,
+    barred=2,
+    dead_letters={"auth_failed": 9, "not_pollable": 3},
     outcomes={"ok": 490_102, "failed": 769, "partial": 41},
     recent=points(missing=range(40, 47)),
     errors=tuple(failure(n) for n in range(20)),
