@@ -1,4 +1,4 @@
-"""The sink contract: takes the readings of a whole batch at once, or raises StoreError."""
+"""The sink contract: takes the readings of many polls at once, or raises StoreError."""
 
 from __future__ import annotations
 
@@ -32,13 +32,18 @@ class Stores:
 
 @runtime_checkable
 class Sink(Protocol):
-    """Made once per worker process with `Sink(stores)`; `write` is called from several threads."""
+    """Made once per worker process with `Sink(stores)`; `write` is called by one thread, one call after another."""
 
     name: ClassVar[str]
     api_version: ClassVar[int]
 
     def write(self, samples: Sequence[Sample]) -> None:
-        """Store a batch: all of it or, raising StoreError, none that a retry would double."""
+        """Store them: all or, raising StoreError, none that a retry would double.
+
+        StoreUnavailable says that the store is away: the same samples come again, before any later ones. Any other
+        error says that it does not want *these*: they come again a few times, and are then set aside. Who needs more
+        than a second is taken for away, but may still succeed. Samples may be hours old after an outage.
+        """
         ...
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""The built-in sink: readings into the platform's own database, one transaction per batch."""
+"""The built-in sink: readings into the platform's own database, one transaction per call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SqlSink:
         self._writer = readings.Writer(stores.engine)
 
     def write(self, samples: Sequence[Sample]) -> None:
-        """Store a batch; repeating it changes nothing. Raises StoreError."""
+        """Repeating it changes nothing. Raises StoreError."""
         batch = [readings.Stored(s.target.id, s.at_ms, s.readings) for s in samples]
         self._writer.write(batch, time.time_ns() // 1_000_000)
 

@@ -1,7 +1,6 @@
 """Which directory is this process's own, and what did dead ones leave? `spool/<worker>/<destination>/`.
 
-Who lives holds the lock of his directory. Directories and locks are never removed: that would race with
-whoever is about to take them.
+Who lives holds the lock of his directory; who holds a lock may take what is there, and remove it.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from urllib.parse import quote
@@ -68,6 +68,7 @@ class SpoolHome:
                     adopted += path.lstat().st_size
                     path.rename(_free(place / path.name))
                     log.info("spool_adopted", store=destination, worker=other.name, file=path.name)
+            _remove_if_empty(other)
             return adopted
         finally:
             os.close(lock)
@@ -77,9 +78,10 @@ class SpoolHome:
         _made(self._root)
         for number in count(1):
             path = _made(self._root / (self._name if number == 1 else f"{self._name}~{number}"))
-            self._lock = _locked(path)
-            if self._lock is not None:
-                return path
+            with suppress(FileNotFoundError):  # an heir has just removed it
+                self._lock = _locked(path)
+                if self._lock is not None:
+                    return path
         raise AssertionError("unreachable")
 
 
@@ -90,13 +92,26 @@ def _made(path: Path) -> Path:
 
 def _locked(directory: Path) -> int | None:
     """A descriptor that holds the directory's lock until it is closed, or the process ends; None: another has it."""
-    lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
+    path = directory / "lock"
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with suppress(BlockingIOError, FileNotFoundError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        return None
-    return lock
+        # Its last holder may have removed the file between our two calls: then we hold a lock on nothing.
+        if os.path.samestat(os.fstat(lock), path.stat()):
+            return lock
+    os.close(lock)
+    return None
+
+
+def _remove_if_empty(directory: Path) -> None:
+    """Worker names of containers never come back. What a person should look at stays."""
+    for place in directory.iterdir():
+        with suppress(OSError):
+            place.rmdir()
+    if [path.name for path in directory.iterdir()] == ["lock"]:
+        (directory / "lock").unlink()
+        with suppress(OSError):  # somebody has just moved in again
+            directory.rmdir()
 
 
 def _free(path: Path) -> Path:

@@ -73,6 +73,13 @@ def test_the_rebuild_section_fills_a_board_and_then_finds_nothing_to_do(tmp_path
     assert found["unchanged_ms"] < found["rebuild_s"] * 1000
 
 
+def test_the_writing_section_finds_every_row_it_wrote(tmp_path: Path) -> None:
+    """It refuses to tell figures of rows that are not there; a poll takes little more on disk than its values."""
+    found = values(measured(tmp_path, "writing"))
+    assert min(found.values()) > 0
+    assert found["sqlite_down_bytes"] < 160 * 8 + 200
+
+
 def test_every_section_can_be_asked_at_every_size() -> None:
     """`make bench SIZE=small` runs them all."""
     assert {frozenset(one.sizes) for one in section.known().values()} == {frozenset(("full", "small", "tiny"))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import stat
 import subprocess
 import sys
@@ -75,6 +76,32 @@ def test_an_inheritance_that_does_not_fit_is_left_to_the_next(tmp_path: Path) ->
         home = SpoolHome(tmp_path, name)
         home.adopt(["ledger"], size * 2 + 1)
         assert {path.name for path in home.place("ledger").iterdir()} == expected
+
+
+def test_an_empty_house_is_torn_down(tmp_path: Path) -> None:
+    """Names of containers never come back; but what a person should look at stays, and so does a living worker's."""
+    alive = SpoolHome(tmp_path, "alive@host").place("ledger")
+    (tmp_path / "spool" / "empty@host" / "ledger").mkdir(parents=True)
+    left_behind(tmp_path, "heard@host", "1.rounds")
+    odd = left_behind(tmp_path, "odd@host", "1.damaged")
+    SpoolHome(tmp_path, "me@host").adopt(["ledger"], 1_000)
+    assert sorted(path.name for path in (tmp_path / "spool").iterdir()) == ["alive@host", "me@host", "odd@host"]
+    assert odd.exists()
+    assert alive.exists()
+
+
+def test_a_lock_on_a_removed_file_is_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last holder removes the directory while we are about to take it: we take another, not none."""
+    real = fcntl.flock
+
+    def removed_meanwhile(lock: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", real)
+        (tmp_path / "spool" / "w@host" / "lock").unlink()
+        real(lock, how)
+
+    monkeypatch.setattr(fcntl, "flock", removed_meanwhile)
+    first, second = SpoolHome(tmp_path, "w@host").place("ledger"), SpoolHome(tmp_path, "w@host").place("ledger")
+    assert first != second
 
 
 def test_nobody_else_may_look(tmp_path: Path) -> None:
