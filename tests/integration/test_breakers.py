@@ -1,0 +1,308 @@
+"""`poller breaker` and `poller deadletter` on a real board and a real inventory, beside workers that go on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import redis
+
+from poller import bootstrap
+from poller.bootstrap import Services
+from poller.cli import chosen, main
+from poller.db import deadletters, devices, migrate, targets
+from poller.domain.breaker import Breaker
+from poller.domain.deadletter import Letter, Reason
+from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.events import Event, Kind
+from poller.domain.outcome import Result
+from poller.domain.overview import State
+from poller.domain.status import Status
+from poller.domain.target import TargetSpec
+from poller.state import events as stream
+from poller.state import overview, requeue
+from poller.state.board import Board, Claim, Finish, Place, Room
+from poller.state.repair import Repair
+
+QUEUE = "poll.snmp"
+ROOM = Room(targets=100_000, batch_size=64, lease_ms=30_000)
+MINUTE_MS = 60_000
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Cli = Callable[..., Done]
+
+
+class World:
+    """Targets d1/snmp, d2/snmp, ... on the board; `services` are those of the commands."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self.board: Board = services.board
+        self.claims = 0
+
+    def add(self, number: int, site: str = "") -> list[int]:
+        engine = self.services.engine
+        for place in range(1, number + 1):
+            draft = DeviceDraft(f"d{place}", "192.0.2.1", site=site or None)
+            devices.add(engine, draft, [TargetDraft(collector="snmp", interval_ms=MINUTE_MS)])
+        ids = sorted(target.id for target in targets.listing(engine, limit=None))
+        far = self.board.now_ms() + MINUTE_MS
+        self.board.place("", [(TargetSpec(i, 1, QUEUE, MINUTE_MS, 5_000), far) for i in ids], 1)
+        return ids
+
+    def claim(self, now_ms: int | None = None) -> Claim:
+        self.claims += 1
+        before = f"t{self.claims - 1}" if self.claims > 1 else ""
+        return self.board.claim("", f"t{self.claims}", before, {QUEUE: 1_000}, ROOM, now_ms)
+
+    def fail(self, ids: list[int], place: Place = Place.URGENT, reason: Reason | None = None) -> None:
+        """As a worker leaves targets whose breakers opened ten minutes ago; with a reason, parked."""
+        now_ms = self.board.now_ms()
+        self.board.demand(ids)
+        claim = self.claim()
+        self.board.start(claim.token, 0, "c", 15_000, ids)
+        opened = Breaker(2, now_ms - 600_000, now_ms + 300_000)
+        parked = {"parked_ms": now_ms, "reason": reason} if reason else {}
+        status = Status(
+            State.FAILING, now_ms - 700_000, now_ms, now_ms, 0, 7, 0, "timeout", "no answer", None, opened, **parked
+        )  # type: ignore[arg-type]
+        moves = [Finish(i, now_ms + 300_000, 1, status.pack(), place) for i in ids]
+        assert set(self.board.finish(claim.token, moves)) == {Result.OK}
+
+    def park(self, ids: list[int], reason: Reason = Reason.AUTH_FAILED) -> None:
+        """Dead letters, on the board and in SQL."""
+        self.fail(ids, Place.PARKED, reason)
+        now_ms = self.board.now_ms()
+        rows = [Letter(i, now_ms, reason, "timeout", "no answer", 1, now_ms, now_ms + 1, 7) for i in ids]
+        deadletters.write(self.services.engine, rows)
+
+    def score(self, place: str, target_id: int) -> float | None:
+        return self.services.redis.zscore(place, str(target_id))
+
+    def events(self, *kinds: Kind) -> list[Event]:
+        found = [entry.event for entry in stream.after(self.services.redis, self.services.keys, "0-0", 1000)]
+        return [event for event in found if event and event.kind in kinds]
+
+    def seen(self) -> overview.Overview:
+        return overview.read(self.services.redis, self.services.keys)
+
+    def sound(self, ids: list[int]) -> bool:
+        check = self.board.check(ids)
+        return not check.lost and not check.doubled and Repair(self.board).repair([], 0, lambda _: 0).sums == 0
+
+
+@pytest.fixture
+def world(home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
+    services = bootstrap.services()
+    migrate.upgrade(services.engine)
+    yield World(services)
+    services.engine.dispose()
+
+
+@pytest.fixture
+def cli(world: World, capsys: pytest.CaptureFixture[str]) -> Cli:
+    def run(*arguments: str) -> Done:
+        capsys.readouterr()
+        return Done(main.run(arguments), *capsys.readouterr())
+
+    return run
+
+
+def test_open_breakers_are_listed_and_counted(world: World, cli: Cli) -> None:
+    """With since, failures, trips, next poll and the last error; closed ones are not, but can be shown."""
+    ids = world.add(3)
+    assert cli("breaker", "list").err == "no breaker is open\n"
+    world.fail(ids[:1])
+    listed = cli("breaker", "list", "--json").json
+    assert (listed["total"], [item["device"] for item in listed["items"]]) == (1, ["d1"])
+    item = listed["items"][0]
+    assert (item["breaker"], item["by"], item["failures"], item["trips"]) == ("open", "failures", 7, 2)
+    assert 600 <= item["for_seconds"] <= 610
+    assert 290 <= item["in_seconds"] <= 300
+    assert (item["error_code"], item["message"]) == ("timeout", "no answer")
+    assert cli("breaker", "show", "d2", "--json").json["items"][0]["breaker"] == "closed"
+    assert world.seen().breakers_open == 1
+    assert "1 open: poller breaker list" in cli("status").out
+
+
+def test_a_reset_closes_at_once_and_is_told_with_the_name_of_the_person(world: World, cli: Cli) -> None:
+    """Polled at its next slot; failures are forgotten, the last error is not."""
+    ids = world.add(2)
+    world.fail(ids[:1])
+    assert cli("breaker", "reset", "d1/snmp", "d2", "--json").json["reset"] == 1
+    status = world.board.statuses(ids)[ids[0]]
+    assert (status.breaker.trips, status.failures, status.code) == (0, 0, "timeout")
+    due = world.score(world.services.keys.due(QUEUE), ids[0])
+    assert due is not None
+    assert due <= world.board.now_ms() + MINUTE_MS
+    told = world.events(Kind.BREAKER_CLOSED)
+    assert [(event.device, event.data["who"], event.data["failures"]) for event in told] == [("d1", chosen.who(), 7)]
+    assert world.seen().breakers_open == 0
+    assert world.sound(ids)
+
+
+def test_a_reset_leaves_a_run_in_flight_alone_and_its_finish_wins(world: World, cli: Cli) -> None:
+    """The run keeps its token, and nothing is in two places."""
+    ids = world.add(1)
+    world.fail(ids)
+    world.board.demand(ids)
+    claim = world.claim()
+    started = world.board.start(claim.token, 0, "c", 15_000, ids)
+    assert cli("breaker", "reset", "d1", "--json").json["in_flight"] == 1
+    assert world.board.statuses(ids)[ids[0]].breaker.trips == 0
+    move = Finish(ids[0], world.board.now_ms() + 900_000, 1, started.answers[0].status.pack(), Place.URGENT)
+    assert world.board.finish(claim.token, [move]) == [Result.OK]
+    assert world.board.statuses(ids)[ids[0]].breaker.trips == 2
+    assert (world.seen().breakers_open, world.sound(ids)) == (1, True)
+
+
+def test_an_opening_by_hand_holds_until_its_end(world: World, cli: Cli) -> None:
+    """Not its slot, not an edit and not a lost lease ends it; only time does, and then no slot counts as missed."""
+    ids = world.add(2)
+    done = cli("breaker", "open", "d1", "--for", "2h", "--json").json
+    assert (done["opened"], done["by"]) == (1, chosen.who())
+    now_ms, until_ms = world.board.now_ms(), world.board.now_ms() + 7_200_000
+    assert world.claim(now_ms + 10 * MINUTE_MS).parts[0].ids == [str(ids[1])]
+    world.board.place("", [(TargetSpec(ids[0], 2, QUEUE, 30_000, 5_000), now_ms)], 2)
+    assert world.claim(now_ms + 11 * MINUTE_MS).targets == 0
+    item = cli("breaker", "list", "--json").json["items"][0]
+    assert (item["by"], item["breaker"], item["trips"]) == (f"hand ({chosen.who()})", "open", 0)
+    assert world.seen().barred == 1
+    claim = world.claim(until_ms + 1_000)
+    assert claim.parts[0].ids == [str(ids[0])]
+    answers = world.board.start(claim.token, 0, "c", 15_000, ids[:1], until_ms + 1_000).answers
+    assert (answers[0].result, answers[0].barred) == (Result.OK, True)
+    assert world.seen().barred == 0
+    told = world.events(Kind.BREAKER_OPENED)
+    assert [(event.device, event.data["who"], event.data["by"]) for event in told] == [("d1", chosen.who(), "hand")]
+
+
+def test_an_opening_by_hand_survives_the_poll_that_was_under_way(world: World, cli: Cli) -> None:
+    """What that poll finds is noted; the next one waits."""
+    ids = world.add(1)
+    world.board.demand(ids)
+    claim = world.claim()
+    world.board.start(claim.token, 0, "c", 15_000, ids)
+    assert cli("breaker", "open", "d1", "--json").json["in_flight"] == 1
+    soon = world.board.now_ms() + 1_000
+    world.board.finish(claim.token, [Finish(ids[0], soon, 1, Status(State.OK, 1, 2, 3).pack())])
+    assert world.claim(soon + 1).targets == 0
+    assert world.sound(ids)
+    world.board.demand(ids)  # a person asks all the same
+    assert world.claim().targets == 1
+
+
+def test_a_reset_ends_an_opening_by_hand(world: World, cli: Cli) -> None:
+    """At its next slot it is polled again."""
+    world.add(1)
+    cli("breaker", "open", "d1")
+    assert cli("breaker", "reset", "d1", "--json").json["reset"] == 1
+    assert world.claim(world.board.now_ms() + MINUTE_MS).targets == 1
+    assert world.seen().barred == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("breaker", "open", "d1", "--for", "40d"), 2, "out of bounds"),
+        (("breaker", "open", "d1", "--for", "soon"), 2, "not a duration"),
+        (("breaker", "show", "d9"), 3, 'no device named "d9"'),
+        (("breaker", "reset", "d1/ping"), 3, 'no target named "ping"'),
+        (("deadletter", "show", "d1"), 3, "no dead letter"),
+        (("deadletter", "requeue"), 2, "say which"),
+        (("deadletter", "requeue", "d1", "--all"), 2, "say which"),
+        (("deadletter", "drop", "--site", "ams"), 3, "no dead letter matches"),
+        (("deadletter", "list", "--code", "nonsense"), 2, "no error code"),
+    ],
+)
+def test_mistakes_are_named(world: World, cli: Cli, words: tuple[str, ...], code: int, said: str) -> None:
+    """What was wrong, and the exit code of its kind."""
+    world.add(1)
+    done = cli(*words)
+    assert (done.code, said in done.err) == (code, True)
+
+
+def test_letters_are_listed_by_cause_and_shown_with_advice(world: World, cli: Cli) -> None:
+    """Groups first; filters count, too."""
+    ids = world.add(3)
+    assert cli("deadletter", "list").err == "no dead letter\n"
+    world.park(ids[:2])
+    world.park(ids[2:], Reason.OPEN_TOO_LONG)
+    listed = cli("deadletter", "list", "--json").json
+    assert [(group["reason"], group["letters"]) for group in listed["groups"]] == [
+        ("auth_failed", 2),
+        ("open_too_long", 1),
+    ]
+    assert (listed["total"], len(listed["items"])) == (3, 3)
+    some = cli("deadletter", "list", "--reason", "open_too_long", "--limit", "1", "--json").json
+    assert [item["device"] for item in some["items"]] == ["d3"]
+    shown = cli("deadletter", "show", "d1/snmp")
+    assert "reason: auth_failed" in shown.out
+    assert "hint: " in shown.out
+    assert world.seen().dead_letters == {"auth_failed": 2, "open_too_long": 1}
+    assert "3 need a person (poller deadletter list)" in cli("status").out
+
+
+def test_few_letters_are_tried_at_once_and_many_are_spread(world: World, cli: Cli) -> None:
+    """64 a second, before routine polls; a breaker opened by hand is respected and said."""
+    ids = world.add(150)
+    world.park(ids)
+    cli("breaker", "open", "d150")
+    assert cli("deadletter", "requeue", "--all", "--dry-run", "--json").json["letters"] == 150
+    assert world.services.redis.zcard(world.services.keys.parked) == 150
+    done = cli("deadletter", "requeue", "--reason", "auth_failed", "--json").json
+    assert (done["requeued"], done["barred"]) == (149, 1)
+    now_ms = world.board.now_ms()
+    assert world.claim(now_ms).targets == 64
+    assert world.claim(now_ms + requeue.EVERY_MS).targets == 64
+    assert world.claim(now_ms + 2 * requeue.EVERY_MS).targets == 21
+    assert world.sound(ids)
+    told = world.events(Kind.DEAD_LETTER_REQUEUED)
+    assert [(event.data["who"], len(event.data["targets"])) for event in told] == [(chosen.who(), 149)]
+
+
+def test_waiting_for_a_requeued_letter_tells_what_came_of_it(world: World, cli: Cli) -> None:
+    """Nobody polls here: the time runs out, with its own exit code."""
+    ids = world.add(1)
+    world.park(ids)
+    done = cli("deadletter", "requeue", "d1", "--wait", "0.3", "--json")
+    assert (done.code, done.json["waiting"]) == (124, 1)
+
+
+def test_a_dropped_letter_disables_its_target(world: World, cli: Cli) -> None:
+    """Not without being told to; the letter is gone at once, and who did it is known."""
+    ids = world.add(2)
+    world.park(ids)
+    refused = cli("deadletter", "drop", "d1")
+    assert (refused.code, "disable 1 target (d1/snmp)" in refused.err) == (2, True)
+    assert cli("deadletter", "drop", "d1", "--confirm", "2").code == 2
+    assert len(cli("deadletter", "list", "--json").json["items"]) == 2
+    assert cli("deadletter", "drop", "d1", "--yes", "--json").json["dropped"] == 1
+    assert [item["device"] for item in cli("deadletter", "list", "--json").json["items"]] == ["d2"]
+    assert [target.enabled for target in targets.listing(world.services.engine)] == [False, True]
+    assert [event.data["did"] for event in world.events(Kind.DEAD_LETTER_CLEARED)] == ["dropped"]
+
+
+def test_a_thousand_letters_are_dropped_only_by_their_number(world: World, cli: Cli) -> None:
+    """A `--yes` is typed too easily."""
+    ids = world.add(1_001)
+    rows = [Letter(i, 5, Reason.OPEN_TOO_LONG, "timeout", "no answer", 1, 2, 3, 4) for i in ids]
+    deadletters.write(world.services.engine, rows)
+    refused = cli("deadletter", "drop", "--all", "--yes")
+    assert (refused.code, "--confirm 1001" in refused.err) == (2, True)
+    assert cli("deadletter", "drop", "--all", "--confirm", "1001", "--json").json["dropped"] == 1_001
+    assert deadletters.count(world.services.engine, deadletters.Wanted()) == 0
