@@ -15,9 +15,9 @@ from poller.db.tables import events, readings, runs, series_sets
 from poller.domain.outcome import Result
 
 #: Rows of one transaction: some tens of milliseconds.
-CHUNK = 2_000
+CHUNK = 1_000
 #: Most rows of one table, or one outcome, in one pass; the rest waits for the next one.
-ROWS = 1_000_000
+ROWS = 2_000_000
 #: And the longest pass: the next one starts five minutes after it.
 SECONDS = 240.0
 #: A shape nobody announced for this long beyond the readings' own time belongs to no reading any more.
