@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import time
 import weakref
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ POOL_OVERFLOW = 24
 
 _BEGIN = "poller_begin"
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+_turns: weakref.WeakKeyDictionary[Engine, threading.Lock] = weakref.WeakKeyDictionary()  # of SQLite's writers
 
 
 def create(url: str) -> Engine:
@@ -63,12 +65,28 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """A transaction that may write: committed at the end, rolled back by any exception.
 
     On SQLite it takes the write lock at once: waiting for it at the start is safe, whereas a reader
-    that wants to become a writer halfway can be refused without a wait.
+    that wants to become a writer halfway can be refused without a wait. Threads of one process queue
+    for it in line, and then find the connection that wrote last, whose cache is still true.
     """
-    with store_errors(engine.url), engine.connect() as conn:
+    with store_errors(engine.url), _turn(engine), engine.connect() as conn:
         conn.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
         with conn.begin():
             yield conn
+
+
+@contextmanager
+def _turn(engine: Engine) -> Iterator[None]:
+    lock = _turns.get(engine)
+    if lock is None:
+        yield
+    elif not lock.acquire(timeout=BUSY_TIMEOUT_S):
+        where = engine.url.render_as_string(hide_password=True)
+        raise errors.StoreUnavailable(f"cannot use the database {where}", "another thread has been writing for long")
+    else:
+        try:
+            yield
+        finally:
+            lock.release()
 
 
 def _parse(url: str) -> URL:
@@ -101,10 +119,12 @@ def _sqlite(url: URL) -> Engine:
         poolclass=sa.QueuePool,
         pool_size=POOL_SIZE,
         max_overflow=POOL_OVERFLOW,
+        pool_use_lifo=True,
         hide_parameters=True,
     )
     sa.event.listen(made, "connect", _prepare_sqlite)
     sa.event.listen(made, "begin", _begin_sqlite)
+    _turns[made] = threading.Lock()
     return made
 
 
@@ -164,6 +184,8 @@ def _forget_inherited_connections() -> None:
     """A forked child must not speak on its parent's sockets, nor close them."""
     for engine in list(_engines):
         engine.dispose(close=False)
+        if engine in _turns:
+            _turns[engine] = threading.Lock()
 
 
 def _close_idle_files() -> None:

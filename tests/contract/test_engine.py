@@ -50,6 +50,29 @@ def test_read_then_write_from_many_threads_loses_nothing(engine: Engine) -> None
     assert inventory.version(engine) == 160
 
 
+def test_a_thread_that_never_gets_its_turn_is_told_so(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting for a colleague is bounded, as waiting for another process is; then all goes on."""
+    engine = sql.create(sqlite_url)
+    migrate.upgrade(engine)
+    monkeypatch.setattr(sql, "BUSY_TIMEOUT_S", 0.05)
+    refused: list[errors.StoreUnavailable] = []
+
+    def work() -> None:
+        try:
+            bump(engine)
+        except errors.StoreUnavailable as error:
+            refused.append(error)
+
+    with sql.writing(engine):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join(10)
+    assert "another thread" in str(refused[0])
+    bump(engine)
+    assert inventory.version(engine) == 1
+    engine.dispose()
+
+
 def test_a_reader_sees_one_instant(engine: Engine) -> None:
     """A commit between two statements of a reader does not show."""
     with sql.reading(engine) as conn:
