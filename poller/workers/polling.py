@@ -17,7 +17,7 @@ import redis
 
 from poller import errors, events
 from poller.bootstrap import Services
-from poller.domain import histogram, site
+from poller.domain import histogram, run, site
 from poller.domain.outcome import Result
 from poller.domain.run import Run
 from poller.observability import logs
@@ -168,6 +168,8 @@ class Poller:
             samples=result.samples,
             runner=self.runner,
             token=token,
+            queue_ms=run.queue_ms(token, now_ms),
+            collect_ms=item.elapsed_ms,
         )
 
     def _hand_back(self, token: str, start: Start, answers: Collection[Started], pause_ms: int = 0) -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
@@ -247,15 +248,23 @@ class Writing:
                 self._started = True
 
     def store(self, samples: Sequence[Sample], rows: Sequence[Run], letters: Sequence[Letter] = ()) -> None:
-        """When this returns, every row is written or on disk. Never raises for what a destination does."""
+        """When this returns, every row is written or on disk. Never raises for what a destination does.
+
+        The ledger comes last: its rows say how long the readings took.
+        """
         if not self._started:
             self.start()
-        until = time.monotonic() + self._patience_s
-        handed: list[tuple[Writer[Any], Handed[Any] | None]] = [(self._ledger, self._ledger.hand_over(rows))]
-        if letters:
-            handed.append((self._letters, self._letters.hand_over(letters)))
+        began = time.monotonic()
         if samples:
-            handed += [(sink, sink.hand_over(samples)) for sink in self._sinks]
+            self._hand_over([(sink, samples) for sink in self._sinks])
+            write_ms = round((time.monotonic() - began) * 1000)
+            rows = [replace(row, write_ms=write_ms) for row in rows]
+        last: list[tuple[Writer[Any], Sequence[Any]]] = [(self._ledger, rows)]
+        self._hand_over([*last, (self._letters, letters)] if letters else last)
+
+    def _hand_over(self, parts: Sequence[tuple[Writer[Any], Sequence[Any]]]) -> None:
+        until = time.monotonic() + self._patience_s
+        handed = [(writer, writer.hand_over(items)) for writer, items in parts]
         for writer, item in handed:
             if item is not None and not item.wait(until):
                 writer.give_up(item)
