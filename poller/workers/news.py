@@ -22,13 +22,13 @@ def _of(verdict: Verdict, target: PollTarget) -> Iterator[Event]:
         code, failures = verdict.after.code, verdict.after.failures
         if code in site.DARK:
             yield _event(Kind.DEVICE_WENT_DOWN, verdict, target, f"{target.device} is down: {verdict.after.message}")
-        said = f"{target.device}/{target.name} is left alone after {failures} failures in a row: {code}"
+        said = f"{target.device}/{target.name} is left alone after {_failures(failures)} in a row: {code}"
         yield _event(Kind.BREAKER_OPENED, verdict, target, said, code=code, failures=failures)
     elif verdict.closed:
         failures, open_ms = verdict.before.failures, verdict.after.finished_ms - verdict.before.breaker.since_ms
         spoken = duration.spoken(max(0, open_ms))
         if verdict.before.code in site.DARK:
-            said = f"{target.device} answers again after {spoken} and {failures} failures"
+            said = f"{target.device} answers again after {spoken} and {_failures(failures)}"
             yield _event(Kind.DEVICE_RECOVERED, verdict, target, said, failures=failures)
         said = f"{target.device}/{target.name} is polled as usual again after {spoken}"
         yield _event(Kind.BREAKER_CLOSED, verdict, target, said, failures=failures)
@@ -37,3 +37,7 @@ def _of(verdict: Verdict, target: PollTarget) -> Iterator[Event]:
 def _event(kind: Kind, verdict: Verdict, target: PollTarget, message: str, **data: Any) -> Event:
     at_ms = verdict.after.finished_ms
     return Event(at_ms, kind, message, target.device, target.name, target.id, target.device_id, data)
+
+
+def _failures(number: int) -> str:
+    return "1 failure" if number == 1 else f"{number} failures"
