@@ -70,7 +70,7 @@ def _figures(url: str, size: Size, stage: Stage, runner: str) -> Iterator[Figure
     migrate.upgrade(engine)
     sink = Sink(Stores(engine, None, None))
     writing = Writing(engine, [sink], Settings(home=stage.home, spool_patience_s=30.0), runner)
-    ways: dict[str, Store] = {"": writing.store, "_direct": _direct(engine, sink)}
+    ways: dict[str, Store] = {"": _by_writers(writing), "_direct": _direct(engine, sink)}
     clock = _Clock()
     for threads, where in ((1, "alone"), (THREADS, f"beside {THREADS - 1} others")):
         costs: dict[str, list[float]] = {way: [] for way in ways}
@@ -92,7 +92,7 @@ def _figures(url: str, size: Size, stage: Stage, runner: str) -> Iterator[Figure
 def _outage(name: str, writing: Writing, sink: Sink, clock: _Clock, rounds: int, stage: Stage) -> Iterator[Figure]:
     """The sink goes away, and comes back."""
     sink.away = True
-    cost = _cpu_ms(writing.store, clock, 1, rounds * THREADS)
+    cost = _cpu_ms(_by_writers(writing), clock, 1, rounds * THREADS)
     waiting = writing.waiting
     files = list((stage.home / "spool").glob("*/sink-sql/*.rounds"))
     yield Figure(f"{name}_down_cpu_ms", f"{name}, while the sink is down", cost, "ms CPU/round")
@@ -107,6 +107,14 @@ def _outage(name: str, writing: Writing, sink: Sink, clock: _Clock, rounds: int,
     if left:  # more than fits into the first transaction
         yield Figure(f"{name}_caught_up_per_s", f"{name}, catching up", left / took, "polls/s")
         yield Figure(f"{name}_caught_up_cpu_ms", "the same", used * 1000 * POLLS / left, "ms CPU/round")
+
+
+def _by_writers(writing: Writing) -> Store:
+    def store(samples: Sequence[Sample], rows: Sequence[Run]) -> None:
+        writing.write_readings(samples)
+        writing.write_rows(rows)
+
+    return store
 
 
 def _direct(engine: Engine, sink: Sink) -> Store:

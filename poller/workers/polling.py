@@ -141,10 +141,11 @@ class Poller:
             for item in collected
             if item.outcome.readings
         ]
-        rows = [self._run(token, attempt, answer, item, now_ms) for answer, item in done]
+        write_ms = self.writing.write_readings(samples)
+        rows = [self._run(token, attempt, answer, item, now_ms, write_ms) for answer, item in done]
         again = self._retries.choose(attempt, start, done, known)
         verdicts = [self._judge.judge(start, *pair, known[pair[1].id]) for pair in done if pair[1].id not in again]
-        self.writing.store(samples, rows, letters.changes(verdicts))
+        self.writing.write_rows(rows, letters.changes(verdicts))
         stats = _statistics(start.queue, rows, verdicts, len(again)) | _by_site(verdicts, known)
         texts = _error_texts([row for row in rows if row.target_id not in again], known)
         moves = [verdict.move for verdict in verdicts]
@@ -154,7 +155,7 @@ class Poller:
             events.emit(self._services, happened)
         return list(again)
 
-    def _run(self, token: str, attempt: int, answer: Started, item: Collected, now_ms: int) -> Run:
+    def _run(self, token: str, attempt: int, answer: Started, item: Collected, now_ms: int, write_ms: int) -> Run:
         result = item.outcome
         return Run(
             target_id=item.id,
@@ -170,6 +171,7 @@ class Poller:
             token=token,
             queue_ms=run.queue_ms(token, now_ms),
             collect_ms=item.elapsed_ms,
+            write_ms=write_ms if result.readings else 0,
         )
 
     def _hand_back(self, token: str, start: Start, answers: Collection[Started], pause_ms: int = 0) -> None:

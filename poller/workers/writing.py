@@ -11,7 +11,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
@@ -224,7 +223,7 @@ class Outage:
 
 
 class Writing:
-    """All destinations of a worker process. `store` is called from many threads."""
+    """All destinations of a worker process. Called from many threads."""
 
     def __init__(self, engine: Engine, sinks: Sequence[Sink], settings: Settings, runner: str) -> None:
         self._patience_s = settings.spool_patience_s
@@ -239,7 +238,7 @@ class Writing:
         self._started = False
 
     def start(self) -> None:
-        """Adopt what dead workers left, and begin to write. Called again, and by `store`, it does nothing."""
+        """Adopt what dead workers left, and begin to write. Called again, it does nothing."""
         with self._guard:
             if not self._started:
                 self._home.adopt([writer.spool.name for writer in self._writers], self._room.limit_bytes)
@@ -247,22 +246,24 @@ class Writing:
                     writer.start()
                 self._started = True
 
-    def store(self, samples: Sequence[Sample], rows: Sequence[Run], letters: Sequence[Letter] = ()) -> None:
-        """When this returns, every row is written or on disk. Never raises for what a destination does.
+    def write_readings(self, samples: Sequence[Sample]) -> int:
+        """To every sink: when this returns, they are written or on disk. Returns how many ms that took.
 
-        The ledger comes last: its rows say how long the readings took.
+        Never raises for what a destination does; nor does `write_rows`.
         """
-        if not self._started:
-            self.start()
         began = time.monotonic()
         if samples:
             self._hand_over([(sink, samples) for sink in self._sinks])
-            write_ms = round((time.monotonic() - began) * 1000)
-            rows = [replace(row, write_ms=write_ms) for row in rows]
-        last: list[tuple[Writer[Any], Sequence[Any]]] = [(self._ledger, rows)]
-        self._hand_over([*last, (self._letters, letters)] if letters else last)
+        return round((time.monotonic() - began) * 1000)
+
+    def write_rows(self, rows: Sequence[Run], letters: Sequence[Letter] = ()) -> None:
+        """To the ledger, and dead letters to theirs. After the readings: a row says how long these took."""
+        parts: list[tuple[Writer[Any], Sequence[Any]]] = [(self._ledger, rows)]
+        self._hand_over([*parts, (self._letters, letters)] if letters else parts)
 
     def _hand_over(self, parts: Sequence[tuple[Writer[Any], Sequence[Any]]]) -> None:
+        if not self._started:
+            self.start()
         until = time.monotonic() + self._patience_s
         handed = [(writer, writer.hand_over(items)) for writer, items in parts]
         for writer, item in handed:

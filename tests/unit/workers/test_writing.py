@@ -102,7 +102,8 @@ def sample(number: int) -> Sample:
 def store(worker: Writing, *polls: int) -> float:
     """One round; how long it took."""
     began = time.monotonic()
-    worker.store([sample(number) for number in polls], [row(number) for number in polls])
+    worker.write_readings([sample(number) for number in polls])
+    worker.write_rows([row(number) for number in polls])
     return time.monotonic() - began
 
 
@@ -124,7 +125,9 @@ def test_a_healthy_store_has_the_rows_before_the_poll_goes_on(world: World) -> N
 
 def test_a_round_without_readings_is_no_business_of_a_sink(world: World) -> None:
     """The ledger hears of it."""
-    world.worker().store([], [row(1)])
+    worker = world.worker()
+    assert worker.write_readings([]) == 0
+    worker.write_rows([row(1)])
     assert (world.ledger.rows, world.sink.calls) == ([1], [])
 
 
