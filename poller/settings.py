@@ -88,7 +88,12 @@ class Settings(BaseSettings):
         None,
         description="Base64 key(s) of 32 bytes, comma separated; the first encrypts. Not set: home/secret.key.",
     )
-    key_prefix: str = Field("poller:", min_length=1, max_length=40, description="First part of every Redis key.")
+    key_prefix: str = Field(
+        "poller:",
+        min_length=1,
+        max_length=40,
+        description="First part of our Redis keys. Celery's queues have none: each cluster needs its own database.",
+    )
 
     # Scheduling
     leader_lock_s: float = Field(4.0, ge=1, le=60, description="How long leadership lasts without renewal.")

@@ -102,7 +102,10 @@ class Leader:
     def _keep_renewing(self) -> None:
         while not self._stopping.wait(self._renew_s):
             if self.leads and self._election:
-                self._renew()
+                try:
+                    self._renew()
+                except Exception:
+                    log.exception("renewal_broke")
 
     def _renew(self) -> None:
         asked = time.monotonic()

@@ -10,10 +10,14 @@ from poller.state.board import Board, Reaped
 
 log = logs.get(__name__)
 
+AT_ONCE = 1000
+
 
 def reap(board: Board, leader: str, now_ms: int) -> list[Run]:
     """One pass over the board. Returns the runs that nobody will finish, for the ledger."""
-    reaped = board.reap(leader, now_ms=now_ms)
+    reaped = board.reap(leader, AT_ONCE, now_ms)
+    while len(reaped) % AT_ONCE == 0 and (more := board.reap(leader, AT_ONCE, now_ms)):
+        reaped += more
     if reaped:
         log.warning("leases_lost", count=len(reaped), targets=[item.id for item in reaped[:10]])
     return [_lost(item, now_ms) for item in reaped if item.plan_ms]

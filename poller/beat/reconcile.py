@@ -6,6 +6,7 @@ Costs one cheap query when nothing changed. A database that is down changes noth
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from sqlalchemy.engine import Engine
 
@@ -29,20 +30,19 @@ def reconcile(board: Board, engine: Engine, leader: str, now_ms: int, note: even
     if version == have:
         return False
     if have is None or version < have:
-        note(_rebuild(board, engine, leader, now_ms))
+        note(_rebuild(board, engine, leader, "*" if have is None else str(have), now_ms))
     else:
         _apply_changes(board, engine, leader, have, now_ms)
     return True
 
 
-def _rebuild(board: Board, engine: Engine, leader: str, now_ms: int) -> Event:
+def _rebuild(board: Board, engine: Engine, leader: str, since: str, now_ms: int) -> Event:
     """An empty, flushed or foreign board is filled from SQL, every target at its next slot."""
     unseen = board.ids()
     with inventory.all_specs(engine) as fleet:
-        done = board.place(leader, _placed(_noting(fleet.specs, unseen), now_ms), fleet.version)
-    gone = [_removed(target_id) for target_id in unseen]
-    board.place(leader, ((spec, now_ms) for spec in gone), fleet.version)
-    data = {"version": fleet.version, "placed": done[0], "changed": done[1], "removed": done[2] + len(gone)}
+        there = _placed(_noting(fleet.specs, unseen), now_ms)
+        done = board.place(leader, chain(there, _gone(unseen, now_ms)), fleet.version, since)
+    data = {"version": fleet.version, "placed": done[0], "changed": done[1], "removed": done[2]}
     counted = ", ".join(f"{data[word]:,} {word}" for word in ("placed", "changed", "removed"))
     return Event(now_ms, Kind.BOARD_REBUILT, f"the board was filled from the inventory: {counted}", data=data)
 
@@ -52,7 +52,7 @@ def _apply_changes(board: Board, engine: Engine, leader: str, since: int, now_ms
     gone = ((_removed(target_id), now_ms) for target_id in changes.removed)
     few = len(changes.specs) <= AT_ONCE
     specs = ((spec, now_ms) for spec in changes.specs) if few else _placed(changes.specs, now_ms)
-    placed, changed, removed = board.place(leader, (item for part in (gone, specs) for item in part), changes.version)
+    placed, changed, removed = board.place(leader, chain(gone, specs), changes.version, str(since))
     log.info("inventory_reconciled", version=changes.version, placed=placed, changed=changed, removed=removed)
 
 
@@ -64,6 +64,12 @@ def _noting(specs: Iterable[TargetSpec], unseen: set[int]) -> Iterator[TargetSpe
     for spec in specs:
         unseen.discard(spec.id)
         yield spec
+
+
+def _gone(unseen: set[int], now_ms: int) -> Iterator[tuple[TargetSpec, int]]:
+    """What the inventory did not have: asked for when all of it was read."""
+    for target_id in unseen:
+        yield _removed(target_id), now_ms
 
 
 def _removed(target_id: int) -> TargetSpec:

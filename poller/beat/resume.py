@@ -4,7 +4,7 @@ soon, and not all of them together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from poller import events
 from poller.beat.clock import STEP_MS
@@ -35,7 +35,7 @@ def resume(
     back_ms = now_ms - board.clock_ms()
     if back_ms < -STEP_MS:
         return settle(board, leader, now_ms, back_ms, settings, progress, note)
-    return _spread(board, leader, now_ms)
+    return spread(board, leader, now_ms, board.queues(), progress)
 
 
 def settle(
@@ -50,7 +50,10 @@ def settle(
     """The clock is not where it was. Nobody may poll at once, wait for hours, or lose a lease for that."""
     wait_ms, margin_ms = round(settings.queue_wait_s * 1000), round(settings.lease_margin_s * 1000)
     leases = board.renew_leases(leader, now_ms, wait_ms, margin_ms)
-    moved = _spread(board, leader, now_ms) if step_ms > 0 else board.bring_nearer(leader, now_ms, progress)
+    if step_ms > 0:
+        moved = spread(board, leader, now_ms, board.queues(), progress)
+    else:
+        moved = board.bring_nearer(leader, now_ms, progress)
     note(_moved(now_ms, step_ms, moved, leases))
     return moved
 
@@ -62,14 +65,17 @@ def _moved(now_ms: int, step_ms: int, moved: int, leases: int) -> Event:
     return Event(now_ms, Kind.CLOCK_MOVED, message, data=data)
 
 
-def _spread(board: Board, leader: str, now_ms: int) -> int:
-    """Give what is long overdue another instant. Returns how many targets moved."""
+def spread(
+    board: Board, leader: str, now_ms: int, queues: Iterable[str], progress: Callable[[], None] = lambda: None
+) -> int:
+    """Give what is long overdue in these queues another instant. Returns how many targets moved."""
     total = 0
-    for queue in board.queues():
+    for queue in queues:
         while rows := board.waiting(queue, "-inf", now_ms - OVERDUE_MS):
             moves = [(row.id, row.at_ms, plan.resume_ms(row.id, row.interval_ms, now_ms)) for row in rows]
             moved = board.respread(leader, queue, moves)
             total += moved
+            progress()
             if not moved:
                 break
     if total:

@@ -39,6 +39,7 @@ STANDBY_S = 0.25
 REAP_EVERY_S = 1.0
 #: Workers say every two seconds that they live.
 TRUST_S = 5.0
+BROKEN_ENTRIES_S = 5.0
 TROUBLE = (errors.StoreError, redis.RedisError, KombuError, OSError)
 
 
@@ -133,7 +134,10 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._attendance.forget()
         known = (self._settings, self._leader.ticked, self._recorder.note)
         resume.resume(self._board, self._leader.token, now_ms, *known)
-        super().setup_schedule()
+        try:
+            super().setup_schedule()
+        except Exception:  # an entry that somebody else wrote must not stop the polling
+            log.exception("entries_not_set_up")
         self._reign = self._leader.reigns
 
     def _poll_due(self) -> None:
@@ -142,7 +146,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         rooms = self._rooms(now_ms)
         while rooms and self._leader.leads and not self._stopping.is_set():
             claim = self._dispatcher.dispatch(self._leader.token, self._leader.epoch, self.producer, rooms, now_ms)
-            if not claim.again and claim.targets < self._settings.claim_limit:
+            if not claim.token or (not claim.again and claim.targets < self._settings.claim_limit):
                 break
             self._leader.ticked()
 
@@ -152,6 +156,9 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         rooms = capacity.rooms(living, self._settings.max_queue)
         if time.monotonic() < self._trust_until:
             rooms = {**self._last_rooms, **rooms}
+        found = rooms.keys() - self._last_rooms.keys()
+        if found:  # nobody served them for a while: what waited there comes one after the other
+            resume.spread(self._board, self._leader.token, now_ms, found, self._leader.ticked)
         self._last_rooms = rooms
         return rooms
 
@@ -161,13 +168,25 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             self._reap_at = clock + REAP_EVERY_S
             self._books.record_lost(reap.reap(self._board, self._leader.token, now_ms))
             self._board.unpark(self._leader.token, now_ms)
+            if self._board.version() is None:  # flushed, and nobody told us
+                self._books.reconcile_soon()
             if clock >= self._trust_until:
                 self._attendance.look(now_ms)
             forgotten = workers.forget_lost(self._services.redis, self._services.keys, now_ms)
             if forgotten:
                 log.warning("lost_workers_forgotten", names=forgotten)
         if clock >= self._entries_at:
-            self._entries_at = clock + super().tick()
+            self._entries_at = clock + self._run_entries()
+
+    def _run_entries(self) -> float:
+        """RedBeat's own: jobs and control work. One that cannot be read must not stop the polling."""
+        try:
+            return float(super().tick())
+        except TROUBLE:
+            raise
+        except Exception:
+            log.exception("entries_broke")
+            return BROKEN_ENTRIES_S
 
     def _on_note(self, note: str) -> None:
         if note in ("inventory", wakeups.RESUBSCRIBED):

@@ -70,6 +70,13 @@ class SiteWatch:
                 self._open(name, window, now_ms)
         for outage in dark.values():
             self._attend(outage, now_ms)
+        self._release_forgotten({outage.number for outage in outages.dark(client, keys).values()}, now_ms)
+
+    def _release_forgotten(self, open_sites: set[int], now_ms: int) -> None:
+        """Whoever waits for an outage that nobody knows of any more."""
+        rows = [(i, now_ms) for i, number in self._board.all_held().items() if number not in open_sites]
+        if rows:
+            self._board.release(self._leader.token, rows)
 
     def _open(self, name: str, window: Window, now_ms: int) -> None:
         number, _ = sites.targets_of(self._services.engine, name)

@@ -37,3 +37,6 @@ def _keep_listening(client: redis.Redis, keys: Keys, on_note: Callable[[str], No
         except (redis.RedisError, OSError) as error:
             log.warning("wakeups_interrupted", error=str(error))
             stopping.wait(0.5)
+        except Exception:
+            log.exception("wakeups_broke")
+            stopping.wait(0.5)

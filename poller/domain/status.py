@@ -74,9 +74,11 @@ def unpack(text: str) -> Status:
         plain = json.loads(bracket + rest)
         if len(plain) > _WITH_EXTRAS:
             return Status()
+        if not all(type(number) is int for number in plain[:6]):
+            return Status()
         extras = plain.pop() if len(plain) == _WITH_EXTRAS else {}
         return replace(Status(state, *plain), **_read(extras, mark))
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return Status()
 
 

@@ -7,6 +7,7 @@ target in two places or none. What happens to a target is decided elsewhere; her
 from __future__ import annotations
 
 import enum
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -258,8 +259,18 @@ class Board:
             rows: Any = self.redis.zrange(self.keys.held, site, site, byscore=True)
         return {int(row) for row in rows}
 
-    def place(self, leader: str, specs: Iterable[tuple[TargetSpec, int]], version: int) -> tuple[int, int, int]:
+    def all_held(self) -> dict[int, int]:
+        """Every target that waits for a site, with the site's number."""
+        with store_errors(self.redis):
+            rows: Any = self.redis.zrange(self.keys.held, 0, -1, withscores=True)
+        return {int(i): _whole(number) for i, number in rows if str(i).isdigit()}
+
+    def place(
+        self, leader: str, specs: Iterable[tuple[TargetSpec, int]], version: int, since: str = "*"
+    ) -> tuple[int, int, int]:
         """Make the board agree with specs, each with the instant a new one falls due.
+
+        `since` is the version of the board they were made for ("" for none): a late packet is refused by it.
 
         Returns how many were (placed, changed, removed). The version is noted with the last chunk, so a
         pass that is cut short is simply done again.
@@ -267,9 +278,9 @@ class Board:
         totals = [0, 0, 0]
         for chunk in batched(specs, _CHUNK):
             words = [word for spec, at_ms in chunk for word in (spec.id, packed(spec), at_ms)]
-            done = _led(self._run("place", [leader, "", _UNKNOWN, *words]))
+            done = _led(self._run("place", [leader, since, "", _UNKNOWN, *words]))
             totals = [a + int(b) for a, b in zip(totals, done, strict=True)]
-        _led(self._run("place", [leader, version, _UNKNOWN]))
+        _led(self._run("place", [leader, since, version, _UNKNOWN]))
         return totals[0], totals[1], totals[2]
 
     def waiting(self, queue: str, after_ms: int | str, before_ms: int | str, limit: int = 1000) -> list[Waiting]:
@@ -279,8 +290,11 @@ class Board:
                 self.keys.due(queue), after_ms, before_ms, byscore=True, offset=0, num=limit, withscores=True
             )
             specs: Any = self.redis.hmget(self.keys.spec, [i for i, _ in rows]) if rows else []
-        intervals = (str(spec or "|0").split("|")[1] for spec in specs)
-        return [Waiting(int(i), int(at), int(every)) for (i, at), every in zip(rows, intervals, strict=True)]
+        return [
+            Waiting(int(i), _whole(at), _interval_ms(spec))
+            for (i, at), spec in zip(rows, specs, strict=True)
+            if str(i).isdigit()
+        ]
 
     def respread(self, leader: str, queue: str, moves: Iterable[tuple[int, int, int]]) -> int:
         """Give waiting targets another instant: (id, its score now, its new score). Returns how many moved."""
@@ -391,6 +405,17 @@ def _led(reply: list[Any]) -> list[Any]:
     if reply and reply[0] == "NOTLEADER":
         raise NotLeader
     return reply
+
+
+def _whole(score: float) -> int:
+    """A score may be anything that somebody wrote."""
+    return int(score) if math.isfinite(score) else 0
+
+
+def _interval_ms(spec: str | None) -> int:
+    """0 for a spec that nobody can read."""
+    parts = (spec or "").split("|")
+    return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 0
 
 
 def packed(spec: TargetSpec) -> str:

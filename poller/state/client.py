@@ -21,6 +21,7 @@ def connect(url: str, timeout_s: float = SOCKET_TIMEOUT_S, retries: int = 2) -> 
         return redis.Redis.from_url(
             url,
             decode_responses=True,
+            encoding_errors="replace",  # what others wrote must not stop us
             socket_timeout=timeout_s,
             socket_connect_timeout=timeout_s,
             socket_keepalive=True,

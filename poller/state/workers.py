@@ -81,6 +81,11 @@ def _worker(text: str) -> Worker | None:
     """None for what no worker of this version wrote: one strange entry must not blind everybody."""
     try:
         fields: dict[str, Any] = json.loads(text)
-        return Worker(**fields)
-    except (ValueError, TypeError):
+        found = Worker(**fields)
+    except (ValueError, TypeError, RecursionError):
         return None
+    numbers = (found.seen_ms, found.started_ms, found.polls, found.in_flight, found.rss_bytes, found.slots)
+    sound = isinstance(found.name, str) and all(type(number) is int for number in numbers)
+    listed = isinstance(found.queues, list | tuple) and all(isinstance(queue, str) for queue in found.queues)
+    mapped = isinstance(found.tags, dict) and isinstance(found.collectors, dict)
+    return found if sound and listed and mapped else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -36,6 +37,8 @@ log = logs.get(__name__)
 
 #: When SQL is down, targets we know nothing of come back after this long instead of in a tight circle.
 STORE_PAUSE_MS = 5_000
+#: A batch that was loaded more slowly than this looks again whether it is still its own.
+SLOW_LOAD_S = 1.0
 ASK_AGAIN_S = 0.25
 
 T = TypeVar("T")
@@ -84,6 +87,7 @@ class Poller:
     def _poll_started(self, token: str, attempt: int, start: Start, started: dict[int, Started]) -> list[int]:
         again: list[int] = []
         known, changed = self._targets.get({answer.id: answer.version for answer in started.values()})
+        known = self._still_ours(token, start, started, known)
         wanted = {k.target.credential_id for k in known.values() if k.target.credential_id is not None}
         # What SQL does not have any more is about to leave the board: reconcile removes it.
         self._hand_back(token, start, [started.pop(i) for i in set(started) - set(known)], STORE_PAUSE_MS)
@@ -98,6 +102,21 @@ class Poller:
         if started:  # cancelled, because the worker is stopping
             self._hand_back(token, start, started.values())
         return self._keep(token, attempt, again)
+
+    def _still_ours(
+        self, token: str, start: Start, started: dict[int, Started], known: dict[int, Known]
+    ) -> dict[int, Known]:
+        """SQL took its time, or knows of a longer time limit than the board: the lease must cover what comes now."""
+        slow = time.monotonic() - start.read_at > SLOW_LOAD_S
+        edited = any(found.version != started[i].version for i, found in known.items())
+        if not known or not (slow or edited):
+            return known
+        lease_ms = max(found.target.timeout_ms for found in known.values()) + self._margin_ms
+        held = self._patiently(lambda: self._board.hold(token, lease_ms, list(known)))
+        for target_id in [i for i, verdict in held.items() if verdict is not Result.OK]:
+            started.pop(target_id, None)
+            known.pop(target_id)
+        return known
 
     def _keep(self, token: str, attempt: int, again: list[int]) -> list[int]:
         """What is tried again stays in flight until then, and the way there."""
@@ -229,7 +248,9 @@ class _Tracked:
         if self._poller._draining.is_set():
             self._batch.cancel()
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:  # its targets are handed back: nobody may still be polling them then
+            self._batch.cancel()
         with self._poller._lock:
             self._poller._running.discard(self._batch)
 

@@ -68,6 +68,8 @@ class Presence:
                 workers.announce(self._services.redis, self._services.keys, self._view())
         except errors.StoreError as error:
             log.warning("heartbeat_failed", error=str(error))
+        except Exception:
+            log.exception("heartbeat_broke")
 
     def _take_up_queues(self) -> None:
         """Every domain on the board that our collectors and tags fit."""

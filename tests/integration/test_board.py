@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
+from poller.beat import resume
 from poller.domain.outcome import Result
 from poller.domain.overview import State
 from poller.domain.target import TargetSpec
@@ -422,3 +423,68 @@ def test_a_poll_that_spans_a_step_of_the_clock_comes_back_on_time(board: Board, 
         board.finish(taken.token, [move], now_ms=NOW + hour, believed_ms=NOW)
         assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW - 5 + hour
         board.redis.zadd(board.keys.due(QUEUE), {"1": NOW})
+
+
+@pytest.mark.parametrize("member", ["abc", "", "5.5", "-3"])
+def test_what_is_no_targets_number_leaves_the_board(board: Board, leader: Leadership, member: str) -> None:
+    """Whoever wrote it: the claim takes the others, and the stranger is gone."""
+    ids = fill(board, leader, 2)
+    board.redis.zadd(board.keys.due(QUEUE), {member: NOW - 99})
+    taken = claim(board, leader)
+    assert [int(i) for i in taken.parts[0].ids] == ids
+    assert board.redis.zcard(board.keys.due(QUEUE)) == 0
+
+
+@pytest.mark.parametrize("text", ["{", "7", "{}", "[]", '["1","",0]', '["1","t",0,"poll.snmp"]', '["1","t",0,1,1,1]'])
+def test_an_outbox_that_nobody_can_read_is_dropped(board: Board, leader: Leadership, text: str) -> None:
+    """The leases of what it held bring that back; polling goes on."""
+    fill(board, leader, 2)
+    board.redis.set(board.keys.outbox, text)
+    taken = claim(board, leader)
+    assert (taken.again, taken.targets) == (False, 2)
+
+
+def test_a_late_packet_of_an_old_reconcile_changes_nothing(board: Board, leader: Leadership) -> None:
+    """It was stuck on its way while a retry passed, and the target was disabled since."""
+    board.place(leader.token, [(spec(1), NOW)], 5, since="")
+    board.place(leader.token, [(spec(1, version=6, enabled=False), NOW)], 6, since="5")
+    with pytest.raises(NotLeader):
+        board.place(leader.token, [(spec(1), NOW)], 5, since="")
+    assert board.ids() == set()
+
+
+def test_garbage_in_one_targets_edit_harms_nobody(board: Board, leader: Leadership) -> None:
+    """All of its batch land where they should."""
+    ids = fill(board, leader, 3)
+    claim(board, leader)
+    start(board, "a", ids)
+    board.place(leader.token, [(spec(1, version=2, interval_ms=9_000), NOW)], 2)
+    board.redis.hset(board.keys.edited, "1", "rubbish")
+    board.finish("a", [Finish(i, NOW + 60_000, 1, "o[1]") for i in ids], now_ms=NOW)
+    assert_sound(board, ids)
+
+
+@pytest.mark.parametrize(("score", "text"), [("-inf", "1|60000|5000|poll.snmp"), (NOW - 99_000, "rubbish")])
+def test_damage_does_not_keep_a_leader_from_beginning(
+    board: Board, leader: Leadership, score: float | str, text: str
+) -> None:
+    """An overdue target with an impossible instant or a spec that nobody can read."""
+    fill(board, leader, 2)
+    board.redis.zadd(board.keys.due(QUEUE), {"1": score})
+    board.redis.hset(board.keys.spec, "1", text)
+    assert resume.spread(board, leader.token, NOW + 60_000, [QUEUE]) >= 1
+
+
+@pytest.mark.parametrize("field", ["epoch", "leader"])
+def test_a_damaged_epoch_keeps_nobody_from_leading(redis_client: redis.Redis, field: str) -> None:
+    """It starts anew, and whoever holds the lock knows it."""
+    keys, one = Keys(), Leadership(redis_client, Keys(), 60_000)
+    one.take()
+    if field == "leader":
+        redis_client.hset(keys.leader, "epoch", "abc")
+        assert one.take()[0] > 0
+    else:
+        redis_client.delete(keys.lock, keys.leader)
+        redis_client.set(keys.epoch, "abc")
+        assert one.take() == (1, True)
+    assert redis_client.get(keys.lock) == one.token

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
+import pytest
 import redis
 
 from poller.domain.overview import State, Worker
@@ -70,3 +72,25 @@ def test_a_worker_that_left_or_was_lost_long_ago_is_forgotten(redis_client: redi
     assert workers.forget_lost(redis_client, KEYS, seen_ms + 1_000) == []
     assert workers.forget_lost(redis_client, KEYS, seen_ms + workers.FORGET_AFTER_MS + 1) == ["one"]
     assert workers.known(redis_client, KEYS) == []
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        '{"seen_ms":"abc"}',
+        '{"name":null}',
+        '{"queues":null}',
+        '{"slots":null}',
+        '{"queues":[1]}',
+        "[",
+        '{"tags":7}',
+        "7",
+    ],
+)
+def test_a_strange_worker_entry_blinds_nobody(redis_client: redis.Redis, entry: str) -> None:
+    """Whatever somebody wrote there, the others are seen."""
+    workers.announce(redis_client, KEYS, Worker("good", 0, 0, 7, 1, 2**20, queues=["poll.snmp"]))
+    text = json.loads(str(redis_client.hget(KEYS.workers, "good")))
+    strange = json.dumps({**text, "name": "bad", **json.loads(entry)}) if entry.startswith("{") else entry
+    redis_client.hset(KEYS.workers, "bad", strange)
+    assert [worker.name for worker in workers.living(redis_client, KEYS, text["seen_ms"])] == ["good"]

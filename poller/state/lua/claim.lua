@@ -21,10 +21,20 @@ if now == '' then
   now = string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000))
 end
 redis.call('HSET', p .. 'board', 'clock', now)
+-- An outbox that nobody can read is dropped: the leases bring its targets back.
+local function readable(text)
+  local sound, reply = pcall(cjson.decode, text)
+  if not sound or type(reply) ~= 'table' or type(reply[2]) ~= 'string' or reply[2] == '' then return nil end
+  if #reply % 3 ~= 0 then return nil end
+  for i = 4, #reply, 3 do
+    if type(reply[i]) ~= 'string' or type(reply[i + 2]) ~= 'table' then return nil end
+  end
+  return reply
+end
 local old = redis.call('GET', p .. 'outbox')
 if old then
-  local reply = cjson.decode(old)
-  if reply[2] ~= ARGV[4] then
+  local reply = readable(old)
+  if reply and reply[2] ~= ARGV[4] then
     reply[1] = now
     reply[3] = 1
     return reply
@@ -75,10 +85,30 @@ local function admitted(set, queue, rows)
   return pass
 end
 
+-- What is no target's number is nobody's: it goes.
+local function numbered(set, rows)
+  local strange
+  for j = 1, #rows, 2 do
+    if string.find(rows[j], '%D') or rows[j] == '' then
+      redis.call('ZREM', set, rows[j])
+      strange = true
+    end
+  end
+  if not strange then return rows end
+  local kept = {}
+  for j = 1, #rows, 2 do
+    if not string.find(rows[j], '%D') and rows[j] ~= '' then
+      kept[#kept + 1] = rows[j]
+      kept[#kept + 1] = rows[j + 1]
+    end
+  end
+  return kept
+end
+
 local function take(set, list, queue, urgent, most)
   local room = math.min(left, (most - redis.call('LLEN', list)) * size)
   if room <= 0 then return end
-  local rows = redis.call('ZRANGEBYSCORE', set, '-inf', now, 'WITHSCORES', 'LIMIT', 0, room)
+  local rows = numbered(set, redis.call('ZRANGEBYSCORE', set, '-inf', now, 'WITHSCORES', 'LIMIT', 0, room))
   if barred then rows = admitted(set, queue, rows) end
   if #rows == 0 then return end
   left = left - #rows / 2

@@ -42,7 +42,7 @@ if n > 0 then
         verdicts[i] = 'ok'
         local place, instant = ARGV[at + 1], ARGV[at + 2]
         if step ~= 0 then instant = string.format('%d', instant + step) end
-        if version ~= ARGV[at + 3] then place, instant = 'due', edited[i] or now end
+        if version ~= ARGV[at + 3] then place, instant = 'due', tonumber(edited[i]) and edited[i] or now end
         local name = place == 'parked' and place or place .. ':' .. queue
         local set = sets[name] or {}
         sets[name] = set

@@ -15,13 +15,17 @@ if held and held ~= ARGV[1] then
   held = false
 end
 if not held and ARGV[4] == '1' then return {0, 0} end
-redis.call('SET', p .. 'redbeat::lock', ARGV[1], 'PX', ARGV[2])
 if held then
-  local epoch = redis.call('HGET', p .. 'leader', 'epoch')
-  if epoch then return {tonumber(epoch), 0} end
+  local epoch = tonumber(redis.call('HGET', p .. 'leader', 'epoch'))
+  if epoch then
+    redis.call('SET', p .. 'redbeat::lock', ARGV[1], 'PX', ARGV[2])
+    return {epoch, 0}
+  end
 end
 local t = redis.call('TIME')
+if not tonumber(redis.call('GET', p .. 'epoch') or 0) then redis.call('DEL', p .. 'epoch') end
 local epoch = redis.call('INCR', p .. 'epoch')
+redis.call('SET', p .. 'redbeat::lock', ARGV[1], 'PX', ARGV[2])
 redis.call('HSET', p .. 'leader', 'token', ARGV[1], 'name', ARGV[3], 'epoch', epoch,
   'lock_ms', ARGV[2], 'since', string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000)))
 return {epoch, 1}

@@ -1,7 +1,8 @@
 -- place: the inventory changed; the board is made to agree with it. By the leader only.
 --
 -- KEYS[1] prefix            reads  redbeat::lock, inflight, parked, spec      writes  all of the board
--- ARGV    leader token ('' = no election), inventory version to note ('' = leave), state letter of a target never polled,
+-- ARGV    leader token ('' = no election), version of the board that this was made for ('*' = any, '' = none yet),
+--         inventory version to note ('' = leave), state letter of a target never polled,
 --         then n times: id, spec `version|interval|timeout|queue` ('' = removed or disabled), instant to place it at
 -- Returns {'NOTLEADER'} or {placed, changed, removed}
 --
@@ -10,6 +11,8 @@
 -- In flight: takes effect at `finish`.
 local p = KEYS[1]
 if ARGV[1] ~= '' and redis.call('GET', p .. 'redbeat::lock') ~= ARGV[1] then return {'NOTLEADER'} end
+-- A packet that comes late, after somebody else brought the board further, must not bring it back.
+if ARGV[2] ~= '*' and (redis.call('HGET', p .. 'board', 'version') or '') ~= ARGV[2] then return {'NOTLEADER'} end
 local placed, changed, removed = 0, 0, 0
 local needs = {}
 local function parts(spec) return string.match(spec, '^%d+|(%d+)|%d+|(.+)$') end
@@ -35,7 +38,7 @@ local function forget(id, interval, queue)
   redis.call('HDEL', p .. 'barred', id)
   local status = redis.call('HGET', p .. 'status', id)
   redis.call('HDEL', p .. 'status', id)
-  redis.call('HINCRBY', p .. 'counts', status and string.match(status, '^%a+') or ARGV[3], -1)
+  redis.call('HINCRBY', p .. 'counts', status and string.match(status, '^%a+') or ARGV[4], -1)
 end
 local function change(id, spec, instant, was, from)
   local interval, queue = parts(spec)
@@ -55,7 +58,7 @@ local function change(id, spec, instant, was, from)
     end
   end
 end
-for i = 4, #ARGV, 3 do
+for i = 5, #ARGV, 3 do
   local id, spec, instant = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local old = redis.call('HGET', p .. 'spec', id)
   local was, from
@@ -75,8 +78,8 @@ for i = 4, #ARGV, 3 do
     else
       placed = placed + 1
       need(queue, interval, 1)
-      redis.call('HSET', p .. 'status', id, ARGV[3])
-      redis.call('HINCRBY', p .. 'counts', ARGV[3], 1)
+      redis.call('HSET', p .. 'status', id, ARGV[4])
+      redis.call('HINCRBY', p .. 'counts', ARGV[4], 1)
       if not redis.call('ZSCORE', p .. 'inflight', id) then redis.call('ZADD', p .. 'due:' .. queue, instant, id) end
     end
   end
@@ -84,5 +87,5 @@ end
 for queue, change in pairs(needs) do
   if change ~= 0 then redis.call('HINCRBY', p .. 'needs', queue, change) end
 end
-if ARGV[2] ~= '' then redis.call('HSET', p .. 'board', 'version', ARGV[2]) end
+if ARGV[3] ~= '' then redis.call('HSET', p .. 'board', 'version', ARGV[3]) end
 return {placed, changed, removed}
