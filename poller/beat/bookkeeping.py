@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from poller import errors, events
 from poller.beat import letters, reconcile
+from poller.beat.audit import Audit
 from poller.beat.leadership import Leader
 from poller.bootstrap import Services
 from poller.db import deadletters, runs
@@ -37,6 +38,7 @@ class Bookkeeper:
         self._note = note
         self._leader = leader
         self._stopping = stopping
+        self._audit = Audit(services.board, services.engine, note)
         self._asked = threading.Event()
         self._lost: deque[Run] = deque()
         self._letters_at = 0.0
@@ -79,6 +81,7 @@ class Bookkeeper:
             board, engine = self._services.board, self._services.engine
             if reconcile.reconcile(board, engine, self._leader.token, board.now_ms(), self._note):
                 deadletters.forget_absent(engine)
+            self._audit.look(board.now_ms())
             if time.monotonic() >= self._letters_at:
                 letters.agree(board, engine)
                 self._letters_at = time.monotonic() + LETTERS_EVERY_S

@@ -259,6 +259,23 @@ class Board:
             rows: Any = self.redis.zrange(self.keys.held, site, site, byscore=True)
         return {int(row) for row in rows}
 
+    def sizes(self) -> tuple[int, int, int]:
+        """How many targets the board knows, how many wait (due, urgent, parked, held), and how many are in flight."""
+        queues = self.queues()
+        with store_errors(self.redis):
+            pipe = self.redis.pipeline(transaction=True)
+            pipe.hlen(self.keys.spec)
+            pipe.zcard(self.keys.inflight)
+            for place in (
+                self.keys.parked,
+                self.keys.held,
+                *map(self.keys.due, queues),
+                *map(self.keys.urgent, queues),
+            ):
+                pipe.zcard(place)
+            known, in_flight, *waiting = pipe.execute()
+        return int(known), sum(waiting), int(in_flight)
+
     def all_held(self) -> dict[int, int]:
         """Every target that waits for a site, with the site's number."""
         with store_errors(self.redis):

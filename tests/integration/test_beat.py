@@ -11,6 +11,7 @@ import redis
 import sqlalchemy as sa
 
 from poller.beat import reap, reconcile, resume
+from poller.beat.audit import Audit
 from poller.bootstrap import Services
 from poller.db import devices, imports, inventory, migrate, runs, targets
 from poller.domain.draft import DeviceDraft, TargetDraft
@@ -194,3 +195,18 @@ def test_a_failover_moves_nothing(services: Services) -> None:
     before = scores(services)
     assert resume.resume(services.board, "", NOW + 5_000, services.settings, lambda: None) == 0
     assert scores(services) == before
+
+
+@pytest.mark.parametrize("lost", ["due:poll.snmp", "spec", "queues"])
+def test_a_board_that_somebody_broke_is_mended(services: Services, lost: str) -> None:
+    """At the second look that does not add up; nothing is touched while it does."""
+    add_fleet(services, 30)
+    run(services)
+    audit = Audit(services.board, services.engine)
+    assert not audit.look(NOW)
+    services.redis.delete(services.keys.prefix + lost)
+    assert not audit.look(NOW)
+    assert audit.look(NOW)
+    assert_sound(services)
+    assert not audit.look(NOW)
+    assert not audit.look(NOW)
