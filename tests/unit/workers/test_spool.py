@@ -16,7 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from structlog.testing import capture_logs
 
 from poller.domain.outcome import Result
+from poller.domain.readings import Reading, ReadingSet
 from poller.domain.run import Run
+from poller.domain.target import PollTarget
+from poller.sinks.api import Sample
 from poller.workers import rounds, segments, spool
 from poller.workers.spool import Room, Spool
 from tests.unit.workers.spools import MIB, numbers, opened, round_of, written_out
@@ -171,6 +174,22 @@ def test_a_damaged_file_costs_its_own_rest_only(place: Path) -> None:
     assert len(left) + waiting.dropped == 30
     assert [path.name for path in place.glob("*.*")] == [second.with_suffix(".damaged").name]
     assert [second.stem in line["file"] for line in said if line["event"] == "spool_file_damaged"] == [True]
+
+
+def test_a_changed_value_is_not_taken_for_a_reading(tmp_path: Path) -> None:
+    """One bit of one number is enough: better no reading than a wrong one."""
+    target = PollTarget(7, 1, "t", 3, "d", "127.0.0.1", "", "fake", 60_000, 5_000)
+    readings = ReadingSet.of(Reading("m", float(n), {"n": str(n)}) for n in range(100))
+    waiting: Spool[Sample] = Spool("sink-sql", rounds.Samples(), lambda: tmp_path, Room(MIB))
+    waiting.append([Sample(target, 1, readings)])
+    [path] = tmp_path.glob("*.rounds")
+    content = bytearray(path.read_bytes())
+    content[-20] ^= 0x01
+    path.write_bytes(content)
+    heir: Spool[Sample] = Spool("sink-sql", rounds.Samples(), lambda: tmp_path, Room(MIB))
+    heir.open()
+    assert heir.oldest(10).rounds == []
+    assert heir.dropped == 1
 
 
 def test_half_a_round_at_the_end_is_kept_apart(place: Path) -> None:

@@ -138,7 +138,7 @@ def test_rounds_that_wait_are_written_together(world: World) -> None:
     threads = [threading.Thread(target=store, args=(worker, number)) for number in range(16)]
     for thread in threads:
         thread.start()
-    soon(lambda: len(world.sink.rows) == 16)
+    soon(lambda: len(worker._ledger._queue) == 16)
     world.ledger.open.set()
     for thread in threads:
         thread.join(10)
