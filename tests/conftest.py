@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import logging
 import os
 import shutil
 import signal
@@ -31,6 +32,17 @@ READY_WITHIN_S = 20
 # A busy machine is no reason to fail: nothing here is a test of speed.
 settings.register_profile("poller", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("poller")
+
+
+@pytest.fixture(autouse=True)
+def _no_log_handler_outlives_its_test() -> Iterator[None]:
+    """One that a command set up writes to this test's captured stderr, which is closed afterwards."""
+    root = logging.getLogger()
+    before = set(root.handlers)
+    yield
+    for handler in set(root.handlers) - before:
+        if type(handler) is logging.StreamHandler:
+            root.removeHandler(handler)
 
 
 def missing(reason: str) -> NoReturn:
