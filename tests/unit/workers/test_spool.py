@@ -7,6 +7,8 @@ import os
 import shutil
 import stat
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -124,29 +126,59 @@ def test_a_disk_that_takes_nothing_leaves_the_memory() -> None:
     assert ["Read-only" in line["error"] for line in said if line["event"] == "spool_unusable"] == [True]
 
 
-def test_a_disk_that_is_full_for_a_while_loses_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half a round is taken back; what waits in memory is written, in order, when there is room again."""
-    waiting = opened(place)
-    waiting.append(round_of(0))
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], AbstractContextManager[None]]:
+    """A disk on which small things find room, and of a round only half."""
     real = os.pwrite
 
     def half(file: int, data: bytes, offset: int) -> int:
-        return real(file, data[: len(data) // 2], offset)
+        return real(file, data if len(data) <= 24 else data[: len(data) // 2], offset)
 
-    with monkeypatch.context() as full:
-        full.setattr(segments.os, "pwrite", half)
+    @contextmanager
+    def full() -> Iterator[None]:
+        with monkeypatch.context() as patched:
+            patched.setattr(segments.os, "pwrite", half)
+            yield
+
+    return full
+
+
+def test_a_disk_that_is_full_for_a_while_loses_nothing(
+    place: Path, full_disk: Callable[[], AbstractContextManager[None]]
+) -> None:
+    """What waits in memory is written, in order, when there is room again."""
+    waiting = opened(place)
+    waiting.append(round_of(0))
+    with full_disk():
         waiting.append(round_of(1))
         waiting.append(round_of(2))
-        assert written_out(opened(place)) == [0]
-    waiting = opened(place)
-    for number in range(3):
-        waiting.append(round_of(number))
-    with monkeypatch.context() as full:
-        full.setattr(segments.os, "pwrite", half)
-        waiting.append(round_of(3))
-    waiting.append(round_of(4))
-    assert written_out(opened(place)) == [0, 1, 2, 3, 4]
+    assert waiting.polls == 3
+    waiting.append(round_of(3))
+    assert written_out(opened(place)) == [0, 1, 2, 3]
     assert waiting.dropped == 0
+
+
+def test_half_a_round_is_taken_back(place: Path, full_disk: Callable[[], AbstractContextManager[None]]) -> None:
+    """A worker that is killed on a full disk leaves a file without rubbish."""
+    waiting = opened(place)
+    waiting.append(round_of(0))
+    with full_disk():
+        waiting.append(round_of(1))
+    assert written_out(opened(place)) == [0]
+    assert list(place.glob("*.damaged")) == []
+
+
+def test_what_a_full_disk_did_not_take_is_written_from_memory(
+    place: Path, full_disk: Callable[[], AbstractContextManager[None]]
+) -> None:
+    """The file that was begun for it has no round, and is in nobody's way."""
+    waiting = opened(place)
+    with full_disk():
+        waiting.append(round_of(0))
+        waiting.append(round_of(1))
+        assert written_out(waiting) == [0, 1]
+    assert not waiting
+    assert list(place.glob("*.*")) == []
 
 
 def filled(place: Path, files: int = 3) -> list[Path]:
