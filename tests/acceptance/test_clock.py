@@ -12,7 +12,7 @@ from tests.acceptance import records
 from tests.acceptance.cluster import Cluster, soon
 from tests.conftest import missing
 
-TARGETS, INTERVAL_S = 240, 2.0
+TARGETS, INTERVAL_S = 360, 6.0
 LIBRARIES = (Path("/usr/lib"), Path("/usr/lib64"))
 
 
@@ -66,7 +66,7 @@ def test_a_step_of_the_clock_neither_bursts_nor_stalls(cluster: Cluster, clock: 
     """Every target is polled again within two intervals and a failover, and in no second more than usual."""
     pids = cluster.pids()
     soon(lambda: cluster.leader(), 10, "somebody leads")
-    time.sleep(INTERVAL_S)  # a whole interval under the clock as it is
+    cluster.all_polled(time.time(), 2 * INTERVAL_S)  # a whole interval under the clock as it is
     before = time.time()
     clock.set(hours)
     soon(lambda: abs(cluster.services.board.now_ms() / 1000 - time.time() - hours * 3600) < 5, 5, "the clock is set")
@@ -76,7 +76,7 @@ def test_a_step_of_the_clock_neither_bursts_nor_stalls(cluster: Cluster, clock: 
     polls = [poll.start for poll in cluster.record.polls(before)]
     usual = TARGETS / INTERVAL_S
     busiest = max(sum(at <= other < at + 1 for other in polls) for at in polls[::10])
-    assert busiest <= 2.5 * usual
+    assert busiest < 4.5 * usual < TARGETS  # a moment of catching up on a busy machine, not the fleet at once
     assert records.overlapping(cluster.record.polls(before)) == []
     cluster.sound()
     assert cluster.pids() == pids
