@@ -27,7 +27,7 @@ from poller.beat.recording import Recorder
 from poller.beat.sites import SiteWatch
 from poller.domain import capacity
 from poller.observability import logs
-from poller.state import workers
+from poller.state import types, workers
 from poller.state.board import NotLeader
 
 log = logs.get(__name__)
@@ -85,6 +85,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             pause = 0.0
         except TROUBLE as error:
             log.error("tick_failed", error=str(error), kind=type(error).__name__)
+            self._look_for_wrong_types(error)
             pause = STANDBY_S
         except Exception:
             log.exception("tick_broke")
@@ -93,6 +94,18 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             self._woken.wait(pause)
         self._woken.clear()
         return 0
+
+    def _look_for_wrong_types(self, error: Exception) -> None:
+        """A key of another type would fail every tick from now on."""
+        if "WRONGTYPE" not in str(error):
+            return
+        try:
+            moved = types.set_aside(self._services.redis, self._services.keys, f"damaged-{time.time_ns()}")
+        except TROUBLE as trouble:
+            log.error("wrong_types_not_set_aside", error=str(trouble))
+            return
+        log.error("wrong_types_set_aside", keys=moved)
+        self._books.reconcile_soon()
 
     def stop(self, service: Any) -> None:
         """Finish the tick, then leave: a signal handler that raised here would strand a claim."""

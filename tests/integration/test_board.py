@@ -9,6 +9,7 @@ from poller.beat import resume
 from poller.domain.outcome import Result
 from poller.domain.overview import State
 from poller.domain.target import TargetSpec
+from poller.state import types
 from poller.state.board import ROUTINE_MARK, Board, Claim, Finish, NotLeader, Place, Room
 from poller.state.keys import Keys
 from poller.state.leader import Leadership
@@ -488,3 +489,15 @@ def test_a_damaged_epoch_keeps_nobody_from_leading(redis_client: redis.Redis, fi
         redis_client.set(keys.epoch, "abc")
         assert one.take() == (1, True)
     assert redis_client.get(keys.lock) == one.token
+
+
+@pytest.mark.parametrize("name", ["due:poll.snmp", "inflight", "queues", "spec", "run", "board", "outbox", "leader"])
+def test_a_key_of_another_type_is_set_aside(board: Board, leader: Leadership, name: str) -> None:
+    """It would stop every script for ever; what it held comes back from SQL."""
+    fill(board, leader, 2)
+    key = board.keys.prefix + name
+    board.redis.delete(key)
+    board.redis.rpush(key, "somebody else's")
+    assert types.set_aside(board.redis, board.keys, "damaged") == [key]
+    assert board.redis.lrange(f"{key}.damaged", 0, -1) == ["somebody else's"]
+    assert types.set_aside(board.redis, board.keys, "damaged") == []
