@@ -134,13 +134,13 @@ def test_a_round_costs_one_statement_however_many_letters_it_makes(
     ids = world.add(64)
     statements: list[str] = []
     rounds: list[int] = []
-    store = world.poller.writing.store
+    write_rows = world.poller.writing.write_rows
 
     def counting(*arguments: Any) -> None:
         rounds.append(1)
-        store(*arguments)
+        write_rows(*arguments)
 
-    monkeypatch.setattr(world.poller.writing, "store", counting)
+    monkeypatch.setattr(world.poller.writing, "write_rows", counting)
 
     @sa.event.listens_for(world.services.engine, "before_cursor_execute")
     def note(_conn: object, _cursor: object, text: str, *_: object) -> None:
