@@ -15,13 +15,28 @@ from collections.abc import Iterator, Sequence
 from poller import errors
 from poller.sim import serve
 from poller.sim.fleet import SimDevice
-from poller.sim.serve import Ports
+from poller.sim.serve import Ports, Simulator
 
 _STOP_SECONDS = 10.0
 
 
+class Running(Ports):
+    """The ports of a fleet in a child process, and a way to cut its uplinks."""
+
+    child: subprocess.Popen[str]
+
+    def darken(self, *sites: str) -> None:
+        """These sites, and no others, fall silent; without a name, all answer again. Done when it returns."""
+        assert self.child.stdin is not None
+        assert self.child.stdout is not None
+        self.child.stdin.write(json.dumps(sites) + "\n")
+        self.child.stdin.flush()
+        if not self.child.stdout.readline():
+            raise RuntimeError(f"the simulator has ended (exit code {self.child.wait()})")
+
+
 @contextlib.contextmanager
-def simulated(devices: Sequence[SimDevice], snmp_port: int = 0, routeros_port: int = 0) -> Iterator[Ports]:
+def simulated(devices: Sequence[SimDevice], snmp_port: int = 0, routeros_port: int = 0) -> Iterator[Running]:
     """Run the fleet in a child process and yield its ports once it answers. Raises PortInUse."""
     child = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -30,7 +45,7 @@ def simulated(devices: Sequence[SimDevice], snmp_port: int = 0, routeros_port: i
         _stop(child)
 
 
-def _start(child: subprocess.Popen[str], devices: Sequence[SimDevice], snmp_port: int, routeros_port: int) -> Ports:
+def _start(child: subprocess.Popen[str], devices: Sequence[SimDevice], snmp_port: int, routeros_port: int) -> Running:
     assert child.stdin is not None
     assert child.stdout is not None
     order = {
@@ -43,7 +58,9 @@ def _start(child: subprocess.Popen[str], devices: Sequence[SimDevice], snmp_port
         child.stdin.flush()
     answer = json.loads(child.stdout.readline() or "{}")
     if "ports" in answer:
-        return Ports(*answer["ports"])
+        running = Running(*answer["ports"])
+        running.child = child
+        return running
     if "in_use" in answer:
         raise errors.PortInUse(*answer["in_use"])
     raise RuntimeError(f"the simulator ended before it was ready (exit code {child.wait()})")
@@ -67,9 +84,15 @@ def _child() -> None:
             order["routeros_port"],
             ready=lambda ports: print(json.dumps({"ports": ports}), flush=True),
             lifeline=sys.stdin.fileno(),
+            obey=_obey,
         )
     except errors.PortInUse as error:
         print(json.dumps({"in_use": error.args}), flush=True)
+
+
+def _obey(simulator: Simulator, line: bytes) -> None:
+    simulator.darken(json.loads(line))
+    print(json.dumps({"done": True}), flush=True)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import uvloop
@@ -51,6 +52,11 @@ class Simulator:
             self.close()
             raise
 
+    def darken(self, sites: Collection[str]) -> None:
+        """The uplinks of these sites are cut from now on; all others answer, also those that were dark before."""
+        self._snmp.darken(sites)
+        self._routeros.darken(sites)
+
     def close(self) -> None:
         self._snmp.close()
         self._routeros.close()
@@ -60,6 +66,9 @@ class Simulator:
         return Activity(self._snmp.requests, self._snmp.replies, self._routeros.commands, self._routeros.connections)
 
 
+Obey = Callable[[Simulator, bytes], None]
+
+
 def run(
     devices: Sequence[SimDevice],
     snmp_port: int = 0,
@@ -67,14 +76,16 @@ def run(
     ready: Callable[[Ports], None] | None = None,
     status: Callable[[Activity], None] | None = None,
     lifeline: int | None = None,
+    obey: Obey | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, or until the file descriptor `lifeline` reaches its end.
 
-    `ready` is called once with the ports, `status` every STATUS_SECONDS. Raises PortInUse.
+    `ready` is called once with the ports, `status` every STATUS_SECONDS, `obey` with each line that comes on the
+    lifeline. Raises PortInUse.
     """
     sockets.raise_file_limit()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(Simulator(devices), snmp_port, routeros_port, ready, status, lifeline))
+        runner.run(_serve(Simulator(devices), snmp_port, routeros_port, ready, status, lifeline, obey))
 
 
 async def _serve(
@@ -84,11 +95,14 @@ async def _serve(
     ready: Callable[[Ports], None] | None,
     status: Callable[[Activity], None] | None,
     lifeline: int | None,
+    obey: Obey | None,
 ) -> None:
-    stop = _stop_event(lifeline)
+    stop = _stop_event()
     ports = await simulator.open(snmp_port, routeros_port)
     gc.collect()
     gc.freeze()  # the fleet stays: do not look through it at every collection
+    if lifeline is not None:
+        _follow(lifeline, stop, functools.partial(obey, simulator) if obey else None)
     try:
         if ready:
             ready(ports)
@@ -99,19 +113,29 @@ async def _serve(
         simulator.close()
 
 
-def _stop_event(lifeline: int | None) -> asyncio.Event:
+def _stop_event() -> asyncio.Event:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    if lifeline is not None:
-        loop.add_reader(lifeline, _stop_at_end, lifeline, stop)
     return stop
 
 
-def _stop_at_end(lifeline: int, stop: asyncio.Event) -> None:
-    if not os.read(lifeline, 4096):
-        asyncio.get_running_loop().remove_reader(lifeline)
-        stop.set()
+def _follow(lifeline: int, stop: asyncio.Event, obey: Callable[[bytes], None] | None) -> None:
+    loop, waiting = asyncio.get_running_loop(), bytearray()
+
+    def read() -> None:
+        data = os.read(lifeline, 4096)
+        if not data:
+            loop.remove_reader(lifeline)
+            stop.set()
+            return
+        waiting.extend(data)
+        *lines, waiting[:] = waiting.split(b"\n")
+        for line in lines:
+            if obey:
+                obey(bytes(line))
+
+    loop.add_reader(lifeline, read)
 
 
 async def _stopped_within(stop: asyncio.Event, seconds: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import os
 import signal
@@ -58,6 +59,49 @@ def test_a_restarted_fleet_carries_on() -> None:
             client = gufo.SnmpSession(addr=SNMP.address, port=ports.snmp, community=fleet.COMMUNITY)
             uptimes.append(client.get("1.3.6.1.2.1.1.3.0"))
     assert 0 < uptimes[1] - uptimes[0] < 6000
+
+
+def says_hello(device: fleet.SimDevice, port: int) -> bool:
+    """Does a new connection to a router get an answer?"""
+    with socket.create_connection((device.address, port), timeout=1) as connection:
+        connection.settimeout(0.3)
+        connection.sendall(b"\x06/login\x00")
+        try:
+            return connection.recv(6) == b"\x05!done"
+        except TimeoutError:
+            return False
+
+
+def test_a_site_goes_dark_and_comes_back() -> None:
+    """Its devices say nothing, whatever they speak, while the other site answers; then all of them do."""
+    far, near = (dataclasses.replace(SNMP, site="far"), dataclasses.replace(DEVICES[1], site="near"))
+    far_router, near_router = (
+        dataclasses.replace(ROUTER, site="far"),
+        dataclasses.replace(DEVICES[9], site="near"),
+    )
+    assert near_router.protocol is fleet.Protocol.ROUTEROS
+    with simulated([far, near, far_router, near_router]) as ports:
+        ports.darken("far")
+        with pytest.raises(TimeoutError):
+            name_of(far, ports.snmp, timeout=0.3)
+        assert name_of(near, ports.snmp) == near.name.encode()
+        assert [says_hello(router, ports.routeros) for router in (far_router, near_router)] == [False, True]
+        ports.darken()
+        assert name_of(far, ports.snmp) == far.name.encode()
+        assert says_hello(far_router, ports.routeros)
+
+
+def test_a_connection_that_was_open_falls_silent_with_its_site() -> None:
+    """As behind an uplink that was cut: no reset, no end, no answer."""
+    with simulated([ROUTER]) as ports, socket.create_connection((ROUTER.address, ports.routeros)) as connection:
+        connection.settimeout(2)
+        connection.sendall(b"\x06/login\x00")
+        assert connection.recv(100).startswith(b"\x05!done")
+        ports.darken(ROUTER.site)
+        connection.settimeout(0.3)
+        connection.sendall(b"\x06/login\x00")
+        with pytest.raises(TimeoutError):
+            connection.recv(100)
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_DGRAM, socket.SOCK_STREAM])

@@ -13,7 +13,7 @@ import random
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import cast
 
 from poller.sim import garbage, sockets
@@ -36,6 +36,7 @@ class RouterOsServer:
         self.dice = random.Random(seed)  # noqa: S311  loss and garbage, not secrets
         self.open_connections: set[Connection] = set()
         self.commands = 0
+        self.dark: Collection[str] = ()  # sites
         self._servers: list[asyncio.Server] = []
 
     @property
@@ -56,6 +57,12 @@ class RouterOsServer:
             server.close()
         for connection in list(self.open_connections):
             connection.abort()
+
+    def darken(self, sites: Collection[str]) -> None:
+        """The routers of these sites are silent from now on, and no others; what was open there stays silent."""
+        self.dark = sites
+        for connection in self.open_connections:
+            connection.stall_in(sites)
 
 
 class Connection(asyncio.Protocol):
@@ -79,6 +86,7 @@ class Connection(asyncio.Protocol):
         self._router = router
         self._session = Session(router, self._server.dice.randbytes(16))
         self._stalled = router.device.fault is Fault.DOWN
+        self.stall_in(self._server.dark)
         left = router.life.until_reboot(time.time())
         self._reboot = self._loop.call_later(left, self.abort) if left is not None else None
 
@@ -94,6 +102,9 @@ class Connection(asyncio.Protocol):
             with contextlib.suppress(OSError):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         self._transport.abort()
+
+    def stall_in(self, sites: Collection[str]) -> None:
+        self._stalled = self._stalled or self._router.device.site in sites
 
     def data_received(self, data: bytes) -> None:
         if self._stalled or self._transport.is_closing():
@@ -147,7 +158,7 @@ class Connection(asyncio.Protocol):
         self._loop.call_at(self._free_at, self._write, reply, self._session.closed)
 
     def _write(self, reply: bytes, last: bool) -> None:
-        if self._transport.is_closing():
+        if self._stalled or self._transport.is_closing():
             return
         self._transport.write(reply)
         if last:

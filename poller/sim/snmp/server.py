@@ -10,7 +10,7 @@ import functools
 import random
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from poller.sim import garbage, sockets
 from poller.sim.fleet import Fault, Protocol, SimDevice
@@ -32,11 +32,12 @@ class SnmpServer:
     """Counts what it sees in `requests` and `replies`; a device that is down is simply not there."""
 
     def __init__(self, devices: Sequence[SimDevice], seed: int = 0) -> None:
-        self._agents = {
+        self._all = {
             socket.inet_aton(device.address): Agent(device)
             for device in devices
             if device.protocol is Protocol.SNMP and device.fault is not Fault.DOWN
         }
+        self._agents = self._all  # those that answer now
         self._addresses = [device.address for device in devices if device.protocol is Protocol.SNMP]
         self._dice = random.Random(seed)  # noqa: S311  loss and garbage, not secrets
         self._sockets: list[socket.socket] = []
@@ -56,6 +57,10 @@ class SnmpServer:
             self._loop.remove_reader(sock)
             sock.close()
         self._sockets = []
+
+    def darken(self, sites: Collection[str]) -> None:
+        """The agents of these sites are silent from now on, and no others."""
+        self._agents = {address: agent for address, agent in self._all.items() if agent.device.site not in sites}
 
     def _reader(self, sock: socket.socket) -> Callable[[], None]:
         if not sockets.is_wildcard(sock):
