@@ -241,7 +241,7 @@ class Settings(BaseSettings):
         bounds = (self.adaptive_min_s, self.adaptive_base_s, self.adaptive_max_s)
         low, base, high = (round(seconds * 1000) for seconds in bounds)
         shares = (self.adaptive_alpha, self.adaptive_jitter, self.adaptive_stretch, self.adaptive_penalty)
-        return Adaptive(low, base, high, *shares, max_failures=self.breaker_failures)
+        return Adaptive(low, base, high, *shares)
 
     @property
     def breaker_rules(self) -> breaker.Rules:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from poller.domain import backoff, duration
+from poller.domain import duration
 
 
 class Policy(enum.StrEnum):
@@ -29,7 +29,6 @@ class Adaptive:
     jitter: float = 0.05  # share by which the result may stray, so that a fleet does not march in step
     stretch: float = 0.1  # longer by this share for every batch that waits beyond the first
     penalty: float = 0.6  # shorter by 1 + this for every error, to confirm it quickly
-    max_failures: int = 5  # in a row; from here on it is left alone for longer and longer
 
     def between(self, min_ms: int, base_ms: int, max_ms: int) -> Adaptive:
         """The same with a target's own bounds."""
@@ -83,16 +82,15 @@ def unpack(values: Sequence[Any]) -> Decision:
 
 
 def adapt(policy: Adaptive, inputs: Inputs) -> Decision:
-    """The interval after this poll: hurry while an error is new, back off once it is certain, else by the score."""
+    """The interval after this poll: by the score, shorter after errors, longer when batches wait.
+
+    Errors never get far: once it is certain that nobody answers, the breaker takes over and nothing is decided here.
+    """
     score = min(1.0, max(0.0, inputs.score))
-    if given_up(policy, inputs.errors):
-        target = stretched(policy, backed_off(policy, inputs.errors), inputs.depth)
-        smoothed, plain = float(policy.base_ms), target  # once it answers again, it starts at its base
-    else:
-        target = stretched(policy, hurried(policy, wanted(policy, score), inputs.errors), inputs.depth)
-        before = policy.base_ms if inputs.previous_ms is None else inputs.previous_ms
-        smoothed = plain = _clamped(policy, policy.alpha * target + (1 - policy.alpha) * before)
-    chosen = _clamped(policy, plain * (1 + policy.jitter * (2 * inputs.chance - 1)))
+    target = stretched(policy, hurried(policy, wanted(policy, score), inputs.errors), inputs.depth)
+    before = policy.base_ms if inputs.previous_ms is None else inputs.previous_ms
+    smoothed = _clamped(policy, policy.alpha * target + (1 - policy.alpha) * before)
+    chosen = _clamped(policy, smoothed * (1 + policy.jitter * (2 * inputs.chance - 1)))
     numbers = (round(target), round(smoothed), round(chosen))
     return Decision(score, inputs.errors, inputs.depth, *numbers, inputs.source)
 
@@ -100,11 +98,6 @@ def adapt(policy: Adaptive, inputs: Inputs) -> Decision:
 def next_ms(plan_ms: int, chosen_ms: int, finished_ms: int) -> int:
     """The first of plan + k * chosen after the end of the poll: never in the past, never further than one interval."""
     return plan_ms + ((finished_ms - plan_ms) // chosen_ms + 1) * chosen_ms
-
-
-def given_up(policy: Adaptive, errors: int) -> bool:
-    """Is it certain by now that it does not answer?"""
-    return 0 < policy.max_failures <= errors
 
 
 def wanted(policy: Adaptive, score: float) -> float:
@@ -122,12 +115,6 @@ def stretched(policy: Adaptive, interval_ms: float, depth: int) -> float:
     return min(policy.longest_ms, interval_ms * (1 + policy.stretch * (depth - 1)))
 
 
-def backed_off(policy: Adaptive, errors: int) -> float:
-    """Twice the base with the failure that made it certain, and twice as long with each further one."""
-    beyond = errors - policy.max_failures + 1
-    return _clamped(policy, backoff.exponential(beyond + 1, policy.base_ms, policy.longest_ms))
-
-
 def _clamped(policy: Adaptive, interval_ms: float) -> float:
     return min(policy.longest_ms, max(policy.min_ms, interval_ms))
 
@@ -139,22 +126,17 @@ def explain(policy: Adaptive, decision: Decision) -> str:
 
 def _reasons(policy: Adaptive, decision: Decision) -> Iterator[str]:
     yield f"base {duration.spoken(policy.base_ms)}"
-    if given_up(policy, decision.errors):
-        now = backed_off(policy, decision.errors)
-        yield f"{decision.errors} errors in a row back off to {_spoken(now)}"
-    else:
-        now = wanted(policy, decision.score)
-        if abs(decision.score - policy.neutral) > _NOTHING:
-            yield f"staleness {decision.score:.2f} ({decision.source}) asks for {_spoken(now)}"
-        if decision.errors:
-            now = hurried(policy, now, decision.errors)
-            yield f"{_errors(decision.errors)} to {_spoken(now)}"
+    now = wanted(policy, decision.score)
+    if abs(decision.score - policy.neutral) > _NOTHING:
+        yield f"staleness {decision.score:.2f} ({decision.source}) asks for {_spoken(now)}"
+    if decision.errors:
+        now = hurried(policy, now, decision.errors)
+        yield f"{_errors(decision.errors)} to {_spoken(now)}"
     if decision.depth > 1:
         yield f"{decision.depth} waiting batches stretch to {_spoken(stretched(policy, now, decision.depth))}"
-    plain = decision.target_ms if given_up(policy, decision.errors) else decision.smoothed_ms
-    if plain != decision.target_ms:
+    if decision.smoothed_ms != decision.target_ms:
         yield "smoothed"
-    if duration.spoken(plain) != duration.spoken(decision.chosen_ms):
+    if duration.spoken(decision.smoothed_ms) != duration.spoken(decision.chosen_ms):
         yield "jitter"
 
 

@@ -38,6 +38,16 @@ def test_the_wait_doubles_up_to_its_cap(failures: int, trips: int, wait_s: int |
         assert state.probe_ms - max(NOW, before.probe_ms) == wait_s * 1000
 
 
+@pytest.mark.parametrize("failures", [5, 55, 10_000])
+def test_the_wait_is_shortened_at_random_by_a_tenth_at_most(failures: int) -> None:
+    """A thousand breakers that opened together are not probed together."""
+    longest = 30_000 if failures == 5 else 900_000
+    opened = Breaker(failures - 5, NOW, NOW) if failures > 5 else CLOSED
+    waits = [breaker.record(opened, failures, "timeout", NOW, RULES, n / 1000).probe_ms - NOW for n in range(1000)]
+    assert (max(waits), len(set(waits))) == (longest, 1000)
+    assert 0.9 * longest <= min(waits) < 0.901 * longest
+
+
 def test_a_refused_credential_opens_at_once_and_for_long() -> None:
     """Asking again and again locks accounts."""
     state = after_failures(1, "auth_failed")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from poller.domain import interval
 from poller.domain.interval import Adaptive, Inputs
 
-#: Min 5 s, base 10 s, max 60 s, and nothing that gives up: the planner these numbers were taken from had no such rule.
-GOLDEN = Adaptive(5_000, 10_000, 60_000, max_failures=1_000)
+#: Min 5 s, base 10 s, max 60 s.
+GOLDEN = Adaptive(5_000, 10_000, 60_000)
 NORMAL = Adaptive()
 
 policies = st.builds(
@@ -25,7 +25,6 @@ policies = st.builds(
     jitter=st.floats(0, 0.5),
     stretch=st.floats(0, 10),
     penalty=st.floats(0, 10),
-    max_failures=st.integers(1, 10),
 )
 scores = st.floats(-1, 2)
 counts = st.integers(0, 10**6)
@@ -127,30 +126,21 @@ def test_more_waiting_batches_never_shorten_it(policy: Adaptive, given_: Inputs,
     assert interval.adapt(policy, given_).chosen_ms <= stretched
 
 
-@given(policies, inputs)
-def test_errors_hurry_until_it_is_certain_and_then_back_off(policy: Adaptive, given_: Inputs) -> None:
-    """Shorter and shorter, then at least the base (less the jitter), longer and longer, up to the longest."""
-    row = [
-        interval.adapt(policy, replace(given_, errors=errors, depth=0)).target_ms
-        for errors in range(policy.max_failures + 40)
-    ]
-    hurried, given_up = row[: policy.max_failures], row[policy.max_failures :]
-    assert hurried == sorted(hurried, reverse=True)
-    assert given_up == sorted(given_up)
-    assert given_up[0] == min(policy.max_ms, 2 * policy.base_ms)
-    assert given_up[-1] == policy.max_ms
+@given(policies, inputs, counts)
+def test_more_errors_never_lengthen_it(policy: Adaptive, given_: Inputs, more: int) -> None:
+    """An error is confirmed quickly; to leave a dead device alone is the breaker's part."""
+    hurried = interval.adapt(policy, replace(given_, errors=given_.errors + more)).chosen_ms
+    assert hurried <= interval.adapt(policy, given_).chosen_ms
 
 
 def test_a_failing_device_by_the_numbers() -> None:
-    """Confirmed within half a minute, then left alone for up to five, and back at its base with the first answer."""
+    """Confirmed within half a minute, and soon at its base again once it answers."""
     found, previous = [], None
-    for errors in (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1_000_000, 0):
+    for errors in (0, 1, 2, 3, 4, 0, 0, 0):
         decision = interval.adapt(NORMAL, Inputs(NORMAL.neutral, errors, previous_ms=previous))
         found.append(decision.chosen_ms)
         previous = decision.smoothed_ms
-    assert found == [
-        10_000, 7_750, 6_100, 5_440, 5_176, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000, 10_000,
-    ]  # fmt: skip
+    assert found == [10_000, 7_750, 6_100, 5_440, 5_176, 8_070, 9_228, 9_691]
 
 
 instants = st.integers(1_000_000_000_000, 3_000_000_000_000)
@@ -187,7 +177,6 @@ def test_a_decision_survives_packing(policy: Adaptive, given_: Inputs) -> None:
         ({}, "every 10 s: base 10 s"),
         ({"errors": 1}, "every 7.8 s: base 10 s, 1 error shortens to 6.2 s, smoothed"),
         ({"errors": 2, "previous_ms": 7_750}, "every 6.1 s: base 10 s, 2 errors shorten to 5 s, smoothed"),
-        ({"errors": 6}, "every 40 s: base 10 s, 6 errors in a row back off to 40 s"),
         ({"depth": 3}, "every 11.2 s: base 10 s, 3 waiting batches stretch to 12 s, smoothed"),
         ({"chance": 0.1}, "every 9.6 s: base 10 s, jitter"),
         (

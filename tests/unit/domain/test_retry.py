@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from celery.utils.time import get_exponential_backoff_interval
 
 from poller.domain import retry
 from poller.domain.outcome import Outcome, Result
 from poller.domain.retry import Budget, Limits
+from poller.settings import Settings
 
 TIMEOUT = Outcome(Result.FAILED, "timeout", retryable=True)
 
@@ -36,6 +38,16 @@ def test_the_wait_doubles_and_is_capped() -> None:
     """Exponential, whatever the number."""
     limits = Limits(tries=99, base_s=1.0, cap_s=8.0)
     assert [limits.longest_wait_ms(n) for n in (0, 1, 2, 3, 4, 98)] == [1_000, 2_000, 4_000, 8_000, 8_000, 8_000]
+
+
+@pytest.mark.parametrize(("failure", "seconds"), [(1, 1), (5, 16), (55, 60), (10_000, 60)])
+def test_the_wait_is_right_at_any_failure(failure: int, seconds: int) -> None:
+    """By the settings' numbers; Celery draws from 0 to that, as tasks/poll.py asks it to."""
+    limits = Settings().retry_limits
+    assert limits.longest_wait_ms(failure - 1) == seconds * 1000
+    numbers = (int(limits.base_s), failure - 1, int(limits.cap_s))
+    drawn = [get_exponential_backoff_interval(*numbers, True) for _ in range(200)]
+    assert 0 <= min(drawn) <= max(drawn) <= get_exponential_backoff_interval(*numbers) == seconds
 
 
 def test_an_outage_cannot_turn_into_a_storm() -> None:
