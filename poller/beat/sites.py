@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from poller import errors, events
@@ -65,8 +65,8 @@ class SiteWatch:
         client, keys = self._services.redis, self._services.keys
         windows = outages.windows(client, keys, now_ms)
         dark = outages.dark(client, keys)
-        for name, window in windows.items():
-            if name not in dark and site.is_dark(window, self._limits):
+        for name, seen in windows.items():
+            if name not in dark and (window := site.gone_dark(seen, self._limits)):
                 self._open(name, window, now_ms)
         for outage in dark.values():
             self._attend(outage, now_ms)
@@ -84,24 +84,25 @@ class SiteWatch:
             return  # removed meanwhile
         outage = Outage(name, number, now_ms)
         outages.note(self._services.redis, self._services.keys, outage)
-        said = f"site {name} is dark: {window.dark} of {window.polls} polls found nobody within a minute"
+        said = f"site {name} is dark: {window.dark} of {window.polls} polls found nobody in {window.seconds} s"
         data = {"site": name, "polls": window.polls, "dark": window.dark}
         self._note(Event(now_ms, Kind.SITE_OPENED, said, data=data))
         self._attend(outage, now_ms)
 
     def _attend(self, outage: Outage, now_ms: int) -> None:
         _, ids = sites.targets_of(self._services.engine, outage.site)
-        strangers = self._board.held(outage.number) - set(ids)
+        held = self._board.held(outage.number)
+        strangers = held - ids.keys()
         if strangers:  # moved to another site, or removed
             self._board.release(self._leader.token, [(target_id, now_ms) for target_id in strangers])
         if not ids or site.has_recovered(outage, self._board.statuses(outage.canaries).values()):
-            self._close(outage, now_ms)
+            self._close(outage, ids, now_ms)
             return
         asking = site.ask_again(outage, now_ms, self._limits)
         kept = () if asking else outage.canaries  # these are on their way
-        self._board.withhold(self._leader.token, outage.number, (i for i in ids if i not in kept))
+        self._board.withhold(self._leader.token, outage.number, ids.keys() - held - set(kept))
         if asking:
-            self._ask(outage, ids, now_ms)
+            self._ask(outage, list(ids), now_ms)
 
     def _ask(self, outage: Outage, ids: list[int], now_ms: int) -> None:
         chances = [self._chance() for _ in range(self._limits.canaries)]
@@ -109,11 +110,12 @@ class SiteWatch:
         outages.note(self._services.redis, self._services.keys, replace(outage, asked_ms=now_ms, canaries=chosen))
         self._board.release(self._leader.token, [(target_id, now_ms) for target_id in chosen], Place.URGENT)
 
-    def _close(self, outage: Outage, now_ms: int) -> None:
-        """Everything that waits comes back within a minute, each target at its own instant."""
+    def _close(self, outage: Outage, ids: Mapping[int, int], now_ms: int) -> None:
+        """Everything that waits comes back within its interval, a minute at most, each target at its own instant."""
         held = self._board.held(outage.number)
-        rows = [(target_id, plan.resume_ms(target_id, plan.RESUME_WITHIN_MS, now_ms)) for target_id in held]
+        rows = [(i, site.return_ms(i, ids.get(i, plan.RESUME_WITHIN_MS), now_ms)) for i in held]
         self._board.release(self._leader.token, rows)
+        outages.start_anew(self._services.redis, self._services.keys, outage.site, now_ms)
         outages.forget(self._services.redis, self._services.keys, outage.site)
         seconds = (now_ms - outage.since_ms) // 1000
         said = (

@@ -27,15 +27,15 @@ def listing(engine: Engine) -> list[Site]:
         return [Site(*row) for row in conn.execute(_SITES.order_by(sites.c.name))]
 
 
-def targets_of(engine: Engine, name: str) -> tuple[int, list[int]]:
-    """The site's number and its enabled targets; (0, []) when there is no such site any more."""
+def targets_of(engine: Engine, name: str) -> tuple[int, dict[int, int]]:
+    """The site's number and its enabled targets with their intervals; (0, {}) when there is no such site any more."""
     with sql.peeking(engine) as conn:
         key = conn.execute(sa.select(sites.c.id).where(sites.c.name == name)).scalar()
         if key is None:
-            return 0, []
+            return 0, {}
         of_site = sa.and_(devices.c.site_id == key, devices.c.enabled, targets.c.enabled)
-        found = conn.execute(sa.select(targets.c.id).join(devices, targets.c.device_id == devices.c.id).where(of_site))
-        return int(key), list(found.scalars())
+        query = sa.select(targets.c.id, targets.c.interval_ms).join(devices, targets.c.device_id == devices.c.id)
+        return int(key), {row.id: row.interval_ms for row in conn.execute(query.where(of_site))}
 
 
 def edit(engine: Engine, name: str, requires: Mapping[str, str], notify: Notify | None = None) -> Site:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from poller.domain import plan
 from poller.domain.status import Status
 
 #: Error codes of a device that cannot be reached; a refused credential is nobody's uplink.
@@ -13,7 +14,7 @@ DARK = frozenset({"timeout", "unreachable"})
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A site is dark when at least `least` polls failed within the window, and these are `share` of its polls."""
+    """A site is dark when at least `least` polls failed within a window, and these are `share` of its polls."""
 
     share: float = 0.6
     least: int = 10
@@ -23,10 +24,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The polls of one site in the last minute."""
+    """The polls of one site in the last seconds."""
 
     polls: int = 0
     dark: int = 0
+    seconds: int = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,16 @@ class Outage:
 
 def is_dark(window: Window, limits: Limits) -> bool:
     return window.dark >= limits.least and window.dark >= limits.share * window.polls
+
+
+def gone_dark(windows: Iterable[Window], limits: Limits) -> Window | None:
+    """The first window that shows it, if any: a short one knows it sooner, a long one sees enough of a small site."""
+    return next((window for window in windows if is_dark(window, limits)), None)
+
+
+def return_ms(target_id: int, interval_ms: int, now_ms: int) -> int:
+    """When a target of a site that is back is polled: at its next slot, or sooner if that is over a minute away."""
+    return plan.next_slot_ms(target_id, min(interval_ms, plan.RESUME_WITHIN_MS), now_ms)
 
 
 def has_recovered(outage: Outage, canaries: Iterable[Status]) -> bool:

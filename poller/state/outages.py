@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,24 +15,48 @@ from poller.state.board import SLICE_MS
 from poller.state.client import store_errors
 from poller.state.keys import Keys
 
-#: The last minute.
-SLICES = 6
+#: What was polled lately, and in the last minute. With an interval of some seconds, five failures in a row open a
+#: target's own breaker before most of a minute's polls have failed.
+LATELY, MINUTE = 2, 6
 
 
-def windows(client: redis.Redis, keys: Keys, now_ms: int) -> dict[str, Window]:
-    """By site, what was polled in the last minute."""
+def windows(client: redis.Redis, keys: Keys, now_ms: int) -> dict[str, list[Window]]:
+    """By site, what was polled lately and in the last minute."""
     with store_errors(client):
         pipe = client.pipeline(transaction=False)
-        for number in range(now_ms // SLICE_MS - SLICES + 1, now_ms // SLICE_MS + 1):
+        for number in _slices(now_ms):
             pipe.hgetall(keys.sites(number))
         slices = pipe.execute()
+    found: dict[str, list[Window]] = {}
+    for length in (LATELY, MINUTE):
+        for site, window in _counted(slices[:length], length * SLICE_MS // 1000).items():
+            found.setdefault(site, []).append(window)
+    return found
+
+
+def start_anew(client: redis.Redis, keys: Keys, site: str, now_ms: int) -> None:
+    """A site is back: what its polls found before says nothing any more."""
+    with store_errors(client):
+        pipe = client.pipeline(transaction=False)
+        for number in _slices(now_ms):
+            pipe.hdel(keys.sites(number), f"{site}|polls", f"{site}|dark")
+        pipe.execute()
+
+
+def _slices(now_ms: int) -> list[int]:
+    """Of the last minute, the newest first."""
+    newest = now_ms // SLICE_MS
+    return list(range(newest, newest - MINUTE, -1))
+
+
+def _counted(slices: Sequence[Mapping[str, str]], seconds: int) -> dict[str, Window]:
     polls: Counter[str] = Counter()
     dark: Counter[str] = Counter()
     for piece in slices:
         for field, number in piece.items():
             site, _, kind = field.rpartition("|")
             (dark if kind == "dark" else polls)[site] += int(number)
-    return {site: Window(polls[site], dark[site]) for site in polls}
+    return {site: Window(polls[site], dark[site], seconds) for site in polls}
 
 
 def counted(site: str) -> tuple[str, str]:

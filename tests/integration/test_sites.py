@@ -111,6 +111,34 @@ def test_a_dark_site_waits_aside_while_canaries_ask_and_comes_back_spread(world:
     assert world.sound()
 
 
+def test_a_site_that_is_back_is_not_taken_for_dark_because_of_its_outage(world: World) -> None:
+    """What its polls found before it came back is in the last minute still."""
+    world.poll(world.west, dark=True)
+    world.watch.look(world.now)
+    world.now += 3_000
+    world.poll(world.urgent(), dark=False)
+    world.watch.look(world.now)
+    assert outages.dark(world.redis, world.keys) == {}
+    world.now += 2_000
+    world.watch.look(world.now)
+    assert outages.dark(world.redis, world.keys) == {}
+    world.now += 1_000
+    world.poll(world.west, dark=True)  # and away again
+    world.watch.look(world.now)
+    assert set(outages.dark(world.redis, world.keys)) == {"west"}
+
+
+def test_a_site_that_goes_dark_is_noticed_before_most_of_a_minute_has_failed(world: World) -> None:
+    """With short intervals the targets' own breakers would open first, one event each."""
+    for _ in range(4):
+        world.poll(world.west, dark=False)
+        world.now += 10_000
+    world.now += 10_000
+    world.poll(world.west, dark=True)
+    world.watch.look(world.now)
+    assert set(outages.dark(world.redis, world.keys)) == {"west"}
+
+
 def test_a_few_failures_or_failures_among_many_open_no_site(world: World) -> None:
     """Nine dead devices, or twenty among forty, are nine or twenty dead devices."""
     few = set(sorted(world.west)[:9])

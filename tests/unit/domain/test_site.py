@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from poller.domain import site
+from poller.domain import plan, site
 from poller.domain.site import Limits, Outage, Window
 from poller.domain.status import Status
 
@@ -19,6 +21,24 @@ LIMITS = Limits()
 def test_a_site_is_dark_when_most_of_its_polls_find_nobody(polls: int, dark: int, expected: bool) -> None:
     """And when there are enough of them to be sure."""
     assert site.is_dark(Window(polls, dark), LIMITS) is expected
+
+
+def test_a_short_window_tells_it_before_a_long_one() -> None:
+    """A minute that was good until just now hides it; a small site has enough polls only in a minute."""
+    assert site.gone_dark([Window(40, 38, 20), Window(200, 38)], LIMITS) == Window(40, 38, 20)
+    assert site.gone_dark([Window(9, 9, 20), Window(12, 12)], LIMITS) == Window(12, 12)
+    assert site.gone_dark([Window(40, 4, 20), Window(200, 38)], LIMITS) is None
+
+
+@given(st.integers(1, 2**40), st.integers(1_000, 86_400_000), st.integers(NOW, NOW + 86_400_000))
+def test_a_target_of_a_site_that_is_back_waits_its_interval_or_a_minute_at_most(
+    target_id: int, interval_ms: int, now_ms: int
+) -> None:
+    """And if its interval is shorter than a minute, its next slot, so that it is not polled twice."""
+    at_ms = site.return_ms(target_id, interval_ms, now_ms)
+    assert now_ms < at_ms <= now_ms + min(interval_ms, plan.RESUME_WITHIN_MS)
+    if interval_ms <= plan.RESUME_WITHIN_MS:
+        assert at_ms == plan.next_slot_ms(target_id, interval_ms, now_ms)
 
 
 @pytest.mark.parametrize(
