@@ -1,5 +1,5 @@
-"""The sink that discards batches: a worker that polls in no time. It takes messages as Celery does, starts and
-finishes their targets on the board, and notes how late they were.
+"""The sink that discards batches: a worker that polls in no time. It takes messages as Celery does, starts, holds
+and finishes their targets on the board, and notes how late they were.
 
 `python -m benchmarks.drain RESULT INTERVAL_MS` runs until SIGTERM, and then until its queues are empty.
 """
@@ -34,7 +34,7 @@ class Drain:
         self.late: defaultdict[int, Counter[int]] = defaultdict(Counter)  # second -> lateness in ms -> targets
         self.refused: Counter[str] = Counter()
         self._redis, self._keys, self._board = services.redis, services.keys, services.board
-        self._scripts = scripts.load(services.redis, ("start", "finish"))
+        self._scripts = scripts.load(services.redis, ("start", "hold", "finish"))
         self._interval_ms = interval_ms
         self._margin_ms = round(services.settings.lease_margin_s * 1000)
         self._queues: list[str] = []
@@ -74,25 +74,28 @@ class Drain:
 
     def _discard(self, token: str, ids: Sequence[int]) -> None:
         """The scripts themselves: a worker's own work with their answers is not what is measured here."""
-        head = ("", token, 0, secrets.token_hex(4), self._margin_ms)
-        now, queue, _, *answers = self._scripts["start"](keys=[self._keys.prefix], args=[*head, *ids])
+        now, _, runs, specs, statuses, refused, _ = self._ask(
+            "start", token, 0, secrets.token_hex(4), self._margin_ms, *ids
+        )
+        held = self._ask("hold", token, 0, *ids)
         now_ms, late = int(now), Counter[int]()
-        rows: list[str | int] = []
         text = Status(State.OK, now_ms, now_ms, now_ms, now_ms).pack()  # as long as a real one
-        for target_id, verdict, plan_ms, version in zip(ids, answers[::4], answers[1::4], answers[2::4], strict=True):
-            if verdict == "ok":
-                late[max(0, now_ms - int(plan_ms))] += 1
-                rows += (target_id, "due", plan.next_slot_ms(target_id, self._interval_ms, now_ms), version, text)
-            else:
-                self.refused[verdict] += 1
+        steady, others = list[str | int](), list[str | int]()
+        off = {int(target_id) for target_id in (*refused[::2], *held[::2])}
+        for target_id, run, before in zip(ids, runs, statuses, strict=True):
+            if target_id not in off:
+                late[max(0, now_ms - int(run.split("|", 2)[1]))] += 1
+                rows = steady if before.startswith("o[") else others
+                rows += (target_id, plan.next_slot_ms(target_id, self._interval_ms, now_ms), text)
         self.late[now_ms // 1000].update(late)
-        self._finish(token, rows, _statistics(queue, late))
+        queue = next((spec.split("|", 3)[3] for spec in specs if spec), "")
+        head = ("", token, board.SLICE_MS, board.STATS_LIFETIME_S, queue, len(steady) // 3, late.total())
+        finished = self._ask("finish", *head, *steady, *others, 0, *_statistics(queue, late))
+        self.refused.update((*refused[1::2], *held[1::2], *finished[1::2]))
 
-    def _finish(self, token: str, rows: list[str | int], statistics: list[str | int]) -> None:
-        head = ("", "", token, len(rows) // 5, board.SLICE_MS, board.STATS_LIFETIME_S)
-        verdicts = self._scripts["finish"](keys=[self._keys.prefix], args=[*head, *rows, 0, *statistics])
-        if verdicts.count("ok") < len(verdicts):
-            self.refused.update(verdict for verdict in verdicts if verdict != "ok")
+    def _ask(self, script: str, *arguments: str | int) -> Any:
+        """By the server's clock."""
+        return self._scripts[script](keys=[self._keys.prefix], args=["", *arguments])
 
 
 def _statistics(queue: str, late: Counter[int]) -> list[str | int]:

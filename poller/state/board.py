@@ -78,6 +78,7 @@ class Started:
     result: Result
     plan_ms: int
     version: int
+    queue: str
     status: status.Status
     barred: bool = False  # a person kept it from being polled until now
 
@@ -108,13 +109,17 @@ class Place(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Where a target goes next. An empty status leaves the stored one as it is."""
+    """Where a target goes next. An empty status leaves the stored one as it is.
+
+    Steady: it was well and is well, in the queue where its batch came from, and waits for its next slot. That is the
+    cheap case, since the board has nothing else to look at.
+    """
 
     id: int
     next_ms: int
-    version: int
     status: str = ""
     place: Place = Place.DUE
+    steady: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,26 +188,24 @@ class Board:
         now_ms: int | None = None,
     ) -> Start:
         """Confirm runs before polling: one answer for each id."""
-        now, queue, overdue, *rest = self._run("start", [_ms(now_ms), token, attempt, call, margin_ms, *ids])
-        end = 4 * len(ids)
-        barred = set(map(int, rest[end:]))
+        arguments = [_ms(now_ms), token, attempt, call, margin_ms, *ids]
+        now, overdue, runs, specs, statuses, refused, barred = self._run("start", arguments)
+        verdicts = _verdicts(refused)
+        kept = set(map(int, barred))
         answers = [
-            Started(
-                target_id,
-                Result(verdict),
-                int(plan or 0),
-                int(version or 0),
-                status.unpack(text),
-                target_id in barred,
-            )
-            for target_id, (verdict, plan, version, text) in zip(ids, batched(rest[:end], 4), strict=True)
+            _answer(target_id, verdicts.get(target_id, Result.OK), run, spec, text, target_id in kept)
+            for target_id, run, spec, text in zip(ids, runs, specs, statuses, strict=True)
         ]
+        queue = next((answer.queue for answer in answers if answer.queue), "")
         return Start(int(now), queue, int(overdue), answers, time.monotonic())
 
     def hold(self, token: str, lease_ms: int, ids: Sequence[int], now_ms: int | None = None) -> dict[int, Result]:
-        """Are these runs still under this token? OK: its lease is prolonged. STALE or GONE: write nothing of it."""
-        held = self._run("hold", [_ms(now_ms), token, lease_ms, *ids])
-        return {target_id: Result(verdict) for target_id, verdict in zip(ids, held, strict=True)}
+        """Are these runs still under this token? STALE or GONE: write nothing of it.
+
+        The leases of the others are prolonged if they end earlier than `lease_ms` from now; 0 leaves them as they are.
+        """
+        refused = _verdicts(self._run("hold", [_ms(now_ms), token, lease_ms, *ids]))
+        return {target_id: refused.get(target_id, Result.OK) for target_id in ids}
 
     def finish(
         self,
@@ -212,26 +215,34 @@ class Board:
         errors: Sequence[str] = (),
         now_ms: int | None = None,
         believed_ms: int | None = None,
+        queue: str = "",
     ) -> list[Result]:
         """Move targets to their next place, together with their status, statistics and error texts.
 
         `believed_ms` is the clock by which the next instants were chosen: if the board's was set since, they follow.
+        `queue` is where the steady ones wait.
         """
-        rows = [word for move in moves for word in (move.id, move.place.value, move.next_ms, move.version, move.status)]
+        steady = [move for move in moves if move.steady]
+        others = [move for move in moves if not move.steady]
+        rows = [word for move in steady for word in (move.id, move.next_ms, move.status)]
+        rows += [word for move in others for word in (move.id, f"{_KINDS[move.place]}{move.next_ms}", move.status)]
         pairs = [word for pair in (stats or {}).items() for word in pair]
         arguments = [
             _ms(now_ms),
             _ms(believed_ms),
             token,
-            len(moves),
             SLICE_MS,
             STATS_LIFETIME_S,
+            queue,
+            len(steady),
+            len(moves),
             *rows,
             len(errors),
             *errors,
             *pairs,
         ]
-        return [Result(verdict) for verdict in self._run("finish", arguments)]
+        refused = _verdicts(self._run("finish", arguments))
+        return [refused.get(move.id, Result.OK) for move in moves]
 
     def reap(self, leader: str, limit: int = 1000, now_ms: int | None = None) -> list[Reaped]:
         """Bring back targets whose lease ran out; they are due at once."""
@@ -412,6 +423,23 @@ class Board:
 
 
 _UNKNOWN = status.LETTERS[State.UNKNOWN]
+#: How `finish` is told of a place.
+_KINDS = {Place.DUE: "", Place.URGENT: "u", Place.PARKED: "p"}
+
+
+def _answer(
+    target_id: int, result: Result, run: str | None, spec: str | None, text: str | None, barred: bool
+) -> Started:
+    """From the texts on the board, which may be anybody's if the target is not to be polled."""
+    if result is not Result.OK or not run or not spec:
+        return Started(target_id, result, 0, 0, "", status.Status())
+    version, _, _, queue = spec.split("|", 3)
+    plan_ms = int(run.split("|", 2)[1])
+    return Started(target_id, result, plan_ms, int(version), queue, status.unpack(text or ""), barred)
+
+
+def _verdicts(refused: Sequence[str]) -> dict[int, Result]:
+    return {int(target_id): Result(why) for target_id, why in batched(refused, 2)}
 
 
 def _ms(now_ms: int | None) -> str:

@@ -95,7 +95,7 @@ class Poller:
         batch.start(list(known.values()), self._secrets.get(wanted, changed))
         with self._tracked(batch):
             while round_ := batch.next_round():
-                mine = self._still_mine(token, round_, started)
+                mine = self._still_mine(token, start, started, round_, known)
                 again += self._write(token, attempt, start, [started[item.id] for item in mine], mine, known)
                 for item in mine:
                     del started[item.id]
@@ -126,10 +126,22 @@ class Poller:
         held = self._patiently(lambda: self._board.hold(token, lease_ms, again))
         return [target_id for target_id, verdict in held.items() if verdict is Result.OK]
 
-    def _still_mine(self, token: str, collected: Sequence[Collected], started: dict[int, Started]) -> list[Collected]:
-        """Results of runs whose lease was not taken over meanwhile; the others belong to somebody else by now."""
+    def _still_mine(
+        self,
+        token: str,
+        start: Start,
+        started: dict[int, Started],
+        collected: Sequence[Collected],
+        known: dict[int, Known],
+    ) -> list[Collected]:
+        """Results of runs whose lease was not taken over meanwhile; the others belong to somebody else by now.
+
+        Before their shortest time limit has passed, every lease has more than the margin left.
+        """
         ids = [item.id for item in collected]
-        held = self._patiently(lambda: self._board.hold(token, self._margin_ms, ids))
+        brief_ms = min(known[target_id].target.timeout_ms for target_id in ids)
+        lease_ms = 0 if start.believed_ms < start.now_ms + brief_ms else self._margin_ms
+        held = self._patiently(lambda: self._board.hold(token, lease_ms, ids))
         refused = {i: verdict.value for i, verdict in held.items() if verdict is not Result.OK}
         if refused:
             log.warning("late_results_refused", claim=token, targets=refused)
@@ -168,7 +180,7 @@ class Poller:
         stats = _statistics(start.queue, rows, verdicts, len(again)) | _by_site(verdicts, known)
         texts = _error_texts([row for row in rows if row.target_id not in again], known)
         moves = [verdict.move for verdict in verdicts]
-        self._patiently(lambda: self._board.finish(token, moves, stats, texts, believed_ms=start.believed_ms))
+        self._patiently(lambda: self._board.finish(token, moves, stats, texts, None, start.believed_ms, start.queue))
         self.polls += len(moves)
         if happened := [*news.of(verdicts, known), *letters.news(verdicts, known)]:
             events.emit(self._services, happened)
@@ -197,7 +209,7 @@ class Poller:
         """Not attempted, or not to the end: due again, as if nothing had happened."""
         if answers:
             now_ms = start.believed_ms
-            moves = [Finish(answer.id, now_ms + pause_ms, answer.version) for answer in answers]
+            moves = [Finish(answer.id, now_ms + pause_ms) for answer in answers]
             self._patiently(lambda: self._board.finish(token, moves, believed_ms=now_ms))
 
     def _note_refused(self, answers: Sequence[Started]) -> None:

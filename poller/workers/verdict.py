@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from poller.collectors.staleness import Sources
 from poller.domain import breaker, deadletter, interval, plan, status
 from poller.domain.interval import Policy
+from poller.domain.overview import State
 from poller.domain.status import Status
 from poller.settings import Settings
 from poller.state.board import Finish, Place, Start, Started
@@ -18,6 +19,7 @@ from poller.workers.targets import Known
 
 #: A slow retry may come this share earlier, so that a thousand dead letters do not march in step.
 SPREAD = 0.1
+_WELL = status.LETTERS[State.OK]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +60,28 @@ class Judge:
         after = replace(after, breaker=now_open, parked_ms=parked_ms, reason=reason)
         if known.target.policy is Policy.ADAPTIVE and not now_open.trips:
             after = replace(after, decision=self._pacer.decide(before, after, item, known, start.overdue))
-        return Verdict(before, after, self._move(answer, known, after), reason, skipped)
+        return Verdict(before, after, self._move(start, answer, known, after), reason, skipped)
 
     def _breaker(self, before: Status, after: Status, finished_ms: int) -> breaker.Breaker:
         chance = self._chance()
         return breaker.record(before.breaker, after.failures, after.code, finished_ms, self._rules, chance)
 
-    def _move(self, answer: Started, known: Known, after: Status) -> Finish:
+    def _move(self, start: Start, answer: Started, known: Known, after: Status) -> Finish:
         """Parked for a person, on its own grid once its breaker lets it, or at its next slot."""
         target, text = known.target, after.pack()
         if after.parked_ms:
             next_ms = after.finished_ms + round(self._slow_ms * (1 - SPREAD * self._chance()))
-            return Finish(target.id, next_ms, answer.version, text, Place.PARKED)
+            return Finish(target.id, next_ms, text, Place.PARKED)
         if after.breaker.trips:
             probe_ms = max(after.finished_ms, after.breaker.probe_ms - 1)
             next_ms = plan.next_slot_ms(target.id, target.interval_ms, probe_ms)
-            return Finish(target.id, next_ms, answer.version, text, Place.URGENT)
+            return Finish(target.id, next_ms, text, Place.URGENT)
         if after.decision:
             next_ms = interval.next_ms(answer.plan_ms, after.decision.chosen_ms, after.finished_ms)
         else:
             next_ms = plan.next_slot_ms(target.id, target.interval_ms, after.finished_ms)
-        return Finish(target.id, next_ms, answer.version, text)
+        steady = answer.status.mark == after.mark == _WELL and answer.queue == start.queue
+        return Finish(target.id, next_ms, text, steady=steady)
 
 
 def _unserved(answer: Started, known: Known) -> int:

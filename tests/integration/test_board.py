@@ -106,9 +106,9 @@ def test_finish_puts_a_target_at_its_next_slot_with_its_status(board: Board, lea
     claim(board, leader)
     start(board, "a", ids)
     moves = [
-        Finish(1, NOW + 60_000, 1, "o[1]"),
-        Finish(2, NOW + 60_000, 1, "f[1]"),
-        Finish(3, NOW + 9, 1, "f[1]", place=Place.PARKED),
+        Finish(1, NOW + 60_000, "o[1]"),
+        Finish(2, NOW + 60_000, "f[1]"),
+        Finish(3, NOW + 9, "f[1]", place=Place.PARKED),
     ]
     assert board.finish("a", moves, {"polls": 3, "lmax": 7}, ["e1"], NOW) == [Result.OK] * 3
     assert_sound(board, ids)
@@ -126,7 +126,7 @@ def test_a_late_writer_is_refused(board: Board, leader: Leadership) -> None:
     start(board, "a", ids)
     assert [item.id for item in board.reap(leader.token, now_ms=NOW + 60_000)] == ids
     board.claim(leader.token, "b", "a", {QUEUE: 100}, ROOM, NOW + 60_000)
-    assert board.finish("a", [Finish(1, NOW, 1, "o[1]")]) == [Result.STALE]
+    assert board.finish("a", [Finish(1, NOW, "o[1]")]) == [Result.STALE]
     assert_sound(board, ids)
     assert start(board, "b", ids) == [Result.OK]
 
@@ -141,7 +141,7 @@ def test_holding_prolongs_a_lease_that_is_still_ours(board: Board, leader: Leade
     assert board.hold("a", 1_000, ids, NOW)[1] is Result.OK
     assert board.redis.zscore(board.keys.inflight, "1") == NOW + 60_000
     assert set(board.hold("b", 60_000, ids, NOW).values()) == {Result.STALE}
-    board.finish("a", [Finish(1, NOW, 1)])
+    board.finish("a", [Finish(1, NOW)])
     assert board.hold("a", 60_000, ids, NOW)[2] is Result.OK
 
 
@@ -174,12 +174,12 @@ def test_edits_reach_waiting_flying_and_parked_targets(board: Board, leader: Lea
     claim(board, leader)
     start(board, "a", [1, 2, 3])
     board.finish(
-        "a", [Finish(2, NOW + 60_000, 1, "o[1]"), Finish(3, NOW + 60_000, 1, "f[1]", place=Place.PARKED)], now_ms=NOW
+        "a", [Finish(2, NOW + 60_000, "o[1]"), Finish(3, NOW + 60_000, "f[1]", place=Place.PARKED)], now_ms=NOW
     )
     board.place(leader.token, [(spec(i, version=2, interval_ms=10_000), NOW + 10_000) for i in (1, 2, 3)], 2)
     assert board.redis.zscore(board.keys.due(QUEUE), "2") == NOW + 10_000
     assert board.redis.zscore(board.keys.due(QUEUE), "3") == NOW + 10_000
-    board.finish("a", [Finish(1, NOW + 60_000, 1, "o[1]")], now_ms=NOW + 50)
+    board.finish("a", [Finish(1, NOW + 60_000, "o[1]")], now_ms=NOW + 50)
     assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW + 10_000
     assert_sound(board, [1, 2, 3])
 
@@ -205,7 +205,7 @@ def test_a_target_removed_in_flight_is_gone_when_it_finishes(board: Board, leade
     claim(board, leader)
     start(board, "a", [1])
     board.place(leader.token, [(spec(i, enabled=False), NOW) for i in (1, 2)], 2)
-    assert board.finish("a", [Finish(1, NOW, 1, "o[1]")]) == [Result.GONE]
+    assert board.finish("a", [Finish(1, NOW, "o[1]")]) == [Result.GONE]
     assert start(board, "a", [2]) == [Result.GONE]
     for key in (board.keys.inflight, board.keys.run, board.keys.spec, board.keys.status):
         assert not board.redis.exists(key)
@@ -220,7 +220,7 @@ def test_a_target_that_comes_back_while_its_old_run_flies_is_not_doubled(board: 
     board.place(leader.token, [(spec(1, enabled=False), NOW)], 2)
     board.place(leader.token, [(spec(1, version=3), NOW)], 3)
     assert_sound(board, [1])
-    assert board.finish("a", [Finish(1, NOW + 5, 1, "o[1]")], now_ms=NOW) == [Result.OK]
+    assert board.finish("a", [Finish(1, NOW + 5, "o[1]")], now_ms=NOW) == [Result.OK]
     assert_sound(board, [1])
 
 
@@ -274,7 +274,7 @@ def test_what_is_urgent_overtakes_routine_polls_everywhere(board: Board, leader:
     board.place(leader.token, [(spec(4, queue="poll.z"), NOW)], 2)
     claim(board, leader)
     start(board, "a", [1])
-    board.finish("a", [Finish(1, NOW - 1, 1, "f[1]", place=Place.URGENT)], now_ms=NOW)
+    board.finish("a", [Finish(1, NOW - 1, "f[1]", place=Place.URGENT)], now_ms=NOW)
     board.place(leader.token, [(spec(5), NOW - 900)], 3)
     board.demand([4])
     board.redis.lpush(QUEUE + ROUTINE_MARK, *["waiting"] * 100)
@@ -294,7 +294,7 @@ def test_a_demand_goes_before_a_probe_that_waits_longer(board: Board, leader: Le
     fill(board, leader, 2)
     claim(board, leader)
     start(board, "a", [1, 2])
-    probe, routine = Finish(1, NOW - 60_000, 1, place=Place.URGENT), Finish(2, NOW + 60_000, 1)
+    probe, routine = Finish(1, NOW - 60_000, place=Place.URGENT), Finish(2, NOW + 60_000)
     board.finish("a", [probe, routine], now_ms=NOW)
     board.demand([2])
     assert board.claim(leader.token, "b", "a", {QUEUE: 9}, ROOM, NOW).parts[0].ids == ["2", "1"]
@@ -306,7 +306,7 @@ def test_a_spec_that_nobody_can_read_harms_only_itself(board: Board, leader: Lea
     board.redis.hset(board.keys.spec, "2", "rubbish")
     claim(board, leader)
     assert start(board, "a", ids) == [Result.OK, Result.GONE, Result.OK]
-    board.finish("a", [Finish(i, NOW + 60_000, 1, "o[1]") for i in (1, 3)], now_ms=NOW)
+    board.finish("a", [Finish(i, NOW + 60_000, "o[1]") for i in (1, 3)], now_ms=NOW)
     repair, specs = Repair(board), [spec(i) for i in ids]
     found = repair.check(specs)
     assert (found.lost, found.unreadable, found.sound) == ([2], [2], False)
@@ -361,7 +361,7 @@ def test_an_edit_in_flight_falls_due_when_reconcile_said(board: Board, leader: L
     claim(board, leader)
     start(board, "a", [1])
     board.place(leader.token, [(spec(1, version=2, interval_ms=10_000), NOW + 7_000)], 2)
-    board.finish("a", [Finish(1, NOW + 60_000, 1, "o[1]")], now_ms=NOW + 50)
+    board.finish("a", [Finish(1, NOW + 60_000, "o[1]")], now_ms=NOW + 50)
     assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW + 7_000
     assert board.redis.hlen(board.keys.edited) == 0
 
@@ -383,8 +383,8 @@ def test_a_clock_set_back_makes_nobody_wait_for_an_hour(board: Board, leader: Le
     fill(board, leader, 3)
     claim(board, leader)
     start(board, "a", [1, 2, 3])
-    moves = [Finish(1, NOW + 60_000, 1), Finish(2, NOW + 60_000, 1, place=Place.URGENT)]
-    board.finish("a", [*moves, Finish(3, NOW + 60_000, 1, place=Place.PARKED)], now_ms=NOW)
+    moves = [Finish(1, NOW + 60_000), Finish(2, NOW + 60_000, place=Place.URGENT)]
+    board.finish("a", [*moves, Finish(3, NOW + 60_000, place=Place.PARKED)], now_ms=NOW)
     before = NOW - 48 * 3_600_000
     assert board.bring_nearer(leader.token, before, lambda: None) == 3
     score = board.redis.zscore(board.keys.due(QUEUE), "1")
@@ -420,7 +420,7 @@ def test_a_poll_that_spans_a_step_of_the_clock_comes_back_on_time(board: Board, 
     for hour in (3_600_000, -3_600_000):
         taken = board.claim(leader.token, f"t{hour}", f"t{-hour}", {QUEUE: 9}, ROOM, NOW)
         start(board, taken.token, [1])
-        move = Finish(1, NOW - 5, 1)
+        move = Finish(1, NOW - 5)
         board.finish(taken.token, [move], now_ms=NOW + hour, believed_ms=NOW)
         assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW - 5 + hour
         board.redis.zadd(board.keys.due(QUEUE), {"1": NOW})
@@ -461,7 +461,7 @@ def test_garbage_in_one_targets_edit_harms_nobody(board: Board, leader: Leadersh
     start(board, "a", ids)
     board.place(leader.token, [(spec(1, version=2, interval_ms=9_000), NOW)], 2)
     board.redis.hset(board.keys.edited, "1", "rubbish")
-    board.finish("a", [Finish(i, NOW + 60_000, 1, "o[1]") for i in ids], now_ms=NOW)
+    board.finish("a", [Finish(i, NOW + 60_000, "o[1]") for i in ids], now_ms=NOW)
     assert_sound(board, ids)
 
 

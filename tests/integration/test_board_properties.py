@@ -20,8 +20,9 @@ from hypothesis.stateful import (
 )
 
 from poller.domain.outcome import Result
+from poller.domain.overview import State
 from poller.domain.target import TargetSpec
-from poller.state.board import Board, Finish, NotLeader, Place, Room
+from poller.state.board import Board, Finish, NotLeader, Place, Room, Started
 from poller.state.keys import Keys
 from poller.state.leader import Leadership
 from poller.state.repair import Repair, Repaired
@@ -45,7 +46,9 @@ class BoardMachine(RuleBasedStateMachine):
         self.serial = itertools.count(1)
         self.specs: dict[int, TargetSpec] = {}  # enabled targets, as SQL has them
         self.messages: list[tuple[str, list[int]]] = []  # ever published; any may be delivered again
-        self.workers: dict[int, tuple[str, int]] = {}  # target -> (token, version) of who polls it under a living lease
+        self.workers: dict[
+            int, tuple[str, Started]
+        ] = {}  # who polls under a living lease
         self.leaders = [Leadership(self.client, Keys(), 60_000) for _ in range(2)]
         self.published = {leader.token: "" for leader in self.leaders}
         self.leader = self.leaders[0]
@@ -136,7 +139,7 @@ class BoardMachine(RuleBasedStateMachine):
         for answer in answers:
             if answer.result is Result.OK:
                 assert answer.id not in self.workers, "two workers poll one target"
-                self.workers[answer.id] = (token, answer.version)
+                self.workers[answer.id] = (token, answer)
 
     @precondition(lambda self: self.workers)
     @rule(data=st.data())
@@ -153,12 +156,14 @@ class BoardMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.workers)
     @rule(data=st.data(), place=st.sampled_from(Place), after_ms=st.sampled_from([0, 700, 60_000]))
     def finish(self, data: st.DataObject, place: Place, after_ms: int) -> None:
+        """As a worker does: one that was well and is well is said to be steady."""
         target = data.draw(st.sampled_from(sorted(self.workers)))
-        token, version = self.workers.pop(target)
-        move = Finish(target, self.now + after_ms, version, "o[1]", place)
-        verdict = self.board.finish(token, [move], now_ms=self.now)[0]
+        token, answer = self.workers.pop(target)
+        steady = place is Place.DUE and answer.status.state is State.OK
+        move = Finish(target, self.now + after_ms, "o[1]", place, steady)
+        verdict = self.board.finish(token, [move], now_ms=self.now, queue=answer.queue)[0]
         assert verdict is (Result.OK if target in self.specs else Result.GONE)
-        assert self.board.finish(token, [move], now_ms=self.now)[0] is Result.STALE
+        assert self.board.finish(token, [move], now_ms=self.now, queue=answer.queue)[0] is Result.STALE
 
     # what must hold, always
 
@@ -168,6 +173,13 @@ class BoardMachine(RuleBasedStateMachine):
             check = self.board.check(sorted(self.specs))
             assert (check.lost, check.doubled) == ([], [])
             assert self.board.ids() == set(self.specs)
+
+    @invariant()
+    def only_what_flies_has_a_note(self) -> None:
+        """Notes make every finish look closely: one that stayed behind would cost all others."""
+        if hasattr(self, "specs"):
+            flying = set(self.client.zrange(self.board.keys.inflight, 0, -1))
+            assert set(self.client.hkeys(self.board.keys.edited)) <= flying
 
     @invariant()
     def counts_by_state_are_true(self) -> None:

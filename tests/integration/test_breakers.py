@@ -79,7 +79,7 @@ class World:
         status = Status(
             State.FAILING, now_ms - 700_000, now_ms, now_ms, 0, 7, 0, "timeout", "no answer", None, opened, **parked
         )  # type: ignore[arg-type]
-        moves = [Finish(i, now_ms + 300_000, 1, status.pack(), place) for i in ids]
+        moves = [Finish(i, now_ms + 300_000, status.pack(), place) for i in ids]
         assert set(self.board.finish(claim.token, moves)) == {Result.OK}
 
     def park(self, ids: list[int], reason: Reason = Reason.AUTH_FAILED) -> None:
@@ -164,7 +164,7 @@ def test_a_reset_leaves_a_run_in_flight_alone_and_its_finish_wins(world: World, 
     started = world.board.start(claim.token, 0, "c", 15_000, ids)
     assert cli("breaker", "reset", "d1", "--json").json["in_flight"] == 1
     assert world.board.statuses(ids)[ids[0]].breaker.trips == 0
-    move = Finish(ids[0], world.board.now_ms() + 900_000, 1, started.answers[0].status.pack(), Place.URGENT)
+    move = Finish(ids[0], world.board.now_ms() + 900_000, started.answers[0].status.pack(), Place.URGENT)
     assert world.board.finish(claim.token, [move]) == [Result.OK]
     assert world.board.statuses(ids)[ids[0]].breaker.trips == 2
     assert (world.seen().breakers_open, world.sound(ids)) == (1, True)
@@ -199,7 +199,7 @@ def test_an_opening_by_hand_survives_the_poll_that_was_under_way(world: World, c
     world.board.start(claim.token, 0, "c", 15_000, ids)
     assert cli("breaker", "open", "d1", "--json").json["in_flight"] == 1
     soon = world.board.now_ms() + 1_000
-    world.board.finish(claim.token, [Finish(ids[0], soon, 1, Status(State.OK, 1, 2, 3).pack())])
+    world.board.finish(claim.token, [Finish(ids[0], soon, Status(State.OK, 1, 2, 3).pack())])
     assert world.claim(soon + 1).targets == 0
     assert world.sound(ids)
     world.board.demand(ids)  # a person asks all the same

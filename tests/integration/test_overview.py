@@ -36,7 +36,7 @@ def test_it_tells_states_places_polls_and_people(redis_client: redis.Redis) -> N
     now_ms = board.start("t", 0, "c", 15_000, [1]).now_ms
     error = f'[{now_ms}, 1, "sw1", "snmp", "timeout", "no answer"]'
     stats = {"polls": 1, "failed": 1, "l39": 1, "lmax": 40, "missed_slots": 0}
-    board.finish("t", [Finish(1, now_ms + 60_000, 1, "f[1]")], stats, [error])
+    board.finish("t", [Finish(1, now_ms + 60_000, "f[1]")], stats, [error])
     view = overview.read(redis_client, KEYS)
     assert view.states == {State.OK: 0, State.DEGRADED: 0, State.FAILING: 1, State.UNKNOWN: 1}
     assert (view.targets, view.due, view.overdue, view.in_flight) == (2, 2, 1, 0)

@@ -57,7 +57,7 @@ class World:
         start = self.board.start(f"t{self.claims}", 0, "c", 9_000, polled, self.now)
         ok_ms = 0 if dark else self.now + 10
         text = Status(State.FAILING if dark else State.OK, 1, self.now, self.now + 10, ok_ms).pack()
-        moves = [Finish(answer.id, self.now + 60_000, answer.version, text) for answer in start.answers]
+        moves = [Finish(answer.id, self.now + 60_000, text) for answer in start.answers]
         polls, lost = outages.counted(site)
         counts = {polls: len(ids), **({lost: len(ids)} if dark else {})}
         self.board.finish(f"t{self.claims}", moves, counts, now_ms=self.now)

@@ -1,16 +1,19 @@
 -- finish: a worker is done with targets; each moves to its next place, in one step with its status.
 --
--- KEYS[1] prefix            reads  run, spec, edited
+-- KEYS[1] prefix            reads  run, edited, spec, status
 --                           writes inflight, run, edited, due:<queue>, urgent:<queue>, parked, status, counts, stats:<n>, sites:<n>,
 --                           totals, errors
--- ARGV    now in ms ('' = server clock), what the worker takes for now ('' = the same), claim token, number of targets n,
---         stats slice length in ms, stats lifetime in s,
---         then n times: id, place (due|urgent|parked), next instant in ms, version polled, status ('' = leave as it is);
+-- ARGV    now in ms ('' = server clock), what the worker takes for now ('' = the same), claim token,
+--         stats slice length in ms, stats lifetime in s, queue of the steady targets, number of these, number of all targets n,
+--         then n times, the steady ones first: id, next instant in ms (after u: urgent, after p: parked),
+--         status ('' = leave as it is);
 --         then the number of error texts, these texts, and pairs for the statistics: field, increment ('lmax' takes the
 --         maximum, 's:...' goes to the sites' own hash)
--- Returns one verdict for each target: ok, stale (the lease was taken over) or gone (removed meanwhile).
--- If the clock was stepped while it was polled, its next instant moves along.
--- A target that was edited while in flight falls due when `place` said, so that the edit takes effect.
+-- Returns pairs of an id that did not move and why: stale (the lease was taken over) or gone (removed meanwhile).
+--
+-- Steady ones were well and are well: their mark is the same and they wait for their next slot, so nothing else has to be
+-- read. All others are looked at closely, and so is everybody while targets in flight were edited or the clock was stepped:
+-- an edited target falls due when `place` said, so that the edit takes effect; next instants move along with the clock.
 local p = KEYS[1]
 local now = ARGV[1]
 if now == '' then
@@ -19,58 +22,94 @@ if now == '' then
 end
 local step = ARGV[2] ~= '' and now - ARGV[2] or 0
 if math.abs(step) < 30000 then step = 0 end -- it may also have waited for a server that stood still
-local token, n = ARGV[3], tonumber(ARGV[4])
-local ids = {}
-for i = 1, n do ids[i] = ARGV[7 + (i - 1) * 5] end
-local verdicts = {}
-if n > 0 then
-  local runs = redis.call('HMGET', p .. 'run', unpack(ids))
-  local specs = redis.call('HMGET', p .. 'spec', unpack(ids))
-  local before = redis.call('HMGET', p .. 'status', unpack(ids))
-  local edited = redis.call('HMGET', p .. 'edited', unpack(ids))
-  local leaving, status, counts, sets = {}, {}, {}, {}
-  for i, id in ipairs(ids) do
-    local at = 7 + (i - 1) * 5
-    if not runs[i] or string.match(runs[i], '^([^|]*)|') ~= token then
-      verdicts[i] = 'stale'
-    else
-      leaving[#leaving + 1] = id
-      local version, queue = string.match(specs[i] or '', '^(%d+)|%d+|%d+|(.+)$')
-      if not version then
-        verdicts[i] = 'gone'
+local head, queue, steady, n = ARGV[3] .. '|', ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
+local FIRST = 9
+local edited = redis.call('EXISTS', p .. 'edited') == 1
+if edited or step ~= 0 then steady = 0 end
+
+local ids, runs, leaving, refused, status = {}, {}, {}, {}, {}
+local function refuse(id, why)
+  refused[#refused + 1] = id
+  refused[#refused + 1] = why
+end
+-- Takes it out of the air, if it is the worker's.
+local function lands(i)
+  local run = runs[i]
+  if run and string.sub(run, 1, #head) == head then
+    leaving[#leaving + 1] = ids[i]
+    return true
+  end
+  refuse(ids[i], 'stale')
+end
+
+local function land_steady()
+  local due, k = {}, 0
+  for i = 1, steady do
+    if lands(i) then
+      local id, at = ids[i], FIRST + 3 * (i - 1)
+      due[k + 1], due[k + 2] = ARGV[at + 1], id
+      status[k + 1], status[k + 2] = id, ARGV[at + 2]
+      k = k + 2
+    end
+  end
+  if k > 0 then redis.call('ZADD', p .. 'due:' .. queue, unpack(due)) end
+end
+
+local function land_others()
+  local others = {unpack(ids, steady + 1)}
+  local specs = redis.call('HMGET', p .. 'spec', unpack(others))
+  local before = redis.call('HMGET', p .. 'status', unpack(others))
+  local notes = edited and redis.call('HMGET', p .. 'edited', unpack(others)) or {}
+  local counts, sets = {}, {}
+  local function wait(id, home, kind, instant)
+    local name = kind == 'p' and 'parked' or (kind == 'u' and 'urgent:' or 'due:') .. home
+    local set = sets[name] or {}
+    sets[name] = set
+    set[#set + 1] = instant
+    set[#set + 1] = id
+  end
+  local function note(id, text, was)
+    status[#status + 1] = id
+    status[#status + 1] = text
+    local new, old = string.match(text, '^%a+'), was and string.match(was, '^%a+')
+    if new ~= old then
+      counts[new] = (counts[new] or 0) + 1
+      if old then counts[old] = (counts[old] or 0) - 1 end
+    end
+  end
+  for j, id in ipairs(others) do
+    local home = string.match(specs[j] or '', '^%d+|%d+|%d+|(.+)$')
+    if lands(steady + j) then
+      local at = FIRST + 3 * (steady + j - 1)
+      local kind, instant = string.match(ARGV[at + 1], '^(%a?)(.*)$')
+      if step ~= 0 then instant = string.format('%d', instant + step) end
+      if notes[j] then kind, instant = '', tonumber(notes[j]) and notes[j] or now end
+      if not home then
+        refuse(id, 'gone')
       else
-        verdicts[i] = 'ok'
-        local place, instant = ARGV[at + 1], ARGV[at + 2]
-        if step ~= 0 then instant = string.format('%d', instant + step) end
-        if version ~= ARGV[at + 3] then place, instant = 'due', tonumber(edited[i]) and edited[i] or now end
-        local name = place == 'parked' and place or place .. ':' .. queue
-        local set = sets[name] or {}
-        sets[name] = set
-        set[#set + 1] = instant
-        set[#set + 1] = id
-        local text = ARGV[at + 4]
-        if text ~= '' then
-          status[#status + 1] = id
-          status[#status + 1] = text
-          local new, old = string.match(text, '^%a+'), before[i] and string.match(before[i], '^%a+')
-          if new ~= old then
-            counts[new] = (counts[new] or 0) + 1
-            if old then counts[old] = (counts[old] or 0) - 1 end
-          end
-        end
+        wait(id, home, kind, instant)
+        if ARGV[at + 2] ~= '' then note(id, ARGV[at + 2], before[j]) end
       end
     end
   end
+  for name, set in pairs(sets) do redis.call('ZADD', p .. name, unpack(set)) end
+  for mark, change in pairs(counts) do redis.call('HINCRBY', p .. 'counts', mark, change) end
+end
+
+if n > 0 then
+  for i = 1, n do ids[i] = ARGV[FIRST + 3 * (i - 1)] end
+  runs = redis.call('HMGET', p .. 'run', unpack(ids))
+  land_steady()
+  if steady < n then land_others() end
   if #leaving > 0 then
     redis.call('ZREM', p .. 'inflight', unpack(leaving))
     redis.call('HDEL', p .. 'run', unpack(leaving))
-    redis.call('HDEL', p .. 'edited', unpack(leaving))
+    if edited then redis.call('HDEL', p .. 'edited', unpack(leaving)) end
   end
-  for name, set in pairs(sets) do redis.call('ZADD', p .. name, unpack(set)) end
   if #status > 0 then redis.call('HSET', p .. 'status', unpack(status)) end
-  for mark, change in pairs(counts) do redis.call('HINCRBY', p .. 'counts', mark, change) end
 end
-local at = 7 + n * 5
+
+local at = FIRST + 3 * n
 local texts = tonumber(ARGV[at])
 if texts > 0 then
   redis.call('LPUSH', p .. 'errors', unpack(ARGV, at + 1, at + texts))
@@ -78,8 +117,8 @@ if texts > 0 then
 end
 at = at + texts + 1
 if at <= #ARGV then
-  local stats = p .. 'stats:' .. string.format('%d', math.floor(now / ARGV[5]))
-  local sites = p .. 'sites:' .. string.format('%d', math.floor(now / ARGV[5]))
+  local slice = string.format('%d', math.floor(now / ARGV[4]))
+  local stats, sites = p .. 'stats:' .. slice, p .. 'sites:' .. slice
   for i = at, #ARGV, 2 do
     if string.sub(ARGV[i], 1, 2) == 's:' then
       redis.call('HINCRBY', sites, string.sub(ARGV[i], 3), ARGV[i + 1])
@@ -91,7 +130,7 @@ if at <= #ARGV then
       redis.call('HINCRBY', p .. 'totals', ARGV[i], ARGV[i + 1])
     end
   end
-  redis.call('EXPIRE', stats, ARGV[6])
+  redis.call('EXPIRE', stats, ARGV[5])
   redis.call('EXPIRE', sites, 300)
 end
-return verdicts
+return refused

@@ -8,7 +8,7 @@
 --
 -- New: due at the instant given. Changed: moves if its queue, interval or place asks for it, else keeps its slot;
 -- parked ones, and others that wait longer than their interval, come back, since somebody may have mended them.
--- In flight: takes effect at `finish`.
+-- In flight: takes effect at `finish`, which learns of it, and of a removal, by a note in `edited`.
 local p = KEYS[1]
 if ARGV[1] ~= '' and redis.call('GET', p .. 'redbeat::lock') ~= ARGV[1] then return {'NOTLEADER'} end
 -- A packet that comes late, after somebody else brought the board further, must not bring it back.
@@ -34,7 +34,7 @@ local function forget(id, interval, queue)
   redis.call('ZREM', p .. 'parked', id)
   redis.call('ZREM', p .. 'held', id)
   redis.call('HDEL', p .. 'spec', id)
-  redis.call('HDEL', p .. 'edited', id)
+  if redis.call('ZSCORE', p .. 'inflight', id) then redis.call('HSET', p .. 'edited', id, '') end
   redis.call('HDEL', p .. 'barred', id)
   local status = redis.call('HGET', p .. 'status', id)
   redis.call('HDEL', p .. 'status', id)
@@ -80,7 +80,11 @@ for i = 5, #ARGV, 3 do
       need(queue, interval, 1)
       redis.call('HSET', p .. 'status', id, ARGV[4])
       redis.call('HINCRBY', p .. 'counts', ARGV[4], 1)
-      if not redis.call('ZSCORE', p .. 'inflight', id) then redis.call('ZADD', p .. 'due:' .. queue, instant, id) end
+      if redis.call('ZSCORE', p .. 'inflight', id) then
+        redis.call('HSET', p .. 'edited', id, instant)
+      else
+        redis.call('ZADD', p .. 'due:' .. queue, instant, id)
+      end
     end
   end
 end

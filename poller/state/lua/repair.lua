@@ -32,8 +32,12 @@ local function settle(id, spec, old, instant, found, wrong)
   if flying and not redis.call('HGET', p .. 'run', id) then
     redis.call('ZREM', p .. 'inflight', id)
     flying = false
-  elseif not flying then
+  end
+  if not flying then
     redis.call('HDEL', p .. 'run', id)
+    redis.call('HDEL', p .. 'edited', id)
+  elseif old ~= spec then
+    redis.call('HSET', p .. 'edited', id, instant)
   end
   local keep = flying and 'inflight'
   if flying and #found > 0 or #found > 1 then wrong[#wrong + 1] = 'doubled' end

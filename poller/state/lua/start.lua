@@ -1,65 +1,73 @@
 -- start: a worker is about to poll; is each run still the one in flight, and not started yet?
 --
--- KEYS[1] prefix            reads  run, spec, status, due:<queue>      writes  run, inflight, barred
+-- KEYS[1] prefix            reads  run, spec, status, due:<queue>      writes  run, inflight, edited, barred
 -- ARGV    now in ms ('' = server clock), claim token, attempt (0 = first), call (random: makes a repeated call harmless),
 --         lease margin in ms, then target ids
--- Returns {now, queue, targets of this queue that are overdue by more than two seconds,
---          then for each id: verdict, plan, version, status,
---          then the ids of those that a person had barred}; the verdict is ok, duplicate, stale or gone.
+-- Returns {now, targets of the first one's queue that are overdue by more than two seconds,
+--          the runs, the specs and the statuses, each in the order of the ids,
+--          pairs of an id that must not be polled and why not: duplicate, stale or gone,
+--          the ids of those that a person had barred}
 -- The lease is set anew: the target's own time limit plus the margin.
+--
+-- The server is one thread for everybody and workers are many: what can be taken apart there is passed on as it is.
 local p = KEYS[1]
 local now = ARGV[1]
 if now == '' then
   local t = redis.call('TIME')
   now = string.format('%d', t[1] * 1000 + math.floor(t[2] / 1000))
 end
-local token, attempt, call, margin = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local token, attempt, call, margin = ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
 local ids = {unpack(ARGV, 6)}
 local runs = redis.call('HMGET', p .. 'run', unpack(ids))
 local specs = redis.call('HMGET', p .. 'spec', unpack(ids))
 local statuses = redis.call('HMGET', p .. 'status', unpack(ids))
-local reply, started, flight = {now, '', 0}, {}, {}
-local gone = {}
-for i, id in ipairs(ids) do
-  local verdict, plan, version = 'stale', '', ''
-  if runs[i] then
-    local held, slot, attempts, by = string.match(runs[i], '^([^|]*)|(%d+)|(%d+)|(.*)$')
-    plan = slot or ''
-    if held ~= token then
-      verdict = 'stale'
-    elseif attempts ~= attempt and not (tonumber(attempts) == attempt + 1 and by == call) then
-      verdict = 'duplicate'
-    else
-      local ver, timeout, queue = string.match(specs[i] or '', '^(%d+)|%d+|(%d+)|(.+)$')
-      if not ver then
-        verdict = 'gone'
-        gone[#gone + 1] = id
-      else
-        verdict = 'ok'
-        version = ver
-        reply[2] = queue
-        started[#started + 1] = id
-        started[#started + 1] = string.format('%s|%s|%d|%s', token, slot, attempt + 1, call)
-        flight[#flight + 1] = now + timeout + margin
-        flight[#flight + 1] = id
-      end
-    end
-  elseif not specs[i] then
-    verdict = 'gone'
-  end
-  reply[#reply + 1] = verdict
-  reply[#reply + 1] = plan
-  reply[#reply + 1] = version
-  reply[#reply + 1] = statuses[i] or ''
+local head, mark = token .. '|', (attempt + 1) .. '|' .. call
+
+-- The run as it will be, or nil and why not. Most have not been started before.
+local function started(run)
+  if not run or string.sub(run, 1, #head) ~= head then return nil, 'stale' end
+  if attempt == 0 and string.sub(run, -3) == '|0|' then return string.sub(run, 1, -3) .. mark end
+  local before, attempts, by = string.match(run, '^(.*|)(%d+)|([^|]*)$')
+  if tonumber(attempts) == attempt or attempts .. '|' .. by == mark then return before .. mark end
+  return nil, 'duplicate'
 end
-if #started > 0 then
-  reply[3] = redis.call('ZCOUNT', p .. 'due:' .. reply[2], '-inf', now - 2000)
-  redis.call('HSET', p .. 'run', unpack(started))
+
+local leases = {} -- by spec: those of a batch are mostly the same
+local function lease(spec)
+  if leases[spec] == nil then
+    local timeout = string.match(spec, '^%d+|%d+|(%d+)|.+$')
+    leases[spec] = timeout and string.format('%d', now + timeout + margin) or false
+  end
+  return leases[spec]
+end
+
+local running, flight, polled, refused, gone, k = {}, {}, {}, {}, {}, 0
+for i, id in ipairs(ids) do
+  local run, why = started(runs[i])
+  local ends = specs[i] and lease(specs[i])
+  if run and ends then
+    running[k + 1], running[k + 2] = id, run
+    flight[k + 1], flight[k + 2] = ends, id
+    polled[#polled + 1] = id
+    k = k + 2
+  else
+    if run then gone[#gone + 1] = id end
+    refused[#refused + 1] = id
+    refused[#refused + 1] = (run or not (runs[i] or specs[i])) and 'gone' or why
+  end
+end
+local overdue, barred = 0, {}
+if k > 0 then
+  local queue = string.match(specs[1] or '', '^%d+|%d+|%d+|(.+)$') or ''
+  overdue = redis.call('ZCOUNT', p .. 'due:' .. queue, '-inf', now - 2000)
+  redis.call('HSET', p .. 'run', unpack(running))
   redis.call('ZADD', p .. 'inflight', unpack(flight))
+  -- What was edited before now takes effect with this poll.
+  if redis.call('EXISTS', p .. 'edited') == 1 then redis.call('HDEL', p .. 'edited', unpack(polled)) end
   if redis.call('EXISTS', p .. 'barred') == 1 then
     for i, bar in ipairs(redis.call('HMGET', p .. 'barred', unpack(ids))) do
       if bar then
-        reply[#reply + 1] = ids[i]
+        barred[#barred + 1] = ids[i]
         if tonumber(string.match(bar, '^(%d+)|') or 0) <= tonumber(now) then redis.call('HDEL', p .. 'barred', ids[i]) end
       end
     end
@@ -67,6 +75,7 @@ if #started > 0 then
 end
 if #gone > 0 then
   redis.call('HDEL', p .. 'run', unpack(gone))
+  redis.call('HDEL', p .. 'edited', unpack(gone))
   redis.call('ZREM', p .. 'inflight', unpack(gone))
 end
-return reply
+return {now, overdue, runs, specs, statuses, refused, barred}
