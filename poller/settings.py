@@ -12,6 +12,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -28,7 +29,7 @@ from pydantic_settings import (
 )
 
 from poller import errors
-from poller.domain import breaker, retry, site
+from poller.domain import breaker, error_codes, retry, site
 from poller.domain.interval import Adaptive
 
 PREFIX = "POLLER_"
@@ -247,7 +248,10 @@ class Settings(BaseSettings):
     def breaker_rules(self) -> breaker.Rules:
         base, cap, auth = (round(s * 1000) for s in (self.breaker_base_s, self.breaker_cap_s, self.breaker_auth_s))
         usual = breaker.Rule(self.breaker_failures, base, max(base, cap))
-        return breaker.Rules(usual, {errors.DeviceAuthFailed.error_code: breaker.Rule(1, auth, auth)})
+        # What took a worker along shall not do so again before the others of that worker were polled.
+        deadly = replace(usual, after=1)
+        by_code = {error_codes.AUTH_FAILED: breaker.Rule(1, auth, auth), error_codes.WORKER_DIED: deadly}
+        return breaker.Rules(usual, by_code)
 
     @property
     def site_limits(self) -> site.Limits:

@@ -19,6 +19,7 @@ COLLECTOR_MISSING = "collector_missing"
 OPTIONS_INVALID = "options_invalid"
 CREDENTIAL_UNUSABLE = "credential_unusable"
 LEASE_LOST = "lease_lost"
+WORKER_DIED = "worker_died"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,5 +74,9 @@ EXPLAINED: dict[str, Explained] = {
     LEASE_LOST: Explained(
         "the worker that held it did not report back in time; the target was due again at once",
         "was a worker killed, paused or out of memory? Its log and poller status say so; nothing is to be repaired",
+    ),
+    WORKER_DIED: Explained(
+        "the worker's process ended, or was ended because it stood still, while this target's collector ran",
+        "update or remove the plugin that the message names; if it was killed or out of memory, look at its host",
     ),
 }

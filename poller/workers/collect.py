@@ -17,6 +17,7 @@ from poller.collectors.drain import drain
 from poller.collectors.registry import Registry
 from poller.domain import error_codes, outcome
 from poller.domain.outcome import Outcome, Result
+from poller.workers import steps
 from poller.workers.runtime import Runtime
 from poller.workers.targets import Known
 
@@ -36,8 +37,9 @@ class Collected:
 class Batch:
     """The polls of one batch on the loop. Call `next_round` from the task's thread until it is empty."""
 
-    def __init__(self, runtime: Runtime, registry: Registry) -> None:
+    def __init__(self, runtime: Runtime, registry: Registry, flight: int) -> None:
         self._runtime = runtime
+        self._flight = flight  # its number in the black box
         self._registry = registry
         self._pending: set[asyncio.Task[Collected]] = set()
         self._rounds = 0
@@ -69,6 +71,7 @@ class Batch:
     async def _poll(
         self, known: Known, secrets: Mapping[int, Credential | errors.PollerError], began: float
     ) -> Collected:
+        steps.mark(known.target.id, self._flight)
         loop = asyncio.get_running_loop()
         result = await self._outcome(known, secrets, loop)
         return Collected(known.target.id, result, round((loop.time() - began) * 1000))

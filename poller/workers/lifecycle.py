@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import faulthandler
 import resource
+import signal
 import threading
 import time
 import warnings
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -29,7 +32,9 @@ warnings.filterwarnings("ignore", message=r"\nIn Celery 5.1 we introduced an opt
 @lru_cache(maxsize=1)
 def poller(hostname: str) -> Poller:
     """The poller of this process."""
-    return Poller(bootstrap.services(), hostname)
+    made = Poller(bootstrap.services(), hostname)
+    made.watch()
+    return made
 
 
 @lru_cache(maxsize=1)
@@ -57,6 +62,7 @@ def _come_up(sender: Any, **_: Any) -> None:
     services = bootstrap.services()
     services.configure_logs()  # Celery asks for it only later
     _raise_open_files_limit()
+    _tell_where_it_crashed()
     try:
         migrate.check(services.engine)
         presence(sender.hostname)
@@ -97,8 +103,16 @@ def _go_down(sender: Any, **_: Any) -> None:
     """Nothing polls any more. What waits to be written gets the rest of the time, and then stays on disk."""
     if poller.cache_info().currsize:
         poller(sender.hostname).writing.close(max(LEAST_CLOSING_S, _drained_at - time.monotonic()))
+        poller(sender.hostname).close()
     for sink in bootstrap.services().sinks:
         sink.close()
+
+
+def _tell_where_it_crashed() -> None:
+    """Files, lines and functions on stderr: after a fault in C code, and when the watchdog's CPU limit ends us."""
+    with suppress(OSError, ValueError, AttributeError, RuntimeError):  # a stderr without a descriptor
+        faulthandler.enable()
+        faulthandler.register(signal.SIGVTALRM, all_threads=False, chain=True)
 
 
 def _raise_open_files_limit() -> None:

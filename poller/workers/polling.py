@@ -19,18 +19,20 @@ import redis
 from poller import errors, events
 from poller.bootstrap import Services
 from poller.domain import histogram, run, site
-from poller.domain.outcome import Result
+from poller.domain.outcome import Outcome, Result
 from poller.domain.run import Run
 from poller.observability import logs
 from poller.sinks.api import Sample
 from poller.state import outages
 from poller.state.board import Finish, Start, Started
 from poller.workers import letters, news
+from poller.workers.blackbox import BlackBox
 from poller.workers.collect import Batch, Collected
 from poller.workers.retrying import Retries
 from poller.workers.runtime import Runtime
 from poller.workers.targets import Known, Secrets, Targets
 from poller.workers.verdict import Judge, Verdict
+from poller.workers.watchdog import Watchdog
 from poller.workers.writing import Writing
 
 log = logs.get(__name__)
@@ -61,7 +63,8 @@ class Poller:
         self._queue_wait_ms = round(settings.queue_wait_s * 1000)
         self._judge = Judge(settings, services.staleness)
         self._retries = Retries(settings)
-        self._runtime = Runtime()
+        self._box = BlackBox(settings.home, runner)
+        self._runtime = Runtime(self._box)
         self._running: set[Batch] = set()
         self._lock = threading.Lock()
         self._draining = threading.Event()
@@ -84,21 +87,35 @@ class Poller:
                 self._hand_back(token, start, started.values(), STORE_PAUSE_MS)
             raise
 
+    def conclude(self, token: str, attempt: int, target_id: int, outcome: Outcome) -> None:
+        """End a run for a process that died with it, as if we had polled; not if the run is somebody else's by now."""
+        call = secrets.token_hex(4)
+        start = self._board.start(token, attempt + 1, call, self._margin_ms, [target_id])
+        [answer] = start.answers
+        if answer.result is Result.OK:
+            known, _ = self._targets.get({target_id: answer.version})
+            if target_id in known:
+                self._write(token, attempt, start, [answer], [Collected(target_id, outcome, 0)], known)
+            else:
+                self._hand_back(token, start, [answer], STORE_PAUSE_MS)
+
     def _poll_started(self, token: str, attempt: int, start: Start, started: dict[int, Started]) -> list[int]:
-        again: list[int] = []
         known, changed = self._targets.get({answer.id: answer.version for answer in started.values()})
         known = self._still_ours(token, start, started, known)
         wanted = {k.target.credential_id for k in known.values() if k.target.credential_id is not None}
         # What SQL does not have any more is about to leave the board: reconcile removes it.
         self._hand_back(token, start, [started.pop(i) for i in set(started) - set(known)], STORE_PAUSE_MS)
-        batch = Batch(self._runtime, self._registry)
-        batch.start(list(known.values()), self._secrets.get(wanted, changed))
-        with self._tracked(batch):
-            while round_ := batch.next_round():
-                mine = self._still_mine(token, start, started, round_, known)
-                again += self._write(token, attempt, start, [started[item.id] for item in mine], mine, known)
-                for item in mine:
-                    del started[item.id]
+        opened = self._secrets.get(wanted, changed)
+        again: list[int] = []
+        with self._box.noted(token, attempt, len(known), start.queue) as flight:
+            batch = Batch(self._runtime, self._registry, flight)
+            batch.start(list(known.values()), opened)
+            with self._tracked(batch):
+                while round_ := batch.next_round():
+                    mine = self._still_mine(token, start, started, round_, known)
+                    again += self._write(token, attempt, start, [started[item.id] for item in mine], mine, known)
+                    for item in mine:
+                        del started[item.id]
         if started:  # cancelled, because the worker is stopping
             self._hand_back(token, start, started.values())
         return self._keep(token, attempt, again)
@@ -231,6 +248,14 @@ class Poller:
                 away = isinstance(error.__cause__, redis.ConnectionError | redis.TimeoutError)
                 if not away or self._draining.wait(ASK_AGAIN_S):
                     raise
+
+    def watch(self) -> None:
+        """From the first poll on: a collector that blocks everybody ends this process."""
+        self._runtime.watchdog = Watchdog(self._box)
+
+    def close(self) -> None:
+        """Nothing polls any more, and nobody has to ask why we ended."""
+        self._box.close()
 
     @property
     def in_flight(self) -> int:

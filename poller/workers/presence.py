@@ -14,6 +14,7 @@ from poller.domain import routing
 from poller.domain.overview import Worker
 from poller.observability import logs
 from poller.state import workers
+from poller.workers.aftermath import Aftermath
 from poller.workers.polling import Poller
 
 log = logs.get(__name__)
@@ -24,6 +25,7 @@ class Presence:
         self._services = services
         self._poller = poller
         self._tags = tags
+        self._aftermath = Aftermath(services, poller)
         self._started_ms = time.time_ns() // 1_000_000
         self._consumer: Any = None
         self._slots = services.settings.worker_concurrency
@@ -58,8 +60,10 @@ class Presence:
             log.warning("good_bye_not_said", error=str(error))
 
     def _beat(self) -> None:
+        self._aftermath.look()
         while not self._stopping.wait(workers.HEARTBEAT_S):
             self._refresh()
+            self._aftermath.look()
 
     def _refresh(self) -> None:
         try:

@@ -11,6 +11,9 @@ from typing import Any, TypeVar
 import uvloop
 
 from poller.observability import logs
+from poller.workers import steps
+from poller.workers.blackbox import BlackBox
+from poller.workers.watchdog import Watchdog
 
 log = logs.get(__name__)
 
@@ -20,7 +23,9 @@ T = TypeVar("T")
 class Runtime:
     """One loop in one thread, started at first use: after a prefork worker has forked, not before."""
 
-    def __init__(self) -> None:
+    def __init__(self, box: BlackBox) -> None:
+        self.watchdog: Watchdog | None = None  # a test that blocks its loop should not end like a worker
+        self._box = box
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -29,7 +34,10 @@ class Runtime:
         with self._lock:
             if self._loop is None:
                 self._loop = uvloop.new_event_loop()
+                self._loop.set_task_factory(steps.TaskFactory(self._box))
                 threading.Thread(target=self._run, args=(self._loop,), name="poll-loop", daemon=True).start()
+                if self.watchdog is not None:
+                    self.watchdog.start(self._loop)
             return self._loop
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -53,11 +54,21 @@ def soon(condition: Callable[[], T | None], within_s: float, what: str) -> T:
 class Program:
     """One process of ours, and what it said."""
 
-    def __init__(self, words: Sequence[str], env: dict[str, str], directory: Path, name: str) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        env: dict[str, str],
+        directory: Path,
+        name: str,
+        memory_bytes: int = resource.RLIM_INFINITY,
+    ) -> None:
         self.name = name
         self._log = directory / f"{name}.log"
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen([*CELERY, *words], env=env, cwd=directory, stdout=log, stderr=log)
+            command = words if words[: len(POLLER)] == POLLER else [*CELERY, *words]
+            self._process = subprocess.Popen(command, env=env, cwd=directory, stdout=log, stderr=log)
+        if memory_bytes != resource.RLIM_INFINITY:  # its children are not there yet, and will inherit it
+            resource.prlimit(self.pid, resource.RLIMIT_AS, (memory_bytes, memory_bytes))
 
     @property
     def pid(self) -> int:
@@ -164,6 +175,14 @@ class Cluster:
         worker = Program(["worker", "--hostname", name, *words], env, self.directory, name)
         self.workers.append(worker)
         return worker
+
+    def start_up(self, workers: int = 1, memory_bytes: int = resource.RLIM_INFINITY, **env: str) -> Program:
+        """`poller up` on this server: a beat, workers, and a supervisor that restarts them."""
+        words = [*POLLER, "up", "--workers", str(workers)]
+        env = self.environment(self.valkey.port, env)
+        running = Program(words, env, self.directory, self._next_name("up"), memory_bytes)
+        self._others.append(running)
+        return running
 
     def run(self, *words: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
         """`poller ...` in another terminal."""

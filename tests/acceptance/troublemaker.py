@@ -3,15 +3,66 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import os
+import re
+import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from poller.collectors import api
 
 NAME = "troublemaker"
 ENTRY_POINT = f"[poller.collectors]\n{NAME} = tests.acceptance.troublemaker:Troublemaker\n"
+
+
+class Unspeakable:
+    """Has no text."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+    __str__ = __repr__
+
+
+class UnspeakableError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+#: Things that are no readings, or not such as anybody could store.
+RUBBISH: dict[str, Callable[[], Any]] = {
+    "nothing": lambda: None,
+    "number": lambda: 42,
+    "bytes": lambda: api.Reading(b"polled", 1.0),  # type: ignore[arg-type]
+    "text_as_value": lambda: api.Reading("polled", "much"),  # type: ignore[arg-type]
+    "huge_number": lambda: api.Reading("polled", 10**400),
+    "list_as_labels": lambda: api.Reading("polled", 1.0, ["a"]),  # type: ignore[arg-type]
+    "surrogate": lambda: api.Reading("polled\udc80", 1.0),
+    "surrogate_label": lambda: api.Reading("polled", 1.0, {"a": "\ud800"}),
+    "unspeakable": Unspeakable,
+    "unspeakable_name": lambda: api.Reading(Unspeakable(), 1.0),  # type: ignore[arg-type]
+    "unspeakable_label": lambda: api.Reading("polled", 1.0, {"a": Unspeakable()}),  # type: ignore[dict-item]
+}
+RAISED: dict[str, type[BaseException]] = {
+    "keyboard_interrupt": KeyboardInterrupt,
+    "system_exit": SystemExit,
+    "generator_exit": GeneratorExit,
+    "cancelled": asyncio.CancelledError,
+    "base_exception": BaseException,
+    "stop_iteration": StopAsyncIteration,
+    "unspeakable_error": UnspeakableError,
+}
+#: What ends the process, or makes it stand still for good.
+DEADLY: dict[str, Callable[[], Any]] = {
+    "segfault": lambda: ctypes.string_at(0),
+    "exit": lambda: os._exit(3),
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "block": lambda: time.sleep(3600),
+    "spin": lambda: re.match(r"(a+)+$", "a" * 64 + "!"),  # never lets another thread run
+}
 
 
 class Troublemaker:
@@ -24,13 +75,46 @@ class Troublemaker:
         text: str = ""
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
-        if poll.options.do == "crash":
+        do = poll.options.do
+        if do == "crash":
             raise KeyError(poll.options.text)
-        if poll.options.do == "time_out":
+        if do == "time_out":
             raise api.DeviceTimeout("no answer")
-        if poll.options.do == "never_end":
+        if do == "never_end":
             await _sleep_whatever_happens(3.0)
+        if do == "wait_for_ever":
+            await asyncio.get_running_loop().create_future()
+        if do in RAISED:
+            raise RAISED[do]
+        if do in DEADLY and _may_kill(poll.options.text):
+            DEADLY[do]()
+        if do == "allocate":
+            _allocate()
+        async for item in _odd(do):
+            yield item
         yield api.Reading("polled", 1.0, {}, api.Kind.GAUGE)
+
+
+async def _odd(do: str) -> AsyncIterator[Any]:
+    if do in RUBBISH:
+        yield RUBBISH[do]()
+    if do == "nan":
+        for at, value in enumerate((float("nan"), float("inf"), float("-inf"))):
+            yield api.Reading("odd", value, {"at": str(at)})
+    if do == "millions":
+        for at in range(5_000_000):
+            yield api.Reading("many", float(at), {"at": str(at)})
+
+
+def _may_kill(path: str) -> bool:
+    """With a path: as long as that file is there; so a test can mend a plugin that kills."""
+    return not path or Path(path).exists()
+
+
+def _allocate() -> None:
+    kept = []
+    while True:
+        kept.append(bytearray(16 * 2**20))
 
 
 async def _sleep_whatever_happens(seconds: float) -> None:

@@ -1,0 +1,78 @@
+"""Why did a worker of this host die? What it was collecting is read from its black box, and said by name.
+
+Only the target whose code ran at that moment gets an outcome here; the leases bring back everybody else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from poller import errors, events
+from poller.bootstrap import Services
+from poller.db import inventory
+from poller.domain import error_codes
+from poller.domain.events import Event, Kind
+from poller.domain.outcome import Outcome, Result
+from poller.observability import logs
+from poller.workers import blackbox
+from poller.workers.blackbox import Wreck
+from poller.workers.polling import Poller
+
+log = logs.get(__name__)
+
+
+class Aftermath:
+    def __init__(self, services: Services, poller: Poller) -> None:
+        self._services = services
+        self._poller = poller
+
+    def look(self) -> None:
+        """Never raises; what cannot be said now is said at the next look."""
+        try:
+            blackbox.open_wrecks(self._services.settings.home, self._explain)
+        except (errors.StoreError, OSError) as error:
+            log.warning("dead_worker_not_explained_yet", error=str(error))
+
+    def _explain(self, wreck: Wreck) -> None:
+        try:
+            self._say(wreck)
+        except errors.StoreError:
+            raise
+        except Exception:  # one that nobody can explain must not hide the next
+            log.exception("dead_worker_not_explained", worker=wreck.worker)
+
+    def _say(self, wreck: Wreck) -> None:
+        if wreck.flight is not None:
+            text = f"{wreck.worker} died while {self._named(wreck.flight.collector)} ran"
+            outcome = Outcome(Result.FAILED, error_codes.WORKER_DIED, text)
+            self._poller.conclude(wreck.flight.token, wreck.flight.attempt, wreck.target_id, outcome)
+        if wreck.flights or wreck.target_id:
+            events.emit(self._services, [self._event(wreck)])
+
+    def _event(self, wreck: Wreck) -> Event:
+        """Whose code ran, if anybody's did, and how much was under way."""
+        under_way: Counter[str] = Counter()
+        for flight in wreck.flights:
+            under_way[flight.collector] += flight.targets
+        told = ", ".join(f"{many} with {self._named(name)}" for name, many in under_way.items())
+        data = {"worker": wreck.worker, "under_way": dict(under_way)}
+        culprit = inventory.poll_targets(self._services.engine, [wreck.target_id]).get(wreck.target_id)
+        if culprit is None:
+            text = f"{wreck.worker} died while it polled targets: {told}"
+            return Event(events.now_ms(), Kind.WORKER_LOST, text, data=data)
+        text = f"{wreck.worker} died while {self._named(culprit.collector)} polled {culprit.device}/{culprit.name}"
+        return Event(
+            at_ms=events.now_ms(),
+            kind=Kind.WORKER_LOST,
+            message=f"{text}; under way were {told or 'no others'}",
+            device=culprit.device,
+            target=culprit.name,
+            target_id=culprit.id,
+            device_id=culprit.device_id,
+            data={**data, "collector": culprit.collector},
+        )
+
+    def _named(self, collector: str) -> str:
+        """With the distribution it comes from: that is what one updates or removes."""
+        distribution = self._services.registry.distributions.get(collector)
+        return f"collector {collector} ({distribution})" if distribution else f"collector {collector}"

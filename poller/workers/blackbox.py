@@ -1,0 +1,161 @@
+"""What was this process collecting when it died? Noted in memory that is shared with a file, and so outlives it.
+
+Writing costs no system call; the kernel keeps the page whatever ends the process. Who lives holds the lock of its file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from poller.domain import routing
+from poller.observability import logs
+
+log = logs.get(__name__)
+
+#: The first three cells of 8 bytes: the target whose code runs now (0: none), number of its flight, steps so far.
+TARGET, FLIGHT, STEPS = 0, 1, 2
+_NAME_AT, _FLIGHTS_AT, _WIDTH = 24, 256, 192
+#: Batches that can be noted at a time; a worker with more of them leaves the rest out.
+SLOTS = 256
+_SIZE = _FLIGHTS_AT + SLOTS * _WIDTH
+_WORDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """One batch under way. A process uses no number twice: a task that outlives its batch is not taken for the next."""
+
+    number: int
+    token: str
+    attempt: int
+    targets: int
+    queue: str
+
+    @property
+    def collector(self) -> str:
+        return routing.parse(self.queue)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Wreck:
+    """What a dead process left: whose code ran (target 0: nobody's), in which batch (None: one that is over), and
+    all batches under way."""
+
+    worker: str
+    target_id: int
+    flight: Flight | None
+    flights: tuple[Flight, ...]
+
+
+class BlackBox:
+    """One per process. Safe for threads; `cells` belong to the loop's."""
+
+    def __init__(self, home: Path, worker: str) -> None:
+        self._path: Path | None = None
+        self._lock: int | None = None  # held as long as this process lives
+        try:
+            self._page = self._made(home / "flights")
+        except OSError as error:  # polling does not depend on it
+            log.warning("black_box_unusable", error=str(error))
+            self._page = mmap.mmap(-1, _SIZE)
+        name = worker.encode()[: _FLIGHTS_AT - _NAME_AT]
+        self._page[_NAME_AT : _NAME_AT + len(name)] = name
+        self.cells = memoryview(self._page)[:_NAME_AT].cast("q")
+        self._numbers = count(1)
+        self._free = list(range(SLOTS))
+        self._guard = threading.Lock()
+
+    def _made(self, directory: Path) -> mmap.mmap:
+        """A file of our own, locked before anybody can see it. It has its blocks: a full disk must not hit us later."""
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = directory / f"{os.getpid()}-{secrets.token_hex(4)}"
+        hidden = path.with_name(f".{path.name}")
+        self._lock = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        os.posix_fallocate(self._lock, 0, _SIZE)
+        page = mmap.mmap(self._lock, _SIZE)
+        hidden.rename(path)
+        self._path = path
+        return page
+
+    @contextmanager
+    def noted(self, token: str, attempt: int, targets: int, queue: str) -> Iterator[int]:
+        """While a batch is under way; gives the number of its flight."""
+        with self._guard:
+            number, slot = next(self._numbers), self._free.pop() if self._free else None
+        if slot is None:
+            yield number
+            return
+        self._write(slot, f"{number} {token} {attempt} {targets} {queue}".encode())
+        try:
+            yield number
+        finally:
+            self._write(slot, b"")
+            with self._guard:
+                self._free.append(slot)
+
+    def _write(self, slot: int, text: bytes) -> None:
+        at = _FLIGHTS_AT + slot * _WIDTH
+        self._page[at : at + _WIDTH] = text[:_WIDTH].ljust(_WIDTH, b"\0")
+
+    def now(self) -> Wreck:
+        """What would be found if we died here."""
+        return _read(self._page[:])
+
+    def close(self) -> None:
+        """A clean end: nobody has to ask."""
+        if self._path is not None:
+            with suppress(OSError):
+                self._path.unlink()
+
+
+def open_wrecks(home: Path, explain: Callable[[Wreck], None]) -> None:
+    """Has each dead process of this home explained, once in the whole host; if that raises, it stays for later."""
+    with suppress(FileNotFoundError):
+        for path in sorted((home / "flights").iterdir()):
+            if path.name.startswith(".") or (lock := _locked(path)) is None:
+                continue
+            try:
+                explain(_read(os.pread(lock, _SIZE, 0)))
+                path.unlink()
+            finally:
+                os.close(lock)
+
+
+def _locked(path: Path) -> int | None:
+    """A descriptor that holds the lock of a dead process's file; None: it lives, or another has just taken it."""
+    with suppress(OSError):
+        lock = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(lock), path.stat()):
+                return lock
+        os.close(lock)
+    return None
+
+
+def _read(page: bytes) -> Wreck:
+    """A page that was cut off in the middle of a word tells less, and harms nobody."""
+    page = page.ljust(_SIZE, b"\0")
+    cells = memoryview(page)[:_NAME_AT].cast("q")
+    flights = {found.number: found for slot in range(SLOTS) if (found := _flight(page, slot))}
+    name = page[_NAME_AT:_FLIGHTS_AT].rstrip(b"\0").decode(errors="replace")
+    target_id = cells[TARGET]
+    return Wreck(name, target_id, flights.get(cells[FLIGHT]) if target_id else None, tuple(flights.values()))
+
+
+def _flight(page: bytes, slot: int) -> Flight | None:
+    at = _FLIGHTS_AT + slot * _WIDTH
+    words = page[at : at + _WIDTH].rstrip(b"\0").decode(errors="replace").split(" ", 4)
+    if len(words) != _WORDS or not all(words[at].isdigit() for at in (0, 2, 3)):
+        return None
+    return Flight(int(words[0]), words[1], int(words[2]), int(words[3]), words[4])

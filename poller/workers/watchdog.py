@@ -1,0 +1,76 @@
+"""Ends this process when a collector blocks its loop: no other poll could go on, and a thread cannot be killed.
+
+The loop counts as blocked when it neither answers nor starts another step while we look five times. Looks are counted,
+not seconds: a process that was paused, or that gets no time from a busy machine, does not look either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+
+from poller.observability import logs
+from poller.workers.blackbox import STEPS, BlackBox
+
+log = logs.get(__name__)
+
+LOOK_S = 1.0
+LOOKS = 5
+#: Code that never lets Python switch threads (a regular expression gone wild) stops us, too. Then the kernel ends the
+#: process, after so much CPU time without a look; `faulthandler` prints where it was.
+CPU_S = 8.0
+EXIT_CODE = 70
+_FRAMES = 4
+
+
+class Watchdog:
+    def __init__(self, box: BlackBox) -> None:
+        self._box = box
+        self._answers = 0
+        self._thread_id = 0
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        threading.Thread(target=self._watch, args=(loop,), name="watchdog", daemon=True).start()
+
+    def _answer(self) -> None:
+        self._answers += 1
+        self._thread_id = threading.get_ident()
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        seen, still = (0, 0), 0
+        while not loop.is_closed():
+            signal.setitimer(signal.ITIMER_VIRTUAL, CPU_S)
+            loop.call_soon_threadsafe(self._answer)
+            time.sleep(LOOK_S)
+            now = self._answers, self._box.cells[STEPS]
+            still = still + 1 if now == seen else 0
+            seen = now
+            if still >= LOOKS:
+                self._end()
+
+    def _end(self) -> None:
+        """Whoever starts next on this home says whose fault it was, and the leases bring the targets back."""
+        found = self._box.now()
+        log.critical(
+            "poll_loop_blocked",
+            collector=found.flight.collector if found.flight else "",
+            target_id=found.target_id,
+            seconds=LOOKS * LOOK_S,
+            at=self._where(),
+            fix="a collector must not block: it should await, or use a thread",
+        )
+        os._exit(EXIT_CODE)
+
+    def _where(self) -> str:
+        """Files, lines and names, the innermost last; never a value."""
+        frame = sys._current_frames().get(self._thread_id)
+        frames = list(traceback.walk_stack(frame))[:_FRAMES] if frame else []
+        return " > ".join(
+            f"{Path(each.f_code.co_filename).name}:{line} {each.f_code.co_name}" for each, line in frames[::-1]
+        )
