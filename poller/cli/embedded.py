@@ -13,6 +13,9 @@ from poller import errors
 from poller.cli.supervise import Role
 
 START_S = 10.0
+#: The wheel's server uses glibc's allocator, which by default keeps seven freed pieces of a size at hand. A batch of
+#: targets is hundreds of them: with room for these the board's scripts take a third less CPU. Other servers ignore it.
+_ALLOCATOR = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=20000"}
 
 
 def find_server() -> str:
@@ -39,7 +42,8 @@ def prepare(folder: Path, port: int) -> tuple[Role, str]:
     config = folder / "valkey.conf"
     config.touch(mode=0o600)
     config.write_text(_configuration(folder, port, password))
-    return Role("valkey", [find_server(), str(config)], quiet=True), f"redis://:{password}@127.0.0.1:{port}/0"
+    role = Role("valkey", [find_server(), str(config)], _ALLOCATOR, quiet=True)
+    return role, f"redis://:{password}@127.0.0.1:{port}/0"
 
 
 def wait_ready(url: str) -> None:
