@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import os
 import re
 import tomllib
@@ -99,7 +100,7 @@ class Settings(BaseSettings):
     # Scheduling
     leader_lock_s: float = Field(4.0, ge=1, le=60, description="How long leadership lasts without renewal.")
     leader_renew_s: float = Field(1.0, gt=0, le=20, description="How often the leader renews it.")
-    tick_s: float = Field(0.5, ge=0.05, le=5, description="Longest pause between two looks at the board.")
+    tick_s: float = Field(0.5, ge=0.05, le=2, description="Longest pause between two looks at the board.")
     leader_election: bool = Field(True, description="False: this beat leads without a lock. Only for a single beat.")
     reconcile_s: float = Field(30.0, ge=1, le=3600, description="Backup check of the inventory's version.")
     batch_size: int = Field(64, ge=1, le=1000, description="Targets per message.")
@@ -224,6 +225,16 @@ class Settings(BaseSettings):
         lower = {"adaptive_base_s": "adaptive_min_s", "adaptive_max_s": "adaptive_base_s"}[str(info.field_name)]
         if value < info.data.get(lower, 0):
             raise ValueError(f"{value:g} is less than {lower}, which is {info.data[lower]:g}")
+        return value
+
+    @field_validator("leader_renew_s", mode="after")
+    @classmethod
+    def _in_time(cls, value: float, info: ValidationInfo) -> float:
+        lock_s = info.data.get("leader_lock_s", math.inf)
+        if value > lock_s / 2:
+            raise ValueError(
+                f"{value:g} is more than half of leader_lock_s, which is {lock_s:g}: one lost renewal ends it"
+            )
         return value
 
     @field_validator("home", mode="after")

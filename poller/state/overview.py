@@ -61,7 +61,7 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         workers=everybody,
         errors=[error for error in map(_error, errors) if error],
         events=[entry.event for entry in events.entries(changes) if entry.event],
-        totals={name: int(value) for name, value in totals.items() if not name.startswith(("l", "q:"))},
+        totals={name: _number(value) for name, value in totals.items() if not name.startswith(("l", "q:"))},
         long_overdue=_long_overdue(client, keys, now_ms, [load.queue for load in loads if load.overdue]),
         breakers_open=breakers_open,
         barred=barred,
@@ -75,7 +75,7 @@ def _counted(counts: Mapping[str, str]) -> tuple[Counter[State], dict[str, int],
     reasons: Counter[str] = Counter()
     breakers_open = 0
     for mark, text in counts.items():
-        number = int(text)
+        number = _number(text)
         if mark[:1] in STATES:
             states[STATES[mark[:1]]] += number
         if mark[-1:] in REASONS:
@@ -121,7 +121,7 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
 
 def _load(queue: str, figures: Sequence[Any], done: int, serving: int) -> Load:
     due, overdue, urgent, urgent_overdue, first, routine, needs = figures
-    needed_per_s, done_per_s = int(needs or 0) / 1e6, done / (MINUTE_SLICES * SLICE_MS / 1000)
+    needed_per_s, done_per_s = _number(needs) / 1e6, done / (MINUTE_SLICES * SLICE_MS / 1000)
     late = overdue + urgent_overdue
     short = capacity.shortage(needed_per_s, done_per_s, late)
     return Load(queue, due + urgent, late, first + routine, needed_per_s, done_per_s, serving, short)
@@ -131,7 +131,7 @@ def _done(slices: Sequence[Mapping[str, str]]) -> Counter[str]:
     """Polls by queue."""
     total: Counter[str] = Counter()
     for piece in slices:
-        total.update({name[2:]: int(value) for name, value in piece.items() if name.startswith("q:")})
+        total.update({name[2:]: _number(value) for name, value in piece.items() if name.startswith("q:")})
     return total
 
 
@@ -143,18 +143,20 @@ def _error(text: str) -> LastError | None:
 
 
 def _leader(fields: Mapping[str, str]) -> Leader | None:
-    return Leader(fields["name"], int(fields["epoch"]), int(fields["since"])) if fields else None
+    return (
+        Leader(fields.get("name", ""), _number(fields.get("epoch")), _number(fields.get("since"))) if fields else None
+    )
 
 
 def _rate(slices: Sequence[Mapping[str, str]]) -> float:
     """Polls per second over whole slices; the one that is still filling is left out."""
-    return sum(int(s.get("polls", 0)) for s in slices) / (len(slices) * SLICE_MS / 1000) if slices else 0.0
+    return sum(_number(s.get("polls")) for s in slices) / (len(slices) * SLICE_MS / 1000) if slices else 0.0
 
 
 def _outcomes(slices: Sequence[Mapping[str, str]]) -> dict[str, int]:
     total: Counter[str] = Counter()
     for piece in slices:
-        total.update({name: int(piece[name]) for name in OUTCOMES if name in piece})
+        total.update({name: _number(piece[name]) for name in OUTCOMES if name in piece})
     return dict(total)
 
 
@@ -162,13 +164,13 @@ def _lateness(slices: Sequence[Mapping[str, str]]) -> Lateness:
     buckets: Counter[int] = Counter()
     for piece in slices:
         buckets.update(_buckets(piece))
-    most = max((float(piece.get("lmax", 0)) for piece in slices), default=0.0)
+    most = max((float(_number(piece.get("lmax"))) for piece in slices), default=0.0)
     half, nearly_all = (min(most, histogram.quantile_ms(buckets, share)) for share in (0.5, 0.99))
     return Lateness(buckets.total(), half, nearly_all, most)
 
 
 def _buckets(piece: Mapping[str, str]) -> dict[int, int]:
-    return {int(name[1:]): int(value) for name, value in piece.items() if name[0] == "l" and name[1:].isdigit()}
+    return {int(name[1:]): _number(value) for name, value in piece.items() if name[0] == "l" and name[1:].isdigit()}
 
 
 def _points(slices: Sequence[Mapping[str, str]], now_ms: int) -> list[Point]:
@@ -180,9 +182,17 @@ def _points(slices: Sequence[Mapping[str, str]], now_ms: int) -> list[Point]:
         Point(
             at_ms=number * SLICE_MS,
             seconds=min(SLICE_MS, now_ms - number * SLICE_MS) / 1000,
-            polls=int(piece.get("polls", 0)),
-            failed=int(piece.get("failed", 0)),
+            polls=_number(piece.get("polls")),
+            failed=_number(piece.get("failed")),
             lateness_p99_ms=histogram.quantile_ms(_buckets(piece), 0.99),
         )
         for number, piece in filled[begun:]
     ]
+
+
+def _number(text: str | None) -> int:
+    """0 for what is none: a value that somebody spoiled must not hide all the others."""
+    try:
+        return int(text or 0)
+    except ValueError:
+        return 0

@@ -119,6 +119,49 @@ def test_finish_puts_a_target_at_its_next_slot_with_its_status(board: Board, lea
     assert board.statuses([1])[1].state is State.OK
 
 
+def test_a_steady_target_is_not_looked_at_closely_unless_it_was_edited(board: Board, leader: Leadership) -> None:
+    """It goes to its next slot in the queue it came from; edited in flight, to the new one, when `place` said."""
+    ids = fill(board, leader, 3)
+    claim(board, leader)
+    start(board, "a", ids)
+    moves = [Finish(i, NOW + 60_000, "o[1]", steady=True) for i in ids]
+    board.finish("a", moves[:1], now_ms=NOW, queue=QUEUE)
+    board.place(leader.token, [(spec(2, version=2, queue="poll.new"), NOW + 9), (spec(3, enabled=False), NOW)], 2)
+    assert board.finish("a", moves[1:], now_ms=NOW, queue=QUEUE) == [Result.OK, Result.GONE]
+    assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW + 60_000
+    assert board.redis.zscore(board.keys.due("poll.new"), "2") == NOW + 9
+    assert not board.redis.exists(board.keys.inflight, board.keys.run, board.keys.edited)
+    assert_sound(board, [1, 2])
+
+
+def test_what_is_finished_twice_is_counted_once(board: Board, leader: Leadership) -> None:
+    """The answer got lost and the worker asks again."""
+    ids = fill(board, leader, 1)
+    claim(board, leader)
+    start(board, "a", ids)
+    for expected in (Result.OK, Result.STALE):
+        assert board.finish("a", [Finish(1, NOW + 60_000, "o[1]")], {"polls": 1}, ["e"], NOW) == [expected]
+    assert board.redis.hget(board.keys.totals, "polls") == "1"
+    assert board.redis.llen(board.keys.errors) == 1
+
+
+def test_sums_that_somebody_spoiled_keep_nobody_from_landing(board: Board, leader: Leadership) -> None:
+    """They start anew."""
+    ids = fill(board, leader, 2)
+    claim(board, leader)
+    start(board, "a", ids)
+    for key, field in (
+        (board.keys.counts, "o"),
+        (board.keys.totals, "polls"),
+        (board.keys.stats(NOW // 10_000), "lmax"),
+    ):
+        board.redis.hset(key, field, "rubbish")
+    moves = [Finish(i, NOW + 60_000, "o[1]") for i in ids]
+    assert board.finish("a", moves, {"polls": 2, "lmax": 5}, now_ms=NOW) == [Result.OK] * 2
+    assert_sound(board, ids)
+    assert board.redis.hget(board.keys.totals, "polls") == "2"
+
+
 def test_a_late_writer_is_refused(board: Board, leader: Leadership) -> None:
     """Its lease was taken over: the new run is not disturbed."""
     ids = fill(board, leader, 1)
@@ -404,6 +447,12 @@ def test_a_lock_that_outlives_its_holder_is_taken_over(redis_client: redis.Redis
     assert not heir.renew()
     assert heir.take() == (2, True)
     assert not gone.renew()
+
+
+def test_a_lock_without_an_end_is_taken_over(redis_client: redis.Redis) -> None:
+    """No poller makes one: whoever did, it would stop everybody for ever."""
+    redis_client.set(Keys().lock, "somebody")
+    assert Leadership(redis_client, Keys(), 4_000).take() == (1, True)
 
 
 def test_a_lock_that_is_not_a_pollers_is_respected(redis_client: redis.Redis) -> None:

@@ -57,6 +57,12 @@ def test_strange_entries_do_not_blind_anybody(redis_client: redis.Redis) -> None
     redis_client.lpush(KEYS.errors, "rubbish", "[1]", "{}")
     redis_client.sadd(KEYS.queues, "rubbish;", "poll.;;=")
     redis_client.hset(KEYS.status, "1", "rubbish")
+    redis_client.set(KEYS.lock, "x")
+    now_ms = int(redis_client.time()[0]) * 1000
+    for key in (KEYS.counts, KEYS.totals, KEYS.leader, KEYS.needs, KEYS.stats(now_ms // 10_000)):
+        redis_client.hset(
+            key, mapping=dict.fromkeys(("o", "polls", "epoch", "lmax", "l1", "q:x", "rubbish;"), "rubbish")
+        )
     view = overview.read(redis_client, KEYS)
     assert (view.workers, view.errors) == ([], [])
 

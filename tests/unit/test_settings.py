@@ -83,6 +83,15 @@ def test_adaptive_numbers_must_make_sense(monkeypatch: pytest.MonkeyPatch, given
     assert str(caught.value).startswith(message)
 
 
+def test_leadership_must_survive_one_lost_renewal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Renewed too seldom, it would change hands without a fault."""
+    monkeypatch.setenv("POLLER_LEADER_LOCK_S", "3")
+    settings.load()
+    monkeypatch.setenv("POLLER_LEADER_RENEW_S", "1.6")
+    with pytest.raises(errors.InvalidSetting, match=r"leader_renew_s .* is more than half of leader_lock_s, which is 3"):
+        settings.load()
+
+
 def test_adaptive_numbers_reach_the_decision(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each setting is the number it says."""
     for name, value in {"MIN_S": 2, "BASE_S": 4.5, "MAX_S": 90, "ALPHA": 0.5, "JITTER": 0, "STRETCH": 1}.items():

@@ -27,7 +27,7 @@ local FIRST = 9
 local edited = redis.call('EXISTS', p .. 'edited') == 1
 if edited or step ~= 0 then steady = 0 end
 
-local ids, runs, leaving, refused, status = {}, {}, {}, {}, {}
+local ids, runs, leaving, refused, status, counts = {}, {}, {}, {}, {}, {}
 local function refuse(id, why)
   refused[#refused + 1] = id
   refused[#refused + 1] = why
@@ -60,7 +60,7 @@ local function land_others()
   local specs = redis.call('HMGET', p .. 'spec', unpack(others))
   local before = redis.call('HMGET', p .. 'status', unpack(others))
   local notes = edited and redis.call('HMGET', p .. 'edited', unpack(others)) or {}
-  local counts, sets = {}, {}
+  local sets = {}
   local function wait(id, home, kind, instant)
     local name = kind == 'p' and 'parked' or (kind == 'u' and 'urgent:' or 'due:') .. home
     local set = sets[name] or {}
@@ -93,7 +93,6 @@ local function land_others()
     end
   end
   for name, set in pairs(sets) do redis.call('ZADD', p .. name, unpack(set)) end
-  for mark, change in pairs(counts) do redis.call('HINCRBY', p .. 'counts', mark, change) end
 end
 
 if n > 0 then
@@ -109,6 +108,14 @@ if n > 0 then
   if #status > 0 then redis.call('HSET', p .. 'status', unpack(status)) end
 end
 
+-- A sum that somebody spoiled starts anew: it must not keep a target in two places.
+local function add(hash, field, change)
+  local sum = redis.pcall('HINCRBY', hash, field, change)
+  if type(sum) == 'table' then redis.call('HSET', hash, field, change) end
+end
+for mark, change in pairs(counts) do add(p .. 'counts', mark, change) end
+if n > 0 and #leaving == 0 then return refused end -- also what is said twice, because an answer got lost, counts once
+
 local at = FIRST + 3 * n
 local texts = tonumber(ARGV[at])
 if texts > 0 then
@@ -121,13 +128,13 @@ if at <= #ARGV then
   local stats, sites = p .. 'stats:' .. slice, p .. 'sites:' .. slice
   for i = at, #ARGV, 2 do
     if string.sub(ARGV[i], 1, 2) == 's:' then
-      redis.call('HINCRBY', sites, string.sub(ARGV[i], 3), ARGV[i + 1])
+      add(sites, string.sub(ARGV[i], 3), ARGV[i + 1])
     elseif ARGV[i] == 'lmax' then
       local most = redis.call('HGET', stats, 'lmax')
-      if not most or tonumber(most) < tonumber(ARGV[i + 1]) then redis.call('HSET', stats, 'lmax', ARGV[i + 1]) end
+      if (tonumber(most or 0) or 0) < tonumber(ARGV[i + 1]) then redis.call('HSET', stats, 'lmax', ARGV[i + 1]) end
     else
-      redis.call('HINCRBY', stats, ARGV[i], ARGV[i + 1])
-      redis.call('HINCRBY', p .. 'totals', ARGV[i], ARGV[i + 1])
+      add(stats, ARGV[i], ARGV[i + 1])
+      add(p .. 'totals', ARGV[i], ARGV[i + 1])
     end
   end
   redis.call('EXPIRE', stats, ARGV[5])

@@ -7,11 +7,13 @@
 local p = KEYS[1]
 local held = redis.call('GET', p .. 'redbeat::lock')
 if held and held ~= ARGV[1] then
-  -- A lock that lives longer than its holder ever asked for: the clock was set back, and the holder may be gone.
+  -- A lock that lives longer than its holder ever asked for: the clock was set back, and the holder may be gone;
+  -- or one that never ends, which no holder asks for.
   -- Were it alive it would have renewed by now; and if it is, its next move is refused and it stands by.
   local known = redis.call('HMGET', p .. 'leader', 'token', 'lock_ms')
   local left = redis.call('PTTL', p .. 'redbeat::lock')
-  if known[1] ~= held or not known[2] or left <= known[2] + 1000 or ARGV[4] == '1' then return {0, 0} end
+  local believed = left >= 0 and (known[1] ~= held or not tonumber(known[2]) or left <= known[2] + 1000)
+  if believed or ARGV[4] == '1' then return {0, 0} end
   held = false
 end
 if not held and ARGV[4] == '1' then return {0, 0} end
