@@ -47,8 +47,6 @@ class Runtime:
                 loop.run_forever()
             except BaseException:
                 log.exception("poll_loop_interrupted")
-            if self._loop is not loop:
-                return
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
@@ -56,9 +54,3 @@ class Runtime:
     def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
         """Run on the loop and wait for the result. Raises TimeoutError when the loop itself is stuck."""
         return self.submit(work).result(timeout_s)
-
-    def stop(self) -> None:
-        with self._lock:
-            if self._loop is not None:
-                loop, self._loop = self._loop, None
-                loop.call_soon_threadsafe(loop.stop)

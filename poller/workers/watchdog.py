@@ -44,7 +44,7 @@ class Watchdog:
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         seen, still = (0, 0), 0
-        while not loop.is_closed():
+        while True:
             signal.setitimer(signal.ITIMER_VIRTUAL, CPU_S)
             loop.call_soon_threadsafe(self._answer)
             time.sleep(LOOK_S)

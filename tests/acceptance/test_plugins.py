@@ -78,15 +78,13 @@ class Lively:
 
     def lateness_ms(self, since: float, until: float) -> list[int]:
         """Of every poll of the others that was planned in between, in order."""
-        rows = [row for name in OTHERS for row in ledger(self.cluster, since)[name] if row.plan_ms < until * 1000]
+        found = ledger(self.cluster, since)
+        rows = [row for name in OTHERS for row in found[name] if row.plan_ms < until * 1000]
         assert {(row.outcome, row.error_code) for row in rows} == {(Result.OK, "")}
         assert len({row.target_id for row in rows}) == len(OTHERS)
         late = sorted(row.started_ms - row.plan_ms for row in rows)
-        print(
-            f"{len(late)} polls of others: late by {late[len(late) // 2]} ms, p99 {late[-len(late) // 100]} ms, ",
-            end="",
-        )
-        print(f"at most {late[-1]} ms")
+        half, most = late[len(late) // 2], late[-len(late) // 100]
+        print(f"{len(late)} polls of others: late by {half} ms, p99 {most} ms, at most {late[-1]} ms")
         return late
 
 

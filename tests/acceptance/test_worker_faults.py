@@ -14,6 +14,7 @@ from poller.db.tables import readings, runs
 from poller.domain import error_codes
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.outcome import Result
+from poller.workers.watchdog import LOOK_S, LOOKS
 from tests.acceptance import troublemaker
 from tests.acceptance.cluster import Cluster, Program, soon
 from tests.acceptance.records import Poll
@@ -113,6 +114,7 @@ def test_a_worker_that_wakes_up_after_its_lease_is_refused(tmp_path: Path) -> No
         assert took_s <= LEASE_S + 2
         ids = {poll.target for poll in lost}
         soon(lambda: closed_as_lost(cluster, ids), 5, "they are closed in the ledger")
+        soon(lambda: time.time() > frozen + LOOKS * LOOK_S + 2, 20, "its watchdog would have had enough, were it awake")
         sleeper.thaw()
         woke = time.time()
         soon(lambda: "late_results_refused" in sleeper.text(), 10, "it is told that it came too late")

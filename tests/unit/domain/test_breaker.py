@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.domain import breaker
+from poller.domain import breaker, error_codes
 from poller.domain.breaker import CLOSED, Breaker, Position, Rule, Rules
+from poller.settings import Settings
 
 NOW = 1_800_000_000_000
 RULES = Rules(by_code={"auth_failed": Rule(1, 900_000, 900_000)}, jitter=0.1)
@@ -85,3 +86,10 @@ def test_packed_and_unpacked_it_is_the_same() -> None:
     assert breaker.unpack(state.pack()) == state
     with pytest.raises((TypeError, ValueError)):
         breaker.unpack([1, "x"])
+
+
+def test_what_took_its_worker_along_is_left_alone_at_once() -> None:
+    """For as long as any other at first: the worker's other targets are polled before it is asked again."""
+    rules = Settings().breaker_rules
+    opened = breaker.record(CLOSED, 1, error_codes.WORKER_DIED, NOW, rules, 0.0)
+    assert (opened.trips, opened.probe_ms - NOW) == (1, 30_000)

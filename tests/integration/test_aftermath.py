@@ -1,0 +1,101 @@
+"""What is done about a worker that died: its black box is read by whoever lives on the same home."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import redis
+
+from poller.bootstrap import Services
+from poller.db import devices, migrate, runs
+from poller.domain import error_codes
+from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.events import Event, Kind
+from poller.domain.outcome import Result
+from poller.domain.target import TargetSpec
+from poller.settings import Settings
+from poller.state import events as stream
+from poller.state.board import Room
+from poller.workers.aftermath import Aftermath
+from poller.workers.blackbox import FLIGHT, TARGET, BlackBox
+from poller.workers.polling import Poller
+
+QUEUE = "poll.snmp"
+ROOM = Room(targets=10, batch_size=64, lease_ms=30_000)
+
+
+@pytest.fixture
+def services(home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Services:
+    """One target on the board, which a worker that died had claimed and started."""
+    monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
+    made = Services(Settings())
+    migrate.upgrade(made.engine)
+    target = TargetDraft("t", "snmp", {}, interval_ms=60_000, timeout_ms=1_000)
+    devices.add(made.engine, DeviceDraft("router", "127.0.0.1"), [target])
+    made.board.place("", [(TargetSpec(1, 1, QUEUE, 60_000, 1_000), 1)], 1)
+    made.board.claim("", "a", "", {QUEUE: 100}, ROOM)
+    made.board.start("a", 0, "x", 15_000, [1])
+    return made
+
+
+def die(services: Services, target_id: int) -> None:
+    """A box as a dead worker leaves it: nobody holds its lock."""
+    box = BlackBox(services.settings.home, "dead@host")
+    with box.noted("a", 0, 64, QUEUE) as number:
+        box.cells[FLIGHT], box.cells[TARGET] = number, target_id
+        [path] = (services.settings.home / "flights").iterdir()
+        shutil.copy(path, path.with_name("1-dead"))
+    box.close()
+
+
+def look(services: Services) -> list[Event]:
+    """A living worker looks twice; the events it told."""
+    poller = Poller(services, "living@host")
+    aftermath = Aftermath(services, poller)
+    aftermath.look()
+    aftermath.look()
+    poller.close()
+    found = stream.newest(services.redis, services.keys, 10)
+    return [entry.event for entry in found if entry.event and entry.event.kind is Kind.WORKER_LOST]
+
+
+def test_the_target_whose_code_ran_has_failed_and_is_left_alone(services: Services) -> None:
+    """The ledger, its breaker and one event say so; the run is over."""
+    die(services, 1)
+    [event] = look(services)
+    assert event.message.startswith("dead@host died while collector snmp (poller ")
+    assert "polled router/t; under way were 64 with collector snmp" in event.message
+    assert (event.device, event.target_id, event.data["collector"]) == ("router", 1, "snmp")
+    [row] = runs.recent(services.engine)
+    assert (row.run.outcome, row.run.error_code) == (Result.FAILED, error_codes.WORKER_DIED)
+    assert services.board.statuses([1])[1].breaker.trips == 1
+    assert services.board.sizes() == (1, 1, 0)
+
+
+def test_a_run_that_is_somebody_elses_by_now_is_not_touched(services: Services) -> None:
+    """Its lease ran out before anybody looked, and another worker polls it."""
+    services.board.reap("", 10, services.board.now_ms() + 60_000)
+    services.board.demand([1])
+    services.board.claim("", "b", "a", {QUEUE: 100}, ROOM)
+    services.board.start("b", 0, "y", 15_000, [1])
+    die(services, 1)
+    assert len(look(services)) == 1
+    assert runs.recent(services.engine) == []
+    assert services.board.hold("b", 1_000, [1]) == {1: Result.OK}
+
+
+def test_without_a_culprit_it_is_said_what_was_under_way(services: Services) -> None:
+    """Killed while it waited for the network."""
+    die(services, 0)
+    [event] = look(services)
+    assert event.message.startswith("dead@host died while it polled targets: 64 with collector snmp")
+    assert runs.recent(services.engine) == []
+
+
+def test_a_target_that_was_removed_since_harms_nobody(services: Services) -> None:
+    """There is no name for it any more."""
+    die(services, 99)
+    assert len(look(services)) == 1
+    assert list((services.settings.home / "flights").iterdir()) == []
