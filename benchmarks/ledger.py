@@ -1,0 +1,81 @@
+"""What was polled, and what came of it? Read from the ledger, so every poll counts and none is sampled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Engine
+
+from poller.db import engine as sql
+from poller.db.tables import devices, runs, sites, targets
+from poller.domain.outcome import Result
+
+
+class Poll(NamedTuple):
+    target: int
+    site: str
+    plan_ms: int
+    started_ms: int  # of its last attempt
+    finished_ms: int
+    attempts: int
+    good: bool
+    timed_out: bool
+
+    @property
+    def time_outs(self) -> int:
+        """Every attempt that was not the last one has failed, too."""
+        return self.attempts - (not self.timed_out)
+
+
+def polls(engine: Engine, since_ms: int) -> list[Poll]:
+    """All that were planned since then, in no order."""
+    columns = ("target_id", "plan_ms", "started_ms", "finished_ms", "attempt", "outcome", "error_code")
+    query = (
+        sa.select(*(runs.c[name] for name in columns), sites.c.name.label("site"))
+        .join(targets, targets.c.id == runs.c.target_id)
+        .join(devices, devices.c.id == targets.c.device_id)
+        .join(sites, sites.c.id == devices.c.site_id)
+        .where(runs.c.plan_ms >= since_ms)
+    )
+    with sql.peeking(engine) as conn:
+        return [_poll(row) for row in conn.execute(query)]
+
+
+def _poll(row: Any) -> Poll:
+    good, timed_out = row.outcome == Result.OK, row.error_code == "timeout"
+    times = (row.plan_ms, row.started_ms, row.finished_ms)
+    return Poll(row.target_id, row.site, *times, row.attempt, good, timed_out)
+
+
+def answered(engine: Engine, site: str, since_ms: int) -> int:
+    """How many targets of a site were polled well since then. Cheap enough to ask every second."""
+    of_site = sa.select(targets.c.id).join(devices, devices.c.id == targets.c.device_id)
+    of_site = of_site.join(sites, sites.c.id == devices.c.site_id).where(sites.c.name == site)
+    good = sa.and_(runs.c.outcome == Result.OK.value, runs.c.plan_ms >= since_ms, runs.c.target_id.in_(of_site))
+    with sql.peeking(engine) as conn:
+        return int(conn.execute(sa.select(sa.func.count(runs.c.target_id.distinct())).where(good)).scalar_one())
+
+
+def late(found: Iterable[Poll]) -> Counter[int]:
+    """Milliseconds from slot to start -> polls. A retry is late on purpose."""
+    return Counter(max(0, poll.started_ms - poll.plan_ms) for poll in found if poll.attempts == 1)
+
+
+def per_second(found: Iterable[Poll], begin_ms: int, end_ms: int) -> Counter[int]:
+    """Whole seconds since `begin_ms` -> polls that started then."""
+    return Counter((poll.started_ms - begin_ms) // 1000 for poll in found if begin_ms <= poll.started_ms < end_ms)
+
+
+def ended(found: Iterable[Poll], begin_ms: int, end_ms: int) -> list[Poll]:
+    return _between(found, begin_ms, end_ms, lambda poll: poll.finished_ms)
+
+
+def started(found: Iterable[Poll], begin_ms: int, end_ms: int) -> list[Poll]:
+    return _between(found, begin_ms, end_ms, lambda poll: poll.started_ms)
+
+
+def _between(found: Iterable[Poll], begin_ms: int, end_ms: int, at: Callable[[Poll], int]) -> list[Poll]:
+    return [poll for poll in found if begin_ms <= at(poll) < end_ms]
