@@ -111,7 +111,7 @@ def _go_down(sender: Any, **_: Any) -> None:
 def _tell_where_it_crashed() -> None:
     """Files, lines and functions on stderr: after a fault in C code, and when the watchdog's CPU limit ends us."""
     with suppress(OSError, ValueError, AttributeError, RuntimeError):  # a stderr without a descriptor
-        faulthandler.enable()
+        faulthandler.enable(all_threads=False)
         faulthandler.register(signal.SIGVTALRM, all_threads=False, chain=True)
 
 
