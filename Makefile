@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
+SIDE_BY_SIDE := -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check bench packages format clean
@@ -32,11 +33,13 @@ check: setup ## style, types, import direction, unit tests: seconds
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 	@echo "== unit tests"
-	@$(BIN)/pytest tests/unit
+	@$(BIN)/pytest $(SIDE_BY_SIDE) tests/unit
 
 test: setup packages check ## everything above, then the tests with real servers, devices and browser
 	@echo "== contract, integration, acceptance and browser tests"
-	@$(BIN)/pytest tests/contract tests/integration tests/acceptance tests/browser
+	@$(BIN)/pytest $(SIDE_BY_SIDE) -m 'not alone' tests/acceptance tests/contract tests/integration tests/browser
+	@echo "== acceptance tests that need the machine for themselves"
+	@$(BIN)/pytest -m alone tests/acceptance
 
 SIZE ?= full
 bench: setup ## measure it; SECTIONS="scheduler rebuild" chooses, SIZE=small takes a minute instead of ten

@@ -167,12 +167,19 @@ def test_a_database_that_is_away_costs_no_event(services: Services) -> None:
     events.emit(services, happened)
     path = services.settings.home / "poller.db"
     services.engine.dispose()
-    hidden = path.rename(path.with_suffix(".away"))
+    files = [
+        file for file in path.parent.iterdir() if file.name.startswith(path.name)
+    ]  # its journal, too, if it has one
+    away = path.parent / "away"
+    away.mkdir()
+    for file in files:
+        file.rename(away / file.name)
     path.mkdir()
     with pytest.raises(bootstrap.errors.StoreError):
         recording.copy(services)
     path.rmdir()
-    hidden.rename(path)
+    for file in files:
+        (away / file.name).rename(file)
     while recording.copy(services):
         pass
     assert recorded(services) == happened[::-1]

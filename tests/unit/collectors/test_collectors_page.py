@@ -22,7 +22,7 @@ def test_options(section: str, model: type[api.Options]) -> None:
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(model.model_fields)
 
 
-@pytest.mark.parametrize("name", [*catalog.built_in(), *FAMILIES, *language.METRIC_TYPES])
+@pytest.mark.parametrize("name", [*catalog.built_in(), *FAMILIES, *sorted(language.METRIC_TYPES)])
 def test_names(name: str) -> None:
     """Modules, families and metric types."""
     assert f"`{name}`" in PAGE
