@@ -12,6 +12,8 @@ from tests.acceptance import records
 from tests.acceptance.cluster import Cluster, soon
 from tests.conftest import missing
 
+pytestmark = pytest.mark.alone
+
 TARGETS, INTERVAL_S = 360, 6.0
 LIBRARIES = (Path("/usr/lib"), Path("/usr/lib64"))
 

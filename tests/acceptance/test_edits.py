@@ -13,7 +13,7 @@ from poller.domain.draft import DeviceDraft, TargetDraft
 from tests.acceptance.cluster import COLLECTOR, Cluster, soon, target
 from tests.acceptance.records import Poll
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(120)]
 
 FLEET, FLEET_INTERVAL_S = 10_000, 20.0
 #: Long enough for a busy machine to make up for a moment in which it did nothing; a burst would last longer.

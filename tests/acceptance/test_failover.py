@@ -11,7 +11,7 @@ from tests.acceptance import faults
 from tests.acceptance.cluster import Cluster, soon
 from tests.acceptance.faults import Fault
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(120)]
 
 TARGETS, INTERVAL_S, POLL_S = 300, 1.0, 0.05
 TRIALS = 2
