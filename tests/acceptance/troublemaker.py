@@ -9,6 +9,7 @@ import re
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -62,6 +63,7 @@ DEADLY: dict[str, Callable[[], Any]] = {
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "block": lambda: time.sleep(3600),
     "spin": lambda: re.match(r"(a+)+$", "a" * 64 + "!"),  # never lets another thread run
+    "allocate": lambda: [bytearray(16 * 2**20) for _ in count()],
 }
 
 
@@ -88,8 +90,6 @@ class Troublemaker:
             raise RAISED[do]
         if do in DEADLY and _may_kill(poll.options.text):
             DEADLY[do]()
-        if do == "allocate":
-            _allocate()
         async for item in _odd(do):
             yield item
         yield api.Reading("polled", 1.0, {}, api.Kind.GAUGE)
@@ -109,12 +109,6 @@ async def _odd(do: str) -> AsyncIterator[Any]:
 def _may_kill(path: str) -> bool:
     """With a path: as long as that file is there; so a test can mend a plugin that kills."""
     return not path or Path(path).exists()
-
-
-def _allocate() -> None:
-    kept = []
-    while True:
-        kept.append(bytearray(16 * 2**20))
 
 
 async def _sleep_whatever_happens(seconds: float) -> None:
