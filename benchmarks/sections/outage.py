@@ -21,7 +21,7 @@ from poller.db import events, inventory
 from poller.domain.events import Kind, Wanted
 from poller.settings import Settings
 from poller.sim.process import Running, simulated
-from poller.state import outages
+from poller.state import outages, overview
 
 #: What counts as unchanged: half of this is a tick.
 UNCHANGED_MS = 250
@@ -29,7 +29,7 @@ UNCHANGED_MS = 250
 SPREAD = 3.0
 #: A canary may be asked so often that its own breaker opens.
 SOME = 5
-PATIENCE_INTERVALS, PATIENCE_S = 4, 120
+PATIENCE_INTERVALS, PATIENCE_S, SETTLE_S = 4, 120, 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,18 @@ def run(size: Size, stage: Stage) -> Findings:
 
 
 def _start(size: Size, stage: Stage) -> dict[str, Process]:
-    """Everything runs, and every device was polled."""
+    """Everything runs, every device was polled, and nobody is late: the first poll of a device is the dearest."""
     celery = ["-m", "celery", "-A", "poller", "--quiet"]
     beat = stage.start("beat", [*celery, "beat"])
     worker = stage.start("worker", [*celery, "worker", "-n", "worker@%h"])
     _until_answered(size, stage, 0, (FAR, NEAR), "polling everybody once")
+    _until("catching up", 1, lambda: not _overdue(stage), PATIENCE_S)
+    progress.wait("settling", min(SETTLE_S, size.pace.interval_s))
     return {"beat": beat, "worker": worker, "server": stage.server}
+
+
+def _overdue(stage: Stage) -> int:
+    return overview.read(stage.services.redis, stage.services.keys).overdue
 
 
 def _phases(size: Size, stage: Stage, simulator: Running, processes: Mapping[str, Process]) -> list[Phase]:
