@@ -139,7 +139,7 @@ def stop_beats(cluster: Cluster) -> None:
 
 def test_a_worker_that_is_killed_while_it_holds_retries_loses_nothing(tmp_path: Path) -> None:
     """They waited in its memory only: the lease brings each of them back."""
-    wait_s, devices = 6, 20
+    wait_s, devices = 6, 90
     with Cluster(tmp_path, **NUMBERS, POLLER_RETRY_BASE_S=str(wait_s)) as cluster:
         troublemaker.install(tmp_path / "plugins")
         cluster.valkey.start()
