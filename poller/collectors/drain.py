@@ -29,8 +29,8 @@ GRACE_S = 0.5
 #: So many readings in a row are taken before others have their turn.
 BREATH = 64
 
-#: More are not a device but a mistake. A reading set counts as one.
-MOST_ITEMS = 250_000
+#: More are not a device but a mistake, of which nothing is kept. A reading set counts as one.
+MOST_ITEMS = 50_000
 
 #: Collectors that ignored their cancellation. Kept referenced (else the loop forgets them), counted, never awaited.
 _abandoned: set[asyncio.Task[None]] = set()
@@ -109,6 +109,7 @@ class _Drain:
                 if taken % BREATH == 0:  # one that never waits would stop the loop, and with it every other poll
                     await asyncio.sleep(0)
                 if taken > MOST_ITEMS:
+                    self._gathered = gathering.Gathered(self._poll.memory)
                     raise gathering.NotAReading(f"more than {MOST_ITEMS} readings in one poll")
             else:
                 return

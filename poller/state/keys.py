@@ -10,7 +10,7 @@
 | `queues`            | set    | queues that have, or had, targets                                            |
 | `spec`              | hash   | target id -> version, interval, timeout, queue of every enabled target       |
 | `run`               | hash   | target id -> token, plan, attempts, call while it is in flight               |
-| `edited`            | hash   | target id -> instant it falls due after its flight, for one edited meanwhile; empty: removed |
+| `edited`            | hash   | target id -> instant it falls due after its flight, if edited or removed     |
 | `status`            | hash   | target id -> state letter and JSON, see domain/status.py                     |
 | `barred`            | hash   | target id -> end, start, name of the person who keeps it from being polled   |
 | `counts`            | hash   | mark of a status -> number of targets; kept by scripts that write `status`   |

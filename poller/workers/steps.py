@@ -38,7 +38,7 @@ class TaskFactory:
 class _Marked(Coroutine[Any, Any, Any]):
     """A coroutine, with a note of who it is around each of its steps."""
 
-    __flights__ = ("_cells", "_flight", "_target_id", "_work")
+    __slots__ = ("_cells", "_flight", "_target_id", "_work")
 
     def __init__(self, work: Coroutine[Any, Any, Any], cells: memoryview, target_id: int, flight: int) -> None:
         self._work = work

@@ -123,9 +123,9 @@ def test_each_deed_has_an_outcome_of_its_own(lively: Lively, deed: str, expected
 
 
 def test_millions_of_readings_end_at_the_deadline_or_the_limit(lively: Lively) -> None:
-    """What came before is kept; it is not good."""
+    """Nothing is kept of what is no device's answer."""
     codes = {(row.outcome, row.error_code) for row in ledger(lively.cluster)["millions"]}
-    assert codes <= {(Result.PARTIAL, error_codes.TIMEOUT), (Result.PARTIAL, error_codes.COLLECTOR_CRASHED)}
+    assert codes <= {(Result.PARTIAL, error_codes.TIMEOUT), (Result.FAILED, error_codes.COLLECTOR_CRASHED)}
 
 
 def test_the_other_polls_of_the_worker_stay_on_time(lively: Lively) -> None:
@@ -134,9 +134,9 @@ def test_the_other_polls_of_the_worker_stay_on_time(lively: Lively) -> None:
     assert lively.cluster.workers[0].runs
 
 
-def test_a_flood_of_readings_makes_the_others_late_and_loses_none_of_them(lively: Lively) -> None:
-    """Not on time: a hundred thousand readings are put together on the loop that all share. Measured: 4 s."""
-    assert lively.lateness_ms(lively.flooded, lively.ended)[-1] <= 8_000
+def test_a_flood_of_readings_makes_nobody_late(lively: Lively) -> None:
+    """What is no answer of a device is not put together, on the loop that all share, nor written."""
+    assert lively.lateness_ms(lively.flooded, lively.ended)[-1] <= 1_000
     assert lively.cluster.workers[0].runs
 
 

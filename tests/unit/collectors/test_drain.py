@@ -251,6 +251,14 @@ def test_rubbish_is_a_crash_and_the_good_readings_stay(rubbish: object) -> None:
     assert names(outcome) == ["one"]
 
 
+def test_of_more_readings_than_a_device_has_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drain, "MOST_ITEMS", 100)
+    assert len(names(drained(yielding(*[ONE] * 100)))) == 1
+    outcome = drained(yielding(*[ONE] * 101))
+    assert (outcome.result, outcome.error_code, outcome.readings) == (Result.FAILED, "collector_crashed", None)
+    assert "more than 100 readings in one poll" in outcome.message
+
+
 def test_a_generator_that_yielded_rubbish_is_closed() -> None:
     closed = []
 
