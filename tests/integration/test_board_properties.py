@@ -46,9 +46,7 @@ class BoardMachine(RuleBasedStateMachine):
         self.serial = itertools.count(1)
         self.specs: dict[int, TargetSpec] = {}  # enabled targets, as SQL has them
         self.messages: list[tuple[str, list[int]]] = []  # ever published; any may be delivered again
-        self.workers: dict[
-            int, tuple[str, Started]
-        ] = {}  # who polls under a living lease
+        self.workers: dict[int, tuple[str, Started]] = {}  # who polls under a living lease
         self.leaders = [Leadership(self.client, Keys(), 60_000) for _ in range(2)]
         self.published = {leader.token: "" for leader in self.leaders}
         self.leader = self.leaders[0]
