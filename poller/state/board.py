@@ -193,7 +193,7 @@ class Board:
         verdicts = _verdicts(refused)
         kept = set(map(int, barred))
         answers = [
-            _answer(target_id, verdicts.get(target_id, Result.OK), run, spec, text, target_id in kept)
+            _answer(target_id, verdicts.get(target_id, Result.OK), run, spec, text, target_id in kept, int(now))
             for target_id, run, spec, text in zip(ids, runs, specs, statuses, strict=True)
         ]
         queue = next((answer.queue for answer in answers if answer.queue), "")
@@ -428,13 +428,14 @@ _KINDS = {Place.DUE: "", Place.URGENT: "u", Place.PARKED: "p"}
 
 
 def _answer(
-    target_id: int, result: Result, run: str | None, spec: str | None, text: str | None, barred: bool
+    target_id: int, result: Result, run: str | None, spec: str | None, text: str | None, barred: bool, now_ms: int
 ) -> Started:
-    """From the texts on the board, which may be anybody's if the target is not to be polled."""
+    """From the texts on the board, of which `start` has read only the token, the attempt and the spec."""
     if result is not Result.OK or not run or not spec:
         return Started(target_id, result, 0, 0, "", status.Status())
     version, _, _, queue = spec.split("|", 3)
-    plan_ms = int(run.split("|", 2)[1])
+    plan = run.split("|", 2)[1]
+    plan_ms = int(plan) if plan.isdigit() else now_ms
     return Started(target_id, result, plan_ms, int(version), queue, status.unpack(text or ""), barred)
 
 

@@ -145,6 +145,15 @@ def test_what_is_finished_twice_is_counted_once(board: Board, leader: Leadership
     assert board.redis.llen(board.keys.errors) == 1
 
 
+def test_a_run_without_a_plan_was_planned_for_now(board: Board, leader: Leadership) -> None:
+    """Whoever spoiled it: its batch is polled."""
+    ids = fill(board, leader, 2)
+    claim(board, leader)
+    board.redis.hset(board.keys.run, "1", "a|rubbish|0|")
+    found = board.start("a", 0, "c", 15_000, ids, NOW + 5).answers
+    assert [(answer.result, answer.plan_ms) for answer in found] == [(Result.OK, NOW + 5), (Result.OK, NOW)]
+
+
 def test_sums_that_somebody_spoiled_keep_nobody_from_landing(board: Board, leader: Leadership) -> None:
     """They start anew."""
     ids = fill(board, leader, 2)
