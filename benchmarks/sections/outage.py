@@ -29,7 +29,7 @@ UNCHANGED_MS = 250
 SPREAD = 3.0
 #: A canary may be asked so often that its own breaker opens.
 SOME = 5
-PATIENCE_INTERVALS, PATIENCE_S, SETTLE_S = 4, 120, 15
+PATIENCE_INTERVALS, PATIENCE_S = 4, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def _start(size: Size, stage: Stage) -> dict[str, Process]:
     worker = stage.start("worker", [*celery, "worker", "-n", "worker@%h"])
     _until_answered(size, stage, 0, (FAR, NEAR), "polling everybody once")
     _until("catching up", 1, lambda: not _overdue(stage), PATIENCE_S)
-    progress.wait("settling", min(SETTLE_S, size.pace.interval_s))
+    progress.wait("settling", size.pace.interval_s / 4)
     return {"beat": beat, "worker": worker, "server": stage.server}
 
 
