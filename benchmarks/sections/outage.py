@@ -241,7 +241,7 @@ SECTION = Section(
     sizes={
         "full": Size(5_000, 2_000, Pace(60, 1.5, 2, 10), before_s=60, dark_s=90, after_s=60, probe_s=30),
         "small": Size(500, 200, Pace(6, 0.4, 1, 2), before_s=12, dark_s=20, after_s=6, probe_s=5),
-        "tiny": Size(60, 25, Pace(4, 0.3, 0, 1), before_s=4, dark_s=5, after_s=1, probe_s=2),
+        "tiny": Size(60, 25, Pace(4, 0.3, 0, 1), before_s=3, dark_s=4, after_s=1, probe_s=2),
     },
     run=run,
 )
