@@ -100,7 +100,12 @@ class Settings(BaseSettings):
     # Scheduling
     leader_lock_s: float = Field(4.0, ge=1, le=60, description="How long leadership lasts without renewal.")
     leader_renew_s: float = Field(1.0, gt=0, le=20, description="How often the leader renews it.")
-    tick_s: float = Field(0.5, ge=0.05, le=2, description="Longest pause between two looks at the board.")
+    tick_s: float = Field(
+        0.5,
+        ge=0.05,
+        le=2,
+        description="Longest pause between two looks at the board; a large fleet is looked at more often.",
+    )
     leader_election: bool = Field(True, description="False: this beat leads without a lock. Only for a single beat.")
     reconcile_s: float = Field(30.0, ge=1, le=3600, description="Backup check of the inventory's version.")
     batch_size: int = Field(64, ge=1, le=1000, description="Targets per message.")

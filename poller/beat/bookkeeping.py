@@ -42,6 +42,7 @@ class Bookkeeper:
         self._asked = threading.Event()
         self._lost: deque[Run] = deque()
         self._letters_at = 0.0
+        self._said = ""  # what fails at the moment
         self._thread = threading.Thread(target=self._keep, name="bookkeeping", daemon=True)
 
     def start(self) -> None:
@@ -66,15 +67,24 @@ class Bookkeeper:
             self._asked.clear()
             try:
                 self._work()
+                self._trouble("")
             except NotLeader:
                 continue  # the ticks notice as well, and ask again when we lead
             except errors.StoreError as error:
-                log.error("bookkeeping_failed", error=str(error))
+                self._trouble(str(error))
                 self._stopping.wait(TRY_AGAIN_S)
                 self._asked.set()
             except Exception:
                 log.exception("bookkeeping_broke")
                 self._stopping.wait(TRY_AGAIN_S)
+
+    def _trouble(self, error: str) -> None:
+        """Said when it begins, changes or ends, and not every two seconds."""
+        if error and error != self._said:
+            log.error("bookkeeping_failed", error=error)
+        elif self._said and not error:
+            log.info("bookkeeping_goes_on")
+        self._said = error
 
     def _work(self) -> None:
         if self._leader.leads:

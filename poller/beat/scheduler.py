@@ -62,6 +62,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._attendance = Attendance(services, self._recorder.note)
         self._sites = SiteWatch(services, self._leader, self._stopping, self._recorder.note)
         self._reap_at = self._entries_at = self._trust_until = 0.0
+        self._polled_at = 0.0  # by the monotonic clock: the last look at what is due
         self._last_rooms: dict[str, int] = {}
         self._step_ms = 0  # by which the clock was set, and nobody dealt with it yet
         self._reign = 0  # the one we are prepared for
@@ -137,9 +138,9 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             self._step_ms = 0
             self._trust_until = began + TRUST_S
         self._keep_house(now_ms)
-        self._poll_due()
+        pause_s = self._poll_due()
         self._leader.ticked()
-        return max(0.0, self._settings.tick_s - (time.monotonic() - began))
+        return max(0.0, pause_s - (time.monotonic() - began))
 
     def _begin_to_lead(self, now_ms: int) -> None:
         self._dispatcher.forget()
@@ -153,15 +154,22 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             log.exception("entries_not_set_up")
         self._reign = self._leader.reigns
 
-    def _poll_due(self) -> None:
-        """Claim and publish until nothing is due, there is no room, or somebody wants us to stop."""
-        now_ms = self._clock.now_ms(time.monotonic())
+    def _poll_due(self) -> float:
+        """Claim and publish until nothing is due, there is no room, or somebody wants us to stop.
+
+        Returns in how many seconds to do that again.
+        """
+        clock, targets = time.monotonic(), 0
+        now_ms = self._clock.now_ms(clock)
         rooms = self._rooms(now_ms)
         while rooms and self._leader.leads and not self._stopping.is_set():
             claim = self._dispatcher.dispatch(self._leader.token, self._leader.epoch, self.producer, rooms, now_ms)
+            targets += claim.targets
             if not claim.token or (not claim.again and claim.targets < self._settings.claim_limit):
                 break
             self._leader.ticked()
+        rate, self._polled_at = targets / (clock - self._polled_at), clock
+        return capacity.pause_s(self._settings.tick_s, rate, len(rooms), self._settings.batch_size)
 
     def _rooms(self, now_ms: int) -> dict[str, int]:
         """How many batches may wait in each queue; after a step of the clock the workers need a moment to be seen."""

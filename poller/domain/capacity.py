@@ -1,4 +1,4 @@
-"""Can the workers keep up, and if not, how many more are needed?"""
+"""How much is dispatched at a time, can the workers keep up, and if not, how many more are needed?"""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ WAITING_PER_SLOT = 2
 BACKLOG_S = 5.0
 #: Work that is done so much faster than it falls due is a backlog that shrinks.
 CATCHING_UP = 1.02
+#: A tick that finds so many full batches for each queue may as well be two: they hardly get emptier by it.
+FULL_BATCHES = 3
+SHORTEST_PAUSE_S = 0.05
 
 
 def rooms(workers: Iterable[Worker], most: int) -> dict[str, int]:
@@ -32,3 +35,10 @@ def shortage(needed_per_s: float, done_per_s: float, overdue: int) -> float | No
         return None
     ratio = needed_per_s / done_per_s
     return ratio if ratio > CATCHING_UP else 0.0
+
+
+def pause_s(longest_s: float, targets_per_s: float, queues: int, batch_size: int) -> float:
+    """Until the next look at the board. A large fleet is looked at more often: the work comes in smaller lots, and
+    nobody waits for the end of a long one."""
+    worth_it = FULL_BATCHES * batch_size * queues
+    return longest_s if targets_per_s <= 0 else min(longest_s, max(SHORTEST_PAUSE_S, worth_it / targets_per_s))

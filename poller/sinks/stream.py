@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import redis
 
-from poller import errors
 from poller.domain.readings import SeriesSet
 from poller.sinks.api import API_VERSION, Sample, Stores
+from poller.state.client import store_errors
 
 
 class StreamSink:
@@ -33,10 +33,8 @@ class StreamSink:
         pipe = self._redis.pipeline(transaction=False)
         for sample in samples:
             pipe.xadd(self._key, self._fields(sample), maxlen=self._length, approximate=True)
-        try:
+        with store_errors(self._redis):
             pipe.execute()
-        except redis.RedisError as error:
-            raise errors.StoreUnavailable("the stream sink cannot write", f"{type(error).__name__}: {error}") from error
 
     def close(self) -> None:
         """Nothing of its own to close."""

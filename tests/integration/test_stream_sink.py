@@ -49,8 +49,16 @@ def test_the_stream_is_bounded(redis_client: redis.Redis) -> None:
 def test_a_server_that_is_down_is_a_store_error() -> None:
     """Which the worker survives."""
     nobody = redis.Redis(port=1, socket_connect_timeout=0.2, retry=None)
-    with pytest.raises(errors.StoreUnavailable, match="stream sink"):
+    with pytest.raises(errors.StoreUnavailable, match="cannot use Redis"):
         sink(nobody).write([sample(1)])
+
+
+def test_a_stream_that_is_something_else_is_a_refusal_not_an_outage(redis_client: redis.Redis) -> None:
+    """Its polls are set aside after some tries, instead of waiting for ever."""
+    redis_client.set("poller:readings", "x")
+    with pytest.raises(errors.StoreError) as caught:
+        sink(redis_client).write([sample(1)])
+    assert not isinstance(caught.value, errors.StoreUnavailable)
 
 
 def test_both_built_in_sinks_are_found_by_name(redis_client: redis.Redis) -> None:

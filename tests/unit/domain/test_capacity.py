@@ -43,3 +43,20 @@ def test_a_shortage_is_the_factor_by_which_workers_are_missing(
 ) -> None:
     """Only while targets wait longer than they should."""
     assert capacity.shortage(needed, done, overdue) == expected
+
+
+@pytest.mark.parametrize(
+    ("per_s", "queues", "expected"),
+    [
+        (0, 0, 0.5),
+        (0, 3, 0.5),
+        (3, 1, 0.5),
+        (333, 1, 0.5),
+        (3_840, 1, 0.05),
+        (1_000_000, 1, 0.05),
+        (16_667, 16, 0.184),
+    ],
+)
+def test_a_large_fleet_is_looked_at_more_often(per_s: float, queues: int, expected: float) -> None:
+    """As often as there are three full batches for each queue; a small one never more seldom than the setting says."""
+    assert capacity.pause_s(0.5, per_s, queues, 64) == pytest.approx(expected, abs=0.001)
