@@ -19,7 +19,7 @@ from tests.acceptance.cluster import Cluster, soon
 from tests.acceptance.programs import POLLER
 from tests.ingest import KEY, Ingest
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.timeout(120)
 
 SECRET = "s3cr3t-community"
 

@@ -19,7 +19,7 @@ from tests.acceptance import troublemaker
 from tests.acceptance.cluster import Cluster, Program, soon
 from tests.acceptance.records import Poll
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 TARGETS, INTERVAL_S, POLL_S, TIMEOUT_S = 120, 2.0, 0.6, 0.9
 MARGIN_S, QUEUE_WAIT_S = 3.0, 3.0
