@@ -80,7 +80,7 @@ class Started:
     version: int
     queue: str
     status: status.Status
-    barred: bool = False  # a person kept it from being polled until now
+    kept: bool = False  # a person, or its dark site, kept it from being polled until now
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +189,9 @@ class Board:
     ) -> Start:
         """Confirm runs before polling: one answer for each id."""
         arguments = [_ms(now_ms), token, attempt, call, margin_ms, *ids]
-        now, overdue, runs, specs, statuses, refused, barred = self._run("start", arguments)
+        now, overdue, runs, specs, statuses, refused, waited = self._run("start", arguments)
         verdicts = _verdicts(refused)
-        kept = set(map(int, barred))
+        kept = set(map(int, waited))
         answers = [
             _answer(target_id, verdicts.get(target_id, Result.OK), run, spec, text, target_id in kept, int(now))
             for target_id, run, spec, text in zip(ids, runs, specs, statuses, strict=True)
@@ -428,7 +428,7 @@ _KINDS = {Place.DUE: "", Place.URGENT: "u", Place.PARKED: "p"}
 
 
 def _answer(
-    target_id: int, result: Result, run: str | None, spec: str | None, text: str | None, barred: bool, now_ms: int
+    target_id: int, result: Result, run: str | None, spec: str | None, text: str | None, kept: bool, now_ms: int
 ) -> Started:
     """From the texts on the board, of which `start` has read only the token, the attempt and the spec."""
     if result is not Result.OK or not run or not spec:
@@ -436,7 +436,7 @@ def _answer(
     version, _, _, queue = spec.split("|", 3)
     plan = run.split("|", 2)[1]
     plan_ms = int(plan) if plan.isdigit() else now_ms
-    return Started(target_id, result, plan_ms, int(version), queue, status.unpack(text or ""), barred)
+    return Started(target_id, result, plan_ms, int(version), queue, status.unpack(text or ""), kept)
 
 
 def _verdicts(refused: Sequence[str]) -> dict[int, Result]:

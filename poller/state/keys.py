@@ -7,6 +7,7 @@
 | `inflight`          | zset   | target id -> end of its lease, in ms                                         |
 | `parked`            | zset   | target id -> next slow retry, in ms                                          |
 | `held`              | zset   | target id -> number of its site, which is dark; waits for the site           |
+| `returned`          | set    | targets that waited for their site and were not polled since                 |
 | `queues`            | set    | queues that have, or had, targets                                            |
 | `spec`              | hash   | target id -> version, interval, timeout, queue of every enabled target       |
 | `run`               | hash   | target id -> token, plan, attempts, call while it is in flight               |
@@ -75,7 +76,7 @@ class Keys:
         return f"{self.prefix}redbeat:"
 
 
-_PLACES = ("inflight", "parked", "held", "queues", "spec", "run", "edited", "board", "outbox")
+_PLACES = ("inflight", "parked", "held", "returned", "queues", "spec", "run", "edited", "board", "outbox")
 _FACTS = ("status", "barred", "counts", "needs", "dark")
 _PEOPLE = ("epoch", "leader", "standbys", "workers", "attending", "wake")
 _NEWS = ("totals", "errors", "events", "recorded", "readings")

@@ -13,7 +13,7 @@ from poller.state.keys import Keys
 
 TYPES = {
     "zset": ("inflight", "parked", "held", "standbys"),
-    "set": ("queues",),
+    "set": ("queues", "returned"),
     "hash": (
         *("spec", "run", "edited", "status", "counts", "needs", "dark", "barred"),
         *("board", "leader", "workers", "attending", "totals"),

@@ -28,7 +28,7 @@ _TOTALS = {
     "retries": "Polls that were tried again before their next slot.",
     "breaker_opened": "Breakers that opened because of failures.",
     "breaker_closed": "Breakers that closed.",
-    "breaker_skips": "Slots left out on purpose, because a breaker was open or a target was a dead letter.",
+    "breaker_skips": "Slots left out on purpose: a breaker was open, a site was dark or a target was a dead letter.",
 }
 
 Values = Mapping[str, float] | float

@@ -52,7 +52,7 @@ class Judge:
     def judge(self, start: Start, answer: Started, item: Collected, known: Known) -> Verdict:
         before, finished_ms = answer.status, start.now_ms + item.elapsed_ms
         unserved = _unserved(answer, known)
-        skipped = unserved if before.breaker.trips or before.parked_ms or answer.barred else 0
+        skipped = unserved if before.breaker.trips or before.parked_ms or answer.kept else 0
         after = status.record(before, item.outcome, answer.plan_ms, finished_ms, unserved - skipped)
         now_open = self._breaker(before, after, finished_ms)
         reason = deadletter.reason(item.outcome, now_open, finished_ms, self._open_limit_ms)

@@ -185,7 +185,7 @@ def test_an_opening_by_hand_holds_until_its_end(world: World, cli: Cli) -> None:
     claim = world.claim(until_ms + 1_000)
     assert claim.parts[0].ids == [str(ids[0])]
     answers = world.board.start(claim.token, 0, "c", 15_000, ids[:1], until_ms + 1_000).answers
-    assert (answers[0].result, answers[0].barred) == (Result.OK, True)
+    assert (answers[0].result, answers[0].kept) == (Result.OK, True)
     assert world.seen().barred == 0
     told = world.events(Kind.BREAKER_OPENED)
     assert [(event.device, event.data["who"], event.data["by"]) for event in told] == [("d1", chosen.who(), "hand")]

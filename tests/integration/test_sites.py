@@ -45,6 +45,7 @@ class World:
         self.west = set(sites.targets_of(services.engine, "west")[1])
         self.all = self.west | set(sites.targets_of(services.engine, "east")[1])
         self.claims = 0
+        self.kept: set[int] = set()  # of the last poll
 
     def poll(self, ids: set[int], dark: bool, site: str = "west") -> None:
         """As a worker would: all of them are due, are polled, and fall due a minute later."""
@@ -55,6 +56,7 @@ class World:
         polled = [int(i) for part in taken.parts for i in part.ids]
         assert ids <= set(polled)  # some of the other site's may have fallen due, too
         start = self.board.start(f"t{self.claims}", 0, "c", 9_000, polled, self.now)
+        self.kept = {answer.id for answer in start.answers if answer.kept}
         ok_ms = 0 if dark else self.now + 10
         text = Status(State.FAILING if dark else State.OK, 1, self.now, self.now + 10, ok_ms).pack()
         moves = [Finish(answer.id, self.now + 60_000, text) for answer in start.answers]
@@ -80,6 +82,24 @@ def world(home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: p
     migrate.upgrade(services.engine)
     yield World(services)
     services.engine.dispose()
+
+
+def test_what_waited_for_its_site_was_kept_and_missed_nothing(world: World) -> None:
+    """The first poll afterwards says so, and only that one; a person's poll meanwhile is such a poll, too."""
+    world.poll(world.west, dark=True)
+    world.watch.look(world.now)
+    asked = min(world.held())
+    world.board.demand([asked])
+    world.now += 40_000
+    world.watch.look(world.now)
+    canaries = world.urgent() - {asked}
+    world.poll(canaries, dark=False)
+    world.watch.look(world.now)
+    assert world.kept >= canaries | {asked}
+    world.poll(world.west, dark=False)
+    assert world.kept >= world.west - canaries - {asked}
+    world.poll(world.west, dark=False)
+    assert world.kept == set()
 
 
 def test_a_dark_site_waits_aside_while_canaries_ask_and_comes_back_spread(world: World) -> None:

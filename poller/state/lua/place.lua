@@ -36,6 +36,7 @@ local function forget(id, interval, queue)
   redis.call('HDEL', p .. 'spec', id)
   if redis.call('ZSCORE', p .. 'inflight', id) then redis.call('HSET', p .. 'edited', id, '') end
   redis.call('HDEL', p .. 'barred', id)
+  redis.call('SREM', p .. 'returned', id)
   local status = redis.call('HGET', p .. 'status', id)
   redis.call('HDEL', p .. 'status', id)
   redis.call('HINCRBY', p .. 'counts', status and string.match(status, '^%a+') or ARGV[4], -1)

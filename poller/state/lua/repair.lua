@@ -25,6 +25,7 @@ local function remove(id, found)
   for _, set in ipairs(found) do redis.call('ZREM', p .. set, id) end
   redis.call('ZREM', p .. 'inflight', id)
   for _, hash in ipairs({'spec', 'status', 'run', 'edited', 'barred'}) do redis.call('HDEL', p .. hash, id) end
+  redis.call('SREM', p .. 'returned', id)
 end
 local function settle(id, spec, old, instant, found, wrong)
   local queue = string.match(spec, '^%d+|%d+|%d+|(.+)$')

@@ -1,12 +1,12 @@
 -- start: a worker is about to poll; is each run still the one in flight, and not started yet?
 --
--- KEYS[1] prefix            reads  run, spec, status, due:<queue>      writes  run, inflight, edited, barred
+-- KEYS[1] prefix            reads  run, spec, status, due:<queue>      writes  run, inflight, edited, barred, returned
 -- ARGV    now in ms ('' = server clock), claim token, attempt (0 = first), call (random: makes a repeated call harmless),
 --         lease margin in ms, then target ids
 -- Returns {now, targets of the first one's queue that are overdue by more than two seconds,
 --          the runs, the specs and the statuses, each in the order of the ids,
 --          pairs of an id that must not be polled and why not: duplicate, stale or gone,
---          the ids of those that a person had barred}
+--          the ids of those that a person or their dark site kept from being polled until now}
 -- The lease is set anew: the target's own time limit plus the margin.
 --
 -- The server is one thread for everybody and workers are many: what can be taken apart there is passed on as it is.
@@ -56,7 +56,7 @@ for i, id in ipairs(ids) do
     refused[#refused + 1] = (run or not (runs[i] or specs[i])) and 'gone' or why
   end
 end
-local overdue, barred = 0, {}
+local overdue, kept = 0, {}
 if k > 0 then
   local queue = string.match(specs[1] or '', '^%d+|%d+|%d+|(.+)$') or ''
   overdue = redis.call('ZCOUNT', p .. 'due:' .. queue, '-inf', now - 2000)
@@ -65,12 +65,18 @@ if k > 0 then
   -- What was edited before now takes effect with this poll.
   if redis.call('EXISTS', p .. 'edited') == 1 then redis.call('HDEL', p .. 'edited', unpack(polled)) end
   if redis.call('EXISTS', p .. 'barred') == 1 then
-    for i, bar in ipairs(redis.call('HMGET', p .. 'barred', unpack(ids))) do
+    for i, bar in ipairs(redis.call('HMGET', p .. 'barred', unpack(polled))) do
       if bar then
-        barred[#barred + 1] = ids[i]
-        if tonumber(string.match(bar, '^(%d+)|') or 0) <= tonumber(now) then redis.call('HDEL', p .. 'barred', ids[i]) end
+        kept[#kept + 1] = polled[i]
+        if tonumber(string.match(bar, '^(%d+)|') or 0) <= tonumber(now) then redis.call('HDEL', p .. 'barred', polled[i]) end
       end
     end
+  end
+  if redis.call('EXISTS', p .. 'returned') == 1 then
+    for i, was in ipairs(redis.call('SMISMEMBER', p .. 'returned', unpack(polled))) do
+      if was == 1 then kept[#kept + 1] = polled[i] end
+    end
+    redis.call('SREM', p .. 'returned', unpack(polled))
   end
 end
 if #gone > 0 then
@@ -78,4 +84,4 @@ if #gone > 0 then
   redis.call('HDEL', p .. 'edited', unpack(gone))
   redis.call('ZREM', p .. 'inflight', unpack(gone))
 end
-return {now, overdue, runs, specs, statuses, refused, barred}
+return {now, overdue, runs, specs, statuses, refused, kept}
