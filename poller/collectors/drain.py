@@ -69,7 +69,18 @@ class Drained:
 class _Drain:
     """One poll under way: the collector in a task of its own, a timer, and a future for who waits."""
 
-    __slots__ = ("_collector", "_gathered", "_grace_s", "_poll", "_started", "_task", "_timed_out", "_timer", "done")
+    __slots__ = (
+        "_collector",
+        "_gathered",
+        "_grace_s",
+        "_poll",
+        "_started",
+        "_stopped",
+        "_task",
+        "_timed_out",
+        "_timer",
+        "done",
+    )
 
     def __init__(self, collector: Collector, poll: Poll, budget_s: float | None, grace_s: float) -> None:
         loop = asyncio.get_running_loop()
@@ -78,6 +89,7 @@ class _Drain:
         self._grace_s = grace_s
         self._gathered = gathering.Gathered(poll.memory)
         self._timed_out = False
+        self._stopped = False  # nobody waits for it any more
         self._started = loop.time()
         self.done: asyncio.Future[Drained] = loop.create_future()
         deadline = poll.deadline if budget_s is None else min(poll.deadline, self._started + budget_s)
@@ -90,7 +102,8 @@ class _Drain:
         try:
             await self._take_all(self._collector.collect(self._poll))
         except asyncio.CancelledError:
-            self._finish(self._late() if self._timed_out else self._crash(asyncio.CancelledError()))
+            if not self._stopped:
+                self._finish(self._late() if self._timed_out else self._crash(asyncio.CancelledError()))
         except errors.DeviceError as error:
             self._finish(error)
         except BaseException as error:  # noqa: BLE001  SystemExit of a plugin must not end the worker
@@ -177,6 +190,7 @@ class _Drain:
     def stop(self) -> None:
         """After the answer, or when the caller was cancelled: leave nothing running that can be stopped."""
         self._timer.cancel()
+        self._stopped = True
         if not self._task.done() and self._task not in _abandoned:
             self._task.cancel()
 

@@ -34,8 +34,13 @@ class Letter:
 REFUSALS = 2
 
 
-def reason(outcome: Outcome, breaker: Breaker, now_ms: int, open_limit_ms: int) -> Reason | None:
-    """Why a target must be parked after this outcome, which left its breaker like that; None if it need not be."""
+def reason(
+    outcome: Outcome, breaker: Breaker, now_ms: int, open_limit_ms: int, before: Reason | None = None
+) -> Reason | None:
+    """Why a target must be parked after this outcome, which left its breaker like that; None if it need not be.
+
+    One that is parked already, for the reason `before`, stays so until it answers, whatever people did meanwhile.
+    """
     if outcome.good:
         return None
     if outcome.result is Result.REFUSED:
@@ -44,4 +49,4 @@ def reason(outcome: Outcome, breaker: Breaker, now_ms: int, open_limit_ms: int) 
         return Reason.AUTH_FAILED
     if breaker.trips and now_ms - breaker.since_ms >= open_limit_ms:
         return Reason.OPEN_TOO_LONG
-    return None
+    return before

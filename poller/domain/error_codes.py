@@ -68,8 +68,8 @@ EXPLAINED: dict[str, Explained] = {
         "poller target edit; the message names the option. Do all workers have the same version of the collector?",
     ),
     CREDENTIAL_UNUSABLE: Explained(
-        "the target's credential is gone or does not open; nothing was sent",
-        "has this worker the right POLLER_SECRET_KEY? Else store the secret again: poller credential rotate",
+        "the target has no credential, or one that is gone or does not open; nothing was sent",
+        "give it one: poller device edit DEVICE --credential NAME. Has it one, is the worker's POLLER_SECRET_KEY right?",
     ),
     LEASE_LOST: Explained(
         "the worker that held it did not report back in time; the target was due again at once",

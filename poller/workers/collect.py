@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from poller import errors
-from poller.collectors.api import Poll
+from poller.collectors.api import Collector, Poll
 from poller.collectors.credentials import Credential
 from poller.collectors.drain import drain
 from poller.collectors.registry import Registry
@@ -87,7 +87,10 @@ class Batch:
         problem = known.problem or (secret if isinstance(secret, errors.PollerError) else None)
         if problem is not None:
             return Outcome(Result.REFUSED, _why_refused(known.problem), outcome.clean(str(problem)))
+        collector = self._registry.get(target.collector)
         credential = secret if isinstance(secret, Credential) else None
+        if collector.credentials and not isinstance(credential, tuple(collector.credentials)):
+            return Outcome(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE, _lacks(collector))
         budget_s = target.timeout_ms / 1000
         poll = Poll(
             target.id,
@@ -98,7 +101,12 @@ class Batch:
             loop.time() + budget_s,
             known.memory,
         )
-        return await drain(self._registry.get(target.collector), poll, budget_s)
+        return await drain(collector, poll, budget_s)
+
+
+def _lacks(collector: Collector) -> str:
+    kinds = " or ".join(model.kind for model in collector.credentials)
+    return f"{collector.name} needs a credential of kind {kinds}; neither the target nor its device has one"
 
 
 def _why_refused(problem: errors.PollerError | None) -> str:

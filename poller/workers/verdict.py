@@ -55,7 +55,7 @@ class Judge:
         skipped = unserved if before.breaker.trips or before.parked_ms or answer.kept else 0
         after = status.record(before, item.outcome, answer.plan_ms, finished_ms, unserved - skipped)
         now_open = self._breaker(before, after, finished_ms)
-        reason = deadletter.reason(item.outcome, now_open, finished_ms, self._open_limit_ms)
+        reason = deadletter.reason(item.outcome, now_open, finished_ms, self._open_limit_ms, before.reason)
         parked_ms = (before.parked_ms or finished_ms) if reason else 0
         after = replace(after, breaker=now_open, parked_ms=parked_ms, reason=reason)
         if known.target.policy is Policy.ADAPTIVE and not now_open.trips:

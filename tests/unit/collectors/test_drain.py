@@ -259,6 +259,24 @@ def test_of_more_readings_than_a_device_has_nothing_is_kept(monkeypatch: pytest.
     assert "more than 100 readings in one poll" in outcome.message
 
 
+def test_a_poll_that_nobody_waits_for_any_more_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that stops cancels its polls: the log and Sentry hear nothing of it."""
+    told: list[object] = []
+    monkeypatch.setattr(drain.reporting, "crashed", lambda *words: told.append(words))
+
+    async def script(_: api.Poll) -> AsyncIterator[Any]:
+        await asyncio.sleep(60)
+        yield ONE
+
+    async def cut_off() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(drain.drain(Scripted(script), poll(None, 5)), 0.05)
+        await asyncio.sleep(0)
+
+    asyncio.run(cut_off())
+    assert told == []
+
+
 def test_a_generator_that_yielded_rubbish_is_closed() -> None:
     closed = []
 

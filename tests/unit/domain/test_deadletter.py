@@ -32,3 +32,11 @@ def failed(code: str) -> Outcome:
 def test_only_what_a_person_can_mend_is_parked(outcome: Outcome, breaker: Breaker, expected: Reason | None) -> None:
     """A device that is down is not: its breaker waits for it."""
     assert deadletter.reason(outcome, breaker, NOW, LIMIT) is expected
+
+
+def test_a_letter_stays_one_until_its_target_answers() -> None:
+    """Also when a person closed its breaker or edited its device meanwhile, and the next poll fails otherwise."""
+    assert deadletter.reason(failed("timeout"), CLOSED, NOW, LIMIT, Reason.AUTH_FAILED) is Reason.AUTH_FAILED
+    refused = Outcome(Result.REFUSED, "options_invalid")
+    assert deadletter.reason(refused, CLOSED, NOW, LIMIT, Reason.AUTH_FAILED) is Reason.NOT_POLLABLE
+    assert deadletter.reason(Outcome(Result.OK), CLOSED, NOW, LIMIT, Reason.AUTH_FAILED) is None
