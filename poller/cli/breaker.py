@@ -12,7 +12,8 @@ import typer
 
 from poller import bootstrap, errors, events
 from poller.cli import chosen, progress, render
-from poller.cli.render import Column, Json, column
+from poller.cli.columns import Column, Fit, column, plain
+from poller.cli.render import Json
 from poller.domain import duration
 from poller.domain.events import Event, Kind
 from poller.state import overview
@@ -110,7 +111,7 @@ def open_(
     events.publish(services, [_opened(target, bar) for target in opened.values()])
     until = _instant(bar.until_ms)
     item = {"opened": len(opened), "in_flight": Counter(answers.values())["inflight"], "until": until, "by": bar.who}
-    text = f"opened {units.counted(len(opened), 'breaker')} until {render.plain(until)}"
+    text = f"opened {units.counted(len(opened), 'breaker')} until {plain(until)}"
     render.changed(text, "poller.breaker.open/1", item, as_json, f"poller breaker reset {' '.join(places)}")
 
 
@@ -129,7 +130,7 @@ def _refuse_absent(targets: Mapping[int, Target], present: Mapping[int, Any]) ->
 
 
 def _opened(target: Target, bar: Bar) -> Event:
-    until = render.plain(_instant(bar.until_ms))
+    until = plain(_instant(bar.until_ms))
     message = f"{target.device}/{target.name} is left alone until {until}: opened by hand by {bar.who}"
     data = {"who": bar.who, "by": "hand", "until_ms": bar.until_ms}
     return Event(bar.since_ms, Kind.BREAKER_OPENED, message, target.device, target.name, target.id, data=data)
@@ -180,12 +181,12 @@ def _age(key: str) -> Any:
 
 
 _COLUMNS = (
-    Column("TARGET", lambda item: f"{item['device']}/{item['target']}"),
-    column("BREAKER", "breaker"),
-    column("BY", "by"),
-    Column("FOR", _age("for_seconds"), right=True),
-    column("FAILURES", "failures", right=True),
-    column("TRIPS", "trips", right=True),
-    Column("NEXT POLL IN", _age("in_seconds"), right=True),
-    Column("LAST ERROR", lambda item: ": ".join(filter(None, (item["error_code"], item["message"])))),
+    Column("TARGET", lambda item: f"{item['device']}/{item['target']}", fit=Fit.WHOLE),
+    column("BREAKER", "breaker", fit=Fit.WHOLE),
+    column("BY", "by", fit=Fit.WHOLE, spare=1),
+    Column("FOR", _age("for_seconds"), right=True, fit=Fit.WHOLE),
+    column("FAILURES", "failures", right=True, fit=Fit.WHOLE, spare=2),
+    column("TRIPS", "trips", right=True, fit=Fit.WHOLE, spare=3),
+    Column("NEXT POLL IN", _age("in_seconds"), right=True, fit=Fit.WHOLE),
+    Column("LAST ERROR", lambda item: ": ".join(filter(None, (item["error_code"], item["message"]))), fit=Fit.REST),
 )

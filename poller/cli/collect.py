@@ -15,7 +15,7 @@ import typer
 
 from poller import errors
 from poller.cli import completion, render, words
-from poller.cli.render import Column, column
+from poller.cli.columns import Column, column, plain
 from poller.domain import duration
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _cut(text: str, room: int) -> str:
 
 
 def _series(item: Mapping[str, Any]) -> str:
-    labels = render.plain({key: text for key, text in item["labels"].items() if text})
+    labels = plain({key: text for key, text in item["labels"].items() if text})
     return f"{item['metric']}  {labels}".rstrip()
 
 

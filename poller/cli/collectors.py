@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 import typer
 
 from poller.cli import completion, render
-from poller.cli.render import Column, Json, column
+from poller.cli.columns import Column, Fit, column, plain
+from poller.cli.render import Json
 
 if TYPE_CHECKING:
     from poller.collectors.api import Collector
@@ -26,13 +27,13 @@ _OPTIONS = (
     column("COLLECTOR", "collector"),
     Column("OPTION", lambda item: f"{item['name']}={'' if item['required'] else _written(item['default'])}"),
     Column("TYPE", lambda item: f"{item['type']}, required" if item["required"] else item["type"]),
-    column("MEANING", "description", wrap=True),
+    column("MEANING", "description", fit=Fit.WRAP),
 )
 _BROKEN = (
     column("BROKEN", "name"),
     column("FROM", "distribution"),
-    column("REASON", "reason", wrap=True),
-    column("TRY", "hint", wrap=True),
+    column("REASON", "reason", fit=Fit.WRAP),
+    column("TRY", "hint", fit=Fit.WRAP),
 )
 
 _WORDS = {int: "integer", float: "number", str: "text", bool: "true|false", type(None): "nothing"}
@@ -130,4 +131,4 @@ def _written(value: Any) -> str:
     """A value as one types it behind `-o key=`."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return ",".join(map(str, value)) if isinstance(value, _LISTS) else render.plain(value)
+    return ",".join(map(str, value)) if isinstance(value, _LISTS) else plain(value)

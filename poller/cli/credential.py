@@ -9,8 +9,9 @@ import typer
 
 from poller import bootstrap, errors
 from poller.cli import backend, completion, render, words
+from poller.cli.columns import column, moment
 from poller.cli.confirm import Yes, confirm
-from poller.cli.render import Json, column
+from poller.cli.render import Json
 from poller.domain import naming
 from poller.web import units
 
@@ -39,7 +40,7 @@ _COLUMNS = (
     column("KIND", "kind"),
     column("DEVICES", "devices", right=True),
     column("TARGETS", "targets", right=True),
-    column("CHANGED", "updated_at"),
+    moment("CHANGED", "updated_at"),
 )
 
 

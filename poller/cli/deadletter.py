@@ -12,8 +12,9 @@ import typer
 
 from poller import bootstrap, errors, events
 from poller.cli import backend, chosen, completion, progress, render
+from poller.cli.columns import Column, Fit, column
 from poller.cli.confirm import Number, Yes, confirm_counted
-from poller.cli.render import Column, Json, column
+from poller.cli.render import Json
 from poller.domain import error_codes
 from poller.domain.chunks import batched
 from poller.domain.deadletter import Reason
@@ -89,7 +90,9 @@ def show(place: chosen.One, as_json: Json = False) -> None:
         raise errors.NotFound(f"{place} is no dead letter", hint=f"poller breaker show {place}")
     items = [{**_item(named, _now_ms()), **_explained(named)} for named in found]
     if as_json or len(items) > 1:
-        render.listing("poller.deadletter.show/1", items, (*_COLUMNS, column("WHAT TO DO", "hint", wrap=True)), as_json)
+        render.listing(
+            "poller.deadletter.show/1", items, (*_COLUMNS, column("WHAT TO DO", "hint", fit=Fit.WRAP)), as_json
+        )
     else:
         render.record("poller.deadletter.show/1", items[0], as_json)
 
@@ -319,8 +322,8 @@ def _age(key: str, tail: str = "") -> Any:
 
 
 _GROUP_COLUMNS = (
-    column("REASON", "reason"),
-    column("CODE", "error_code"),
+    column("REASON", "reason", fit=Fit.WHOLE),
+    column("CODE", "error_code", fit=Fit.WHOLE),
     column("COLLECTOR", "collector"),
     column("LETTERS", "letters", right=True),
     column("DEVICES", "devices", right=True),
@@ -328,10 +331,10 @@ _GROUP_COLUMNS = (
     Column("LAST", _age("last_seconds", " ago"), right=True),
 )
 _COLUMNS = (
-    Column("TARGET", lambda item: f"{item['device']}/{item['target']}"),
-    column("REASON", "reason"),
-    Column("FOR", _age("parked_seconds"), right=True),
-    column("TRIES", "attempts", right=True),
-    Column("NEXT TRY IN", _age("next_try_seconds"), right=True),
-    Column("LAST ERROR", lambda item: f"{item['error_code']}: {item['message']}", wrap=True),
+    Column("TARGET", lambda item: f"{item['device']}/{item['target']}", fit=Fit.WHOLE),
+    column("REASON", "reason", fit=Fit.WHOLE),
+    Column("FOR", _age("parked_seconds"), right=True, fit=Fit.WHOLE),
+    column("TRIES", "attempts", right=True, fit=Fit.WHOLE, spare=2),
+    Column("NEXT TRY IN", _age("next_try_seconds"), right=True, fit=Fit.WHOLE, spare=1),
+    Column("LAST ERROR", lambda item: f"{item['error_code']}: {item['message']}", fit=Fit.REST),
 )

@@ -12,8 +12,9 @@ import typer
 
 from poller import bootstrap, errors
 from poller.cli import backend, completion, intervals, render, words
+from poller.cli.columns import Fit, column
 from poller.cli.confirm import Yes, confirm
-from poller.cli.render import Json, column
+from poller.cli.render import Json
 from poller.domain import draft
 from poller.web import units
 
@@ -45,8 +46,8 @@ Options = Annotated[
 ]
 
 _COLUMNS = (
-    column("NAME", "name"),
-    column("ADDRESS", "address"),
+    column("NAME", "name", fit=Fit.WHOLE),
+    column("ADDRESS", "address", fit=Fit.WHOLE),
     column("SITE", "site"),
     column("TAGS", "tags"),
     column("CREDENTIAL", "credential"),

@@ -13,7 +13,7 @@ import typer
 
 from poller import bootstrap, errors
 from poller.cli import backend, completion, render
-from poller.cli.render import Column, column
+from poller.cli.columns import Column, Fit, column, moment, one_line, rfc3339
 from poller.cli.since import Since, instant_ms
 from poller.domain.events import Event, Kind, Wanted
 from poller.state import events as stream
@@ -119,10 +119,10 @@ def _print(happened: Iterable[Event | None], wanted: Wanted, as_json: bool) -> N
 def _line(event: Event, as_json: bool) -> str:
     fields = item(event)
     if as_json:
-        whole = {"schema": "poller.event/1", **fields, "at": render.rfc3339(fields["at"])}
+        whole = {"schema": "poller.event/1", **fields, "at": rfc3339(fields["at"])}
         return json.dumps(whole, ensure_ascii=False, default=str)
-    words = (render.rfc3339(fields["at"]), f"{event.kind.value:<22}", _what(fields), event.message)
-    return render.one_line("  ".join(word for word in words if word))
+    words = (rfc3339(fields["at"]), f"{event.kind.value:<22}", _what(fields), event.message)
+    return one_line("  ".join(word for word in words if word))
 
 
 def _what(fields: Any) -> str:
@@ -130,8 +130,8 @@ def _what(fields: Any) -> str:
 
 
 _COLUMNS = (
-    column("AT", "at"),
-    column("KIND", "kind"),
-    Column("WHAT", _what),
-    column("MESSAGE", "message", wrap=True),
+    moment("AT", "at"),
+    column("KIND", "kind", fit=Fit.WHOLE),
+    Column("WHAT", _what, fit=Fit.WHOLE),
+    column("MESSAGE", "message", fit=Fit.REST),
 )

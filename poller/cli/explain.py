@@ -10,7 +10,8 @@ import typer
 
 from poller import errors
 from poller.cli import render
-from poller.cli.render import Json, column
+from poller.cli.columns import Fit, column
+from poller.cli.render import Json
 from poller.domain import error_codes
 
 EXIT_CODES = {
@@ -24,7 +25,7 @@ EXIT_CODES = {
     130: "interrupted",
     141: "nobody reads the output any more",
 }
-_COLUMNS = (column("CODE", "code"), column("MEANING", "meaning", wrap=True), column("TRY", "try", wrap=True))
+_COLUMNS = (column("CODE", "code"), column("MEANING", "meaning", fit=Fit.WRAP), column("TRY", "try", fit=Fit.WRAP))
 
 
 def command(

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from poller.cli import progress, render
-from poller.cli.render import Column
+from poller.cli.columns import Column, Fit
 from poller.domain.chunks import batched
 from poller.domain.overview import Overview, State
 from poller.domain.status import Status
@@ -158,12 +158,14 @@ def _state(item: Mapping[str, Any]) -> str:
     return ", ".join([*words, *(["overdue"] if item["overdue"] else [])])
 
 
+def _for(item: Mapping[str, Any]) -> str:
+    return "" if item["for_seconds"] is None else units.age(item["for_seconds"] * 1000)
+
+
 _COLUMNS = (
-    Column("TARGET", lambda item: f"{item['device']}/{item['target']}"),
-    Column("STATE", _state),
-    Column(
-        "FOR", lambda item: "" if item["for_seconds"] is None else units.age(item["for_seconds"] * 1000), right=True
-    ),
-    Column("INTERVALS", lambda item: f"{item['intervals']:,.1f}", right=True),
-    Column("WHY", lambda item: ": ".join(filter(None, (item["error_code"], item["message"])))),
+    Column("TARGET", lambda item: f"{item['device']}/{item['target']}", fit=Fit.WHOLE),
+    Column("STATE", _state, fit=Fit.WHOLE),
+    Column("FOR", _for, right=True, fit=Fit.WHOLE),
+    Column("INTERVALS", lambda item: f"{item['intervals']:,.1f}", right=True, fit=Fit.WHOLE, spare=1),
+    Column("WHY", lambda item: ": ".join(filter(None, (item["error_code"], item["message"]))), fit=Fit.REST),
 )

@@ -10,6 +10,7 @@ import typer
 
 from poller import bootstrap, errors
 from poller.cli import completion, render
+from poller.cli.columns import Fit, column
 from poller.domain.overview import State
 from poller.domain.status import Status
 from poller.web import health, units
@@ -125,10 +126,10 @@ def _item(target: Target, status: Status | None, stored: Stored | None) -> dict[
 
 
 _COLUMNS = [
-    render.column("TARGET", "target"),
-    render.column("COLLECTOR", "collector"),
-    render.column("STATE", "state"),
-    render.column("SAMPLES", "samples", right=True),
-    render.column("ERROR", "error_code"),
-    render.column("MESSAGE", "message", wrap=True),
+    column("TARGET", "target", fit=Fit.WHOLE),
+    column("COLLECTOR", "collector", fit=Fit.WHOLE, spare=1),
+    column("STATE", "state", fit=Fit.WHOLE),
+    column("SAMPLES", "samples", right=True, fit=Fit.WHOLE, spare=2),
+    column("ERROR", "error_code", fit=Fit.WHOLE),
+    column("MESSAGE", "message", fit=Fit.REST),
 ]

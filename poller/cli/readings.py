@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poller.cli import backend, completion, render
-from poller.cli.render import Column, Json, column
+from poller.cli.columns import Column, Fit, column
+from poller.cli.render import Json
 from poller.domain import duration
 
 if TYPE_CHECKING:
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
     from poller.db.targets import Target
 
 _COLUMNS = (
-    column("TARGET", "target"),
+    column("TARGET", "target", fit=Fit.WHOLE),
     column("METRIC", "metric"),
     column("LABELS", "labels"),
-    Column("VALUE", lambda item: _number(item["value"]), right=True),
+    Column("VALUE", lambda item: _number(item["value"]), right=True, fit=Fit.WHOLE),
     column("KIND", "kind"),
     Column("AGE", lambda item: duration.format_ms(round(item["age_seconds"]) * 1000), right=True),
 )

@@ -8,40 +8,24 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from poller import errors
+from poller.cli.columns import Column, Item, one_line, plain, rfc3339
 from poller.security.redaction import redact_url
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Item = Mapping[str, Any]
-
-_NARROWEST = 6  # a column of a table
-_WRAPPED = 24  # a column whose texts may take several lines gives way down to this before others do
 
 #: Set by the root command.
 verbose = False
 _errors_as_json = False
-
-
-class Column(NamedTuple):
-    """A column of a list: its title, and the text of an item in it."""
-
-    title: str
-    text: Callable[[Item], str]
-    right: bool = False
-    wrap: bool = False  # on a narrow screen: more lines rather than fewer words
-
-
-def column(title: str, key: str, right: bool = False, wrap: bool = False) -> Column:
-    return Column(title, lambda item: plain(item[key]), right, wrap)
 
 
 def begin(as_json: bool) -> None:
@@ -124,35 +108,6 @@ def error(failure: errors.PollerError) -> None:
             sys.stderr.write(f"  {label}: {redact_url(text)}\n")
 
 
-def rfc3339(instant: datetime) -> str:
-    return instant.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def plain(value: Any) -> str:
-    """A value as people read it; nothing for nothing."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, datetime):
-        return rfc3339(value)
-    if isinstance(value, Mapping):
-        return " ".join(f"{key}={_word(part)}" for key, part in value.items())
-    if isinstance(value, list | tuple):
-        return " ".join(map(str, value))
-    return str(value)
-
-
-def _word(part: Any) -> str:
-    if isinstance(part, list | tuple):
-        return ",".join(map(str, part))
-    return str(part)
-
-
-def one_line(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in text)
-
-
 def _jsonable(value: Any) -> Any:
     if isinstance(value, datetime):
         return rfc3339(value)
@@ -164,36 +119,10 @@ def _jsonable(value: Any) -> Any:
 
 
 def _table(items: Sequence[Item], columns: Sequence[Column]) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    from poller.cli import table
 
-    rows = [[one_line(each.text(item)) for each in columns] for item in items]
-    screen = console()
-    wraps = [each.wrap for each in columns]
-    widths = _fitted([[each.title for each in columns], *rows], wraps, screen.width)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
-    for each, width in zip(columns, widths, strict=True):
-        side = "right" if each.right else "left"
-        cut = "fold" if each.wrap else "ellipsis"
-        table.add_column(each.title, justify=side, overflow=cut, no_wrap=not each.wrap, width=width)  # type: ignore[arg-type]
-    for row in rows:
-        table.add_row(*map(Text, row))
-    screen.print(table)
-
-
-def _fitted(rows: Sequence[Sequence[str]], wraps: Sequence[bool], screen: int) -> list[int]:
-    """Column widths that fit the screen: first what may wrap gives way, then the widest, so that names stay whole."""
-    from rich.cells import cell_len
-
-    widths = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
-    spare = screen - 3 * (len(widths) - 1)
-    for place in [place for place, wrap in enumerate(wraps) if wrap]:
-        least = min(widths[place], _WRAPPED)
-        widths[place] = max(least, widths[place] - max(0, sum(widths) - spare))
-    while sum(widths) > spare and max(widths) > _NARROWEST:
-        widths[widths.index(max(widths))] -= 1
-    return widths
+    if left_out := table.draw(items, columns, console()):
+        note(f"no room for {', '.join(left_out)}: a wider terminal or --json shows all")
 
 
 def console(stderr: bool = False) -> Console:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poller.cli import backend, completion, render
-from poller.cli.render import Column, Json, column
+from poller.cli.columns import Column, Fit, column, moment
+from poller.cli.render import Json
 from poller.cli.since import Since, instant_ms
 from poller.domain import duration
 
@@ -23,17 +24,21 @@ def _seconds(key: str) -> Any:
     return text
 
 
+def _name(item: Any) -> str:
+    return f"{item['device'] or '(removed)'}/{item['target'] or item['target_id']}"
+
+
 _COLUMNS = (
-    column("PLANNED", "planned"),
-    Column("TARGET", lambda item: f"{item['device'] or '(removed)'}/{item['target'] or item['target_id']}"),
-    Column("LATE", _seconds("late_seconds"), right=True),
-    Column("TOOK", _seconds("took_seconds"), right=True),
-    column("OUTCOME", "outcome"),
-    column("CODE", "error_code"),
-    column("SAMPLES", "samples", right=True),
-    column("TRY", "attempt", right=True),
-    column("RUNNER", "runner"),
-    column("MESSAGE", "message", wrap=True),
+    moment("PLANNED", "planned"),
+    Column("TARGET", _name, fit=Fit.WHOLE),
+    Column("LATE", _seconds("late_seconds"), right=True, fit=Fit.WHOLE, spare=1),
+    Column("TOOK", _seconds("took_seconds"), right=True, fit=Fit.WHOLE),
+    column("OUTCOME", "outcome", fit=Fit.WHOLE),
+    column("CODE", "error_code", fit=Fit.WHOLE),
+    column("SAMPLES", "samples", right=True, fit=Fit.WHOLE, spare=2),
+    column("TRY", "attempt", right=True, fit=Fit.WHOLE, spare=3),
+    column("RUNNER", "runner", fit=Fit.WHOLE, spare=4),
+    column("MESSAGE", "message", fit=Fit.REST),
 )
 
 

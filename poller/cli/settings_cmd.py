@@ -6,13 +6,14 @@ import os
 
 from poller import settings
 from poller.cli import render
-from poller.cli.render import Json, column
+from poller.cli.columns import Fit, column
+from poller.cli.render import Json
 
 _COLUMNS = (
     column("NAME", "name"),
     column("VALUE", "value"),
     column("FROM", "origin"),
-    column("MEANING", "description", wrap=True),
+    column("MEANING", "description", fit=Fit.WRAP),
 )
 
 

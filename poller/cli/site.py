@@ -9,8 +9,9 @@ import typer
 
 from poller import errors
 from poller.cli import backend, completion, render
+from poller.cli.columns import column
 from poller.cli.confirm import Yes, confirm
-from poller.cli.render import Json, column
+from poller.cli.render import Json
 from poller.domain import naming
 
 app = typer.Typer(no_args_is_help=True, help="Where devices are, and what a worker must carry to poll there.")

@@ -11,6 +11,7 @@ import typer
 
 from poller import bootstrap, errors
 from poller.cli import failing, render
+from poller.cli.columns import one_line
 from poller.domain.overview import Load, Overview, State, Worker
 from poller.state import overview
 from poller.web import health, units
@@ -63,7 +64,7 @@ def _show(view: Overview, page: str) -> None:
 
     def say(text: Text | str, style: str = "") -> None:
         # Never cut, and wrapped by the terminal itself if at all: an error text must stay one line for grep.
-        console.print(text if isinstance(text, Text) else Text(render.one_line(text), style=style), soft_wrap=True)
+        console.print(text if isinstance(text, Text) else Text(one_line(text), style=style), soft_wrap=True)
 
     console = render.console()
     say(health.judge(view).text, "bold")

@@ -9,9 +9,10 @@ import typer
 
 from poller import bootstrap, errors
 from poller.cli import backend, completion, device, intervals, render, words
+from poller.cli.columns import Column, Fit, column
 from poller.cli.confirm import Yes, confirm
 from poller.cli.device import CredentialName, Interval, Max, Min, Options, Policy, Requires, Staleness, Timeout
-from poller.cli.render import Column, Json, column
+from poller.cli.render import Json
 from poller.domain import draft, duration
 
 app = typer.Typer(no_args_is_help=True, help="What is polled on a device, and how often.")
@@ -23,8 +24,8 @@ Name = Annotated[
 ]
 
 COLUMNS = (
-    column("DEVICE", "device"),
-    column("TARGET", "name"),
+    column("DEVICE", "device", fit=Fit.WHOLE),
+    column("TARGET", "name", fit=Fit.WHOLE),
     column("COLLECTOR", "collector"),
     Column("POLICY", intervals.policy_word),
     Column("INTERVAL", intervals.span, right=True),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from poller import errors
 from poller.cli import render
-from poller.cli.render import Column, column
+from poller.cli.columns import Column, Fit, column, moment, plain
 
 COLUMNS = (column("NAME", "name"), column("TAGS", "tags"), Column("SIZE", lambda item: str(item["size"]), right=True))
 ITEMS = [{"name": "sw1", "tags": ["a", "b"], "size": 1}, {"name": "tab\there\x1b[31m", "tags": [], "size": 22}]
@@ -128,14 +128,14 @@ def test_colours_follow_the_terminal_and_the_environment(
 )
 def test_values_as_people_read_them(value: object, text: str) -> None:
     """No brackets, no quotes, no True."""
-    assert render.plain(value) == text
+    assert plain(value) == text
 
 
 def test_names_stay_whole_while_texts_wrap(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """On a narrow screen a column that may wrap takes more lines, and no word is lost."""
     terminal(monkeypatch, "stdout")
     monkeypatch.setenv("COLUMNS", "60")
-    columns = (column("NAME", "name"), column("MEANING", "meaning", wrap=True))
+    columns = (column("NAME", "name"), column("MEANING", "meaning", fit=Fit.WRAP))
     words = [f"word{number}" for number in range(30)]
     render.listing(
         "s/1", [{"name": "a-rather-long-name-of-a-device", "meaning": " ".join(words)}], columns, as_json=False
@@ -144,3 +144,80 @@ def test_names_stay_whole_while_texts_wrap(capsys: pytest.CaptureFixture[str], m
     assert "a-rather-long-name-of-a-device" in out
     assert [word for word in out.split() if word.startswith("word")] == words
     assert max(len(line.rstrip()) for line in out.splitlines()) <= 60
+
+
+RUN_COLUMNS = (
+    moment("AT", "at"),
+    column("TARGET", "target", fit=Fit.WHOLE),
+    column("CODE", "code", fit=Fit.WHOLE),
+    column("TRY", "try", right=True, fit=Fit.WHOLE, spare=1),
+    column("RUNNER", "runner", fit=Fit.WHOLE, spare=2),
+    column("MESSAGE", "message", fit=Fit.REST),
+)
+RUN = {
+    "at": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+    "target": "sw-sto-0012/snmp",
+    "code": "device_timeout",
+    "try": 1,
+    "runner": "worker-1@a-host",
+    "message": " ".join(f"word{number}" for number in range(40)),
+}
+
+
+def drawn(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int, run: dict[str, object]
+) -> tuple[list[str], str]:
+    """The lines of a table on so wide a screen without escape codes, and the notes."""
+    terminal(monkeypatch, "stdout")
+    monkeypatch.setenv("COLUMNS", str(width))
+    render.listing("s/1", [run], RUN_COLUMNS, as_json=False)
+    out, err = capsys.readouterr()
+    return re.sub(r"\x1b\[[0-9;]*m", "", out).splitlines(), err
+
+
+@pytest.mark.parametrize(
+    ("width", "lines", "left_out"),
+    [(60, 4, "RUNNER"), (76, 4, ""), (80, 3, "TRY, RUNNER"), (95, 3, "RUNNER"), (110, 3, ""), (160, 3, "")],
+)
+def test_times_targets_and_codes_are_whole_on_every_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int, lines: int, left_out: str
+) -> None:
+    """The message is cut to one line, beside the rest or below it; what is left out is named."""
+    found, notes = drawn(capsys, monkeypatch, width, RUN)
+    assert len(found) == lines
+    assert max(map(len, found)) <= width
+    assert found[2].split()[:3] == ["2026-01-02T03:04:05Z", "sw-sto-0012/snmp", "device_timeout"]
+    assert "word0" in found[-1]
+    assert found[-1].endswith("…")
+    assert notes == (f"no room for {left_out}: a wider terminal or --json shows all\n" if left_out else "")
+
+
+def test_a_row_without_a_message_has_no_line_below(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the messages of others go below their rows."""
+    terminal(monkeypatch, "stdout")
+    monkeypatch.setenv("COLUMNS", "60")
+    render.listing("s/1", [RUN, {**RUN, "message": ""}], RUN_COLUMNS, as_json=False)
+    assert len(capsys.readouterr().out.splitlines()) == 2 + 2 + 1
+
+
+def test_wide_characters_count_twice(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns stay aligned, and no line is wider than the screen."""
+    found, _ = drawn(capsys, monkeypatch, 110, {**RUN, "target": "交換機/snmp", "message": "交" * 100})
+    assert found[2].index("device_timeout") == found[0].index("CODE") - 3
+    assert found[2].endswith("…")
+    assert len(found[2]) + 3 + found[2].split()[-1].count("交") <= 110
+
+
+def test_a_time_of_today_has_no_date_on_a_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe gets all of it."""
+    now = datetime.now(UTC)
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    before = midnight - timedelta(seconds=1)
+    render.listing("s/1", [{**RUN, "at": midnight}], RUN_COLUMNS, as_json=False)
+    assert f"{midnight:%Y-%m-%d}T00:00:00Z\t" in capsys.readouterr().out
+    assert drawn(capsys, monkeypatch, 160, {**RUN, "at": midnight})[0][2].startswith("00:00:00Z  sw")
+    assert drawn(capsys, monkeypatch, 160, {**RUN, "at": before})[0][2].startswith(f"{before:%Y-%m-%d}T23:59:59Z")
