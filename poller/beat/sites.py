@@ -43,6 +43,7 @@ class SiteWatch:
         self._note = note
         self._limits = services.settings.site_limits
         self._chance = chance
+        self._known: dict[str, dict[int, int]] = {}  # dark sites: their targets, as SQL had them
         self._thread = threading.Thread(target=self._watch, name="sites", daemon=True)
 
     def start(self) -> None:
@@ -65,11 +66,11 @@ class SiteWatch:
         client, keys = self._services.redis, self._services.keys
         windows = outages.windows(client, keys, now_ms)
         dark = outages.dark(client, keys)
+        for outage in dark.values():
+            self._attend(outage, now_ms)
         for name, seen in windows.items():
             if name not in dark and (window := site.gone_dark(seen, self._limits)):
                 self._open(name, window, now_ms)
-        for outage in dark.values():
-            self._attend(outage, now_ms)
         self._release_forgotten({outage.number for outage in outages.dark(client, keys).values()}, now_ms)
 
     def _release_forgotten(self, open_sites: set[int], now_ms: int) -> None:
@@ -90,8 +91,8 @@ class SiteWatch:
         self._attend(outage, now_ms)
 
     def _attend(self, outage: Outage, now_ms: int) -> None:
-        _, ids = sites.targets_of(self._services.engine, outage.site)
         held = self._board.held(outage.number)
+        ids = self._targets(outage.site, held)
         strangers = held - ids.keys()
         if strangers:  # moved to another site, or removed
             self._board.release(self._leader.token, [(target_id, now_ms) for target_id in strangers])
@@ -103,6 +104,16 @@ class SiteWatch:
         self._board.withhold(self._leader.token, outage.number, ids.keys() - held - set(kept))
         if asking:
             self._ask(outage, list(ids), now_ms)
+
+    def _targets(self, name: str, held: set[int]) -> dict[int, int]:
+        """With their intervals. While SQL is away: as they were, or who is held. It must not keep a site dark."""
+        try:
+            _, self._known[name] = sites.targets_of(self._services.engine, name)
+        except errors.StoreError:
+            self._known.setdefault(name, dict.fromkeys(held, plan.RESUME_WITHIN_MS))
+            if not self._known[name]:
+                raise
+        return self._known[name]
 
     def _ask(self, outage: Outage, ids: list[int], now_ms: int) -> None:
         chances = [self._chance() for _ in range(self._limits.canaries)]
@@ -117,6 +128,7 @@ class SiteWatch:
         self._board.release(self._leader.token, rows)
         outages.start_anew(self._services.redis, self._services.keys, outage.site, now_ms)
         outages.forget(self._services.redis, self._services.keys, outage.site)
+        self._known.pop(outage.site, None)
         seconds = (now_ms - outage.since_ms) // 1000
         said = (
             f"site {outage.site} answers again after {duration.spoken(seconds * 1000)}; {len(held)} targets come back"

@@ -7,6 +7,7 @@ anything, yield rubbish - the answer is an `Outcome`, and it comes in time.
 from __future__ import annotations
 
 import asyncio
+import os
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -73,6 +74,7 @@ class _Drain:
         "_collector",
         "_gathered",
         "_grace_s",
+        "_pid",
         "_poll",
         "_started",
         "_stopped",
@@ -91,6 +93,7 @@ class _Drain:
         self._timed_out = False
         self._stopped = False  # nobody waits for it any more
         self._started = loop.time()
+        self._pid = os.getpid()
         self.done: asyncio.Future[Drained] = loop.create_future()
         deadline = poll.deadline if budget_s is None else min(poll.deadline, self._started + budget_s)
         self._timer = loop.call_at(deadline, self._on_deadline)
@@ -110,6 +113,9 @@ class _Drain:
             self._finish(self._crash(error))
         else:
             self._finish(self._late() if self._timed_out else None)
+        finally:
+            if os.getpid() != self._pid:  # the collector forked: a copy of the worker must not go on beside it
+                os._exit(1)
 
     async def _take_all(self, stream: Any) -> None:
         taken = 0

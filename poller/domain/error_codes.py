@@ -69,7 +69,7 @@ EXPLAINED: dict[str, Explained] = {
     ),
     CREDENTIAL_UNUSABLE: Explained(
         "the target has no credential, or one that is gone or does not open; nothing was sent",
-        "give it one: poller device edit DEVICE --credential NAME. Has it one, is the worker's POLLER_SECRET_KEY right?",
+        "give it one: poller device edit DEVICE --credential NAME. If it has: is the worker's secret_key right?",
     ),
     LEASE_LOST: Explained(
         "the worker that held it did not report back in time; the target was due again at once",

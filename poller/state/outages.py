@@ -55,7 +55,7 @@ def _counted(slices: Sequence[Mapping[str, str]], seconds: int) -> dict[str, Win
     for piece in slices:
         for field, number in piece.items():
             site, _, kind = field.rpartition("|")
-            (dark if kind == "dark" else polls)[site] += int(number)
+            (dark if kind == "dark" else polls)[site] += int(number) if number.isdigit() else 0
     return {site: Window(polls[site], dark[site], seconds) for site in polls}
 
 

@@ -18,7 +18,7 @@ TYPES = {
         *("spec", "run", "edited", "status", "counts", "needs", "dark", "barred"),
         *("board", "leader", "workers", "attending", "totals"),
     ),
-    "string": ("outbox", "epoch", "recorded"),
+    "string": ("outbox", "epoch", "recorded", "lock"),
     "list": ("errors",),
     "stream": ("events",),
 }

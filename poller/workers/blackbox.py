@@ -8,7 +8,9 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+import re
 import secrets
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +30,7 @@ _NAME_AT, _FLIGHTS_AT, _WIDTH = 24, 256, 192
 SLOTS = 256
 _SIZE = _FLIGHTS_AT + SLOTS * _WIDTH
 _WORDS = 5
+_NAME = re.compile(r"\d+-[0-9a-f]+")  # process id, and something random
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +86,17 @@ class BlackBox:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         os.posix_fallocate(self._lock, 0, _SIZE)
         page = mmap.mmap(self._lock, _SIZE)
+        page.madvise(mmap.MADV_DONTFORK)  # a mapping keeps the lock as well as a descriptor does
         hidden.rename(path)
         self._path = path
+        os.register_at_fork(after_in_child=self._let_go)  # a child of a collector's must not hold it beyond our death
         return page
+
+    def _let_go(self) -> None:
+        with suppress(OSError, ValueError, BufferError, TypeError):
+            self.cells.release()
+            self._page.close()
+            os.close(self._lock)  # type: ignore[arg-type]
 
     @contextmanager
     def noted(self, token: str, attempt: int, targets: int, queue: str) -> Iterator[int]:
@@ -122,7 +133,7 @@ def open_wrecks(home: Path, explain: Callable[[Wreck], None]) -> None:
     """Has each dead process of this home explained, once in the whole host; if that raises, it stays for later."""
     with suppress(FileNotFoundError):
         for path in sorted((home / "flights").iterdir()):
-            if path.name.startswith(".") or (lock := _locked(path)) is None:
+            if not _NAME.fullmatch(path.name) or (lock := _locked(path)) is None:
                 continue
             try:
                 explain(_read(os.pread(lock, _SIZE, 0)))
@@ -134,10 +145,11 @@ def open_wrecks(home: Path, explain: Callable[[Wreck], None]) -> None:
 def _locked(path: Path) -> int | None:
     """A descriptor that holds the lock of a dead process's file; None: it lives, or another has just taken it."""
     with suppress(OSError):
-        lock = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        lock = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         with suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(lock), path.stat()):
+            found = os.fstat(lock)
+            if stat.S_ISREG(found.st_mode) and os.path.samestat(found, path.stat()):
                 return lock
         os.close(lock)
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import os
 import resource
 import signal
 import threading
@@ -24,6 +25,9 @@ log = logs.get(__name__)
 #: A stopping worker writes for at least so long, if its polls took all of `worker_drain_s`.
 LEAST_CLOSING_S = 0.5
 _drained_at = 0.0
+_pid = os.getpid()
+#: After all is said and done, before the process is ended even if some thread of a collector goes on.
+LEAVE_S = 3.0
 
 # Said at every lost connection. We want the default: a thread that polls cannot be cancelled, and need not be.
 warnings.filterwarnings("ignore", message=r"\nIn Celery 5.1 we introduced an optional breaking change")
@@ -74,7 +78,9 @@ def _come_up(sender: Any, **_: Any) -> None:
 
 @worker_process_init.connect
 def _after_fork(**_: Any) -> None:
-    """A prefork child has its own connections and its own loop."""
+    """A prefork child has its own connections and its own loop. (`solo` says this, too, and forks nobody.)"""
+    if os.getpid() == _pid:
+        return
     bootstrap.services.cache_clear()
     poller.cache_clear()
 
@@ -106,6 +112,9 @@ def _go_down(sender: Any, **_: Any) -> None:
         poller(sender.hostname).close()
     for sink in bootstrap.services().sinks:
         sink.close()
+    end = threading.Timer(LEAVE_S, os._exit, (0,))  # a collector's thread that never ends would keep us
+    end.daemon = True
+    end.start()
 
 
 def _tell_where_it_crashed() -> None:

@@ -400,6 +400,49 @@ def test_repair_leaves_alone_what_was_edited_meanwhile(board: Board, leader: Lea
     assert_sound(board, [1, 2])
 
 
+def test_repair_brings_back_nobody_who_was_removed_meanwhile(board: Board, leader: Leadership) -> None:
+    """It would be polled for ever: the board is at the inventory's version, so nobody would look again."""
+    fill(board, leader, 2)
+    seen = [spec(1), spec(2)]
+    board.place(leader.token, [(spec(2, version=2, enabled=False), NOW)], 2)
+    assert Repair(board).repair(seen, 1, lambda _: NOW) == Repaired()
+    assert board.ids() == {1}
+
+
+def test_an_edit_of_a_broken_target_does_not_make_it_asked_for(board: Board, leader: Leadership) -> None:
+    """A thousand of them would all be polled at once; one that a person did ask for still is."""
+    ids = fill(board, leader, 2)
+    claim(board, leader)
+    start(board, "a", ids)
+    board.finish("a", [Finish(i, NOW + 900_000, "fB[1]", Place.URGENT) for i in ids], now_ms=NOW)
+    board.demand([2])
+    board.place(leader.token, [(spec(i, version=2, interval_ms=30_000), NOW + 7_000) for i in ids], 2)
+    assert board.redis.zscore(board.keys.urgent(QUEUE), "1") == NOW + 7_000
+    assert board.redis.zscore(board.keys.urgent(QUEUE), "2") == 1
+
+
+def test_a_start_that_is_said_again_late_loses_no_edit(board: Board, leader: Leadership) -> None:
+    """The first packet comes after the second was answered and the target was edited."""
+    fill(board, leader, 1)
+    claim(board, leader)
+    board.start("a", 0, "c", 15_000, [1], NOW)
+    board.place(leader.token, [(spec(1, version=2, queue="poll.new"), NOW + 9)], 2)
+    board.start("a", 0, "c", 15_000, [1], NOW)
+    board.finish("a", [Finish(1, NOW + 60_000, "o[1]", steady=True)], now_ms=NOW, queue=QUEUE)
+    assert board.redis.zscore(board.keys.due("poll.new"), "1") == NOW + 9
+
+
+@pytest.mark.parametrize("text", ["x", "a|x", "a|x|y|z"])
+def test_a_run_that_nobody_can_read_harms_no_other(board: Board, leader: Leadership, text: str) -> None:
+    """Not at the start of its batch, nor when its lease ran out."""
+    ids = fill(board, leader, 2)
+    claim(board, leader)
+    board.redis.hset(board.keys.run, "1", text)
+    assert start(board, "a", ids) == [Result.STALE, Result.OK]
+    assert {item.id for item in board.reap(leader.token, now_ms=NOW + 99_000)} == set(ids)
+    assert_sound(board, ids)
+
+
 def test_what_waits_for_its_reconcile_is_pending_not_lost(board: Board, leader: Leadership) -> None:
     """The leader has not seen the newest edits yet."""
     fill(board, leader, 1)
@@ -494,7 +537,20 @@ def test_what_is_no_targets_number_leaves_the_board(board: Board, leader: Leader
     assert board.redis.zcard(board.keys.due(QUEUE)) == 0
 
 
-@pytest.mark.parametrize("text", ["{", "7", "{}", "[]", '["1","",0]', '["1","t",0,"poll.snmp"]', '["1","t",0,1,1,1]'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "7",
+        "{}",
+        "[]",
+        '["1","",0]',
+        '["1","t",0,"poll.snmp"]',
+        '["1","t",0,1,1,1]',
+        '["1","t",0,"q",null,["1"]]',
+        '["1","t",0,"q",0,[null]]',
+    ],
+)
 def test_an_outbox_that_nobody_can_read_is_dropped(board: Board, leader: Leadership, text: str) -> None:
     """The leases of what it held bring that back; polling goes on."""
     fill(board, leader, 2)

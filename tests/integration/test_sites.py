@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from poller import errors
 from poller.beat import reconcile
 from poller.beat.leadership import Leader
 from poller.beat.sites import SiteWatch
@@ -202,3 +203,23 @@ def test_a_stranger_in_the_hash_of_dark_sites_harms_nobody(world: World) -> None
     world.redis.hset(world.keys.dark, "west", "rubbish")
     world.watch.look(world.now)
     assert world.held() == set()
+
+
+def test_a_database_that_is_away_keeps_no_site_dark(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its targets are known from before, or are those that are held."""
+    world.poll(world.west, dark=True)
+    world.watch.look(world.now)
+
+    def refuse(*_: object) -> None:
+        raise errors.StoreUnavailable("cannot use the database")
+
+    monkeypatch.setattr(sites, "targets_of", refuse)
+    world.now += 40_000
+    world.watch.look(world.now)
+    asked = world.urgent()
+    assert len(asked) == 3
+    world.poll(asked, dark=False)
+    world.watch.look(world.now)
+    assert world.held() == set()
+    assert outages.dark(world.redis, world.keys) == {}
+    assert world.sound()

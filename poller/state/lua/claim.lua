@@ -27,7 +27,10 @@ local function readable(text)
   if not sound or type(reply) ~= 'table' or type(reply[2]) ~= 'string' or reply[2] == '' then return nil end
   if #reply % 3 ~= 0 then return nil end
   for i = 4, #reply, 3 do
-    if type(reply[i]) ~= 'string' or type(reply[i + 2]) ~= 'table' then return nil end
+    if type(reply[i]) ~= 'string' or type(reply[i + 1]) ~= 'number' or type(reply[i + 2]) ~= 'table' then return nil end
+    for _, id in ipairs(reply[i + 2]) do
+      if type(id) ~= 'string' then return nil end
+    end
   end
   return reply
 end

@@ -19,14 +19,11 @@ local function parts(spec) return string.match(spec, '^%d+|(%d+)|%d+|(.+)$') end
 local function need(queue, interval, sign)
   needs[queue] = (needs[queue] or 0) + sign * math.floor(1e9 / interval)
 end
--- Takes it out of the places where it waits; was it to go first?
 local function leave(id, queues)
-  local urgent = 0
   for _, queue in ipairs(queues) do
-    urgent = urgent + redis.call('ZREM', p .. 'urgent:' .. queue, id)
+    redis.call('ZREM', p .. 'urgent:' .. queue, id)
     redis.call('ZREM', p .. 'due:' .. queue, id)
   end
-  return urgent > 0
 end
 local function forget(id, interval, queue)
   leave(id, queue and {queue} or redis.call('SMEMBERS', p .. 'queues'))
@@ -46,16 +43,18 @@ local function change(id, spec, instant, was, from)
   local parked = redis.call('ZREM', p .. 'parked', id) == 1
   need(from, was, -1)
   need(queue, interval, 1)
-  local slot = redis.call('ZSCORE', p .. 'due:' .. from, id) or redis.call('ZSCORE', p .. 'urgent:' .. from, id) or 0
+  local urgent = redis.call('ZSCORE', p .. 'urgent:' .. from, id)
+  local slot = redis.call('ZSCORE', p .. 'due:' .. from, id) or urgent or 0
   if redis.call('ZSCORE', p .. 'inflight', id) then
     redis.call('HSET', p .. 'edited', id, instant)
   elseif redis.call('ZSCORE', p .. 'held', id) then
     return -- its site is dark: it comes back with it
   elseif queue ~= from or interval ~= was or parked or tonumber(slot) > instant + interval then
-    if leave(id, {from}) then
+    leave(id, {from})
+    if urgent and tonumber(urgent) < 1000 then -- asked for, see demand.lua
       redis.call('ZADD', p .. 'urgent:' .. queue, 1, id)
     else
-      redis.call('ZADD', p .. 'due:' .. queue, instant, id)
+      redis.call('ZADD', p .. (urgent and 'urgent:' or 'due:') .. queue, instant, id)
     end
   end
 end

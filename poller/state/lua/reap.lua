@@ -23,9 +23,9 @@ for _, id in ipairs(ids) do
   if queue then
     redis.call('ZADD', p .. 'due:' .. queue, now, id)
     reply[#reply + 1] = id
-    reply[#reply + 1] = token
-    reply[#reply + 1] = plan
-    reply[#reply + 1] = attempts
+    reply[#reply + 1] = token or ''
+    reply[#reply + 1] = plan or ''
+    reply[#reply + 1] = attempts or '0'
   end
 end
 return reply

@@ -5,9 +5,11 @@
 --         id, its version in the inventory, spec ('' = should not be here), instant to place it at if it is nowhere
 -- Returns for each id what was wrong: '' (nothing), lost, doubled, misplaced, unreadable or stray; several with spaces between.
 --
--- A target that the board knows in a newer version than we do is let be: somebody edited it meanwhile.
+-- A target that the board knows in a newer version than we do is let be: somebody edited it meanwhile. So is one that it
+-- does not know, if it is further than we are: somebody removed it meanwhile.
 local p = KEYS[1]
 local queues = redis.call('SMEMBERS', p .. 'queues')
+local reached = tonumber(redis.call('HGET', p .. 'board', 'version') or 0) or 0
 local function version(spec) return spec and tonumber(string.match(spec, '^(%d+)|%d+|%d+|.+$')) end
 local function places(id)
   local found = {}
@@ -61,7 +63,8 @@ for i = 2, #ARGV, 4 do
   local old = redis.call('HGET', p .. 'spec', id)
   local has = version(old)
   local wrong = {}
-  if not has or has <= newest then
+  local removed = not old and spec ~= '' and reached > newest
+  if not removed and (not has or has <= newest) then
     local found = places(id)
     if spec == '' then
       if old or #found > 0 then

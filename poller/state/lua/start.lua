@@ -23,12 +23,14 @@ local specs = redis.call('HMGET', p .. 'spec', unpack(ids))
 local statuses = redis.call('HMGET', p .. 'status', unpack(ids))
 local head, mark = token .. '|', (attempt + 1) .. '|' .. call
 
--- The run as it will be, or nil and why not. Most have not been started before.
+-- The run as it will be, or nil and why not; and was it started by this very call before? Most were not at all.
 local function started(run)
   if not run or string.sub(run, 1, #head) ~= head then return nil, 'stale' end
   if attempt == 0 and string.sub(run, -3) == '|0|' then return string.sub(run, 1, -3) .. mark end
-  local before, attempts, by = string.match(run, '^(.*|)(%d+)|([^|]*)$')
-  if tonumber(attempts) == attempt or attempts .. '|' .. by == mark then return before .. mark end
+  local before, attempts, by = string.match(run, '^([^|]*|[^|]*|)(%d+)|([^|]*)$')
+  if not before then return nil, 'stale' end
+  if attempts .. '|' .. by == mark then return run, nil, true end
+  if tonumber(attempts) == attempt then return before .. mark end
   return nil, 'duplicate'
 end
 
@@ -41,14 +43,15 @@ local function lease(spec)
   return leases[spec]
 end
 
-local running, flight, polled, refused, gone, k = {}, {}, {}, {}, {}, 0
+local running, flight, polled, fresh, refused, gone, k = {}, {}, {}, {}, {}, {}, 0
 for i, id in ipairs(ids) do
-  local run, why = started(runs[i])
+  local run, why, again = started(runs[i])
   local ends = specs[i] and lease(specs[i])
   if run and ends then
     running[k + 1], running[k + 2] = id, run
     flight[k + 1], flight[k + 2] = ends, id
     polled[#polled + 1] = id
+    if not again then fresh[#fresh + 1] = id end
     k = k + 2
   else
     if run then gone[#gone + 1] = id end
@@ -62,8 +65,8 @@ if k > 0 then
   overdue = redis.call('ZCOUNT', p .. 'due:' .. queue, '-inf', now - 2000)
   redis.call('HSET', p .. 'run', unpack(running))
   redis.call('ZADD', p .. 'inflight', unpack(flight))
-  -- What was edited before now takes effect with this poll.
-  if redis.call('EXISTS', p .. 'edited') == 1 then redis.call('HDEL', p .. 'edited', unpack(polled)) end
+  -- What was edited before now takes effect with this poll; not if it is said twice, since that may come late.
+  if #fresh > 0 and redis.call('EXISTS', p .. 'edited') == 1 then redis.call('HDEL', p .. 'edited', unpack(fresh)) end
   if redis.call('EXISTS', p .. 'barred') == 1 then
     for i, bar in ipairs(redis.call('HMGET', p .. 'barred', unpack(polled))) do
       if bar then

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import time
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -275,6 +277,22 @@ def test_a_poll_that_nobody_waits_for_any_more_is_no_bug(monkeypatch: pytest.Mon
 
     asyncio.run(cut_off())
     assert told == []
+
+
+def test_a_copy_of_the_worker_that_a_collector_forked_does_not_go_on(tmp_path: Path) -> None:
+    """It would poll beside its parent, on the same connections."""
+
+    async def script(_: api.Poll) -> AsyncIterator[Any]:
+        if os.fork() == 0:
+            raise SystemExit(0)
+        os.wait()  # noqa: ASYNC222  the child ends at once
+        yield ONE
+
+    note = tmp_path / "note"
+    assert drained(script).result is Result.OK
+    with note.open("a") as file:
+        file.write("went on\n")
+    assert note.read_text() == "went on\n"
 
 
 def test_a_generator_that_yielded_rubbish_is_closed() -> None:
