@@ -11,6 +11,7 @@ import typer
 
 from poller import errors
 from poller.cli import completion
+from poller.domain.nearest import nearest
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
@@ -31,6 +32,31 @@ Many = Annotated[
 ]
 
 
+def place(word: str, target: str | None = None) -> tuple[str, str | None]:
+    """The device and, if one is named in either way, its target."""
+    device, slash, name = word.partition("/")
+    if slash and not name:
+        raise errors.InvalidInput(f'"{word}" has no target behind the slash', hint=f"leave out the slash: {device}")
+    if slash and target not in (None, name):
+        raise errors.InvalidInput(
+            f'"{word}" and "{target}" are two targets', hint=f"{device}/{name} or {device}/{target}"
+        )
+    return device, name if slash else target
+
+
+def device_only(ctx: typer.Context, param: typer.CallbackParam, value: str | None) -> str | None:
+    """For an argument that is a device alone, whatever lists print. Raises InvalidInput with the words that do."""
+    device, slash, name = (value or "").partition("/")
+    if not slash or ctx.resilient_parsing:
+        return value
+    arguments = [each for each in ctx.command.params if each.param_type_name == "argument"]
+    if param is not arguments[-1]:
+        hint = f"a blank instead of the slash: {ctx.command_path} {device} {name}"
+    else:
+        hint = f'leave out "/{name}": {ctx.command_path} {device}'
+    raise errors.InvalidInput(f'{param.metavar}: "{value}" is a target, and this takes a device', hint=hint)
+
+
 def targets(engine: Engine, words: Sequence[str]) -> dict[int, Target]:
     """By id, in the order in which they were named. Raises NotFound for the first name that does not exist."""
     found: dict[int, Target] = {}
@@ -42,14 +68,23 @@ def targets(engine: Engine, words: Sequence[str]) -> dict[int, Target]:
 def _targets(engine: Engine, word: str) -> list[Target]:
     from poller.db import targets
 
-    device, slash, name = word.partition("/")
-    if slash:
+    device, name = place(word)
+    if name:
         return [targets.show(engine, device, name)]
     of_device = targets.of_device(engine, device)
     if not of_device:
         hint = f"poller target add {device} --collector snmp"
         raise errors.NotFound(f'device "{device}" has no target', hint=hint)
     return of_device
+
+
+def refuse_unknown(noun: str, name: str, known: Sequence[str], command: str = "") -> None:
+    """Raises NotFound, with the nearest name, for one that is not known; `command` lists them."""
+    if name in known:
+        return
+    near, command = nearest(name, known), command or f"poller {noun} list"
+    hint = f"did you mean {near}? (or: {command})" if near else command
+    raise errors.NotFound(f'no {noun} named "{name}"', hint=hint)
 
 
 def who() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,7 +42,10 @@ ByCollector = Annotated[
     str, typer.Option("--collector", help="Only with this collector.", autocompletion=completion.collectors)
 ]
 BySite = Annotated[str, typer.Option("--site", help="Only at this site.", autocompletion=completion.sites)]
-ByDevice = Annotated[str, typer.Option("--device", help="Only of this device.", autocompletion=completion.devices)]
+ByDevice = Annotated[
+    str,
+    typer.Option("--device", metavar="DEVICE[/TARGET]", help="Only of this device.", autocompletion=completion.devices),
+]
 All = Annotated[bool, typer.Option("--all", help="Every dead letter there is.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
@@ -59,8 +63,11 @@ def list_(
     """Groups first: many dead letters are few causes. Then the letters, the oldest first."""
     from poller.db import deadletters
 
-    engine, wanted = backend.database(), _wanted(reason, code, collector, site, device)
+    engine = backend.database()
+    wanted = _wanted(engine, reason, code, collector, site, device)
     groups, found = deadletters.groups(engine, wanted), deadletters.listing(engine, wanted, limit)
+    if not found:
+        _refuse_unknown(engine, wanted)
     total, now_ms = sum(group.letters for group in groups), _now_ms()
     items = [_item(named, now_ms) for named in found]
     summary = [_group(group, now_ms) for group in groups]
@@ -114,7 +121,8 @@ def requeue(
     from poller.state import requeue as board_requeue
 
     services = bootstrap.services()
-    found = _chosen(backend.database(services), places, _wanted(reason, code, collector, site, device), every)
+    engine = backend.database(services)
+    found = _chosen(engine, places, _wanted(engine, reason, code, collector, site, device), every)
     spread_ms = board_requeue.spread_ms(len(found))
     text = f"requeue {units.counted(len(found), 'dead letter')}" + (
         f" within {units.duration(spread_ms)}" if spread_ms else ""
@@ -156,7 +164,7 @@ def drop(
 
     services = bootstrap.services()
     engine = backend.database(services)
-    found = _chosen(engine, places, _wanted(reason, code, collector, site, device), every)
+    found = _chosen(engine, places, _wanted(engine, reason, code, collector, site, device), every)
     if dry_run:
         _say_plan(f"would drop {units.counted(len(found), 'dead letter')} and disable as many targets", found, as_json)
         return
@@ -171,18 +179,32 @@ def drop(
     render.changed(text, "poller.deadletter.drop/1", {"dropped": dropped}, as_json, back)
 
 
-def _wanted(reason: Reason | None, code: str, collector: str, site: str, device: str) -> Wanted:
+def _wanted(engine: Engine, reason: Reason | None, code: str, collector: str, site: str, device: str) -> Wanted:
+    from poller.db import devices, targets
     from poller.db.deadletters import Wanted
 
     if code and code not in error_codes.EXPLAINED:
         raise errors.InvalidInput(f'there is no error code "{code}"', hint="one of " + ", ".join(error_codes.EXPLAINED))
-    return Wanted(reason.value if reason else "", code, collector, site, device)
+    wanted = Wanted(reason.value if reason else "", code, collector, site)
+    name, target = chosen.place(device)
+    if target:
+        return replace(wanted, ids=[targets.show(engine, name, target).id])
+    return replace(wanted, device=devices.show(engine, name).name if name else "")
+
+
+def _refuse_unknown(engine: Engine, wanted: Wanted) -> None:
+    """Nothing matches: because there is no such site, or no such collector?"""
+    from poller.db import sites, targets
+
+    if wanted.site:
+        chosen.refuse_unknown("site", wanted.site, [site.name for site in sites.listing(engine)])
+    if wanted.collector and not targets.listing(engine, collector=wanted.collector, limit=1):
+        installed = bootstrap.services().registry.collectors
+        chosen.refuse_unknown("collector", wanted.collector, list(installed), "poller collectors")
 
 
 def _chosen(engine: Engine, places: Sequence[str] | None, wanted: Wanted, every: bool) -> list[Named]:
     """By name or by filter, never everything by accident. Raises NotFound when there is nothing to do."""
-    from dataclasses import replace
-
     from poller.db import deadletters
     from poller.db.deadletters import Wanted
 
@@ -190,12 +212,13 @@ def _chosen(engine: Engine, places: Sequence[str] | None, wanted: Wanted, every:
     if bool(places) + filtered + every != 1:
         raise errors.InvalidInput(
             "say which: names, filters or --all, and only one of these",
-            hint="for example poller deadletter list --reason auth_failed",
+            hint="add DEVICE/TARGET, --reason auth_failed or --all; poller deadletter list shows what there is",
         )
     if places:
         wanted = replace(wanted, ids=list(chosen.targets(engine, places)))
     found = deadletters.listing(engine, wanted)
     if not found:
+        _refuse_unknown(engine, wanted)
         raise errors.NotFound("no dead letter matches", hint="poller deadletter list")
     return found
 

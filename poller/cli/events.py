@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -13,6 +14,7 @@ import typer
 
 from poller import bootstrap, errors
 from poller.cli import backend, completion, render
+from poller.cli.chosen import place
 from poller.cli.columns import Column, Fit, column, moment, one_line, rfc3339
 from poller.cli.since import Since, instant_ms
 from poller.domain.events import Event, Kind, Wanted
@@ -21,6 +23,7 @@ from poller.state import events as stream
 if TYPE_CHECKING:
     from poller.bootstrap import Services
 
+LIMIT = 50
 PAGE = 1_000
 #: How many are shown before the first new one.
 BACKLOG = 10
@@ -33,19 +36,35 @@ def command(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Print what happens, as it happens.")] = False,
     kind: Annotated[list[Kind] | None, typer.Option(help="Only these; may be given more than once.")] = None,
     device: Annotated[
-        str, typer.Option(help="Only of this device.", autocompletion=completion.devices, show_default=False)
+        str,
+        typer.Option(
+            metavar="DEVICE[/TARGET]",
+            help="Only of this device.",
+            autocompletion=completion.devices,
+            show_default=False,
+        ),
     ] = "",
     since: Since = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Without --follow: at most so many.")] = 50,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, max=100_000, help="Without --follow: at most so many.", show_default=str(LIMIT)),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; with --follow, one a line.")] = False,
 ) -> None:
     """Devices down and back, breakers, dead letters, leaders, workers: the newest first."""
-    wanted = Wanted(tuple(kind or ()), device, instant_ms(since))
+    if follow and limit is not None:
+        raise errors.InvalidInput("--limit does not go with --follow", hint=f"poller events --limit {limit}")
+    name, target = place(device)
+    wanted = Wanted(tuple(kind or ()), name, instant_ms(since), target or "")
     services = bootstrap.services()
     if follow:
+        with contextlib.suppress(errors.StoreError):  # what is followed is in Redis
+            _refuse_unknown(services, wanted)
         _follow(services, wanted, as_json)
         return
-    found = _recent(services, wanted, limit)
+    found = _recent(services, wanted, limit or LIMIT)
+    if not found:
+        _refuse_unknown(services, wanted)
     render.listing("poller.events/1", [item(event) for event in found], _COLUMNS, as_json)
     if not found and not as_json:
         render.note("no event is on record, or nothing matches")
@@ -63,6 +82,18 @@ def item(event: Event) -> dict[str, Any]:
         "message": event.message,
         "data": dict(event.data),
     }
+
+
+def _refuse_unknown(services: Services, wanted: Wanted) -> None:
+    """A name that is neither of today nor of any event."""
+    from poller.db import devices, targets
+
+    if not wanted.device or _recent(services, Wanted(device=wanted.device, target=wanted.target), 1):
+        return
+    if wanted.target:
+        targets.show(backend.database(services), wanted.device, wanted.target)
+    else:
+        devices.show(backend.database(services), wanted.device)
 
 
 def _recent(services: Services, wanted: Wanted, limit: int) -> list[Event]:

@@ -10,6 +10,7 @@ import typer
 
 from poller import bootstrap, errors
 from poller.cli import completion, render
+from poller.cli.chosen import place
 from poller.cli.columns import Fit, column
 from poller.domain.overview import State
 from poller.domain.status import Status
@@ -26,7 +27,7 @@ LOOK_EVERY_S = 0.1
 
 def command(
     device: Annotated[
-        str, typer.Argument(metavar="DEVICE", help="The device's name.", autocompletion=completion.devices)
+        str, typer.Argument(metavar="DEVICE[/TARGET]", help="The device's name.", autocompletion=completion.devices)
     ],
     target: Annotated[
         str | None, typer.Option(help="Only this target of it.", autocompletion=completion.targets)
@@ -38,6 +39,7 @@ def command(
     from poller.cli.backend import database
     from poller.db import readings, targets
 
+    device, target = place(device, target)
     services = bootstrap.services()
     engine = database(services)
     wanted = _wanted(targets.of_device(engine, device), device, target)

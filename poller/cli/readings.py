@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poller.cli import backend, completion, render
+from poller.cli.chosen import place
 from poller.cli.columns import Column, Fit, column
 from poller.cli.render import Json
 from poller.domain import duration
@@ -31,7 +32,7 @@ _COLUMNS = (
 
 def command(
     device: Annotated[
-        str, typer.Argument(metavar="DEVICE", help="The device's name.", autocompletion=completion.devices)
+        str, typer.Argument(metavar="DEVICE[/TARGET]", help="The device's name.", autocompletion=completion.devices)
     ],
     target: Annotated[
         str | None, typer.Option(help="Only this target of it.", autocompletion=completion.targets)
@@ -43,6 +44,7 @@ def command(
     """Print the values of the last poll of each target."""
     from poller.db import readings, targets
 
+    device, target = place(device, target)
     engine = backend.database()
     chosen = [targets.show(engine, device, target)] if target else targets.of_device(engine, device)
     latest = readings.latest(engine, [each.id for each in chosen])

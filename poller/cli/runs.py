@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poller.cli import backend, completion, render
+from poller.cli.chosen import place
 from poller.cli.columns import Column, Fit, column, moment
 from poller.cli.render import Json
 from poller.cli.since import Since, instant_ms
@@ -46,7 +47,7 @@ def command(
     device: Annotated[
         str | None,
         typer.Argument(
-            metavar="DEVICE", help="The device's name; none: all of them.", autocompletion=completion.devices
+            metavar="DEVICE[/TARGET]", help="The device's name; none: all of them.", autocompletion=completion.devices
         ),
     ] = None,
     target: Annotated[
@@ -62,6 +63,7 @@ def command(
     from poller.db import devices, runs, targets
 
     since_ms = instant_ms(since)
+    device, target = place(device, target) if device else (None, None)
     engine = backend.database()
     chosen = targets.show(engine, device, target).id if device and target else None
     if device and not target:

@@ -9,6 +9,7 @@ import typer
 
 from poller import bootstrap, errors
 from poller.cli import backend, completion, device, intervals, render, words
+from poller.cli.chosen import device_only
 from poller.cli.columns import Column, Fit, column
 from poller.cli.confirm import Yes, confirm
 from poller.cli.device import CredentialName, Interval, Max, Min, Options, Policy, Requires, Staleness, Timeout
@@ -17,7 +18,15 @@ from poller.domain import draft, duration
 
 app = typer.Typer(no_args_is_help=True, help="What is polled on a device, and how often.")
 
-Device = Annotated[str, typer.Argument(metavar="DEVICE", help="The device's name.", autocompletion=completion.devices)]
+Device = Annotated[
+    str,
+    typer.Argument(
+        metavar="DEVICE",
+        help="The device's name.",
+        autocompletion=completion.devices,
+        callback=device_only,
+    ),
+]
 Name = Annotated[
     str,
     typer.Argument(metavar="TARGET", help="The target's name on this device.", autocompletion=completion.targets),
@@ -72,7 +81,9 @@ def add(
 def list_(
     device_name: Annotated[
         str | None,
-        typer.Argument(metavar="[DEVICE]", help="Only of this device.", autocompletion=completion.devices),
+        typer.Argument(
+            metavar="[DEVICE]", help="Only of this device.", autocompletion=completion.devices, callback=device_only
+        ),
     ] = None,
     collector: Annotated[
         str | None, typer.Option(help="Only with this collector.", autocompletion=completion.collectors)

@@ -36,6 +36,8 @@ def recent(engine: Engine, wanted: Wanted, limit: int) -> list[Event]:
         query = query.where(among(events.c.kind, [kind.value for kind in wanted.kinds]))
     if wanted.device:
         query = query.where(events.c.device == wanted.device)
+    if wanted.target:
+        query = query.where(events.c.target == wanted.target)
     if wanted.since_ms:
         query = query.where(events.c.at_ms >= wanted.since_ms)
     with sql.peeking(engine) as conn:

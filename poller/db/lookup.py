@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from poller import errors
 from poller.db.among import among
 from poller.db.inventory import Change
 from poller.db.tables import credentials, devices, sites, targets
+from poller.domain import nearest as nearest_name
 
 #: How many names are compared for a suggestion: enough to help, too few to be felt.
 _CANDIDATES = 2_000
@@ -74,11 +74,11 @@ def missing(conn: Connection, table: sa.Table[Any], name: str, noun: str, comman
 
 
 def nearest(conn: Connection, table: sa.Table[Any], name: str) -> str | None:
-    """The most similar name among those that begin alike, or among the first ones."""
+    """The most similar name among those that begin alike, the longer the better, or among the first ones."""
     column = table.c.name
-    for prefix in (name[:2], ""):
+    for prefix in (name[: len(name) // 2], name[:2], ""):
         query = sa.select(column).where(column.startswith(prefix, autoescape=True)).order_by(column)
         names = conn.execute(query.limit(_CANDIDATES)).scalars().all()
-        if close := difflib.get_close_matches(name, names, n=1):
-            return str(close[0])
+        if close := nearest_name.nearest(name, names):
+            return close
     return None

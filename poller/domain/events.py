@@ -76,10 +76,12 @@ class Wanted:
     kinds: Collection[Kind] = ()
     device: str = ""
     since_ms: int = 0
+    target: str = ""
 
     def accepts(self, event: Event) -> bool:
         known = not self.kinds or event.kind in self.kinds
-        return known and event.at_ms >= self.since_ms and self.device in ("", event.device)
+        named = self.device in ("", event.device) and self.target in ("", event.target)
+        return known and named and event.at_ms >= self.since_ms
 
 
 def pack(event: Event) -> dict[str, str]:

@@ -225,7 +225,7 @@ def test_a_reset_ends_an_opening_by_hand(world: World, cli: Cli) -> None:
         (("deadletter", "show", "d1"), 3, "no dead letter"),
         (("deadletter", "requeue"), 2, "say which"),
         (("deadletter", "requeue", "d1", "--all"), 2, "say which"),
-        (("deadletter", "drop", "--site", "ams"), 3, "no dead letter matches"),
+        (("deadletter", "drop", "--site", "ams"), 3, 'no site named "ams"'),
         (("deadletter", "list", "--code", "nonsense"), 2, "no error code"),
     ],
 )
