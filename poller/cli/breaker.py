@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poller import bootstrap, errors, events
-from poller.cli import chosen, progress, render
+from poller.cli import chosen, progress, render, since
 from poller.cli.columns import Column, Fit, column, plain
 from poller.cli.render import Json
 from poller.domain import duration
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from poller.db.targets import Target
     from poller.domain.target import PollTarget
 
+SHORTEST_MS = 1_000
 LONGEST_MS = 30 * 86_400_000
 
 app = typer.Typer(no_args_is_help=True, help="Targets that are left alone because they keep failing, or by hand.")
@@ -94,13 +95,13 @@ def reset(places: chosen.Many, as_json: Json = False) -> None:
 @app.command("open")
 def open_(
     places: chosen.Many,
-    for_: Annotated[str, typer.Option("--for", metavar="DURATION", help="For how long, up to 30d.")] = "30m",
+    for_: Annotated[str, typer.Option("--for", metavar="DURATION", help="For how long, 1s to 30d.")] = "30m",
     as_json: Json = False,
 ) -> None:
     """Open breakers by hand: nobody polls these targets until then, unless `poller poll` asks for one."""
-    length_ms = duration.parse_ms(for_)
-    if not 0 < length_ms <= LONGEST_MS:
-        hint = "choose up to 30d; to stop for good: poller target edit DEVICE TARGET --disable"
+    length_ms = since.length_ms("--for", for_)
+    if not SHORTEST_MS <= length_ms <= LONGEST_MS:
+        hint = "choose 1s to 30d; to stop for good: poller target edit DEVICE TARGET --disable"
         raise errors.InvalidInput(f"--for {for_} is out of bounds", hint=hint)
     services, targets = _chosen(places)
     now_ms = services.board.now_ms()

@@ -13,13 +13,14 @@ import typer
 
 from poller import bootstrap, errors, events
 from poller.cli import backend, chosen, completion, progress, render
-from poller.cli.columns import Column, Fit, column
+from poller.cli.columns import Column, Fit, column, one_line
 from poller.cli.confirm import Number, Yes, confirm_counted
 from poller.cli.render import Json
 from poller.domain import error_codes
 from poller.domain.chunks import batched
 from poller.domain.deadletter import Reason
 from poller.domain.events import Event, Kind
+from poller.domain.status import Status
 from poller.web import units
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def requeue(
     _say_requeued(item, as_json)
     if item.get("waiting"):
         raise typer.Exit(TIMED_OUT)
-    if item.get("failing"):
+    if item.get("failing") or not asked:
         raise typer.Exit(1)
 
 
@@ -223,24 +224,35 @@ def _chosen(engine: Engine, places: Sequence[str] | None, wanted: Wanted, every:
     return found
 
 
-def _results(services: Services, asked: Sequence[Named], now_ms: int, wait_s: float) -> dict[str, int]:
-    """What became of them within that time."""
-    done: dict[int, bool] = {}
+def _results(services: Services, asked: Sequence[Named], now_ms: int, wait_s: float) -> dict[str, Any]:
+    """What became of them within that time, and why of those that still fail."""
+    done: dict[int, Status] = {}
     ids = [named.letter.target_id for named in asked]
     for _ in progress.track(_until(services, ids, now_ms, wait_s, done), len(ids), "waiting for results"):
         pass
-    good = sum(done.values())
-    return {"good": good, "failing": len(done) - good, "waiting": len(ids) - len(done)}
+    failures = [_failure(n, done[n.letter.target_id]) for n in asked if _fails(done.get(n.letter.target_id))]
+    counts = {"good": len(done) - len(failures), "failing": len(failures), "waiting": len(ids) - len(done)}
+    return {**counts, "failures": failures}
 
 
-def _until(services: Services, ids: Sequence[int], now_ms: int, wait_s: float, done: dict[int, bool]) -> Iterator[int]:
-    """Yields each as it is done, and fills `done` with whether it is well."""
+def _fails(status: Status | None) -> bool:
+    return status is not None and bool(status.failures)
+
+
+def _failure(named: Named, status: Status) -> dict[str, str]:
+    return {"device": named.device, "target": named.target, "error_code": status.code, "message": status.message}
+
+
+def _until(
+    services: Services, ids: Sequence[int], now_ms: int, wait_s: float, done: dict[int, Status]
+) -> Iterator[int]:
+    """Yields each as it is done, and fills `done` with what came of it."""
     until = time.monotonic() + wait_s
     while len(done) < len(ids):
         for page in batched([i for i in ids if i not in done], _PAGE):
             for i, status in services.board.statuses(page).items():
                 if status.finished_ms >= now_ms:
-                    done[i] = not status.failures
+                    done[i] = status
                     yield i
         if time.monotonic() >= until:
             return
@@ -252,9 +264,13 @@ def _say_requeued(item: Mapping[str, Any], as_json: bool) -> None:
     if "good" in item:
         text += f": {item['good']:,} answer, {item['failing']:,} still fail, {item['waiting']:,} without a result"
     render.changed(text, "poller.deadletter.requeue/1", item, as_json)
-    if item["barred"] and not as_json:
+    if as_json:
+        return
+    for each in item.get("failures", ()):
+        render.echo(one_line(f"  {each['device']}/{each['target']}  {each['error_code']}: {each['message']}"))
+    if item["barred"]:
         render.note(f"{units.counted(item['barred'], 'breaker')} opened by hand: poller breaker reset DEVICE")
-    if item["not_on_board"] and not as_json:
+    if item["not_on_board"]:
         render.note(f"{units.counted(item['not_on_board'], 'target')} not on the board: has a scheduler run?")
 
 

@@ -41,7 +41,8 @@ def read(path: Path, form: str | None = None) -> Read:
         line = error.object[: error.start].count(b"\n") + 1
         raise broken(name_of(path), line, f"not UTF-8 text (byte {error.start})") from None
     except OSError as error:
-        raise errors.InvalidInput(f"cannot read {path}", cause=error.strerror or "") from None
+        hint = "name a file you may read; poller device export --format csv shows the form"
+        raise errors.InvalidInput(f"cannot read {path}", error.strerror or "", hint) from None
 
 
 def name_of(path: Path) -> str:

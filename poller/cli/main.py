@@ -7,6 +7,7 @@ Exit codes: 0 good, 1 the answer is bad, 2 usage or configuration, 3 not found, 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -20,10 +21,14 @@ import poller
 from poller import errors
 from poller.cli import render
 from poller.cli.lazy import Branch, LazyGroup
+from poller.domain.nearest import nearest
 
 INTERRUPTED = 130
 #: What a shell reports of a program that SIGPIPE ended; we say it without dying, since servers must not.
 READER_GONE = 141
+
+#: Typer's words for it.
+_NO_CHOICE = re.compile(r"'([^']*)' is not one of (.*)", re.DOTALL)
 
 _INVENTORY, _RUNNING, _LOOKING, _CARE = "Inventory", "Running", "Looking", "Care"
 
@@ -136,7 +141,15 @@ def _report(error: Exception) -> int:
 def _usage(error: TyperException) -> errors.ConfigError:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "poller"
-    return errors.ConfigError(error.format_message().rstrip("."), hint=f"{path} --help")
+    message = error.format_message().rstrip(".")
+    near = _meant(message)
+    return errors.ConfigError(message, hint=f"did you mean {near}? (or: {path} --help)" if near else f"{path} --help")
+
+
+def _meant(message: str) -> str | None:
+    """Of a value that is none of the choices, the choice that is most like it."""
+    found = _NO_CHOICE.search(message)
+    return nearest(found[1], re.findall(r"'([^']*)'", found[2])) if found else None
 
 
 def _bug(error: Exception) -> errors.PollerError:

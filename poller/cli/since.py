@@ -17,7 +17,12 @@ def instant_ms(since: str | None) -> int:
     """The instant so long ago, by this machine's clock; 0 when nothing was said."""
     if since is None:
         return 0
+    return max(0, time.time_ns() // 1_000_000 - length_ms("--since", since))
+
+
+def length_ms(option: str, text: str) -> int:
+    """A duration; the error names the option."""
     try:
-        return max(0, time.time_ns() // 1_000_000 - duration.parse_ms(since))
+        return duration.parse_ms(text)
     except errors.InvalidInput as error:
-        raise errors.InvalidInput(f"--since: {error.message}", hint=error.hint) from None
+        raise errors.InvalidInput(f"{option}: {error.message}", hint=error.hint) from None

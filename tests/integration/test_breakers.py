@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from poller.state import events as stream
 from poller.state import overview, requeue
 from poller.state.board import Board, Claim, Finish, Place, Room
 from poller.state.repair import Repair
+from tests.conftest import wait_until
 
 QUEUE = "poll.snmp"
 ROOM = Room(targets=100_000, batch_size=64, lease_ms=30_000)
@@ -219,11 +221,13 @@ def test_a_reset_ends_an_opening_by_hand(world: World, cli: Cli) -> None:
     ("words", "code", "said"),
     [
         (("breaker", "open", "d1", "--for", "40d"), 2, "out of bounds"),
-        (("breaker", "open", "d1", "--for", "soon"), 2, "not a duration"),
+        (("breaker", "open", "d1", "--for", "soon"), 2, '--for: "soon" is not a duration'),
+        (("breaker", "open", "d1", "--for", "0s"), 2, "choose 1s to 30d"),
         (("breaker", "show", "d9"), 3, 'no device named "d9"'),
         (("breaker", "reset", "d1/ping"), 3, 'no target named "ping"'),
         (("deadletter", "show", "d1"), 3, "no dead letter"),
-        (("deadletter", "requeue"), 2, "say which"),
+        (("deadletter", "requeue"), 2, "add DEVICE/TARGET, --reason auth_failed or --all"),
+        (("deadletter", "requeue", "--reason", "auth_fail"), 2, "did you mean auth_failed?"),
         (("deadletter", "requeue", "d1", "--all"), 2, "say which"),
         (("deadletter", "drop", "--site", "ams"), 3, 'no site named "ams"'),
         (("deadletter", "list", "--code", "nonsense"), 2, "no error code"),
@@ -281,6 +285,38 @@ def test_waiting_for_a_requeued_letter_tells_what_came_of_it(world: World, cli: 
     world.park(ids)
     done = cli("deadletter", "requeue", "d1", "--wait", "0.3", "--json")
     assert (done.code, done.json["waiting"]) == (124, 1)
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_requeued_letter_that_still_fails_is_named_with_its_error(world: World, cli: Cli, form: str) -> None:
+    """One line each, for people; a list, for programs. The answer is bad: exit code 1."""
+    ids = world.add(2)
+    world.park(ids)
+
+    def poll_in_vain() -> None:
+        wait_until(lambda: len(world.events(Kind.DEAD_LETTER_REQUEUED)) == 2, "two requeued letters")
+        world.fail(ids, Place.PARKED, Reason.AUTH_FAILED)
+
+    worker = threading.Thread(target=poll_in_vain)
+    worker.start()
+    done = cli("deadletter", "requeue", "--all", "--wait", "30", *(["--json"] if form == "json" else []))
+    worker.join()
+    assert done.code == 1
+    if form == "text":
+        head = "requeued 2 dead letters: 0 answer, 2 still fail, 0 without a result"
+        assert done.out.splitlines() == [head, "  d1/snmp  timeout: no answer", "  d2/snmp  timeout: no answer"]
+    else:
+        failure = {"device": "d1", "target": "snmp", "error_code": "timeout", "message": "no answer"}
+        assert done.json["failures"] == [failure, {**failure, "device": "d2"}]
+
+
+def test_letters_that_are_all_barred_are_not_requeued_and_that_is_bad(world: World, cli: Cli) -> None:
+    """Nothing was done: a script must not take it for success."""
+    world.park(world.add(1))
+    cli("breaker", "open", "d1")
+    done = cli("deadletter", "requeue", "d1")
+    assert (done.code, done.out) == (1, "requeued 0 dead letters\n")
+    assert "1 breaker opened by hand: poller breaker reset DEVICE" in done.err
 
 
 def test_a_dropped_letter_disables_its_target(world: World, cli: Cli) -> None:

@@ -183,6 +183,11 @@ def test_bad_input_is_named_and_changes_nothing(
     assert inventory.version(engine) == before
 
 
+def test_a_file_that_is_not_there_is_refused_with_the_way_to_make_one(cli: Cli) -> None:
+    """The error says where the form of such a file can be seen."""
+    assert "poller device export --format csv shows the form" in cli("device", "import", "no.csv").err
+
+
 def test_editing_and_removing(cli: Cli) -> None:
     """What is not given stays; lists are replaced or cleared as a whole."""
     ok(

@@ -361,6 +361,8 @@ def test_without_redis_what_is_in_sql_is_shown(
     [
         (("--since", "soon"), '--since: "soon" is not a duration'),
         (("--kind", "moon"), "moon"),
+        (("--kind", "breaker_opend"), "did you mean breaker_opened?"),
+        (("--follow", "--limit", "3"), "--limit does not go with --follow"),
         (("--limit", "0"), "limit"),
     ],
 )
