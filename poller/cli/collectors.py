@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from poller.collectors.registry import Registry
 
 _COLUMNS = (
-    column("NAME", "name"),
+    column("NAME", "name", fit=Fit.WHOLE),
     Column("FROM", lambda item: f"{item['distribution']} {item['version']}".rstrip()),
     column("API", "api_version", right=True),
     Column("CREDENTIALS", lambda item: " or ".join(item["credentials"]) or "none"),

@@ -9,7 +9,7 @@ import typer
 
 from poller import bootstrap, errors
 from poller.cli import backend, completion, render, words
-from poller.cli.columns import column, moment
+from poller.cli.columns import Fit, column, moment
 from poller.cli.confirm import Yes, confirm
 from poller.cli.render import Json
 from poller.domain import naming
@@ -36,7 +36,7 @@ Fields = Annotated[
 ]
 
 _COLUMNS = (
-    column("NAME", "name"),
+    column("NAME", "name", fit=Fit.WHOLE),
     column("KIND", "kind"),
     column("DEVICES", "devices", right=True),
     column("TARGETS", "targets", right=True),

@@ -25,7 +25,11 @@ EXIT_CODES = {
     130: "interrupted",
     141: "nobody reads the output any more",
 }
-_COLUMNS = (column("CODE", "code"), column("MEANING", "meaning", fit=Fit.WRAP), column("TRY", "try", fit=Fit.WRAP))
+_COLUMNS = (
+    column("CODE", "code", fit=Fit.WHOLE),
+    column("MEANING", "meaning", fit=Fit.WRAP),
+    column("TRY", "try", fit=Fit.WRAP),
+)
 
 
 def command(

@@ -10,7 +10,7 @@ from poller.cli.columns import Fit, column
 from poller.cli.render import Json
 
 _COLUMNS = (
-    column("NAME", "name"),
+    column("NAME", "name", fit=Fit.WHOLE),
     column("VALUE", "value"),
     column("FROM", "origin"),
     column("MEANING", "description", fit=Fit.WRAP),

@@ -9,7 +9,7 @@ import typer
 
 from poller import errors
 from poller.cli import backend, completion, render
-from poller.cli.columns import column
+from poller.cli.columns import Fit, column
 from poller.cli.confirm import Yes, confirm
 from poller.cli.render import Json
 from poller.domain import naming
@@ -18,7 +18,11 @@ app = typer.Typer(no_args_is_help=True, help="Where devices are, and what a work
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The site's name.", autocompletion=completion.sites)]
 
-_COLUMNS = (column("NAME", "name"), column("REQUIRES", "requires"), column("DEVICES", "devices", right=True))
+_COLUMNS = (
+    column("NAME", "name", fit=Fit.WHOLE),
+    column("REQUIRES", "requires"),
+    column("DEVICES", "devices", right=True),
+)
 
 
 @app.command("list")

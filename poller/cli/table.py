@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _GAP = 2
 _INDENT = 2  # of a sentence below its row
-_LEAST = {Fit.CUT: 6, Fit.WRAP: 24, Fit.REST: 24}
+_LEAST = {Fit.CUT: 6, Fit.WRAP: 18, Fit.REST: 24}
 
 
 class Layout(NamedTuple):
