@@ -53,7 +53,9 @@ def parse_tags(words: tuple[str, ...]) -> dict[str, str]:
     for word in words:
         key, equals, value = word.partition("=")
         if not (key and equals and value):
-            raise errors.InvalidSetting(f'worker_tags: "{word}" is not key=value')
+            raise errors.InvalidSetting(
+                f'worker_tags: "{word}" is not key=value', hint="for example POLLER_WORKER_TAGS=zone=west"
+            )
         tags[key] = value
     return tags
 
@@ -71,7 +73,8 @@ def _come_up(sender: Any, **_: Any) -> None:
         migrate.check(services.engine)
         presence(sender.hostname)
     except errors.ConfigError as error:
-        raise SystemExit(f"error[{error.code}]: {error}\n  try: {error.hint}") from None
+        hint = f"\n  try: {error.hint}" if error.hint else ""
+        raise SystemExit(f"error[{error.code}]: {error}{hint}") from None
     for broken in services.registry.broken:
         log.error("collector_unusable", name=broken.name, distribution=broken.distribution, reason=broken.reason)
 
