@@ -170,7 +170,7 @@ def _lateness(slices: Sequence[Mapping[str, str]]) -> Lateness:
 
 
 def _buckets(piece: Mapping[str, str]) -> dict[int, int]:
-    return {int(name[1:]): _number(value) for name, value in piece.items() if name[0] == "l" and name[1:].isdigit()}
+    return {int(name[1:]): _number(value) for name, value in piece.items() if name[0] == "l" and name[1:].isdecimal()}
 
 
 def _points(slices: Sequence[Mapping[str, str]], now_ms: int) -> list[Point]:

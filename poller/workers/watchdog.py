@@ -24,7 +24,7 @@ LOOK_S = 1.0
 LOOKS = 5
 #: Code that never lets Python switch threads (a regular expression gone wild) stops us, too. Then the kernel ends the
 #: process, after so much CPU time without a look; `faulthandler` prints where it was.
-CPU_S = 8.0 * (os.cpu_count() or 1)  # of all threads together
+CPU_S = 8.0
 EXIT_CODE = 70
 _FRAMES = 4
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 import urllib.error
@@ -78,8 +79,8 @@ def test_worker_and_beat_report_what_is_ours_and_only_that(tmp_path: Path, inges
 def test_web_reports_its_bugs(tmp_path: Path, ingest: Ingest) -> None:
     """A page that cannot be made is one report, with the role that made it."""
     with cluster_for(tmp_path, ingest) as cluster:
-        cluster.valkey.client.hset(cluster.services.keys.totals, "polls", "rubbish")
         env = cluster.environment(cluster.valkey.port, {"POLLER_WEB_PORT": "0"})
+        env["PYTHONPATH"] = os.pathsep.join([_bug(tmp_path / "bug"), env.get("PYTHONPATH", "")])
         log = tmp_path / "web.log"
         with log.open("wb") as out:
             web = subprocess.Popen([*POLLER, "web"], env=env, cwd=tmp_path, stdout=out, stderr=out)
@@ -93,6 +94,15 @@ def test_web_reports_its_bugs(tmp_path: Path, ingest: Ingest) -> None:
         finally:
             web.terminate()
             web.wait(timeout=10)
+
+
+def _bug(folder: Path) -> str:
+    """A place for PYTHONPATH where Python finds, before all else, that the overview cannot be read."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(
+        "from poller.state import overview\ndef read(*_): raise ValueError('a bug')\noverview.read = read\n"
+    )
+    return str(folder)
 
 
 def _served(log: Path) -> str | None:
