@@ -43,7 +43,7 @@ class Dispatcher:
         with broker_errors(), producer.batch(max_size=500):
             for queue, urgent, ids in claim.parts:
                 for batch in batched(ids, self._room.batch_size):
-                    self._send(claim.token, queue, urgent, [int(i) for i in batch if str(i).isdigit()], producer)
+                    self._send(claim.token, queue, urgent, [int(i) for i in batch], producer)
 
     def _send(self, token: str, queue: str, urgent: bool, ids: list[int], producer: Any) -> None:
         # No `expires`: it compares two hosts' clocks. A batch whose lease ran out is refused by `start` instead.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -55,6 +55,13 @@ def device_only(ctx: typer.Context, param: typer.CallbackParam, value: str | Non
     else:
         hint = f'leave out "/{name}": {ctx.command_path} {device}'
     raise errors.InvalidInput(f'{param.metavar}: "{value}" is a target, and this takes a device', hint=hint)
+
+
+def device_argument(metavar: str) -> Any:
+    """The argument of a command that takes one device."""
+    return typer.Argument(
+        metavar=metavar, help="The device's name.", autocompletion=completion.devices, callback=device_only
+    )
 
 
 def targets(engine: Engine, words: Sequence[str]) -> dict[int, Target]:

@@ -12,7 +12,7 @@ import typer
 
 from poller import bootstrap, errors
 from poller.cli import backend, completion, intervals, render, words
-from poller.cli.chosen import device_only
+from poller.cli.chosen import device_argument
 from poller.cli.columns import Fit, column
 from poller.cli.confirm import Yes, confirm
 from poller.cli.render import Json
@@ -22,15 +22,7 @@ from poller.web import units
 app = typer.Typer(no_args_is_help=True, help="Add, list, edit, import and export devices.")
 
 NewName = Annotated[str, typer.Argument(metavar="NAME", help="The device's name.")]
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME",
-        help="The device's name.",
-        autocompletion=completion.devices,
-        callback=device_only,
-    ),
-]
+Name = Annotated[str, device_argument("NAME")]
 Site = Annotated[str | None, typer.Option(help="Where it is; made when it is new.", autocompletion=completion.sites)]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A word for filters. Repeat for more.")]
 Requires = Annotated[

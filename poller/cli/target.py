@@ -9,7 +9,7 @@ import typer
 
 from poller import bootstrap, errors
 from poller.cli import backend, completion, device, intervals, render, words
-from poller.cli.chosen import device_only
+from poller.cli.chosen import device_argument, device_only
 from poller.cli.columns import Column, Fit, column
 from poller.cli.confirm import Yes, confirm
 from poller.cli.device import CredentialName, Interval, Max, Min, Options, Policy, Requires, Staleness, Timeout
@@ -18,15 +18,7 @@ from poller.domain import draft, duration
 
 app = typer.Typer(no_args_is_help=True, help="What is polled on a device, and how often.")
 
-Device = Annotated[
-    str,
-    typer.Argument(
-        metavar="DEVICE",
-        help="The device's name.",
-        autocompletion=completion.devices,
-        callback=device_only,
-    ),
-]
+Device = Annotated[str, device_argument("DEVICE")]
 Name = Annotated[
     str,
     typer.Argument(metavar="TARGET", help="The target's name on this device.", autocompletion=completion.targets),

@@ -11,7 +11,7 @@ from typing import Any
 import pydantic
 
 from poller import errors
-from poller.collectors.api import API_VERSION, Collector, Options, Scheduled
+from poller.collectors.api import API_VERSION, Collector, Credential, Options, Scheduled
 from poller.domain import schedule
 from poller.domain.schedule import Schedule
 
@@ -108,8 +108,16 @@ def _instance(point: EntryPoint) -> Collector:
         raise errors.ConfigError(f"it needs collector API {collector.api_version}, this is {API_VERSION}")
     if not isinstance(collector, Collector):
         raise errors.ConfigError("it does not implement poller.collectors.api.Collector")
+    _check_credentials(collector)
     _check_schedule(collector)
     return collector
+
+
+def _check_credentials(collector: Collector) -> None:
+    """Every poll asks whether its credential is one of these, and must not fail over the question."""
+    models = collector.credentials
+    if not isinstance(models, tuple) or not all(isinstance(m, type) and issubclass(m, Credential) for m in models):
+        raise errors.ConfigError("its credentials are not a tuple of credential models")
 
 
 def _check_schedule(collector: Collector) -> None:

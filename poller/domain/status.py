@@ -64,6 +64,11 @@ class Status:
         return extras
 
 
+def steady(before: Status, after: Status) -> bool:
+    """It was well and is well, so that the board counts it as before."""
+    return before.mark == after.mark == LETTERS[State.OK]
+
+
 def unpack(text: str) -> Status:
     """The stored text back to a status; a text that is not ours counts as never polled."""
     mark, bracket, rest = text.partition("[")

@@ -93,10 +93,11 @@ class BlackBox:
         return page
 
     def _let_go(self) -> None:
-        with suppress(OSError, ValueError, BufferError, TypeError):
+        with suppress(OSError, ValueError, BufferError):
+            if self._lock is not None:
+                os.close(self._lock)
             self.cells.release()
             self._page.close()
-            os.close(self._lock)  # type: ignore[arg-type]
 
     @contextmanager
     def noted(self, token: str, attempt: int, targets: int, queue: str) -> Iterator[int]:

@@ -89,7 +89,7 @@ class Batch:
             return Outcome(Result.REFUSED, _why_refused(known.problem), outcome.clean(str(problem)))
         collector = self._registry.get(target.collector)
         credential = secret if isinstance(secret, Credential) else None
-        if collector.credentials and not isinstance(credential, tuple(collector.credentials)):
+        if collector.credentials and not isinstance(credential, collector.credentials):
             return Outcome(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE, _lacks(collector))
         budget_s = target.timeout_ms / 1000
         poll = Poll(

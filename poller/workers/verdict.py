@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from poller.collectors.staleness import Sources
 from poller.domain import breaker, deadletter, interval, plan, status
 from poller.domain.interval import Policy
-from poller.domain.overview import State
 from poller.domain.status import Status
 from poller.settings import Settings
 from poller.state.board import Finish, Place, Start, Started
@@ -19,7 +18,6 @@ from poller.workers.targets import Known
 
 #: A slow retry may come this share earlier, so that a thousand dead letters do not march in step.
 SPREAD = 0.1
-_WELL = status.LETTERS[State.OK]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ class Judge:
             next_ms = interval.next_ms(answer.plan_ms, after.decision.chosen_ms, after.finished_ms)
         else:
             next_ms = plan.next_slot_ms(target.id, target.interval_ms, after.finished_ms)
-        steady = answer.status.mark == after.mark == _WELL and answer.queue == start.queue
+        steady = status.steady(answer.status, after) and answer.queue == start.queue
         return Finish(target.id, next_ms, text, steady=steady)
 
 

@@ -29,7 +29,7 @@ local function readable(text)
   for i = 4, #reply, 3 do
     if type(reply[i]) ~= 'string' or type(reply[i + 1]) ~= 'number' or type(reply[i + 2]) ~= 'table' then return nil end
     for _, id in ipairs(reply[i + 2]) do
-      if type(id) ~= 'string' then return nil end
+      if type(id) ~= 'string' or id == '' or string.find(id, '%D') then return nil end
     end
   end
   return reply

@@ -10,6 +10,7 @@ import pytest
 
 from poller import errors
 from poller.collectors import api, registry
+from poller.collectors.credentials import Token
 
 
 class Good:
@@ -64,6 +65,16 @@ def test_the_built_in_collectors_are_there() -> None:
     found = registry.load()
     assert {"snmp", "routeros"} <= set(found.collectors)
     assert found.distributions["snmp"].startswith("poller ")
+
+
+@pytest.mark.parametrize("models", [None, [Token], Token, ("token",), (Token(token="x"),), (object,)])
+def test_credentials_that_no_poll_could_be_asked_about_are_refused_at_the_door(
+    monkeypatch: pytest.MonkeyPatch, models: object
+) -> None:
+    """At a poll they would be the trouble of its whole batch."""
+    monkeypatch.setattr(Good, "credentials", models)
+    [broken] = registry.load(points(good=Good)).broken
+    assert broken.reason == "its credentials are not a tuple of credential models"
 
 
 def test_broken_ones_are_named_with_their_reason_and_the_good_one_works() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,8 @@ def wrecks(home: Path) -> list[Wreck]:
     return found
 
 
-def run(home: Path, what: object) -> None:
-    process = multiprocessing.get_context("spawn").Process(target=what, args=(home,))  # type: ignore[arg-type]
+def run(home: Path, what: Callable[[Path], None]) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=what, args=(home,))
     process.start()
     process.join(30)
 
