@@ -12,7 +12,7 @@ import pydantic
 
 from poller import errors
 from poller.collectors.api import API_VERSION, Collector, Credential, Options, Scheduled
-from poller.domain import schedule
+from poller.domain import naming, schedule
 from poller.domain.schedule import Schedule
 
 GROUP = "poller.collectors"
@@ -104,6 +104,8 @@ def _instance(point: EntryPoint) -> Collector:
     collector = point.load()()
     if collector.name != point.name:
         raise errors.ConfigError(f'it calls itself "{collector.name}"')
+    if odd := naming.why_not_a_word(point.name):  # it is part of the name of a queue
+        raise errors.ConfigError(f"its name {odd}")
     if collector.api_version != API_VERSION:
         raise errors.ConfigError(f"it needs collector API {collector.api_version}, this is {API_VERSION}")
     if not isinstance(collector, Collector):

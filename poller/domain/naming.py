@@ -26,8 +26,7 @@ def name(text: Any, what: str = "name") -> str:
         raise errors.InvalidInput(f"the {what} has {len(text)} characters, at most {LONGEST_NAME} are allowed")
     odd = next((c for c in text if not c.isprintable() or c.isspace() or c in "/\\"), None)
     if odd is not None:
-        shown = text.encode("unicode_escape").decode() if not text.isprintable() else text
-        raise errors.InvalidInput(f'the {what} "{shown}" contains {_spelled(odd)}', hint="use - or . instead")
+        raise errors.InvalidInput(f'the {what} "{printable(text)}" contains {_spelled(odd)}', hint="use - or . instead")
     if text.startswith("-"):
         raise errors.InvalidInput(f'the {what} "{text}" starts with -, it would be taken for an option')
     return text
@@ -54,13 +53,11 @@ def requires(pairs: Mapping[str, Any] | Iterable[str]) -> dict[str, str]:
     items = pairs.items() if isinstance(pairs, Mapping) else [_split(pair) for pair in pairs]
     found: dict[str, str] = {}
     for key, value in items:
-        for part in (key, value):
-            if not isinstance(part, str) or not _WORD.fullmatch(part) or len(part) > LONGEST_WORD:
-                raise errors.InvalidInput(
-                    f'the requirement "{key}={value}" is not of the form key=value',
-                    cause=f"letters, digits and _ . : @ + - only, at most {LONGEST_WORD} of them",
-                    hint="for example site=ams",
-                )
+        if odd := why_not_a_tag(key, value):
+            shown = printable(f"{key}={value}")
+            raise errors.InvalidInput(
+                f'the requirement "{shown}" is not of the form key=value', cause=odd, hint="for example site=ams"
+            )
         if found.setdefault(key, value) != value:
             raise errors.InvalidInput(f'the requirement "{key}" is given twice: {found[key]} and {value}')
     return found
@@ -69,19 +66,41 @@ def requires(pairs: Mapping[str, Any] | Iterable[str]) -> dict[str, str]:
 def tags(words: Iterable[Any]) -> tuple[str, ...]:
     """Words for people and filters; sorted, each once."""
     for word in words:
-        if not isinstance(word, str) or not _WORD.fullmatch(word) or len(word) > LONGEST_WORD:
-            raise errors.InvalidInput(
-                f'the tag "{word}" is not one word',
-                cause=f"letters, digits and _ . : @ + - only, at most {LONGEST_WORD} of them",
-            )
+        if odd := why_not_a_word(word):
+            raise errors.InvalidInput(f'the tag "{printable(str(word))}" is not one word', cause=odd)
     return tuple(sorted(set(words)))
+
+
+def why_not_a_tag(key: Any, value: Any) -> str:
+    """Empty if both may stand in `key=value`; else which of them may not, and why."""
+    for what, part in (("key", key), ("value", value)):
+        if odd := why_not_a_word(part):
+            return f"the {what} {odd}"
+    return ""
+
+
+def why_not_a_word(text: Any) -> str:
+    """Empty for a word that may stand in the name of a queue; else what is odd about it."""
+    if not isinstance(text, str):
+        return f"is {printable(repr(text))}, not text: put it in quotes"
+    if not text:
+        return "is empty"
+    if len(text) > LONGEST_WORD:
+        return f"has {len(text)} characters, at most {LONGEST_WORD} are allowed"
+    odd = next((c for c in text if not _WORD.fullmatch(c)), None)
+    return f"contains {_spelled(odd)}: letters, digits and _ . : @ + - only" if odd else ""
 
 
 def _split(pair: str) -> tuple[str, str]:
     key, equals, value = pair.partition("=")
     if not equals:
-        raise errors.InvalidInput(f'"{pair}" is not of the form key=value', hint="for example site=ams")
+        raise errors.InvalidInput(f'"{printable(pair)}" is not of the form key=value', hint="for example site=ams")
     return key, value
+
+
+def printable(text: str) -> str:
+    """For a message: what would act on a terminal is spelled out."""
+    return text if text.isprintable() else text.encode("unicode_escape").decode()
 
 
 def _is_ip(text: str) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 from celery.signals import worker_init, worker_process_init, worker_ready, worker_shutdown, worker_shutting_down
 
 from poller import bootstrap, errors
+from poller.domain import routing
 from poller.observability import logs
 from poller.workers.polling import Poller
 from poller.workers.presence import Presence
@@ -44,20 +45,7 @@ def poller(hostname: str) -> Poller:
 @lru_cache(maxsize=1)
 def presence(hostname: str) -> Presence:
     services = bootstrap.services()
-    return Presence(services, poller(hostname), parse_tags(services.settings.worker_tags))
-
-
-def parse_tags(words: tuple[str, ...]) -> dict[str, str]:
-    """`key=value` words; the error names the word."""
-    tags = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not (key and equals and value):
-            raise errors.InvalidSetting(
-                f'worker_tags: "{word}" is not key=value', hint="for example POLLER_WORKER_TAGS=zone=west"
-            )
-        tags[key] = value
-    return tags
+    return Presence(services, poller(hostname), routing.parse_tags(services.settings.worker_tags))
 
 
 @worker_init.connect

@@ -149,3 +149,15 @@ def test_without_its_extra_the_routeros_collector_is_broken_and_says_how_to_inst
     assert done.stdout.strip() == (
         "the routeros collector needs librouteros, which is not installed | pip install 'poller[routeros]'"
     )
+
+
+def test_a_name_that_would_break_the_names_of_queues_is_refused() -> None:
+    """`a;b=c` would be the domain of collector `a` with a required tag."""
+
+    class Odd(Good):
+        name = "a;b=c"
+
+    found = registry.load(points(**{"a;b=c": Odd, "good": Good}))
+    assert list(found.collectors) == ["good"]
+    [broken] = found.broken
+    assert 'its name contains ";"' in broken.reason

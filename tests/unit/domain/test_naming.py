@@ -59,11 +59,20 @@ def test_requirements_never_confuse_queues(pairs: dict[str, str]) -> None:
     assert dict(part.split("=") for part in name.split(";")[1:]) == pairs
 
 
-@pytest.mark.parametrize("words", [["a"], ["=b"], ["a="], ["a=b c"], ["a=b;c=d"], ["a=1", "a=2"], ["a=b,c"]])
-def test_odd_requirements_are_named(words: list[str]) -> None:
-    """Also a key with two values."""
-    with pytest.raises(errors.InvalidInput, match='"'):
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["a"], '"a" is not of the form'), (["=b"], "key is empty"), (["a="], "value is empty"),
+     (["a=b c"], "value contains a blank"), (["a=b;c=d"], 'value contains ";"'), (["a=1", "a=2"], '"a" is given twice'),
+     (["a=b,c"], 'value contains ","'), (["a=b=c"], 'value contains "="'), (["\u00e4=b"], 'key contains "\u00e4"'),
+     (["a=\x07"], "unprintable"), (["a=b\n"], "value contains a blank"), (["a=" + "b" * 65], "has 65 characters"),
+     ({"a": 5}, "value is 5, not text"), ({5: "a"}, "key is 5, not text"), ({"a": None}, "value is None, not text")],
+)  # fmt: skip
+def test_odd_requirements_are_named(words: list[str] | dict[str, str], said: str) -> None:
+    """Also a key with two values; what comes from YAML need not be text."""
+    with pytest.raises(errors.InvalidInput, match='"') as caught:
         naming.requires(words)
+    assert said in str(caught.value)
+    assert str(caught.value).isprintable()
 
 
 def test_tags_are_sorted_and_unique() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from poller import errors
 from poller.domain import routing
 
 
@@ -20,10 +21,18 @@ def test_a_queue_name_is_canonical() -> None:
     [
         ({}, {}, True),
         ({}, {"site": "ams"}, True),
+        ({"site": "ams"}, {"site": "ams"}, True),
         ({"site": "ams"}, {"site": "ams", "zone": "dmz"}, True),
+        ({"site": "ams", "zone": "dmz"}, {"zone": "dmz", "site": "ams"}, True),
+        ({"site": "ams", "zone": "dmz"}, {"site": "ams", "zone": "dmz", "rack": "7"}, True),
         ({"site": "ams"}, {}, False),
         ({"site": "ams"}, {"site": "fra"}, False),
+        ({"site": "ams"}, {"site": "AMS"}, False),
+        ({"site": "ams"}, {"zone": "ams"}, False),
         ({"site": "ams", "zone": "dmz"}, {"site": "ams"}, False),
+        ({"site": "ams", "zone": "dmz"}, {"site": "ams", "zone": "lan"}, False),
+        ({"site": "ams", "zone": "dmz"}, {"site": "dmz", "zone": "ams"}, False),
+        ({"a.b:c@d+e-f_g": "1.2.3.4:5"}, {"a.b:c@d+e-f_g": "1.2.3.4:5"}, True),
     ],
 )
 def test_a_worker_serves_what_it_carries_every_tag_for(
@@ -36,12 +45,54 @@ def test_a_worker_serves_what_it_carries_every_tag_for(
 def test_a_worker_without_the_collector_serves_nothing_of_it() -> None:
     """Whatever its tags."""
     assert not routing.serves("poll.acme", ["snmp"], {})
+    assert not routing.serves("poll.acme;site=ams", ["snmp"], {"site": "ams"})
 
 
-def test_a_name_that_is_not_ours_is_served_by_nobody() -> None:
-    """Whatever stands in Redis, reading it never fails."""
-    assert not routing.serves("poll.snmp;rubbish", ["snmp"], {"site": "ams"})
-    assert not routing.serves("", ["snmp"], {})
+@pytest.mark.parametrize(
+    "name",
+    ["", "poll.", "snmp", "poll.snmp;", "poll.snmp;site", "poll.snmp;=ams", "poll.snmp;site=", "poll.snmp;rubbish",
+     "poll.snmp;site=ams;site=fra", "poll.snmp;site=fra;site=ams", "poll.snmp;zone=dmz;site=ams", "poll.poll.snmp",
+     "celery", "poll.snmp;site=ams;", "poll.snmp ;site=ams", "POLL.snmp", "poll.snmp\x06\x165"],
+)  # fmt: skip
+def test_a_name_that_is_not_ours_is_served_by_nobody(name: str) -> None:
+    """Whatever stands in Redis, reading it never fails, and no worker takes from a queue we would not fill."""
+    assert not routing.serves(name, ["snmp"], {"site": "ams", "zone": "dmz"})
+
+
+def test_a_worker_carries_one_value_for_each_key() -> None:
+    """In any order; no tags at all are fine."""
+    assert routing.parse_tags(["zone=dmz", "site=ams"]) == {"zone": "dmz", "site": "ams"}
+    assert routing.parse_tags([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["zone"], ('"zone"', "no =")),
+        (["=dmz"], ('"=dmz"', "key is empty")),
+        (["zone="], ('"zone="', "value is empty")),
+        (["zone=a;b=c"], ('"zone=a;b=c"', 'value contains ";"')),
+        (["zone=a=b"], ('"zone=a=b"', 'value contains "="')),
+        (["zo ne=a"], ('"zo ne=a"', "key contains a blank")),
+        (["zone=a,b"], ('"zone=a,b"', 'value contains ","')),
+        (["zone=z\u00fcrich"], ("z\u00fcrich", 'value contains "\u00fc"')),
+        (["zone=a\nb"], ("zone=a\\nb", "value contains a blank")),
+        (["zone=\x1b[2J"], ("zone=\\x1b[2J", "value contains an unprintable character")),
+        (["zone=" + "x" * 65], ("zone=", "value has 65 characters, at most 64")),
+        (["x" * 65 + "=a"], ("=a", "key has 65 characters")),
+        (["zone=dmz", "zone=lan"], ('the key "zone" is given twice', "dmz and lan")),
+        (["zone=dmz", "zone=dmz"], ('the key "zone" is given twice',)),
+    ],
+)  # fmt: skip
+def test_a_wrong_tag_of_a_worker_is_refused_by_name(words: list[str], said: tuple[str, ...]) -> None:
+    """The error names the setting, the word and what is odd, and prints nothing a terminal would obey."""
+    with pytest.raises(errors.InvalidSetting) as caught:
+        routing.parse_tags(words)
+    text = str(caught.value)
+    assert text.startswith("worker_tags: ")
+    assert all(part in text for part in said)
+    assert text.isprintable()
+    assert caught.value.hint
 
 
 def test_the_more_specific_level_wins() -> None:

@@ -1,0 +1,48 @@
+"""What is missing is said in words, of any queue and any set of workers."""
+
+from __future__ import annotations
+
+import pytest
+
+from poller.domain import unroutable
+from poller.domain.overview import Worker
+
+
+def worker(name: str, *tags: str, collectors: str = "snmp", queues: str = "") -> Worker:
+    """`tags` as key=value; collectors and queues as words."""
+    carried = dict(tag.split("=") for tag in tags)
+    return Worker(name, 0, 0, 0, 0, 0, carried, dict.fromkeys(collectors.split(), "1.0"), queues.split())
+
+
+PLAIN = [worker("w1"), worker("w2", "zone=lan"), worker("w3", "site=ams")]
+
+
+@pytest.mark.parametrize(
+    ("queue", "living", "said"),
+    [
+        ("poll.snmp", [worker("w1", queues="poll.snmp")], ""),
+        ("poll.snmp", [], "needs collector snmp; no worker is live"),
+        ("poll.snmp;zone=dmz", [], "needs collector snmp and tag zone=dmz; no worker is live"),
+        ("poll.snmp;zone=dmz", PLAIN, "needs tag zone=dmz; 3 workers live, none has it"),
+        ("poll.snmp;zone=dmz", PLAIN[:1], "needs tag zone=dmz; 1 worker live, without it"),
+        ("poll.acme", PLAIN, "needs collector acme; 3 workers live, none has it"),
+        ("poll.acme;a=b", PLAIN[:2], "needs collector acme and tag a=b; 2 workers live, none has any of them"),
+        ("poll.acme;zone=dmz", PLAIN[:1], "needs collector acme and tag zone=dmz; 1 worker live, without them"),
+        (
+            "poll.snmp;site=ams;zone=dmz",
+            PLAIN,
+            "needs tag site=ams and tag zone=dmz; 3 workers live, the nearest, w3, lacks tag zone=dmz",
+        ),
+        (
+            "poll.acme;zone=lan",
+            [*PLAIN, worker("w4", collectors="snmp acme")],
+            "needs collector acme and tag zone=lan; 4 workers live, the nearest, w2, lacks collector acme",
+        ),
+        ("poll.snmp;zone=lan", PLAIN, "w2 fits, and has not taken it up yet"),
+        ("celery", PLAIN, "its name is none of ours"),
+        ("poll.snmp;zone", PLAIN, "its name is none of ours"),
+    ],
+)  # fmt: skip
+def test_the_reason_names_what_is_missing(queue: str, living: list[Worker], said: str) -> None:
+    """Only what no worker, or no single worker, has; and nothing of a queue that somebody takes."""
+    assert unroutable.reason(queue, living) == said
