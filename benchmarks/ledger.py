@@ -13,6 +13,9 @@ from poller.db import engine as sql
 from poller.db.tables import devices, runs, sites, targets
 from poller.domain.outcome import Result
 
+_TIMES = ("plan_ms", "started_ms", "finished_ms", "collect_ms")
+_COLUMNS = (*_TIMES, "target_id", "attempt", "outcome", "error_code", "samples", "runner")
+
 
 class Poll(NamedTuple):
     target: int
@@ -23,6 +26,9 @@ class Poll(NamedTuple):
     attempts: int
     good: bool
     timed_out: bool
+    samples: int
+    collect_ms: int  # of its last attempt
+    runner: str
 
     @property
     def time_outs(self) -> int:
@@ -32,9 +38,8 @@ class Poll(NamedTuple):
 
 def polls(engine: Engine, since_ms: int) -> list[Poll]:
     """All that were planned since then, in no order."""
-    columns = ("target_id", "plan_ms", "started_ms", "finished_ms", "attempt", "outcome", "error_code")
     query = (
-        sa.select(*(runs.c[name] for name in columns), sites.c.name.label("site"))
+        sa.select(*(runs.c[name] for name in _COLUMNS), sites.c.name.label("site"))
         .join(targets, targets.c.id == runs.c.target_id)
         .join(devices, devices.c.id == targets.c.device_id)
         .join(sites, sites.c.id == devices.c.site_id)
@@ -47,7 +52,7 @@ def polls(engine: Engine, since_ms: int) -> list[Poll]:
 def _poll(row: Any) -> Poll:
     good, timed_out = row.outcome == Result.OK, row.error_code == "timeout"
     times = (row.plan_ms, row.started_ms, row.finished_ms)
-    return Poll(row.target_id, row.site, *times, row.attempt, good, timed_out)
+    return Poll(row.target_id, row.site, *times, row.attempt, good, timed_out, row.samples, row.collect_ms, row.runner)
 
 
 def answered(engine: Engine, site: str, since_ms: int) -> int:
@@ -57,6 +62,13 @@ def answered(engine: Engine, site: str, since_ms: int) -> int:
     good = sa.and_(runs.c.outcome == Result.OK.value, runs.c.plan_ms >= since_ms, runs.c.target_id.in_(of_site))
     with sql.peeking(engine) as conn:
         return int(conn.execute(sa.select(sa.func.count(runs.c.target_id.distinct())).where(good)).scalar_one())
+
+
+def polled(engine: Engine) -> int:
+    """How many targets were polled well at least once."""
+    with sql.peeking(engine) as conn:
+        good = sa.select(sa.func.count(runs.c.target_id.distinct())).where(runs.c.outcome == Result.OK.value)
+        return int(conn.execute(good).scalar_one())
 
 
 def late(found: Iterable[Poll]) -> Counter[int]:

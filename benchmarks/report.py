@@ -8,10 +8,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from rich.table import Table
 
-from benchmarks.section import Figure, Findings
+from benchmarks.section import Figure, Findings, Grid
 from poller.cli import render
+
+NOT_MEASURED = "-"
+#: Nothing is cut in a file.
+PIPED_WIDTH = 160
 
 
 def save(folder: Path, name: str, size: str, findings: Findings, machine: Mapping[str, Any]) -> Path:
@@ -25,6 +30,8 @@ def save(folder: Path, name: str, size: str, findings: Findings, machine: Mappin
         "machine": dict(machine),
         "figures": {figure.name: {**asdict(figure), "met": figure.met} for figure in findings.figures},
         "against": findings.against,
+        "notes": list(findings.notes),
+        "grid": asdict(findings.grid) if findings.grid else None,
         "comparisons": {one.name: {**asdict(one), "ratio": round(one.ratio, 2)} for one in findings.comparisons},
     }
     path = folder / f"{name}.json"
@@ -34,7 +41,7 @@ def save(folder: Path, name: str, size: str, findings: Findings, machine: Mappin
 
 def show(name: str, size: str, findings: Findings, machine: Mapping[str, Any]) -> None:
     """Tables on stdout; without colours and lines when that is no terminal."""
-    console = render.console()
+    console = _console()
     where = (
         f"{machine['cores']} cores of {machine['cpu']}, {machine['memory_gb']} GB, load before {machine['load_before']}"
     )
@@ -42,6 +49,17 @@ def show(name: str, size: str, findings: Findings, machine: Mapping[str, Any]) -
     console.print(_figures(findings))
     if findings.comparisons:
         console.print(_comparisons(findings))
+    if findings.grid:
+        console.print(_grid(findings.grid))
+    for note in findings.notes:
+        console.print(note, highlight=False)
+
+
+def _console() -> Console:
+    console = render.console()
+    if not console.is_terminal:
+        console.width = PIPED_WIDTH
+    return console
 
 
 def _figures(findings: Findings) -> Table:
@@ -62,10 +80,22 @@ def _comparisons(findings: Findings) -> Table:
     return table
 
 
+def _grid(grid: Grid) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for title in grid.columns:
+        table.add_column(title, justify="right")
+    table.add_column("unit", no_wrap=True)
+    for text, unit, values in grid.rows:
+        table.add_row(text, *(NOT_MEASURED if value is None else number(value) for value in values), unit)
+    return table
+
+
 def _goal(figure: Figure) -> str:
     if figure.met is None:
         return ""
-    wanted = f">= {number(figure.at_least)}" if figure.at_least is not None else f"< {number(figure.below or 0)}"
+    goals = ((">=", figure.at_least), ("<=", figure.at_most), ("<", figure.below))
+    wanted = next(f"{sign} {number(goal)}" for sign, goal in goals if goal is not None)
     return f"{wanted} {'met' if figure.met else 'MISSED'}"
 
 

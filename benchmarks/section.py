@@ -25,12 +25,15 @@ class Figure:
     unit: str
     at_least: float | None = None
     below: float | None = None
+    at_most: float | None = None
 
     @property
     def met(self) -> bool | None:
         """Is the goal reached? None without one."""
         if self.at_least is not None:
             return self.value >= self.at_least
+        if self.at_most is not None:
+            return self.value <= self.at_most
         return None if self.below is None else self.value < self.below
 
 
@@ -51,12 +54,25 @@ class Comparison:
         return high / low if low else float("inf")
 
 
+#: A row of a grid: what it is, its unit, and a value for each column. None: it was not measured.
+Row = tuple[str, str, Sequence[float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The same things of several candidates, side by side."""
+
+    columns: Sequence[str]
+    rows: Sequence[Row]
+
+
 @dataclass(frozen=True, slots=True)
 class Findings:
     figures: Sequence[Figure]
     comparisons: Sequence[Comparison] = ()
     against: str = ""  # what `theirs` is
     notes: Sequence[str] = ()
+    grid: Grid | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class Process:
     @property
     def cpu_s(self) -> float:
         self.must_live()
-        return cpu.seconds(self.pid)
+        return cpu.tree_s(self.pid)
 
     def must_live(self) -> None:
         """A benchmark of a dead process would say that it is quick."""

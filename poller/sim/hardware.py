@@ -214,7 +214,20 @@ ROUTEROS_MODELS = (
     ),
 )
 
-MODELS = {model.name: model for model in (*SNMP_MODELS, *ROUTEROS_MODELS)}
+# In no fleet unless asked for by name: the usual size of an if_mib poll, 165 variables.
+BRANCH_4 = Model(
+    "branch-4",
+    "rt",
+    0,
+    (
+        Group("ge0/{n}", 2, GBIT, (0.005, 0.2), ("LAN", "guest"), "ge0/{n}", first=0),
+        Group("ge1/{n}", 2, GBIT, (0.02, 0.3), UPLINKS, "ge1/{n}", first=0),
+    ),
+    ("12.2R1",),
+    product=5,
+)
+
+MODELS = {model.name: model for model in (*SNMP_MODELS, *ROUTEROS_MODELS, BRANCH_4)}
 
 
 @functools.cache

@@ -1,0 +1,75 @@
+"""Simulated SNMP agents of one size, and the inventory that polls them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from benchmarks import progress
+from poller.bootstrap import Services
+from poller.collectors import credentials as models
+from poller.db import credentials, imports
+from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.sim import fleet, hardware
+from poller.sim.fleet import SimDevice
+from poller.sim.snmp import mib
+
+#: Four interfaces: the usual size of an if_mib poll.
+MODEL = hardware.BRANCH_4.name
+#: What one answer may hold at most, for everybody who is compared.
+REPETITIONS = 50
+_PER_IMPORT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is read of a device, how often, and how long it may be silent."""
+
+    interval_s: float
+    modules: tuple[str, ...] = ("if_mib",)
+    timeout_s: float = 1.5
+    retries: int = 2
+    longest_s: float = 10.0  # of the whole poll; it must end before the next
+
+    @property
+    def limit_s(self) -> float:
+        return min(self.longest_s, 0.8 * self.interval_s)
+
+
+def devices(number: int) -> list[SimDevice]:
+    """So many healthy devices of one chassis."""
+    made = fleet.devices(number, snmp_share=1, faulty_share=0)
+    return [replace(device, model=MODEL, variant=0) for device in made]
+
+
+def oids(roots: Sequence[str]) -> set[str]:
+    """Every variable such a device has under these roots."""
+    wanted = [tuple(map(int, root.split("."))) for root in roots]
+    names = mib.mib(MODEL, 0).v2c.names
+    return {".".join(map(str, name)) for name in names if any(name[: len(root)] == root for root in wanted)}
+
+
+def store(services: Services, simulated: Sequence[SimDevice], port: int, asked: Asked) -> None:
+    """Fill an empty inventory, as imports do it."""
+    name = fleet.SNMP_CREDENTIAL
+    secret = models.from_json(json.dumps(dict(fleet.CREDENTIALS[name])))
+    credentials.add(services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name))
+    target = _target(asked, port)
+    rows = [imports.Row(DeviceDraft(d.name, d.address, d.site, name), [target]) for d in simulated]
+    with progress.shown(f"storing {len(rows):,} devices in SQLite", len(rows)) as show:
+        for start in range(0, len(rows), _PER_IMPORT):
+            imports.apply_import(services.engine, rows[start : start + _PER_IMPORT])
+            show(start)
+
+
+def _target(asked: Asked, port: int) -> TargetDraft:
+    options = {
+        "port": port,
+        "modules": list(asked.modules),
+        "timeout": asked.timeout_s,
+        "retries": asked.retries,
+        "max_repetitions": REPETITIONS,
+    }
+    every_ms, limit_ms = round(asked.interval_s * 1000), round(asked.limit_s * 1000)
+    return TargetDraft("snmp", "snmp", options, interval_ms=every_ms, timeout_ms=limit_ms)

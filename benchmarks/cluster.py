@@ -1,0 +1,71 @@
+"""The platform as it is shipped: a leader, workers and a server, polling a simulated fleet in earnest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks import ledger, progress
+from benchmarks.roles import Roles
+from benchmarks.section import Figure
+from benchmarks.stage import Process, Stage
+from poller import errors
+from poller.db import inventory
+from poller.state import overview
+
+_CELERY = ["-m", "celery", "-A", "poller", "--quiet"]
+PATIENCE_INTERVALS, PATIENCE_S = 4, 120
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    stage: Stage
+    beat: Process
+    workers: list[Process]
+
+    @property
+    def roles(self) -> Roles:
+        workers = [worker.pid for worker in self.workers]
+        return {"beat": [self.beat.pid], "worker": workers, "server": [self.stage.server.pid]}
+
+    def steady(self, targets: int, interval_s: float) -> None:
+        """Everybody was polled, nobody is late, and the caches are warm: a target's first poll is the dearest."""
+        engine = self.stage.services.engine
+        patience_s = PATIENCE_S + PATIENCE_INTERVALS * interval_s
+        until("polling everybody once", targets, lambda: ledger.polled(engine), patience_s)
+        until("catching up", 1, lambda: not self.overdue(), patience_s)
+        progress.wait("warming up", interval_s)
+
+    def overdue(self) -> int:
+        services = self.stage.services
+        return overview.read(services.redis, services.keys).overdue
+
+    def stop(self) -> None:
+        """The leader first, so that nothing is queued that nobody takes."""
+        for process in (self.beat, *self.workers):
+            self.stage.stop(process)
+
+
+def start(stage: Stage, workers: int = 1) -> Cluster:
+    beat = stage.start("beat", [*_CELERY, "beat"])
+    return Cluster(stage, beat, [start_worker(stage, f"worker{number}") for number in range(workers)])
+
+
+def start_worker(stage: Stage, name: str) -> Process:
+    return stage.start(name, [*_CELERY, "worker", "-n", f"{name}@%h"])
+
+
+def until(what: str, total: float, done: Callable[[], float], within_s: float, every_s: float = 0.5) -> None:
+    """Wait, and raise StoreUnavailable when it takes too long."""
+    if not progress.follow(what, total, done, within_s, every_s):
+        raise errors.StoreUnavailable(f"{what}: not within {within_s:g} s", f"{done():,} of {total:,}")
+
+
+def whole(stage: Stage) -> list[Figure]:
+    """Every target is in exactly one place."""
+    with inventory.all_specs(stage.services.engine) as stored:
+        check = stage.services.board.check(spec.id for spec in stored.specs)
+    return [
+        Figure("lost", "targets lost", len(check.lost), "targets", below=1),
+        Figure("doubled", "targets doubled", len(check.doubled), "targets", below=1),
+    ]

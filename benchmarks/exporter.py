@@ -1,0 +1,169 @@
+"""Debian's prometheus-snmp-exporter on our module and the same agents, where it is installed."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import shutil
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from benchmarks import agents, cluster, if_mib, progress
+from benchmarks.equal import Sample
+from benchmarks.roles import Meter, Used
+from poller import errors
+from poller.cli import roles
+from poller.sim import fleet
+
+PROGRAM = "prometheus-snmp-exporter"
+HINT = f"deploy/packages {PROGRAM}"
+PATIENCE_S = 10.0
+CONNECTIONS = 8
+_OWN = "snmp_scrape_"  # what it says about itself
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    used: Used
+    polls: int
+    late: Counter[int]  # ms from the planned moment to the request -> polls
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    pid: int
+    port: int
+    agents_port: int
+
+    def scrape(self, address: str) -> tuple[dict[Sample, float], int]:
+        """Samples of a device, and how many variables they were made of."""
+        with _connection(self.port) as conn:
+            text = _scrape(conn, self.path(address)).decode()
+        found: dict[Sample, float] = {}
+        for one in (one for family in text_string_to_metric_families(text) for one in family.samples):
+            name = one.name.removesuffix("_total")  # the parser's own addition: no counter of the module is called so
+            found[Sample(name, frozenset(one.labels.items()))] = one.value
+        variables = found[Sample(f"{_OWN}pdus_returned", frozenset())]
+        return {sample: value for sample, value in found.items() if not sample.name.startswith(_OWN)}, int(variables)
+
+    def measure(self, addresses: Sequence[str], per_s: float, seconds: float) -> Measured:
+        """Scrape one after the other at this rate, as Prometheus does: over kept connections, spread evenly.
+
+        But for compression, which Prometheus asks for: without it the exporter has a little less to do.
+        """
+        scraper = _Scraper(self, addresses, per_s)
+        with scraper.running():
+            progress.wait("warming the exporter up", min(seconds, max(2.0, len(addresses) / per_s)))
+            meter, before = Meter({"exporter": [self.pid]}), scraper.count
+            progress.wait("measuring the exporter", seconds)
+            used, polls = meter.read(), scraper.count - before
+        return Measured(used, polls, scraper.late)
+
+    def path(self, address: str) -> str:
+        return f"/snmp?target={address}:{self.agents_port}&module={if_mib.NAME}"
+
+
+def installed() -> str | None:
+    return shutil.which(PROGRAM)
+
+
+@contextmanager
+def running(folder: Path, agents_port: int) -> Iterator[Exporter]:
+    """On a free port of loopback, with nothing but our module."""
+    config, port = folder / "snmp.yml", roles.free_port()
+    how = {"version": 2, "auth": {"community": fleet.COMMUNITY}, "max_repetitions": agents.REPETITIONS}
+    config.write_text(yaml.safe_dump({if_mib.NAME: {**if_mib.module(), **how}}))
+    command = [PROGRAM, f"--config.file={config}", f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]
+    with (folder / "exporter.log").open("w") as log:
+        child = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        cluster.until("starting the exporter", 1, lambda: _answers(port), PATIENCE_S, every_s=0.05)
+        yield Exporter(child.pid, port, agents_port)
+    finally:
+        child.terminate()
+        child.wait()
+
+
+def _answers(port: int) -> bool:
+    try:
+        with _connection(port) as conn:
+            conn.request("GET", "/")
+            return conn.getresponse().status == 200
+    except OSError:
+        return False
+
+
+@contextmanager
+def _connection(port: int) -> Iterator[http.client.HTTPConnection]:
+    conn = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    try:
+        yield conn
+    finally:
+        conn.close()
+
+
+def _scrape(conn: http.client.HTTPConnection, path: str) -> bytes:
+    """Raises StoreUnavailable with what the exporter says."""
+    conn.request("GET", path, headers={"Accept-Encoding": "identity"})
+    answer = conn.getresponse()
+    body = answer.read()
+    if answer.status != 200:
+        raise errors.StoreUnavailable("the exporter failed a scrape", body.decode(errors="replace").strip()[:200])
+    return body
+
+
+class _Scraper:
+    """Asks from several threads, each at its moments; what one asks late is counted."""
+
+    def __init__(self, exporter: Exporter, addresses: Sequence[str], per_s: float) -> None:
+        self._late = [Counter[int]() for _ in range(CONNECTIONS)]
+        self._paths = [exporter.path(address) for address in addresses]
+        self._port, self._per_s = exporter.port, per_s
+        self._done = [0] * CONNECTIONS
+        self._errors: list[Exception] = []
+        self._stopped = threading.Event()
+
+    @property
+    def count(self) -> int:
+        if self._errors:
+            raise self._errors[0]
+        return sum(self._done)
+
+    @property
+    def late(self) -> Counter[int]:
+        return sum(self._late, Counter())
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        began = time.monotonic()
+        threads = [threading.Thread(target=self._run, args=(number, began)) for number in range(CONNECTIONS)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._stopped.set()
+            for thread in threads:
+                thread.join()
+
+    def _run(self, number: int, began: float) -> None:
+        try:
+            with _connection(self._port) as conn:
+                for turn in itertools.count(number, CONNECTIONS):
+                    planned = began + turn / self._per_s
+                    if self._stopped.wait(max(0.0, planned - time.monotonic())):
+                        return
+                    self._late[number][round((time.monotonic() - planned) * 1000)] += 1
+                    _scrape(conn, self._paths[turn % len(self._paths)])
+                    self._done[number] += 1
+        except Exception as error:
+            self._errors.append(error)
