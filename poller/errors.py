@@ -19,6 +19,7 @@
     |  |- DeviceAuthFailed    it answered, and refused our credential
     |  |- DeviceProtocolError it answered something that is not the protocol
     |  |- DeviceUnsupported   it speaks, but does not have what the target asks for
+    |  |- DeviceBusy          its host bears no more at a time: the poll did not get its turn, and sent nothing
     |  '- CollectorCrashed    the collector raised something that is not in this tree
     |- StoreError             our side: never counts against a device
     |  |- StoreUnavailable    Redis or SQL does not answer
@@ -150,6 +151,15 @@ class DeviceUnsupported(DeviceError):
     code = "P114"
     error_code = "unsupported"
     retryable = False
+
+
+class DeviceBusy(DeviceError):
+    """Our own limit, not the device's fault: it opens no breaker, and its next slot is early enough."""
+
+    code = "P117"
+    error_code = "host_busy"
+    retryable = False
+    trips_breaker = False
 
 
 class CollectorCrashed(DeviceError):

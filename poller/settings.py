@@ -11,6 +11,7 @@ import json
 import math
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -30,7 +31,7 @@ from pydantic_settings import (
 )
 
 from poller import errors
-from poller.domain import breaker, error_codes, retry, site
+from poller.domain import breaker, error_codes, retry, session, site
 from poller.domain.interval import Adaptive
 
 PREFIX = "POLLER_"
@@ -166,6 +167,27 @@ class Settings(BaseSettings):
     )
     target_cache: int = Field(50_000, ge=100, description="Targets whose configuration a worker process remembers.")
     secret_cache_s: float = Field(60.0, ge=0, le=3600, description="How long a worker keeps a decrypted credential.")
+    session_idle_s: float = Field(
+        600.0, ge=0, le=86_400, description="A kept connection to a device that nobody uses is closed after so long."
+    )
+    session_age_s: float = Field(21_600.0, ge=0, le=2_678_400, description="It is replaced when it is so old.")
+    sessions_per_host: int = Field(
+        4, ge=1, le=1000, description="Kept connections to one address at a time, of one collector and worker process."
+    )
+    session_pace_s: float = Field(
+        0.0, ge=0, le=60, description="Least time between two new connections to one address, by one worker process."
+    )
+    session_exceptions: Words = Field(
+        (),
+        description="Limits by collector, as COLLECTOR.LIMIT=NUMBER with idle_s, age_s, per_host or pace_s, "
+        "such as routeros.per_host=2.",
+    )
+    sessions: int = Field(
+        4096,
+        ge=1,
+        le=100_000,
+        description="Kept connections of one worker process; beyond that the longest unused one is closed.",
+    )
     sinks: Words = Field(("sql",), description="Where readings go, by entry-point name.")
     spool_patience_s: float = Field(
         1.0, ge=0.05, le=30, description="How long a poll waits for its rows to be written before they go to disk."
@@ -219,7 +241,16 @@ class Settings(BaseSettings):
             raise ValueError("it must look like https://KEY@HOST/NUMBER")
         return value if text else None
 
-    @field_validator("sinks", "worker_tags", mode="before")
+    @field_validator("session_exceptions", mode="after")
+    @classmethod
+    def _are_limits(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            session.exceptions(words, session.Limits())
+        except errors.InvalidSetting as error:
+            raise ValueError(f"{error.message}; {error.hint}") from None
+        return words
+
+    @field_validator("session_exceptions", "sinks", "worker_tags", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         return tuple(word.strip() for word in value.split(",") if word.strip()) if isinstance(value, str) else value
@@ -266,8 +297,19 @@ class Settings(BaseSettings):
         usual = breaker.Rule(self.breaker_failures, base, max(base, cap))
         # What took a worker along shall not do so again before the others of that worker were polled.
         deadly = replace(usual, after=1)
-        by_code = {error_codes.AUTH_FAILED: breaker.Rule(1, auth, auth), error_codes.WORKER_DIED: deadly}
+        # Our own limits: it says nothing about the device.
+        never = replace(usual, after=sys.maxsize)
+        by_code = {
+            error_codes.AUTH_FAILED: breaker.Rule(1, auth, auth),
+            error_codes.WORKER_DIED: deadly,
+            error_codes.HOST_BUSY: never,
+        }
         return breaker.Rules(usual, by_code)
+
+    @property
+    def session_rules(self) -> session.Rules:
+        usual = session.Limits(self.session_idle_s, self.session_age_s, self.sessions_per_host, self.session_pace_s)
+        return session.Rules(usual, session.exceptions(self.session_exceptions, usual), self.sessions)
 
     @property
     def site_limits(self) -> site.Limits:

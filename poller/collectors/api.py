@@ -7,9 +7,9 @@ Optional abilities are small extra protocols; a collector that lacks them simply
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
@@ -19,12 +19,19 @@ from poller.domain.readings import Kind, Reading, ReadingSet, Series, SeriesSet
 from poller.domain.schedule import Schedule
 from poller.errors import (
     DeviceAuthFailed,
+    DeviceBusy,
     DeviceError,
     DeviceProtocolError,
     DeviceTimeout,
     DeviceUnreachable,
     DeviceUnsupported,
 )
+
+if TYPE_CHECKING:
+    from poller.collectors.sessions import Sessions
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 #: The contract's version. A collector states the one it was written for.
 API_VERSION = 1
@@ -54,6 +61,25 @@ class Poll:
     #: It is dropped when the target or its device is edited, and may be dropped at any time. Use your
     #: collector's name as the key; keys that begin with `poller.` are the platform's.
     memory: dict[str, Any] = field(default_factory=dict)
+    #: The worker's; use `session`. Without it a session lasts for one poll.
+    sessions: Sessions | None = None
+
+    async def session(self, keeper: KeepsSessions[S], work: Callable[[S], Awaitable[T]]) -> T:
+        """Run `work` with a session of this device: a kept one if there is one, else it is opened.
+
+        No other poll uses it meanwhile. If `work` returns, the session is kept; if it raises anything, the session is
+        closed. If it raises SessionLost on a kept session, it is run once more with a new one. Raises DeviceBusy when
+        its turn did not come in time, and whatever `open_session` and `work` raise.
+        """
+        if self.sessions is not None:
+            return await self.sessions.use(keeper, self, work)
+        from poller.collectors.sessions import Sessions
+
+        brief = Sessions()
+        try:
+            return await brief.use(keeper, self, work)
+        finally:
+            await brief.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +115,33 @@ class Closeable(Protocol):
     async def close(self) -> None: ...
 
 
+class SessionLost(DeviceUnreachable):
+    """The device had ended a session before anything was read of it in this poll: worth a new one, and no error."""
+
+
+@runtime_checkable
+class KeepsSessions(Protocol[S]):
+    """Ability: keep a connection to a device between polls. In `collect`, use it by `await poll.session(self, work)`.
+
+    A session belongs to a device, its address, a version of its credential, and what `session_key` says. How long it
+    lasts, how many there are and how fast they are opened is up to the operator.
+    """
+
+    name: ClassVar[str]
+
+    def session_key(self, poll: Poll) -> Hashable:
+        """What else tells sessions of this device apart: a port, TLS. No secrets."""
+        ...
+
+    async def open_session(self, poll: Poll) -> S:
+        """Connect and log in. Raise a DeviceError, and leave nothing open then."""
+        ...
+
+    async def close_session(self, session: S, *, politely: bool) -> None:
+        """End it. Not politely: it is out of step, cut it at once. A second is all there is."""
+        ...
+
+
 @runtime_checkable
 class Documented(Protocol):
     """Ability: say what its metrics mean, for people and for the `# HELP` lines of an exposition."""
@@ -115,12 +168,14 @@ __all__ = [
     "Collector",
     "Credential",
     "DeviceAuthFailed",
+    "DeviceBusy",
     "DeviceError",
     "DeviceProtocolError",
     "DeviceTimeout",
     "DeviceUnreachable",
     "DeviceUnsupported",
     "Documented",
+    "KeepsSessions",
     "Kind",
     "Options",
     "PartFailed",
@@ -132,5 +187,6 @@ __all__ = [
     "Scheduled",
     "Series",
     "SeriesSet",
+    "SessionLost",
     "Yielded",
 ]

@@ -13,6 +13,7 @@ TIMEOUT = "timeout"
 AUTH_FAILED = "auth_failed"
 PROTOCOL_ERROR = "protocol_error"
 UNSUPPORTED = "unsupported"
+HOST_BUSY = "host_busy"
 DEVICE_ERROR = "device_error"
 COLLECTOR_CRASHED = "collector_crashed"
 COLLECTOR_MISSING = "collector_missing"
@@ -50,6 +51,10 @@ EXPLAINED: dict[str, Explained] = {
     UNSUPPORTED: Explained(
         "it speaks, but does not have what the target asks for",
         "change the target's options: ask only for what this model has",
+    ),
+    HOST_BUSY: Explained(
+        "it waited for its turn until its time was up: its host bears only so many polls at a time; nothing was sent",
+        "poll its devices less often, give them a longer --timeout, or raise sessions_per_host (session_exceptions)",
     ),
     DEVICE_ERROR: Explained(
         "trouble of the device that its collector names no further",

@@ -15,6 +15,7 @@ from poller.collectors.api import Collector, Poll
 from poller.collectors.credentials import Credential
 from poller.collectors.drain import drain
 from poller.collectors.registry import Registry
+from poller.collectors.sessions import Sessions
 from poller.domain import error_codes, outcome
 from poller.domain.outcome import Outcome, Result
 from poller.workers import steps
@@ -37,10 +38,11 @@ class Collected:
 class Batch:
     """The polls of one batch on the loop. Call `next_round` from the task's thread until it is empty."""
 
-    def __init__(self, runtime: Runtime, registry: Registry, flight: int) -> None:
+    def __init__(self, runtime: Runtime, registry: Registry, flight: int, sessions: Sessions | None = None) -> None:
         self._runtime = runtime
         self._flight = flight  # its number in the black box
         self._registry = registry
+        self._sessions = sessions
         self._pending: set[asyncio.Task[Collected]] = set()
         self._rounds = 0
 
@@ -100,6 +102,7 @@ class Batch:
             credential,
             loop.time() + budget_s,
             known.memory,
+            self._sessions,
         )
         return await drain(collector, poll, budget_s)
 

@@ -18,6 +18,7 @@ import redis
 
 from poller import errors, events
 from poller.bootstrap import Services
+from poller.collectors.sessions import Sessions
 from poller.domain import histogram, run, site
 from poller.domain.outcome import Outcome, Result
 from poller.domain.run import Run
@@ -42,6 +43,8 @@ STORE_PAUSE_MS = 5_000
 #: A batch that was loaded more slowly than this looks again whether it is still its own.
 SLOW_LOAD_S = 1.0
 ASK_AGAIN_S = 0.25
+#: How long a stopping worker takes leave of the devices it kept sessions with.
+GOOD_BYE_S = 1.5
 
 T = TypeVar("T")
 
@@ -65,6 +68,7 @@ class Poller:
         self._retries = Retries(settings)
         self._box = BlackBox(settings.home, runner)
         self._runtime = Runtime(self._box)
+        self._sessions = Sessions(settings.session_rules)
         self._running: set[Batch] = set()
         self._lock = threading.Lock()
         self._draining = threading.Event()
@@ -108,7 +112,7 @@ class Poller:
         opened = self._secrets.get(wanted, changed)
         again: list[int] = []
         with self._box.noted(token, attempt, len(known), start.queue) as flight:
-            batch = Batch(self._runtime, self._registry, flight)
+            batch = Batch(self._runtime, self._registry, flight, self._sessions)
             batch.start(list(known.values()), opened)
             with self._tracked(batch):
                 while round_ := batch.next_round():
@@ -254,7 +258,10 @@ class Poller:
         self._runtime.watchdog = Watchdog(self._box)
 
     def close(self) -> None:
-        """Nothing polls any more, and nobody has to ask why we ended."""
+        """Nothing polls any more: devices are told good-bye, and nobody has to ask why we ended."""
+        if len(self._sessions):
+            with suppress(TimeoutError):  # a loop that is stuck will end with us
+                self._runtime.run(self._sessions.close(), GOOD_BYE_S)
         self._box.close()
 
     @property

@@ -1,7 +1,7 @@
-"""librouteros made safe: text stays text, nothing is logged, memory is bounded, every way out closes the socket.
+"""librouteros made safe: text stays text, nothing is logged, memory is bounded, no answer is taken for another.
 
 `_TRANSLATION` is the only place that knows the library's exceptions. Deadlines are the caller's; after any
-error the connection is useless (the library loses step with the router) and must be closed.
+error but a trap the connection is useless (the library loses step with the router) and must be closed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Sequence
+from typing import Any
 
 import librouteros.protocol
 from librouteros import exceptions
@@ -21,6 +22,7 @@ from librouteros.connections import AsyncSocketTransport
 from librouteros.protocol import AsyncApiProtocol
 
 from poller import errors
+from poller.collectors.api import SessionLost
 from poller.collectors.routeros.shapes import Row
 
 #: More than any router's menu; a peer that sends more is not answering us.
@@ -73,25 +75,52 @@ librouteros.protocol.log = _say_nothing
 logging.getLogger("librouteros").addFilter(lambda record: False)
 
 
-class _Transport(AsyncSocketTransport):  # type: ignore[misc]
-    """Refuses to read more than any router says."""
+class _OutOfTurn(exceptions.ProtocolError):  # type: ignore[misc]
+    """The router spoke when it was not asked."""
 
-    _left = MAX_BYTES
+
+class _Reader(asyncio.StreamReader):
+    """Counts what came."""
+
+    received = 0
+
+    def feed_data(self, data: Any) -> None:
+        self.received += len(data)
+        super().feed_data(data)
+
+
+class _Transport(AsyncSocketTransport):  # type: ignore[misc]
+    """Refuses to read more than any router says, and knows whether something was said that nobody read."""
+
+    reader: _Reader
+    _taken = 0
+    _most = MAX_BYTES
 
     async def read(self, length: int) -> bytes:
-        self._left -= length
-        if self._left < 0:
+        self._taken += length
+        if self._taken > self._most:
             raise exceptions.ProtocolError(f"the answer is longer than {MAX_BYTES} bytes")
         return bytes(await super().read(length))
+
+    def begin(self) -> None:
+        """Before a command. Raises when there is something left of those before it, or nobody to answer."""
+        self._most = self._taken + MAX_BYTES
+        if self.reader.received != self._taken:  # it would be taken for the answer
+            raise _OutOfTurn("it said something that nobody asked for")
+        if self.reader.at_eof():
+            raise exceptions.ConnectionClosed("it hung up")
 
 
 class _Api(AsyncApi):  # type: ignore[misc]
     """Rows of text: the library's own would turn a name like `007` or `yes` into something else."""
 
+    heard = 0  # sentences
+
     async def readSentence(self) -> tuple[str, dict[str, str]]:
         while True:
             try:
                 reply, words = await self.protocol.readSentence()
+                self.heard += 1
                 break
             except IndexError:  # an empty sentence; they are to be ignored
                 continue
@@ -124,10 +153,16 @@ def encode(text: str) -> str:
 class Router:
     """A connection to one router. `close` must be called, whatever happened."""
 
-    def __init__(self, name: str, writer: asyncio.StreamWriter, api: _Api) -> None:
+    def __init__(self, name: str, transport: _Transport) -> None:
         self._name = name
-        self._writer = writer
-        self._api = api
+        self._transport = transport
+        self._writer: asyncio.StreamWriter = transport.writer
+        self._api = _Api(protocol=AsyncApiProtocol(transport=transport, encoding=_WIRE, timeout=None))
+        self._mark = (-1, -1)  # sentences and bytes that had come when the poll began
+
+    def begin(self) -> None:
+        """A poll begins. Until something is read, an end of the connection is no news of the router: SessionLost."""
+        self._mark = (self._api.heard, self._transport.reader.received)
 
     async def log_in(self, username: str, password: str) -> None:
         """The login of 6.43 and later; an older router answers with a challenge, which we then take up."""
@@ -145,9 +180,22 @@ class Router:
         try:
             return await self._call(f"{path}/print", **{".proplist": proplist})
         except EXPECTED as error:
+            if self._was_over(error):
+                raise SessionLost(f"{self._name} has ended the session", cause=str(error)) from None
             raise translate(error, self._name, path) from None
 
+    def _was_over(self, error: BaseException) -> bool:
+        """Had it ended before this poll asked anything? It hung up, maybe with a word, or has forgotten us."""
+        heard, received = self._mark
+        if self._api.heard != heard:
+            return False
+        if isinstance(error, exceptions.FatalError | _OutOfTurn):
+            return True
+        silent = self._transport.reader.received == received
+        return silent and isinstance(error, exceptions.ConnectionClosed | ConnectionError)
+
     async def _call(self, command: str, **attributes: str) -> list[dict[str, str]]:
+        self._transport.begin()
         # Commands are lazy generators: nothing is sent before the first row is asked for.
         return [row async for row in self._api(command, **attributes)]
 
@@ -168,15 +216,23 @@ async def connect(address: str, port: int, tls: ssl.SSLContext | None) -> Router
     """A connection, not logged in yet."""
     name = f"{address} port {port}"
     try:
-        reader, writer = await asyncio.open_connection(address, port, ssl=tls)
+        transport = await _open(address, port, tls)
     except ConnectionRefusedError:
         raise errors.DeviceUnreachable(
             f"{name} refused the connection", cause="the api service is off, or an access list is in the way"
         ) from None
     except EXPECTED as error:
         raise translate(error, name, "connecting") from None
-    protocol = AsyncApiProtocol(transport=_Transport(reader, writer), encoding=_WIRE, timeout=None)
-    return Router(name, writer, _Api(protocol=protocol))
+    return Router(name, transport)
+
+
+async def _open(address: str, port: int, tls: ssl.SSLContext | None) -> _Transport:
+    """As `asyncio.open_connection`, with a reader that counts."""
+    loop = asyncio.get_running_loop()
+    reader = _Reader(loop=loop)
+    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+    transport, _ = await loop.create_connection(lambda: protocol, address, port, ssl=tls)
+    return _Transport(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
 
 
 def _response(challenge: str, password: str) -> str:

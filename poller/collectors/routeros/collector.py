@@ -1,10 +1,10 @@
-"""One RouterOS poll, top to bottom: connect, log in, print each family, close, hand over."""
+"""One RouterOS poll, top to bottom: get a session (connect, log in), print each family, hand over."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from poller.collectors import api
@@ -17,8 +17,6 @@ from poller.collectors.routeros.shapes import Row, Shapes
 #: We stop this long before the platform's deadline, so that what was read can still be handed over.
 _HAND_OVER_S = 0.05
 
-Answers = list[tuple[Family, Sequence[Row]]]
-
 
 class RouterOsCollector:
     """MikroTik RouterOS 6 and 7 over the API, plain or TLS."""
@@ -29,18 +27,43 @@ class RouterOsCollector:
     credentials: ClassVar[tuple[type[Credential], ...]] = (Login,)
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
-        options: RouterOsOptions = poll.options
-        answers: Answers = []
-        failures: list[api.PartFailed] = []
-        await _read(poll, options, answers, failures)
+        dialogue = _Dialogue(poll)
+        try:
+            await poll.session(self, dialogue.print_all)
+        except api.DeviceError as error:
+            if not dialogue.asking:  # there was no session
+                raise
+            dialogue.failures.append(api.PartFailed(dialogue.asking, error))
         shapes: Shapes = poll.memory.setdefault("routeros", Shapes())
-        readings = shapes.read(answers)
+        readings = shapes.read(dialogue.answers)
         if readings is not None:
             yield readings
-        elif not failures:
-            raise api.DeviceUnsupported(f"the router has nothing of {', '.join(options.families)}")
-        for failure in failures:
+        elif not dialogue.failures:
+            raise api.DeviceUnsupported(f"the router has nothing of {', '.join(poll.options.families)}")
+        for failure in dialogue.failures:
             yield failure
+
+    def session_key(self, poll: api.Poll) -> Hashable:
+        options: RouterOsOptions = poll.options
+        return (options.effective_port, options.tls, options.ca_file, options.insecure)
+
+    async def open_session(self, poll: api.Poll) -> client.Router:
+        options: RouterOsOptions = poll.options
+        login = _login(poll)
+        context = tls.context(options.ca_file, options.insecure) if options.tls else None
+        where = f"{poll.address} port {options.effective_port}"
+        async with _deadline(poll, f"no connection to {where}"):
+            router = await client.connect(poll.address, options.effective_port, context)
+        try:
+            async with _deadline(poll, f"{where} accepted the connection and did not answer the login"):
+                await router.log_in(login.username, login.password.get_secret_value())
+        except BaseException:
+            await router.close(politely=False)
+            raise
+        return router
+
+    async def close_session(self, session: client.Router, *, politely: bool) -> None:
+        await session.close(politely=politely)
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
         texts: dict[str, str] = {}
@@ -49,41 +72,31 @@ class RouterOsCollector:
         return texts
 
 
-async def _read(poll: api.Poll, options: RouterOsOptions, answers: Answers, failures: list[api.PartFailed]) -> None:
-    """Fills both lists. Raises when there was no session; later trouble costs only the families after it."""
-    login = _login(poll)
-    context = tls.context(options.ca_file, options.insecure) if options.tls else None
-    where = f"{poll.address} port {options.effective_port}"
-    async with _deadline(poll, f"no connection to {where}"):
-        router = await client.connect(poll.address, options.effective_port, context)
-    healthy = False
-    try:
-        async with _deadline(poll, f"{where} accepted the connection and did not answer the login"):
-            await router.log_in(login.username, login.password.get_secret_value())
-        healthy = await _print_all(poll, options, router, answers, failures)
-    finally:
-        await router.close(politely=healthy)
+class _Dialogue:
+    """What is asked of a router in one poll, and what it answers. Trouble costs only the families after it."""
 
+    def __init__(self, poll: api.Poll) -> None:
+        self.answers: list[tuple[Family, Sequence[Row]]] = []
+        self.failures: list[api.PartFailed] = []
+        self.asking = ""  # the family
+        self._poll = poll
 
-async def _print_all(
-    poll: api.Poll,
-    options: RouterOsOptions,
-    router: client.Router,
-    answers: Answers,
-    failures: list[api.PartFailed],
-) -> bool:
-    """Is the connection still in step with the router at the end?"""
-    for name in options.families:
-        family = FAMILIES[name]
-        try:
-            async with _deadline(poll, f"no complete answer to {family.path}/print"):
-                answers.append((family, await router.print(family.path, family.proplist())))
-        except (api.DeviceUnsupported, api.DeviceAuthFailed) as error:  # it said no: the session goes on
-            failures.append(api.PartFailed(name, error))
-        except api.DeviceError as error:
-            failures.append(api.PartFailed(name, error))
-            return False
-    return True
+    async def print_all(self, router: client.Router) -> None:
+        """Raises when the connection is not in step with the router any more."""
+        router.begin()
+        for name in self._poll.options.families:
+            self.asking = name
+            try:
+                await self._print(router, FAMILIES[name])
+            except (api.DeviceUnsupported, api.DeviceAuthFailed) as error:  # it said no: the session goes on
+                self.failures.append(api.PartFailed(name, error))
+            except api.SessionLost:
+                self.asking = ""
+                raise
+
+    async def _print(self, router: client.Router, family: Family) -> None:
+        async with _deadline(self._poll, f"no complete answer to {family.path}/print"):
+            self.answers.append((family, await router.print(family.path, family.proplist())))
 
 
 @contextlib.asynccontextmanager

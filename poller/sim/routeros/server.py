@@ -29,13 +29,14 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 
 
 class RouterOsServer:
-    """Counts what it sees in `commands` and `connections` (open now)."""
+    """Counts what it sees in `commands`, `logins` (good ones, by address) and `connections` (open now)."""
 
     def __init__(self, devices: Sequence[SimDevice], seed: int = 0) -> None:
         self.routers = {d.address: Router(d) for d in devices if d.protocol is Protocol.ROUTEROS}
         self.dice = random.Random(seed)  # noqa: S311  loss and garbage, not secrets
         self.open_connections: set[Connection] = set()
         self.commands = 0
+        self.logins: collections.Counter[str] = collections.Counter()
         self.dark: Collection[str] = ()  # sites
         self._servers: list[asyncio.Server] = []
 
@@ -135,7 +136,9 @@ class Connection(asyncio.Protocol):
 
     def _command(self, sentence: sentences.Sentence) -> None:
         self._server.commands += 1
+        was_in = self._session.logged_in
         reply = self._session.answer(sentence, time.time())
+        self._server.logins[self._router.device.address] += self._session.logged_in and not was_in
         fault = self._router.device.fault
         if fault is Fault.LOSSY and self._lose():
             return

@@ -38,7 +38,7 @@ class Session:
     def __init__(self, router: Router, challenge: bytes) -> None:
         self._router = router
         self._challenge = challenge  # sixteen octets for the login of old versions
-        self._logged_in = False
+        self.logged_in = False
         self.closed = False
 
     def answer(self, sentence: Sequence[bytes], now: float) -> bytes:
@@ -51,7 +51,7 @@ class Session:
     def _reply(self, command: str, words: list[str], now: float) -> list[Words]:
         if command == "/login":
             return self._login(_attributes(words))
-        if not self._logged_in:
+        if not self.logged_in:
             return self._fatal("not logged in")
         if command == "/quit":
             return self._fatal("session terminated on request")
@@ -85,7 +85,7 @@ class Session:
         right = given.get("password", "") == password if proof is None else proof == self._proof(password)
         if not right or given["name"] != USERNAME:
             return [("!trap", f"=message={REFUSED}"), ("!done",)]
-        self._logged_in = True
+        self.logged_in = True
         return [("!done",)]
 
     def _proof(self, password: str) -> str:

@@ -1,0 +1,219 @@
+"""RouterOS sessions are kept: one login for many polls, and no answer is ever taken for that to another command."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from poller.collectors import drain
+from poller.collectors.api import Poll
+from poller.collectors.credentials import Login
+from poller.collectors.sessions import Sessions
+from poller.domain.outcome import Outcome, Result
+from poller.domain.session import Limits, Rules
+from poller.sim import fleet
+from poller.sim.routeros.server import RouterOsServer
+from tests.integration.test_collector_routeros import Sentence, encode, read_sentence
+from tests.unit.collectors.polls import by_series
+
+if os.environ.get("CI") != "true":
+    pytest.importorskip("librouteros", reason="the extra poller[routeros] is not installed")
+
+from poller.collectors.routeros import RouterOsCollector
+
+LOGIN = Login(username=fleet.USERNAME, password=fleet.PASSWORD)
+COLLECTOR = RouterOsCollector()
+
+
+async def poll(pool: Sessions, address: str, port: int, timeout_s: float = 5, **more: Any) -> Outcome:
+    """As a worker does it."""
+    options = COLLECTOR.Options.model_validate({"port": port, **more.get("options", {})})
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    credential = more.get("credential", LOGIN)
+    asked = Poll(more.get("target", 1), address, address, options, credential, deadline, {}, pool)
+    return await drain.drain(COLLECTOR, asked)
+
+
+@contextlib.asynccontextmanager
+async def simulated(count: int) -> AsyncIterator[tuple[RouterOsServer, int]]:
+    server = RouterOsServer(fleet.devices(count, snmp_share=0, faulty_share=0))
+    try:
+        yield server, await server.open(0)
+    finally:
+        server.close()
+
+
+def test_a_steady_router_costs_one_login() -> None:
+    """Two targets of each of three routers, ten times: three logins, and no connection is left at the end."""
+
+    async def run() -> None:
+        async with simulated(3) as (server, port):
+            pool = Sessions()
+            for _ in range(10):
+                polls = [
+                    poll(pool, address, port, options={"families": family})
+                    for address in server.routers
+                    for family in ("resource", "interfaces")
+                ]
+                assert {(await each).error_code for each in asyncio.as_completed(polls)} == {""}
+            assert server.logins == dict.fromkeys(server.routers, 1)
+            await pool.close()
+            async with asyncio.timeout(5):
+                while server.connections:  # noqa: ASYNC110  the other end has no event
+                    await asyncio.sleep(0.005)
+
+    asyncio.run(run())
+
+
+def test_sessions_are_replaced_at_their_age_and_for_another_secret() -> None:
+    async def run() -> None:
+        async with simulated(1) as (server, port):
+            [address] = server.routers
+            pool = Sessions(Rules(Limits(age_s=0)))
+            assert [(await poll(pool, address, port)).result for _ in range(3)] == [Result.OK] * 3
+            assert server.logins[address] == 3
+            kept = Sessions()
+            await poll(kept, address, port)
+            wrong = await poll(kept, address, port, credential=Login(username=fleet.USERNAME, password="rotated"))
+            assert wrong.error_code == "auth_failed", "it was polled on the session of the old password"
+            await kept.close()
+
+    asyncio.run(run())
+
+
+class Moody:
+    """A router of one resource row and one interface; both carry the number of the request they answer.
+
+    By its mood it answers, answers late, answers half, hangs up or resets, and goes on with the connection if it can.
+    """
+
+    def __init__(self, seed: int, moods: str) -> None:
+        self.requests = 0
+        self.logins = 0
+        self.seen: Counter[str] = Counter()
+        self._dice = random.Random(seed)
+        self._moods = moods
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while not writer.is_closing():
+                await self._answer(await read_sentence(reader), writer)
+
+    async def _answer(self, sentence: Sentence, writer: asyncio.StreamWriter) -> None:
+        if sentence[0] == b"/login":
+            self.logins += 1
+            writer.write(encode(b"!done"))
+            return
+        self.requests += 1
+        number = str(self.requests).encode()
+        row = b"=uptime=" + number + b"s" if b"resource" in sentence[0] else b"=rx-byte=" + number
+        answer = encode(b"!re", b"=name=x", row) + encode(b"!done")
+        mood = self._dice.choice(self._moods)
+        self.seen[mood] += 1
+        if mood == "l":  # late: the poll has ended by then
+            await asyncio.sleep(0.15)
+        writer.write(answer[: len(answer) // 2] if mood == "h" else answer if mood != "n" else b"")
+        if mood in "ch":
+            writer.close()
+        elif mood == "r":
+            writer.transport.abort()
+        elif mood == "f":
+            writer.write(encode(b"!fatal", b"idle for too long"))
+            writer.close()
+        elif mood == "d":  # says it twice
+            writer.write(answer)
+
+    async def end(self) -> None:
+        for writer in self._writers:
+            writer.transport.abort()
+        await asyncio.sleep(0)
+
+
+@contextlib.asynccontextmanager
+async def moody(seed: int, moods: str) -> AsyncIterator[tuple[Moody, int]]:
+    router = Moody(seed, moods)
+    server = await asyncio.start_server(router.serve, "127.0.0.1", 0)
+    try:
+        yield router, server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        await router.end()
+
+
+def values(result: Outcome) -> list[float]:
+    """The numbers of the requests that were answered."""
+    found = by_series(result) if result.readings else {}
+    wanted = ("routeros_system_uptime", "routeros_interface_rx_byte")
+    return [value for name in wanted for (metric, _), value in found.items() if metric == name]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_value_comes_from_a_command_of_an_earlier_poll(seed: int) -> None:
+    """Late and half answers, none, lost and reset connections, doubled answers, and polls that are cancelled."""
+
+    async def run() -> None:
+        dice = random.Random(seed)
+        async with moody(seed, "oooooolnhcrd") as (router, port):
+            pool, good = Sessions(), 0
+            for _ in range(60):
+                before = router.requests
+                task = asyncio.create_task(poll(pool, "127.0.0.1", port, timeout_s=0.12))
+                if dice.random() < 0.15:
+                    await asyncio.sleep(dice.random() * 0.003)
+                    task.cancel()
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await task
+                    continue
+                result = await task
+                found = values(result)
+                assert all(number > before for number in found), "an answer to a command of an earlier poll"
+                assert found == sorted(found), "an answer to another command"
+                good += result.result is Result.OK
+            assert good > 10
+            assert router.seen.keys() == set("olnhcrd")
+            assert router.logins < router.requests
+            await pool.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("mood", ["c", "f", "d"], ids=["it hangs up", "it says good-bye", "it speaks out of turn"])
+def test_a_router_that_ended_an_idle_session_is_polled_all_the_same(mood: str) -> None:
+    """It does so after every answer: each poll logs in again, and none fails."""
+
+    async def run() -> None:
+        async with moody(0, mood) as (router, port):
+            pool = Sessions()
+            for number in range(1, 6):
+                result = await poll(pool, "127.0.0.1", port, options={"families": "resource"})
+                assert result.result is Result.OK, result.message
+                assert values(result) == [number]
+                await asyncio.sleep(0.01)  # it is idle
+            assert router.logins == 5
+            await pool.close()
+
+    asyncio.run(run())
+
+
+def test_a_router_that_hangs_up_in_its_answer_is_not_asked_again() -> None:
+    """Something was read: that is an error of this poll, and the next one logs in anew."""
+
+    async def run() -> None:
+        async with moody(0, "oh") as (router, port):
+            pool = Sessions()
+            results = [await poll(pool, "127.0.0.1", port, options={"families": "resource"}) for _ in range(12)]
+            assert router.requests == 12
+            assert {result.error_code for result in results} == {"", "unreachable"}
+            assert Counter(result.error_code for result in results)["unreachable"] == router.seen["h"]
+            await pool.close()
+
+    asyncio.run(run())
