@@ -11,6 +11,7 @@ import hashlib
 import math
 import os
 import random
+import resource
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
@@ -67,6 +68,7 @@ class Sessions:
     def __init__(self, rules: Rules | None = None, chance: Callable[[], float] = random.random) -> None:
         self.opened = 0
         self._rules = rules or Rules()
+        self._most = min(self._rules.most, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2))
         self._chance = chance
         self._kept: OrderedDict[Key, _Kept] = OrderedDict()  # the longest unused first
         self._hosts: dict[tuple[str, str], _Host] = {}
@@ -175,7 +177,7 @@ class Sessions:
             return kept
         if len(host.kept) >= host.limits.per_host and not self._end_idle(list(host.kept.values())):
             return None
-        if len(self._kept) >= self._rules.most:
+        if len(self._kept) >= self._most:
             self._end_idle(self._kept.values())
         kept = _Kept(key, host)
         self._kept[key] = host.kept[key] = kept
@@ -200,7 +202,7 @@ class Sessions:
         self._kept.move_to_end(kept.key)
         if kept.session is None or self._closed:
             self._end(kept, politely=True)
-        elif len(self._kept) > self._rules.most:
+        elif len(self._kept) > self._most:
             self._end_idle(self._kept.values())
         self._grant(kept.host)
         self._sweep_later()
