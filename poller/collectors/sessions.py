@@ -115,14 +115,12 @@ class Sessions:
         host, loop = kept.host, asyncio.get_running_loop()
         if host.closing:  # until they are gone they count
             await asyncio.wait(set(host.closing))
-        at = max(loop.time(), host.next_open)
-        if at > loop.time():
-            if at >= poll.deadline - HAND_OVER_S:
-                raise _busy(host, loop.time(), f"a new connection only every {host.limits.pace_s:g} s")
-            host.next_open = at + host.limits.pace_s
-            await asyncio.sleep(at - loop.time())
-        else:
-            host.next_open = at + host.limits.pace_s
+        began = loop.time()
+        while host.next_open > loop.time():
+            if host.next_open >= poll.deadline - HAND_OVER_S:
+                raise _busy(host, began, f"a new connection only every {host.limits.pace_s:g} s")
+            await asyncio.sleep(host.next_open - loop.time())
+        host.next_open = loop.time() + host.limits.pace_s
         self.opened += 1
         kept.session = await host.keeper.open_session(poll)
         kept.dies_at = loop.time() + host.limits.age_s * (1 - AGE_SPREAD * self._chance())
