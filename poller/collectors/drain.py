@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,11 +52,17 @@ async def drain(collector: Collector, poll: Poll, budget_s: float | None = None,
 
 async def explain(collector: Collector, poll: Poll, budget_s: float | None = None, grace_s: float = GRACE_S) -> Drained:
     """The same, with the errors behind the outcome: for people who try a collector."""
-    drained = _Drain(collector, poll, budget_s, grace_s)
+    done: asyncio.Future[Drained] = asyncio.get_running_loop().create_future()
+
+    def on_done(drained: Drained) -> None:
+        if not done.done():  # else our caller has just been cancelled
+            done.set_result(drained)
+
+    under_way = Drain(collector, poll, on_done, budget_s, grace_s)
     try:
-        return await drained.done
+        return await done
     finally:
-        drained.stop()
+        under_way.stop()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,34 +73,42 @@ class Drained:
     failures: Sequence[PartFailed] = ()
 
 
-class _Drain:
-    """One poll under way: the collector in a task of its own, a timer, and a future for who waits."""
+class Drain:
+    """One poll under way: the collector in a task of its own, and a timer. `on_done` is called once, with what became
+    of it, unless it is stopped before."""
 
     __slots__ = (
         "_collector",
+        "_done",
         "_gathered",
         "_grace_s",
+        "_on_done",
         "_pid",
         "_poll",
         "_started",
-        "_stopped",
         "_task",
         "_timed_out",
         "_timer",
-        "done",
     )
 
-    def __init__(self, collector: Collector, poll: Poll, budget_s: float | None, grace_s: float) -> None:
+    def __init__(
+        self,
+        collector: Collector,
+        poll: Poll,
+        on_done: Callable[[Drained], None],
+        budget_s: float | None = None,
+        grace_s: float = GRACE_S,
+    ) -> None:
         loop = asyncio.get_running_loop()
         self._collector = collector
         self._poll = poll
         self._grace_s = grace_s
         self._gathered = gathering.Gathered(poll.memory)
         self._timed_out = False
-        self._stopped = False  # nobody waits for it any more
+        self._done = False  # nobody waits for it any more
+        self._on_done = on_done
         self._started = loop.time()
         self._pid = os.getpid()
-        self.done: asyncio.Future[Drained] = loop.create_future()
         deadline = poll.deadline if budget_s is None else min(poll.deadline, self._started + budget_s)
         self._timer = loop.call_at(deadline, self._on_deadline)
         self._task = loop.create_task(self._run())
@@ -105,7 +119,7 @@ class _Drain:
         try:
             await self._take_all(self._collector.collect(self._poll))
         except asyncio.CancelledError:
-            if not self._stopped:
+            if not self._done:
                 self._finish(self._late() if self._timed_out else self._crash(asyncio.CancelledError()))
         except errors.DeviceError as error:
             self._finish(error)
@@ -121,7 +135,7 @@ class _Drain:
         taken = 0
         try:
             async for item in stream:
-                if self.done.done():  # it was abandoned: what it says now is nobody's
+                if self._done:  # it was abandoned: what it says now is nobody's
                     break
                 self._gathered.take(item)
                 taken += 1
@@ -138,14 +152,16 @@ class _Drain:
         await stream.aclose()
 
     def _finish(self, error: errors.DeviceError | None) -> None:
-        if self.done.done():
+        if self._done:
             return
         try:
             settled = self._settle(error)
         except Exception as broken:  # noqa: BLE001  even its errors are broken: still an outcome, and in time
             text = f"collector {self._collector.name} failed, and its error cannot be read ({type(broken).__name__})"
             settled = Drained(outcome.from_error(errors.CollectorCrashed(text)))
-        self.done.set_result(settled)
+        self._done = True
+        self._timer.cancel()
+        self._on_done(settled)
 
     def _settle(self, error: errors.DeviceError | None) -> Drained:
         failed = list(self._gathered.failed())
@@ -175,7 +191,7 @@ class _Drain:
             self._finish(errors.CollectorCrashed(f"collector {self._collector.name}: {text}"))
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
-        if not self.done.done():  # cancelled before its first step
+        if not self._done:  # cancelled before its first step
             self._finish(self._late())
 
     def _late(self) -> errors.DeviceTimeout:
@@ -194,9 +210,9 @@ class _Drain:
         return errors.CollectorCrashed(text, cause=f"{said}{where}".strip())
 
     def stop(self) -> None:
-        """After the answer, or when the caller was cancelled: leave nothing running that can be stopped."""
+        """Nobody waits for it any more: leave nothing running that can be stopped."""
         self._timer.cancel()
-        self._stopped = True
+        self._done = True
         if not self._task.done() and self._task not in _abandoned:
             self._task.cancel()
 

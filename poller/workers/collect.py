@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from poller import errors
 from poller.collectors.api import Collector, Poll
 from poller.collectors.credentials import Credential
-from poller.collectors.drain import drain
+from poller.collectors.drain import Drain
 from poller.collectors.registry import Registry
 from poller.collectors.sessions import Sessions
 from poller.domain import error_codes, outcome
@@ -25,9 +25,10 @@ from poller.workers.targets import Known
 FIRST_ROUND_S = 1.0
 LATER_ROUNDS_S = 2.0
 
+Opened = Credential | errors.PollerError  # or why it does not open
 
-@dataclass(frozen=True, slots=True)
-class Collected:
+
+class Collected(NamedTuple):
     """One target's outcome, and how long after the start of the batch it was there."""
 
     id: int
@@ -40,13 +41,16 @@ class Batch:
 
     def __init__(self, runtime: Runtime, registry: Registry, flight: int, sessions: Sessions | None = None) -> None:
         self._runtime = runtime
-        self._flight = flight  # its number in the black box
         self._registry = registry
         self._sessions = sessions
-        self._pending: set[asyncio.Task[Collected]] = set()
-        self._rounds = 0
+        self._flight = flight  # its number in the black box
+        self._began = 0.0
+        self._under_way: dict[int, Drain] = {}
+        self._collected: list[Collected] = []
+        self._waiter: asyncio.Future[None] | None = None
+        self._patience_s = FIRST_ROUND_S
 
-    def start(self, known: Sequence[Known], secrets: Mapping[int, Credential | errors.PollerError]) -> None:
+    def start(self, known: Sequence[Known], secrets: Mapping[int, Opened]) -> None:
         self._runtime.run(self._start(known, secrets))
 
     def next_round(self) -> list[Collected]:
@@ -54,67 +58,82 @@ class Batch:
 
     def cancel(self) -> None:
         """The worker must stop: whatever still runs ends now, with no outcome."""
-        self._runtime.loop.call_soon_threadsafe(lambda: [task.cancel() for task in self._pending])
+        self._runtime.loop.call_soon_threadsafe(self._stop)
 
-    async def _start(self, known: Sequence[Known], secrets: Mapping[int, Credential | errors.PollerError]) -> None:
-        began = asyncio.get_running_loop().time()
-        self._pending = {asyncio.create_task(self._poll(item, secrets, began)) for item in known}
+    async def _start(self, known: Sequence[Known], secrets: Mapping[int, Opened]) -> None:
+        loop = asyncio.get_running_loop()
+        self._began = loop.time()
+        for item in known:
+            self._begin(item, secrets, loop)
+
+    def _begin(self, known: Known, secrets: Mapping[int, Opened], loop: asyncio.AbstractEventLoop) -> None:
+        target = known.target
+        opened = secrets.get(target.credential_id) if target.credential_id is not None else None
+        refused = self._refusal(known, opened)
+        if refused is not None:
+            self._arrived(target.id, refused)
+            return
+        credential = opened if isinstance(opened, Credential) else None
+        asked = (target.id, target.device, target.address, known.options, credential)
+        poll = Poll(*asked, loop.time() + target.timeout_ms / 1000, known.memory, self._sessions)
+        steps.mark(target.id, self._flight)
+        collector = self._registry.get(target.collector)
+        self._under_way[target.id] = Drain(collector, poll, lambda done: self._arrived(target.id, done.outcome))
+
+    def _refusal(self, known: Known, opened: Opened | None) -> Outcome | None:
+        """Why nothing is sent: what is wrong with the target, or else with its credential."""
+        if known.problem is not None:
+            missing = isinstance(known.problem, errors.CollectorMissing)
+            code = error_codes.COLLECTOR_MISSING if missing else error_codes.OPTIONS_INVALID
+            return Outcome(Result.REFUSED, code, outcome.clean(str(known.problem)))
+        if isinstance(opened, errors.PollerError):
+            return Outcome(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE, outcome.clean(str(opened)))
+        collector = self._registry.get(known.target.collector)
+        if collector.credentials and not isinstance(opened, collector.credentials):
+            return Outcome(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE, _lacks(collector))
+        return None
+
+    def _arrived(self, target_id: int, result: Outcome) -> None:
+        self._under_way.pop(target_id, None)
+        elapsed_s = self._runtime.loop.time() - self._began
+        self._collected.append(Collected(target_id, result, round(elapsed_s * 1000)))
+        if not self._under_way or self._patience_s == 0:
+            self._wake()
 
     async def _next_round(self) -> list[Collected]:
-        if not self._pending:
-            return []
-        patience = LATER_ROUNDS_S if self._rounds else FIRST_ROUND_S
-        self._rounds += 1
-        done, self._pending = await asyncio.wait(self._pending, timeout=patience)
-        if not done:  # nothing yet: wait for whoever comes first
-            done, self._pending = await asyncio.wait(self._pending, return_when=asyncio.FIRST_COMPLETED)
-        return [task.result() for task in done if not task.cancelled()]
+        if self._under_way:
+            await self._wait()
+        done, self._collected = self._collected, []
+        self._patience_s = LATER_ROUNDS_S
+        return done
 
-    async def _poll(
-        self, known: Known, secrets: Mapping[int, Credential | errors.PollerError], began: float
-    ) -> Collected:
-        steps.mark(known.target.id, self._flight)
+    async def _wait(self) -> None:
+        """Until all are done or patience is out; if then nobody is done yet, for whoever comes first."""
         loop = asyncio.get_running_loop()
-        result = await self._outcome(known, secrets, loop)
-        return Collected(known.target.id, result, round((loop.time() - began) * 1000))
+        self._waiter = loop.create_future()
+        timer = loop.call_later(self._patience_s, self._out_of_patience)
+        try:
+            await self._waiter
+        finally:
+            timer.cancel()
+            self._waiter = None
 
-    async def _outcome(
-        self,
-        known: Known,
-        secrets: Mapping[int, Credential | errors.PollerError],
-        loop: asyncio.AbstractEventLoop,
-    ) -> Outcome:
-        target = known.target
-        secret = secrets.get(target.credential_id) if target.credential_id is not None else None
-        problem = known.problem or (secret if isinstance(secret, errors.PollerError) else None)
-        if problem is not None:
-            return Outcome(Result.REFUSED, _why_refused(known.problem), outcome.clean(str(problem)))
-        collector = self._registry.get(target.collector)
-        credential = secret if isinstance(secret, Credential) else None
-        if collector.credentials and not isinstance(credential, collector.credentials):
-            return Outcome(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE, _lacks(collector))
-        budget_s = target.timeout_ms / 1000
-        poll = Poll(
-            target.id,
-            target.device,
-            target.address,
-            known.options,
-            credential,
-            loop.time() + budget_s,
-            known.memory,
-            self._sessions,
-        )
-        return await drain(collector, poll, budget_s)
+    def _out_of_patience(self) -> None:
+        self._patience_s = 0
+        if self._collected:
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _stop(self) -> None:
+        for under_way in self._under_way.values():
+            under_way.stop()
+        self._under_way.clear()
+        self._wake()
 
 
 def _lacks(collector: Collector) -> str:
     kinds = " or ".join(model.kind for model in collector.credentials)
     return f"{collector.name} needs a credential of kind {kinds}; neither the target nor its device has one"
-
-
-def _why_refused(problem: errors.PollerError | None) -> str:
-    """Why nothing is sent: what is wrong with the target, or else with its credential."""
-    if problem is None:
-        return error_codes.CREDENTIAL_UNUSABLE
-    missing = isinstance(problem, errors.CollectorMissing)
-    return error_codes.COLLECTOR_MISSING if missing else error_codes.OPTIONS_INVALID
