@@ -18,6 +18,7 @@ from celery.signals import worker_init, worker_process_init, worker_ready, worke
 from poller import bootstrap, errors
 from poller.domain import routing
 from poller.observability import logs
+from poller.workers import garbage
 from poller.workers.polling import Poller
 from poller.workers.presence import Presence
 
@@ -39,6 +40,7 @@ def poller(hostname: str) -> Poller:
     """The poller of this process."""
     made = Poller(bootstrap.services(), hostname)
     made.watch()
+    garbage.look_less_often()
     return made
 
 
