@@ -143,7 +143,7 @@ def test_rounds_that_wait_are_written_together(world: World) -> None:
     for thread in threads:
         thread.join(10)
     assert sorted(world.ledger.rows) == list(range(16))
-    assert len(world.ledger.calls) == 2
+    assert len(world.ledger.calls) <= 2  # the first may have come alone
 
 
 def test_a_store_that_is_down_gets_everything_in_order_and_once(world: World) -> None:
