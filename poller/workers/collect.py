@@ -83,9 +83,7 @@ class Batch:
     def _refusal(self, known: Known, opened: Opened | None) -> Outcome | None:
         """Why nothing is sent: what is wrong with the target, or else with its credential."""
         if known.problem is not None:
-            missing = isinstance(known.problem, errors.CollectorMissing)
-            code = error_codes.COLLECTOR_MISSING if missing else error_codes.OPTIONS_INVALID
-            return Outcome(Result.REFUSED, code, outcome.clean(str(known.problem)))
+            return Outcome(Result.REFUSED, _code(known.problem), outcome.clean(str(known.problem)))
         if isinstance(opened, errors.PollerError):
             return Outcome(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE, outcome.clean(str(opened)))
         collector = self._registry.get(known.target.collector)
@@ -137,3 +135,9 @@ class Batch:
 def _lacks(collector: Collector) -> str:
     kinds = " or ".join(model.kind for model in collector.credentials)
     return f"{collector.name} needs a credential of kind {kinds}; neither the target nor its device has one"
+
+
+def _code(problem: errors.PollerError) -> str:
+    if isinstance(problem, errors.CollectorMissing):
+        return error_codes.COLLECTOR_MISSING
+    return error_codes.OPTIONS_INVALID
