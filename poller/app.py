@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
+import click
 from celery import Celery
 from celery.signals import beat_init, celeryd_init, setup_logging
 from kombu.utils.url import maybe_sanitize_url
@@ -48,7 +50,7 @@ def _configuration(settings: Settings) -> dict[str, Any]:
         },
         "task_send_sent_event": False,
         "include": ["poller.tasks.poll", "poller.tasks.prune", "poller.workers.lifecycle"],
-        "worker_pool": "threads",
+        "worker_pool": "poller.workers.threads:TaskPool",
         "worker_concurrency": settings.worker_concurrency,
         "worker_prefetch_multiplier": 1,
         "worker_consumer": "poller.workers.consumer:Consumer",
@@ -67,10 +69,23 @@ def _configuration(settings: Settings) -> dict[str, Any]:
     }
 
 
+def given(option: str) -> bool:
+    """Was it said on the `celery` command line, or is it Celery's own default?"""
+    context = click.get_current_context(silent=True)
+    source = context.get_parameter_source(option) if context else None
+    return source not in (None, click.core.ParameterSource.DEFAULT, click.core.ParameterSource.DEFAULT_MAP)
+
+
 @setup_logging.connect
 def _configure_logs(loglevel: int | str | None = None, **_: Any) -> None:
     """Celery's own set-up is replaced by ours; `celery --loglevel` still counts."""
-    bootstrap.services().configure_logs(loglevel.upper() if isinstance(loglevel, str) else None)
+    configure_logs(loglevel)
+
+
+def configure_logs(loglevel: int | str | None = None) -> None:
+    """The level of the command line if one was given, else that of the settings."""
+    name = logging.getLevelName(loglevel) if isinstance(loglevel, int) else loglevel
+    bootstrap.services().configure_logs(name.upper() if name and given("loglevel") else None)
 
 
 @celeryd_init.connect

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import atexit
 import faulthandler
 import os
-import resource
 import signal
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
-from celery.signals import worker_init, worker_process_init, worker_ready, worker_shutdown, worker_shutting_down
+from celery.signals import (
+    worker_init,
+    worker_process_init,
+    worker_process_shutdown,
+    worker_ready,
+    worker_shutdown,
+    worker_shutting_down,
+)
 
+from poller import app as application
 from poller import bootstrap, errors
 from poller.domain import routing
 from poller.observability import logs
-from poller.workers import garbage
+from poller.workers import children, garbage, leaving, open_files, pools, threads
+from poller.workers.children import Children, Phase, Tally
 from poller.workers.polling import Poller
 from poller.workers.presence import Presence
 
@@ -26,10 +36,25 @@ log = logs.get(__name__)
 
 #: A stopping worker writes for at least so long, if its polls took all of `worker_drain_s`.
 LEAST_CLOSING_S = 0.5
-_drained_at = 0.0
-_pid = os.getpid()
 #: After all is said and done, before the process is ended even if some thread of a collector goes on.
 LEAVE_S = 3.0
+#: After the last batch was cut off, before the process is ended even if some batch does not let go.
+FORCE_S = 10.0
+
+
+class _State:
+    """Of this process: what it is, and since when it stops."""
+
+    pid = os.getpid()
+    is_program = False  # ours to end; not a test that has a worker in a thread
+    children: Children | None = None  # of a prefork worker
+    is_child = False
+    stop_by: float | None = None  # polls are cut off then
+    farewell: threading.Thread | None = None
+    is_down = False
+    #: What a child must neither use nor close: the connections are its parent's.
+    inherited: tuple[Any, ...] = ()
+
 
 # Said at every lost connection. We want the default: a thread that polls cannot be cancelled, and need not be.
 warnings.filterwarnings("ignore", message=r"\nIn Celery 5.1 we introduced an optional breaking change")
@@ -46,36 +71,67 @@ def poller(hostname: str) -> Poller:
 
 @lru_cache(maxsize=1)
 def presence(hostname: str) -> Presence:
-    services = bootstrap.services()
-    return Presence(services, poller(hostname), routing.parse_tags(services.settings.worker_tags))
+    services, mine = bootstrap.services(), poller(hostname)
+    return Presence(services, mine, routing.parse_tags(services.settings.worker_tags), partial(_tally, mine))
+
+
+def _tally(mine: Poller) -> Tally:
+    """Of all processes of this worker, for its heartbeat."""
+    own = children.tally(mine)
+    return own + _State.children.total() if _State.children else own
 
 
 @worker_init.connect
 def _come_up(sender: Any, **_: Any) -> None:
-    """Fail early, and by name: options, database and sinks are looked at before the first message."""
+    """Fail early, and by name: options, limits, database and sinks are looked at before the first message."""
     from poller.db import migrate
 
     services = bootstrap.services()
     services.configure_logs()  # Celery asks for it only later
-    _raise_open_files_limit()
+    _State.is_program = threading.current_thread() is threading.main_thread()
     _tell_where_it_crashed()
     try:
+        pools.settle(sender)
+        batches = pools.batches_per_process(sender)
+        open_files.check(batches, services.settings.batch_size, open_files.raise_limit())
         migrate.check(services.engine)
         presence(sender.hostname)
     except errors.ConfigError as error:
         hint = f"\n  try: {error.hint}" if error.hint else ""
         raise SystemExit(f"error[{error.code}]: {error}{hint}") from None
+    if _State.is_program:
+        atexit.register(_leave, sender.hostname)  # a cold shutdown does not tell anybody that it is over
+    if pools.is_prefork(sender.pool_cls):
+        _State.children = Children(pools.most_children(sender))
     for broken in services.registry.broken:
         log.error("collector_unusable", name=broken.name, distribution=broken.distribution, reason=broken.reason)
 
 
 @worker_process_init.connect
-def _after_fork(**_: Any) -> None:
+def _after_fork(sender: str, **_: Any) -> None:
     """A prefork child has its own connections and its own loop. (`solo` says this, too, and forks nobody.)"""
-    if os.getpid() == _pid:
+    if os.getpid() == _State.pid or _State.children is None:
         return
+    _State.is_child = True
+    _State.inherited = (bootstrap.services(), presence(sender))
     bootstrap.services.cache_clear()
     poller.cache_clear()
+    application.configure_logs(int(os.environ.get("CELERY_LOG_LEVEL") or 0) or None)  # with this process's own secrets
+    mine = poller(sender)
+    _State.children.report(lambda: children.tally(mine), partial(_obey, mine))
+
+
+def _obey(mine: Poller, phase: Phase) -> None:
+    """In a child: its worker stops."""
+    mine.stop_retrying()
+    if phase is Phase.DRAINED:
+        mine.drain()
+
+
+@worker_process_shutdown.connect
+def _child_goes_down(sender: str, **_: Any) -> None:
+    if _State.is_child:
+        _close(sender, LEAST_CLOSING_S)
 
 
 @worker_ready.connect
@@ -85,29 +141,70 @@ def _begin(sender: Any, **_: Any) -> None:
 
 
 @worker_shutting_down.connect
-def _drain(sender: Any, **_: Any) -> None:
+def _drain(sender: str, how: str = "Warm", **_: Any) -> None:
     """Running batches may finish for a while; then they are cut off and their targets handed back."""
-    global _drained_at
-    here = presence(sender)
-    threading.Thread(target=here.stop, daemon=True).start()
-    limit = bootstrap.services().settings.worker_drain_s
-    _drained_at = time.monotonic() + limit
-    timer = threading.Timer(limit, poller(sender).drain)
-    timer.daemon = True
-    timer.start()
+    stop(sender, bootstrap.services().settings.worker_drain_s if how == "Warm" else 0.0)
+
+
+def stop(hostname: str, within_s: float) -> None:
+    """Say good-bye, take nothing new, promise no retries, and cut off what still runs then. Once."""
+    if _State.stop_by is not None:
+        return
+    _State.stop_by = time.monotonic() + within_s
+    _State.farewell = threading.Thread(target=presence(hostname).stop, daemon=True)
+    _State.farewell.start()
+    poller(hostname).stop_retrying()
+    if _State.children:
+        _State.children.tell(Phase.STOPPING)
+    _later(within_s, _cut_off, hostname)
+    if _State.is_program:
+        _later(within_s + FORCE_S, _end_by_force, hostname)
+
+
+def _cut_off(hostname: str) -> None:
+    if _State.children:
+        _State.children.tell(Phase.DRAINED)
+    poller(hostname).drain()
+
+
+def _end_by_force(hostname: str) -> None:
+    """Some thread holds on to its batch, whatever it is told. The leases bring its targets back."""
+    log.error("worker_did_not_stop", batches=_tally(poller(hostname)).in_flight, seconds=FORCE_S)
+    os._exit(1)
 
 
 @worker_shutdown.connect
 def _go_down(sender: Any, **_: Any) -> None:
-    """Nothing polls any more. What waits to be written gets the rest of the time, and then stays on disk."""
-    if poller.cache_info().currsize:
-        poller(sender.hostname).writing.close(max(LEAST_CLOSING_S, _drained_at - time.monotonic()))
-        poller(sender.hostname).close()
+    if poller.cache_info().currsize:  # it came up
+        _leave(sender.hostname)
+        if _State.is_program:  # a collector's thread that never ends would keep us
+            _later(LEAVE_S, os._exit, sender.exitcode or 0)
+
+
+def _leave(hostname: str) -> None:
+    """Nothing polls any more. What waits to be written gets the rest of the time, and then stays on disk. Once."""
+    if _State.is_down:
+        return
+    _State.is_down = True
+    stop(hostname, 0.0)  # it may end without a signal, too
+    if _State.farewell is not None:
+        _State.farewell.join(timeout=LEAVE_S)
+    mine = {name for name in application.app.amqp.queues.consume_from if name.startswith(routing.QUEUE_PREFIX)}
+    leaving.hand_back_queued(bootstrap.services(), poller(hostname), mine)
+    _close(hostname, (_State.stop_by or 0.0) - time.monotonic())
+
+
+def _close(hostname: str, within_s: float) -> None:
+    poller(hostname).writing.close(max(LEAST_CLOSING_S, within_s))
+    poller(hostname).close()
     for sink in bootstrap.services().sinks:
         sink.close()
-    end = threading.Timer(LEAVE_S, os._exit, (0,))  # a collector's thread that never ends would keep us
-    end.daemon = True
-    end.start()
+
+
+def _later(seconds: float, do: Callable[..., Any], *arguments: Any) -> None:
+    timer = threading.Timer(seconds, do, arguments)
+    timer.daemon = True
+    timer.start()
 
 
 def _tell_where_it_crashed() -> None:
@@ -117,7 +214,4 @@ def _tell_where_it_crashed() -> None:
         faulthandler.register(signal.SIGVTALRM, all_threads=False, chain=True)
 
 
-def _raise_open_files_limit() -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+threads.TaskPool.before_stop = stop

@@ -71,6 +71,7 @@ class Poller:
         self._sessions = Sessions(settings.session_rules)
         self._running: set[Batch] = set()
         self._lock = threading.Lock()
+        self._stopping = threading.Event()  # no retries: they would come when we are gone
         self._draining = threading.Event()
 
     def poll(self, token: str, ids: Sequence[int], attempt: int = 0) -> list[int]:
@@ -86,10 +87,19 @@ class Poller:
             return []
         try:
             return self._poll_started(token, attempt, start, started)
-        except BaseException:  # ours, not the device's: whatever was not finished is handed back
+        except BaseException as error:  # ours, not the device's: whatever was not finished is handed back
+            pause_ms = STORE_PAUSE_MS if isinstance(error, Exception) else 0  # told to exit: somebody else polls now
             with suppress(errors.StoreError):
-                self._hand_back(token, start, started.values(), STORE_PAUSE_MS)
+                self._hand_back(token, start, started.values(), pause_ms)
             raise
+
+    def give_back(self, token: str, ids: Sequence[int], attempt: int = 0) -> int:
+        """A batch that nobody started, and nobody will: its targets are due again, at once. Returns how many."""
+        call = secrets.token_hex(4)
+        start = self._board.start(token, attempt, call, self._margin_ms, ids)
+        mine = [answer for answer in start.answers if answer.result is Result.OK]
+        self._hand_back(token, start, mine)
+        return len(mine)
 
     def conclude(self, token: str, attempt: int, target_id: int, outcome: Outcome) -> None:
         """End a run for a process that died with it, as if we had polled; not if the run is somebody else's by now."""
@@ -122,7 +132,7 @@ class Poller:
                         del started[item.id]
         if started:  # cancelled, because the worker is stopping
             self._hand_back(token, start, started.values())
-        return self._keep(token, attempt, again)
+        return self._keep(token, attempt, start, again)
 
     def _still_ours(
         self, token: str, start: Start, started: dict[int, Started], known: dict[int, Known]
@@ -139,8 +149,11 @@ class Poller:
             known.pop(target_id)
         return known
 
-    def _keep(self, token: str, attempt: int, again: list[int]) -> list[int]:
-        """What is tried again stays in flight until then, and the way there."""
+    def _keep(self, token: str, attempt: int, start: Start, again: list[int]) -> list[int]:
+        """What is tried again stays in flight until then, and the way there; unless we might be gone by then."""
+        if self._stopping.is_set():
+            self._hand_back(token, start, [answer for answer in start.answers if answer.id in again])
+            return []
         if not again:
             return []
         lease_ms = self._retries.limits.longest_wait_ms(attempt) + self._queue_wait_ms + self._margin_ms
@@ -269,8 +282,13 @@ class Poller:
         with self._lock:
             return len(self._running)
 
+    def stop_retrying(self) -> None:
+        """From now on what failed is handed back at once."""
+        self._stopping.set()
+
     def drain(self) -> None:
         """Cut off what still runs; its targets are handed back by the threads that wait for them."""
+        self._stopping.set()
         self._draining.set()
         with self._lock:
             for batch in self._running:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import resource
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from poller import errors
@@ -15,16 +14,18 @@ from poller.domain.overview import Worker
 from poller.observability import logs
 from poller.state import workers
 from poller.workers.aftermath import Aftermath
+from poller.workers.children import Tally
 from poller.workers.polling import Poller
 
 log = logs.get(__name__)
 
 
 class Presence:
-    def __init__(self, services: Services, poller: Poller, tags: dict[str, str]) -> None:
+    def __init__(self, services: Services, poller: Poller, tags: dict[str, str], tally: Callable[[], Tally]) -> None:
         self._services = services
         self._poller = poller
         self._tags = tags
+        self._tally = tally  # of all processes of this worker
         self._aftermath = Aftermath(services, poller)
         self._started_ms = time.time_ns() // 1_000_000
         self._consumer: Any = None
@@ -91,25 +92,18 @@ class Presence:
     def _view(self) -> Worker:
         with self._lock:
             queues = sorted(self._queues) if self._consumer is not None else []
+        done = self._tally()
         return Worker(
             name=self._poller.runner,
             seen_ms=0,
             started_ms=self._started_ms,
-            polls=self._poller.polls,
-            in_flight=self._poller.in_flight,
-            rss_bytes=_rss_bytes(),
+            polls=done.polls,
+            in_flight=done.in_flight,
+            rss_bytes=done.rss_bytes,
             tags=self._tags,
             collectors=dict(self._services.registry.distributions),
             queues=queues,
             slots=self._slots,
-            spool_waiting=self._poller.writing.waiting,
-            spool_dropped=self._poller.writing.dropped,
+            spool_waiting=done.spool_waiting,
+            spool_dropped=done.spool_dropped,
         )
-
-
-def _rss_bytes() -> int:
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -96,7 +96,10 @@ class Program:
         self._process.send_signal(signal.SIGCONT)
 
     def terminate(self) -> None:
-        self._process.send_signal(signal.SIGTERM)
+        self.signal(signal.SIGTERM)
+
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
 
     def wait(self, within_s: float) -> int:
         return self._process.wait(timeout=within_s)

@@ -1,0 +1,24 @@
+"""The pool of `celery -A poller worker` without `-P`: Celery's threads, each of which waits for one batch on the loop.
+
+A class of our own, so that what was chosen by default can be told from what was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from celery.concurrency import thread
+
+
+class TaskPool(thread.TaskPool):  # type: ignore[misc]
+    #: Node name and seconds. Whatever ends the pool waits for its batches: these must know that they are to end.
+    before_stop: ClassVar[Callable[[str, float], None] | None] = None
+
+    def on_stop(self) -> None:
+        if TaskPool.before_stop is not None:
+            TaskPool.before_stop(self.options["initargs"][1], 0.0)
+        super().on_stop()
+
+    def terminate_job(self, pid: int, signal: Any = None) -> None:
+        """A cold shutdown asks for it. Threads cannot be ended; the lifecycle cuts their batches off instead."""

@@ -1,0 +1,77 @@
+"""`celery -A poller worker` with each pool: polls flow, and when it is stopped nobody waits for a lease."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from poller.domain.overview import Worker
+from poller.state import workers
+from tests.acceptance.cluster import Cluster, Program, soon
+
+pytestmark = pytest.mark.timeout(120)
+
+QUEUE = "poll.recorder\x06\x165"
+#: Retries far ahead, small batches and more targets than can be polled: all places where a target can wait.
+NUMBERS = {"POLLER_BATCH_SIZE": "4", "POLLER_WORKER_DRAIN_S": "1"}
+
+
+def announced(cluster: Cluster) -> Worker | None:
+    known = workers.known(cluster.services.redis, cluster.services.keys)
+    return next((worker for worker in known if worker.polls >= 8), None)
+
+
+def overloaded(cluster: Cluster, *words: str) -> Program:
+    """A worker that polls, has announced it, and leaves batches waiting in its queue."""
+    cluster.valkey.start()
+    cluster.add_targets(400, 1.0, 0.5)
+    cluster.start_beat()
+    worker = cluster.start_worker(*words)
+    soon(lambda: announced(cluster) or not worker.runs, 40, "it says that it polls")
+    soon(lambda: cluster.valkey.client.llen(QUEUE) >= 2, 20, "batches wait")
+    return worker
+
+
+@pytest.mark.parametrize(
+    ("words", "slots", "polling"),
+    [([], 16, 1), (["-P", "prefork", "-c", "2"], 2, 2), (["-P", "solo"], 1, 1)],
+    ids=["threads", "prefork", "solo"],
+)
+def test_each_pool_polls_and_stops_clean(tmp_path: Path, words: list[str], slots: int, polling: int) -> None:
+    """SIGTERM under load: what ran is finished or handed back, what waited is due again, and nothing is left behind."""
+    with Cluster(tmp_path, **NUMBERS) as cluster:
+        worker = overloaded(cluster, *words)
+        said = announced(cluster)
+        assert said is not None, worker.text()
+        assert (said.slots, said.rss_bytes > 10_000_000) == (slots, True)
+        assert len({poll.pid for poll in cluster.record.polls()}) == polling
+        worker.terminate()
+        assert worker.wait(15) == 0
+        assert cluster.services.board.sizes()[2] == 0, "something waits for its lease"
+        assert cluster.valkey.client.keys("poll.*") == []
+        assert workers.known(cluster.services.redis, cluster.services.keys) == []
+        assert list((tmp_path / "home" / "flights").iterdir()) == []
+        assert "Traceback" not in worker.text()
+        assert "poller.poll[" not in worker.text(), "a line for each task"
+        cluster.sound()
+
+
+def test_a_cold_stop_loses_nothing_either(tmp_path: Path) -> None:
+    """SIGQUIT: nothing is finished, all of it is handed back."""
+    with Cluster(tmp_path, **{**NUMBERS, "POLLER_WORKER_DRAIN_S": "60"}) as cluster:
+        worker = overloaded(cluster)
+        worker.signal(signal.SIGQUIT)
+        worker.wait(5)
+        assert cluster.services.board.sizes()[2] == 0
+        cluster.sound()
+
+
+def test_a_concurrency_beyond_the_open_files_is_refused(tmp_path: Path) -> None:
+    """Before anything is polled, and in the words of the settings."""
+    with Cluster(tmp_path) as cluster:
+        worker = cluster.start_worker("--concurrency", "1000000")
+        assert worker.wait(20) == 1
+        assert "error[P210]: worker_concurrency: 1000000 batches of 64 targets (batch_size)" in worker.text()
+        assert "Traceback" not in worker.text()
