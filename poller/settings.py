@@ -165,6 +165,9 @@ class Settings(BaseSettings):
     worker_tags: Words = Field(
         (), description="What this worker carries, as key=value: it serves the targets that require no more."
     )
+    domains_s: float = Field(
+        30.0, ge=1, le=3600, description="How often a worker looks for queues that no note told it of."
+    )
     target_cache: int = Field(50_000, ge=100, description="Targets whose configuration a worker process remembers.")
     secret_cache_s: float = Field(60.0, ge=0, le=3600, description="How long a worker keeps a decrypted credential.")
     session_idle_s: float = Field(

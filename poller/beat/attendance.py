@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from poller.bootstrap import Services
@@ -15,7 +16,7 @@ class Attendance:
     def __init__(self, services: Services, note: Note) -> None:
         self._redis, self._keys = services.redis, services.keys
         self._note = note
-        self._present: dict[str, int] | None = None  # name -> start
+        self._present: dict[str, int] | None = None  # key -> start
 
     def forget(self) -> None:
         """We were not leading: somebody else kept the list."""
@@ -27,29 +28,38 @@ class Attendance:
         if before is None:
             before = workers.attending(self._redis, self._keys)
         everybody = workers.known(self._redis, self._keys)
-        here = {worker.name: worker.started_ms for worker in everybody if workers.is_alive(worker, now_ms)}
+        here = {worker.key: worker.started_ms for worker in everybody if workers.is_alive(worker, now_ms)}
         if here != before:
-            came = {name: start for name, start in here.items() if before.get(name) != start}
-            workers.note_attending(self._redis, self._keys, came, [name for name in before if name not in here])
+            came = {key: start for key, start in here.items() if before.get(key) != start}
+            workers.note_attending(self._redis, self._keys, came, [key for key in before if key not in here])
             for event in changes(before, everybody, now_ms):
                 self._note(event)
         self._present = here
 
 
 def changes(before: Mapping[str, int], everybody: Sequence[Worker], now_ms: int) -> Iterator[Event]:
-    """`before` has the start of each worker that was here; one with another start is another one."""
-    known = {worker.name: worker for worker in everybody}
-    here = {name for name, worker in known.items() if workers.is_alive(worker, now_ms)}
-    for name in sorted(before.keys() - here):
-        if name in known:
-            silent_s = round(abs(now_ms - known[name].seen_ms) / 1000)
+    """`before` has the start of each worker that was here, by key; one with another start is another one."""
+    known = {worker.key: worker for worker in everybody}
+    here = {key: worker for key, worker in known.items() if workers.is_alive(worker, now_ms)}
+    came = [worker for key, worker in here.items() if before.get(key) != worker.started_ms]
+    for key in sorted(before.keys() - here):
+        name = _name(key)
+        if key in known:
+            silent_s = round(abs(now_ms - known[key].seen_ms) / 1000)
             yield _event(now_ms, Kind.WORKER_LOST, f"{name} has said nothing for {silent_s} s", name)
-        else:
+        elif all(worker.name != name for worker in came):  # else it was killed, and started again
             yield _event(now_ms, Kind.WORKER_LEFT, f"{name} said good-bye", name)
-    for name in sorted(here):
-        if before.get(name) != known[name].started_ms:
-            again = "is back with a new start" if name in before else "polls from now on"
-            yield _event(now_ms, Kind.WORKER_JOINED, f"{name} {again}", name)
+    were, namesakes = set(map(_name, before)), Counter(worker.name for worker in here.values())
+    for worker in sorted(came, key=lambda worker: worker.key):
+        said = "is back with a new start" if worker.name in were else "polls from now on"
+        if namesakes[worker.name] > 1:
+            said = f"polls from now on; {namesakes[worker.name]} workers have this name, give each its own with -n"
+        yield _event(now_ms, Kind.WORKER_JOINED, f"{worker.name} {said}", worker.name)
+
+
+def _name(key: str) -> str:
+    """Of a worker's key; see domain/overview.py."""
+    return key.rpartition("#")[0] or key
 
 
 def _event(now_ms: int, kind: Kind, message: str, name: str) -> Event:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from poller import errors, events
-from poller.beat import letters, reconcile
+from poller.beat import domains, letters, reconcile
 from poller.beat.audit import Audit
 from poller.beat.leadership import Leader
 from poller.bootstrap import Services
@@ -19,6 +19,7 @@ from poller.db import deadletters, runs
 from poller.domain.run import Run
 from poller.observability import logs
 from poller.state.board import NotLeader
+from poller.state.domains import Domains
 
 log = logs.get(__name__)
 
@@ -39,6 +40,7 @@ class Bookkeeper:
         self._leader = leader
         self._stopping = stopping
         self._audit = Audit(services.board, services.engine, note)
+        self._domains = Domains(services.board)
         self._asked = threading.Event()
         self._lost: deque[Run] = deque()
         self._letters_at = 0.0
@@ -90,6 +92,7 @@ class Bookkeeper:
         if self._leader.leads:
             board, engine = self._services.board, self._services.engine
             if reconcile.reconcile(board, engine, self._leader.token, board.now_ms(), self._note):
+                domains.agree(self._domains, self._leader.token)
                 deadletters.forget_absent(engine)
             self._audit.look(board.now_ms())
             if time.monotonic() >= self._letters_at:

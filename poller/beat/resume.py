@@ -66,11 +66,21 @@ def _moved(now_ms: int, step_ms: int, moved: int, leases: int) -> Event:
 
 
 def spread(
-    board: Board, leader: str, now_ms: int, queues: Iterable[str], progress: Callable[[], None] = lambda: None
+    board: Board,
+    leader: str,
+    now_ms: int,
+    queues: Iterable[str],
+    progress: Callable[[], None] = lambda: None,
+    at_once: int = 0,
 ) -> int:
-    """Give what is long overdue in these queues another instant. Returns how many targets moved."""
+    """Give what is long overdue in these queues another instant. Returns how many targets moved.
+
+    If there are no more than `at_once` in a queue, they are polled at once: that is no crowd.
+    """
     total = 0
     for queue in queues:
+        if at_once and len(board.waiting(queue, "-inf", now_ms - OVERDUE_MS, at_once + 1)) <= at_once:
+            continue
         while rows := board.waiting(queue, "-inf", now_ms - OVERDUE_MS):
             moves = [(row.id, row.at_ms, plan.resume_ms(row.id, row.interval_ms, now_ms)) for row in rows]
             moved = board.respread(leader, queue, moves)

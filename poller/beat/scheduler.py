@@ -16,8 +16,8 @@ from celery.signals import beat_init
 from kombu.exceptions import KombuError
 from redbeat.schedulers import RedBeatScheduler, acquire_distributed_beat_lock
 
-from poller import bootstrap, errors
-from poller.beat import reap, resume, wakeups
+from poller import bootstrap, errors, wakeups
+from poller.beat import domains, reap, resume
 from poller.beat.attendance import Attendance
 from poller.beat.bookkeeping import Bookkeeper
 from poller.beat.clock import Clock
@@ -29,6 +29,7 @@ from poller.domain import capacity
 from poller.observability import logs
 from poller.state import types, workers
 from poller.state.board import NotLeader
+from poller.state.domains import Domains
 
 log = logs.get(__name__)
 
@@ -48,6 +49,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._services = services = bootstrap.services()
         self._settings = services.settings
         self._board = services.board
+        self._domains = Domains(services.board)
         app.redbeat_redis = services.redis
         super().__init__(app, **kwargs)
         self.lock_key = None  # RedBeat's own tick must neither extend the lock nor fail without it
@@ -72,7 +74,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             self._books.start()
             self._sites.start()
             self._recorder.start(self._leader)
-            wakeups.listen(services.redis, services.keys, self._on_note, self._stopping)
+            wakeups.listen(services.redis, services.keys.wake, self._on_note, self._stopping)
 
     def setup_schedule(self) -> None:
         """Not at start, when a standby would overwrite the leader's entries: see `_begin_to_lead`."""
@@ -179,7 +181,8 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             rooms = {**self._last_rooms, **rooms}
         found = rooms.keys() - self._last_rooms.keys()
         if found:  # nobody served them for a while: what waited there comes one after the other
-            resume.spread(self._board, self._leader.token, now_ms, found, self._leader.ticked)
+            few = self._settings.batch_size
+            resume.spread(self._board, self._leader.token, now_ms, found, self._leader.ticked, at_once=few)
         self._last_rooms = rooms
         return rooms
 
@@ -189,6 +192,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             self._reap_at = clock + REAP_EVERY_S
             self._books.record_lost(reap.reap(self._board, self._leader.token, now_ms))
             self._board.unpark(self._leader.token, now_ms)
+            domains.agree(self._domains, self._leader.token)
             if self._board.version() is None:  # flushed, and nobody told us
                 self._books.reconcile_soon()
             if clock >= self._trust_until:

@@ -39,6 +39,13 @@ class Worker:
     slots: int = 1  # batches it polls at a time
     spool_waiting: int = 0  # polls whose rows wait on its disk, counted once for each store they wait for
     spool_dropped: int = 0  # of these, the ones it had to drop since it started
+    instance: str = ""  # random: tells workers of the same name apart
+    polled_ms: int = 0  # heartbeat after its last poll; 0 if it did none yet
+
+    @property
+    def key(self) -> str:
+        """Its own, even if another worker has the same name."""
+        return f"{self.name}#{self.instance}" if self.instance else self.name
 
 
 @dataclass(frozen=True, slots=True)

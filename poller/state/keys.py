@@ -8,7 +8,7 @@
 | `parked`            | zset   | target id -> next slow retry, in ms                                          |
 | `held`              | zset   | target id -> number of its site, which is dark; waits for the site           |
 | `returned`          | set    | targets that waited for their site and were not polled since                 |
-| `queues`            | set    | queues that have, or had, targets                                            |
+| `queues`            | set    | queues that have targets; one without goes when nothing waits in it          |
 | `spec`              | hash   | target id -> version, interval, timeout, queue of every enabled target       |
 | `run`               | hash   | target id -> token, plan, attempts, call while it is in flight               |
 | `edited`            | hash   | target id -> instant it falls due after its flight, if edited or removed     |
@@ -21,7 +21,7 @@
 | `epoch`             | string | number of leaders so far                                                     |
 | `leader`            | hash   | token, name, epoch, since and lock time of the leader                        |
 | `standbys`          | zset   | beat processes -> last seen, in ms                                           |
-| `workers`           | hash   | worker name -> what it says of itself, as JSON                               |
+| `workers`           | hash   | worker name#instance -> what it says of itself, as JSON                      |
 | `stats:<n>`         | hash   | counters of the n-th slice of ten seconds; expires                           |
 | `sites:<n>`         | hash   | polls and dark polls by site in that slice; expires                          |
 | `dark`              | hash   | site that is dark -> since, canaries and when they were asked, as JSON       |
@@ -29,9 +29,10 @@
 | `errors`            | list   | the newest failures, as JSON; bounded                                        |
 | `events`            | stream | what happened, see domain/events.py; bounded; anybody may follow it          |
 | `recorded`          | string | id of the last entry of `events` that is in SQL                              |
-| `attending`         | hash   | worker name -> its start in ms, of those that were said to have joined       |
+| `attending`         | hash   | worker name#instance -> its start in ms, if said to have joined              |
 | `readings`          | stream | polls of the `stream` sink; bounded                                          |
-| `wake`              | channel| notes for the leader: `inventory`, `demand`, `leader`                        |
+| `wake`              | channel| notes for the leader: `inventory`, `demand`, `leader`, `worker`              |
+| `domains`           | channel| notes for the workers: a queue came or went                                  |
 | `redbeat::lock`     | string | RedBeat's lock: the token of the leader                                      |
 | `redbeat:*`         | mixed  | RedBeat's own entries                                                        |
 
@@ -78,6 +79,6 @@ class Keys:
 
 _PLACES = ("inflight", "parked", "held", "returned", "queues", "spec", "run", "edited", "board", "outbox")
 _FACTS = ("status", "barred", "counts", "needs", "dark")
-_PEOPLE = ("epoch", "leader", "standbys", "workers", "attending", "wake")
+_PEOPLE = ("epoch", "leader", "standbys", "workers", "attending", "wake", "domains")
 _NEWS = ("totals", "errors", "events", "recorded", "readings")
 NAMES = frozenset((*_PLACES, *_FACTS, *_PEOPLE, *_NEWS))

@@ -18,18 +18,21 @@ DEAD_AFTER_MS = 10_000
 FORGET_AFTER_MS = 15 * 60_000
 
 
-def announce(client: redis.Redis, keys: Keys, worker: Worker) -> int:
-    """Say that we live; the time of it is the server's. Returns that time."""
+def announce(client: redis.Redis, keys: Keys, worker: Worker, news: bool = False) -> int:
+    """Say that we live; the time of it is the server's. Returns that time. With news, the leader looks at once."""
     with store_errors(client):
         seconds, micros = client.time()
         seen_ms = seconds * 1000 + micros // 1000
-        client.hset(keys.workers, worker.name, json.dumps({**asdict(worker), "seen_ms": seen_ms}))
+        client.hset(keys.workers, worker.key, json.dumps({**asdict(worker), "seen_ms": seen_ms}))
+        if news:
+            client.publish(keys.wake, "worker")
     return int(seen_ms)
 
 
-def leave(client: redis.Redis, keys: Keys, name: str) -> None:
+def leave(client: redis.Redis, keys: Keys, key: str) -> None:
+    """Say good-bye; `key` is that of the worker."""
     with store_errors(client):
-        client.hdel(keys.workers, name)
+        client.hdel(keys.workers, key)
 
 
 def living(client: redis.Redis, keys: Keys, now_ms: int) -> list[Worker]:
@@ -43,12 +46,17 @@ def is_alive(worker: Worker, now_ms: int) -> bool:
 
 
 def forget_lost(client: redis.Redis, keys: Keys, now_ms: int) -> list[str]:
-    """Drop workers that have been gone for so long that nobody waits for them. Returns their names."""
-    names = [worker.name for worker in known(client, keys) if abs(now_ms - worker.seen_ms) > FORGET_AFTER_MS]
-    if names:
+    """Drop workers that have been gone for so long that nobody waits for them, and those that another one follows.
+
+    Returns the names of the former.
+    """
+    everybody = _entries(client, keys)
+    lost = [worker for worker in everybody if abs(now_ms - worker.seen_ms) > FORGET_AFTER_MS]
+    followed = _followed(everybody)
+    if lost or followed:
         with store_errors(client):
-            client.hdel(keys.workers, *names)
-    return names
+            client.hdel(keys.workers, *(worker.key for worker in lost), *followed)
+    return [worker.name for worker in lost]
 
 
 def attending(client: redis.Redis, keys: Keys) -> dict[str, int]:
@@ -70,11 +78,30 @@ def note_attending(client: redis.Redis, keys: Keys, came: Mapping[str, int], wen
 
 
 def known(client: redis.Redis, keys: Keys) -> list[Worker]:
-    """Every worker that did not say good-bye, by name: the dead ones too."""
+    """Every worker that did not say good-bye, by name: the dead ones too, unless another one took their place."""
+    everybody = _entries(client, keys)
+    followed = _followed(everybody)
+    return [worker for worker in everybody if worker.key not in followed]
+
+
+def _entries(client: redis.Redis, keys: Keys) -> list[Worker]:
     with store_errors(client):
         rows = client.hgetall(keys.workers)
     found = (_worker(str(text)) for text in rows.values())
-    return sorted((worker for worker in found if worker), key=lambda worker: worker.name)
+    return sorted((worker for worker in found if worker), key=lambda worker: worker.key)
+
+
+def _followed(everybody: Sequence[Worker]) -> set[str]:
+    """Keys of those that have said nothing since a worker of the same name started: killed, and started again."""
+    newest: dict[str, Worker] = {}
+    for worker in everybody:
+        if worker.started_ms >= newest.setdefault(worker.name, worker).started_ms:
+            newest[worker.name] = worker
+    return {
+        worker.key
+        for worker in everybody
+        if newest[worker.name].key != worker.key and newest[worker.name].started_ms > worker.seen_ms
+    }
 
 
 def _worker(text: str) -> Worker | None:
@@ -84,8 +111,10 @@ def _worker(text: str) -> Worker | None:
         found = Worker(**fields)
     except (ValueError, TypeError, RecursionError):
         return None
-    numbers = (found.seen_ms, found.started_ms, found.polls, found.in_flight, found.rss_bytes, found.slots)
-    sound = isinstance(found.name, str) and all(type(number) is int for number in numbers)
+    counts = (found.polls, found.in_flight, found.rss_bytes, found.slots)
+    numbers = (found.seen_ms, found.started_ms, found.polled_ms, *counts)
+    named = isinstance(found.name, str) and isinstance(found.instance, str)
+    sound = named and all(type(number) is int for number in numbers)
     listed = isinstance(found.queues, list | tuple) and all(isinstance(queue, str) for queue in found.queues)
     mapped = isinstance(found.tags, dict) and isinstance(found.collectors, dict)
     return found if sound and listed and mapped else None

@@ -1,23 +1,26 @@
-"""A worker's presence: says every two seconds that it lives and what it can take, and takes up new queues."""
+"""A worker says every two seconds that it lives, what it has and what it takes, and at once when that changes."""
 
 from __future__ import annotations
 
+import secrets
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 from poller import errors
 from poller.bootstrap import Services
-from poller.domain import routing
 from poller.domain.overview import Worker
 from poller.observability import logs
 from poller.state import workers
 from poller.workers.aftermath import Aftermath
 from poller.workers.children import Tally
+from poller.workers.domains import Domains
 from poller.workers.polling import Poller
 
 log = logs.get(__name__)
+
+#: How long the last heartbeat may take before we say good-bye.
+LAST_BEAT_S = 3.0
 
 
 class Presence:
@@ -27,72 +30,61 @@ class Presence:
         self._tags = tags
         self._tally = tally  # of all processes of this worker
         self._aftermath = Aftermath(services, poller)
-        self._started_ms = time.time_ns() // 1_000_000
-        self._consumer: Any = None
+        self._instance = secrets.token_hex(3)
+        self._started_ms = self._polls = self._polled_ms = 0
         self._slots = services.settings.worker_concurrency
-        self._queues: set[str] = set()
-        self._lock = threading.Lock()
+        self._news = threading.Event()
+        self._domains = Domains(services, tags, self._news.set)
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
     def attach(self, consumer: Any) -> None:
-        """A consumer (re)connected: it knows none of our queues yet. Called on Celery's hub."""
-        with self._lock:
-            self._consumer = consumer
-            self._slots = consumer.pool.limit or self._slots
-            self._queues = set()
-        self._refresh()
+        """A consumer (re)connected. Called on Celery's hub."""
+        self._slots = consumer.pool.limit or self._slots
+        self._domains.attach(consumer)
+        self._news.set()
         if self._thread is None:
             self._thread = threading.Thread(target=self._beat, name="presence", daemon=True)
             self._thread.start()
 
     def detach(self) -> None:
-        with self._lock:
-            self._consumer = None
+        self._domains.detach()
 
     def stop(self) -> None:
         """Say good-bye: nothing more is queued for us alone."""
+        self._domains.stop()
         self._stopping.set()
+        self._news.set()
         if self._thread is not None:
-            self._thread.join(timeout=3)  # else its last heartbeat might come after the good-bye
+            self._thread.join(timeout=LAST_BEAT_S)  # else its last heartbeat might come after the good-bye
         try:
-            workers.leave(self._services.redis, self._services.keys, self._poller.runner)
+            workers.leave(self._services.redis, self._services.keys, self._view(Tally()).key)
         except errors.StoreError as error:
             log.warning("good_bye_not_said", error=str(error))
 
     def _beat(self) -> None:
-        self._aftermath.look()
-        while not self._stopping.wait(workers.HEARTBEAT_S):
-            self._refresh()
+        while True:
+            news = self._news.wait(workers.HEARTBEAT_S)
+            self._news.clear()
+            if self._stopping.is_set():
+                return
+            self._announce(news)
             self._aftermath.look()
 
-    def _refresh(self) -> None:
+    def _announce(self, news: bool) -> None:
+        """With news, the leader is woken: it may have waited for us."""
         try:
-            self._take_up_queues()
-            if not self._stopping.is_set():
-                workers.announce(self._services.redis, self._services.keys, self._view())
+            now_ms, done = self._services.board.now_ms(), self._tally()
+            self._started_ms = self._started_ms or now_ms
+            if done.polls != self._polls:
+                self._polls, self._polled_ms = done.polls, now_ms
+            workers.announce(self._services.redis, self._services.keys, self._view(done), news)
         except errors.StoreError as error:
             log.warning("heartbeat_failed", error=str(error))
         except Exception:
             log.exception("heartbeat_broke")
 
-    def _take_up_queues(self) -> None:
-        """Every domain on the board that our collectors and tags fit."""
-        collectors = self._services.registry.collectors
-        fitting = {q for q in self._services.board.queues() if routing.serves(q, collectors, self._tags)}
-        with self._lock:
-            consumer, new = self._consumer, fitting - self._queues
-            if consumer is None:
-                return
-            self._queues |= new
-        for queue in sorted(new):
-            consumer.hub.call_soon(consumer.add_task_queue, queue)
-            log.info("queue_taken_up", queue=queue)
-
-    def _view(self) -> Worker:
-        with self._lock:
-            queues = sorted(self._queues) if self._consumer is not None else []
-        done = self._tally()
+    def _view(self, done: Tally) -> Worker:
         return Worker(
             name=self._poller.runner,
             seen_ms=0,
@@ -102,8 +94,10 @@ class Presence:
             rss_bytes=done.rss_bytes,
             tags=self._tags,
             collectors=dict(self._services.registry.distributions),
-            queues=queues,
+            queues=self._domains.served,
             slots=self._slots,
             spool_waiting=done.spool_waiting,
             spool_dropped=done.spool_dropped,
+            instance=self._instance,
+            polled_ms=self._polled_ms,
         )

@@ -1,6 +1,6 @@
 -- place: the inventory changed; the board is made to agree with it. By the leader only.
 --
--- KEYS[1] prefix            reads  redbeat::lock, inflight, parked, spec      writes  all of the board
+-- KEYS[1] prefix            reads  redbeat::lock, inflight, parked, spec      writes  all of the board      says on  domains
 -- ARGV    leader token ('' = no election), version of the board that this was made for ('*' = any, '' = none yet),
 --         inventory version to note ('' = leave), state letter of a target never polled,
 --         then n times: id, spec `version|interval|timeout|queue` ('' = removed or disabled), instant to place it at
@@ -13,11 +13,11 @@ local p = KEYS[1]
 if ARGV[1] ~= '' and redis.call('GET', p .. 'redbeat::lock') ~= ARGV[1] then return {'NOTLEADER'} end
 -- A packet that comes late, after somebody else brought the board further, must not bring it back.
 if ARGV[2] ~= '*' and (redis.call('HGET', p .. 'board', 'version') or '') ~= ARGV[2] then return {'NOTLEADER'} end
-local placed, changed, removed = 0, 0, 0
+local placed, changed, removed, came = 0, 0, 0, 0
 local needs = {}
 local function parts(spec) return string.match(spec, '^%d+|(%d+)|%d+|(.+)$') end
 local function need(queue, interval, sign)
-  needs[queue] = (needs[queue] or 0) + sign * math.floor(1e9 / interval)
+  needs[queue] = (needs[queue] or 0) + sign * math.max(1, math.floor(1e9 / interval)) -- never 0: see domains.lua
 end
 local function leave(id, queues)
   for _, queue in ipairs(queues) do
@@ -71,7 +71,7 @@ for i = 5, #ARGV, 3 do
   if spec ~= '' and spec ~= old then
     local interval, queue = parts(spec)
     redis.call('HSET', p .. 'spec', id, spec)
-    redis.call('SADD', p .. 'queues', queue)
+    came = came + redis.call('SADD', p .. 'queues', queue)
     if old then
       changed = changed + 1
       change(id, spec, instant, was, from)
@@ -92,4 +92,5 @@ for queue, change in pairs(needs) do
   if change ~= 0 then redis.call('HINCRBY', p .. 'needs', queue, change) end
 end
 if ARGV[3] ~= '' then redis.call('HSET', p .. 'board', 'version', ARGV[3]) end
+if came > 0 then redis.call('PUBLISH', p .. 'domains', 'came') end
 return {placed, changed, removed}

@@ -18,7 +18,7 @@ each('status', function(text)
 end)
 each('spec', function(spec)
   local interval, queue = string.match(spec, '^%d+|(%d+)|%d+|(.+)$')
-  if queue then needs[queue] = (needs[queue] or 0) + math.floor(1e9 / interval) end
+  if queue then needs[queue] = (needs[queue] or 0) + math.max(1, math.floor(1e9 / interval)) end
 end)
 for hash, sums in pairs({counts = counts, needs = needs}) do
   local old = redis.call('HGETALL', p .. hash)

@@ -1,6 +1,6 @@
 -- repair: put targets into exactly one place, whatever happened to the board. Safe beside a working leader.
 --
--- KEYS[1] prefix            writes  all of the board
+-- KEYS[1] prefix            writes  all of the board      says on  domains
 -- ARGV    state letter of a target never polled, then n times:
 --         id, its version in the inventory, spec ('' = should not be here), instant to place it at if it is nowhere
 -- Returns for each id what was wrong: '' (nothing), lost, doubled, misplaced, unreadable or stray; several with spaces between.
@@ -57,7 +57,7 @@ local function settle(id, spec, old, instant, found, wrong)
     redis.call('ZADD', p .. 'due:' .. queue, instant, id)
   end
 end
-local reply = {}
+local reply, came = {}, 0
 for i = 2, #ARGV, 4 do
   local id, newest, spec, instant = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3]
   local old = redis.call('HGET', p .. 'spec', id)
@@ -74,11 +74,12 @@ for i = 2, #ARGV, 4 do
     else
       if old and not has then wrong[1] = 'unreadable' end
       redis.call('HSET', p .. 'spec', id, spec)
-      redis.call('SADD', p .. 'queues', (string.match(spec, '^%d+|%d+|%d+|(.+)$')))
+      came = came + redis.call('SADD', p .. 'queues', (string.match(spec, '^%d+|%d+|%d+|(.+)$')))
       redis.call('HSETNX', p .. 'status', id, ARGV[1])
       settle(id, spec, old, instant, found, wrong)
     end
   end
   reply[#reply + 1] = table.concat(wrong, ' ')
 end
+if came > 0 then redis.call('PUBLISH', p .. 'domains', 'came') end
 return reply

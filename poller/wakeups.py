@@ -1,4 +1,6 @@
-"""Notes for the leader (an edit, a demand, a free seat). A lost note only costs time: there are backup checks."""
+"""Notes that save somebody a wait: for the leader (an edit, a demand, a worker), for the workers (a domain came or
+went). A lost note only costs time: there are backup checks.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,6 @@ from collections.abc import Callable
 import redis
 
 from poller.observability import logs
-from poller.state.keys import Keys
 
 log = logs.get(__name__)
 
@@ -16,22 +17,22 @@ log = logs.get(__name__)
 RESUBSCRIBED = "resubscribed"
 
 
-def listen(client: redis.Redis, keys: Keys, on_note: Callable[[str], None], stopping: threading.Event) -> None:
+def listen(client: redis.Redis, channel: str, on_note: Callable[[str], None], stopping: threading.Event) -> None:
     """Call `on_note` for every note, from a thread of its own that survives a Redis that is down."""
-    thread = threading.Thread(
-        target=_keep_listening, args=(client, keys, on_note, stopping), name="wakeups", daemon=True
-    )
-    thread.start()
+    words = (client, channel, on_note, stopping)
+    threading.Thread(target=_keep_listening, args=words, name="wakeups", daemon=True).start()
 
 
-def _keep_listening(client: redis.Redis, keys: Keys, on_note: Callable[[str], None], stopping: threading.Event) -> None:
+def _keep_listening(
+    client: redis.Redis, channel: str, on_note: Callable[[str], None], stopping: threading.Event
+) -> None:
     while not stopping.is_set():
         try:
-            with client.pubsub(ignore_subscribe_messages=True) as channel:  # type: ignore[no-untyped-call]
-                channel.subscribe(keys.wake)
+            with client.pubsub(ignore_subscribe_messages=True) as heard:  # type: ignore[no-untyped-call]
+                heard.subscribe(channel)
                 on_note(RESUBSCRIBED)
                 while not stopping.is_set():
-                    message = channel.get_message(timeout=1.0)
+                    message = heard.get_message(timeout=1.0)
                     if message:
                         on_note(str(message["data"]))
         except (redis.RedisError, OSError) as error:
