@@ -134,8 +134,9 @@ def _why(each: Trouble, view: Overview) -> str:
         return each.status.message
     if view.leader is None:
         return "no leader: nothing is being scheduled"
-    if each.late and each.late.queue in view.unserved:
-        return f"no running worker has {health.needs(each.late.queue)}"
+    for queue in health.unroutable(view):
+        if each.late and each.late.queue == queue.queue:
+            return queue.reason
     return "the workers do not keep up"
 
 

@@ -83,15 +83,16 @@ def _refuse_unserved(services: Services, wanted: Sequence[Target]) -> None:
     from poller.state.client import store_errors
 
     ids = [str(target.id) for target in wanted]
-    for queue in overview.read(services.redis, services.keys).unserved:
+    for each in health.unroutable(overview.read(services.redis, services.keys)):
         with store_errors(services.redis):
-            waits: Any = services.redis.zmscore(services.keys.urgent(queue), ids)
+            waits: Any = services.redis.zmscore(services.keys.urgent(each.queue), ids)
         for target, at in zip(wanted, waits, strict=True):
             if at is not None:
                 raise errors.NotFound(
                     f'no running worker takes target "{target.device}/{target.name}"',
-                    f"its queue is {queue}",
-                    f"start a worker that has {health.needs(queue)}; a running one finds a new plugin after a restart",
+                    f"its queue is {each.queue}: {each.reason}",
+                    f"start a worker that has {health.needs(each.queue)}; "
+                    "a running one finds a new plugin after a restart",
                 )
 
 

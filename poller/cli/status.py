@@ -118,18 +118,24 @@ def _trouble(view: Overview) -> Iterator[str]:
 def _people(view: Overview) -> Iterator[str]:
     """Who schedules, who polls, and what waits for them."""
     yield f"leader     {_leader(view)}, {units.exact(view.standbys)} standing by"
+    labels = view.labels
     for worker in view.workers:
-        seen = view.as_of_ms - worker.seen_ms
-        busy = units.counted(worker.in_flight, "batch", "batches")
-        state = busy if health.running(worker, view) else f"not seen for {units.age(seen)}"
-        polls = units.counted(worker.polls, "poll")
-        yield f"worker     {worker.name}: {polls}, {state}, {units.size(worker.rss_bytes)}{_spooled(worker)}"
-    for queue, number in view.unserved.items():
-        targets = units.counted(number, "target")
-        yield f"unserved   {queue}: {targets}; start a worker that has {health.needs(queue)}"
+        yield f"worker     {labels[worker.key]}: {_worker(worker, view)}{_spooled(worker)}"
+    for name, number in health.namesakes(view).items():
+        yield f"names      {number} workers are called {name}: give each its own with -n"
+    for each in health.unroutable(view):
+        yield f"unserved   {each.queue}: {units.counted(each.targets, 'target')}; {each.reason}"
     for load in view.loads:
         if load.waiting or load.shortage:
             yield f"queue      {load.queue}: {_load(load)}"
+
+
+def _worker(worker: Worker, view: Overview) -> str:
+    busy = f"{units.exact(worker.in_flight)} of {units.counted(worker.slots, 'batch', 'batches')}"
+    last = f", last {units.age(view.as_of_ms - worker.polled_ms)} ago" if worker.polled_ms else ""
+    seen = busy if health.running(worker, view) else f"not seen for {units.age(view.as_of_ms - worker.seen_ms)}"
+    tags = "".join(f", {key}={value}" for key, value in sorted(worker.tags.items()))
+    return f"{units.counted(worker.polls, 'poll')}{last}, {seen}, {units.size(worker.rss_bytes)}{tags}"
 
 
 def _spooled(worker: Worker) -> str:
@@ -150,5 +156,9 @@ def _load(load: Load) -> str:
 
 
 def _jsonable(view: Overview) -> dict[str, Any]:
-    derived = {"unserved": view.unserved, "queues": {load.queue: load.waiting for load in view.loads}}
+    derived = {
+        "unserved": view.unserved,
+        "unroutable": [asdict(each) for each in health.unroutable(view)],
+        "queues": {load.queue: load.waiting for load in view.loads},
+    }
     return {**asdict(view), **derived, "states": {state.value: number for state, number in view.states.items()}}

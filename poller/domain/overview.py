@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -119,6 +120,12 @@ class Overview:
     breakers_open: int = 0  # because of failures
     barred: int = 0  # opened by a person
     dead_letters: Mapping[str, int] = field(default_factory=dict)  # targets that need a person, by reason
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What to call each worker, by its key: its name, unless another one has the same."""
+        names = Counter(worker.name for worker in self.workers)
+        return {worker.key: worker.key if names[worker.name] > 1 else worker.name for worker in self.workers}
 
     @property
     def unserved(self) -> dict[str, int]:

@@ -32,7 +32,10 @@ def of(overview: Overview) -> dict[str, Any]:
         "outcomes_last_5_min": dict(overview.outcomes),
         "lateness_last_5_min": _lateness(overview),
         "recent": [_point(point) for point in overview.recent],
-        "unserved": [{"name": name, "targets": n} for name, n in sorted(overview.unserved.items())],
+        "unserved": [
+            {"name": each.queue, "targets": each.targets, "reason": each.reason}
+            for each in sorted(health.unroutable(overview), key=lambda each: each.queue)
+        ],
         "queues": [_load(load) for load in overview.loads],
         "leader": _leader(overview),
         "standbys": overview.standbys,
@@ -93,13 +96,17 @@ def _load(load: Load) -> dict[str, Any]:
 def _worker(worker: Worker) -> dict[str, Any]:
     return {
         "name": worker.name,
+        "instance": worker.instance,
         "seen": units.instant(worker.seen_ms),
         "started": units.instant(worker.started_ms),
         "polls": worker.polls,
+        "last_poll": units.instant(worker.polled_ms) if worker.polled_ms else None,
         "in_flight": worker.in_flight,
+        "slots": worker.slots,
         "memory_bytes": worker.rss_bytes,
         "tags": dict(worker.tags),
         "collectors": dict(worker.collectors),
+        "queues": list(worker.queues),
     }
 
 

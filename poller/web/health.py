@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from poller.domain import routing
+from poller.domain import unroutable as missing
 from poller.domain.overview import Overview, State, Worker
 from poller.state.workers import DEAD_AFTER_MS
 from poller.web import units
@@ -74,6 +75,28 @@ def workers_running(overview: Overview) -> int:
     return sum(running(worker, overview) for worker in overview.workers)
 
 
+@dataclass(frozen=True, slots=True)
+class Unroutable:
+    """A queue that no running worker takes, so nothing is put there."""
+
+    queue: str
+    targets: int
+    reason: str
+
+
+def unroutable(overview: Overview) -> list[Unroutable]:
+    """Those with the most targets first."""
+    living = [worker for worker in overview.workers if running(worker, overview)]
+    waiting = sorted(overview.unserved.items(), key=lambda item: (-item[1], item[0]))
+    return [Unroutable(queue, number, missing.reason(queue, living)) for queue, number in waiting]
+
+
+def namesakes(overview: Overview) -> dict[str, int]:
+    """Names that several running workers have: Celery's own tools take these for one."""
+    names = Counter(worker.name for worker in overview.workers if running(worker, overview))
+    return {name: number for name, number in names.items() if number > 1}
+
+
 def late(overview: Overview) -> bool:
     """True when polling as a whole is behind its plan."""
     overdue = overview.overdue > overview.targets * OVERDUE_SHARE
@@ -96,13 +119,12 @@ def _stopped(overview: Overview) -> Iterator[tuple[Tone, str]]:
 
 def _unserved(overview: Overview) -> Iterator[tuple[Tone, str]]:
     """Targets that nobody will poll, and what is missing. Said only while workers run at all."""
-    unserved = overview.unserved if workers_running(overview) else {}
-    waiting = sorted(unserved.items(), key=lambda item: (-item[1], item[0]))
-    for queue, number in waiting[:NAMED]:
-        verb = "waits" if number == 1 else "wait"
-        yield Tone.FAILING, f"{units.counted(number, 'target')} {verb}: no running worker has {needs(queue)}."
+    waiting = unroutable(overview) if workers_running(overview) else []
+    for each in waiting[:NAMED]:
+        verb = "waits" if each.targets == 1 else "wait"
+        yield Tone.FAILING, f"{units.counted(each.targets, 'target')} of {each.queue} {verb}: {each.reason}."
     if rest := waiting[NAMED:]:
-        targets = units.counted(sum(number for _, number in rest), "target")
+        targets = units.counted(sum(each.targets for each in rest), "target")
         yield Tone.FAILING, f"So do {targets} of {units.counted(len(rest), 'other queue')}."
 
 
@@ -133,9 +155,8 @@ def _unwritten(overview: Overview) -> Iterator[tuple[Tone, str]]:
 
 
 def needs(queue: str) -> str:
-    """What a worker must have to serve a queue: `collector snmp and zone=dmz`."""
-    collector, tags = routing.parse(queue)
-    return " and ".join([f"collector {collector}", *(f"{key}={value}" for key, value in tags.items())])
+    """What a worker must have to serve a queue: `collector snmp and tag zone=dmz`."""
+    return " and ".join(missing.needs(queue))
 
 
 def _failing(overview: Overview) -> Iterator[tuple[Tone, str]]:

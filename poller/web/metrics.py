@@ -111,9 +111,10 @@ def _workers(overview: Overview) -> Iterator[Metric]:
     running = health.workers_running(overview)
     states = {"running": running, "lost": len(overview.workers) - running}
     yield _gauge("workers", "Worker processes, by state.", states, "state")
+    labels = overview.labels
     for name, text, value in _OF_A_WORKER:
         make = _counter if name in ("worker_polls", "worker_spool_dropped") else _gauge
-        yield make(name, text, {worker.name: value(worker) for worker in overview.workers}, "worker")
+        yield make(name, text, {labels[worker.key]: value(worker) for worker in overview.workers}, "worker")
 
 
 _OF_A_QUEUE: tuple[tuple[str, str, Callable[[Load], float]], ...] = (
@@ -132,7 +133,9 @@ _OF_A_WORKER: tuple[tuple[str, str, Callable[[Worker], float]], ...] = (
     ("worker_seen_timestamp_seconds", "When a worker last reported.", lambda worker: worker.seen_ms / 1000),
     ("worker_start_timestamp_seconds", "When a worker started.", lambda worker: worker.started_ms / 1000),
     ("worker_polls", "Polls since a worker started.", lambda worker: worker.polls),
-    ("worker_in_flight", "Polls a worker is busy with.", lambda worker: worker.in_flight),
+    ("worker_in_flight", "Batches a worker is busy with.", lambda worker: worker.in_flight),
+    ("worker_slots", "Batches a worker can be busy with.", lambda worker: worker.slots),
+    ("worker_polled_timestamp_seconds", "When a worker finished its last poll.", lambda w: w.polled_ms / 1000),
     ("worker_memory_bytes", "Resident memory of a worker.", lambda worker: worker.rss_bytes),
     ("worker_spooled_polls", "Polls whose rows wait on a worker's disk.", lambda worker: worker.spool_waiting),
     ("worker_spool_dropped", "Polls whose rows a worker had to drop.", lambda worker: worker.spool_dropped),

@@ -67,25 +67,36 @@ def _changes(overview: Overview) -> Iterator[Row]:
 
 
 def _workers(overview: Overview) -> Iterator[Row]:
-    for worker in sorted(overview.workers, key=lambda worker: worker.name):
+    labels = overview.labels
+    for worker in sorted(overview.workers, key=lambda worker: worker.key):
         running = health.running(worker, overview)
-        texts = _worker(worker, overview.as_of_ms)
+        texts = {**_worker(worker, overview.as_of_ms), "name": labels[worker.key]}
         if not running:
             texts["seen"] = f"{GLYPHS[Tone.FAILING]} {texts['seen']}"
-        yield Row(worker.name, texts, {} if running else {"seen": Tone.FAILING})
+        yield Row(worker.key, texts, {} if running else {"seen": Tone.FAILING})
 
 
 def _worker(worker: Worker, now_ms: int) -> dict[str, str]:
     return {
-        "name": worker.name,
         "seen": units.age(now_ms - worker.seen_ms),
         "up": units.age(now_ms - worker.started_ms),
         "polls": units.count(worker.polls),
-        "flight": units.count(worker.in_flight),
+        "polled": units.age(now_ms - worker.polled_ms) if worker.polled_ms else units.NOT_MEASURED,
+        "load": f"{units.count(worker.in_flight)} of {units.count(worker.slots)}",
         "memory": units.size(worker.rss_bytes),
         "tags": _joined(f"{key}={value}" for key, value in sorted(worker.tags.items())),
         "collectors": _joined(f"{name} ({version})" for name, version in sorted(worker.collectors.items())),
     }
+
+
+def _unroutable(overview: Overview) -> Iterator[Row]:
+    for each in health.unroutable(overview):
+        texts = {
+            "name": f"{GLYPHS[Tone.FAILING]} {each.queue}",
+            "targets": units.count(each.targets),
+            "message": each.reason,
+        }
+        yield Row(each.queue, texts, {"name": Tone.FAILING})
 
 
 def _queues(overview: Overview) -> Iterator[Row]:
@@ -175,12 +186,25 @@ WORKERS = Table(
         Column("seen", "Last seen", "number"),
         Column("up", "Up", "number"),
         Column("polls", "Polls", "number"),
-        Column("flight", "In flight", "number"),
+        Column("polled", "Last poll", "number"),
+        Column("load", "Batches", "number"),
         Column("memory", "Memory", "number"),
         Column("tags", "Tags"),
         Column("collectors", "Collectors"),
     ),
     _workers,
+)
+UNROUTABLE = Table(
+    "unroutable",
+    "Targets without a worker",
+    "Every queue has a worker.",
+    8,
+    (
+        Column("name", "Queue"),
+        Column("targets", "Targets", "number"),
+        Column("message", "Why"),
+    ),
+    _unroutable,
 )
 QUEUES = Table(
     "queues",
@@ -211,4 +235,4 @@ MINUTES = Table(
     ),
     _minutes,
 )
-ALL = (ERRORS, CHANGES, WORKERS, QUEUES, MINUTES)
+ALL = (ERRORS, CHANGES, WORKERS, UNROUTABLE, QUEUES, MINUTES)

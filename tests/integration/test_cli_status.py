@@ -127,7 +127,7 @@ def test_targets_that_wait_too_long_are_named_with_what_they_wait_for(
     redis_client.hset(KEYS.status, "2", Status(State.OK, 1, 1, now, now - 4 * MINUTE_MS).pack())
     found = status("--failing", "--json").json["items"]
     assert [(i["device"], i["overdue"], i["message"]) for i in found] == [
-        ("sw4", True, "no running worker has collector acme and zone=dmz"),
+        ("sw4", True, "needs collector acme and tag zone=dmz; 1 worker live, without them"),
         ("sw2", True, "the workers do not keep up"),
     ]
     verdict = health.judge(overview.read(redis_client, KEYS)).text
@@ -136,6 +136,9 @@ def test_targets_that_wait_too_long_are_named_with_what_they_wait_for(
     assert status("--strict").code == 1
     told = status("--json").json
     assert (told["unserved"], told["long_overdue"]) == ({"poll.acme;zone=dmz": 1}, 2)
+    reason = "needs collector acme and tag zone=dmz; 1 worker live, without them"
+    assert told["unroutable"] == [{"queue": "poll.acme;zone=dmz", "targets": 1, "reason": reason}]
+    assert f"unserved   poll.acme;zone=dmz: 1 target; {reason}" in status().out
     assert told["queues"] == {"poll.acme;zone=dmz": 0, "poll.snmp": 0}
 
 
@@ -199,11 +202,29 @@ def test_it_tells_who_leads_since_when_and_who_would(
 
 
 def test_one_of_a_kind_is_singular(status: Run, redis_client: redis.Redis, leader: Leadership) -> None:
-    """`1 poll, 1 batch`, not `1 polls, 1 batches`."""
+    """`1 poll, 1 of 1 batch`, not `1 polls, 1 of 1 batches`."""
     place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
     workers.announce(redis_client, KEYS, Worker("w", 0, 0, 1, 1, 2**20, queues=["poll.snmp"]))
-    assert "w: 1 poll, 1 batch, 1 MiB" in status().out
+    assert "w: 1 poll, 1 of 1 batch, 1 MiB" in status().out
     assert "The only target is not polled yet." in status().out
+
+
+def test_workers_of_one_name_are_told_apart_and_said_to_be(
+    status: Run, redis_client: redis.Redis, leader: Leadership
+) -> None:
+    """Two that live; one that was killed and started again is one worker, not two."""
+    place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
+    now, names = now_ms(redis_client), ("twin", "twin", "again", "again")
+    for name, instance in zip(names, ("a1", "b2", "c3", "d4"), strict=True):
+        started_ms = now + 60_000 if instance == "d4" else now
+        one = Worker(name, 0, started_ms, 3, 0, 2**20, {"zone": "dmz"}, instance=instance, slots=16, polled_ms=now)
+        workers.announce(redis_client, KEYS, one)
+    out = status().out
+    assert "worker     twin#a1: 3 polls, last 0 s ago, 0 of 16 batches, 1 MiB, zone=dmz" in out
+    assert "worker     twin#b2: 3 polls" in out
+    assert "names      2 workers are called twin: give each its own with -n" in out
+    assert out.count("worker     again: 3 polls") == 1
+    assert "again#" not in out
 
 
 def test_strange_entries_do_not_blind_it(status: Run, redis_client: redis.Redis, leader: Leadership) -> None:
@@ -249,5 +270,5 @@ def test_results_that_wait_on_a_workers_disk_are_told(
     done = status("--strict")
     assert done.code == 1
     assert "1,280 results cannot be written" in done.out.splitlines()[0]
-    assert "w: 7 polls, 1 batch, 1 MiB, 1,280 results on its disk, 64 dropped" in done.out
+    assert "w: 7 polls, 1 of 1 batch, 1 MiB, 1,280 results on its disk, 64 dropped" in done.out
     assert status("--json").json["workers"][0]["spool_waiting"] == 1280

@@ -10,8 +10,8 @@ from poller.state.workers import DEAD_AFTER_MS
 NOW = 1_800_000_000_000
 
 
-def worker(name: str, started_ms: int = 1, silent_ms: int = 0) -> Worker:
-    return Worker(name, NOW - silent_ms, started_ms, 0, 0, 0)
+def worker(name: str, started_ms: int = 1, silent_ms: int = 0, instance: str = "") -> Worker:
+    return Worker(name, NOW - silent_ms, started_ms, 0, 0, 0, instance=instance)
 
 
 def said(before: dict[str, int], everybody: list[Worker]) -> list[tuple[Kind, str]]:
@@ -36,3 +36,18 @@ def test_one_that_says_nothing_was_lost_and_one_that_said_good_bye_left() -> Non
     assert said({"a": 1, "b": 1}, [lost]) == [(Kind.WORKER_LOST, "a"), (Kind.WORKER_LEFT, "b")]
     [event, _] = attendance.changes({"a": 1, "b": 1}, [lost], NOW)
     assert event.message == "a has said nothing for 11 s"
+
+
+def test_one_that_was_killed_and_started_again_joined_once() -> None:
+    """It has the same name and another key; nobody said good-bye."""
+    again = worker("a", started_ms=9, instance="new")
+    [event] = attendance.changes({"a#old": 1}, [again], NOW)
+    assert (event.kind, event.message) == (Kind.WORKER_JOINED, "a is back with a new start")
+
+
+def test_a_second_worker_of_the_same_name_is_said() -> None:
+    """Both live: each is counted, and the one that comes is told to take another name."""
+    both = [worker("a", instance="x"), worker("a", started_ms=2, instance="y")]
+    [event] = attendance.changes({"a#x": 1}, both, NOW)
+    assert event.message == "a polls from now on; 2 workers have this name, give each its own with -n"
+    assert said({"a#x": 1, "a#y": 2}, both[:1]) == [(Kind.WORKER_LEFT, "a")]

@@ -85,8 +85,10 @@ def test_targets_nobody_takes_are_named_with_what_is_missing() -> None:
     )
     verdict = health.judge(waiting)
     assert verdict.tone is Tone.FAILING
-    assert "1 target waits: no running worker has collector acme and zone=dmz." in verdict.text
-    assert "1,200 targets wait: no running worker has collector hello." in verdict.text
+    assert (
+        "1 target of poll.acme;zone=dmz waits: needs collector acme and tag zone=dmz; 4 workers" in verdict.text
+    )
+    assert "1,200 targets of poll.hello wait: needs collector hello; 4 workers live, none has it." in verdict.text
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,7 @@ def test_a_shortage_of_workers_is_put_in_figures() -> None:
     """By what a worker must have; the worst three by name, the others by number."""
     loads = [Load(f"poll.c{n};zone=dmz", 9, 9, 9, 2.0, 1.0, 1, 1.0 + n / 2) for n in range(1, 6)]
     text = health.judge(dataclasses.replace(fleet.HEALTHY, loads=loads)).text
-    assert "Polling with collector c5 and zone=dmz needs 3.5 times the workers." in text
+    assert "Polling with collector c5 and tag zone=dmz needs 3.5 times the workers." in text
     assert "c2" not in text
     assert "2 other queues need more, too." in text
 
@@ -124,7 +126,7 @@ def test_many_queues_nobody_serves_are_counted_not_recited() -> None:
     """The sentence stays readable."""
     loads = [Load(f"poll.c{n}", n, 0, 0, 1.0, 0.0, 0, 0.0) for n in range(1, 7)]
     text = health.judge(dataclasses.replace(fleet.HEALTHY, loads=loads)).text
-    assert "6 targets wait: no running worker has collector c6." in text
+    assert "6 targets of poll.c6 wait: needs collector c6; 4 workers live, none has it." in text
     assert "c3" not in text
     assert "So do 6 targets of 3 other queues." in text
 
