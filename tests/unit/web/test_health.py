@@ -85,9 +85,7 @@ def test_targets_nobody_takes_are_named_with_what_is_missing() -> None:
     )
     verdict = health.judge(waiting)
     assert verdict.tone is Tone.FAILING
-    assert (
-        "1 target of poll.acme;zone=dmz waits: needs collector acme and tag zone=dmz; 4 workers" in verdict.text
-    )
+    assert "1 target of poll.acme;zone=dmz waits: needs collector acme and tag zone=dmz; 4 workers" in verdict.text
     assert "1,200 targets of poll.hello wait: needs collector hello; 4 workers live, none has it." in verdict.text
 
 
