@@ -135,7 +135,7 @@ _OF_A_WORKER: tuple[tuple[str, str, Callable[[Worker], float]], ...] = (
     ("worker_polls", "Polls since a worker started.", lambda worker: worker.polls),
     ("worker_in_flight", "Batches a worker is busy with.", lambda worker: worker.in_flight),
     ("worker_slots", "Batches a worker can be busy with.", lambda worker: worker.slots),
-    ("worker_polled_timestamp_seconds", "When a worker finished its last poll.", lambda w: w.polled_ms / 1000),
+    ("worker_polled_timestamp_seconds", "When a worker last told of a new poll.", lambda w: w.polled_ms / 1000),
     ("worker_memory_bytes", "Resident memory of a worker.", lambda worker: worker.rss_bytes),
     ("worker_spooled_polls", "Polls whose rows wait on a worker's disk.", lambda worker: worker.spool_waiting),
     ("worker_spool_dropped", "Polls whose rows a worker had to drop.", lambda worker: worker.spool_dropped),
