@@ -131,6 +131,8 @@ def _check_series(name: object, labels: object, kind: object) -> None:
 
 def _check_values(values: Sequence[float]) -> None:
     """Numbers a float64 can hold; NaN and infinities are fine."""
+    if type(values) is array and values.typecode == "d":
+        return
     try:
         array("d", values)
     except (TypeError, OverflowError) as error:

@@ -95,6 +95,8 @@ class ReadingSet:
 
 def pack(values: Sequence[float]) -> bytes:
     """Little-endian float64, eight bytes a value."""
+    if type(values) is array and values.typecode == "d" and not _BIG_ENDIAN:
+        return values.tobytes()
     packed = array("d", values)
     if _BIG_ENDIAN:
         packed.byteswap()

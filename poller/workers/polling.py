@@ -18,6 +18,7 @@ import redis
 
 from poller import errors, events
 from poller.bootstrap import Services
+from poller.collectors.api import Closeable
 from poller.collectors.sessions import Sessions
 from poller.domain import histogram, run, site
 from poller.domain.outcome import Outcome, Result
@@ -272,10 +273,18 @@ class Poller:
 
     def close(self) -> None:
         """Nothing polls any more: devices are told good-bye, and nobody has to ask why we ended."""
-        if len(self._sessions):
-            with suppress(TimeoutError):  # a loop that is stuck will end with us
-                self._runtime.run(self._sessions.close(), GOOD_BYE_S)
+        with suppress(TimeoutError):  # a loop that is stuck will end with us
+            self._runtime.run(self._say_good_bye(), GOOD_BYE_S)
         self._box.close()
+
+    async def _say_good_bye(self) -> None:
+        await self._sessions.close()
+        for name, collector in self._registry.collectors.items():
+            if isinstance(collector, Closeable):
+                try:
+                    await collector.close()
+                except Exception as error:  # noqa: BLE001  a plugin may raise anything, and we leave anyway
+                    log.warning("collector_not_closed", collector=name, error=type(error).__name__)
 
     @property
     def in_flight(self) -> int:

@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 from poller.collectors import api
 from poller.collectors.credentials import Community, Credential, SnmpV3
 from poller.collectors.snmp import catalog, gufo_engine, usm
-from poller.collectors.snmp.engine import Link, Row
+from poller.collectors.snmp.engine import Row
+from poller.collectors.snmp.gufo_engine import GufoLink
+from poller.collectors.snmp.links import Links, Way
 from poller.collectors.snmp.options import SnmpOptions
 from poller.collectors.snmp.plan import Shapes
 from poller.collectors.snmp.profile import Part, Profile
@@ -38,6 +40,7 @@ class SnmpCollector:
 
     def __init__(self) -> None:
         self._resolver = Resolver()
+        self._links = Links()
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
         options: SnmpOptions = poll.options
@@ -64,45 +67,55 @@ class SnmpCollector:
         address = await self._resolver.address(poll.address)
         introduced = memory.usm is not None
         try:
-            return await _read_from(address, poll, options, profile, memory)
+            return await self._read_from(address, poll, options, profile, memory)
         except api.DeviceError as error:
             memory.usm = None
             if not (introduced and isinstance(error, api.DeviceAuthFailed | api.DeviceTimeout)):
                 raise
         # The agent may have been replaced since: introduce ourselves anew before we believe it.
-        return await _read_from(address, poll, options, profile, memory)
+        return await self._read_from(address, poll, options, profile, memory)
+
+    async def _read_from(
+        self, address: str, poll: api.Poll, options: SnmpOptions, profile: Profile, memory: Memory
+    ) -> tuple[list[Row], list[api.PartFailed]]:
+        way, link = self._link(address, poll, options, memory)
+        well = False
+        try:
+            patience = Patience(options.timeout, options.retries, poll.deadline)
+            walker = Walker(link, patience, memory.tuning, f"{poll.address} port {options.port}")
+            await walker.begin()
+            rows, failures = await _read_parts(profile, walker)
+            well = not failures
+            return rows, failures
+        except api.DeviceError as error:
+            raise _without_frames(error) from None
+        finally:
+            memory.wary = link.wary
+            if well and way and not link.wary:
+                self._links.keep(way, link)
+            else:
+                link.close()
+
+    def _link(self, address: str, poll: api.Poll, options: SnmpOptions, memory: Memory) -> tuple[Way | None, GufoLink]:
+        """One of last time, or a new one; and under which name to keep it, if at all."""
+        credential = poll.credential
+        if isinstance(credential, SnmpV3):
+            memory.usm = memory.usm or usm.remember(credential)
+            return None, usm.connect(address, options.port, memory.usm, memory.wary)
+        if isinstance(credential, Community):
+            way = Way(address, options.port, options.version, credential.community.get_secret_value())
+            return way, self._links.take(way) or gufo_engine.connect(
+                way.address, way.port, way.community, way.version, memory.wary
+            )
+        raise api.DeviceAuthFailed(
+            "no SNMP credential", cause="the target and its device have none of kind community or snmpv3"
+        )
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
         return catalog.select(options.modules).help
 
-
-async def _read_from(
-    address: str, poll: api.Poll, options: SnmpOptions, profile: Profile, memory: Memory
-) -> tuple[list[Row], list[api.PartFailed]]:
-    link = _connect(address, poll, options, memory)
-    try:
-        patience = Patience(options.timeout, options.retries, poll.deadline)
-        walker = Walker(link, patience, memory.tuning, f"{poll.address} port {options.port}")
-        await walker.begin()
-        return await _read_parts(profile, walker)
-    except api.DeviceError as error:
-        raise _without_frames(error) from None
-    finally:
-        memory.wary = link.wary
-        link.close()
-
-
-def _connect(address: str, poll: api.Poll, options: SnmpOptions, memory: Memory) -> Link:
-    credential = poll.credential
-    if isinstance(credential, SnmpV3):
-        memory.usm = memory.usm or usm.remember(credential)
-        return usm.connect(address, options.port, memory.usm, memory.wary)
-    if isinstance(credential, Community):
-        secret = credential.community.get_secret_value()
-        return gufo_engine.connect(address, options.port, secret, options.version, memory.wary)
-    raise api.DeviceAuthFailed(
-        "no SNMP credential", cause="the target and its device have none of kind community or snmpv3"
-    )
+    async def close(self) -> None:
+        self._links.close()
 
 
 async def _read_parts(profile: Profile, walker: Walker) -> tuple[list[Row], list[api.PartFailed]]:

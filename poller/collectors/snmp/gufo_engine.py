@@ -20,6 +20,8 @@ from poller.collectors.snmp.engine import Ask, ErrorStatus, Garbled, NoReply, Pa
 #: Longest reply the library can take; longer ones arrive cut off.
 BUFFER_BYTES = 4080
 _GET_AT_ONCE = 20
+#: So many are thrown away at a time, so that a flood stops nobody else.
+_LATE_ANSWERS = 64
 _PEEK = int(socket.MSG_PEEK | socket.MSG_TRUNC)
 
 _TRANSLATION: dict[type[Exception], type[errors.DeviceError]] = {
@@ -63,7 +65,7 @@ def endpoint(address: str, port: int) -> str:
 
 
 class GufoLink:
-    """One UDP socket to one agent for one poll: nothing is kept open for ten thousand devices."""
+    """One UDP socket to one agent, for one poll at a time."""
 
     def __init__(self, sock: Any, agent: str, *, ipv6: bool, bulk: bool = True, wary: bool = False) -> None:
         self._sock = sock
@@ -74,6 +76,9 @@ class GufoLink:
         self.wary = wary
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[bool] | None = None
+        self._until = 0.0  # the waiter's patience
+        self._timer: asyncio.TimerHandle | None = None
+        self._resting = False
         self._fd: int = sock.get_fd()
         # A second view of the descriptor, to look at a datagram before the library consumes it.
         self._tap = socket.socket(_family(ipv6), socket.SOCK_DGRAM, 0, fileno=self._fd)
@@ -143,21 +148,55 @@ class GufoLink:
         if self._loop.time() >= deadline:  # checked here, for a flood of rubbish is always readable
             raise NoReply("no answer")
         self._waiter = self._loop.create_future()
-        timer = self._loop.call_at(deadline, self._on_timeout)
+        self._until = deadline
+        if self._timer is None or self._timer.when() > deadline:
+            self._set_timer()
         try:
             if not await self._waiter:
                 raise NoReply("no answer")
         finally:
-            timer.cancel()
             self._waiter = None
 
     def _on_readable(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(True)
+        if self._waiter is not None:
+            if not self._waiter.done():
+                self._waiter.set_result(True)
+        elif self._resting:
+            self._discard()
 
-    def _on_timeout(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
+    def _set_timer(self) -> None:
+        """One for a whole poll as a rule: most answers come long before it, and it follows the later questions."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(self._until, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if self._waiter is None or self._waiter.done():
+            return
+        if self._loop.time() < self._until:
+            self._set_timer()
+        else:
             self._waiter.set_result(False)
+
+    def rest(self) -> None:
+        """Until the next poll. What comes meanwhile is nobody's."""
+        self._resting = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def wake(self) -> None:
+        self._discard()
+        self._resting = False
+
+    def _discard(self) -> None:
+        """Answers that came too late. A refusal (ICMP) is not worth more now."""
+        try:
+            for _ in range(_LATE_ANSWERS):
+                self._tap.recv_into(self._head, 1)
+        except OSError:
+            return
 
     def _inspect(self) -> bool:
         """Keep from the library what it cannot take; an ICMP error shows up here, too.
@@ -189,6 +228,7 @@ class GufoLink:
     def close(self) -> None:
         """Idempotent."""
         if self._sock is not None:
+            self.rest()
             self._loop.remove_reader(self._fd)
             self._tap.detach()  # the library closes the descriptor
             self._sock = None

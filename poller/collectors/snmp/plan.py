@@ -5,6 +5,7 @@ A plan keeps hashes of what it was made from, not the texts: a worker holds tens
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -16,11 +17,10 @@ from poller.collectors.snmp.rendering import Value
 from poller.domain.readings import ReadingSet, Series, SeriesSet
 
 Row = tuple[str, Value]
-_ONLY_INTEGERS = frozenset({int})
 
 
 class Plan:
-    """Turns the values of one shape into readings. `fits` must hold for what is given to `read`."""
+    """Turns the values of one shape into readings."""
 
     __slots__ = ("_constants", "_converted", "_direct", "_oids", "_shape", "_shaping", "duplicates", "series")
 
@@ -33,23 +33,21 @@ class Plan:
         self.duplicates: tuple[Series, ...] = tuple(mapped.duplicates)
         self._direct = _getter([position[s.source] for s in direct])
         self._converted = tuple((position[s.source], s.scale, s.offset) for s in converted)
-        self._constants = tuple(s.value for s in constant)
+        self._constants = array("d", (s.value for s in constant))
         self._shaping = _getter(sorted(position[text] for text in mapped.shaping if text in position))
         self._oids = hash(tuple(oids))
         self._shape = hash(self._shaping(values))
 
-    def fits(self, oids_hash: int, values: Sequence[Value]) -> bool:
-        """Same OIDs, same label texts, and integers where integers were: nothing but numbers changed."""
-        return (
-            oids_hash == self._oids
-            and hash(self._shaping(values)) == self._shape
-            and _ONLY_INTEGERS.issuperset(map(type, self._direct(values)))
-        )
-
-    def read(self, values: Sequence[Value]) -> ReadingSet:
-        numbers: list[Any] = list(self._direct(values))
-        for at, scale, offset in self._converted:
-            numbers.append(mapping.scaled(values[at], scale, offset))
+    def read(self, oids_hash: int, values: Sequence[Value]) -> ReadingSet | None:
+        """None unless nothing but numbers changed: same OIDs, same label texts, and numbers where numbers were."""
+        if oids_hash != self._oids or hash(self._shaping(values)) != self._shape:
+            return None
+        try:
+            numbers = array("d", self._direct(values))
+            for at, scale, offset in self._converted:
+                numbers.append(mapping.scaled(values[at], scale, offset))
+        except TypeError:  # some other type than last time
+            return None
         numbers.extend(self._constants)
         return ReadingSet(self.series, numbers)
 
@@ -67,10 +65,13 @@ class Shapes:
         oids, values = zip(*rows, strict=True)
         oids_hash = hash(oids)
         for plan in self.plans:
-            if plan.fits(oids_hash, values):
-                return plan.read(values), plan
+            readings = plan.read(oids_hash, values)
+            if readings is not None:
+                return readings, plan
         plan = self._compile(oids, values, profile, complete)
-        return plan.read(values), plan
+        readings = plan.read(oids_hash, values)
+        assert readings is not None, "a plan fits what it was made from"
+        return readings, plan
 
     def _compile(self, oids: Sequence[str], values: Sequence[Value], profile: Profile, complete: bool) -> Plan:
         by_oid = dict(zip(oids, values, strict=True))

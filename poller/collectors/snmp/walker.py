@@ -97,16 +97,17 @@ class Walker:
         return walked
 
     async def _pages(self, root: str, rows: list[Row]) -> None:
-        cursor, last = root, oid.parse(root)
+        cursor, last = root, oid.Oid()
         while True:
             page = await self._page(cursor, root, self._tuning.want(root, len(rows)))
             rows += page.rows
             if page.ended:
                 return
             cursor = rows[-1][0]
-            here = oid.parse(cursor)
+            # What comes before is the same for all. (The root itself is no row beneath it.)
+            here = oid.parse(cursor[len(root) + 1 :]) if len(cursor) > len(root) else last
             if here <= last:
-                raise _Loop(f"the agent repeats itself: after {oid.text(last)} it answered {cursor}")
+                raise _Loop(f"the agent repeats itself: after {root}.{oid.text(last)} it answered {cursor}")
             if len(rows) > MAX_ROWS:
                 raise errors.DeviceProtocolError(f"more than {MAX_ROWS} rows under {root}")
             last = here

@@ -1,0 +1,153 @@
+"""A socket to an agent is used again by the next poll, if the last one went well and nothing of it is left over."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from poller.collectors import api
+from poller.collectors.credentials import Community
+from poller.collectors.drain import drain
+from poller.collectors.snmp import SnmpCollector
+from poller.collectors.snmp.links import Links
+from poller.collectors.snmp.options import SnmpOptions
+from poller.domain.outcome import Outcome, Result
+from poller.sim import fleet
+from poller.sim.process import Running, simulated
+
+DEVICES = [replace(device, fault=fleet.Fault.NONE) for device in fleet.devices(3, snmp_share=1, faulty_share=0)]
+
+
+@pytest.fixture(scope="module")
+def agents() -> Iterator[Running]:
+    with simulated(DEVICES) as running:
+        yield running
+
+
+async def poll(collector: SnmpCollector, port: int, device: int = 0, **how: Any) -> Outcome:
+    options = SnmpOptions(port=port, modules=("system",), **{"timeout": 0.2, "retries": 0, **how})
+    deadline = asyncio.get_running_loop().time() + 5
+    community = Community(community="public")  # type: ignore[arg-type]
+    return await drain(collector, api.Poll(1, "d", DEVICES[device].address, options, community, deadline, {}))
+
+
+def ports_of(collector: SnmpCollector) -> list[int]:
+    return [link._tap.getsockname()[1] for link, _ in collector._links._idle.values()]
+
+
+def test_a_poll_that_went_well_leaves_its_socket_to_the_next(agents: Running) -> None:
+    """One socket for each device, whatever the number of polls."""
+
+    async def polls() -> list[list[int]]:
+        collector, seen = SnmpCollector(), []
+        for _ in range(3):
+            for device in range(2):
+                assert (await poll(collector, agents.snmp, device)).result is Result.OK
+            seen.append(sorted(ports_of(collector)))
+        await collector.close()
+        assert len(collector._links) == 0
+        return seen
+
+    first, *others = asyncio.run(polls())
+    assert len(first) == 2
+    assert others == [first, first]
+
+
+def test_polls_side_by_side_have_a_socket_each(agents: Running) -> None:
+    """And only one of them is kept."""
+
+    async def polls() -> int:
+        collector = SnmpCollector()
+        done = await asyncio.gather(*(poll(collector, agents.snmp) for _ in range(5)))
+        assert [outcome.result for outcome in done] == [Result.OK] * 5
+        kept = len(collector._links)
+        await collector.close()
+        return kept
+
+    assert asyncio.run(polls()) == 1
+
+
+def test_a_poll_that_failed_leaves_no_socket(agents: Running) -> None:
+    """Its answer may still come, and must meet nobody."""
+
+    async def polls() -> int:
+        collector = SnmpCollector()
+        agents.darken(DEVICES[0].site)
+        assert (await poll(collector, agents.snmp)).result is Result.FAILED
+        agents.darken()
+        return len(collector._links)
+
+    assert asyncio.run(polls()) == 0
+
+
+class Relay(asyncio.DatagramProtocol):
+    """Stands between a link and a simulated agent, and can say something by itself."""
+
+    def __init__(self, agent: tuple[str, int]) -> None:
+        self._agent = agent
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    def datagram_received(self, data: bytes, address: Any) -> None:
+        if address == self._agent:
+            self.transport.sendto(data, self.asker)
+        else:
+            self.asker = address
+            self.transport.sendto(data, self._agent)
+
+
+def test_what_comes_between_two_polls_is_thrown_away(agents: Running) -> None:
+    """A forged or late datagram on a kept socket costs nobody a poll, and does not keep the loop busy."""
+
+    async def polls() -> list[Result]:
+        collector, loop = SnmpCollector(), asyncio.get_running_loop()
+        agent = (DEVICES[0].address, agents.snmp)
+        transport, relay = await loop.create_datagram_endpoint(lambda: Relay(agent), local_addr=(agent[0], 0))
+        port = transport.get_extra_info("sockname")[1]
+        results = [(await poll(collector, port)).result]
+        ((link, _),) = collector._links._idle.values()
+        for _ in range(200):
+            transport.sendto(b"\x30\x03rubbish", relay.asker)
+        await asyncio.sleep(0.1)
+        with pytest.raises(BlockingIOError):
+            link._tap.recv(1, socket.MSG_PEEK)
+        transport.sendto(b"\x30\x03rubbish", relay.asker)  # one that the loop has not seen before the next poll
+        results.append((await poll(collector, port)).result)
+        await collector.close()
+        transport.close()
+        return results
+
+    assert asyncio.run(polls()) == [Result.OK, Result.OK]
+
+
+def test_there_are_never_more_than_the_process_can_afford(agents: Running) -> None:
+    """The one that waited longest goes."""
+
+    async def polls() -> tuple[int, list[int], list[int]]:
+        collector = SnmpCollector()
+        collector._links = Links(most=2)
+        for device in (0, 1):
+            await poll(collector, agents.snmp, device)
+        before = ports_of(collector)
+        await poll(collector, agents.snmp, 2)
+        after = ports_of(collector)
+        await collector.close()
+        return len(after), before, after
+
+    number, before, after = asyncio.run(polls())
+    assert number == 2
+    assert before[1] in after
+    assert before[0] not in after
+
+
+def test_links_of_a_loop_that_is_gone_are_not_used_on_another(agents: Running) -> None:
+    """As when `poller collect` is called twice in a process."""
+    collector = SnmpCollector()
+    assert asyncio.run(poll(collector, agents.snmp)).result is Result.OK
+    assert asyncio.run(poll(collector, agents.snmp)).result is Result.OK
