@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from poller import errors, events
 from poller.beat import domains, letters, reconcile
 from poller.beat.audit import Audit
+from poller.beat.hosts import Hosts
 from poller.beat.leadership import Leader
 from poller.bootstrap import Services
 from poller.db import deadletters, runs
@@ -33,9 +34,15 @@ LETTERS_EVERY_S = 300.0
 
 class Bookkeeper:
     def __init__(
-        self, services: Services, leader: Leader, stopping: threading.Event, note: events.Note = events.only_log
+        self,
+        services: Services,
+        leader: Leader,
+        stopping: threading.Event,
+        note: events.Note = events.only_log,
+        hosts: Hosts | None = None,
     ) -> None:
         self._services = services
+        self._hosts = hosts or Hosts()
         self._note = note
         self._leader = leader
         self._stopping = stopping
@@ -94,6 +101,7 @@ class Bookkeeper:
             if reconcile.reconcile(board, engine, self._leader.token, board.now_ms(), self._note):
                 domains.agree(self._domains, self._leader.token)
                 deadletters.forget_absent(engine)
+            self._hosts.refresh(engine)
             self._audit.look(board.now_ms())
             if time.monotonic() >= self._letters_at:
                 letters.agree(board, engine)

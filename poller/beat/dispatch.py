@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from poller.domain.chunks import batched
+from poller.beat.homes import Homes
 from poller.settings import Settings
 from poller.state.board import ROUTINE_PRIORITY, URGENT_PRIORITY, Board, Claim, Room
 from poller.state.broker import broker_errors
@@ -14,8 +14,9 @@ from poller.tasks.poll import poll
 
 
 class Dispatcher:
-    def __init__(self, board: Board, settings: Settings) -> None:
+    def __init__(self, board: Board, settings: Settings, homes: Homes) -> None:
         self._board = board
+        self._homes = homes
         self._published = ""  # token of the last claim that reached the broker
         self._room = Room(
             targets=settings.claim_limit,
@@ -26,6 +27,7 @@ class Dispatcher:
     def forget(self) -> None:
         """We were not leading: the outbox may hold another leader's claim, which must be published again."""
         self._published = ""
+        self._homes.forget()
 
     def dispatch(self, leader: str, epoch: int, producer: Any, queues: Mapping[str, int], now_ms: int) -> Claim:
         """One claim, published. `queues` says how many batches may wait in each.
@@ -33,7 +35,8 @@ class Dispatcher:
         Raises StoreError, NotLeader, Bug; the claim is then not lost.
         """
         token = f"{epoch}.{now_ms:x}.{secrets.token_hex(5)}"  # with the claim's instant, for the ledger
-        claim = self._board.claim(leader, token, self._published, queues, self._room, now_ms)
+        rooms = self._homes.narrowed(queues)
+        claim = self._board.claim(leader, token, self._published, rooms, self._room, now_ms)
         if claim.token:
             self._publish(claim, producer)
             self._published = claim.token
@@ -42,8 +45,8 @@ class Dispatcher:
     def _publish(self, claim: Claim, producer: Any) -> None:
         with broker_errors(), producer.batch(max_size=500):
             for queue, urgent, ids in claim.parts:
-                for batch in batched(ids, self._room.batch_size):
-                    self._send(claim.token, queue, urgent, [int(i) for i in batch], producer)
+                for name, batch in self._homes.batches(queue, ids, self._room.batch_size):
+                    self._send(claim.token, name, urgent, [int(i) for i in batch], producer)
 
     def _send(self, token: str, queue: str, urgent: bool, ids: list[int], producer: Any) -> None:
         # No `expires`: it compares two hosts' clocks. A batch whose lease ran out is refused by `start` instead.

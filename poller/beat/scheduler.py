@@ -22,6 +22,8 @@ from poller.beat.attendance import Attendance
 from poller.beat.bookkeeping import Bookkeeper
 from poller.beat.clock import Clock
 from poller.beat.dispatch import Dispatcher
+from poller.beat.homes import Homes
+from poller.beat.hosts import Hosts
 from poller.beat.leadership import Leader
 from poller.beat.recording import Recorder
 from poller.beat.sites import SiteWatch
@@ -57,10 +59,12 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._recorder = Recorder(services, self._stopping)
         renew_s, election = self._settings.leader_renew_s, self._settings.leader_election
         self._leader = Leader(services.leadership, renew_s, election, self._recorder.note)
-        self._dispatcher = Dispatcher(services.board, self._settings)
         self._clock = Clock()
         self._woken = threading.Event()
-        self._books = Bookkeeper(services, self._leader, self._stopping, self._recorder.note)
+        hosts = Hosts()
+        self._books = Bookkeeper(services, self._leader, self._stopping, self._recorder.note, hosts)
+        self._homes = Homes(services, hosts, self._books.reconcile_soon)
+        self._dispatcher = Dispatcher(services.board, self._settings, self._homes)
         self._attendance = Attendance(services, self._recorder.note)
         self._sites = SiteWatch(services, self._leader, self._stopping, self._recorder.note)
         self._reap_at = self._entries_at = self._trust_until = 0.0
@@ -176,6 +180,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
     def _rooms(self, now_ms: int) -> dict[str, int]:
         """How many batches may wait in each queue; after a step of the clock the workers need a moment to be seen."""
         living = workers.living(self._services.redis, self._services.keys, now_ms)
+        self._homes.look(living, now_ms)
         rooms = capacity.rooms(living, self._settings.max_queue)
         if time.monotonic() < self._trust_until:
             rooms = {**self._last_rooms, **rooms}

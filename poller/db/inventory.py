@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -51,6 +51,15 @@ class Fleet:
 
     version: int
     specs: Iterator[TargetSpec]
+
+
+@dataclass(frozen=True, slots=True)
+class HostChanges:
+    """Targets and the addresses of their devices, as far as they changed after some version."""
+
+    version: int
+    hosts: list[tuple[int, str]]
+    removed: list[int]
 
 
 class Sealed(NamedTuple):
@@ -126,6 +135,15 @@ def all_specs(engine: Engine) -> Iterator[Fleet]:
         yield Fleet(now, map(_spec, rows))
 
 
+def hosts_since(engine: Engine, collectors: Collection[str], since: int) -> HostChanges:
+    """Where the devices of these collectors' targets are: those added, changed or removed after version `since`."""
+    with sql.reading(engine) as conn:
+        now = version_in(conn)
+        rows = conn.execute(_HOSTS, {"collectors": list(collectors), "since": since})
+        hosts = [(int(key), str(address)) for key, address in rows]
+        return HostChanges(now, hosts, list(conn.execute(_REMOVED, {"since": since}).scalars()))
+
+
 def poll_targets(engine: Engine, ids: Iterable[int]) -> dict[int, PollTarget]:
     """What a worker needs to poll these targets; ids that are gone are simply missing."""
     found: dict[int, PollTarget] = {}
@@ -191,6 +209,12 @@ _SPECS = sa.select(
 ).select_from(_JOINED)
 
 _CHANGED = _SPECS.where(targets.c.version > sa.bindparam("since"))
+
+_HOSTS = (
+    sa.select(targets.c.id, devices.c.address)
+    .select_from(targets.join(devices, targets.c.device_id == devices.c.id))
+    .where(among(targets.c.collector, "collectors"), targets.c.version > sa.bindparam("since"))
+)
 
 _REMOVED = sa.select(removed_targets.c.target_id).where(removed_targets.c.version > sa.bindparam("since"))
 

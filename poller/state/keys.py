@@ -29,6 +29,7 @@
 | `errors`            | list   | the newest failures, as JSON; bounded                                        |
 | `events`            | stream | what happened, see domain/events.py; bounded; anybody may follow it          |
 | `recorded`          | string | id of the last entry of `events` that is in SQL                              |
+| `own`               | set    | queues of single workers, `<queue>~<worker>`, that batches were published to |
 | `attending`         | hash   | worker name#instance -> its start in ms, if said to have joined              |
 | `readings`          | stream | polls of the `stream` sink; bounded                                          |
 | `wake`              | channel| notes for the leader: `inventory`, `demand`, `leader`, `worker`              |
@@ -37,7 +38,8 @@
 | `redbeat:*`         | mixed  | RedBeat's own entries                                                        |
 
 Queues are Celery's: their keys are their names (`poll.snmp`), without prefix. What goes first is in the list of
-that name, routine polls are in the one with kombu's mark for priority 5 behind it.
+that name, routine polls are in the one with kombu's mark for priority 5 behind it. `<queue>~<worker>` is a queue that
+only this worker takes from: devices whose sessions it keeps.
 """
 
 from __future__ import annotations
@@ -79,6 +81,6 @@ class Keys:
 
 _PLACES = ("inflight", "parked", "held", "returned", "queues", "spec", "run", "edited", "board", "outbox")
 _FACTS = ("status", "barred", "counts", "needs", "dark")
-_PEOPLE = ("epoch", "leader", "standbys", "workers", "attending", "wake", "domains")
+_PEOPLE = ("epoch", "leader", "standbys", "workers", "own", "attending", "wake", "domains")
 _NEWS = ("totals", "errors", "events", "recorded", "readings")
 NAMES = frozenset((*_PLACES, *_FACTS, *_PEOPLE, *_NEWS))

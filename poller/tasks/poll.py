@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from poller import bootstrap
 from poller.app import app
+from poller.domain import affinity
 
 if TYPE_CHECKING:
     from poller.workers.polling import Poller
@@ -33,8 +34,16 @@ def poll(self: Any, token: str, ids: list[int], attempt: int = 0) -> None:
     """Poll the targets `ids`, which were claimed under `token`."""
     failed = _poller(self.request.hostname).poll(token, ids, attempt)
     if failed:
+        _to_all(self.request)
         self.request.args, self.request.kwargs = (token, failed, attempt + 1), {}
         raise TryAgain
+
+
+def _to_all(request: Any) -> None:
+    """A retry of what came by a worker's own queue: its session is gone, and the worker may be, too, by then."""
+    queue = request.delivery_info["routing_key"]
+    if affinity.owner(queue):
+        request.delivery_info = {**request.delivery_info, "exchange": "", "routing_key": affinity.shared(queue)}
 
 
 def _poller(hostname: str) -> Poller:

@@ -1,0 +1,115 @@
+"""Which batches go to one worker rather than to all? Those of devices whose sessions it keeps. See domain/affinity.py.
+
+Only a preference: whatever cannot go home - the worker is busy, silent or unknown, or the host is - goes to all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from poller.beat.hosts import Hosts
+from poller.bootstrap import Services
+from poller.domain import affinity, routing
+from poller.domain.chunks import batched
+from poller.domain.overview import Worker
+from poller.observability import logs
+from poller.state import own_queues
+
+log = logs.get(__name__)
+
+#: A worker that said nothing for so long gets nothing of its own any more: two of its heartbeats are missing.
+LATELY_MS = 5_000
+#: Workers that have been gone for so long will not come back by that name.
+FORGET_AFTER_S = 900.0
+
+
+class Homes:
+    """The leader's. `ask` has the hosts read from SQL, by somebody who may wait for it."""
+
+    def __init__(self, services: Services, hosts: Hosts, ask: Callable[[], None] = lambda: None) -> None:
+        self._redis, self._keys = services.redis, services.keys
+        self._hosts = hosts
+        self._ask = ask
+        self._keepers: dict[str, tuple[str, ...]] = {}
+        self._homes: dict[str, dict[str, str]] = {}  # queue -> host -> worker, as far as they were asked for
+        self._slots: dict[str, int] = {}
+        self._waiting: dict[str, int] = {}
+        self._own: set[str] | None = None  # not read yet
+        self._gone_at: dict[str, float] = {}
+
+    def forget(self) -> None:
+        """We were not leading: somebody else may have published to other queues."""
+        self._own = None
+
+    def look(self, living: Sequence[Worker], now_ms: int) -> None:
+        """Who is here? Homes stay what they are while nobody comes or goes."""
+        lately = [worker for worker in living if abs(now_ms - worker.seen_ms) < LATELY_MS]
+        self._slots = {worker.name: worker.slots for worker in lately}
+        keepers = affinity.keepers(lately)
+        if keepers != self._keepers:
+            unchanged = {q: self._homes[q] for q, names in keepers.items() if self._keepers.get(q) == names}
+            self._homes = {queue: unchanged.get(queue, {}) for queue in keepers}
+            self._keepers = keepers
+            if self._hosts.want({routing.parse(queue)[0] for queue in keepers}):
+                self._ask()
+
+    def narrowed(self, rooms: Mapping[str, int]) -> Mapping[str, int]:
+        """Less room where batches wait in the workers' own queues; never none, so that what is urgent finds some."""
+        if not self._keepers:
+            return rooms
+        names = {queue: [affinity.own(queue, worker) for worker in self._keepers.get(queue, ())] for queue in rooms}
+        self._waiting = own_queues.depths(self._redis, [name for own in names.values() for name in own])
+        return {queue: max(1, room - sum(self._waiting[n] for n in names[queue])) for queue, room in rooms.items()}
+
+    def batches(self, queue: str, ids: Sequence[str], size: int) -> Iterator[tuple[str, Sequence[str]]]:
+        """Claimed targets, each batch with the queue it goes to. Raises StoreError before the first."""
+        homes = self._homes.get(queue)
+        if homes is None:
+            yield from ((queue, batch) for batch in batched(ids, size))
+            return
+        by_worker = self._by_worker(homes, self._keepers[queue], ids)
+        self._note({affinity.own(queue, worker) for worker in by_worker if worker})
+        homeless = by_worker.pop("", [])
+        for worker, share in by_worker.items():
+            name = affinity.own(queue, worker)
+            for batch in batched(share, size):
+                if self._waiting.get(name, 0) < self._slots.get(worker, 0):
+                    self._waiting[name] = self._waiting.get(name, 0) + 1
+                    yield name, batch
+                else:
+                    homeless += batch
+        yield from ((queue, batch) for batch in batched(homeless, size))
+
+    def hand_over(self) -> None:
+        """What waits for a worker that is not here goes to all. Whatever that sends twice is refused by `start`."""
+        if self._own is None:
+            self._own = own_queues.known(self._redis, self._keys)
+        gone = [name for name in self._own if affinity.owner(name) not in self._slots]
+        clock = time.monotonic()
+        self._gone_at = {name: self._gone_at.get(name, clock) for name in gone}
+        for name, waiting in own_queues.depths(self._redis, gone).items():
+            if waiting:
+                moved = own_queues.hand_over(self._redis, name, affinity.shared(name))
+                log.info("batches_handed_over", queue=name, batches=moved)
+            elif clock - self._gone_at[name] > FORGET_AFTER_S:
+                own_queues.forget(self._redis, self._keys, name)
+                self._own.discard(name)
+
+    def _by_worker(self, homes: dict[str, str], keepers: Sequence[str], ids: Sequence[str]) -> dict[str, list[str]]:
+        """Without a worker's name: targets whose host we do not know yet."""
+        found: dict[str, list[str]] = {}
+        for target_id in ids:
+            host = self._hosts.of(int(target_id))
+            worker = homes.get(host)
+            if worker is None:
+                worker = homes[host] = affinity.home(host, keepers) if host else ""
+            found.setdefault(worker, []).append(target_id)
+        return found
+
+    def _note(self, names: set[str]) -> None:
+        if self._own is None:
+            self._own = own_queues.known(self._redis, self._keys)
+        if names - self._own:
+            own_queues.note(self._redis, self._keys, names - self._own)
+            self._own |= names
