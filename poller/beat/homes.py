@@ -19,7 +19,7 @@ from poller.state import own_queues
 log = logs.get(__name__)
 
 #: A worker that said nothing for so long gets nothing of its own any more: two of its heartbeats are missing.
-LATELY_MS = 5_000
+LATELY_MS = 4_500
 #: Workers that have been gone for so long will not come back by that name.
 FORGET_AFTER_S = 900.0
 
@@ -43,7 +43,9 @@ class Homes:
         self._own = None
 
     def look(self, living: Sequence[Worker], now_ms: int) -> None:
-        """Who is here? Homes stay what they are while nobody comes or goes."""
+        """Who is here? Homes stay what they are while nobody comes or goes. What waits for a worker that is not here
+        goes to all; whatever that sends twice is refused by `start`. Raises StoreError.
+        """
         lately = [worker for worker in living if abs(now_ms - worker.seen_ms) < LATELY_MS]
         self._slots = {worker.name: worker.slots for worker in lately}
         keepers = affinity.keepers(lately)
@@ -53,6 +55,7 @@ class Homes:
             self._keepers = keepers
             if self._hosts.want({routing.parse(queue)[0] for queue in keepers}):
                 self._ask()
+        self._hand_over()
 
     def narrowed(self, rooms: Mapping[str, int]) -> Mapping[str, int]:
         """Less room where batches wait in the workers' own queues; never none, so that what is urgent finds some."""
@@ -81,12 +84,9 @@ class Homes:
                     homeless += batch
         yield from ((queue, batch) for batch in batched(homeless, size))
 
-    def hand_over(self) -> None:
-        """What waits for a worker that is not here goes to all. Whatever that sends twice is refused by `start`."""
-        if self._own is None:
-            self._own = own_queues.known(self._redis, self._keys)
-        gone = [name for name in self._own if affinity.owner(name) not in self._slots]
-        clock = time.monotonic()
+    def _hand_over(self) -> None:
+        own, clock = self._known_queues(), time.monotonic()
+        gone = [name for name in own if affinity.owner(name) not in self._slots]
         self._gone_at = {name: self._gone_at.get(name, clock) for name in gone}
         for name, waiting in own_queues.depths(self._redis, gone).items():
             if waiting:
@@ -94,7 +94,7 @@ class Homes:
                 log.info("batches_handed_over", queue=name, batches=moved)
             elif clock - self._gone_at[name] > FORGET_AFTER_S:
                 own_queues.forget(self._redis, self._keys, name)
-                self._own.discard(name)
+                own.discard(name)
 
     def _by_worker(self, homes: dict[str, str], keepers: Sequence[str], ids: Sequence[str]) -> dict[str, list[str]]:
         """Without a worker's name: targets whose host we do not know yet."""
@@ -108,8 +108,12 @@ class Homes:
         return found
 
     def _note(self, names: set[str]) -> None:
+        new = names - self._known_queues()
+        if new:
+            own_queues.note(self._redis, self._keys, new)
+            self._known_queues().update(new)
+
+    def _known_queues(self) -> set[str]:
         if self._own is None:
             self._own = own_queues.known(self._redis, self._keys)
-        if names - self._own:
-            own_queues.note(self._redis, self._keys, names - self._own)
-            self._own |= names
+        return self._own

@@ -11,7 +11,7 @@ from typing import Any
 import pydantic
 
 from poller import errors
-from poller.collectors.api import API_VERSION, Collector, Credential, Options, Scheduled
+from poller.collectors.api import API_VERSION, Collector, Credential, KeepsSessions, Options, Scheduled
 from poller.domain import naming, schedule
 from poller.domain.schedule import Schedule
 
@@ -54,6 +54,11 @@ class Registry:
         """What the collector declares for targets whose owner says nothing; empty when it does not."""
         collector = self.collectors.get(name)
         return collector.schedule if isinstance(collector, Scheduled) else Schedule()
+
+    @property
+    def keeping_sessions(self) -> tuple[str, ...]:
+        """Names of the collectors that keep sessions."""
+        return tuple(name for name, found in self.collectors.items() if isinstance(found, KeepsSessions))
 
     def options(self, name: str, raw: Mapping[str, Any]) -> Options:
         """Validated options; the error names the field, what was wrong and what it takes."""

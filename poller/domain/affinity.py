@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from poller.domain import routing
 from poller.domain.overview import Worker
@@ -30,6 +30,12 @@ def shared(queue: str) -> str:
 def owner(queue: str) -> str:
     """Whose own queue that is; nobody's: empty."""
     return queue.partition(MARK)[2]
+
+
+def taken(queues: Iterable[str], sessions: Collection[str], worker: str) -> set[str]:
+    """All that a worker takes from which serves these queues, and has collectors that keep sessions."""
+    served = set(queues)
+    return served | {own(queue, worker) for queue in served if routing.parse(queue)[0] in sessions}
 
 
 def home(host: str, workers: Sequence[str]) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 
 import redis
 
-from poller.domain import capacity, histogram
+from poller.domain import affinity, capacity, histogram
 from poller.domain.chunks import batched
-from poller.domain.overview import LastError, Lateness, Leader, Load, Overview, Point, State
+from poller.domain.overview import LastError, Lateness, Leader, Load, Overview, Point, State, Worker
 from poller.domain.status import OPEN, REASONS, STATES
-from poller.state import events, outages, trouble, workers
+from poller.state import events, outages, own_queues, trouble, workers
 from poller.state.board import ROUTINE_MARK, SLICE_MS
 from poller.state.client import store_errors
 from poller.state.keys import Keys
@@ -40,7 +40,11 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
     everybody = workers.known(client, keys)
     serving = Counter(queue for w in everybody if workers.is_alive(w, now_ms) for queue in w.queues)
     done = _done(slices[-MINUTE_SLICES - 1 : -1])
-    loads = [_load(queue, figures, done[queue], serving[queue]) for queue, figures in zip(queues, waiting, strict=True)]
+    own = _waiting_for_one(client, everybody)
+    loads = [
+        _load(queue, figures, done[queue], serving[queue], own[queue])
+        for queue, figures in zip(queues, waiting, strict=True)
+    ]
     return Overview(
         as_of_ms=now_ms,
         targets=sum(states.values()),
@@ -119,12 +123,21 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
     return counts, inflight, parked, barred, held, totals, leader, standbys, errors, changes, slices, waiting
 
 
-def _load(queue: str, figures: Sequence[Any], done: int, serving: int) -> Load:
+def _waiting_for_one(client: redis.Redis, everybody: Sequence[Worker]) -> Counter[str]:
+    """Batches that wait in the own queues of workers, by the queue they belong to."""
+    names = {name for w in everybody for name in affinity.taken(w.queues, w.sessions, w.name) - set(w.queues)}
+    counted: Counter[str] = Counter()
+    for name, waiting in own_queues.depths(client, names).items():
+        counted[affinity.shared(name)] += waiting
+    return counted
+
+
+def _load(queue: str, figures: Sequence[Any], done: int, serving: int, own: int) -> Load:
     due, overdue, urgent, urgent_overdue, first, routine, needs = figures
     needed_per_s, done_per_s = _number(needs) / 1e6, done / (MINUTE_SLICES * SLICE_MS / 1000)
     late = overdue + urgent_overdue
     short = capacity.shortage(needed_per_s, done_per_s, late)
-    return Load(queue, due + urgent, late, first + routine, needed_per_s, done_per_s, serving, short)
+    return Load(queue, due + urgent, late, first + routine + own, needed_per_s, done_per_s, serving, short)
 
 
 def _done(slices: Sequence[Mapping[str, str]]) -> Counter[str]:

@@ -115,6 +115,7 @@ def _worker(text: str) -> Worker | None:
     numbers = (found.seen_ms, found.started_ms, found.polled_ms, *counts)
     named = isinstance(found.name, str) and isinstance(found.instance, str)
     sound = named and all(type(number) is int for number in numbers)
-    listed = isinstance(found.queues, list | tuple) and all(isinstance(queue, str) for queue in found.queues)
+    lists = (found.queues, found.sessions)
+    listed = all(isinstance(each, list | tuple) and all(isinstance(name, str) for name in each) for each in lists)
     mapped = isinstance(found.tags, dict) and isinstance(found.collectors, dict)
     return found if sound and listed and mapped else None

@@ -11,7 +11,7 @@ from typing import Any
 
 from poller import errors, wakeups
 from poller.bootstrap import Services
-from poller.domain import routing
+from poller.domain import affinity, routing
 from poller.observability import logs
 
 log = logs.get(__name__)
@@ -84,11 +84,12 @@ class Domains:
         if consumer is not self._consumer or consumer.task_consumer is None:
             return
         fitting = self._fitting
+        wanted = affinity.taken(fitting, self._services.registry.keeping_sessions, consumer.hostname)
         consumed = {name for name in consumer.app.amqp.queues.consume_from if name.startswith(routing.QUEUE_PREFIX)}
-        for queue in sorted(consumed - fitting):
+        for queue in sorted(consumed - wanted):
             consumer.cancel_task_queue(queue)
             log.info("queue_left", queue=queue)
-        for queue in sorted(fitting):
+        for queue in sorted(wanted):
             if queue not in consumed:
                 log.info("queue_taken_up", queue=queue)
             consumer.add_task_queue(queue)

@@ -95,6 +95,7 @@ class Presence:
             tags=self._tags,
             collectors=dict(self._services.registry.distributions),
             queues=self._domains.served,
+            sessions=self._services.registry.keeping_sessions,
             slots=self._slots,
             spool_waiting=done.spool_waiting,
             spool_dropped=done.spool_dropped,

@@ -1,0 +1,132 @@
+"""Sessions stay where they are: each router has one worker, until that one dies or a new one takes its share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from poller.collectors.credentials import Login
+from poller.db import credentials, imports
+from poller.db.tables import devices, runs, targets
+from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.sim import fleet
+from poller.sim.routeros.server import RouterOsServer
+from tests.acceptance.cluster import Cluster, Program, soon
+
+if os.environ.get("CI") != "true":
+    pytest.importorskip("librouteros", reason="the extra poller[routeros] is not installed")
+
+pytestmark = pytest.mark.timeout(180)
+
+ROUTERS, INTERVAL_S, TIMEOUT_S, MARGIN_S = 24, 1.0, 0.9, 3.0
+LEASE_S = TIMEOUT_S + MARGIN_S
+NUMBERS = {"POLLER_LEASE_MARGIN_S": f"{MARGIN_S:g}"}
+
+
+@contextmanager
+def routers(count: int) -> Iterator[tuple[RouterOsServer, int]]:
+    """A fleet of routers in a thread of the test, and their port."""
+    loop, server = asyncio.new_event_loop(), RouterOsServer(fleet.devices(count, snmp_share=0, faulty_share=0))
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        yield server, asyncio.run_coroutine_threadsafe(server.open(0), loop).result(10)
+    finally:
+        loop.call_soon_threadsafe(server.close)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(5)
+
+
+def add_routers(cluster: Cluster, server: RouterOsServer, port: int) -> None:
+    """Each with two targets."""
+    login = Login(username=fleet.USERNAME, password=fleet.PASSWORD)
+    credentials.add(cluster.services.engine, "sim", login.kind, cluster.services.keyring.seal(login.to_json(), "sim"))
+    times = {"interval_ms": round(INTERVAL_S * 1000), "timeout_ms": round(TIMEOUT_S * 1000)}
+    drafts = [
+        TargetDraft(family, "routeros", {"port": port, "families": [family]}, **times)
+        for family in ("resource", "interfaces")
+    ]
+    rows = [imports.Row(DeviceDraft(address, address, credential="sim"), drafts) for address in server.routers]
+    imports.apply_import(cluster.services.engine, rows)
+
+
+def pollers(cluster: Cluster, since: float, until: float = float("inf")) -> dict[str, set[str]]:
+    """Which workers polled each router in that time. Fails if any poll did."""
+    query = (
+        sa.select(devices.c.address, runs.c.runner, runs.c.outcome, runs.c.error_code, runs.c.message)
+        .select_from(runs.join(targets, targets.c.id == runs.c.target_id).join(devices))
+        .where(runs.c.started_ms >= since * 1000, runs.c.started_ms < min(until * 1000, 2**53))
+    )
+    found: dict[str, set[str]] = {}
+    with cluster.services.engine.connect() as conn:
+        for address, runner, outcome, code, message in conn.execute(query):
+            assert outcome == "ok" or code == "lease_lost", message
+            if code != "lease_lost":
+                found.setdefault(address, set()).add(runner)
+    return found
+
+
+def settled(cluster: Cluster, server: RouterOsServer, workers: int, within_s: float) -> dict[str, str]:
+    """Every router was polled by one worker only, and without a login, for two seconds: who polls whom."""
+
+    def homes() -> dict[str, str] | None:
+        began, logins = time.time(), server.logins.copy()
+        soon(lambda: time.time() > began + 2 and len(pollers(cluster, began)) == ROUTERS, 20, "each is polled")
+        found = pollers(cluster, began)
+        alone = all(len(names) == 1 for names in found.values()) and server.logins == logins
+        here = {name for names in found.values() for name in names}
+        return {address: names.pop() for address, names in found.items()} if alone and len(here) == workers else None
+
+    return soon(homes, within_s, f"each router has its own of {workers} workers")
+
+
+def test_routers_stay_with_the_worker_that_keeps_their_sessions(tmp_path: Path) -> None:
+    """Three workers; one is killed, and only its routers move; one comes, and only its share moves to it."""
+    with routers(ROUTERS) as (server, port), Cluster(tmp_path, **NUMBERS) as cluster:
+        cluster.valkey.start()
+        add_routers(cluster, server, port)
+        cluster.start_beat()
+        started = [cluster.start_worker() for _ in range(3)]
+        homes = settled(cluster, server, 3, 30)
+        print(f"{server.logins.total()} logins of {ROUTERS} routers until all was settled")
+        victim = started[0]
+        mine = {address for address, name in homes.items() if name == victim.name}
+        killed = kill(cluster, victim)
+        took_s = polled_again(cluster, mine, killed)
+        print(f"{len(mine)} routers of a killed worker were polled by others within {took_s:.1f} s")
+        assert took_s <= LEASE_S + 2
+        after = settled(cluster, server, 2, 20)
+        moved = {address for address, name in after.items() if homes[address] != name}
+        assert moved == mine
+        others = {address: names for address, names in pollers(cluster, killed).items() if address not in mine}
+        assert others == {address: {homes[address]} for address in homes if address not in mine}
+        logins = server.logins.copy()
+        newcomer = cluster.start_worker()
+        joined = settled(cluster, server, 3, 30)
+        taken = {address for address, name in joined.items() if name != after[address]}
+        assert {joined[address] for address in taken} == {newcomer.name}
+        more = server.logins - logins
+        assert set(more) == taken
+        assert max(more.values()) == 1, "a router that moved once saw more than one login"
+        cluster.checked()
+
+
+def kill(cluster: Cluster, victim: Program) -> float:
+    killed = time.time()
+    victim.kill()
+    cluster.workers.remove(victim)
+    return killed
+
+
+def polled_again(cluster: Cluster, addresses: set[str], since: float) -> float:
+    """How long it took until others had polled all of these."""
+    soon(lambda: addresses <= pollers(cluster, since).keys(), LEASE_S + 10, "they are polled again")
+    return time.time() - since

@@ -1,0 +1,62 @@
+"""Every host has a home among the workers that keep its sessions, and keeps it as long as that is possible."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poller.domain import affinity
+from poller.domain.overview import Worker
+
+HOSTS = [f"10.0.{number // 250}.{number % 250}" for number in range(3000)]
+names = st.lists(st.text("abcdefgh@-0123456789", min_size=1, max_size=12), min_size=1, max_size=6, unique=True)
+
+
+def worker(name: str, queues: tuple[str, ...], sessions: tuple[str, ...] = ("routeros",)) -> Worker:
+    return Worker(name, 0, 0, 0, 0, 0, queues=queues, sessions=sessions)
+
+
+@given(names, st.text(min_size=1, max_size=30))
+def test_only_the_hosts_of_a_worker_that_goes_move(workers: list[str], host: str) -> None:
+    """Whoever goes: the hosts of all others stay where they are. The order of the workers says nothing."""
+    home = affinity.home(host, workers)
+    assert affinity.home(host, workers[::-1]) == home
+    for gone in workers:
+        rest = [name for name in workers if name != gone]
+        if gone != home:
+            assert affinity.home(host, rest) == home
+
+
+def test_a_worker_that_comes_takes_its_share_and_nothing_else_moves() -> None:
+    before = {host: affinity.home(host, ["w1", "w2", "w3"]) for host in HOSTS}
+    after = {host: affinity.home(host, ["w1", "w2", "w3", "w4"]) for host in HOSTS}
+    moved = {host for host in HOSTS if before[host] != after[host]}
+    assert {after[host] for host in moved} == {"w4"}
+    assert 0.2 < len(moved) / len(HOSTS) < 0.3
+    shares = Counter(after.values())
+    assert max(shares.values()) < 1.2 * min(shares.values())
+
+
+def test_homes_are_the_same_in_every_release() -> None:
+    """Else an update of the leader would move every session of the fleet."""
+    assert [affinity.home(f"192.0.2.{n}", ["a@x", "b@x", "c@y"])[0] for n in range(6)] == list("ccbabc")
+
+
+def test_own_queues_can_be_told_from_shared_ones() -> None:
+    queue = "poll.routeros;site=a@b.c"
+    mine = affinity.own(queue, "w1@host~2")
+    assert (affinity.shared(mine), affinity.owner(mine)) == (queue, "w1@host~2")
+    assert (affinity.shared(queue), affinity.owner(queue)) == (queue, "")
+    assert affinity.taken([queue, "poll.snmp"], ["routeros"], "w") == {queue, "poll.snmp", f"{queue}~w"}
+
+
+def test_a_queue_has_homes_if_it_has_sessions_and_more_than_one_worker() -> None:
+    both = ("poll.routeros", "poll.snmp")
+    assert affinity.keepers([worker("w1", both)]) == {}
+    assert affinity.keepers([worker("w2", both), worker("w1", both)]) == {"poll.routeros": ("w1", "w2")}
+    assert affinity.keepers([worker("w1", both, ()), worker("w2", both, ())]) == {}
+    old = worker("old", both, ())
+    assert affinity.keepers([worker("w1", both), old]) == {"poll.routeros": ("w1",)}
+    assert affinity.keepers([worker("w1", both), worker("w2", ("poll.routeros;zone=dmz",))]) == {}
