@@ -13,7 +13,7 @@ from poller.state.keys import Keys
 
 TYPES = {
     "zset": ("inflight", "parked", "held", "standbys"),
-    "set": ("queues", "returned"),
+    "set": ("queues", "returned", "own"),
     "hash": (
         *("spec", "run", "edited", "status", "counts", "needs", "dark", "barred"),
         *("board", "leader", "workers", "attending", "totals"),
@@ -29,8 +29,9 @@ def set_aside(client: redis.Redis, keys: Keys, suffix: str) -> list[str]:
     moved = _rename(client, {getattr(keys, name): kind for kind, names in TYPES.items() for name in names}, suffix)
     with store_errors(client):
         queues = [str(queue) for queue in client.smembers(keys.queues)]
+        own = [str(queue) for queue in client.smembers(keys.own)]
     waiting = {key(queue): "zset" for queue in queues for key in (keys.due, keys.urgent)}
-    lists = {name: "list" for queue in queues for name in (queue, queue + ROUTINE_MARK)}
+    lists = {name: "list" for queue in (*queues, *own) for name in (queue, queue + ROUTINE_MARK)}
     return moved + _rename(client, waiting | lists, suffix)
 
 
