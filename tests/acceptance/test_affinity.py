@@ -26,7 +26,7 @@ if os.environ.get("CI") != "true":
 
 pytestmark = pytest.mark.timeout(180)
 
-ROUTERS, INTERVAL_S, TIMEOUT_S, MARGIN_S = 24, 1.0, 0.9, 3.0
+ROUTERS, INTERVAL_S, TIMEOUT_S, MARGIN_S = 24, 2.0, 1.9, 2.0
 LEASE_S = TIMEOUT_S + MARGIN_S
 NUMBERS = {"POLLER_LEASE_MARGIN_S": f"{MARGIN_S:g}"}
 
@@ -58,12 +58,13 @@ def add_routers(cluster: Cluster, server: RouterOsServer, port: int) -> None:
     imports.apply_import(cluster.services.engine, rows)
 
 
-def pollers(cluster: Cluster, since: float, until: float = float("inf")) -> dict[str, set[str]]:
-    """Which workers polled each router in that time. Fails if any poll did."""
+def pollers(cluster: Cluster, since: float) -> dict[str, set[str]]:
+    """Which workers polled each router since then. Fails if any poll did."""
+    time.sleep(0.1)  # the routers are in this process, too, and want to answer
     query = (
         sa.select(devices.c.address, runs.c.runner, runs.c.outcome, runs.c.error_code, runs.c.message)
         .select_from(runs.join(targets, targets.c.id == runs.c.target_id).join(devices))
-        .where(runs.c.started_ms >= since * 1000, runs.c.started_ms < min(until * 1000, 2**53))
+        .where(runs.c.started_ms >= since * 1000)
     )
     found: dict[str, set[str]] = {}
     with cluster.services.engine.connect() as conn:
@@ -75,11 +76,12 @@ def pollers(cluster: Cluster, since: float, until: float = float("inf")) -> dict
 
 
 def settled(cluster: Cluster, server: RouterOsServer, workers: int, within_s: float) -> dict[str, str]:
-    """Every router was polled by one worker only, and without a login, for two seconds: who polls whom."""
+    """Every router was polled by one worker only, and without a login, for an interval: who polls whom."""
 
     def homes() -> dict[str, str] | None:
         began, logins = time.time(), server.logins.copy()
-        soon(lambda: time.time() > began + 2 and len(pollers(cluster, began)) == ROUTERS, 20, "each is polled")
+        soon(lambda: time.time() > began + INTERVAL_S, 10, "the interval is over")
+        soon(lambda: len(pollers(cluster, began)) == ROUTERS, 20, "each is polled")
         found = pollers(cluster, began)
         alone = all(len(names) == 1 for names in found.values()) and server.logins == logins
         here = {name for names in found.values() for name in names}
