@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from poller.state import overview
 
 _CELERY = ["-m", "celery", "-A", "poller", "--quiet"]
 PATIENCE_INTERVALS, PATIENCE_S = 4, 120
+WARM_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,15 @@ class Cluster:
         return {"beat": [self.beat.pid], "worker": workers, "server": [self.stage.server.pid]}
 
     def steady(self, targets: int, interval_s: float) -> None:
-        """Everybody was polled, nobody is late, and the caches are warm: a target's first poll is the dearest."""
+        """Everybody was polled, nobody is late, and the caches are warm: a target's first poll by a worker is the dearest.
+
+        Of several workers each has to meet everybody; after so many rounds nearly all have.
+        """
         engine = self.stage.services.engine
         patience_s = PATIENCE_S + PATIENCE_INTERVALS * interval_s
         until("polling everybody once", targets, lambda: ledger.polled(engine), patience_s)
         until("catching up", 1, lambda: not self.overdue(), patience_s)
-        progress.wait("warming up", interval_s)
+        progress.wait("warming up", interval_s * (WARM_ROUNDS if len(self.workers) > 1 else 1))
 
     def overdue(self) -> int:
         services = self.stage.services
@@ -53,6 +58,10 @@ def start(stage: Stage, workers: int = 1) -> Cluster:
 
 def start_worker(stage: Stage, name: str) -> Process:
     return stage.start(name, [*_CELERY, "worker", "-n", f"{name}@%h"])
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def until(what: str, total: float, done: Callable[[], float], within_s: float, every_s: float = 0.5) -> None:

@@ -25,10 +25,14 @@ class Poll(NamedTuple):
     finished_ms: int
     attempts: int
     good: bool
-    timed_out: bool
+    error: str  # its code
     samples: int
     collect_ms: int  # of its last attempt
     runner: str
+
+    @property
+    def timed_out(self) -> bool:
+        return self.error == "timeout"
 
     @property
     def time_outs(self) -> int:
@@ -50,9 +54,9 @@ def polls(engine: Engine, since_ms: int) -> list[Poll]:
 
 
 def _poll(row: Any) -> Poll:
-    good, timed_out = row.outcome == Result.OK, row.error_code == "timeout"
-    times = (row.plan_ms, row.started_ms, row.finished_ms)
-    return Poll(row.target_id, row.site, *times, row.attempt, good, timed_out, row.samples, row.collect_ms, row.runner)
+    times, result = (row.plan_ms, row.started_ms, row.finished_ms), (row.outcome == Result.OK, row.error_code)
+    more = (row.samples, row.collect_ms, row.runner)
+    return Poll(row.target_id, row.site, *times, row.attempt, *result, *more)
 
 
 def answered(engine: Engine, site: str, since_ms: int) -> int:

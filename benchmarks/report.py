@@ -31,6 +31,7 @@ def save(folder: Path, name: str, size: str, findings: Findings, machine: Mappin
         "figures": {figure.name: {**asdict(figure), "met": figure.met} for figure in findings.figures},
         "against": findings.against,
         "notes": list(findings.notes),
+        "series": {name: [list(point) for point in points] for name, points in findings.series.items()},
         "grid": asdict(findings.grid) if findings.grid else None,
         "comparisons": {one.name: {**asdict(one), "ratio": round(one.ratio, 2)} for one in findings.comparisons},
     }

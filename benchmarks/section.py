@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +73,7 @@ class Findings:
     against: str = ""  # what `theirs` is
     notes: Sequence[str] = ()
     grid: Grid | None = None
+    series: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)  # for the picture: x and y
 
 
 @dataclass(frozen=True, slots=True)

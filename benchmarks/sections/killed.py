@@ -1,0 +1,106 @@
+"""A third of the workers is killed under load: when were their targets polled again, and was anything lost or doubled?
+
+Devices answer slowly here, so that the killed one has polls in flight.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from benchmarks import agents, cluster, ledger, progress
+from benchmarks.agents import Asked
+from benchmarks.ledger import Poll
+from benchmarks.section import Figure, Findings, Section
+from benchmarks.stage import Stage
+from poller.db import runs
+from poller.domain import error_codes
+from poller.sim.fleet import Fault, SimDevice
+from poller.sim.process import simulated
+
+WORKERS = 3
+GRACE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    devices: int
+    interval_s: float
+    limit_s: float  # of a poll
+    margin_s: float  # of its lease
+    batch: int  # so small that each worker has some at any moment
+    trials: int
+
+
+def run(size: Size, stage: Stage) -> Findings:
+    os.environ.setdefault("POLLER_BATCH_SIZE", str(size.batch))
+    os.environ.setdefault("POLLER_LEASE_MARGIN_S", str(size.margin_s))
+    fleet = _devices(size.devices)
+    with simulated(fleet) as simulator:
+        asked = Asked(size.interval_s, ("system",), longest_s=size.limit_s)
+        agents.store(stage.services, fleet, simulator.snmp, asked)
+        ours = cluster.start(stage, WORKERS)
+        ours.steady(size.devices, size.interval_s)
+        lease_s = asked.limit_s + stage.services.settings.lease_margin_s
+        kills = [_kill(ours, number, lease_s + GRACE_S + size.interval_s) for number in range(size.trials)]
+        ours.stop()
+    polls = ledger.polls(stage.services.engine, 0)
+    figures = [*_again(polls, kills, lease_s), *_whole(stage, polls, kills[0])]
+    note = f"{size.devices:,} devices at {size.interval_s:g} s that take a second to answer, {WORKERS} workers"
+    return Findings(figures, notes=[f"{note}; the lease of a poll is {lease_s:g} s"])
+
+
+def _devices(number: int) -> list[SimDevice]:
+    """Each answers after 0.4 to 1.2 s."""
+    return [replace(device, fault=Fault.SLOW, slow_seconds=0.8) for device in agents.devices(number)]
+
+
+def _kill(ours: cluster.Cluster, number: int, wait_s: float) -> int:
+    """Returns when, in ms of the wall clock. Another one takes its place for the next trial."""
+    victim = ours.workers.pop(0)
+    killed_ms = cluster.now_ms()
+    os.killpg(victim.pid, signal.SIGKILL)
+    progress.wait(f"{victim.name} is killed; its leases run out", wait_s)
+    ours.workers.append(cluster.start_worker(ours.stage, f"after{number}"))
+    return killed_ms
+
+
+def _again(polls: Sequence[Poll], kills: Sequence[int], lease_s: float) -> list[Figure]:
+    lost = [poll for poll in polls if poll.error == error_codes.LEASE_LOST and poll.finished_ms >= kills[0]]
+    waited_s = [_waited_s(polls, poll, kills) for poll in lost]
+    return [
+        Figure("in_flight", "polls that died with their worker", len(lost), "polls", at_least=1),
+        Figure("again_min_s", "from the kill until polled again, shortest", min(waited_s, default=0), "s"),
+        Figure("again_max_s", "longest", max(waited_s, default=0), "s", at_most=lease_s + GRACE_S),
+    ]
+
+
+def _waited_s(polls: Sequence[Poll], lost: Poll, kills: Sequence[int]) -> float:
+    """From the last kill before its lease was lost to the start of the target's next good poll."""
+    killed_ms = max(at for at in kills if at <= lost.finished_ms)
+    again = (p.started_ms for p in polls if p.target == lost.target and p.good and p.started_ms > killed_ms)
+    return (min(again, default=cluster.now_ms()) - killed_ms) / 1000
+
+
+def _whole(stage: Stage, polls: Sequence[Poll], since_ms: int) -> list[Figure]:
+    everybody = {poll.target for poll in polls}
+    after = {poll.target for poll in polls if poll.good and poll.started_ms > since_ms}
+    overlaps = runs.overlaps(stage.services.engine, since_ms)
+    return [
+        Figure("unpolled", "targets not polled after that", len(everybody - after), "targets", below=1),
+        Figure("overlaps", "polls that began before the one before had ended", overlaps, "polls", below=1),
+        *cluster.whole(stage),
+    ]
+
+
+SECTION = Section(
+    asks="a third of the workers is killed: when were their targets polled again?",
+    sizes={
+        "full": Size(9_000, 30, limit_s=10, margin_s=15, batch=32, trials=3),
+        "small": Size(1_000, 5, limit_s=3, margin_s=2, batch=16, trials=1),
+        "tiny": Size(120, 2, limit_s=1.5, margin_s=1, batch=2, trials=1),
+    },
+    run=run,
+)

@@ -1,0 +1,96 @@
+"""A fleet that the whole platform polls for a while: what it used, how late it was and what it missed."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmarks import agents, cluster, ledger, progress, quantile
+from benchmarks.agents import Asked
+from benchmarks.ledger import Poll
+from benchmarks.roles import Meter, Used
+from benchmarks.section import Figure
+from benchmarks.stage import Stage
+from poller.db import runs
+from poller.sim.process import simulated
+
+LOOK_EVERY_S = 10.0
+_BIN_MS = 10_000
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    used: Used
+    polls: Sequence[Poll]  # that ended meanwhile
+    missed: int  # slots that nobody polled
+    memory: Mapping[str, Sequence[Point]]  # of each role: seconds, MB
+    kept: Sequence[Figure]  # nothing lost, nothing doubled
+
+    @property
+    def late(self) -> Counter[int]:
+        return ledger.late(self.polls)
+
+    @property
+    def late_p99(self) -> list[Point]:
+        """Seconds -> ms, of each ten seconds."""
+        bins = defaultdict[int, list[Poll]](list)
+        for poll in self.polls:
+            bins[(poll.started_ms - self.used.began_ms) // _BIN_MS].append(poll)
+        return [(n * _BIN_MS / 1000, quantile.of(ledger.late(bins[n]), 0.99)) for n in sorted(bins) if n >= 0]
+
+    @property
+    def role_ms(self) -> dict[str, float]:
+        """CPU of each role per poll; that of the agents is no cost of the platform."""
+        return {role: spent / max(1, len(self.polls)) * 1000 for role, spent in self.used.cpu_s.items()}
+
+    @property
+    def poll_ms(self) -> float:
+        return sum(spent for role, spent in self.role_ms.items() if role != "agents")
+
+
+def watch(stage: Stage, devices: int, asked: Asked, workers: int, seconds: float) -> Watched:
+    fleet = agents.devices(devices)
+    with simulated(fleet) as simulator:
+        agents.store(stage.services, fleet, simulator.snmp, asked)
+        ours = cluster.start(stage, workers)
+        ours.steady(devices, asked.interval_s)
+        meter = Meter({**ours.roles, "agents": [simulator.pid]})
+        memory = _looks(meter, seconds)
+        used = meter.read()
+        ours.stop()
+    polls = ledger.polls(stage.services.engine, 0)
+    missed = _missed(polls, used, devices, asked.interval_s)
+    kept = [*cluster.whole(stage), _overlaps(stage, used)]
+    return Watched(used, ledger.ended(polls, used.began_ms, used.ended_ms), missed, memory, kept)
+
+
+def _looks(meter: Meter, seconds: float) -> dict[str, list[Point]]:
+    """Memory now and then, until the time is up."""
+    points: dict[str, list[Point]] = {}
+    passed = 0.0
+    with progress.shown("measuring", seconds) as show:
+        while passed < seconds:
+            time.sleep(min(LOOK_EVERY_S, seconds - passed))
+            used = meter.read()
+            passed = used.seconds
+            for role, megabytes in used.ended_mb.items():
+                points.setdefault(role, [(0.0, used.began_mb[role])]).append((passed, megabytes))
+            show(passed)
+    return points
+
+
+def _missed(polls: Sequence[Poll], used: Used, devices: int, interval_s: float) -> int:
+    """In a whole number of intervals every target has as many slots; the last one needs time to be polled."""
+    interval_ms = round(interval_s * 1000)
+    rounds = max(1, (used.ended_ms - used.began_ms) // interval_ms - 1)
+    end_ms = used.began_ms + rounds * interval_ms
+    return devices * rounds - sum(used.began_ms <= poll.plan_ms < end_ms for poll in polls)
+
+
+def _overlaps(stage: Stage, used: Used) -> Figure:
+    found = runs.overlaps(stage.services.engine, used.began_ms)
+    return Figure("overlaps", "polls that began before the one before had ended", found, "polls", below=1)
