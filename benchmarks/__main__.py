@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--size small] [SECTION...]`: what `make bench` runs. Exit code 1: a goal was missed."""
+"""`python -m benchmarks [--quick] [--size small] [SECTION...]`: what `make bench` runs. Exit code 1: a missed goal."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import argparse
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
-from benchmarks import machine, report, section
+from benchmarks import machine, plot, report, section
+from benchmarks.section import Findings
 from benchmarks.stage import ROOT, stage
 from poller import errors
+
+#: What can be told in two minutes.
+QUICK_SIZE, QUICK_SECTIONS = "small", ["cost", "blackhole", "killed"]
 
 
 def main() -> int:
@@ -17,14 +22,12 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)  # nothing stays behind, also when started with `&`
     try:
-        sections = section.chosen(options.sections, options.size)
-        met = [_run(name, one, options.size, options.results.absolute()) for name, one in sections.items()]
+        return _run_all(options)
     except errors.PollerError as error:
         print(f"error[{error.code}]: {error}" + (f"\n  try: {error.hint}" if error.hint else ""), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
-    return 0 if all(met) else 1
 
 
 def _options() -> argparse.Namespace:
@@ -32,19 +35,38 @@ def _options() -> argparse.Namespace:
     named = ", ".join(f"{name} ({one.asks})" for name, one in section.known().items())
     parser.add_argument("sections", nargs="*", help=f"all without a name: {named}")
     parser.add_argument("--size", default="full", help="full, small (a minute) or tiny (to see that it works)")
+    quick = f"the same as --size {QUICK_SIZE} {' '.join(QUICK_SECTIONS)}: two minutes"
+    parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results", help="where the files go")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.quick:
+        options.size, options.sections = QUICK_SIZE, options.sections or QUICK_SECTIONS
+    return options
 
 
-def _run(name: str, one: section.Section, size: str, results: Path) -> bool:
-    """Returns whether every goal was reached."""
+def _run_all(options: argparse.Namespace) -> int:
+    chosen = section.chosen(options.sections, options.size)
+    results: Path = options.results.absolute()
+    found: dict[str, Findings] = {}
+    documents: list[dict[str, Any]] = []
+    for name, one in chosen.items():
+        found[name], document = _run(name, one, options.size, results)
+        documents.append(document)
+    report.summary(found)
+    told = plot.draw(results, documents)
+    print(f"\n{told}", file=sys.stderr)
+    return 0 if all(figure.met is not False for one in found.values() for figure in one.figures) else 1
+
+
+def _run(name: str, one: section.Section, size: str, results: Path) -> tuple[Findings, dict[str, Any]]:
     print(f"== {name}: {one.asks}", file=sys.stderr, flush=True)
     where = machine.described()
     with stage() as its_own:
         findings = one.run(one.sizes[size], its_own)
     report.show(name, size, findings, where)
-    print(f"\nwritten to {report.save(results, name, size, findings, where).name}", file=sys.stderr)
-    return all(figure.met is not False for figure in findings.figures)
+    document = report.document(name, size, findings, where)
+    print(f"\nwritten to {report.save(results, document).name}", file=sys.stderr)
+    return findings, document
 
 
 if __name__ == "__main__":

@@ -15,8 +15,7 @@ from poller.db import inventory
 from poller.state import overview
 
 _CELERY = ["-m", "celery", "-A", "poller", "--quiet"]
-PATIENCE_INTERVALS, PATIENCE_S = 4, 120
-WARM_ROUNDS = 3
+PATIENCE_INTERVALS, PATIENCE_S, FIRST_POLL_S = 4, 120, 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +29,16 @@ class Cluster:
         workers = [worker.pid for worker in self.workers]
         return {"beat": [self.beat.pid], "worker": workers, "server": [self.stage.server.pid]}
 
-    def steady(self, targets: int, interval_s: float) -> None:
-        """Everybody was polled, nobody is late, and the caches are warm: a target's first poll by a worker is the dearest.
+    def steady(self, targets: int, interval_s: float, rounds: int = 1) -> None:
+        """Everybody was polled, nobody is late, and the caches are warm: a target's first poll is the dearest.
 
-        Of several workers each has to meet everybody; after so many rounds nearly all have.
+        Each worker has a first poll of everybody: several need several more rounds until nearly all are behind them.
         """
         engine = self.stage.services.engine
-        patience_s = PATIENCE_S + PATIENCE_INTERVALS * interval_s
+        patience_s = PATIENCE_S + PATIENCE_INTERVALS * interval_s + FIRST_POLL_S * targets
         until("polling everybody once", targets, lambda: ledger.polled(engine), patience_s)
         until("catching up", 1, lambda: not self.overdue(), patience_s)
-        progress.wait("warming up", interval_s * (WARM_ROUNDS if len(self.workers) > 1 else 1))
+        progress.wait("warming up", rounds * interval_s)
 
     def overdue(self) -> int:
         services = self.stage.services

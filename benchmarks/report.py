@@ -1,4 +1,4 @@
-"""How findings look: a table for people, a file for programs and the docs."""
+"""How findings look: tables for people, a file for programs and the docs."""
 
 from __future__ import annotations
 
@@ -11,31 +11,35 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.section import Figure, Findings, Grid
+from benchmarks.section import Figure, Findings, Grid, number
 from poller.cli import render
 
-NOT_MEASURED = "-"
 #: Nothing is cut in a file.
 PIPED_WIDTH = 160
+_RESULT = {True: "met", False: "MISSED", None: ""}
 
 
-def save(folder: Path, name: str, size: str, findings: Findings, machine: Mapping[str, Any]) -> Path:
-    """Replace the section's file."""
-    folder.mkdir(parents=True, exist_ok=True)
-    document = {
+def document(name: str, size: str, findings: Findings, machine: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything about a section, for programs."""
+    return {
         "schema": "poller.bench/1",
         "section": name,
         "size": size,
         "command": f"make bench SECTIONS={name} SIZE={size}",
         "machine": dict(machine),
         "figures": {figure.name: {**asdict(figure), "met": figure.met} for figure in findings.figures},
-        "against": findings.against,
         "notes": list(findings.notes),
         "series": {name: [list(point) for point in points] for name, points in findings.series.items()},
         "grid": asdict(findings.grid) if findings.grid else None,
+        "against": findings.against,
         "comparisons": {one.name: {**asdict(one), "ratio": round(one.ratio, 2)} for one in findings.comparisons},
     }
-    path = folder / f"{name}.json"
+
+
+def save(folder: Path, document: Mapping[str, Any]) -> Path:
+    """Replace the section's file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{document['section']}.json"
     path.write_text(json.dumps(document, indent=2) + "\n")
     return path
 
@@ -51,9 +55,23 @@ def show(name: str, size: str, findings: Findings, machine: Mapping[str, Any]) -
     if findings.comparisons:
         console.print(_comparisons(findings))
     if findings.grid:
+        console.print()
         console.print(_grid(findings.grid))
     for note in findings.notes:
         console.print(note, highlight=False)
+
+
+def summary(found: Mapping[str, Findings]) -> None:
+    """The end of a run: every goal of every section, and whether it was reached."""
+    table = _table(("section", "left"), ("", "left"), ("", "right"), ("unit", "left"), ("goal", "left"), ("", "left"))
+    for name, findings in found.items():
+        for figure in findings.figures:
+            if figure.goal:
+                row = (name, figure.text, number(figure.value), figure.unit, figure.goal, _RESULT[figure.met])
+                table.add_row(*row, style="bold red" if figure.met is False else None)
+    console = _console()
+    console.print("\nthe goals of this run", highlight=False)
+    console.print(table)
 
 
 def _console() -> Console:
@@ -64,9 +82,7 @@ def _console() -> Console:
 
 
 def _figures(findings: Findings) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for title, justify in (("", "left"), ("", "right"), ("unit", "left"), ("goal", "left")):
-        table.add_column(title, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    table = _table(("", "left"), ("", "right"), ("unit", "left"), ("goal", "left"))
     for figure in findings.figures:
         table.add_row(figure.text, number(figure.value), figure.unit, _goal(figure))
     return table
@@ -82,26 +98,18 @@ def _comparisons(findings: Findings) -> Table:
 
 
 def _grid(grid: Grid) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("", no_wrap=True)
-    for title in grid.columns:
-        table.add_column(title, justify="right")
-    table.add_column("unit", no_wrap=True)
+    table = _table(("", "left"), *((title, "right") for title in grid.columns), ("unit", "left"))
     for text, unit, values in grid.rows:
-        table.add_row(text, *(NOT_MEASURED if value is None else number(value) for value in values), unit)
+        table.add_row(text, *("-" if value is None else number(value) for value in values), unit)
+    return table
+
+
+def _table(*columns: tuple[str, str]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for title, justify in columns:
+        table.add_column(title, justify=justify, no_wrap=True)  # type: ignore[arg-type]
     return table
 
 
 def _goal(figure: Figure) -> str:
-    if figure.met is None:
-        return ""
-    goals = ((">=", figure.at_least), ("<=", figure.at_most), ("<", figure.below))
-    wanted = next(f"{sign} {number(goal)}" for sign, goal in goals if goal is not None)
-    return f"{wanted} {'met' if figure.met else 'MISSED'}"
-
-
-def number(value: float) -> str:
-    """Three significant places; large ones as they are."""
-    if value == int(value) or abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
+    return f"{figure.goal} {_RESULT[figure.met]}".strip()

@@ -14,6 +14,17 @@ from poller import errors
 if TYPE_CHECKING:
     from benchmarks.stage import Stage
 
+NOT_MEASURED = "not measured"
+
+
+def number(value: float | None) -> str:
+    """Three significant places; large ones as they are."""
+    if value is None:
+        return NOT_MEASURED
+    if value == int(value) or abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
@@ -21,7 +32,7 @@ class Figure:
 
     name: str
     text: str
-    value: float
+    value: float | None  # None: it was not measured
     unit: str
     at_least: float | None = None
     below: float | None = None
@@ -29,12 +40,20 @@ class Figure:
 
     @property
     def met(self) -> bool | None:
-        """Is the goal reached? None without one."""
+        """Is the goal reached? None without one, and for what was not measured."""
+        if self.value is None:
+            return None
         if self.at_least is not None:
             return self.value >= self.at_least
         if self.at_most is not None:
             return self.value <= self.at_most
         return None if self.below is None else self.value < self.below
+
+    @property
+    def goal(self) -> str:
+        """In signs; empty without one."""
+        goals = ((">=", self.at_least), ("<=", self.at_most), ("<", self.below))
+        return next((f"{sign} {number(goal)}" for sign, goal in goals if goal is not None), "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ SECTION = Section(
     asks="one device in each batch swallows everything: do the others notice?",
     sizes={
         "full": Size(1_280, 5, turn_s=20, turns=4),
-        "small": Size(640, 4, turn_s=5, turns=2),
+        "small": Size(384, 3, turn_s=4, turns=2),
         "tiny": Size(128, 2, turn_s=2, turns=1),
     },
     run=run,

@@ -161,7 +161,7 @@ def _check(stage: Stage, drained: Drained) -> list[Figure]:
 
 
 def _compare(figures: list[Figure], theirs: redbeat_entries.Measured) -> list[Comparison]:
-    ours = {figure.name: figure.value for figure in figures}
+    ours = {figure.name: figure.value or 0.0 for figure in figures}
     return [
         Comparison("per_s", "dispatched", ours["dispatched_per_s"], theirs.per_second, "/s"),
         Comparison("beat_cpu_us", "CPU of beat", ours["beat_cpu_us"], theirs.beat_us, "us/target"),
