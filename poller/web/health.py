@@ -122,7 +122,10 @@ def _unserved(overview: Overview) -> Iterator[tuple[Tone, str]]:
     waiting = unroutable(overview) if workers_running(overview) else []
     for each in waiting[:NAMED]:
         verb = "waits" if each.targets == 1 else "wait"
-        yield Tone.FAILING, f"{units.counted(each.targets, 'target')} of {each.queue} {verb}: {each.reason}."
+        yield (
+            Tone.FAILING,
+            f"{units.counted(each.targets, 'target')} {verb}: no running worker has {needs(each.queue)}.",
+        )
     if rest := waiting[NAMED:]:
         targets = units.counted(sum(each.targets for each in rest), "target")
         yield Tone.FAILING, f"So do {targets} of {units.counted(len(rest), 'other queue')}."

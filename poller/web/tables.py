@@ -103,7 +103,8 @@ def _queues(overview: Overview) -> Iterator[Row]:
     """The busiest; those short of workers before all others."""
     worst = sorted(overview.loads, key=lambda load: (load.shortage == 0.0, -load.overdue, -load.waiting, load.queue))
     for load in sorted(worst[: QUEUES.limit], key=lambda load: load.queue):
-        yield Row(load.queue, _load(load), {} if load.shortage == 0.0 else {"workers": Tone.LATE})
+        tone = Tone.FAILING if _unserved(load) else Tone.LATE
+        yield Row(load.queue, _load(load), {"workers": tone} if _unserved(load) or load.shortage != 0.0 else {})
 
 
 def _load(load: Load) -> dict[str, str]:
@@ -117,7 +118,13 @@ def _load(load: Load) -> dict[str, str]:
     }
 
 
+def _unserved(load: Load) -> bool:
+    return bool(load.due and not load.workers)
+
+
 def _workforce(load: Load) -> str:
+    if _unserved(load):
+        return f"{GLYPHS[Tone.FAILING]} none"
     if load.shortage is None:
         return f"{GLYPHS[Tone.LATE]} {load.workers}, nothing is done"
     if load.shortage:

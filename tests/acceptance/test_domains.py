@@ -77,6 +77,13 @@ def status(cluster: Cluster) -> dict[str, Any]:
     return found
 
 
+def test_a_worker_with_a_wrong_tag_does_not_start(cluster: Cluster) -> None:
+    """It names the key that was given twice."""
+    refused = cluster.start_worker(POLLER_WORKER_TAGS="zone=dmz,zone=lan")
+    assert refused.wait(20) != 0
+    assert 'error[P210]: worker_tags: the key "zone" is given twice, with dmz and lan' in refused.text()
+
+
 def test_a_domain_comes_and_goes_with_its_target(cluster: Cluster) -> None:
     """The worker that fits polls within a second of the note, nobody else does, and both leave the queue at the end."""
     heard: list[float] = []

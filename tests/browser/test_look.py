@@ -14,7 +14,7 @@ LONG = dataclasses.replace(
     fleet.FAILING,
     errors=(fleet.failure(0, device="d" * 80, target="t" * 120, code="c" * 40, message="m" * 500),),
     workers=(fleet.worker(1, name="w" * 120, tags={"k" * 40: "v" * 60}),),
-    loads=(fleet.load("poll." + "q" * 150),),
+    loads=(fleet.load("poll." + "q" * 150), fleet.load("poll." + "r" * 150, workers=0)),
     leader=dataclasses.replace(fleet.HEALTHY.leader, name="l" * 120) if fleet.HEALTHY.leader else None,
 )
 
@@ -39,7 +39,9 @@ def test_light_and_dark_look_different_and_the_choice_stays(open_page) -> None:
 
 @pytest.mark.parametrize("width", [320, 375, 720, 721, 1000, 1280])
 @pytest.mark.parametrize(
-    "overview", [fleet.FAILING, fleet.EMPTY, fleet.NO_WORKERS, LONG], ids=["failing", "empty", "idle", "long"]
+    "overview",
+    [fleet.FAILING, fleet.EMPTY, fleet.NO_WORKERS, fleet.UNROUTABLE, LONG],
+    ids=["failing", "empty", "idle", "unroutable", "long"],
 )
 def test_nothing_needs_sideways_scrolling(site, open_page, width: int, overview: Overview) -> None:
     """From a phone to a desk, with the longest texts a device can give."""
@@ -124,3 +126,17 @@ def test_the_page_stays_small(site, open_page) -> None:
     site.shows = dataclasses.replace(fleet.FAILING, workers=tuple(fleet.worker(n) for n in range(50)))
     page = open_page()
     assert page.evaluate("document.querySelectorAll('*').length") < 1500
+
+
+def test_a_queue_without_a_worker_comes_first_with_its_reason_and_goes_when_it_has_one(site, open_page) -> None:
+    """The table is there only while it has something to say."""
+    page = open_page()
+    expect(page.locator("#live")).to_have_text("● live")
+    table = page.locator('[data-table="unroutable"]')
+    expect(table).to_be_hidden()
+    site.shows = fleet.UNROUTABLE
+    expect(table.locator("tbody tr")).to_have_count(2)
+    expect(table).to_be_visible()
+    expect(table.locator(".message").nth(1)).to_have_text("needs tag zone=lab; 5 workers live, none has it")
+    site.shows = fleet.HEALTHY
+    expect(table).to_be_hidden()

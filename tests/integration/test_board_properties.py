@@ -23,6 +23,7 @@ from poller.domain.outcome import Result
 from poller.domain.overview import State
 from poller.domain.target import TargetSpec
 from poller.state.board import Board, Finish, NotLeader, Place, Room, Started
+from poller.state.domains import Domains
 from poller.state.keys import Keys
 from poller.state.leader import Leadership
 from poller.state.repair import Repair, Repaired
@@ -109,6 +110,15 @@ class BoardMachine(RuleBasedStateMachine):
                 assert score is None or score <= self.now + spec.interval_ms
 
     @rule()
+    def the_leader_looks_at_the_queues(self) -> None:
+        """What nobody needs goes, and nothing else."""
+        needed = {spec.queue for spec in self.specs.values()}
+        changes = Domains(self.board).agree(self.leader.token)
+        assert changes.came == []
+        assert not needed & set(changes.went)
+        assert set(self.board.queues()) == needed
+
+    @rule()
     def an_operator_repairs(self) -> None:
         """What is sound is not touched; a leader and workers go on beside it."""
         version = self.board.version() or 0
@@ -171,6 +181,12 @@ class BoardMachine(RuleBasedStateMachine):
             check = self.board.check(sorted(self.specs))
             assert (check.lost, check.doubled) == ([], [])
             assert self.board.ids() == set(self.specs)
+
+    @invariant()
+    def every_queue_with_targets_is_listed(self) -> None:
+        """Workers take batches from those only."""
+        if hasattr(self, "specs"):
+            assert {spec.queue for spec in self.specs.values()} <= set(self.board.queues())
 
     @invariant()
     def only_what_flies_has_a_note(self) -> None:

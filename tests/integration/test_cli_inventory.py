@@ -129,6 +129,12 @@ def test_a_device_and_its_first_target_in_one_go(cli: Cli) -> None:
         (["device", "add", "a b", "192.0.2.1"], "P201", 'the name "a b" contains a blank'),
         (["device", "add", "x", "10.0.0.300"], "P201", '"10.0.0.300" is not an IP address or host name'),
         (["device", "add", "x", "::1", "--require", "a"], "P201", '"a" is not of the form key=value'),
+        (["device", "add", "x", "::1", "--require", "a=b;c=d"], "P201", 'the value contains ";"'),
+        (["device", "edit", "sw1", "--require", "zo ne=a"], "P201", "the key contains a blank"),
+        (["device", "add", "x", "::1", "--tag", "a,b"], "P201", 'the tag "a,b" is not one word (contains ",":'),
+        (["target", "edit", "sw1", "snmp", "--require", "zone=z\u00fcrich"], "P201", 'the value contains "\u00fc"'),
+        (["target", "edit", "sw1", "snmp", "--require", "zone=\x07"], "P201", "an unprintable character"),
+        (["site", "edit", "x", "--require", "zone="], "P201", 'the requirement "zone=" is not of'),
         (["device", "add", "x", "::1", "--collector", "smnp"], "P401", 'unknown collector "smnp"'),
         (["device", "add", "x", "::1", "--collector", "snmp", "-o", "prt=1"], "P201", 'unknown option "prt"'),
         (["device", "add", "x", "::1", "--collector", "snmp", "-o", "port=x"], "P201", 'option "port"'),
@@ -407,6 +413,25 @@ def test_every_bad_line_is_named_whatever_is_wrong_with_it(cli: Cli, tmp_path: P
     found = [(detail["line"], detail["field"]) for detail in refused.error["details"]]
     assert found == [(2, "address"), (3, "options"), (4, "collector"), (6, "name"), (8, "line"), (10, "name")]
     assert "did you mean snmp?" in refused.error["details"][2]["hint"]
+
+
+@pytest.mark.parametrize(
+    ("requires", "message"),
+    [("{zo;ne: a}", 'the key contains ";"'), ("{zone: 5}", "the value is 5, not text: put it in quotes"),
+     ("{zone: ''}", "the value is empty"), ("{zone: a=b}", 'the value contains "="'),
+     ('{zone: "a\\u0007"}', "an unprintable character"), ("zone", '"zone" is no mapping of tags')],
+)  # fmt: skip
+def test_an_odd_requirement_in_a_file_is_named(cli: Cli, tmp_path: Path, requires: str, message: str) -> None:
+    """Of a device and of a target; nothing of the file is stored."""
+    device = f"- name: d\n  address: 127.0.0.1\n  requires: {requires}\n"
+    target = f"- name: d\n  address: 127.0.0.1\n  targets:\n  - collector: snmp\n    requires: {requires}\n"
+    for text in (device, target):
+        file = tmp_path / "odd.yaml"
+        file.write_text(f"devices:\n{text}")
+        refused = cli("device", "import", str(file))
+        assert refused.code == 2
+        assert message in refused.err
+    assert ok(cli("device", "list", "--json")).json["items"] == []
 
 
 def test_a_good_file_is_imported_and_exists_afterwards(cli: Cli, tmp_path: Path, home: Path) -> None:

@@ -62,6 +62,7 @@ def test_the_api_tells_the_same_story(ask) -> None:
     assert answer["leader"] == {"name": "beat-1:4711", "epoch": 7, "since": "2026-11-16T22:01:01Z"}
     assert len(answer["recent"]) == 83
     assert answer["errors"][0]["device"] == "ap-0412.west"
+    assert (answer["workers"][0]["slots"], answer["workers"][0]["last_poll"]) == (256, "2026-11-17T00:13:10Z")
     assert answer["workers"][0]["collectors"] == {"snmp": "poller 0.1.0", "routeros": "poller 0.1.0"}
 
 
@@ -131,3 +132,11 @@ def test_the_first_load_is_light(ask) -> None:
     assert sum(sizes.values()) <= 60_000
     assert sizes["/"] <= 20_000
     assert max(size for path, size in sizes.items() if path.endswith((".css", ".js"))) <= 12_000
+
+
+def test_the_api_says_why_a_queue_has_no_worker(ask) -> None:
+    """In the words of the page and the command line."""
+    lab, acme = reversed(ask(fleet.UNROUTABLE).get("/api/overview").json()["unserved"])
+    reason = "needs tag zone=lab; 5 workers live, none has it"
+    assert lab == {"name": "poll.snmp;zone=lab", "targets": 312, "reason": reason}
+    assert acme["reason"].endswith("the nearest, celery@poll-1, lacks collector acme-olt and tag zone=dmz")

@@ -85,8 +85,8 @@ def test_targets_nobody_takes_are_named_with_what_is_missing() -> None:
     )
     verdict = health.judge(waiting)
     assert verdict.tone is Tone.FAILING
-    assert "1 target of poll.acme;zone=dmz waits: needs collector acme and tag zone=dmz; 4 workers" in verdict.text
-    assert "1,200 targets of poll.hello wait: needs collector hello; 4 workers live, none has it." in verdict.text
+    assert "1 target waits: no running worker has collector acme and tag zone=dmz." in verdict.text
+    assert "1,200 targets wait: no running worker has collector hello." in verdict.text
 
 
 @pytest.mark.parametrize(
@@ -120,11 +120,27 @@ def test_a_queue_that_keeps_up_is_not_mentioned() -> None:
     assert "times the workers" not in health.judge(dataclasses.replace(fleet.HEALTHY, loads=loads)).text
 
 
+def test_every_unroutable_queue_is_listed_with_its_reason() -> None:
+    """The ones with the most targets first; workers that died do not count as live."""
+    lost = fleet.worker(9, seen_ms=fleet.NOW_MS - 60_000, tags={"zone": "lab"})
+    found = health.unroutable(dataclasses.replace(fleet.UNROUTABLE, workers=(*fleet.UNROUTABLE.workers, lost)))
+    assert [(each.queue, each.targets) for each in found] == [
+        ("poll.snmp;zone=lab", 312), ("poll.acme-olt;site=ams;zone=dmz", 1),
+    ]  # fmt: skip
+    assert found[0].reason == "needs tag zone=lab; 5 workers live, none has it"
+
+
+def test_namesakes_are_counted_while_they_run() -> None:
+    """Celery's own tools would take them for one."""
+    assert health.namesakes(fleet.HEALTHY) == {}
+    assert health.namesakes(fleet.UNROUTABLE) == {"celery@poll-4": 2}
+
+
 def test_many_queues_nobody_serves_are_counted_not_recited() -> None:
     """The sentence stays readable."""
     loads = [Load(f"poll.c{n}", n, 0, 0, 1.0, 0.0, 0, 0.0) for n in range(1, 7)]
     text = health.judge(dataclasses.replace(fleet.HEALTHY, loads=loads)).text
-    assert "6 targets of poll.c6 wait: needs collector c6; 4 workers live, none has it." in text
+    assert "6 targets wait: no running worker has collector c6." in text
     assert "c3" not in text
     assert "So do 6 targets of 3 other queues." in text
 

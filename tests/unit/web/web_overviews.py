@@ -58,6 +58,8 @@ def worker(number: int, **changes: object) -> Worker:
         rss_bytes=192_000_000 + 3_100_000 * number,
         tags={"site": "ams"} if number % 2 else {"site": "fra", "zone": "dmz"},
         collectors={"snmp": "poller 0.1.0", "routeros": "poller 0.1.0"},
+        slots=256,
+        polled_ms=NOW_MS - 1_100 * number,
     )
     return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
 
@@ -150,6 +152,15 @@ LATE = dataclasses.replace(
     loads=(load("poll.snmp", overdue=4_310, waiting=64, done_per_s=237.3, shortage=2.3),),
     overdue=4_310,
     lateness=Lateness(401_112, 2_100.0, 12_400.0, 41_000.0),
+)
+UNROUTABLE = dataclasses.replace(
+    HEALTHY,
+    loads=(
+        *HEALTHY.loads,
+        load("poll.snmp;zone=lab", due=312, overdue=0, waiting=0, done_per_s=0.0, workers=0),
+        load("poll.acme-olt;site=ams;zone=dmz", due=1, overdue=1, waiting=0, done_per_s=0.0, workers=0),
+    ),
+    workers=(*HEALTHY.workers, worker(4, instance="9f31c2", queues=["poll.snmp"])),
 )
 NO_LEADER = dataclasses.replace(HEALTHY, leader=None, standbys=0)
 NO_WORKERS = dataclasses.replace(HEALTHY, workers=(), in_flight=0)

@@ -1,0 +1,256 @@
+"""The list of queues on a real server: it has what the targets need, and loses what nobody needs any more."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import redis
+
+from poller import wakeups
+from poller.bootstrap import Services
+from poller.domain.target import TargetSpec
+from poller.settings import Settings
+from poller.state.board import ROUTINE_MARK, Board, Finish, NotLeader, Place, Room
+from poller.state.domains import Domains
+from poller.state.keys import Keys
+from poller.state.leader import Leadership
+from poller.workers.domains import Domains as Served
+from tests.acceptance.cluster import soon
+
+QUEUE, OTHER = "poll.snmp", "poll.snmp;zone=dmz"
+NOW = 1_800_000_000_000
+MONTH_MS = 31 * 86_400_000
+ROOM = Room(targets=1000, batch_size=10, lease_ms=30_000)
+
+
+class World:
+    """A board with its leader."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self.redis, self.keys = client, Keys()
+        self.board = Board(client, self.keys)
+        self.domains = Domains(self.board)
+        leadership = Leadership(client, self.keys, 60_000)
+        leadership.take()
+        self.leader = leadership.token
+
+    def place(self, version: int, *specs: tuple[int, str], interval_ms: int = 60_000) -> None:
+        """Targets with their queues; '' removes one."""
+        rows = [(TargetSpec(i, version, queue, interval_ms, 5_000, bool(queue)), NOW) for i, queue in specs]
+        self.board.place(self.leader, rows, version)
+
+    def fly(self, token: str, queue: str) -> list[int]:
+        claim = self.board.claim(self.leader, token, "", {queue: 100}, ROOM, NOW)
+        return [int(i) for part in claim.parts for i in part.ids]
+
+    def went(self) -> list[str]:
+        return self.domains.agree(self.leader).went
+
+
+@pytest.fixture
+def world(redis_client: redis.Redis) -> World:
+    return World(redis_client)
+
+
+def test_a_queue_goes_with_its_last_target(world: World) -> None:
+    """Not with the one before; and it is not told twice."""
+    world.place(1, (1, QUEUE), (2, OTHER), (3, OTHER))
+    assert world.went() == []
+    world.place(2, (2, ""))
+    assert world.went() == []
+    world.place(3, (3, ""))
+    assert world.went() == [OTHER]
+    assert world.went() == []
+    assert world.board.queues() == [QUEUE]
+
+
+def test_a_target_that_moves_takes_its_old_queue_along(world: World) -> None:
+    """An edit of a required tag is a new domain and the end of an old one."""
+    world.place(1, (1, QUEUE))
+    world.place(2, (1, OTHER))
+    assert world.went() == [QUEUE]
+    assert world.board.queues() == [OTHER]
+
+
+@pytest.mark.parametrize("place", ["in flight", "parked", "held"])
+def test_a_queue_stays_while_its_target_is_elsewhere(world: World, place: str) -> None:
+    """In flight, parked or held it is not due, and comes back there."""
+    world.place(1, (1, QUEUE))
+    if place == "held":
+        assert world.board.withhold(world.leader, 7, [1]) == 1
+    else:
+        assert world.fly("t", QUEUE) == [1]
+    if place == "parked":
+        world.board.start("t", 0, "c", 15_000, [1], NOW)
+        world.board.finish("t", [Finish(1, NOW + 1000, place=Place.PARKED)], now_ms=NOW)
+    assert world.redis.zcard(world.keys.due(QUEUE)) == 0
+    assert world.went() == []
+    assert world.board.queues() == [QUEUE]
+
+
+def test_the_longest_interval_needs_its_queue_as_well(world: World) -> None:
+    """It is less than a millionth of a poll per second, and not nothing."""
+    world.place(1, (1, QUEUE), interval_ms=MONTH_MS)
+    assert world.fly("t", QUEUE) == [1]
+    assert world.went() == []
+    world.place(2, (1, ""), interval_ms=MONTH_MS)
+    assert world.went() == [QUEUE]
+
+
+@pytest.mark.parametrize("mark", ["", ROUTINE_MARK], ids=["urgent", "routine"])
+def test_a_queue_goes_after_its_messages(world: World, mark: str) -> None:
+    """Workers take them first: a moved target is polled, a removed one is refused, nothing is stranded."""
+    world.place(1, (1, QUEUE))
+    world.redis.lpush(QUEUE + mark, "a batch")
+    world.place(2, (1, OTHER))
+    assert world.went() == []
+    world.redis.rpop(QUEUE + mark)
+    assert world.went() == [QUEUE]
+
+
+def test_what_waits_in_a_vanished_queue_comes_back_with_its_lease(world: World) -> None:
+    """A worker died with the message, or a retry came late: the target is due where it belongs now."""
+    world.place(1, (1, QUEUE))
+    assert world.fly("t", QUEUE) == [1]
+    world.place(2, (1, OTHER))
+    assert world.went() == [QUEUE]
+    assert [each.id for each in world.board.reap(world.leader, now_ms=NOW + 31_000)] == [1]
+    assert world.redis.zscore(world.keys.due(OTHER), "1") is not None
+    check = world.board.check([1])
+    assert (check.lost, check.doubled) == ([], [])
+
+
+def test_a_list_that_somebody_spoiled_is_mended_and_strangers_are_left_alone(world: World) -> None:
+    """What targets need is there again; what nobody knows anything of stays."""
+    world.place(1, (1, QUEUE), (2, OTHER))
+    world.redis.srem(world.keys.queues, OTHER)
+    world.redis.sadd(world.keys.queues, "rubbish")
+    assert world.domains.agree(world.leader).came == [OTHER]
+    assert world.board.queues() == sorted([QUEUE, OTHER, "rubbish"])
+    world.redis.hset(world.keys.needs, QUEUE, "rubbish")
+    world.fly("t", QUEUE)
+    assert world.went() == []
+
+
+def test_only_the_leader_may(world: World) -> None:
+    """A late packet of another one changes nothing."""
+    world.place(1, (1, QUEUE))
+    world.place(2, (1, ""))
+    with pytest.raises(NotLeader):
+        world.domains.agree("somebody else")
+    assert world.board.queues() == [QUEUE]
+
+
+def test_workers_are_told_of_what_came_and_went_and_of_nothing_else(world: World) -> None:
+    """One note for each change of the list, with the step that made it."""
+    heard: list[str] = []
+    stopping = threading.Event()
+    wakeups.listen(world.redis, world.keys.domains, heard.append, stopping)
+    soon(lambda: heard == [wakeups.RESUBSCRIBED], 5, "the subscription")
+    world.place(1, (1, QUEUE))
+    world.place(2, (2, QUEUE))
+    world.went()
+    world.place(3, (1, ""), (2, ""))
+    world.went()
+    world.redis.publish(world.keys.domains, "end")
+    soon(lambda: heard[-1] == "end", 5, "the last note")
+    assert heard[1:] == ["came", "changed", "end"]
+    stopping.set()
+    silent()
+
+
+def silent() -> None:
+    """Nobody listens any more: the connections are about to be closed."""
+    names = ("wakeups", "domains")
+    soon(lambda: not any(thread.name in names for thread in threading.enumerate()), 5, "the threads end")
+
+
+class Consumer:
+    """Celery's, as far as a worker's domains know it: calls on the hub are made when the test says so."""
+
+    def __init__(self, consumed: list[str]) -> None:
+        self.consumed = dict.fromkeys(consumed)
+        self.calls: list[Any] = []
+        self.hub = SimpleNamespace(call_soon=lambda call, *args: self.calls.append(lambda: call(*args)))
+        self.app = SimpleNamespace(amqp=SimpleNamespace(queues=SimpleNamespace(consume_from=self.consumed)))
+        self.task_consumer = object()
+
+    def add_task_queue(self, name: str) -> None:
+        self.consumed[name] = None
+
+    def cancel_task_queue(self, name: str) -> None:
+        del self.consumed[name]
+
+    def run(self) -> set[str]:
+        """What it consumes after the calls that wait, the newest first: the hub promises no order."""
+        while self.calls:
+            self.calls.pop()()
+        return set(self.consumed)
+
+
+@pytest.fixture
+def services(
+    home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Services]:
+    monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
+    made = Services(Settings())
+    yield made
+    made.engine.dispose()
+
+
+def test_a_worker_serves_what_fits_and_leaves_what_went_while_it_was_away(services: Services) -> None:
+    """Celery's consumer comes back from a lost connection with the queues of before; others' queues are not ours."""
+    services.redis.sadd(services.keys.queues, QUEUE, OTHER, "poll.snmp;zone=lan", "poll.acme", "rubbish")
+    told = threading.Event()
+    served = Served(services, {"zone": "dmz"}, told.set)
+    consumer = Consumer(["poller", "poll.gone"])
+    served.attach(consumer)
+    try:
+        soon(lambda: consumer.calls, 5, "the first look")
+        assert served.served == []
+        assert consumer.run() == {"poller", QUEUE, OTHER}
+        assert served.served == [QUEUE, OTHER]
+        assert told.is_set()
+        served.detach()
+        assert served.served == []
+        again = Consumer(["poller", QUEUE, OTHER])
+        services.redis.srem(services.keys.queues, QUEUE, OTHER)
+        served.attach(again)
+        soon(lambda: again.calls, 5, "the look after the connection was lost")
+        assert again.run() == {"poller"}
+    finally:
+        served.stop()
+        silent()
+
+
+def test_a_note_that_comes_during_a_look_is_not_lost(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker looks once more, without anybody telling it again."""
+    services.redis.sadd(services.keys.queues, QUEUE)
+    looking, go_on = threading.Event(), threading.Event()
+    read = services.board.queues
+
+    def slowly() -> list[str]:
+        found = read()
+        looking.set()
+        assert go_on.wait(5)
+        return found
+
+    monkeypatch.setattr(services.board, "queues", slowly)
+    served = Served(services, {"zone": "dmz"}, lambda: None)
+    consumer = Consumer([])
+    served.attach(consumer)
+    try:
+        assert looking.wait(5)
+        services.redis.sadd(services.keys.queues, OTHER)
+        soon(lambda: services.redis.publish(services.keys.domains, "came"), 5, "the worker listens, and is told")
+        go_on.set()
+        soon(lambda: consumer.run() == {QUEUE, OTHER}, 5, "it takes up what came meanwhile")
+    finally:
+        go_on.set()
+        served.stop()
+        silent()
