@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TypeVar
 
 import redis
@@ -32,8 +32,10 @@ from poller.workers.blackbox import BlackBox
 from poller.workers.collect import Batch, Collected
 from poller.workers.retrying import Retries
 from poller.workers.runtime import Runtime
+from poller.workers.slots import Slots
 from poller.workers.targets import Known, Secrets, Targets
 from poller.workers.verdict import Judge, Verdict
+from poller.workers.warming import Warming
 from poller.workers.watchdog import Watchdog
 from poller.workers.writing import Writing
 
@@ -70,16 +72,23 @@ class Poller:
         self._box = BlackBox(settings.home, runner)
         self._runtime = Runtime(self._box)
         self._sessions = Sessions(settings.session_rules)
+        self.slots = Slots()
         self._running: set[Batch] = set()
         self._lock = threading.Lock()
         self._stopping = threading.Event()  # no retries: they would come when we are gone
         self._draining = threading.Event()
+        self._warming = Warming(self._draining)
 
     def poll(self, token: str, ids: Sequence[int], attempt: int = 0) -> list[int]:
         """Poll one batch. Targets that are not ours any more are skipped; the rest end in exactly one place.
 
         Returns those that failed and stay in flight: they shall be polled again soon, as the next attempt.
         """
+        with ExitStack() as turn:  # given up after the first round
+            turn.enter_context(self._warming.turn(self._targets.unknown(ids), len(ids)))
+            return self._poll(token, ids, attempt, turn)
+
+    def _poll(self, token: str, ids: Sequence[int], attempt: int, turn: ExitStack) -> list[int]:
         call = secrets.token_hex(4)
         start = self._patiently(lambda: self._board.start(token, attempt, call, self._margin_ms, ids))
         started = {answer.id: answer for answer in start.answers if answer.result is Result.OK}
@@ -87,7 +96,7 @@ class Poller:
         if not started:
             return []
         try:
-            return self._poll_started(token, attempt, start, started)
+            return self._poll_started(token, attempt, start, started, turn)
         except BaseException as error:  # ours, not the device's: whatever was not finished is handed back
             pause_ms = STORE_PAUSE_MS if isinstance(error, Exception) else 0  # told to exit: somebody else polls now
             with suppress(errors.StoreError):
@@ -114,7 +123,9 @@ class Poller:
             else:
                 self._hand_back(token, start, [answer], STORE_PAUSE_MS)
 
-    def _poll_started(self, token: str, attempt: int, start: Start, started: dict[int, Started]) -> list[int]:
+    def _poll_started(
+        self, token: str, attempt: int, start: Start, started: dict[int, Started], turn: ExitStack
+    ) -> list[int]:
         known, changed = self._targets.get({answer.id: answer.version for answer in started.values()})
         known = self._still_ours(token, start, started, known)
         wanted = {k.target.credential_id for k in known.values() if k.target.credential_id is not None}
@@ -122,15 +133,20 @@ class Poller:
         self._hand_back(token, start, [started.pop(i) for i in set(started) - set(known)], STORE_PAUSE_MS)
         opened = self._secrets.get(wanted, changed)
         again: list[int] = []
+        lent = False
         with self._box.noted(token, attempt, len(known), start.queue) as flight:
             batch = Batch(self._runtime, self._registry, flight, self._sessions)
             batch.start(list(known.values()), opened)
-            with self._tracked(batch):
+            with self._tracked(batch), ExitStack() as waiting:
                 while round_ := batch.next_round():
                     mine = self._still_mine(token, start, started, round_, known)
                     again += self._write(token, attempt, start, [started[item.id] for item in mine], mine, known)
                     for item in mine:
                         del started[item.id]
+                    turn.close()
+                    if started and not lent:  # devices that take their time
+                        lent = True
+                        waiting.enter_context(self.slots.lent())
         if started:  # cancelled, because the worker is stopping
             self._hand_back(token, start, started.values())
         return self._keep(token, attempt, start, again)

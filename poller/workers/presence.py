@@ -41,6 +41,7 @@ class Presence:
     def attach(self, consumer: Any) -> None:
         """A consumer (re)connected. Called on Celery's hub."""
         self._slots = consumer.pool.limit or self._slots
+        self._poller.slots.attach(consumer)
         self._domains.attach(consumer)
         self._news.set()
         if self._thread is None:

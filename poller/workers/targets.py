@@ -41,6 +41,11 @@ class Targets:
         self._lock = threading.Lock()
         self._known: OrderedDict[int, Known] = OrderedDict()
 
+    def unknown(self, ids: Iterable[int]) -> int:
+        """How many of these were never polled here, or so long ago that they are forgotten."""
+        with self._lock:
+            return sum(target_id not in self._known for target_id in ids)
+
     def get(self, versions: Mapping[int, int]) -> tuple[dict[int, Known], set[int]]:
         """The targets of a batch, given the version the board has of each; removed ones are missing.
 

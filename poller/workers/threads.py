@@ -6,14 +6,23 @@ A class of our own, so that what was chosen by default can be told from what was
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 from celery.concurrency import thread
+
+#: Threads for each place of the worker: as many more batches may wait for devices that do not answer.
+THREADS_PER_SLOT = 8
 
 
 class TaskPool(thread.TaskPool):  # type: ignore[misc]
     #: Node name and seconds. Whatever ends the pool waits for its batches: these must know that they are to end.
     before_stop: ClassVar[Callable[[str, float], None] | None] = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.spare = self.limit * (THREADS_PER_SLOT - 1)
+        self.executor = ThreadPoolExecutor(max_workers=self.limit + self.spare)  # started as they are needed
 
     def on_stop(self) -> None:
         if TaskPool.before_stop is not None:

@@ -38,6 +38,8 @@ TRY_AGAIN_S = 1.0
 REFUSALS = 3
 #: A store that comes and goes is not told of more often.
 SAY_EVERY_S = 5.0
+#: A poll waits for so many times its patience, if what was handed over before it is being written meanwhile.
+SLOW_TIMES = 4
 
 T = TypeVar("T")
 
@@ -73,6 +75,7 @@ class Writer(Generic[T]):
         self._one_by_one = 0  # so many rounds, then together again
         self._refusals = 0
         self._try_at = 0.0
+        self._wrote_at = 0.0
         self._outage = Outage(spool.name)
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name=f"write-{spool.name}", daemon=True)
@@ -93,11 +96,17 @@ class Writer(Generic[T]):
             self._changed.notify()
             return handed
 
-    def give_up(self, handed: Handed[T]) -> None:
-        """It was not written in time. The whole queue goes to disk, so that nobody else has to wait."""
+    def give_up(self, handed: Handed[T], since: float) -> bool:
+        """It was not written in time. The whole queue goes to disk, so that nobody else has to wait.
+
+        False if something was written since then: it is only slow, and more of the disk would not make it faster.
+        """
         with self._changed:
             if handed in self._queue:
+                if self._wrote_at > since:
+                    return False
                 self._spill("no answer in time")
+            return True
 
     def stop(self) -> None:
         """Write what can be written, and end with the first thing that cannot; `close` waits for that."""
@@ -150,6 +159,7 @@ class Writer(Generic[T]):
 
     def _written(self, polls: int) -> None:
         with self._changed:
+            self._wrote_at = time.monotonic()
             self._refusals = 0
             self._one_by_one = max(0, self._one_by_one - 1)
             if self._queued:
@@ -267,8 +277,16 @@ class Writing:
         until = time.monotonic() + self._patience_s
         handed = [(writer, writer.hand_over(items)) for writer, items in parts]
         for writer, item in handed:
-            if item is not None and not item.wait(until):
-                writer.give_up(item)
+            if item is not None:
+                self._wait(writer, item, until)
+
+    def _wait(self, writer: Writer[Any], item: Handed[Any], until: float) -> None:
+        last = until + SLOW_TIMES * self._patience_s
+        while not item.wait(until):
+            since = until - self._patience_s if until < last else sys.maxsize
+            if writer.give_up(item, since):
+                return
+            until = min(last, time.monotonic() + self._patience_s)
 
     def close(self, within_s: float) -> None:
         """Give the writers some time; what they do not get rid of stays on disk."""

@@ -146,6 +146,35 @@ def test_rounds_that_wait_are_written_together(world: World) -> None:
     assert len(world.ledger.calls) <= 2  # the first may have come alone
 
 
+def test_a_store_that_is_only_slow_is_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as it gets on: more rows on disk would not make it faster."""
+    monkeypatch.setattr(writing, "TOGETHER", 1)
+    worker = world.worker(spool_patience_s=0.2)
+    world.ledger.problem = world.sink.problem = lambda _: time.sleep(0.12)
+    threads = [threading.Thread(target=store, args=(worker, number)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert sorted(world.ledger.rows) == sorted(world.sink.rows) == list(range(4))
+    assert (worker.waiting, world.files()) == (0, [])
+
+
+def test_a_store_that_is_far_too_slow_is_not_waited_for_for_ever(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A poll that cannot end would lose its lease."""
+    monkeypatch.setattr(writing, "TOGETHER", 1)
+    worker = world.worker(spool_patience_s=0.1)
+    world.sink.problem = lambda _: time.sleep(0.08)
+    began = time.monotonic()
+    threads = [threading.Thread(target=store, args=(worker, number)) for number in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert time.monotonic() - began < 2.5  # all of them, one after the other, would take 3.2 s
+    soon(lambda: sorted(set(world.sink.rows)) == list(range(40)))
+
+
 def test_a_store_that_is_down_gets_everything_in_order_and_once(world: World) -> None:
     """What comes while it is away goes behind what waits, also while it catches up."""
     worker = world.worker()
