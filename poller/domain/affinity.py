@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 
 from poller.domain import routing
 from poller.domain.overview import Worker
@@ -35,12 +36,18 @@ def owner(queue: str) -> str:
 def taken(queues: Iterable[str], sessions: Collection[str], worker: str) -> set[str]:
     """All that a worker takes from which serves these queues, and has collectors that keep sessions."""
     served = set(queues)
-    return served | {own(queue, worker) for queue in served if routing.parse(queue)[0] in sessions}
+    return served | {own(queue, worker) for queue in served if _collector(queue) in sessions}
 
 
 def home(host: str, workers: Sequence[str]) -> str:
     """The worker that draws the highest lot for this host (rendezvous hashing); the same in every process."""
     return max(workers, key=lambda worker: (_lot(host, worker), worker))
+
+
+@lru_cache(maxsize=4096)
+def _collector(queue: str) -> str:
+    """Asked for every worker and queue in every tick."""
+    return routing.parse(queue)[0]
 
 
 def _lot(host: str, worker: str) -> bytes:
@@ -54,6 +61,6 @@ def keepers(workers: Iterable[Worker]) -> dict[str, tuple[str, ...]]:
     for worker in workers:
         serving.update(worker.queues)
         for queue in worker.queues:
-            if routing.parse(queue)[0] in worker.sessions:
+            if _collector(queue) in worker.sessions:
                 keeping.setdefault(queue, set()).add(worker.name)
     return {queue: tuple(sorted(names)) for queue, names in keeping.items() if serving[queue] > 1}

@@ -41,9 +41,10 @@ def poll(self: Any, token: str, ids: list[int], attempt: int = 0) -> None:
 
 def _to_all(request: Any) -> None:
     """A retry of what came by a worker's own queue: its session is gone, and the worker may be, too, by then."""
-    queue = request.delivery_info["routing_key"]
+    came_by = request.delivery_info or {}
+    queue = came_by.get("routing_key") or ""
     if affinity.owner(queue):
-        request.delivery_info = {**request.delivery_info, "exchange": "", "routing_key": affinity.shared(queue)}
+        request.delivery_info = {**came_by, "exchange": "", "routing_key": affinity.shared(queue)}
 
 
 def _poller(hostname: str) -> Poller:

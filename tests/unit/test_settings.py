@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from poller import errors, settings
+from poller.domain import breaker, error_codes
 from poller.domain.interval import Adaptive
 
 
@@ -172,3 +173,24 @@ def test_an_empty_dsn_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a compose file leaves it."""
     monkeypatch.setenv("POLLER_SENTRY_DSN", "")
     assert settings.load().sentry_dsn is None
+
+
+def test_session_limits_by_collector_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong one is refused by the name of the variable, with the word and what it takes."""
+    monkeypatch.setenv("POLLER_SESSION_IDLE_S", "30")
+    monkeypatch.setenv("POLLER_SESSION_EXCEPTIONS", "routeros.per_host=2, ssh.pace_s=0.5")
+    rules = settings.load().session_rules
+    assert (rules.of("routeros").per_host, rules.of("routeros").idle_s) == (2, 30)
+    assert (rules.of("ssh").pace_s, rules.of("snmp").per_host) == (0.5, 4)
+    monkeypatch.setenv("POLLER_SESSION_EXCEPTIONS", "routeros.perhost=2")
+    with pytest.raises(errors.InvalidSetting) as caught:
+        settings.load()
+    assert "POLLER_SESSION_EXCEPTIONS" in str(caught.value)
+    assert "did you mean per_host?" in str(caught.value)
+
+
+def test_a_poll_that_waited_for_its_turn_opens_no_breaker() -> None:
+    """However often: it says nothing about the device."""
+    rules = settings.Settings().breaker_rules
+    assert breaker.record(breaker.CLOSED, 1000, error_codes.HOST_BUSY, 0, rules, 0.5) == breaker.CLOSED
+    assert breaker.record(breaker.CLOSED, 1000, error_codes.TIMEOUT, 0, rules, 0.5) != breaker.CLOSED
