@@ -155,6 +155,18 @@ def test_after_downtime_the_overdue_are_spread(services: Services) -> None:
     assert_sound(services)
 
 
+def test_a_few_that_waited_for_a_worker_are_polled_at_once(services: Services) -> None:
+    """A batch of them is no crowd; one more than that is spread."""
+    add_fleet(services, 65)
+    run(services)
+    long_after = NOW + 3_600_000
+    before = scores(services)
+    assert resume.spread(services.board, "", long_after, [QUEUE], at_once=65) == 0
+    assert scores(services) == before
+    assert resume.spread(services.board, "", long_after, [QUEUE], at_once=64) == 65
+    assert_sound(services)
+
+
 def _plan(services: Services, target_id: int) -> int:
     text: Any = services.redis.hget(services.keys.run, str(target_id))
     return int(text.split("|")[1])

@@ -13,6 +13,7 @@ import redis
 
 from poller import wakeups
 from poller.bootstrap import Services
+from poller.domain import affinity
 from poller.domain.target import TargetSpec
 from poller.settings import Settings
 from poller.state.board import ROUTINE_MARK, Board, Finish, NotLeader, Place, Room
@@ -102,14 +103,16 @@ def test_the_longest_interval_needs_its_queue_as_well(world: World) -> None:
     assert world.went() == [QUEUE]
 
 
+@pytest.mark.parametrize("name", [QUEUE, affinity.own(QUEUE, "w1")], ids=["for all", "for one"])
 @pytest.mark.parametrize("mark", ["", ROUTINE_MARK], ids=["urgent", "routine"])
-def test_a_queue_goes_after_its_messages(world: World, mark: str) -> None:
+def test_a_queue_goes_after_its_messages(world: World, name: str, mark: str) -> None:
     """Workers take them first: a moved target is polled, a removed one is refused, nothing is stranded."""
     world.place(1, (1, QUEUE))
-    world.redis.lpush(QUEUE + mark, "a batch")
+    world.redis.sadd(world.keys.own, affinity.own(QUEUE, "w1"), affinity.own(OTHER, "w1"))
+    world.redis.lpush(name + mark, "a batch")
     world.place(2, (1, OTHER))
     assert world.went() == []
-    world.redis.rpop(QUEUE + mark)
+    world.redis.rpop(name + mark)
     assert world.went() == [QUEUE]
 
 
@@ -179,6 +182,7 @@ class Consumer:
         self.hub = SimpleNamespace(call_soon=lambda call, *args: self.calls.append(lambda: call(*args)))
         self.app = SimpleNamespace(amqp=SimpleNamespace(queues=SimpleNamespace(consume_from=self.consumed)))
         self.task_consumer = object()
+        self.hostname = "w@test"
 
     def add_task_queue(self, name: str) -> None:
         self.consumed[name] = None

@@ -1,6 +1,6 @@
 -- domains: the set of queues is made to agree with what the targets need, and the workers are told. By the leader only.
 --
--- KEYS[1] prefix            reads  redbeat::lock, needs, due:<queue>, urgent:<queue>, Celery's lists
+-- KEYS[1] prefix            reads  redbeat::lock, needs, own, due:<queue>, urgent:<queue>, Celery's lists
 --                           writes queues, needs      says on  domains
 -- ARGV    leader token ('' = no election), mark of a list of routine batches
 -- Returns {'NOTLEADER'} or {{queues that came}, {queues that went}}
@@ -11,7 +11,14 @@
 local p = KEYS[1]
 if ARGV[1] ~= '' and redis.call('GET', p .. 'redbeat::lock') ~= ARGV[1] then return {'NOTLEADER'} end
 local function waits(queue)
-  return redis.call('EXISTS', p .. 'due:' .. queue, p .. 'urgent:' .. queue, queue, queue .. ARGV[2]) > 0
+  local lists = {queue, queue .. ARGV[2]}
+  for _, name in ipairs(redis.call('SMEMBERS', p .. 'own')) do
+    if string.sub(name, 1, #queue + 1) == queue .. '~' then -- see affinity.py
+      lists[#lists + 1] = name
+      lists[#lists + 1] = name .. ARGV[2]
+    end
+  end
+  return redis.call('EXISTS', p .. 'due:' .. queue, p .. 'urgent:' .. queue, unpack(lists)) > 0
 end
 local came, went = {}, {}
 local needs = redis.call('HGETALL', p .. 'needs')
