@@ -123,6 +123,8 @@ def _people(view: Overview) -> Iterator[str]:
         yield f"worker     {labels[worker.key]}: {_worker(worker, view)}{_spooled(worker)}"
     for name, number in health.namesakes(view).items():
         yield f"names      {number} workers are called {name}: give each its own with -n"
+    if stalls := view.totals.get("worker_stalls"):
+        yield f"stalls     workers stood still {units.counted(stalls, 'time')}: poller events --kind worker_stalled"
     for each in health.unroutable(view):
         yield f"unserved   {each.queue}: {units.counted(each.targets, 'target')}; {each.reason}"
     for load in view.loads:

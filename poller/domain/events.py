@@ -32,6 +32,7 @@ class Kind(enum.StrEnum):
     WORKER_JOINED = "worker_joined"
     WORKER_LOST = "worker_lost"
     WORKER_LEFT = "worker_left"
+    WORKER_STALLED = "worker_stalled"
     BOARD_REBUILT = "board_rebuilt"
     BOARD_REPAIRED = "board_repaired"
     CLOCK_MOVED = "clock_moved"
@@ -49,6 +50,7 @@ _BAD = frozenset(
         Kind.DEAD_LETTER_MADE,
         Kind.LEADERSHIP_LOST,
         Kind.WORKER_LOST,
+        Kind.WORKER_STALLED,
         Kind.BOARD_REPAIRED,
         Kind.CLOCK_MOVED,
     )

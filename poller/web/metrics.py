@@ -26,6 +26,7 @@ _TOTALS = {
     "samples": "Readings taken.",
     "missed_slots": "Slots that passed without a poll.",
     "retries": "Polls that were tried again before their next slot.",
+    "worker_stalls": "Workers that stood still: they recovered, or were ended for whoever supervises them.",
     "breaker_opened": "Breakers that opened because of failures.",
     "breaker_closed": "Breakers that closed.",
     "breaker_skips": "Slots left out on purpose: a breaker was open, a site was dark or a target was a dead letter.",

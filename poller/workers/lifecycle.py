@@ -27,8 +27,10 @@ from poller import app as application
 from poller import bootstrap, errors
 from poller.domain import routing
 from poller.observability import logs
-from poller.workers import children, garbage, leaving, open_files, pools, threads
+from poller.state import queues
+from poller.workers import children, garbage, intake, leaving, open_files, pools, stalls, threads, watchdog
 from poller.workers.children import Children, Phase, Tally
+from poller.workers.intake import Cure, Intake
 from poller.workers.polling import Poller
 from poller.workers.presence import Presence
 
@@ -138,6 +140,31 @@ def _child_goes_down(sender: str, **_: Any) -> None:
 def _begin(sender: Any, **_: Any) -> None:
     """Rows that a dead worker could not write do not wait for our first poll."""
     poller(sender.hostname).writing.start()
+    if _State.is_program:
+        _watch_intake(sender)
+
+
+def _watch_intake(consumer: Any) -> None:
+    services, name = bootstrap.services(), consumer.hostname
+    then = {Cure.RESTART: "its consumer is started again", Cure.END: "the process ends"}
+    Intake(
+        consumer,
+        waiting=lambda: queues.waiting(services.redis, _queues()),
+        tell=lambda fault, cure: stalls.tell(services, name, fault.value, then[cure]),
+        end=lambda: _give_up(name),
+    ).start(stopping=lambda: _State.stop_by is not None)
+
+
+def _give_up(hostname: str) -> None:
+    """For whoever supervises us. The poll loop is well: what it polls is handed back, and what it had not begun."""
+    stop(hostname, 0.0)
+    until = time.monotonic() + LEAVE_S
+    while _tally(poller(hostname)).in_flight and time.monotonic() < until:
+        time.sleep(0.05)
+    with suppress(errors.StoreError):
+        leaving.hand_back(poller(hostname), intake.unstarted())
+    _close(hostname, 0.0)
+    os._exit(watchdog.EXIT_CODE)
 
 
 @worker_shutting_down.connect
@@ -189,9 +216,13 @@ def _leave(hostname: str) -> None:
     stop(hostname, 0.0)  # it may end without a signal, too
     if _State.farewell is not None:
         _State.farewell.join(timeout=LEAVE_S)
-    mine = {name for name in application.app.amqp.queues.consume_from if name.startswith(routing.QUEUE_PREFIX)}
-    leaving.hand_back_queued(bootstrap.services(), poller(hostname), mine)
+    leaving.hand_back_queued(bootstrap.services(), poller(hostname), _queues())
     _close(hostname, (_State.stop_by or 0.0) - time.monotonic())
+
+
+def _queues() -> set[str]:
+    """Those this worker takes batches from, or believes to."""
+    return {name for name in list(application.app.amqp.queues.consume_from) if name.startswith(routing.QUEUE_PREFIX)}
 
 
 def _close(hostname: str, within_s: float) -> None:

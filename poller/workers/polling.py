@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import TypeVar
 
 import redis
@@ -27,7 +28,7 @@ from poller.observability import logs
 from poller.sinks.api import Sample
 from poller.state import outages
 from poller.state.board import Finish, Start, Started
-from poller.workers import letters, news
+from poller.workers import letters, news, stalls
 from poller.workers.blackbox import BlackBox
 from poller.workers.collect import Batch, Collected
 from poller.workers.retrying import Retries
@@ -285,7 +286,7 @@ class Poller:
 
     def watch(self) -> None:
         """From the first poll on: a collector that blocks everybody ends this process."""
-        self._runtime.watchdog = Watchdog(self._box)
+        self._runtime.watchdog = Watchdog(self._box, partial(stalls.tell, self._services, self.runner))
 
     def close(self) -> None:
         """Nothing polls any more: devices are told good-bye, and nobody has to ask why we ended."""

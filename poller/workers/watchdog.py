@@ -13,39 +13,53 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 from poller.observability import logs
 from poller.workers.blackbox import STEPS, BlackBox
+from poller.workers.cpu_alarm import CpuAlarm
 
 log = logs.get(__name__)
 
 LOOK_S = 1.0
 LOOKS = 5
 #: Code that never lets Python switch threads (a regular expression gone wild) stops us, too. Then the kernel ends the
-#: process, after so much CPU time without a look; `faulthandler` prints where it was.
+#: process, after so much CPU time of the loop without a look; `faulthandler` prints where it was.
 CPU_S = 8.0
+#: The same for code in any other thread. All of them count together, and those that need no interpreter may compute on
+#: many cores at a time; hence so much more.
+ALL_CPU_S = 24.0
+#: How long the last words may take: Redis may be away.
+LAST_WORDS_S = 2.0
 EXIT_CODE = 70
 _FRAMES = 4
 
+#: Why it stood still, and what comes then.
+Tell = Callable[[str, str], None]
+
 
 class Watchdog:
-    def __init__(self, box: BlackBox) -> None:
+    def __init__(self, box: BlackBox, tell: Tell) -> None:
         self._box = box
+        self._tell = tell
         self._answers = 0
         self._thread_id = 0
+        self._alarm: CpuAlarm | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         threading.Thread(target=self._watch, args=(loop,), name="watchdog", daemon=True).start()
 
     def _answer(self) -> None:
+        if not self._thread_id:
+            self._thread_id = threading.get_ident()
+            self._alarm = _alarm(self._thread_id)
         self._answers += 1
-        self._thread_id = threading.get_ident()
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         seen, still = (0, 0), 0
         while True:
-            signal.setitimer(signal.ITIMER_VIRTUAL, CPU_S)
+            self._put_off()
             loop.call_soon_threadsafe(self._answer)
             time.sleep(LOOK_S)
             now = self._answers, self._box.cells[STEPS]
@@ -54,17 +68,28 @@ class Watchdog:
             if still >= LOOKS:
                 self._end()
 
+    def _put_off(self) -> None:
+        signal.setitimer(signal.ITIMER_VIRTUAL, ALL_CPU_S)
+        if self._alarm is not None:
+            self._alarm.put_off()
+
     def _end(self) -> None:
         """Whoever starts next on this home says whose fault it was, and the leases bring the targets back."""
         found = self._box.now()
+        collector = found.flight.collector if found.flight else ""
         log.critical(
             "poll_loop_blocked",
-            collector=found.flight.collector if found.flight else "",
+            collector=collector,
             target_id=found.target_id,
             seconds=LOOKS * LOOK_S,
             at=self._where(),
             fix="a collector must not block: it should await, or use a thread",
         )
+        why = f"its poll loop is blocked by collector {collector}" if collector else "its poll loop is blocked"
+        self._put_off()
+        words = threading.Thread(target=self._tell, args=(why, "the process ends"), daemon=True)
+        words.start()
+        words.join(LAST_WORDS_S)
         os._exit(EXIT_CODE)
 
     def _where(self) -> str:
@@ -74,3 +99,12 @@ class Watchdog:
         return " > ".join(
             f"{Path(each.f_code.co_filename).name}:{line} {each.f_code.co_name}" for each, line in frames[::-1]
         )
+
+
+def _alarm(thread_id: int) -> CpuAlarm | None:
+    """None where the kernel has none: then all threads together are limited, which is later."""
+    try:
+        return CpuAlarm(thread_id, CPU_S)
+    except (OSError, AttributeError) as error:
+        log.warning("no_cpu_alarm", error=str(error))
+        return None

@@ -29,8 +29,8 @@ def overloaded(cluster: Cluster, *words: str) -> Program:
     cluster.add_targets(400, 1.0, 0.5)
     cluster.start_beat()
     worker = cluster.start_worker(*words)
-    soon(lambda: announced(cluster) or not worker.runs, 40, "it says that it polls")
     soon(lambda: cluster.valkey.client.llen(QUEUE) >= 2, 20, "batches wait")
+    soon(lambda: cluster.record.polls(), 20, "it polls")
     return worker
 
 
@@ -43,8 +43,7 @@ def test_each_pool_polls_and_stops_clean(tmp_path: Path, words: list[str], slots
     """SIGTERM under load: what ran is finished or handed back, what waited is due again, and nothing is left behind."""
     with Cluster(tmp_path, **NUMBERS) as cluster:
         worker = overloaded(cluster, *words)
-        said = announced(cluster)
-        assert said is not None, worker.text()
+        said = soon(lambda: announced(cluster), 20, "it says that it polls")
         assert (said.slots, said.rss_bytes > 10_000_000) == (slots, True)
         assert len({poll.pid for poll in cluster.record.polls()}) == polling
         worker.terminate()

@@ -92,6 +92,7 @@ HEALTHY = Overview(
         "failed": 4_111,
         "samples": 3_072_658_080,
         "missed_slots": 17,
+        "worker_stalls": 2,
         "retries": 801,
         "breaker_opened": 412,
         "breaker_closed": 383,
