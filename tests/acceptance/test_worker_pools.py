@@ -62,7 +62,7 @@ def test_a_cold_stop_loses_nothing_either(tmp_path: Path) -> None:
     with Cluster(tmp_path, **{**NUMBERS, "POLLER_WORKER_DRAIN_S": "60"}) as cluster:
         worker = overloaded(cluster)
         worker.signal(signal.SIGQUIT)
-        worker.wait(5)
+        worker.wait(20)
         assert cluster.services.board.sizes()[2] == 0
         cluster.sound()
 
