@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks import quantile, section
+from benchmarks import cpu, equal, exporter, quantile, report, section
 from benchmarks.drains import Drained
+from poller import errors
+from poller.domain.readings import Kind, ReadingSet, Series, SeriesSet
 
 ROOT = Path(__file__).parents[2]
 
@@ -80,6 +82,89 @@ def test_the_writing_section_finds_every_row_it_wrote(tmp_path: Path) -> None:
     assert found["sqlite_down_bytes"] < 160 * 8 + 200
 
 
+@pytest.mark.usefixtures("server")
+def test_the_cost_section_compares_the_same_polls_and_draws_them(tmp_path: Path) -> None:
+    """All candidates read the same device alike, or there is no figure; what is not installed is not measured."""
+    document = measured(tmp_path, "cost")
+    found = values(document)
+    assert (found["variables"], found["samples"]) == (165, 153)
+    roles = found["beat_ms"] + found["worker_ms"] + found["server_ms"]
+    assert found["poll_ms"] == pytest.approx(roles)
+    assert found["obvious_ms"] > 2 * found["poll_ms"]
+    assert (found["exporter_ms"] is None) is (exporter.installed() is None)
+    assert ("snmp_exporter" in document["grid"]["columns"]) is (exporter.installed() is not None)
+    assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
+
+
+def readings(octets: float, status: float) -> ReadingSet:
+    labels = (("ifIndex", "1"),)
+    shape = SeriesSet((Series("octets", labels, Kind.COUNTER), Series("status", labels, Kind.GAUGE)))
+    return ReadingSet(shape, [octets, status])
+
+
+@pytest.mark.parametrize(
+    ("theirs", "wrong"),
+    [
+        ({"octets": 150, "status": 1}, ""),
+        ({"octets": 201, "status": 1}, "octets"),
+        ({"octets": 99, "status": 1}, "octets"),
+        ({"octets": 150, "status": 2}, "status"),
+        ({"octets": 150}, "lacks"),
+        ({"octets": 150, "status": 1, "more": 1}, "has in addition"),
+    ],
+)
+def test_what_another_reads_must_lie_between_two_polls_of_ours(theirs: dict[str, float], wrong: str) -> None:
+    """Counters go on meanwhile; everything else stands still, and nothing is missing or too much."""
+    other = {equal.Sample(name, frozenset({("ifIndex", "1")})): value for name, value in theirs.items()}
+    if not wrong:
+        equal.same_values("the other", other, readings(100, 1), readings(200, 1))
+        return
+    with pytest.raises(errors.StoreConflict, match=wrong):
+        equal.same_values("the other", other, readings(100, 1), readings(200, 1))
+
+
+def test_a_counter_that_wraps_between_two_polls_is_no_difference() -> None:
+    """32 bits of octets last half a minute on a busy port."""
+    other = {equal.Sample(name, frozenset({("ifIndex", "1")})): value for name, value in (("octets", 5), ("status", 1))}
+    equal.same_values("the other", other, readings(2**32 - 10, 1), readings(20, 1))
+    with pytest.raises(errors.StoreConflict, match="octets"):
+        equal.same_values("the other", other, readings(2**32 - 10, 1), readings(4, 1))
+
+
+def test_the_cpu_of_a_process_holds_its_children() -> None:
+    """Of a prefork worker nearly all is there; a child that has ended stays in the account."""
+    burn = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn!r}]); print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as one:
+        assert one.stdin is not None
+        assert one.stdout is not None
+        one.stdout.readline()
+        living = cpu.tree_s(one.pid)
+        assert living - cpu.seconds(one.pid) >= 0.3
+        one.stdin.write("\n")
+        one.stdin.flush()
+        one.stdout.readline()
+        assert cpu.descendants(one.pid) == []
+        assert cpu.seconds(one.pid) >= 0.3
+        one.communicate("\n")
+    with pytest.raises(OSError, match="No such"):
+        cpu.seconds(one.pid)
+
+
+def test_a_figure_that_was_not_measured_says_so_and_misses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its goal is shown, and so is that nobody knows."""
+    unknown = section.Figure("x", "ratio to the exporter", None, "x", at_least=3)
+    missed = section.Figure("y", "ratio to the obvious design", 24.9, "x", at_least=25)
+    report.summary({"cost": section.Findings([unknown, missed, section.Figure("z", "without a goal", 1, "ms")])})
+    lines = capsys.readouterr().out.splitlines()
+    assert next(line.split() for line in lines if "exporter" in line)[-5:] == ["not", "measured", "x", ">=", "3"]
+    assert next(line.split() for line in lines if "obvious" in line)[-5:] == ["24.9", "x", ">=", "25", "MISSED"]
+    assert not any("without a goal" in line for line in lines)
+    assert unknown.met is None
+
+
 def test_every_section_can_be_asked_at_every_size() -> None:
     """`make bench SIZE=small` runs them all."""
     assert {frozenset(one.sizes) for one in section.known().values()} == {frozenset(("full", "small", "tiny"))}
@@ -119,3 +204,4 @@ def test_a_goal_is_met_or_missed_at_its_edge() -> None:
 
     assert [met(99, at_least=99), met(98.9, at_least=99)] == [True, False]
     assert [met(0, below=1), met(1, below=1), met(1)] == [True, False, None]
+    assert [met(1.1, at_most=1.1), met(1.11, at_most=1.1)] == [True, False]
