@@ -177,7 +177,7 @@ def _notes(size: Size, costs: Mapping[str, Cost]) -> Iterator[str]:
 SECTION = Section(
     asks="what does a poll cost, against the obvious design and snmp_exporter?",
     sizes={
-        "full": Size(2_000, 10, 60, obvious_devices=300, obvious_s=60, exporter_s=30),
+        "full": Size(2_000, 10, 60, obvious_devices=250, obvious_s=60, exporter_s=30),
         "small": Size(384, 3, 8, obvious_devices=45, obvious_s=6, exporter_s=4),
         "tiny": Size(40, 2, 2, obvious_devices=10, obvious_s=2, exporter_s=1),
     },
