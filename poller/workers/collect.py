@@ -1,7 +1,7 @@
 """Poll all targets of a batch side by side, each with its own deadline, and hand over results in rounds.
 
-A round ends when everything is done or after a moment, whichever is first: a dead device holds up
-nobody else's readings, and no healthy target waits for it before it can fall due again.
+A round ends when everything is done, or when no more answers come for a moment: a dead device holds up nobody
+else's readings, and no healthy target waits for it before it can fall due again.
 """
 
 from __future__ import annotations
@@ -22,8 +22,13 @@ from poller.workers import steps
 from poller.workers.runtime import Runtime
 from poller.workers.targets import Known
 
+#: At the latest, if anybody is done.
 FIRST_ROUND_S = 1.0
 LATER_ROUNDS_S = 2.0
+#: So long nobody answers, or for that share of the time since the batch began: then it is quiet.
+QUIET_S = 0.04
+QUIET_SHARE = 0.25
+LATE_S = 0.02
 
 Opened = Credential | errors.PollerError  # or why it does not open
 
@@ -48,7 +53,9 @@ class Batch:
         self._under_way: dict[int, Drain] = {}
         self._collected: list[Collected] = []
         self._waiter: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle
         self._patience_s = FIRST_ROUND_S
+        self._ends = 0.0  # its patience for this round
 
     def start(self, known: Sequence[Known], secrets: Mapping[int, Opened]) -> None:
         self._runtime.run(self._start(known, secrets))
@@ -95,7 +102,7 @@ class Batch:
         self._under_way.pop(target_id, None)
         elapsed_s = self._runtime.loop.time() - self._began
         self._collected.append(Collected(target_id, result, round(elapsed_s * 1000)))
-        if not self._under_way or self._patience_s == 0:
+        if not self._under_way:
             self._wake()
 
     async def _next_round(self) -> list[Collected]:
@@ -106,20 +113,31 @@ class Batch:
         return done
 
     async def _wait(self) -> None:
-        """Until all are done or patience is out; if then nobody is done yet, for whoever comes first."""
+        """Until all are done, or enough of them: see `_look`."""
         loop = asyncio.get_running_loop()
         self._waiter = loop.create_future()
-        timer = loop.call_later(self._patience_s, self._out_of_patience)
+        self._ends = loop.time() + self._patience_s
+        self._look(loop, -1, loop.time())
         try:
             await self._waiter
         finally:
-            timer.cancel()
+            self._timer.cancel()
             self._waiter = None
 
-    def _out_of_patience(self) -> None:
-        self._patience_s = 0
-        if self._collected:
+    def _look(self, loop: asyncio.AbstractEventLoop, seen: int, planned: float) -> None:
+        """Is it quiet? Then who is done goes, and who is silent is waited for without them.
+
+        A look that comes late finds a loop that is busy: the answers may be there, and nobody has read them.
+        """
+        now, here = loop.time(), len(self._collected)
+        quiet = here == seen and now - planned < LATE_S
+        if here and (quiet or now >= self._ends):
             self._wake()
+            return
+        pause_s = max(QUIET_S, QUIET_SHARE * (now - self._began))
+        if here and now + pause_s > self._ends:
+            pause_s = max(0.0, self._ends - now)
+        self._timer = loop.call_later(pause_s, self._look, loop, here, now + pause_s)
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

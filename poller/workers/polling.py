@@ -86,7 +86,7 @@ class Poller:
         Returns those that failed and stay in flight: they shall be polled again soon, as the next attempt.
         """
         with ExitStack() as turn:  # given up after the first round
-            turn.enter_context(self._warming.turn(self._targets.unknown(ids), len(ids)))
+            turn.enter_context(self._warming.turn(self._targets.unknown(ids)))
             return self._poll(token, ids, attempt, turn)
 
     def _poll(self, token: str, ids: Sequence[int], attempt: int, turn: ExitStack) -> list[int]:

@@ -1,5 +1,5 @@
 """Targets this worker has not polled yet cost many times as much: they are read, and their shapes are made. A worker
-that comes up to a whole fleet does a few batches of these at a time, or all their devices would seem to be silent.
+that comes up to a whole fleet takes a limited number of these at a time, or all their devices would seem to be silent.
 """
 
 from __future__ import annotations
@@ -8,10 +8,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: Batches of unknown targets under way at a time.
-TURNS = 2
-#: A batch with a larger share of them is one.
-SHARE = 0.25
+#: Unknown targets under way at a time: about a second of CPU.
+MOST = 256
 LOOK_S = 0.2
 
 
@@ -19,21 +17,26 @@ class Warming:
     """Of one worker process; safe for threads."""
 
     def __init__(self, stopping: threading.Event) -> None:
-        self._turns = threading.BoundedSemaphore(TURNS)
+        self._under_way = 0
+        self._changed = threading.Condition()
         self._stopping = stopping
 
     @contextmanager
-    def turn(self, unknown: int, targets: int) -> Iterator[None]:
-        """Waits for it, if the batch needs one. When the worker stops nobody waits any more."""
-        taken = unknown > targets * SHARE and self._taken()
+    def turn(self, unknown: int) -> Iterator[None]:
+        """Waits until there is room for so many. When the worker stops nobody waits any more."""
+        if not unknown:
+            yield
+            return
+        self._enter(unknown)
         try:
             yield
         finally:
-            if taken:
-                self._turns.release()
+            with self._changed:
+                self._under_way -= unknown
+                self._changed.notify_all()
 
-    def _taken(self) -> bool:
-        while not self._turns.acquire(timeout=LOOK_S):
-            if self._stopping.is_set():
-                return False
-        return True
+    def _enter(self, unknown: int) -> None:
+        with self._changed:
+            while self._under_way and self._under_way + unknown > MOST and not self._stopping.is_set():
+                self._changed.wait(LOOK_S)
+            self._under_way += unknown

@@ -1,4 +1,4 @@
-"""Only a few batches of targets that nobody knows yet are polled at a time."""
+"""Only so many targets that nobody knows yet are polled at a time."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from poller.workers.warming import TURNS, Warming
+from poller.workers.warming import MOST, Warming
 
 WITHIN_S = 10.0
 
 
 @contextmanager
-def in_thread(warming: Warming) -> Iterator[threading.Event]:
+def in_thread(warming: Warming, unknown: int) -> Iterator[threading.Event]:
     """A batch of unknown targets in a thread of its own; the event says that it has its turn."""
     began, end = threading.Event(), threading.Event()
 
     def batch() -> None:
-        with warming.turn(64, 64):
+        with warming.turn(unknown):
             began.set()
             end.wait(WITHIN_S)
 
@@ -30,28 +30,29 @@ def in_thread(warming: Warming) -> Iterator[threading.Event]:
         thread.join(WITHIN_S)
 
 
-def test_the_next_one_waits_until_a_turn_is_over() -> None:
-    """The others do not: they know their targets."""
+def test_who_finds_no_room_waits_until_a_turn_is_over() -> None:
+    """Others find it, and who knows all its targets needs none."""
     warming = Warming(threading.Event())
-    with ExitStack() as turns:
-        for _ in range(TURNS):
-            turns.enter_context(warming.turn(64, 64))
-        with in_thread(warming) as began:
-            with warming.turn(0, 64), warming.turn(16, 64):
+    with ExitStack() as first, warming.turn(MOST // 2):
+        first.enter_context(warming.turn(MOST // 2 - 1))
+        with in_thread(warming, 2) as began:
+            with warming.turn(0), warming.turn(1):
                 assert not began.wait(0.3)
-            turns.close()
+            first.close()
             assert began.wait(WITHIN_S)
+
+
+def test_a_batch_larger_than_all_the_room_has_its_turn_alone() -> None:
+    """It would wait for ever."""
+    warming = Warming(threading.Event())
+    with warming.turn(MOST + 1), in_thread(warming, 1) as began:
+        assert not began.wait(0.3)
 
 
 def test_nobody_waits_in_a_worker_that_stops() -> None:
     """The batch is handed back then, which takes no time."""
     stopping = threading.Event()
     warming = Warming(stopping)
-    with ExitStack() as turns:
-        for _ in range(TURNS):
-            turns.enter_context(warming.turn(64, 64))
-        with in_thread(warming) as began:
-            stopping.set()
-            assert began.wait(WITHIN_S)
-    with warming.turn(64, 64), warming.turn(64, 64):  # what was not taken was not given back either
-        pass
+    with warming.turn(MOST), in_thread(warming, 1) as began:
+        stopping.set()
+        assert began.wait(WITHIN_S)

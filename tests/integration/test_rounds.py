@@ -1,0 +1,84 @@
+"""A batch hands its results over in rounds: as soon as it is quiet, and not once for every target."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from poller.collectors import api
+from poller.collectors.registry import Registry
+from poller.domain.target import PollTarget
+from poller.workers.blackbox import BlackBox
+from poller.workers.collect import Batch
+from poller.workers.runtime import Runtime
+from poller.workers.targets import Known
+
+
+class SlowOptions(api.Options):
+    takes_s: float
+
+
+class Slow:
+    name: ClassVar[str] = "slow"
+    api_version: ClassVar[int] = api.API_VERSION
+    Options = SlowOptions
+    credentials: ClassVar[tuple[type[api.Credential], ...]] = ()
+
+    async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
+        await asyncio.sleep(poll.options.takes_s)
+        yield api.Reading("answered", 1.0)
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Iterator[Runtime]:
+    box = BlackBox(tmp_path, "test")
+    yield Runtime(box)
+    box.close()
+
+
+def rounds(runtime: Runtime, *takes_s: float) -> list[tuple[float, list[int]]]:
+    """When each round was there, and who was in it (numbered from 0)."""
+    known = [
+        Known(PollTarget(at, 1, "t", 1, "d", "127.0.0.1", "", "slow", 60_000, 5_000), 1, SlowOptions(takes_s=each))
+        for at, each in enumerate(takes_s)
+    ]
+    batch = Batch(runtime, Registry({"slow": Slow()}), 1)
+    began = time.monotonic()
+    batch.start(known, {})
+    found = []
+    while done := batch.next_round():
+        found.append((time.monotonic() - began, sorted(item.id for item in done)))
+    return found
+
+
+def test_one_round_when_all_answer(runtime: Runtime) -> None:
+    """However many they are."""
+    ((_, ids),) = rounds(runtime, *[0.05] * 64)
+    assert ids == list(range(64))
+
+
+def test_who_answers_does_not_wait_for_who_does_not(runtime: Runtime) -> None:
+    """Neither for a second nor for the time limit of the silent one."""
+    first, last = rounds(runtime, *[0.02] * 63, 1.5)
+    assert first[1] == list(range(63))
+    assert first[0] < 0.5
+    assert last[1] == [63]
+
+
+def test_answers_that_come_one_after_another_make_a_few_rounds(runtime: Runtime) -> None:
+    """A round for each of them would cost more than the polls."""
+    found = rounds(runtime, *(0.05 * number for number in range(60)))
+    assert sum(len(ids) for _, ids in found) == 60
+    assert len(found) <= 12
+
+
+def test_a_busy_loop_is_not_taken_for_silence(runtime: Runtime) -> None:
+    """When something else keeps the loop for a while, those who answered meanwhile are in the same round."""
+    runtime.loop.call_soon_threadsafe(lambda: runtime.loop.call_later(0.01, time.sleep, 0.4))
+    found = rounds(runtime, *[0.005] * 32, *[0.1] * 32)
+    assert [len(ids) for _, ids in found] == [64]
