@@ -43,8 +43,8 @@ class Homes:
         self._own = None
 
     def look(self, living: Sequence[Worker], now_ms: int) -> None:
-        """Who is here? Homes stay what they are while nobody comes or goes. What waits for a worker that is not here
-        goes to all; whatever that sends twice is refused by `start`. Raises StoreError.
+        """Who is here? Homes stay what they are while nobody comes or goes. What waits for a worker that does not take
+        it any more goes to all; whatever that sends twice is refused by `start`. Raises StoreError.
         """
         lately = [worker for worker in living if abs(now_ms - worker.seen_ms) < LATELY_MS]
         self._slots = {worker.name: worker.slots for worker in lately}
@@ -55,7 +55,7 @@ class Homes:
             self._keepers = keepers
             if self._hosts.want({routing.parse(queue)[0] for queue in keepers}):
                 self._ask()
-        self._hand_over()
+        self._hand_over(affinity.own_queues(lately))
 
     def narrowed(self, rooms: Mapping[str, int]) -> Mapping[str, int]:
         """Less room where batches wait in the workers' own queues; never none, so that what is urgent finds some."""
@@ -84,9 +84,9 @@ class Homes:
                     homeless += batch
         yield from ((queue, batch) for batch in batched(homeless, size))
 
-    def _hand_over(self) -> None:
+    def _hand_over(self, taken: set[str]) -> None:
         own, clock = self._known_queues(), time.monotonic()
-        gone = [name for name in own if affinity.owner(name) not in self._slots]
+        gone = own - taken
         self._gone_at = {name: self._gone_at.get(name, clock) for name in gone}
         for name, waiting in own_queues.depths(self._redis, gone).items():
             if waiting:

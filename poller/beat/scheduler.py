@@ -200,6 +200,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             domains.agree(self._domains, self._leader.token)
             if self._board.version() is None:  # flushed, and nobody told us
                 self._books.reconcile_soon()
+                self._homes.forget()
             if clock >= self._trust_until:
                 self._attendance.look(now_ms)
             forgotten = workers.forget_lost(self._services.redis, self._services.keys, now_ms)

@@ -28,6 +28,8 @@ OVERTIME_S = 1.0
 #: How long the end of a session may take before nobody waits for it any more.
 CLOSING_S = 1.0
 SWEEP_S = 5.0
+#: A wait that is worth mentioning when the rest of the time was too short.
+TOLD_S = 0.1
 #: Sessions made in one moment are not all replaced in one moment.
 AGE_SPREAD = 0.1
 
@@ -80,13 +82,19 @@ class Sessions:
 
     async def use(self, keeper: KeepsSessions[Any], poll: Poll, work: Callable[[Any], Awaitable[T]]) -> T:
         """Run `work` with a session of this poll's device. See `Poll.session`."""
+        began = asyncio.get_running_loop().time()
         kept = await self._take(keeper, poll)
-        fresh = kept.session is None
+        fresh, waited_s = kept.session is None, asyncio.get_running_loop().time() - began
         try:
             return await self._work(kept, poll, work)
         except SessionLost:  # a device may end an idle session: no error, if nothing was read yet
             if fresh:
                 raise
+        except errors.DeviceTimeout as error:
+            if waited_s < TOLD_S:
+                raise
+            cause = f"{error.cause}; {waited_s:.1f} s of it were spent waiting for its turn".removeprefix("; ")
+            raise errors.DeviceTimeout(error.message, cause, error.hint) from None
         return await self._work(await self._take(keeper, poll), poll, work)
 
     async def close(self) -> None:

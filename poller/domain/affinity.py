@@ -39,6 +39,11 @@ def taken(queues: Iterable[str], sessions: Collection[str], worker: str) -> set[
     return served | {own(queue, worker) for queue in served if _collector(queue) in sessions}
 
 
+def own_queues(workers: Iterable[Worker]) -> set[str]:
+    """All queues of single workers that these take from."""
+    return {name for w in workers for name in taken(w.queues, w.sessions, w.name) if owner(name)}
+
+
 def home(host: str, workers: Sequence[str]) -> str:
     """The worker that draws the highest lot for this host (rendezvous hashing); the same in every process."""
     return max(workers, key=lambda worker: (_lot(host, worker), worker))

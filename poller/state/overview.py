@@ -125,9 +125,8 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
 
 def _waiting_for_one(client: redis.Redis, everybody: Sequence[Worker]) -> Counter[str]:
     """Batches that wait in the own queues of workers, by the queue they belong to."""
-    names = {name for w in everybody for name in affinity.taken(w.queues, w.sessions, w.name) - set(w.queues)}
     counted: Counter[str] = Counter()
-    for name, waiting in own_queues.depths(client, names).items():
+    for name, waiting in own_queues.depths(client, affinity.own_queues(everybody)).items():
         counted[affinity.shared(name)] += waiting
     return counted
 

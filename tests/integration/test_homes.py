@@ -126,7 +126,11 @@ def test_what_waits_in_own_queues_counts_as_waiting(services: Services, redis_cl
     assert f"{QUEUE}~w1" not in sent(made, list(ids_of(services))), "its four slots are taken"
 
 
-@pytest.mark.parametrize("left", [[], [worker("w1", seen_ms=NOW - homes.LATELY_MS)]], ids=["good-bye", "silence"])
+SILENT = worker("w1", seen_ms=NOW - homes.LATELY_MS)
+OTHERWISE_BUSY = Worker("w1", NOW, 0, 0, 0, 0, queues=("poll.snmp",), sessions=("routeros",))
+
+
+@pytest.mark.parametrize("left", [[], [SILENT], [OTHERWISE_BUSY]], ids=["gone", "silent", "serving it no more"])
 def test_what_waits_for_a_worker_that_is_gone_goes_to_all(
     services: Services, redis_client: redis.Redis, left: list[Worker]
 ) -> None:

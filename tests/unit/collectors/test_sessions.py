@@ -230,6 +230,23 @@ def test_a_poll_that_did_not_get_its_turn_says_so() -> None:
     asyncio.run(run())
 
 
+def test_a_poll_that_had_its_turn_too_late_says_how_long_it_waited() -> None:
+    async def silent(line: Line) -> None:
+        raise errors.DeviceTimeout("no answer", cause="the time of the poll is up")
+
+    async def run() -> None:
+        keeper, pool = Keeper(), Sessions()
+        before = asyncio.create_task(poll_of(pool).session(keeper, pause(0.2)))
+        await until(lambda: bool(keeper.lines))
+        with pytest.raises(errors.DeviceTimeout, match=r"time of the poll is up; 0\.\d s of it were spent waiting"):
+            await poll_of(pool).session(keeper, silent)
+        await before
+        with pytest.raises(errors.DeviceTimeout, match=r"the time of the poll is up\)"):
+            await poll_of(pool).session(keeper, silent)
+
+    asyncio.run(run())
+
+
 def test_new_connections_to_a_host_keep_their_distance() -> None:
     async def run() -> None:
         keeper, pool = Keeper(), Sessions(limits(pace_s=0.05))
