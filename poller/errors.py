@@ -20,7 +20,9 @@
     |  |- DeviceProtocolError it answered something that is not the protocol
     |  |- DeviceUnsupported   it speaks, but does not have what the target asks for
     |  |- DeviceBusy          its host bears no more at a time: the poll did not get its turn, and sent nothing
-    |  '- CollectorCrashed    the collector raised something that is not in this tree
+    |  |- CollectorCrashed    the collector raised something that is not in this tree
+    |  |- CollectorDied       the collector's own process ended, or had to be ended, during the poll
+    |  '- CollectorBusy       the collector had no thread left in time; nothing was sent
     |- StoreError             our side: never counts against a device
     |  |- StoreUnavailable    Redis or SQL does not answer
     |  '- StoreConflict       somebody else changed the same thing first
@@ -166,6 +168,21 @@ class CollectorCrashed(DeviceError):
     code = "P115"
     error_code = "collector_crashed"
     retryable = False
+
+
+class CollectorDied(DeviceError):
+    code = "P118"
+    error_code = "collector_died"
+    retryable = False
+
+
+class CollectorBusy(DeviceError):
+    """Our own limit, as above."""
+
+    code = "P119"
+    error_code = "collector_busy"
+    retryable = False
+    trips_breaker = False
 
 
 class StoreError(PollerError):

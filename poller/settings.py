@@ -168,6 +168,18 @@ class Settings(BaseSettings):
     domains_s: float = Field(
         30.0, ge=1, le=3600, description="How often a worker looks for queues that no note told it of."
     )
+    blocking_threads: int = Field(
+        16, ge=1, le=256, description="Threads of a worker process for each collector that blocks."
+    )
+    stuck_threads: int = Field(
+        8, ge=1, le=256, description="Threads of one collector that may hang before it gets a process of its own."
+    )
+    isolated_collectors: Words = Field((), description="Collectors that run in a process of their own, by name.")
+    isolation_memory_mb: int = Field(512, ge=64, le=1_000_000, description="Memory of such a process.")
+    quarantine_crashes: int = Field(
+        3, ge=1, le=1000, description="Crashes of a collector's process after which nobody runs it any more."
+    )
+    quarantine_window_s: float = Field(3600.0, ge=60, le=2_678_400, description="Time within which these are counted.")
     target_cache: int = Field(50_000, ge=100, description="Targets whose configuration a worker process remembers.")
     secret_cache_s: float = Field(60.0, ge=0, le=3600, description="How long a worker keeps a decrypted credential.")
     session_idle_s: float = Field(
@@ -253,7 +265,7 @@ class Settings(BaseSettings):
             raise ValueError(f"{error.message}; {error.hint}") from None
         return words
 
-    @field_validator("session_exceptions", "sinks", "worker_tags", mode="before")
+    @field_validator("session_exceptions", "sinks", "worker_tags", "isolated_collectors", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         return tuple(word.strip() for word in value.split(",") if word.strip()) if isinstance(value, str) else value
@@ -305,7 +317,9 @@ class Settings(BaseSettings):
         by_code = {
             error_codes.AUTH_FAILED: breaker.Rule(1, auth, auth),
             error_codes.WORKER_DIED: deadly,
+            error_codes.COLLECTOR_DIED: deadly,
             error_codes.HOST_BUSY: never,
+            error_codes.COLLECTOR_BUSY: never,
         }
         return breaker.Rules(usual, by_code)
 

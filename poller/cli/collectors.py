@@ -1,4 +1,4 @@
-"""`poller collectors`: which collectors are installed here, what they take, and which cannot be used."""
+"""`poller collectors`: which are installed here, what they take, which cannot be used, and which crash."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 
 import typer
 
-from poller.cli import completion, render
+from poller.cli import completion, render, trust
 from poller.cli.columns import Column, Fit, column, plain
+from poller.cli.lazy import Listing
 from poller.cli.render import Json
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _COLUMNS = (
     Column("FROM", lambda item: f"{item['distribution']} {item['version']}".rstrip()),
     column("API", "api_version", right=True),
     Column("CREDENTIALS", lambda item: " or ".join(item["credentials"]) or "none"),
+    Column("STATE", lambda item: item["state"] or "unknown", fit=Fit.WHOLE),
 )
 _OPTIONS = (
     column("COLLECTOR", "collector"),
@@ -41,30 +43,47 @@ _LISTS = (list, tuple, set, frozenset)
 _BOUNDS = {"ge": "", "gt": "above ", "le": "to ", "lt": "below "}
 
 
-def command(
+app = typer.Typer(cls=Listing, help="What is installed, its options, and what becomes of those that crash.")
+
+
+@app.command("list")
+def list_(
     name: Annotated[
         str | None,
         typer.Argument(metavar="NAME", help="Only this one.", autocompletion=completion.collectors),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List installed collectors and their options, and those that failed to load."""
+    """Installed collectors, their options, those that failed to load, and those that crashed."""
     from dataclasses import asdict
 
     from poller.collectors import api, registry
 
     found = registry.load()
     chosen = found.collectors if name is None else {name: found.get(name)}
-    items = [_item(each, found) for each in chosen.values()]
+    known = trust.read()
+    items = [{**_item(each, found), **known.of(each, found)} for each in chosen.values()]
+    doubted = [item for item in known.doubted() if name in (None, item["collector"])]
     broken = [asdict(each) for each in found.broken if name in (None, each.name)]
     if as_json:
-        more = {"api_version": api.API_VERSION, "items": items, "broken": broken}
+        more = {"api_version": api.API_VERSION, "items": items, "doubted": doubted, "broken": broken}
         render.document("poller.collectors/1", more)
         return
-    _show(items, broken)
+    _show(items, doubted, broken)
 
 
-def _show(items: list[dict[str, Any]], broken: list[dict[str, Any]]) -> None:
+@app.command("release")
+def release(
+    name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=completion.collectors)],
+    wait_s: Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for the results.")] = 0.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Forget the crashes of a collector: it runs like any other again, and its dead letters are tried again."""
+    trust.release(name, wait_s, dry_run, as_json)
+
+
+def _show(items: list[dict[str, Any]], doubted: list[dict[str, Any]], broken: list[dict[str, Any]]) -> None:
     """The collectors, their options (on a terminal a table for each, else one for all), and what is broken."""
     options = [[{"collector": item["name"], **option} for option in item["options"]] for item in items]
     sections: list[tuple[list[dict[str, Any]], Sequence[Column]]] = [(items, _COLUMNS)]
@@ -72,7 +91,7 @@ def _show(items: list[dict[str, Any]], broken: list[dict[str, Any]]) -> None:
         sections += [(group, (_titled(group[0]["collector"]), *_OPTIONS[2:])) for group in options if group]
     else:
         sections.append(([option for group in options for option in group], _OPTIONS))
-    sections.append((broken, _BROKEN))
+    sections += [(doubted, trust.COLUMNS), (broken, _BROKEN)]
     for number, (rows, head) in enumerate(section for section in sections if section[0]):
         if number:
             render.echo("")

@@ -119,31 +119,17 @@ def requeue(
     as_json: Json = False,
 ) -> None:
     """Try dead letters now, before routine polls; more than 64 are spread, 64 a second. A success clears one."""
-    from poller.state import requeue as board_requeue
-
     services = bootstrap.services()
     engine = backend.database(services)
     found = _chosen(engine, places, _wanted(engine, reason, code, collector, site, device), every)
-    spread_ms = board_requeue.spread_ms(len(found))
-    text = f"requeue {units.counted(len(found), 'dead letter')}" + (
-        f" within {units.duration(spread_ms)}" if spread_ms else ""
-    )
     if dry_run:
-        _say_plan(f"would {text}", found, as_json)
+        _say_plan(f"would requeue {spread(len(found))}", found, as_json)
         return
-    now_ms = services.board.now_ms()
-    answers = board_requeue.requeue(services.board, [named.letter.target_id for named in found], now_ms)
-    asked = [named for named in found if answers[named.letter.target_id] in ("due", "inflight")]
-    events.publish(services, _events(Kind.DEAD_LETTER_REQUEUED, asked, now_ms, "requeued"))
-    counts = Counter(answers.values())
-    item: dict[str, Any] = {"requeued": len(asked), "barred": counts["barred"], "not_on_board": counts["gone"]}
-    if wait_s:
-        item |= _results(services, asked, now_ms, wait_s)
-    _say_requeued(item, as_json)
-    if item.get("waiting"):
-        raise typer.Exit(TIMED_OUT)
-    if item.get("failing") or not asked:
+    item = try_again(services, found, wait_s)
+    say_requeued(item, "poller.deadletter.requeue/1", as_json)
+    if not item["requeued"]:
         raise typer.Exit(1)
+    leave(item)
 
 
 @app.command("drop")
@@ -259,11 +245,40 @@ def _until(
         time.sleep(LOOK_EVERY_S)
 
 
-def _say_requeued(item: Mapping[str, Any], as_json: bool) -> None:
+def spread(count: int) -> str:
+    """`200 dead letters within 3 s`"""
+    from poller.state.requeue import spread_ms
+
+    within = f" within {units.duration(spread_ms(count))}" if spread_ms(count) else ""
+    return units.counted(count, "dead letter") + within
+
+
+def try_again(services: Services, found: Sequence[Named], wait_s: float) -> dict[str, Any]:
+    """Requeue them, tell it, and wait for what comes of it, if wanted; the numbers of it."""
+    from poller.state import requeue as board_requeue
+
+    now_ms = services.board.now_ms()
+    answers = board_requeue.requeue(services.board, [named.letter.target_id for named in found], now_ms)
+    asked = [named for named in found if answers[named.letter.target_id] in ("due", "inflight")]
+    events.publish(services, _events(Kind.DEAD_LETTER_REQUEUED, asked, now_ms, "requeued"))
+    counts = Counter(answers.values())
+    item: dict[str, Any] = {"requeued": len(asked), "barred": counts["barred"], "not_on_board": counts["gone"]}
+    return item | (_results(services, asked, now_ms, wait_s) if wait_s else {})
+
+
+def leave(item: Mapping[str, Any]) -> None:
+    """With the exit code of such numbers, unless all is good."""
+    if item.get("waiting"):
+        raise typer.Exit(TIMED_OUT)
+    if item.get("failing"):
+        raise typer.Exit(1)
+
+
+def say_requeued(item: Mapping[str, Any], schema: str, as_json: bool) -> None:
     text = f"requeued {units.counted(item['requeued'], 'dead letter')}"
     if "good" in item:
         text += f": {item['good']:,} answer, {item['failing']:,} still fail, {item['waiting']:,} without a result"
-    render.changed(text, "poller.deadletter.requeue/1", item, as_json)
+    render.changed(text, schema, item, as_json)
     if as_json:
         return
     for each in item.get("failures", ()):

@@ -24,6 +24,14 @@ class Group(TyperGroup):
         return _plain_flags(super().get_params(ctx))
 
 
+class Listing(Group):
+    """A group that is itself the list of its things: `collectors snmp` is `collectors list snmp`."""
+
+    def parse_args(self, ctx: Any, args: Any) -> Any:
+        known = (*self.commands, *ctx.help_option_names)
+        return super().parse_args(ctx, args if args and args[0] in known else ["list", *args])
+
+
 def _plain_flags(params: Any) -> Any:
     for param in params:
         if getattr(param, "is_flag", False):
@@ -49,7 +57,8 @@ class Branch:
         module, _, attribute = self.place.partition(":")
         found = getattr(importlib.import_module(module), attribute)
         if isinstance(found, typer.Typer):
-            found.info.name, found.info.cls = self.name, Group
+            found.info.name = self.name
+            found.info.cls = found.info.cls if found.info.cls is Listing else Group
             for command in found.registered_commands:
                 command.cls = Command
             return get_group(found)

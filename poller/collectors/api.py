@@ -7,7 +7,7 @@ Optional abilities are small extra protocols; a collector that lacks them simply
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
@@ -95,7 +95,10 @@ Yielded = Reading | ReadingSet | PartFailed
 
 @runtime_checkable
 class Collector(Protocol):
-    """Implement this. One instance serves a whole worker process, so keep per-device state in `memory`."""
+    """Implement this. One instance serves a whole worker process, so keep per-device state in `memory`.
+
+    `collect` is an async generator; or a plain one, if the class says `blocking` (see below).
+    """
 
     name: ClassVar[str]
     api_version: ClassVar[int]
@@ -103,9 +106,30 @@ class Collector(Protocol):
     #: Credential models it accepts, preferred first; empty when it needs none.
     credentials: ClassVar[tuple[type[Credential], ...]]
 
-    def collect(self, poll: Poll) -> AsyncIterator[Yielded]:
+    def collect(self, poll: Poll) -> AsyncIterator[Yielded] | Iterator[Yielded]:
         """Yield readings. Raise a `DeviceError` for the device's trouble; what was yielded is kept."""
         ...
+
+
+@runtime_checkable
+class Blocking(Protocol):
+    """Ability: `blocking = True`, and `collect` is a plain generator (`def`, not `async def`) that may block.
+
+    Each poll runs in a thread. `poll.deadline` is an instant of `time.monotonic()`: give your sockets time-outs that
+    end before it, since nobody can stop a thread. Several polls run at the same time, in one instance.
+    """
+
+    blocking: ClassVar[bool]
+
+
+@runtime_checkable
+class Isolated(Protocol):
+    """Ability: `isolated = True` to run in a process of its own, with limits: for code that may crash or leak.
+
+    Costs a second process per worker process, and some CPU per poll. `poll.memory` lives in that process.
+    """
+
+    isolated: ClassVar[bool]
 
 
 @runtime_checkable
@@ -164,6 +188,7 @@ class Scheduled(Protocol):
 
 __all__ = [
     "API_VERSION",
+    "Blocking",
     "Closeable",
     "Collector",
     "Credential",
@@ -175,6 +200,7 @@ __all__ = [
     "DeviceUnreachable",
     "DeviceUnsupported",
     "Documented",
+    "Isolated",
     "KeepsSessions",
     "Kind",
     "Options",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from poller import errors
-from poller.collectors import gathering, reporting
+from poller.collectors import blocking, gathering, reporting
 from poller.collectors.api import Collector, Credential, PartFailed, Poll
 from poller.domain import outcome
 from poller.domain.outcome import Outcome, Result
@@ -117,7 +117,10 @@ class Drain:
     async def _run(self) -> None:
         """The collector from its first step to its last; nothing it raises gets out of here."""
         try:
-            await self._take_all(self._collector.collect(self._poll))
+            if getattr(self._collector, "blocking", False):
+                await self._take_all(blocking.stream(self._collector, self._poll, MOST_ITEMS))
+            else:
+                await self._take_all(self._collector.collect(self._poll))
         except asyncio.CancelledError:
             if not self._done:
                 self._finish(self._late() if self._timed_out else self._crash(asyncio.CancelledError()))
@@ -239,11 +242,11 @@ def _cleaned(error: errors.DeviceError, credential: Credential | None) -> errors
     kind = next(base for base in type(error).__mro__ if vars(errors).get(base.__name__) is base)
     message = getattr(error, "message", "") or type(error).__name__  # a careless subclass may lack all three
     texts = (message, getattr(error, "cause", ""), getattr(error, "hint", ""))
-    cleaned: errors.DeviceError = kind(*(_scrubbed(str(text), credential) for text in texts))
+    cleaned: errors.DeviceError = kind(*(scrubbed(str(text), credential) for text in texts))
     return cleaned
 
 
-def _scrubbed(text: str, credential: Credential | None) -> str:
+def scrubbed(text: str, credential: Credential | None) -> str:
     """Plugins raise what they like: no secret of this poll may be in it."""
     for name in credential.secret_fields() if credential is not None else ():
         secret = getattr(credential, name)

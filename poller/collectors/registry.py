@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
@@ -115,9 +116,24 @@ def _instance(point: EntryPoint) -> Collector:
         raise errors.ConfigError(f"it needs collector API {collector.api_version}, this is {API_VERSION}")
     if not isinstance(collector, Collector):
         raise errors.ConfigError("it does not implement poller.collectors.api.Collector")
+    _check_abilities(collector)
     _check_credentials(collector)
     _check_schedule(collector)
     return collector
+
+
+def _check_abilities(collector: Collector) -> None:
+    """A generator that blocks on the loop, or one that cannot run in a thread, would fail at its first poll."""
+    for ability in ("blocking", "isolated"):
+        if not isinstance(getattr(collector, ability, False), bool):
+            raise errors.ConfigError(f"its {ability} is neither True nor False")
+    blocks = getattr(collector, "blocking", False)
+    if inspect.isgeneratorfunction(collector.collect) and not blocks:
+        hint = "its author adds blocking = True to run it in threads, or writes async def"
+        raise errors.ConfigError("its collect is a plain generator", hint=hint)
+    if inspect.isasyncgenfunction(collector.collect) and blocks:
+        hint = "its author removes blocking = True, or writes def instead of async def"
+        raise errors.ConfigError("it says blocking, and its collect is an async generator", hint=hint)
 
 
 def _check_credentials(collector: Collector) -> None:

@@ -23,6 +23,11 @@ def ignored_cancellation(collector: str, after_s: float) -> None:
     _say("collector_ignored_cancellation", collector, "", None, after_s=round(after_s, 1))
 
 
+def stuck_thread(collector: str, where: str, stuck: int) -> None:
+    """It blocks a thread that nobody waits for any more, and that nobody can stop."""
+    _say("collector_thread_stuck", collector, "", None, at=where, stuck=stuck)
+
+
 def _say(event: str, collector: str, kind: str, error: BaseException | None, **facts: object) -> None:
     now = time.monotonic()
     said_at, unsaid = _said.get((collector, event + kind), (-_EVERY_S, 0))

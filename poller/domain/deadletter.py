@@ -12,6 +12,7 @@ from poller.domain.outcome import Outcome, Result
 class Reason(enum.StrEnum):
     AUTH_FAILED = "auth_failed"  # the device refuses our credential, and refused it again at the probe
     NOT_POLLABLE = "not_pollable"  # options, credential or collector cannot be used: nothing was sent
+    COLLECTOR_QUARANTINED = "collector_quarantined"  # its collector crashed too often: nothing was sent
     OPEN_TOO_LONG = "open_too_long"  # it has not answered for so long that it may not be there any more
 
 
@@ -44,6 +45,8 @@ def reason(
     if outcome.good:
         return None
     if outcome.result is Result.REFUSED:
+        if outcome.error_code == Reason.COLLECTOR_QUARANTINED:
+            return Reason.COLLECTOR_QUARANTINED
         return Reason.NOT_POLLABLE
     if outcome.error_code == Reason.AUTH_FAILED and breaker.trips >= REFUSALS:
         return Reason.AUTH_FAILED

@@ -16,6 +16,9 @@ UNSUPPORTED = "unsupported"
 HOST_BUSY = "host_busy"
 DEVICE_ERROR = "device_error"
 COLLECTOR_CRASHED = "collector_crashed"
+COLLECTOR_DIED = "collector_died"
+COLLECTOR_BUSY = "collector_busy"
+COLLECTOR_QUARANTINED = "collector_quarantined"
 COLLECTOR_MISSING = "collector_missing"
 OPTIONS_INVALID = "options_invalid"
 CREDENTIAL_UNUSABLE = "credential_unusable"
@@ -64,9 +67,21 @@ EXPLAINED: dict[str, Explained] = {
         "the collector has a bug: it raised something unexpected, yielded rubbish or ignored its cancellation",
         "report it to the collector's author, with the worker's log line collector_crashed",
     ),
+    COLLECTOR_DIED: Explained(
+        "the collector runs in a process of its own, and that ended, or had to be ended, during this poll",
+        "update or remove the plugin that the message names; poller collectors counts such ends",
+    ),
+    COLLECTOR_BUSY: Explained(
+        "all threads of the collector were at work until the deadline; nothing was sent",
+        "more workers, a higher POLLER_BLOCKING_THREADS, or a plugin that does not hang: see collector_thread_stuck",
+    ),
+    COLLECTOR_QUARANTINED: Explained(
+        "the collector's process crashed so often that nobody runs it any more; nothing was sent",
+        "update the plugin on the workers and restart them, or poller collectors release NAME to try it as it is",
+    ),
     COLLECTOR_MISSING: Explained(
         "the target's collector is not installed on the worker, or cannot be loaded; nothing was sent",
-        "poller collectors on that worker says why; install the plugin there and restart the worker",
+        "poller collectors, on that worker, says why; install the plugin there and restart the worker",
     ),
     OPTIONS_INVALID: Explained(
         "the target's options do not fit its collector any more; nothing was sent",

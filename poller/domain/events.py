@@ -33,6 +33,9 @@ class Kind(enum.StrEnum):
     WORKER_LOST = "worker_lost"
     WORKER_LEFT = "worker_left"
     WORKER_STALLED = "worker_stalled"
+    COLLECTOR_ISOLATED = "collector_isolated"
+    COLLECTOR_QUARANTINED = "collector_quarantined"
+    COLLECTOR_RELEASED = "collector_released"
     BOARD_REBUILT = "board_rebuilt"
     BOARD_REPAIRED = "board_repaired"
     CLOCK_MOVED = "clock_moved"
@@ -51,6 +54,8 @@ _BAD = frozenset(
         Kind.LEADERSHIP_LOST,
         Kind.WORKER_LOST,
         Kind.WORKER_STALLED,
+        Kind.COLLECTOR_ISOLATED,
+        Kind.COLLECTOR_QUARANTINED,
         Kind.BOARD_REPAIRED,
         Kind.CLOCK_MOVED,
     )

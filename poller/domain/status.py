@@ -20,7 +20,12 @@ from poller.domain.overview import State
 LETTERS = {State.OK: "o", State.DEGRADED: "d", State.FAILING: "f", State.UNKNOWN: "u"}
 STATES = {letter: state for state, letter in LETTERS.items()}
 OPEN = "B"
-REASONS = {"A": Reason.AUTH_FAILED, "N": Reason.NOT_POLLABLE, "L": Reason.OPEN_TOO_LONG}
+REASONS = {
+    "A": Reason.AUTH_FAILED,
+    "N": Reason.NOT_POLLABLE,
+    "Q": Reason.COLLECTOR_QUARANTINED,
+    "L": Reason.OPEN_TOO_LONG,
+}
 _REASON_LETTERS = {reason: letter for letter, reason in REASONS.items()}
 
 

@@ -22,6 +22,7 @@
 | `leader`            | hash   | token, name, epoch, since and lock time of the leader                        |
 | `standbys`          | zset   | beat processes -> last seen, in ms                                           |
 | `workers`           | hash   | worker name#instance -> what it says of itself, as JSON                      |
+| `doubts`            | hash   | collector and its release -> crashes, isolation, quarantine, as JSON         |
 | `stats:<n>`         | hash   | counters of the n-th slice of ten seconds; expires                           |
 | `sites:<n>`         | hash   | polls and dark polls by site in that slice; expires                          |
 | `dark`              | hash   | site that is dark -> since, canaries and when they were asked, as JSON       |
@@ -81,6 +82,6 @@ class Keys:
 
 _PLACES = ("inflight", "parked", "held", "returned", "queues", "spec", "run", "edited", "board", "outbox")
 _FACTS = ("status", "barred", "counts", "needs", "dark")
-_PEOPLE = ("epoch", "leader", "standbys", "workers", "own", "attending", "wake", "domains")
+_PEOPLE = ("epoch", "leader", "standbys", "workers", "own", "attending", "doubts", "wake", "domains")
 _NEWS = ("totals", "errors", "events", "recorded", "readings")
 NAMES = frozenset((*_PLACES, *_FACTS, *_PEOPLE, *_NEWS))

@@ -13,8 +13,9 @@ from poller.db import inventory
 from poller.domain import error_codes
 from poller.domain.events import Event, Kind
 from poller.domain.outcome import Outcome, Result
+from poller.domain.quarantine import Cause, Doubt
 from poller.observability import logs
-from poller.workers import blackbox
+from poller.workers import blackbox, marks
 from poller.workers.blackbox import Wreck
 from poller.workers.polling import Poller
 
@@ -43,11 +44,19 @@ class Aftermath:
 
     def _say(self, wreck: Wreck) -> None:
         if wreck.flight is not None:
-            text = f"{wreck.worker} died while {self._named(wreck.flight.collector)} ran"
+            text = f"{wreck.worker} died while {self._named(wreck.flight.collector)} ran{_at(wreck)}"
             outcome = Outcome(Result.FAILED, error_codes.WORKER_DIED, text)
             self._poller.conclude(wreck.flight.token, wreck.flight.attempt, wreck.target_id, outcome)
+            self._poller.isolation.record(wreck.flight.collector, self._doubt(wreck, text))
+        if wreck.fault:
+            log.error("worker_fault", worker=wreck.worker, trace=wreck.fault)
         if wreck.flights or wreck.target_id:
             events.emit(self._services, [self._event(wreck)])
+
+    def _doubt(self, wreck: Wreck, text: str) -> Doubt:
+        """Without a fault it may have been killed from outside, or for want of memory: that proves nothing yet."""
+        cause = Cause.CRASH if wreck.fault else Cause.SUSPICION
+        return Doubt(events.now_ms(), cause, text, wreck.target_id)
 
     def _event(self, wreck: Wreck) -> Event:
         """Whose code ran, if anybody's did, and how much was under way."""
@@ -76,3 +85,8 @@ class Aftermath:
         """With the distribution it comes from: that is what one updates or removes."""
         distribution = self._services.registry.distributions.get(collector)
         return f"collector {collector} ({distribution})" if distribution else f"collector {collector}"
+
+
+def _at(wreck: Wreck) -> str:
+    where = marks.place(wreck.fault)
+    return f", with a fault at {where}" if where else ""

@@ -5,11 +5,13 @@ Writing costs no system call; the kernel keeps the page whatever ends the proces
 
 from __future__ import annotations
 
+import faulthandler
 import fcntl
 import mmap
 import os
 import re
 import secrets
+import signal
 import stat
 import threading
 from collections.abc import Callable, Iterator
@@ -20,15 +22,15 @@ from pathlib import Path
 
 from poller.domain import routing
 from poller.observability import logs
+from poller.workers import marks
 
 log = logs.get(__name__)
 
-#: The first three cells of 8 bytes: the target whose code runs now (0: none), number of its flight, steps so far.
-TARGET, FLIGHT, STEPS = 0, 1, 2
-_NAME_AT, _FLIGHTS_AT, _WIDTH = 24, 256, 192
+_NAME_AT, _FLIGHTS_AT, _WIDTH = marks.SIZE, 1792, 192
 #: Batches that can be noted at a time; a worker with more of them leaves the rest out.
 SLOTS = 256
-_SIZE = _FLIGHTS_AT + SLOTS * _WIDTH
+_FAULT_AT = _FLIGHTS_AT + SLOTS * _WIDTH
+_SIZE = _FAULT_AT + marks.FAULT_SIZE
 _WORDS = 5
 _NAME = re.compile(r"\d+-[0-9a-f]+")  # process id, and something random
 
@@ -51,12 +53,13 @@ class Flight:
 @dataclass(frozen=True, slots=True)
 class Wreck:
     """What a dead process left: whose code ran (target 0: nobody's), in which batch (None: one that is over), and
-    all batches under way."""
+    all batches under way. With a `fault` that code ended it; without, somebody may have killed it just then."""
 
     worker: str
     target_id: int
     flight: Flight | None
     flights: tuple[Flight, ...]
+    fault: str = ""
 
 
 class BlackBox:
@@ -73,6 +76,8 @@ class BlackBox:
         name = worker.encode()[: _FLIGHTS_AT - _NAME_AT]
         self._page[_NAME_AT : _NAME_AT + len(name)] = name
         self.cells = memoryview(self._page)[:_NAME_AT].cast("q")
+        self.threads = marks.ThreadMarks(self.cells)
+        self._queues: dict[int, str] = {}
         self._numbers = count(1)
         self._free = list(range(SLOTS))
         self._guard = threading.Lock()
@@ -93,6 +98,8 @@ class BlackBox:
         return page
 
     def _let_go(self) -> None:
+        faulthandler.disable()  # else its traces would go to whatever gets the number of our descriptor
+        faulthandler.unregister(signal.SIGVTALRM)
         with suppress(OSError, ValueError, BufferError):
             if self._lock is not None:
                 os.close(self._lock)
@@ -104,16 +111,34 @@ class BlackBox:
         """While a batch is under way; gives the number of its flight."""
         with self._guard:
             number, slot = next(self._numbers), self._free.pop() if self._free else None
-        if slot is None:
-            yield number
-            return
-        self._write(slot, f"{number} {token} {attempt} {targets} {queue}".encode())
+            self._queues[number] = queue
+        if slot is not None:
+            self._write(slot, f"{number} {token} {attempt} {targets} {queue}".encode())
         try:
             yield number
         finally:
-            self._write(slot, b"")
+            if slot is not None:
+                self._write(slot, b"")
             with self._guard:
-                self._free.append(slot)
+                del self._queues[number]
+                self._free += [] if slot is None else [slot]
+
+    def collector(self, flight: int) -> str:
+        """Of a flight that is under way; empty when it is over."""
+        queue = self._queues.get(flight)
+        return routing.parse(queue)[0] if queue else ""
+
+    def note_fault(self, text: str) -> None:
+        """It is the running code's own fault that we end now."""
+        self._page[_FAULT_AT:_SIZE] = text.encode()[: marks.FAULT_SIZE].ljust(marks.FAULT_SIZE, b"\0")
+
+    def keep_faults(self) -> None:
+        """A fault in C code, or the watchdog's CPU limit, leaves its place here: files, lines and functions."""
+        if self._lock is not None:
+            os.lseek(self._lock, _FAULT_AT, os.SEEK_SET)
+            with suppress(OSError, ValueError, RuntimeError):
+                faulthandler.enable(self._lock)
+                faulthandler.register(signal.SIGVTALRM, self._lock, chain=True)
 
     def _write(self, slot: int, text: bytes) -> None:
         at = _FLIGHTS_AT + slot * _WIDTH
@@ -121,7 +146,7 @@ class BlackBox:
 
     def now(self) -> Wreck:
         """What would be found if we died here."""
-        return _read(self._page[:])
+        return _read(self._page[:], "")
 
     def close(self) -> None:
         """A clean end: nobody has to ask."""
@@ -137,7 +162,7 @@ def open_wrecks(home: Path, explain: Callable[[Wreck], None]) -> None:
             if not _NAME.fullmatch(path.name) or (lock := _locked(path)) is None:
                 continue
             try:
-                explain(_read(os.pread(lock, _SIZE, 0)))
+                explain(_read(os.pread(lock, _SIZE, 0), marks.read_fault(lock, _FAULT_AT)))
                 path.unlink()
             finally:
                 os.close(lock)
@@ -156,14 +181,15 @@ def _locked(path: Path) -> int | None:
     return None
 
 
-def _read(page: bytes) -> Wreck:
+def _read(page: bytes, fault: str) -> Wreck:
     """A page that was cut off in the middle of a word tells less, and harms nobody."""
     page = page.ljust(_SIZE, b"\0")
     cells = memoryview(page)[:_NAME_AT].cast("q")
     flights = {found.number: found for slot in range(SLOTS) if (found := _flight(page, slot))}
     name = page[_NAME_AT:_FLIGHTS_AT].rstrip(b"\0").decode(errors="replace")
-    target_id = cells[TARGET]
-    return Wreck(name, target_id, flights.get(cells[FLIGHT]) if target_id else None, tuple(flights.values()))
+    blamed = marks.blamed(cells, fault)
+    target_id, flight = blamed[0] if len(blamed) == 1 else (0, 0)
+    return Wreck(name, target_id, flights.get(flight), tuple(flights.values()), fault)
 
 
 def _flight(page: bytes, slot: int) -> Flight | None:

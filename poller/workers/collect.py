@@ -19,6 +19,7 @@ from poller.collectors.sessions import Sessions
 from poller.domain import error_codes, outcome
 from poller.domain.outcome import Outcome, Result
 from poller.workers import steps
+from poller.workers.isolation import NO_WAYS, Detour, Way
 from poller.workers.runtime import Runtime
 from poller.workers.targets import Known
 
@@ -44,13 +45,21 @@ class Collected(NamedTuple):
 class Batch:
     """The polls of one batch on the loop. Call `next_round` from the task's thread until it is empty."""
 
-    def __init__(self, runtime: Runtime, registry: Registry, flight: int, sessions: Sessions | None = None) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        registry: Registry,
+        flight: int,
+        sessions: Sessions | None = None,
+        ways: Mapping[str, Way] = NO_WAYS,
+    ) -> None:
         self._runtime = runtime
         self._registry = registry
         self._sessions = sessions
+        self._ways = ways  # of the few collectors that are not simply drained
         self._flight = flight  # its number in the black box
         self._began = 0.0
-        self._under_way: dict[int, Drain] = {}
+        self._under_way: dict[int, Drain | Detour] = {}
         self._collected: list[Collected] = []
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle
@@ -83,6 +92,9 @@ class Batch:
         credential = opened if isinstance(opened, Credential) else None
         asked = (target.id, target.device, target.address, known.options, credential)
         poll = Poll(*asked, loop.time() + target.timeout_ms / 1000, known.memory, self._sessions)
+        if self._ways and (way := self._ways.get(target.collector)) is not None:
+            self._under_way[target.id] = Detour(way(target, poll), lambda done: self._detoured(target.id, done))
+            return
         steps.mark(target.id, self._flight)
         collector = self._registry.get(target.collector)
         self._under_way[target.id] = Drain(collector, poll, lambda done: self._arrived(target.id, done.outcome))
@@ -102,6 +114,15 @@ class Batch:
         self._under_way.pop(target_id, None)
         elapsed_s = self._runtime.loop.time() - self._began
         self._collected.append(Collected(target_id, result, round(elapsed_s * 1000)))
+        if not self._under_way:
+            self._wake()
+
+    def _detoured(self, target_id: int, result: Outcome | None) -> None:
+        """Without a result nothing is known of it: it is handed back with the batch."""
+        if result is not None:
+            self._arrived(target_id, result)
+            return
+        del self._under_way[target_id]
         if not self._under_way:
             self._wake()
 

@@ -30,7 +30,9 @@ from poller.state import outages
 from poller.state.board import Finish, Start, Started
 from poller.workers import letters, news, stalls
 from poller.workers.blackbox import BlackBox
+from poller.workers.blocking import Limits, Threads
 from poller.workers.collect import Batch, Collected
+from poller.workers.isolation import Isolation
 from poller.workers.retrying import Retries
 from poller.workers.runtime import Runtime
 from poller.workers.slots import Slots
@@ -72,6 +74,9 @@ class Poller:
         self._retries = Retries(settings)
         self._box = BlackBox(settings.home, runner)
         self._runtime = Runtime(self._box)
+        self.isolation = Isolation(services, self._runtime)
+        limits = Limits(settings.blocking_threads, settings.stuck_threads)
+        self._runtime.executor = Threads(limits, self._box.threads, self._box.collector, self.isolation.overrun)
         self._sessions = Sessions(settings.session_rules)
         self.slots = Slots()
         self._running: set[Batch] = set()
@@ -136,7 +141,8 @@ class Poller:
         again: list[int] = []
         lent = False
         with self._box.noted(token, attempt, len(known), start.queue) as flight:
-            batch = Batch(self._runtime, self._registry, flight, self._sessions)
+            ways = self.isolation.ways(known.values())
+            batch = Batch(self._runtime, self._registry, flight, self._sessions, ways)
             batch.start(list(known.values()), opened)
             with self._tracked(batch), ExitStack() as waiting:
                 while round_ := batch.next_round():
@@ -287,11 +293,13 @@ class Poller:
     def watch(self) -> None:
         """From the first poll on: a collector that blocks everybody ends this process."""
         self._runtime.watchdog = Watchdog(self._box, partial(stalls.tell, self._services, self.runner))
+        self._box.keep_faults()
 
     def close(self) -> None:
         """Nothing polls any more: devices are told good-bye, and nobody has to ask why we ended."""
         with suppress(TimeoutError):  # a loop that is stuck will end with us
             self._runtime.run(self._say_good_bye(), GOOD_BYE_S)
+        self.isolation.close()
         self._box.close()
 
     async def _say_good_bye(self) -> None:

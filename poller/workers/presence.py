@@ -40,6 +40,8 @@ class Presence:
 
     def attach(self, consumer: Any) -> None:
         """A consumer (re)connected. Called on Celery's hub."""
+        if self._thread is None:
+            self._aftermath.look()  # before our first poll: what ended the last worker must not end this one
         self._slots = consumer.pool.limit or self._slots
         self._poller.slots.attach(consumer)
         self._domains.attach(consumer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import uvloop
@@ -25,6 +25,7 @@ class Runtime:
 
     def __init__(self, box: BlackBox) -> None:
         self.watchdog: Watchdog | None = None  # a test that blocks its loop should not end like a worker
+        self.executor: ThreadPoolExecutor | None = None  # for what collectors do in threads
         self._box = box
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -34,7 +35,9 @@ class Runtime:
         with self._lock:
             if self._loop is None:
                 self._loop = uvloop.new_event_loop()
-                self._loop.set_task_factory(steps.TaskFactory(self._box))
+                if self.executor is not None:
+                    self._loop.set_default_executor(self.executor)
+                self._loop.set_task_factory(steps.TaskFactory(self._box.cells))
                 threading.Thread(target=self._run, args=(self._loop,), name="poll-loop", daemon=True).start()
                 if self.watchdog is not None:
                     self.watchdog.start(self._loop)

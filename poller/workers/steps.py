@@ -10,7 +10,8 @@ from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, ContextVar
 from typing import Any
 
-from poller.workers.blackbox import FLIGHT, STEPS, TARGET, BlackBox
+from poller.workers import marks
+from poller.workers.marks import FLIGHT, STEPS, TARGET
 
 _polled: ContextVar[tuple[int, int] | None] = ContextVar("polled", default=None)
 
@@ -20,11 +21,16 @@ def mark(target_id: int, flight: int) -> None:
     _polled.set((target_id, flight))
 
 
+def polled() -> marks.Whose | None:
+    """The target whose code asks, and its flight; None if it is nobody's."""
+    return _polled.get()
+
+
 class TaskFactory:
     """For the loop: its tasks note in the box when they run."""
 
-    def __init__(self, box: BlackBox) -> None:
-        self._cells = box.cells
+    def __init__(self, cells: memoryview) -> None:
+        self._cells = cells
 
     def __call__(
         self, loop: asyncio.AbstractEventLoop, work: Any, *, context: Context | None = None

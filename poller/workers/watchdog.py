@@ -17,8 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from poller.observability import logs
-from poller.workers.blackbox import STEPS, BlackBox
+from poller.workers.blackbox import BlackBox
 from poller.workers.cpu_alarm import CpuAlarm
+from poller.workers.marks import STEPS
 
 log = logs.get(__name__)
 
@@ -75,14 +76,15 @@ class Watchdog:
 
     def _end(self) -> None:
         """Whoever starts next on this home says whose fault it was, and the leases bring the targets back."""
-        found = self._box.now()
+        found, at = self._box.now(), self._where()
         collector = found.flight.collector if found.flight else ""
+        self._box.note_fault(f"the loop stood still at {at}")
         log.critical(
             "poll_loop_blocked",
             collector=collector,
             target_id=found.target_id,
             seconds=LOOKS * LOOK_S,
-            at=self._where(),
+            at=at,
             fix="a collector must not block: it should await, or use a thread",
         )
         why = f"its poll loop is blocked by collector {collector}" if collector else "its poll loop is blocked"

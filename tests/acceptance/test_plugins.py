@@ -25,7 +25,7 @@ from poller.domain.events import Event, Kind
 from poller.domain.outcome import Result
 from poller.state import events as stream
 from tests.acceptance import troublemaker
-from tests.acceptance.cluster import Cluster, soon
+from tests.acceptance.cluster import Cluster, Program, soon
 from tests.acceptance.troublemaker import RAISED, RUBBISH
 
 pytestmark = pytest.mark.timeout(180)
@@ -34,17 +34,20 @@ TIMEOUT_S = 0.9
 OTHERS = [f"d{number}" for number in range(60)]
 #: Of the same collector as the one that kills, and so in the same batches.
 MATES = [f"answer-{number}" for number in range(10)]
+#: In threads: some hang there, the others of the same collector and everybody else go on.
+HANGING = [f"block-{number}" for number in range(4)]
+PLODDING = [f"answer-p{number}" for number in range(5)]
 SMALL = [*RUBBISH, *RAISED, "nan", "never_end", "wait_for_ever", "answer"]
 OK = (Result.OK, "")
 CRASHED = (Result.FAILED, error_codes.COLLECTOR_CRASHED)
 
 
-def add(cluster: Cluster, deeds: Mapping[str, str]) -> None:
+def add(cluster: Cluster, deeds: Mapping[str, str], collector: str = troublemaker.NAME) -> None:
     """A device for each deed, named after it (up to a dash), with what the deed is told."""
     rows = []
     for do, text in deeds.items():
         options = {"do": do.partition("-")[0], "text": text}
-        draft = TargetDraft("t", troublemaker.NAME, options, interval_ms=1000, timeout_ms=900)
+        draft = TargetDraft("t", collector, options, interval_ms=1000, timeout_ms=900)
         rows.append(imports.Row(DeviceDraft(do, "127.0.0.1"), [draft]))
     imports.apply_import(cluster.services.engine, rows)
     if cluster.beats:
@@ -100,6 +103,7 @@ def lively(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lively]:
         cluster.all_polled(0, 30)
         began = time.time()
         add(cluster, dict.fromkeys(SMALL, ""))
+        add(cluster, dict.fromkeys([*HANGING, *PLODDING], ""), troublemaker.PLODDER)
         soon(lambda: min(len(ledger(cluster).get(deed, ())) for deed in SMALL) >= 3, 40, "every deed was done thrice")
         flooded = time.time()
         add(cluster, {"millions": ""})
@@ -120,6 +124,26 @@ def lively(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lively]:
 def test_each_deed_has_an_outcome_of_its_own(lively: Lively, deed: str, expected: tuple[Result, str]) -> None:
     """Always the same one, and for its own target."""
     assert {(row.outcome, row.error_code) for row in ledger(lively.cluster)[deed]} == {expected}
+
+
+@pytest.mark.parametrize("name", HANGING)
+def test_a_poll_that_hangs_in_a_thread_has_its_outcome_in_time(lively: Lively, name: str) -> None:
+    """At its deadline, whatever its thread does."""
+    rows = ledger(lively.cluster)[name]
+    assert {(row.outcome, row.error_code) for row in rows} == {(Result.FAILED, error_codes.TIMEOUT)}
+    assert max(row.collect_ms for row in rows) <= TIMEOUT_S * 1000 + 500
+
+
+def test_the_others_of_a_collector_that_hangs_still_get_threads(lively: Lively) -> None:
+    """Those that hang are replaced; beyond a limit the collector gets a process of its own, and goes on there."""
+    found = ledger(lively.cluster)
+    assert {row.outcome for name in PLODDING for row in found[name]} == {Result.OK}
+    assert min(len(found[name]) for name in PLODDING) >= (lively.ended - lively.began) / 2
+    services = lively.cluster.services
+    events = stream.newest(services.redis, services.keys, 1_000)
+    isolated = [each.event for each in events if each.event and each.event.kind is Kind.COLLECTOR_ISOLATED]
+    assert [event.data["collector"] for event in isolated] == [troublemaker.PLODDER]
+    assert "of its threads hang in one worker" in isolated[0].message
 
 
 def test_millions_of_readings_end_at_the_deadline_or_the_limit(lively: Lively) -> None:
@@ -145,6 +169,7 @@ class Deadly:
     """A cluster under `poller up` with one worker, in which one target of the plugin kills; `struck` is since when."""
 
     cluster: Cluster
+    up: Program
     deed: str
     lease_s: float
     struck: float
@@ -169,26 +194,29 @@ class Deadly:
 
 
 @contextmanager
-def striking(directory: Path, deed: str, margin_s: float, base_s: float, **limits: int) -> Iterator[Deadly]:
+def striking(
+    directory: Path, deed: str, margin_s: float, base_s: float, env: Mapping[str, str] | None = None, **limits: int
+) -> Iterator[Deadly]:
     """All is well, also with the targets of the plugin, until one of them begins to do its deed."""
     names = {"LEASE_MARGIN_S": margin_s, "BREAKER_BASE_S": base_s, "QUEUE_WAIT_S": 1}
-    with Cluster(directory, **{f"POLLER_{name}": f"{value:g}" for name, value in names.items()}) as cluster:
+    settings = {f"POLLER_{name}": f"{value:g}" for name, value in names.items()} | dict(env or {})
+    with Cluster(directory, **settings) as cluster:
         troublemaker.install(directory / "plugins")
         cluster.valkey.start()
         cluster.add_targets(len(OTHERS), 1.0)
         gate = directory / "gate"
         add(cluster, {**dict.fromkeys(MATES, ""), deed: str(gate)})
-        cluster.start_up(**limits)
+        up = cluster.start_up(**limits)
         everybody = {*OTHERS, *MATES, deed}
         soon(lambda: ledger(cluster).keys() == everybody, 60, "everybody is polled")
         soon(lambda: all(ledger(cluster, time.time() - 2)[name] for name in everybody), 20, "and again")
         gate.touch()
-        yield Deadly(cluster, deed, margin_s + TIMEOUT_S, time.time())
+        yield Deadly(cluster, up, deed, margin_s + TIMEOUT_S, time.time())
 
 
 @pytest.mark.parametrize(
     ("deed", "margin_s", "base_s", "deaths"),
-    [("segfault", 4, 6, 2), ("exit", 4, 6, 2), ("kill", 4, 6, 2), ("block", 15, 30, 1), ("spin", 15, 30, 1)],
+    [("exit", 4, 6, 2), ("kill", 4, 6, 2), ("block", 15, 30, 1), ("spin", 15, 30, 1)],
 )
 def test_a_plugin_that_ends_its_worker_is_named_and_the_others_are_polled_within_the_lease(
     tmp_path: Path, deed: str, margin_s: float, base_s: float, deaths: int

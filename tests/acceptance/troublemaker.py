@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +16,11 @@ from typing import Any, ClassVar
 from poller.collectors import api
 
 NAME = "troublemaker"
-ENTRY_POINT = f"[poller.collectors]\n{NAME} = tests.acceptance.troublemaker:Troublemaker\n"
+PLODDER = "plodder"
+ENTRY_POINT = f"""[poller.collectors]
+{NAME} = tests.acceptance.troublemaker:Troublemaker
+{PLODDER} = tests.acceptance.troublemaker:Plodder
+"""
 
 
 class Unspeakable:
@@ -93,6 +97,29 @@ class Troublemaker:
         async for item in _odd(do):
             yield item
         yield api.Reading("polled", 1.0, {}, api.Kind.GAUGE)
+        if do == "tell_pid":
+            yield api.Reading("pid", float(os.getpid()))
+
+
+class Plodder:
+    """Runs in threads: some of its targets hang there, whatever their deadline."""
+
+    name: ClassVar[str] = PLODDER
+    api_version: ClassVar[int] = api.API_VERSION
+    credentials: ClassVar[tuple[type[api.Credential], ...]] = ()
+    blocking: ClassVar[bool] = True
+    Options = Troublemaker.Options
+
+    def collect(self, poll: api.Poll) -> Iterator[api.Yielded]:
+        do = poll.options.do
+        if do in DEADLY and _may_kill(poll.options.text):
+            DEADLY[do]()
+        if do == "hang":
+            yield api.Reading("begun", 1.0)
+            time.sleep(3600)
+        if do == "leak":
+            poll.memory.setdefault("leaked", []).append(bytearray(24 * 2**20))
+        yield api.Reading("pid", float(os.getpid()))
 
 
 async def _odd(do: str) -> AsyncIterator[Any]:

@@ -19,7 +19,8 @@ from poller.settings import Settings
 from poller.state import events as stream
 from poller.state.board import Room
 from poller.workers.aftermath import Aftermath
-from poller.workers.blackbox import FLIGHT, TARGET, BlackBox
+from poller.workers.blackbox import BlackBox
+from poller.workers.marks import FLIGHT, TARGET
 from poller.workers.polling import Poller
 
 QUEUE = "poll.snmp"

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from poller.workers import blackbox
-from poller.workers.blackbox import FLIGHT, SLOTS, TARGET, BlackBox, Flight, Wreck
+from poller.workers.blackbox import SLOTS, BlackBox, Flight, Wreck
+from poller.workers.marks import FLIGHT, TARGET
 
 TOKEN = "7.18f00000000.0123456789"
 

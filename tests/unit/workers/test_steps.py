@@ -11,7 +11,8 @@ import pytest
 import uvloop
 
 from poller.workers import steps
-from poller.workers.blackbox import FLIGHT, STEPS, TARGET, BlackBox
+from poller.workers.blackbox import BlackBox
+from poller.workers.marks import FLIGHT, STEPS, TARGET
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def box(tmp_path: Path) -> BlackBox:
 
 
 def run(box: BlackBox, work: Callable[[], Coroutine[Any, Any, None]], loop: asyncio.AbstractEventLoop) -> None:
-    loop.set_task_factory(steps.TaskFactory(box))
+    loop.set_task_factory(steps.TaskFactory(box.cells))
     try:
         loop.run_until_complete(work())
     finally:

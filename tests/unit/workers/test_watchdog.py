@@ -17,7 +17,8 @@ import pytest
 import uvloop
 
 from poller.workers import steps, watchdog
-from poller.workers.blackbox import STEPS, BlackBox
+from poller.workers.blackbox import BlackBox
+from poller.workers.marks import STEPS
 from poller.workers.watchdog import EXIT_CODE, Watchdog
 
 FINE = 0
@@ -71,7 +72,7 @@ def live(home: Path, deed: Callable[[BlackBox], None]) -> None:
     if deed is compute_elsewhere:  # twice as much as the loop may between two looks, if there are two cores
         watchdog.LOOK_S, watchdog.ALL_CPU_S = 1.0, 24.0
     box, loop = BlackBox(home, "w"), uvloop.new_event_loop()
-    loop.set_task_factory(steps.TaskFactory(box))
+    loop.set_task_factory(steps.TaskFactory(box.cells))
     threading.Thread(target=loop.run_forever, daemon=True).start()
     Watchdog(box, tell).start(loop)
 

@@ -1,0 +1,134 @@
+"""How far is each collector trusted? What `poller collectors` shows of crashes, and how one is released."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from poller import bootstrap, errors, events
+from poller.cli import backend, chosen, deadletter, render
+from poller.cli.columns import Column, Fit, column
+from poller.domain.deadletter import Reason
+from poller.domain.events import Event, Kind
+from poller.domain.quarantine import Record, Trust
+from poller.state import quarantine
+from poller.state.quarantine import Release
+from poller.web import units
+
+if TYPE_CHECKING:
+    from poller.bootstrap import Services
+    from poller.collectors.api import Collector
+    from poller.collectors.registry import Registry
+    from poller.db.deadletters import Named
+
+DECLARED = "declared: by its author or in isolated_collectors"
+
+COLUMNS = (
+    column("DOUBTED", "collector", fit=Fit.WHOLE),
+    column("FROM", "distribution", fit=Fit.WHOLE),
+    column("STATE", "state", fit=Fit.WHOLE),
+    Column("FOR", lambda item: units.age(item["since_seconds"] * 1000) if item["since"] else "", right=True),
+    column("CRASHES", "crashes", right=True),
+    column("LAST REASON", "reason", fit=Fit.WRAP),
+)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the cluster knows; None when it cannot be asked."""
+
+    records: Mapping[Release, Record] | None
+    declared: frozenset[str]
+
+    def of(self, collector: Collector, registry: Registry) -> dict[str, Any]:
+        """For an installed collector: state, since when, crashes and the reason."""
+        if self.records is None:
+            return {"state": None, "since": None, "crashes": None, "reason": "Redis does not answer"}
+        found = self.records.get(Release(collector.name, registry.distributions[collector.name]), Record())
+        if found.trust is Trust.OK and (getattr(collector, "isolated", False) or collector.name in self.declared):
+            return {**_view(found), "state": Trust.ISOLATED.value, "reason": found.reason or DECLARED}
+        return _view(found)
+
+    def doubted(self) -> list[dict[str, Any]]:
+        """Everything that is held against any release, also against one that is not installed here."""
+        return [
+            {"collector": release.collector, "distribution": release.distribution, **_view(found)}
+            for release, found in sorted((self.records or {}).items(), key=lambda pair: pair[0].field)
+        ]
+
+
+def read() -> Known:
+    """Of a Redis that is away only a note is made: what is installed can be listed without it."""
+    services = bootstrap.services()
+    declared = frozenset(services.settings.isolated_collectors)
+    try:
+        return Known(quarantine.read(services.redis, services.keys), declared)
+    except errors.StoreError as error:
+        render.note(f"note: which collectors are isolated or quarantined is not known: {error.message}")
+        return Known(None, declared)
+
+
+def release(name: str, wait_s: float, dry_run: bool, as_json: bool) -> None:
+    services = bootstrap.services()
+    held = {each: found for each, found in _read(services).items() if each.collector == name}
+    if not held:
+        _refuse(services, name)
+    letters = _letters(services, name)
+    item: dict[str, Any] = {"collector": name, "released": [_told(each, found) for each, found in held.items()]}
+    if dry_run:
+        text = f"would release {', '.join(map(str, held))} and requeue {deadletter.spread(len(letters))}"
+        render.changed(text, "poller.collectors.release/1", {**item, "dry_run": True, "letters": len(letters)}, as_json)
+        return
+    quarantine.release(services.redis, services.keys, name)
+    events.publish(services, [_event(services, each, found) for each, found in held.items()])
+    if not as_json:
+        render.echo("\n".join(f"released {each}: it runs like any other again" for each in held))
+    item |= (
+        deadletter.try_again(services, letters, wait_s) if letters else {"requeued": 0, "barred": 0, "not_on_board": 0}
+    )
+    if letters or as_json:
+        deadletter.say_requeued(item, "poller.collectors.release/1", as_json)
+    deadletter.leave(item)
+
+
+def _read(services: Services) -> dict[Release, Record]:
+    return quarantine.read(services.redis, services.keys)
+
+
+def _letters(services: Services, name: str) -> list[Named]:
+    from poller.db import deadletters
+    from poller.db.deadletters import Wanted
+
+    wanted = replace(Wanted(), reason=Reason.COLLECTOR_QUARANTINED, collector=name)
+    return deadletters.listing(backend.database(services), wanted)
+
+
+def _refuse(services: Services, name: str) -> None:
+    known = {each.collector for each in _read(services)}
+    if name not in services.registry.collectors:
+        chosen.refuse_unknown("collector", name, sorted(known | set(services.registry.collectors)), "poller collectors")
+    raise errors.NotFound(f"nothing is held against collector {name}", hint="poller collectors")
+
+
+def _event(services: Services, release: Release, found: Record) -> Event:
+    who = chosen.who()
+    data = {"collector": release.collector, "distribution": release.distribution, "who": who, "was": found.trust.value}
+    return Event(services.board.now_ms(), Kind.COLLECTOR_RELEASED, f"{release} was released by {who}", data=data)
+
+
+def _told(release: Release, found: Record) -> dict[str, Any]:
+    return {"distribution": release.distribution, **_view(found)}
+
+
+def _view(found: Record) -> dict[str, Any]:
+    since = datetime.fromtimestamp(found.since_ms / 1000, UTC) if found.since_ms else None
+    seconds = max(0, events.now_ms() - found.since_ms) // 1000 if since else None
+    return {
+        "state": found.trust.value,
+        "since": since,
+        "since_seconds": seconds,
+        "crashes": len(found.crashes_ms),
+        "reason": found.reason,
+    }

@@ -1,0 +1,261 @@
+"""A collector in a process of its own: whatever it does to that, its worker and the other polls go on.
+
+The children are real; the plugin is the hostile one, installed as pip would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+from pydantic import SecretStr
+
+from poller.collectors import api
+from poller.collectors.credentials import Community
+from poller.domain import error_codes
+from poller.domain.outcome import Outcome, Result
+from poller.domain.session import Limits
+from poller.domain.target import PollTarget
+from poller.workers.child import keeper as keeper_module
+from poller.workers.child.keeper import Keeper
+from poller.workers.child.messages import Hello
+from tests.acceptance import troublemaker
+
+ROOT = Path(__file__).parents[2]
+HELLO = Hello(
+    troublemaker.NAME,
+    memory_mb=256,
+    threads=4,
+    stuck=2,
+    targets=100,
+    session=asdict(Limits()),
+    sessions=10,
+    log_level="INFO",
+    log_format="text",
+)
+
+
+class Kept:
+    """A keeper, and what it told of crashes."""
+
+    def __init__(self, hello: Hello = HELLO) -> None:
+        self.crashes: list[str] = []
+        self.keeper = Keeper("collector x (y 1.0)", hello, lambda text, _: self.crashes.append(text))
+
+    async def poll(
+        self,
+        do: str,
+        timeout_s: float = 10.0,
+        target_id: int = 1,
+        credential: api.Credential | None = None,
+        **more: Any,
+    ) -> Outcome:
+        options = {"do": do, **more}
+        version = sum(do.encode())  # a target that does something else was edited
+        target = PollTarget(target_id, version, "t", 1, f"d{target_id}", "127.0.0.1", "", "x", 1000, 1000, options)
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        poll = api.Poll(target_id, target.device, "127.0.0.1", None, credential, deadline, {})
+        return await self.keeper.poll(target, poll)
+
+    async def pid(self) -> int:
+        found = await self.poll("tell_pid", target_id=99)
+        assert found.readings is not None, found.message
+        return int(found.readings.values[-1])
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Coroutine[Any, Any, None]], None]:
+    troublemaker.install(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(tmp_path)]))
+    monkeypatch.setattr(keeper_module, "BASE_MS", 10)
+    return uvloop.run
+
+
+Run = Callable[[Coroutine[Any, Any, None]], None]
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def told_at_start(pid: int) -> bytes:
+    return b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for name in ("cmdline", "environ"))
+
+
+async def gone(pid: int, within_s: float = 5.0) -> bool:
+    until = time.monotonic() + within_s
+    while lives(pid) and time.monotonic() < until:  # noqa: ASYNC110  nobody tells us
+        await asyncio.sleep(0.01)
+    return not lives(pid)
+
+
+def test_polls_run_side_by_side_in_another_process(run: Run) -> None:
+    """One child for all, and its answers are those of any poll."""
+
+    async def go() -> None:
+        kept = Kept()
+        waiting = asyncio.create_task(kept.poll("wait_for_ever", 3.0))
+        pids = {await kept.pid() for _ in range(3)}
+        assert len(pids) == 1
+        assert pids != {os.getpid()}
+        found = await kept.poll("nan", target_id=2)
+        assert found.result is Result.OK
+        assert found.readings is not None
+        assert [series.name for series in found.readings.series.series] == ["odd", "odd", "odd", "polled"]
+        assert (await kept.poll("crash", target_id=3)).error_code == error_codes.COLLECTOR_CRASHED
+        assert not waiting.done()
+        assert (await waiting).error_code == error_codes.TIMEOUT
+        kept.keeper.close()
+        assert await gone(pids.pop())
+        assert kept.crashes == []
+
+    run(go())
+
+
+@pytest.mark.parametrize(
+    ("deed", "said"),
+    [
+        ("segfault", "it was ended by SIGSEGV at "),
+        ("exit", "it exited with code 3"),
+        ("kill", "it was ended by SIGKILL"),
+        ("block", "it did not answer in time"),
+        ("spin", "it did not answer in time"),
+    ],
+)
+def test_only_the_one_whose_code_ended_the_process_has_the_outcome(run: Run, deed: str, said: str) -> None:
+    """Nothing is known of the other, which is handed back; the next poll has a new process."""
+
+    async def go() -> None:
+        kept = Kept()
+        before = await kept.pid()
+        innocent = asyncio.create_task(kept.poll("wait_for_ever", target_id=2))
+        await asyncio.sleep(0.1)
+        found = await kept.poll(deed, 0.5)
+        assert (found.result, found.error_code) == (Result.FAILED, error_codes.COLLECTOR_DIED)
+        assert f"the process of collector x (y 1.0) ended: {said}" in found.message
+        await asyncio.wait([innocent], timeout=2)
+        assert innocent.cancelled()
+        assert len(kept.crashes) == 1
+        assert await kept.pid() != before
+        assert await gone(before)
+
+    run(go())
+
+
+def test_a_hog_gets_an_error_at_the_limit_of_its_memory(run: Run) -> None:
+    """The allocation fails where it is made; the process, and the worker, live on."""
+
+    async def go() -> None:
+        kept = Kept()
+        pid = await kept.pid()
+        found = await kept.poll("allocate")
+        assert found.error_code == error_codes.COLLECTOR_CRASHED
+        assert "MemoryError" in found.message
+        assert await kept.pid() == pid
+
+    run(go())
+
+
+def test_a_leak_ends_with_a_new_process_before_anybody_fails(run: Run) -> None:
+    """The old one finishes what it has; that is no crash."""
+
+    async def go() -> None:
+        kept = Kept(replace(HELLO, collector=troublemaker.PLODDER))
+        pids = []
+        for number in range(16):
+            found = await kept.poll("leak", target_id=number)
+            assert found.result is Result.OK, found.message
+            assert found.readings is not None
+            pids.append(int(found.readings.values[-1]))
+        assert 2 <= len(set(pids)) <= 8
+        assert await gone(pids[0])
+        assert kept.crashes == []
+
+    run(go())
+
+
+def test_threads_that_hang_end_with_their_process(run: Run) -> None:
+    """Beyond the limit of stuck threads the child is replaced; each poll had its outcome in time."""
+
+    async def go() -> None:
+        kept = Kept(replace(HELLO, collector=troublemaker.PLODDER))
+        first = (await kept.poll("answer")).readings
+        for number in range(3):
+            began = time.monotonic()
+            found = await kept.poll("hang", 0.3, target_id=number)
+            assert (found.result, found.error_code) == (Result.PARTIAL, error_codes.TIMEOUT)
+            assert time.monotonic() - began < 1.0
+            await asyncio.sleep(0.6)
+        second = (await kept.poll("answer")).readings
+        assert first is not None
+        assert second is not None
+        assert first.values[-1] != second.values[-1] or await self_replaced(kept, first.values[-1])
+        assert kept.crashes == []
+
+    async def self_replaced(kept: Kept, pid: float) -> bool:
+        again = (await kept.poll("answer")).readings
+        return again is not None and again.values[-1] != pid
+
+    run(go())
+
+
+def test_a_fault_in_a_thread_is_blamed_on_the_poll_of_that_thread(run: Run) -> None:
+    """Although others run in threads beside it."""
+
+    async def go() -> None:
+        kept = Kept(replace(HELLO, collector=troublemaker.PLODDER))
+        await kept.poll("answer")
+        others = [asyncio.create_task(kept.poll("block", 5.0, target_id=n)) for n in (5, 6)]
+        await asyncio.sleep(0.2)
+        assert (await kept.poll("segfault")).error_code == error_codes.COLLECTOR_DIED
+        await asyncio.wait(others, timeout=2)
+        assert all(each.cancelled() for each in others)
+
+    run(go())
+
+
+def test_credentials_reach_the_child_by_the_socket_only(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither its arguments nor its environment has a secret, and no error text has one."""
+    monkeypatch.setenv("POLLER_SECRET_KEY", "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I=")
+    monkeypatch.setenv("POLLER_REDIS_URL", "redis://:hunter22@127.0.0.1/0")
+
+    async def go() -> None:
+        kept = Kept()
+        pid = await kept.pid()
+        found = await kept.poll("crash", credential=Community(community=SecretStr("hunter22")), text="it is hunter22")
+        assert found.error_code == error_codes.COLLECTOR_CRASHED
+        assert "hunter22" not in found.message
+        assert told_at_start(pid).count(b"hunter22") == told_at_start(pid).count(b"POLLER_SECRET_KEY") == 0
+
+    run(go())
+
+
+def test_a_child_does_not_outlive_a_worker_that_is_killed(run: Run, tmp_path: Path) -> None:
+    """Even if its collector keeps the interpreter to itself at that moment."""
+    code = (
+        "import asyncio, sys; from tests.integration.test_child import Kept\n"
+        "async def go():\n"
+        "    kept = Kept(); print(await kept.pid(), flush=True)\n"
+        "    await kept.poll('spin', 600.0)\n"
+        "asyncio.run(go())\n"
+    )
+    worker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT, env=os.environ)
+    assert worker.stdout is not None
+    pid = int(worker.stdout.readline())
+    assert lives(pid)
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+    assert asyncio.run(gone(pid))
