@@ -14,15 +14,20 @@ def reason(queue: str, living: Sequence[Worker]) -> str:
         return ""
     if not routing.is_ours(queue):
         return "its name is none of ours"
+    wanted = wants(queue, living)
     if not living:
-        return f"needs {' and '.join(needs(queue))}; no worker is live"
+        return f"needs {' and '.join(wanted)}; no worker is live"
     lacking = {worker.name: needs(queue, worker.collectors, worker.tags) for worker in living}
     nearest = min(lacking, key=lambda name: len(lacking[name]))
     if not lacking[nearest]:
         return f"{nearest} fits, and has not taken it up yet"
-    # What every worker has is not what is missing.
-    wanted = [need for need in needs(queue) if any(need in those for those in lacking.values())]
     return f"needs {' and '.join(wanted)}; {_verdict(len(living), wanted, nearest, lacking[nearest])}"
+
+
+def wants(queue: str, living: Sequence[Worker]) -> list[str]:
+    """What is missing somewhere: what every worker has is left out, unless that leaves nothing."""
+    lacked = {need for worker in living for need in needs(queue, worker.collectors, worker.tags)}
+    return [need for need in needs(queue) if need in lacked] or needs(queue)
 
 
 def needs(queue: str, collectors: Collection[str] = (), tags: Mapping[str, str] | None = None) -> list[str]:

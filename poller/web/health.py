@@ -81,6 +81,7 @@ class Unroutable:
 
     queue: str
     targets: int
+    needs: str  # what no running worker has, at least not all of it
     reason: str
 
 
@@ -88,7 +89,10 @@ def unroutable(overview: Overview) -> list[Unroutable]:
     """Those with the most targets first."""
     living = [worker for worker in overview.workers if running(worker, overview)]
     waiting = sorted(overview.unserved.items(), key=lambda item: (-item[1], item[0]))
-    return [Unroutable(queue, number, missing.reason(queue, living)) for queue, number in waiting]
+    return [
+        Unroutable(queue, number, " and ".join(missing.wants(queue, living)), missing.reason(queue, living))
+        for queue, number in waiting
+    ]
 
 
 def namesakes(overview: Overview) -> dict[str, int]:
@@ -124,7 +128,7 @@ def _unserved(overview: Overview) -> Iterator[tuple[Tone, str]]:
         verb = "waits" if each.targets == 1 else "wait"
         yield (
             Tone.FAILING,
-            f"{units.counted(each.targets, 'target')} {verb}: no running worker has {needs(each.queue)}.",
+            f"{units.counted(each.targets, 'target')} {verb}: no running worker has {each.needs}.",
         )
     if rest := waiting[NAMED:]:
         targets = units.counted(sum(each.targets for each in rest), "target")

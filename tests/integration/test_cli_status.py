@@ -137,7 +137,8 @@ def test_targets_that_wait_too_long_are_named_with_what_they_wait_for(
     told = status("--json").json
     assert (told["unserved"], told["long_overdue"]) == ({"poll.acme;zone=dmz": 1}, 2)
     reason = "needs collector acme and tag zone=dmz; 1 worker live, without them"
-    assert told["unroutable"] == [{"queue": "poll.acme;zone=dmz", "targets": 1, "reason": reason}]
+    needs = "collector acme and tag zone=dmz"
+    assert told["unroutable"] == [{"queue": "poll.acme;zone=dmz", "targets": 1, "needs": needs, "reason": reason}]
     assert f"unserved   poll.acme;zone=dmz: 1 target; {reason}" in status().out
     assert told["queues"] == {"poll.acme;zone=dmz": 0, "poll.snmp": 0}
 

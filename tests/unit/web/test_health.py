@@ -127,6 +127,7 @@ def test_every_unroutable_queue_is_listed_with_its_reason() -> None:
     assert [(each.queue, each.targets) for each in found] == [
         ("poll.snmp;zone=lab", 312), ("poll.acme-olt;site=ams;zone=dmz", 1),
     ]  # fmt: skip
+    assert found[0].needs == "tag zone=lab"
     assert found[0].reason == "needs tag zone=lab; 5 workers live, none has it"
 
 
