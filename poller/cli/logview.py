@@ -27,7 +27,7 @@ _WIDTH = 8
 class LogView:
     def __init__(self, to_stderr: bool = False) -> None:
         self._console = Console(file=sys.stderr if to_stderr else sys.stdout, highlight=False, soft_wrap=True)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal may want to say something while we do
 
     def line(self, who: str, text: str) -> None:
         prefix = Text(f"{who:<{_WIDTH}} | ", style=_COLOURS.get(who.rstrip("0123456789"), "dim"))

@@ -19,9 +19,12 @@ def beat(env: Mapping[str, str]) -> Role:
     return Role("beat", [*_CELERY, "beat"], env)
 
 
-def worker(number: int, env: Mapping[str, str]) -> Role:
+def worker(
+    number: int, env: Mapping[str, str], name: str = "worker", concurrency: int | None = None, memory_bytes: int = 0
+) -> Role:
     calm = {**env, "PYTHONWARNINGS": "ignore:You're running the worker with superuser"}
-    return Role(f"worker{number}", [*_CELERY, "worker", "-n", f"worker{number}@%h"], calm)
+    argv = [*_CELERY, "worker", "-n", f"{name}{number}@%h", *([f"--concurrency={concurrency}"] if concurrency else [])]
+    return Role(f"{name}{number}", argv, calm, memory_bytes=memory_bytes)
 
 
 def web(env: Mapping[str, str], port: int) -> Role:

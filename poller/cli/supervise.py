@@ -31,7 +31,10 @@ LOG_BYTES = 10_000_000
 LOG_FILES = 3
 #: A child that lived this long starts with a clean slate when it dies.
 HEALTHY_S = 30.0
+#: Between two looks at how much memory a child has.
+MEMORY_EVERY_S = 1.0
 RESTART_BASE_S, RESTART_CAP_S = 0.5, 15.0
+_MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +45,25 @@ class Role:
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     quiet: bool = False  # what it says goes to its file only
+    memory_bytes: int = 0  # above this it is stopped softly and replaced; 0: no limit
 
 
 class Child:
     """One role with its current process."""
 
-    def __init__(self, role: Role, log: logging.Handler, say: Say) -> None:
+    def __init__(self, role: Role, log: logging.Handler | None, say: Say) -> None:
         self.role = role
         self.process: subprocess.Popen[str] | None = None
         self.failures = 0
         self.started_at = 0.0
         self.restart_at: float | None = None
         self.retired = False
+        self.replaced_by: float | None = None  # it was asked to make room for its successor, until then
         self._log = log
         self._say = say
 
     def start(self) -> None:
-        self.restart_at = None
+        self.restart_at = self.replaced_by = None
         self.started_at = time.monotonic()
         self.process = subprocess.Popen(
             self.role.argv,
@@ -80,6 +85,21 @@ class Child:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
 
+    def ask(self) -> None:
+        """To the process alone: what it started is for it to stop, in its own time."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.send_signal(signal.SIGCONT)  # a stopped process cannot obey
+
+    @property
+    def rss_bytes(self) -> int:
+        """What it has in memory; 0 if nobody knows."""
+        try:
+            pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1] if self.process else "0"
+        except (OSError, IndexError):
+            return 0
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
     @property
     def running(self) -> bool:
         return self.process is not None and self.process.poll() is None
@@ -88,17 +108,23 @@ class Child:
         for line in output:
             text = line.rstrip()
             if text:
-                self._log.emit(logging.makeLogRecord({"msg": text.replace("%", "%%"), "args": None}))
+                if self._log is not None:
+                    self._log.emit(logging.makeLogRecord({"msg": text.replace("%", "%%"), "args": None}))
                 if not self.role.quiet:
                     self._say(self.role.name, text)
 
 
 class Supervisor:
-    def __init__(self, logs: Path, say: Say) -> None:
+    """`logs`: where to keep what the children say, if anywhere. `patience_s`: what one may take to make room."""
+
+    def __init__(self, logs: Path | None, say: Say, patience_s: float = 0.0) -> None:
         self.children: list[Child] = []
         self._logs = logs
         self._say = say
-        logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._patience_s = patience_s
+        self._weigh_at = 0.0
+        if logs is not None:
+            logs.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def add(self, role: Role) -> Child:
         """Start a role now and keep it running."""
@@ -118,34 +144,57 @@ class Supervisor:
                     child.start()
             elif not child.running:
                 self._plan_restart(child, now)
+            elif child.replaced_by is not None and now >= child.replaced_by:
+                self._say("poller", f"{child.role.name} did not stop in time: killed")
+                child.signal(signal.SIGKILL)
+        if now >= self._weigh_at:
+            self._weigh_at = now + MEMORY_EVERY_S
+            self._weigh(now)
 
-    def ask(self, wanted: Wanted, patience_s: float) -> None:
-        """Ask roles to stop and give them time; who needs longer is not killed yet. They are not restarted."""
+    def _weigh(self, now: float) -> None:
+        """Who has grown beyond its limit is asked to stop; what it was doing it finishes, or hands back."""
+        for child in self.children:
+            limit, has = child.role.memory_bytes, child.rss_bytes
+            if limit and has > limit and child.running and not child.retired and child.replaced_by is None:
+                child.replaced_by = now + self._patience_s
+                text = f"{has / _MIB:.0f} MiB, more than its limit of {limit / _MIB:.0f} MiB"
+                self._say("poller", f"{child.role.name} has {text}: it is replaced")
+                child.ask()
+
+    def ask(self, wanted: Wanted, patience_s: float, enough: Callable[[], bool] = lambda: False) -> None:
+        """Ask roles to stop and give them time; who needs longer is not killed yet. They are not restarted.
+
+        `enough` ends the wait: somebody is in a hurry.
+        """
         asked = [child for child in self.children if wanted(child.role.name)]
         for child in asked:
             child.retired = True
-            child.signal(signal.SIGTERM)
-            child.signal(signal.SIGCONT)  # a stopped process cannot obey
+            child.ask()
         until = time.monotonic() + patience_s
-        while any(child.running for child in asked) and time.monotonic() < until:
+        while any(child.running for child in asked) and time.monotonic() < until and not enough():
             time.sleep(0.02)
 
-    def end(self, wanted: Wanted) -> None:
-        """Whatever of these still runs, or left something behind, is killed. Nothing stays."""
-        ended = [child for child in self.children if wanted(child.role.name)]
+    def end(self, wanted: Wanted) -> list[int]:
+        """Whatever of these still runs, or left something behind, is killed. Nothing stays. Returns who ran."""
+        ended, killed = [child for child in self.children if wanted(child.role.name)], []
         for child in ended:
-            if child.running:
+            if child.process is not None and child.running:
+                killed.append(child.process.pid)
                 self._say("poller", f"{child.role.name} did not stop in time: killed")
             child.signal(signal.SIGKILL)
         for child in ended:
             if child.process is not None:
                 child.process.wait()
         self.children = [child for child in self.children if child not in ended]
+        return killed
 
     def _plan_restart(self, child: Child, now: float) -> None:
         assert child.process is not None
         if now - child.started_at > HEALTHY_S:
             child.failures = 0
+            if child.replaced_by is not None:
+                child.restart_at = now
+                return
         child.failures += 1
         pause = backoff.exponential(child.failures, RESTART_BASE_S, RESTART_CAP_S)
         child.restart_at = now + pause
@@ -153,7 +202,9 @@ class Supervisor:
         reason = _reason(child.process.returncode)
         self._say("poller", f"{child.role.name} {reason}; starting it again in {pause:g} s")
 
-    def _log_file(self, name: str) -> logging.Handler:
+    def _log_file(self, name: str) -> logging.Handler | None:
+        if self._logs is None:
+            return None
         handler = logging.handlers.RotatingFileHandler(
             self._logs / f"{name}.log", maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
         )

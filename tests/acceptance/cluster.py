@@ -179,6 +179,13 @@ class Cluster:
         self.workers.append(worker)
         return worker
 
+    def start_crew(self, *words: str, **env: str) -> Program:
+        """`poller worker`: workers, and a supervisor that restarts them."""
+        env = self.environment(self.valkey.port, env)
+        running = Program([*POLLER, "worker", *words], env, self.directory, self._next_name("crew"))
+        self._others.append(running)
+        return running
+
     def start_up(self, workers: int = 1, memory_bytes: int = resource.RLIM_INFINITY, **env: str) -> Program:
         """`poller up` on this server: a beat, workers, and a supervisor that restarts them."""
         words = [*POLLER, "up", "--workers", str(workers)]

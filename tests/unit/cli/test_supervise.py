@@ -1,0 +1,112 @@
+"""Children are restarted with growing pauses, replaced when they grow, and none is left behind."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from poller.cli import roles, supervise
+from poller.cli.supervise import Child, Role, Supervisor
+
+MIB = 2**20
+#: Stops when asked to.
+OBEDIENT = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); print('ready', flush=True); "
+STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); "
+
+
+class Stage:
+    """A supervisor and what was said."""
+
+    def __init__(self, patience_s: float) -> None:
+        self.said: list[str] = []
+        self.supervisor = Supervisor(None, lambda _, text: self.said.append(text), patience_s)
+
+    def run(self, code: str, memory_bytes: int = 0) -> Child:
+        return self.supervisor.add(Role("kid", [sys.executable, "-c", code], memory_bytes=memory_bytes))
+
+    def until(self, done: Callable[[], bool]) -> None:
+        until = time.monotonic() + 20
+        while not done():
+            assert time.monotonic() < until, self.said
+            self.supervisor.look()
+            time.sleep(0.01)
+
+    def was_said(self, text: str) -> bool:
+        return any(text in line for line in self.said)
+
+
+@pytest.fixture(params=[10.0])
+def stage(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Stage]:
+    monkeypatch.setattr(supervise, "MEMORY_EVERY_S", 0.05)
+    made = Stage(patience_s=request.param)
+    yield made
+    made.supervisor.end(lambda _: True)
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("raise SystemExit(3)", "kid ended with exit code 3"),
+        ("import os; os.kill(os.getpid(), 9)", "kid was ended by SIGKILL"),
+    ],
+)
+def test_what_dies_is_started_again_and_it_is_said_why(stage: Stage, code: str, why: str) -> None:
+    """With a longer pause each time."""
+    stage.run(code)
+    stage.until(lambda: stage.was_said(f"{why}; starting it again in 1 s"))
+    assert stage.was_said(f"{why}; starting it again in 0.5 s")
+
+
+def test_a_child_above_its_limit_makes_room_for_its_successor(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Softly, and at once: it did nothing wrong."""
+    monkeypatch.setattr(supervise, "HEALTHY_S", 0.0)
+    child = stage.run(OBEDIENT + "x = b'x' * 80_000_000; time.sleep(60)", memory_bytes=60 * MIB)
+    first = child.process
+    stage.until(lambda: child.process is not first)
+    assert first is not None
+    assert first.returncode == 0
+    assert stage.was_said("MiB, more than its limit of 60 MiB: it is replaced")
+    assert not stage.was_said("starting it again")
+
+
+@pytest.mark.parametrize("stage", [0.3], indirect=True)
+def test_one_that_does_not_make_room_is_killed(stage: Stage) -> None:
+    """After the time it has for it; then it is restarted like any that died."""
+    child = stage.run(STUBBORN + "x = b'x' * 80_000_000; time.sleep(60)", memory_bytes=60 * MIB)
+    stage.until(lambda: stage.was_said("starting it again"))
+    assert child.process is not None
+    assert child.process.returncode == -signal.SIGKILL
+    assert stage.was_said("kid did not stop in time: killed")
+
+
+def test_one_below_its_limit_is_left_alone(stage: Stage) -> None:
+    """However often one looks."""
+    child = stage.run(OBEDIENT + "time.sleep(60)", memory_bytes=500 * MIB)
+    stage.until(lambda: stage.was_said("ready"))
+    first = child.process
+    for _ in range(20):
+        stage.supervisor.look()
+        time.sleep(0.02)
+    assert child.process is first
+    assert child.running
+
+
+def test_somebody_in_a_hurry_need_not_wait(stage: Stage) -> None:
+    """Who was asked and did not go is named to the one who asked."""
+    child = stage.run(STUBBORN + "time.sleep(60)")
+    stage.until(lambda: stage.was_said("ready"))
+    stage.supervisor.ask(lambda _: True, 60, enough=lambda: True)
+    assert child.process is not None
+    assert stage.supervisor.end(lambda _: True) == [child.process.pid]
+    assert child.process.returncode == -signal.SIGKILL
+
+
+def test_a_worker_is_the_command_one_would_type() -> None:
+    """With its own name, and no more than was asked for."""
+    role = roles.worker(2, {"POLLER_WORKER_TAGS": "zone=dmz"}, "edge", concurrency=4, memory_bytes=MIB)
+    assert role.argv[1:] == ["-m", "celery", "-A", "poller", "--quiet", "worker", "-n", "edge2@%h", "--concurrency=4"]
+    assert (role.name, role.env["POLLER_WORKER_TAGS"], role.memory_bytes) == ("edge2", "zone=dmz", MIB)
