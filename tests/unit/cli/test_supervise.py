@@ -64,7 +64,7 @@ def test_what_dies_is_started_again_and_it_is_said_why(stage: Stage, code: str, 
 def test_a_child_above_its_limit_makes_room_for_its_successor(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Softly, and at once: it did nothing wrong."""
     monkeypatch.setattr(supervise, "HEALTHY_S", 0.0)
-    child = stage.run(OBEDIENT + "x = b'x' * 80_000_000; time.sleep(60)", memory_bytes=60 * MIB)
+    child = stage.run(OBEDIENT + "x = b'x' * 80_000_000\nwhile True: time.sleep(0.05)", memory_bytes=60 * MIB)
     first = child.process
     stage.until(lambda: child.process is not first)
     assert first is not None
