@@ -9,7 +9,6 @@ A run is known by (target, plan time). `write` may be repeated and may come out 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -68,7 +67,7 @@ def _replaced(there: Run, run: Run) -> Run:
         return run if run.started_ms >= there.started_ms else there
     if run.attempt < there.attempt:
         return there
-    return replace(run, started_ms=there.started_ms) if 1 <= there.started_ms <= run.started_ms else run
+    return run._replace(started_ms=there.started_ms) if 1 <= there.started_ms <= run.started_ms else run
 
 
 def recent(

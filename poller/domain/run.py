@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from poller.domain.outcome import Result
 
 _CLAIM = re.compile(r"[0-9]+\.([0-9a-f]{1,13})\.[0-9a-f]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """Instants are UTC milliseconds; `started_ms` is 0 when the poll never began."""
 
     target_id: int

@@ -7,8 +7,7 @@ a dead letter. So the board can count all three without reading on.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from poller.domain import breaker, interval
 from poller.domain.breaker import Breaker
@@ -29,8 +28,7 @@ REASONS = {
 _REASON_LETTERS = {reason: letter for letter, reason in REASONS.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(NamedTuple):
     state: State = State.UNKNOWN
     since_ms: int = 0  # of the state
     run_ms: int = 0  # plan time of the last run
@@ -86,8 +84,10 @@ def unpack(text: str) -> Status:
             return Status()
         if not all(type(number) is int for number in plain[:6]):
             return Status()
+        if len(plain) < _WITH_EXTRAS and len(mark) == 1:  # nearly all
+            return Status(state, *plain)
         extras = plain.pop() if len(plain) == _WITH_EXTRAS else {}
-        return replace(Status(state, *plain), **_read(extras, mark))
+        return Status(state, *plain)._replace(**_read(extras, mark))
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return Status()
 
@@ -101,15 +101,15 @@ def _read(extras: dict[str, Any], mark: str) -> dict[str, Any]:
     return read
 
 
+_STATES = {Result.OK: State.OK, Result.PARTIAL: State.DEGRADED}
 #: Values of a status that has everything.
 _WITH_EXTRAS = 9
 
 
 def record(status: Status, outcome: Outcome, plan_ms: int, finished_ms: int, missed: int) -> Status:
     """The status after one more outcome; what was decided for the poll is not decided for the next one."""
-    state = {Result.OK: State.OK, Result.PARTIAL: State.DEGRADED}.get(outcome.result, State.FAILING)
-    return replace(
-        status,
+    state = _STATES.get(outcome.result, State.FAILING)
+    return status._replace(
         state=state,
         since_ms=status.since_ms if state is status.state else finished_ms,
         run_ms=plan_ms,

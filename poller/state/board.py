@@ -70,8 +70,7 @@ class Claim:
         return sum(len(part.ids) for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(NamedTuple):
     """The answer for one target: `result` is OK, DUPLICATE, STALE or GONE."""
 
     id: int
@@ -107,8 +106,7 @@ class Place(enum.StrEnum):
     PARKED = "parked"
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(NamedTuple):
     """Where a target goes next. An empty status leaves the stored one as it is.
 
     Steady: it was well and is well, in the queue where its batch came from, and waits for its next slot. That is the

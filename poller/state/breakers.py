@@ -6,7 +6,7 @@ What a person opened is kept apart, in `barred`: no poll that was under way, no 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -185,7 +185,7 @@ def _is_well(seen: Seen) -> bool:
 
 def _reset(seen: Seen, now_ms: int) -> tuple[Any, ...]:
     """The words of the script for one target; what was said of its last poll stays."""
-    closed = replace(seen.status, breaker=breaker.CLOSED, failures=0)
+    closed = seen.status._replace(breaker=breaker.CLOSED, failures=0)
     # A text that nobody can read is left as it is.
     new = closed.pack() if seen.status.run_ms else seen.text
     return seen.id, seen.text, new, plan.next_slot_ms(seen.id, seen.interval_ms, now_ms)

@@ -22,7 +22,7 @@ from poller.domain.target import PollTarget
 from poller.sinks.api import Sample
 
 _LENGTH = struct.Struct("<I")
-_RUN = tuple(field.name for field in fields(Run))
+_RUN = Run._fields
 _LETTER = tuple(field.name for field in fields(Letter))
 _TARGET = tuple(field.name for field in fields(PollTarget))
 
@@ -43,7 +43,7 @@ class Runs:
     """Rows of the ledger: each names its fields, so that a later version can read them."""
 
     def pack(self, items: Sequence[Run], told: Collection[str]) -> tuple[bytes, Collection[str]]:
-        return _joined({"fields": _RUN, "runs": [[getattr(run, name) for name in _RUN] for run in items]}), ()
+        return _joined({"fields": _RUN, "runs": items}), ()
 
     def unpack(self, record: bytes, learned: dict[str, Any]) -> list[Run]:
         head, _ = _parted(record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from poller.collectors.staleness import Sources
 from poller.domain import breaker, deadletter, interval, plan, status
@@ -20,8 +20,7 @@ from poller.workers.targets import Known
 SPREAD = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     before: Status
     after: Status
     move: Finish
@@ -55,9 +54,10 @@ class Judge:
         now_open = self._breaker(before, after, finished_ms)
         reason = deadletter.reason(item.outcome, now_open, finished_ms, self._open_limit_ms, before.reason)
         parked_ms = (before.parked_ms or finished_ms) if reason else 0
-        after = replace(after, breaker=now_open, parked_ms=parked_ms, reason=reason)
+        if now_open.trips or before.breaker.trips or parked_ms or before.parked_ms:
+            after = after._replace(breaker=now_open, parked_ms=parked_ms, reason=reason)
         if known.target.policy is Policy.ADAPTIVE and not now_open.trips:
-            after = replace(after, decision=self._pacer.decide(before, after, item, known, start.overdue))
+            after = after._replace(decision=self._pacer.decide(before, after, item, known, start.overdue))
         return Verdict(before, after, self._move(start, answer, known, after), reason, skipped)
 
     def _breaker(self, before: Status, after: Status, finished_ms: int) -> breaker.Breaker:

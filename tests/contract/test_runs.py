@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 
 import pytest
@@ -65,7 +64,7 @@ def test_a_retry_replaces_its_first_attempt_and_keeps_the_first_start(engine: En
     second = run(attempt=2, started_ms=2_000, finished_ms=2_100, queue_ms=997, collect_ms=100, write_ms=4)
     runs.write(engine, [first])
     runs.write(engine, [second])
-    assert stored(engine) == [dataclasses.replace(second, started_ms=1_010, queue_ms=7)]
+    assert stored(engine) == [second._replace(started_ms=1_010, queue_ms=7)]
 
 
 def test_a_late_first_attempt_does_not_undo_the_retry(engine: Engine) -> None:
@@ -183,7 +182,7 @@ def test_overlapping_runs_of_one_target_are_counted(
         run(1, base + number, started_ms=base + start, finished_ms=base + end)
         for number, (start, end) in enumerate(spans)
     ]
-    runs.write(engine, [*lines, *(dataclasses.replace(line, target_id=2) for line in lines[:1])])
+    runs.write(engine, [*lines, *(line._replace(target_id=2) for line in lines[:1])])
     assert runs.overlaps(engine, 0) == expected
 
 

@@ -385,7 +385,7 @@ def test_missed_slots_are_counted_by_what_was_chosen(world: World) -> None:
     world.poller.poll("t", ids)
     now_ms, before = world.board.now_ms(), world.board.statuses(ids)[ids[0]]
     decided = replace(world.decision(ids[0]), chosen_ms=50_000)
-    late = replace(before, run_ms=now_ms - 200_000, decision=decided)
+    late = before._replace(run_ms=now_ms - 200_000, decision=decided)
     world.services.redis.hset(world.services.keys.status, str(ids[0]), late.pack())
     world.again(ids, "u")
     assert world.board.statuses(ids)[ids[0]].missed == 3
