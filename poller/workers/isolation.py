@@ -85,8 +85,10 @@ class Isolation:
         self._refused: frozenset[str] = frozenset()
         self._untold: queue.SimpleQueue[tuple[str, Doubt]] = queue.SimpleQueue()
         self._doubted: set[str] = set()  # by ourselves; the cluster may not know yet
+        self._closed = False
         self._wake = threading.Event()
         self._guard = threading.Lock()
+        self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def ways(self, known: Collection[Known]) -> Mapping[str, Way]:
@@ -98,15 +100,16 @@ class Isolation:
         return self._ways
 
     def _begin(self) -> None:
-        with self._guard:
-            if self._thread is not None:
-                return
-            self._thread = threading.Thread(target=self._watch, name="isolation", daemon=True)
-            self._thread.start()
-        self.look()
+        """The first batches wait until it is known what must not be run here."""
+        with self._starting:
+            if self._thread is None:
+                self.look()
+                thread = threading.Thread(target=self._watch, name="isolation", daemon=True)
+                thread.start()
+                self._thread = thread
 
     def _watch(self) -> None:
-        while True:
+        while not self._closed:
             self._wake.wait(LOOK_S)
             self._wake.clear()
             self._tell()
@@ -137,7 +140,8 @@ class Isolation:
             if self._ways:
                 return
         with self._guard:
-            self._apply(found)
+            if not self._closed:
+                self._apply(found)
 
     def _apply(self, found: Mapping[Release, Record]) -> None:
         ways: dict[str, Way] = {}
@@ -199,6 +203,7 @@ class Isolation:
 
     def close(self) -> None:
         with self._guard:
+            self._closed = True
             self._ways = {}
             self._dismiss(list(self._keepers))
 

@@ -1,0 +1,149 @@
+"""Crashes are counted in the whole cluster; what is quarantined is refused at the next batch, and released by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import redis
+from pydantic import SecretStr
+
+from poller.bootstrap import Services
+from poller.bootstrap import services as bootstrap_services
+from poller.cli import main
+from poller.collectors.credentials import Community
+from poller.db import credentials, deadletters, devices, migrate
+from poller.domain import error_codes
+from poller.domain.deadletter import Reason
+from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.events import Kind
+from poller.domain.quarantine import Cause, Doubt, Trust
+from poller.domain.target import TargetSpec
+from poller.settings import Settings
+from poller.state import events as stream
+from poller.state import quarantine
+from poller.state.board import Room
+from poller.workers.polling import Poller
+
+QUEUE = "poll.snmp"
+ROOM = Room(targets=10, batch_size=64, lease_ms=30_000)
+
+
+@pytest.fixture
+def services(home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Services:
+    """One target of the collector snmp on the board; nobody answers there."""
+    monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
+    monkeypatch.setenv("POLLER_RETRY_TRIES", "0")
+    bootstrap_services.cache_clear()
+    made = Services(Settings())
+    migrate.upgrade(made.engine)
+    secret = Community(community=SecretStr("public"))
+    credentials.add(made.engine, "ro", secret.kind, made.keyring.seal(secret.to_json(), "ro"))
+    target = TargetDraft("t", "snmp", {"port": 9, "retries": 0}, interval_ms=60_000, timeout_ms=1_000)
+    devices.add(made.engine, DeviceDraft("router", "127.0.0.1", credential="ro"), [target])
+    made.board.place("", [(TargetSpec(1, 1, QUEUE, 60_000, 1_000), 1)], 1)
+    return made
+
+
+def crash(poller: Poller, times: int = 3) -> None:
+    for at_ms in range(1, times + 1):
+        poller.isolation.record("snmp", Doubt(at_ms, Cause.CRASH, f"crash {at_ms}"))
+
+
+def poll(services: Services, poller: Poller, token: str) -> None:
+    services.board.demand([1])
+    services.board.claim("", token, "", {QUEUE: 100}, ROOM)
+    poller.poll(token, [1])
+
+
+def kinds(services: Services) -> list[Kind]:
+    found = stream.newest(services.redis, services.keys, 50)
+    return [entry.event.kind for entry in found if entry.event and entry.event.kind.value.startswith("collector_")][
+        ::-1
+    ]
+
+
+def test_a_quarantined_collector_is_refused_by_every_worker_and_its_targets_say_why(services: Services) -> None:
+    """One event for each change, whoever notices; the letter has the last crash."""
+    first, second = Poller(services, "first@host"), Poller(services, "second@host")
+    crash(first)
+    assert kinds(services) == [Kind.COLLECTOR_ISOLATED, Kind.COLLECTOR_QUARANTINED]
+    poll(services, second, "a")
+    [named] = deadletters.listing(services.engine, deadletters.Wanted(reason=Reason.COLLECTOR_QUARANTINED))
+    assert named.letter.error_code == error_codes.COLLECTOR_QUARANTINED
+    assert "crash 3" in named.letter.message
+    assert services.board.statuses([1])[1].reason is Reason.COLLECTOR_QUARANTINED
+    first.close()
+    second.close()
+
+
+def test_a_release_counts_from_the_next_batch_on_and_another_release_of_the_package_starts_anew(
+    services: Services, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A worker asks again before it refuses, so nobody waits for a look; letters of that reason are requeued."""
+    poller = Poller(services, "w@host")
+    crash(poller)
+    poll(services, poller, "a")
+    [(release, _)] = quarantine.read(services.redis, services.keys).items()
+    assert release.distribution == services.registry.distributions["snmp"]
+    capsys.readouterr()  # the log
+    assert main.run(["collectors", "release", "snmp", "--dry-run"]) == 0
+    assert "would release collector snmp (poller " in capsys.readouterr().out
+    assert main.run(["collectors", "release", "snmp", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["requeued"], said["released"][0]["state"], said["released"][0]["crashes"]) == (1, "quarantined", 3)
+    assert kinds(services)[-1] is Kind.COLLECTOR_RELEASED
+    services.board.claim("", "b", "a", {QUEUE: 100}, ROOM)
+    poller.poll("b", [1])
+    assert services.board.statuses([1])[1].code == error_codes.UNREACHABLE
+    poller.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("release", "snmp"), 3, "nothing is held against collector snmp"),
+        (("release", "snmpp"), 3, "did you mean snmp?"),
+        (("release",), 2, "NAME"),
+    ],
+)
+def test_a_release_of_nothing_is_an_error(
+    services: Services, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, said: str
+) -> None:
+    """It says what was wrong, and changes nothing."""
+    assert main.run(["collectors", *words]) == code
+    assert said in capsys.readouterr().err
+
+
+def test_the_list_shows_what_is_held_against_whom(services: Services, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also against a release that is not installed here."""
+    poller = Poller(services, "w@host")
+    crash(poller, 1)
+    capsys.readouterr()  # the log
+    elsewhere = quarantine.Release("olt", "acme 2.0")
+    doubt = Doubt(5, Cause.STUCK, "8 of its threads hang in one worker")
+    quarantine.record(services.redis, services.keys, elsewhere, doubt, poller.isolation._rules)
+    assert main.run(["collectors", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    states = {item["name"]: item["state"] for item in said["items"]}
+    assert (states["snmp"], states["routeros"]) == (Trust.ISOLATED, Trust.OK)
+    assert [(item["collector"], item["reason"]) for item in said["doubted"]] == [
+        ("olt", "8 of its threads hang in one worker"),
+        ("snmp", "crash 1"),
+    ]
+    assert main.run(["collectors", "snmp"]) == 0
+    assert "isolated" in capsys.readouterr().out
+    poller.close()
+
+
+def test_without_redis_the_list_says_what_it_does_not_know(
+    services: Services, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is installed is known anyway."""
+    monkeypatch.setenv("POLLER_REDIS_URL", "redis://127.0.0.1:1/0")
+    bootstrap_services.cache_clear()
+    assert main.run(["collectors"]) == 0
+    out, err = capsys.readouterr()
+    assert "snmp" in out
+    assert "is not known" in err
