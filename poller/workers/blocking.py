@@ -93,8 +93,8 @@ class Job(Future[Any]):
     def cancel(self) -> bool:
         cancelled = super().cancel()
         if not cancelled and self.running():
-            loop = asyncio.get_running_loop()  # asyncio passes a cancellation on from there
-            loop.call_later(GRACE_S, self._crew.look_after, self)
+            with suppress(RuntimeError):  # asyncio passes a cancellation on from its loop
+                asyncio.get_running_loop().call_later(GRACE_S, self._crew.look_after, self)
         return cancelled
 
 

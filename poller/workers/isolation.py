@@ -9,7 +9,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -196,6 +196,7 @@ class Isolation:
         release = self._releases.get(name)
         if release is None:
             return
+        doubt = replace(doubt, text=self._services.redactor.text(doubt.text))
         before, after = store.record(self._services.redis, self._services.keys, release, doubt, self._rules)
         if after.trust is not before.trust:
             self._wake.set()

@@ -130,8 +130,6 @@ def test_polls_run_side_by_side_in_another_process(run: Run) -> None:
     [
         ("segfault", "it was ended by SIGSEGV at "),
         ("exit", "it exited with code 3"),
-        ("kill", "it was ended by SIGKILL"),
-        ("block", "it did not answer in time"),
         ("spin", "it did not answer in time"),
     ],
 )
@@ -146,7 +144,7 @@ def test_only_the_one_whose_code_ended_the_process_has_the_outcome(run: Run, dee
         found = await kept.poll(deed, 0.5)
         assert (found.result, found.error_code) == (Result.FAILED, error_codes.COLLECTOR_DIED)
         assert f"the process of collector x (y 1.0) ended: {said}" in found.message
-        await asyncio.wait([innocent], timeout=2)
+        await asyncio.wait([innocent], timeout=5)
         assert innocent.cancelled()
         assert len(kept.crashes) == 1
         assert await kept.pid() != before

@@ -76,7 +76,8 @@ class Keeper:
         targets = tuple(asked.target for asked in end.blamed)
         names = [f"{target.device}/{target.name}" for target in targets]
         log.error("collector_process_ended", message=text, polled=names, handed_back=len(end.innocent), trace=end.trace)
-        self._crashed(text, targets)
+        if not end.ours:
+            self._crashed(text, targets)
 
     def close(self) -> None:
         """No more polls: what is under way may end."""

@@ -38,7 +38,7 @@ class _Said:
         good = self.result is Result.OK
         known = not self.error_code if good else self.error_code in error_codes.EXPLAINED
         if self.result not in _RESULTS or not known:
-            raise BadAnswer(f"outcome {self.result} with code {clean(self.error_code, 40)!r}")
+            raise BadAnswer(f"an outcome {self.result.value} whose code does not fit")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from poller.workers.child.messages import Hello
 #: A child that is not ready by then never will be.
 START_S = 30.0
 #: Beyond deadline and grace: for the way there and back, and for a worker that was paused.
-SLACK_S = 1.0
+SLACK_S = 2.0
 
 
 @dataclass(slots=True)
@@ -45,9 +45,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Why it ended, and the polls whose code ran. Without a reason we wanted it to."""
+    """Why it ended, and the polls whose code ran. Without a reason we wanted it to; `ours`: it never ran."""
 
     reason: str
+    ours: bool = False
     blamed: tuple[Asked, ...] = ()
     innocent: tuple[Asked, ...] = ()
     trace: str = ""
@@ -65,7 +66,7 @@ class Process:
         self._numbers = count(1)
         self._why = ""  # why we ended it, if we did
         self._overdue = 0  # the poll that was not answered in time
-        self._closed = False
+        self._closed = self._never_ran = False
         self._page = os.memfd_create("poller-marks", os.MFD_CLOEXEC)
         os.ftruncate(self._page, marks.SIZE + marks.FAULT_SIZE)
         self._cells = memoryview(mmap.mmap(self._page, marks.SIZE)).cast("q")
@@ -90,7 +91,8 @@ class Process:
         words = [sys.executable, "-m", __package__, *map(str, numbers), str(os.getpid())]
         try:
             self._popen = subprocess.Popen(words, pass_fds=numbers, stdin=subprocess.DEVNULL, env=_environment())
-        except OSError as error:
+        except OSError as error:  # no memory, no more processes: not the collector's fault
+            self._never_ran = True
             return f"it cannot be started: {error.strerror}"
         finally:
             self._theirs.close()
@@ -115,7 +117,7 @@ class Process:
             self.ready.set_result(None)
         elif "tired" in head:
             self.retire()
-        elif "failed" in head:
+        elif "failed" in head and not self.ready.done():
             self._why = f"it cannot be started: {head['failed']}"
 
     def _answered(self, head: dict[str, Any], body: bytes) -> None:
@@ -127,9 +129,9 @@ class Process:
     async def ask(self, target: PollTarget, poll: Poll, budget_s: float) -> Outcome:
         """Raises CancelledError, also when the child ended by another's fault: then nothing is known of this poll."""
         loop, number = asyncio.get_running_loop(), next(self._numbers)
+        self._send(messages.ask(number, target, poll, budget_s))
         asked = self.asked[number] = Asked(target, poll, loop.create_future())
         timer = loop.call_later(budget_s + GRACE_S, self._late, number)
-        self._send(messages.ask(number, target, poll, budget_s))
         try:
             return await asked.answer
         except asyncio.CancelledError:
@@ -202,7 +204,8 @@ class Process:
         if self._overdue and not self._cells[marks.TARGET]:
             ran = {self._overdue}
         blamed = {n: asked for n, asked in waiting.items() if n in ran}
-        return End(reason, tuple(blamed.values()), tuple(a for n, a in waiting.items() if n not in blamed), trace)
+        innocent = tuple(asked for n, asked in waiting.items() if n not in blamed)
+        return End(reason, self._never_ran, tuple(blamed.values()), innocent, trace)
 
 
 def _told(code: int) -> str:

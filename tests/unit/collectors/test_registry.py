@@ -161,3 +161,35 @@ def test_a_name_that_would_break_the_names_of_queues_is_refused() -> None:
     assert list(found.collectors) == ["good"]
     [broken] = found.broken
     assert 'its name contains ";"' in broken.reason
+
+
+class Plain(Good):
+    name = "plain"
+
+    def collect(self, poll: api.Poll) -> Any:
+        yield api.Reading("one", 1.0)
+
+
+class Threaded(Plain):
+    name = "threaded"
+    blocking = True
+
+
+class Confused(Good):
+    name = "confused"
+    blocking = True
+
+
+class Vague(Good):
+    name = "vague"
+    isolated = "maybe"
+
+
+def test_a_generator_that_does_not_fit_its_abilities_is_refused_by_name() -> None:
+    """At load, not at its first poll; the one that says what it is works."""
+    found = registry.load(points(plain=Plain, threaded=Threaded, confused=Confused, vague=Vague))
+    assert list(found.collectors) == ["threaded"]
+    reasons = {each.name: f"{each.reason} {each.hint}" for each in found.broken}
+    assert "blocking = True" in reasons["plain"]
+    assert "async generator" in reasons["confused"]
+    assert "its isolated is neither True nor False" in reasons["vague"]
