@@ -197,6 +197,8 @@ def _cut_off(hostname: str) -> None:
 def _end_by_force(hostname: str) -> None:
     """Some thread holds on to its batch, whatever it is told. The leases bring its targets back."""
     log.error("worker_did_not_stop", batches=_tally(poller(hostname)).in_flight, seconds=FORCE_S)
+    with suppress(OSError, ValueError, AttributeError, RuntimeError):
+        faulthandler.dump_traceback()  # where each thread is: files, lines and functions
     os._exit(1)
 
 

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 from celery.concurrency import thread
+from celery.worker import state
 
 #: Threads for each place of the worker: as many more batches may wait for devices that do not answer.
 THREADS_PER_SLOT = 8
@@ -27,7 +28,12 @@ class TaskPool(thread.TaskPool):  # type: ignore[misc]
     def on_stop(self) -> None:
         if TaskPool.before_stop is not None:
             TaskPool.before_stop(self.options["initargs"][1], 0.0)
-        super().on_stop()
+        if not state.should_terminate:  # else we are in a signal handler, which may have interrupted a `submit`
+            super().on_stop()
+
+    def on_terminate(self) -> None:
+        """Later in a cold shutdown: the batches were cut off, and hand back what they had."""
+        self.executor.shutdown(cancel_futures=True)
 
     def terminate_job(self, pid: int, signal: Any = None) -> None:
         """A cold shutdown asks for it. Threads cannot be ended; the lifecycle cuts their batches off instead."""

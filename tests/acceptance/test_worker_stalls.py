@@ -21,10 +21,10 @@ PATIENCE_S = LOOK_S * (intake.LOOKS + 1)
 QUEUE = "poll.recorder\x06\x165"
 
 
-def watched(cluster: Cluster, *words: str, seconds: float = 0.0) -> Program:
+def watched(cluster: Cluster, *words: str, targets: int = 20, seconds: float = 0.0) -> Program:
     """A worker that polls and can be wedged."""
     cluster.valkey.start()
-    cluster.add_targets(20, 1.0, seconds)
+    cluster.add_targets(targets, 1.0, seconds)
     cluster.start_beat()
     env = {wedge.FILE_VARIABLE: str(cluster.directory / "wedge"), wedge.LOOK_VARIABLE: str(LOOK_S)}
     worker = cluster.start_worker("-I", "tests.acceptance.wedge", *words, **env)
@@ -76,7 +76,7 @@ def test_a_worker_that_cannot_be_helped_ends_for_its_supervisor(tmp_path: Path) 
 def test_a_worker_that_is_idle_busy_frozen_or_without_redis_is_left_alone(tmp_path: Path) -> None:
     """Each of these for longer than a wedged one would live."""
     with Cluster(tmp_path, POLLER_BATCH_SIZE="2") as cluster:
-        worker = watched(cluster, "-c", "1", seconds=0.8)
+        worker = watched(cluster, "-c", "1", targets=8, seconds=0.8)
         soon(lambda: cluster.valkey.client.llen(QUEUE), 10, "batches wait while it is busy")
         time.sleep(PATIENCE_S)
         worker.freeze()
