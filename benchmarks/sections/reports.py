@@ -18,7 +18,7 @@ from poller.collectors.registry import Registry
 from poller.db import devices
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.target import TargetSpec
-from poller.state.board import Room
+from poller.state.moves import Room
 from poller.workers.polling import Poller
 
 BATCH = 64

@@ -8,8 +8,9 @@ from typing import Any
 
 from poller.beat.homes import Homes
 from poller.settings import Settings
-from poller.state.board import ROUTINE_PRIORITY, URGENT_PRIORITY, Board, Claim, Room
+from poller.state.board import ROUTINE_PRIORITY, URGENT_PRIORITY, Board
 from poller.state.broker import broker_errors
+from poller.state.moves import Claim, Room
 from poller.tasks.poll import poll
 
 

@@ -20,7 +20,8 @@ from poller.domain.events import Event, Kind
 from poller.domain.site import Outage, Window
 from poller.observability import logs
 from poller.state import outages
-from poller.state.board import NotLeader, Place
+from poller.state.board import NotLeader
+from poller.state.moves import Place
 
 log = logs.get(__name__)
 

@@ -6,13 +6,11 @@ target in two places or none. What happens to a target is decided elsewhere; her
 
 from __future__ import annotations
 
-import enum
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import redis
 from redis.commands.core import Script
@@ -25,6 +23,7 @@ from poller.domain.target import TargetSpec
 from poller.state import scripts
 from poller.state.client import store_errors
 from poller.state.keys import Keys
+from poller.state.moves import Check, Claim, Claimed, Finish, Place, Reaped, Room, Start, Started, Waiting
 
 SLICE_MS = 10_000
 STATS_LIFETIME_S = 3600
@@ -39,107 +38,6 @@ _CHUNK = 500
 
 class NotLeader(Exception):
     """Somebody else leads, or nobody: nothing was done."""
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """How much one claim may take."""
-
-    targets: int
-    batch_size: int
-    lease_ms: int  # covers the wait in the queue; `start` sets the lease anew
-
-
-class Claimed(NamedTuple):
-    """Targets of one queue; what is urgent overtakes routine polls on the way to the workers, too."""
-
-    queue: str
-    urgent: bool
-    ids: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    now_ms: int
-    token: str  # '' when nothing was due
-    again: bool  # the previous claim, which was never said to be published
-    parts: Sequence[Claimed]
-
-    @property
-    def targets(self) -> int:
-        return sum(len(part.ids) for part in self.parts)
-
-
-class Started(NamedTuple):
-    """The answer for one target: `result` is OK, DUPLICATE, STALE or GONE."""
-
-    id: int
-    result: Result
-    plan_ms: int
-    version: int
-    queue: str
-    status: status.Status
-    kept: bool = False  # a person, or its dark site, kept it from being polled until now
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """The answer for a batch: the board's clock, its queue, how many targets of that queue are overdue."""
-
-    now_ms: int
-    queue: str
-    overdue: int
-    answers: Sequence[Started]
-    read_at: float  # by this process's monotonic clock
-
-    @property
-    def believed_ms(self) -> int:
-        """What the board's clock says now, if nobody set it meanwhile."""
-        return self.now_ms + round((time.monotonic() - self.read_at) * 1000)
-
-
-class Place(enum.StrEnum):
-    """Where a finished target waits. A probe of what was broken goes before routine polls."""
-
-    DUE = "due"
-    URGENT = "urgent"
-    PARKED = "parked"
-
-
-class Finish(NamedTuple):
-    """Where a target goes next. An empty status leaves the stored one as it is.
-
-    Steady: it was well and is well, in the queue where its batch came from, and waits for its next slot. That is the
-    cheap case, since the board has nothing else to look at.
-    """
-
-    id: int
-    next_ms: int
-    status: str = ""
-    place: Place = Place.DUE
-    steady: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Reaped:
-    id: int
-    token: str
-    plan_ms: int
-    attempts: int
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Which targets are not in exactly one place."""
-
-    lost: list[int] = field(default_factory=list)
-    doubled: list[int] = field(default_factory=list)
-
-
-class Waiting(NamedTuple):
-    id: int
-    at_ms: int
-    interval_ms: int  # 0 if the board does not know it
 
 
 class Board:

@@ -27,7 +27,7 @@ from poller.domain.run import Run
 from poller.observability import logs
 from poller.sinks.api import Sample
 from poller.state import outages
-from poller.state.board import Finish, Start, Started
+from poller.state.moves import Finish, Start, Started
 from poller.workers import letters, news, stalls
 from poller.workers.blackbox import BlackBox
 from poller.workers.blocking import Limits, Threads

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from poller.domain import retry, site
 from poller.settings import Settings
-from poller.state.board import Start, Started
+from poller.state.moves import Start, Started
 from poller.workers.collect import Collected
 from poller.workers.targets import Known
 

@@ -11,7 +11,7 @@ from poller.domain import breaker, deadletter, interval, plan, status
 from poller.domain.interval import Policy
 from poller.domain.status import Status
 from poller.settings import Settings
-from poller.state.board import Finish, Place, Start, Started
+from poller.state.moves import Finish, Place, Start, Started
 from poller.workers.collect import Collected
 from poller.workers.pacing import Pacer
 from poller.workers.targets import Known

@@ -17,7 +17,7 @@ from poller.domain.outcome import Result
 from poller.domain.target import TargetSpec
 from poller.settings import Settings
 from poller.state import events as stream
-from poller.state.board import Room
+from poller.state.moves import Room
 from poller.workers.aftermath import Aftermath
 from poller.workers.blackbox import BlackBox
 from poller.workers.marks import FLIGHT, TARGET

@@ -17,7 +17,7 @@ from poller.db import devices, imports, inventory, migrate, runs, targets
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.outcome import Result
 from poller.settings import Settings
-from poller.state.board import Room
+from poller.state.moves import Room
 
 QUEUE = "poll.snmp"
 NOW = 1_800_000_000_000

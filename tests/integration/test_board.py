@@ -10,9 +10,10 @@ from poller.domain.outcome import Result
 from poller.domain.overview import State
 from poller.domain.target import TargetSpec
 from poller.state import types
-from poller.state.board import ROUTINE_MARK, Board, Claim, Finish, NotLeader, Place, Room
+from poller.state.board import ROUTINE_MARK, Board, NotLeader
 from poller.state.keys import Keys
 from poller.state.leader import Leadership
+from poller.state.moves import Claim, Finish, Place, Room
 from poller.state.repair import Repair, Repaired
 
 QUEUE = "poll.snmp"

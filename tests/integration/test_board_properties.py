@@ -22,10 +22,11 @@ from hypothesis.stateful import (
 from poller.domain.outcome import Result
 from poller.domain.overview import State
 from poller.domain.target import TargetSpec
-from poller.state.board import Board, Finish, NotLeader, Place, Room, Started
+from poller.state.board import Board, NotLeader
 from poller.state.domains import Domains
 from poller.state.keys import Keys
 from poller.state.leader import Leadership
+from poller.state.moves import Finish, Place, Room, Started
 from poller.state.repair import Repair, Repaired
 
 QUEUES = ("poll.snmp", "poll.snmp;zone=dmz")

@@ -25,7 +25,8 @@ from poller.domain.status import Status
 from poller.domain.target import TargetSpec
 from poller.state import events as stream
 from poller.state import overview, requeue
-from poller.state.board import Board, Claim, Finish, Place, Room
+from poller.state.board import Board
+from poller.state.moves import Claim, Finish, Place, Room
 from poller.state.repair import Repair
 from tests.conftest import wait_until
 

@@ -16,10 +16,11 @@ from poller.bootstrap import Services
 from poller.domain import affinity
 from poller.domain.target import TargetSpec
 from poller.settings import Settings
-from poller.state.board import ROUTINE_MARK, Board, Finish, NotLeader, Place, Room
+from poller.state.board import ROUTINE_MARK, Board, NotLeader
 from poller.state.domains import Domains
 from poller.state.keys import Keys
 from poller.state.leader import Leadership
+from poller.state.moves import Finish, Place, Room
 from poller.workers.domains import Domains as Served
 from tests.acceptance.cluster import soon
 

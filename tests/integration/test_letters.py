@@ -27,7 +27,7 @@ from poller.domain.target import TargetSpec
 from poller.settings import Settings
 from poller.state import events as stream
 from poller.state import overview
-from poller.state.board import Room
+from poller.state.moves import Room
 from poller.workers.polling import Poller
 from tests.conftest import wait_until
 

@@ -11,9 +11,10 @@ import redis
 from poller.domain.overview import State, Worker
 from poller.domain.target import TargetSpec
 from poller.state import overview, workers
-from poller.state.board import Board, Finish, Room
+from poller.state.board import Board
 from poller.state.keys import Keys
 from poller.state.leader import Leadership
+from poller.state.moves import Finish, Room
 
 KEYS = Keys()
 ROOM = Room(targets=100, batch_size=10, lease_ms=30_000)

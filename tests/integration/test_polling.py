@@ -28,7 +28,7 @@ from poller.domain.overview import State
 from poller.domain.staleness import Evidence
 from poller.domain.target import TargetSpec
 from poller.settings import Settings
-from poller.state.board import Room
+from poller.state.moves import Room
 from poller.workers.polling import Poller
 
 QUEUE = "poll.fake"

@@ -20,7 +20,7 @@ from poller.domain.overview import State
 from poller.domain.status import Status
 from poller.settings import Settings
 from poller.state import outages
-from poller.state.board import Finish, Room
+from poller.state.moves import Finish, Room
 
 QUEUE = "poll.snmp"
 ROOM = Room(targets=1000, batch_size=64, lease_ms=30_000)

@@ -7,7 +7,7 @@ from poller.domain.overview import State
 from poller.domain.status import Status
 from poller.domain.target import PollTarget
 from poller.settings import Settings
-from poller.state.board import Start, Started
+from poller.state.moves import Start, Started
 from poller.workers.collect import Collected
 from poller.workers.retrying import Retries
 from poller.workers.targets import Known
