@@ -163,7 +163,7 @@ def _give_up(hostname: str) -> None:
         time.sleep(0.05)
     with suppress(errors.StoreError):
         leaving.hand_back(poller(hostname), intake.unstarted())
-    _close(hostname, 0.0)
+    _leave(hostname)
     os._exit(watchdog.EXIT_CODE)
 
 
