@@ -6,8 +6,7 @@ Retries, loops, sizes and deadlines are the guard's (`walker`); an engine only s
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from poller import errors
 from poller.collectors.snmp.rendering import Value
@@ -45,8 +44,7 @@ class ErrorStatus(errors.DeviceProtocolError):
         self.status = status
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """One answer of a walk: rows within the walked subtree, and whether the subtree ended there."""
 
     rows: Sequence[Row]

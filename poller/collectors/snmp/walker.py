@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from poller import errors
 from poller.collectors.snmp import engine, oid
@@ -22,8 +22,7 @@ MAX_ROWS = 200_000
 HAND_OVER_S = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(NamedTuple):
     """How long to wait for an answer. `deadline` is an instant of the loop's clock."""
 
     timeout_s: float
