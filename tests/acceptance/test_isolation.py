@@ -92,7 +92,7 @@ def test_a_plugin_that_crashes_is_isolated_then_quarantined_and_comes_back_when_
         assert deadly.cluster.run("collectors", "release", troublemaker.NAME).returncode == 3
         deadly.cluster.checked()
 
-        [child] = soon(lambda: found if len(found := children(deadly)) == 1 else None, 5, "one isolated, one process")
+        [child] = soon(lambda: found if len(found := children(deadly)) == 1 else None, 20, "one isolated, one process")
         os.kill(parent(child), signal.SIGKILL)
         soon(lambda: not is_running(child), 5, "a child does not outlive its worker")
         again = time.time()
