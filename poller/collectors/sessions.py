@@ -121,8 +121,9 @@ class Sessions:
 
     async def _open(self, kept: _Kept, poll: Poll) -> None:
         host, loop = kept.host, asyncio.get_running_loop()
-        if host.closing:  # until they are gone they count
-            await asyncio.wait(set(host.closing))
+        if host.closing:  # until they are gone they count; but for one that never goes nobody waits twice
+            _, left = await asyncio.wait(set(host.closing), timeout=CLOSING_S)
+            host.closing -= left
         began = loop.time()
         while host.next_open > loop.time():
             if host.next_open >= poll.deadline - HAND_OVER_S:

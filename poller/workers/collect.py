@@ -23,7 +23,8 @@ from poller.workers.isolation import NO_WAYS, Detour, Way
 from poller.workers.runtime import Runtime
 from poller.workers.targets import Known
 
-#: At the latest, if anybody is done.
+#: At the latest, if anybody is done. The first ends without anybody, too: whole batches of silent devices are no reason
+#: for others to wait, and lend their places as well.
 FIRST_ROUND_S = 1.0
 LATER_ROUNDS_S = 2.0
 #: So long nobody answers, or for that share of the time since the batch began: then it is quiet.
@@ -43,7 +44,7 @@ class Collected(NamedTuple):
 
 
 class Batch:
-    """The polls of one batch on the loop. Call `next_round` from the task's thread until it is empty."""
+    """The polls of one batch on the loop. Call `next_round` from the task's thread until there is none."""
 
     def __init__(
         self,
@@ -63,13 +64,14 @@ class Batch:
         self._collected: list[Collected] = []
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle
-        self._patience_s = FIRST_ROUND_S
+        self._is_first, self._patience_s = True, FIRST_ROUND_S
         self._ends = 0.0  # its patience for this round
 
     def start(self, known: Sequence[Known], secrets: Mapping[int, Opened]) -> None:
         self._runtime.run(self._start(known, secrets))
 
-    def next_round(self) -> list[Collected]:
+    def next_round(self) -> list[Collected] | None:
+        """Who is done since the last one. The first may be empty: all of them take their time."""
         return self._runtime.run(self._next_round())
 
     def cancel(self) -> None:
@@ -126,12 +128,12 @@ class Batch:
         if not self._under_way:
             self._wake()
 
-    async def _next_round(self) -> list[Collected]:
+    async def _next_round(self) -> list[Collected] | None:
         if self._under_way:
             await self._wait()
         done, self._collected = self._collected, []
-        self._patience_s = LATER_ROUNDS_S
-        return done
+        self._is_first, self._patience_s = False, LATER_ROUNDS_S
+        return done if done or self._under_way else None
 
     async def _wait(self) -> None:
         """Until all are done, or enough of them: see `_look`."""
@@ -152,7 +154,8 @@ class Batch:
         """
         now, here = loop.time(), len(self._collected)
         quiet = here == seen and now - planned < LATE_S
-        if here and (quiet or now >= self._ends):
+        over = now >= self._ends
+        if (here and (quiet or over)) or (self._is_first and quiet and over):
             self._wake()
             return
         pause_s = max(QUIET_S, QUIET_SHARE * (now - self._began))

@@ -145,8 +145,8 @@ class Poller:
             batch = Batch(self._runtime, self._registry, flight, self._sessions, ways)
             batch.start(list(known.values()), opened)
             with self._tracked(batch), ExitStack() as waiting:
-                while round_ := batch.next_round():
-                    mine = self._still_mine(token, start, started, round_, known)
+                while (round_ := batch.next_round()) is not None:
+                    mine = self._still_mine(token, start, started, round_, known) if round_ else []
                     again += self._write(token, attempt, start, [started[item.id] for item in mine], mine, known)
                     for item in mine:
                         del started[item.id]

@@ -51,6 +51,7 @@ class Presence:
             self._thread.start()
 
     def detach(self) -> None:
+        self._poller.slots.detach()
         self._domains.detach()
 
     def stop(self) -> None:

@@ -27,6 +27,11 @@ class Slots:
             if self._lent:
                 consumer.qos.increment_eventually(self._lent)
 
+    def detach(self) -> None:
+        """It lost its connection, and will count anew: until then places are only lent by our own count."""
+        with self._lock:
+            self._consumer = None
+
     @contextmanager
     def lent(self) -> Iterator[None]:
         """While a batch waits. There are spare threads for so many of them; the others keep their places."""
@@ -42,14 +47,16 @@ class Slots:
             if self._lent >= self._most:
                 return False
             self._lent += 1
-            self._consumer.qos.increment_eventually()
-            self._consumer.hub.call_soon(_look_again)
+            if self._consumer is not None:
+                self._consumer.qos.increment_eventually()
+                self._consumer.hub.call_soon(_look_again)
             return True
 
     def _take_back(self) -> None:
         with self._lock:
             self._lent -= 1
-            self._consumer.qos.decrement_eventually()
+            if self._consumer is not None:
+                self._consumer.qos.decrement_eventually()
 
 
 def _look_again() -> None:

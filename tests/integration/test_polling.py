@@ -7,11 +7,13 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 import redis
 import sqlalchemy as sa
+from kombu.common import QoS
 
 from poller import errors
 from poller.bootstrap import Services
@@ -29,6 +31,7 @@ from poller.domain.staleness import Evidence
 from poller.domain.target import TargetSpec
 from poller.settings import Settings
 from poller.state.moves import Room
+from poller.workers import collect, warming
 from poller.workers.polling import Poller
 
 QUEUE = "poll.fake"
@@ -179,6 +182,29 @@ def test_healthy_targets_do_not_wait_for_a_hanging_one(world: World) -> None:
     world.poller.drain()
     thread.join(5)
     assert not thread.is_alive()
+
+
+def test_a_batch_of_silent_devices_lends_its_place_and_its_turn(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole site that went dark keeps no other site's batches waiting, known to the worker or not."""
+    monkeypatch.setattr(collect, "FIRST_ROUND_S", 0.1)
+    monkeypatch.setattr(warming, "MOST", 2)
+    ids = world.add("hang", "hang", timeout_ms=8_000)
+    qos = QoS(lambda **_: None, 4)
+    hub = SimpleNamespace(call_soon=lambda _: None)
+    world.poller.slots.attach(SimpleNamespace(qos=qos, hub=hub, pool=SimpleNamespace(spare=8)))
+    world.claim()
+    thread = threading.Thread(target=world.poller.poll, args=("t", ids))
+    thread.start()
+    _until(lambda: qos.value == 5)
+    with world.poller._warming.turn(2):  # returns at once, or the time limit of the silent ones makes it late
+        assert thread.is_alive()
+    world.poller.drain()
+    thread.join(5)
+    assert qos.value == 4
+    assert world.in_flight() == 0
+    assert world.sound(ids)
 
 
 def test_a_worker_that_was_paused_beyond_its_lease_writes_nothing(world: World) -> None:

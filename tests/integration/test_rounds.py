@@ -51,7 +51,7 @@ def rounds(runtime: Runtime, *takes_s: float) -> list[tuple[float, list[int]]]:
     began = time.monotonic()
     batch.start(known, {})
     found = []
-    while done := batch.next_round():
+    while (done := batch.next_round()) is not None:
         found.append((time.monotonic() - began, sorted(item.id for item in done)))
     return found
 
@@ -68,6 +68,13 @@ def test_who_answers_does_not_wait_for_who_does_not(runtime: Runtime) -> None:
     assert first[1] == list(range(63))
     assert first[0] < 0.5
     assert last[1] == [63]
+
+
+def test_a_batch_of_silent_devices_says_so_once(runtime: Runtime) -> None:
+    """An empty round, after which its place can be lent; then it waits for them all."""
+    first, last = rounds(runtime, *[1.8] * 8)
+    assert first[1] == []
+    assert last[1] == list(range(8))
 
 
 def test_answers_that_come_one_after_another_make_a_few_rounds(runtime: Runtime) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Coroutine, Hashable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import pytest
@@ -323,6 +324,28 @@ def test_a_collector_that_ignores_its_end_loses_its_session(monkeypatch: pytest.
         assert [line.ended for line in keeper.lines] == ["at once", ""]
 
     asyncio.run(run())
+
+
+def test_a_session_that_never_ends_does_not_cost_the_device_its_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its collector ignores even its cancellation: that is waited for once, and never again."""
+    monkeypatch.setattr(sessions, "CLOSING_S", 0.02)
+
+    class Clinging(Keeper):
+        async def close_session(self, session: Line, *, politely: bool) -> None:
+            while not over.is_set():
+                with suppress(asyncio.CancelledError):
+                    await over.wait()
+
+    async def run() -> None:
+        keeper, pool = Clinging(), Sessions()
+        with pytest.raises(errors.DeviceProtocolError):
+            await poll_of(pool).session(keeper, fail)
+        assert await poll_of(pool, within_s=0.5).session(keeper, pause(0)) == 1
+        assert not any(host.closing for host in pool._hosts.values())
+        over.set()
+
+    over = asyncio.Event()
+    asyncio.run(asyncio.wait_for(run(), 5))
 
 
 def test_without_a_pool_a_session_lasts_for_one_poll() -> None:

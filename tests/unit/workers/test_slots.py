@@ -51,6 +51,21 @@ def test_a_new_consumer_learns_what_is_lent() -> None:
     assert after.qos.value == 4
 
 
+def test_places_lent_and_given_back_while_the_broker_is_away_are_counted_once() -> None:
+    """Celery makes its new count some time before the consumer is attached again: who ends in between is not in it."""
+    slots, at = Slots(), consumer(4, spare=10)
+    slots.attach(at)
+    with ExitStack() as before:
+        before.enter_context(slots.lent())
+        slots.detach()
+        at.qos = QoS(lambda **_: None, 4)
+        before.close()
+        with slots.lent():
+            slots.attach(at)
+            assert at.qos.value == 5
+    assert at.qos.value == 4
+
+
 def test_without_a_consumer_nothing_is_lent() -> None:
     """In a prefork child, and with pools that have no threads to spare."""
     slots, at = Slots(), consumer(4, spare=0)
