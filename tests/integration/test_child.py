@@ -29,6 +29,7 @@ from poller.domain.target import PollTarget
 from poller.workers.child import keeper as keeper_module
 from poller.workers.child.keeper import Keeper
 from poller.workers.child.messages import Hello
+from poller.workers.child.process import End, Process
 from tests.acceptance import troublemaker
 
 ROOT = Path(__file__).parents[2]
@@ -237,6 +238,23 @@ def test_credentials_reach_the_child_by_the_socket_only(run: Run, monkeypatch: p
         assert found.error_code == error_codes.COLLECTOR_CRASHED
         assert "hunter22" not in found.message
         assert told_at_start(pid).count(b"hunter22") == told_at_start(pid).count(b"POLLER_SECRET_KEY") == 0
+
+    run(go())
+
+
+def test_a_child_that_ends_in_the_moment_it_is_ready_keeps_nobody_waiting(run: Run) -> None:
+    """A poll that had waited for it asks a process that is gone: nothing is known, and it is due again."""
+
+    async def go() -> None:
+        ended: asyncio.Queue[End] = asyncio.Queue()
+        process = Process(HELLO, lambda _, end: ended.put_nowait(end))
+        await process.ready
+        process.end("a test")
+        await ended.get()
+        poll = api.Poll(1, "d", "127.0.0.1", None, None, asyncio.get_running_loop().time() + 0.1, {})
+        target = PollTarget(1, 1, "t", 1, "d", "127.0.0.1", "", "x", 1000, 1000, {})
+        done, _ = await asyncio.wait([asyncio.create_task(process.ask(target, poll, 0.1))], timeout=5)
+        assert [task.cancelled() for task in done] == [True]
 
     run(go())
 

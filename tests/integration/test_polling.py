@@ -184,9 +184,7 @@ def test_healthy_targets_do_not_wait_for_a_hanging_one(world: World) -> None:
     assert not thread.is_alive()
 
 
-def test_a_batch_of_silent_devices_lends_its_place_and_its_turn(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_of_silent_devices_lends_its_place_and_its_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A whole site that went dark keeps no other site's batches waiting, known to the worker or not."""
     monkeypatch.setattr(collect, "FIRST_ROUND_S", 0.1)
     monkeypatch.setattr(warming, "MOST", 2)

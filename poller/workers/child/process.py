@@ -66,7 +66,7 @@ class Process:
         self._numbers = count(1)
         self._why = ""  # why we ended it, if we did
         self._overdue = 0  # the poll that was not answered in time
-        self._closed = self._never_ran = False
+        self._closed = self._never_ran = self._gone = False
         self._page = os.memfd_create("poller-marks", os.MFD_CLOEXEC)
         os.ftruncate(self._page, marks.SIZE + marks.FAULT_SIZE)
         self._cells = memoryview(mmap.mmap(self._page, marks.SIZE)).cast("q")
@@ -128,6 +128,8 @@ class Process:
 
     async def ask(self, target: PollTarget, poll: Poll, budget_s: float) -> Outcome:
         """Raises CancelledError, also when the child ended by another's fault: then nothing is known of this poll."""
+        if self._gone:  # in the moment it was ready: nobody would ever answer
+            raise asyncio.CancelledError
         loop, number = asyncio.get_running_loop(), next(self._numbers)
         self._send(messages.ask(number, target, poll, budget_s))
         asked = self.asked[number] = Asked(target, poll, loop.create_future())
@@ -180,6 +182,7 @@ class Process:
             self._popen.kill()
 
     def _over(self, said: str) -> None:
+        self._gone = True
         self._starting.cancel()
         self._talk.cancel()
         if self._writer is not None:
