@@ -47,6 +47,7 @@ class Branch:
     place: str
     help: str
     panel: str
+    plural: bool = True  # another `s` may be there or missing; not where a slip of the finger would start something
 
     @property
     def present(self) -> bool:
@@ -79,7 +80,7 @@ class _Placeholder(TyperCommand):
 
 
 class LazyGroup(Group):
-    """The root. Singular and plural are accepted: `poller devices list`, `poller collector`."""
+    """The root. Singular and plural are accepted: `poller devices list`, `poller collector`; `poller workers` starts none."""
 
     branches: ClassVar[tuple[Branch, ...]] = ()
 
@@ -91,7 +92,8 @@ class LazyGroup(Group):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         names = (cmd_name, cmd_name.removesuffix("s"), f"{cmd_name}s")
-        return next((self.commands[name] for name in names if name in self.commands), None)
+        forgiven = {branch.name for branch in self.branches if branch.plural}
+        return next((self.commands[name] for name in names if name in self.commands and name in {cmd_name, *forgiven}), None)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)

@@ -36,7 +36,7 @@ _INVENTORY, _RUNNING, _LOOKING, _CARE = "Inventory", "Running", "Looking", "Care
 class Root(LazyGroup):
     branches = (
         Branch("up", "poller.cli.up:command", "Run everything on this machine.", _RUNNING),
-        Branch("worker", "poller.cli.worker:command", "Run a worker.", _RUNNING),
+        Branch("worker", "poller.cli.worker:command", "Run workers, one per core.", _RUNNING, plural=False),
         Branch("beat", "poller.cli.beat:command", "Run a scheduler.", _RUNNING),
         Branch("web", "poller.cli.web:command", "Serve the page.", _RUNNING),
         Branch("flower", "poller.cli.flower:command", "Run Celery's own monitor.", _RUNNING),

@@ -6,11 +6,14 @@ import asyncio
 import contextlib
 import os
 import random
+import socket
+import struct
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+import uvloop
 
 from poller.collectors import drain
 from poller.collectors.api import Poll
@@ -88,6 +91,12 @@ def test_sessions_are_replaced_at_their_age_and_for_another_secret() -> None:
     asyncio.run(run())
 
 
+def reset(writer: asyncio.StreamWriter) -> None:
+    """Ends a connection as a machine does that no longer knows it."""
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
 class Moody:
     """A router of one resource row and one interface; both carry the number of the request they answer.
 
@@ -126,6 +135,8 @@ class Moody:
             writer.close()
         elif mood == "r":
             writer.transport.abort()
+        elif mood == "b":  # boots: what had a connection gets a reset, when it was idle already
+            asyncio.get_running_loop().call_later(0.003, reset, writer)
         elif mood == "f":
             writer.write(encode(b"!fatal", b"idle for too long"))
             writer.close()
@@ -186,9 +197,12 @@ def test_no_value_comes_from_a_command_of_an_earlier_poll(seed: int) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("mood", ["c", "f", "d"], ids=["it hangs up", "it says good-bye", "it speaks out of turn"])
-def test_a_router_that_ended_an_idle_session_is_polled_all_the_same(mood: str) -> None:
-    """It does so after every answer: each poll logs in again, and none fails."""
+@pytest.mark.parametrize(
+    "mood", ["c", "b", "f", "d"], ids=["it hangs up", "it resets", "it says good-bye", "it speaks out of turn"]
+)
+@pytest.mark.parametrize("loop", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_a_router_that_ended_an_idle_session_is_polled_all_the_same(mood: str, loop: Callable[..., None]) -> None:
+    """It does so after every answer: each poll logs in again, and none fails, on the loop of a worker as on any other."""
 
     async def run() -> None:
         async with moody(0, mood) as (router, port):
@@ -201,7 +215,7 @@ def test_a_router_that_ended_an_idle_session_is_polled_all_the_same(mood: str) -
             assert router.logins == 5
             await pool.close()
 
-    asyncio.run(run())
+    loop(run())
 
 
 def test_a_router_that_hangs_up_in_its_answer_is_not_asked_again() -> None:

@@ -107,7 +107,7 @@ class _Transport(AsyncSocketTransport):  # type: ignore[misc]
         self._most = self._taken + MAX_BYTES
         if self.reader.received != self._taken:  # it would be taken for the answer
             raise _OutOfTurn("it said something that nobody asked for")
-        if self.reader.at_eof():
+        if self.reader.at_eof() or self.writer.transport.is_closing():  # hung up, or reset
             raise exceptions.ConnectionClosed("it hung up")
 
 
