@@ -11,6 +11,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
+from poller import errors
+
 
 class Command(TyperCommand):
     """A command whose help shows a flag as `--json`, not as `--json <bool>`."""
@@ -47,7 +49,7 @@ class Branch:
     place: str
     help: str
     panel: str
-    plural: bool = True  # another `s` may be there or missing; not where a slip of the finger would start something
+    no_plural: str = ""  # what to do instead, where one `s` too many would start something
 
     @property
     def present(self) -> bool:
@@ -80,7 +82,7 @@ class _Placeholder(TyperCommand):
 
 
 class LazyGroup(Group):
-    """The root. Singular and plural are accepted: `poller devices list`, `poller collector`; `poller workers` starts none."""
+    """The root. Singular and plural are accepted: `poller devices list`, `poller collector`."""
 
     branches: ClassVar[tuple[Branch, ...]] = ()
 
@@ -92,8 +94,11 @@ class LazyGroup(Group):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         names = (cmd_name, cmd_name.removesuffix("s"), f"{cmd_name}s")
-        forgiven = {branch.name for branch in self.branches if branch.plural}
-        return next((self.commands[name] for name in names if name in self.commands and name in {cmd_name, *forgiven}), None)
+        name = next((name for name in names if name in self.commands), "")
+        instead = next((branch.no_plural for branch in self.branches if branch.name == name), "")
+        if instead and name != cmd_name:
+            raise errors.ConfigError(f'there is no command "{cmd_name}"', hint=instead)
+        return self.commands.get(name)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)

@@ -36,7 +36,13 @@ _INVENTORY, _RUNNING, _LOOKING, _CARE = "Inventory", "Running", "Looking", "Care
 class Root(LazyGroup):
     branches = (
         Branch("up", "poller.cli.up:command", "Run everything on this machine.", _RUNNING),
-        Branch("worker", "poller.cli.worker:command", "Run workers, one per core.", _RUNNING, plural=False),
+        Branch(
+            name="worker",
+            place="poller.cli.worker:command",
+            help="Run workers, one per core.",
+            panel=_RUNNING,
+            no_plural="poller status          (lists those that run; poller worker runs more)",
+        ),
         Branch("beat", "poller.cli.beat:command", "Run a scheduler.", _RUNNING),
         Branch("web", "poller.cli.web:command", "Serve the page.", _RUNNING),
         Branch("flower", "poller.cli.flower:command", "Run Celery's own monitor.", _RUNNING),

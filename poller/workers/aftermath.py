@@ -15,6 +15,7 @@ from poller.domain.events import Event, Kind
 from poller.domain.outcome import Outcome, Result
 from poller.domain.quarantine import Cause, Doubt
 from poller.observability import logs
+from poller.state.quarantine import Release
 from poller.workers import blackbox, marks
 from poller.workers.blackbox import Wreck
 from poller.workers.polling import Poller
@@ -44,10 +45,12 @@ class Aftermath:
 
     def _say(self, wreck: Wreck) -> None:
         if wreck.flight is not None:
-            text = f"{wreck.worker} died while {self._named(wreck.flight.collector)} ran{_at(wreck)}"
+            release = self._release(wreck, wreck.flight.collector)
+            text = f"{wreck.worker} died while {_named(release)} ran{_at(wreck)}"
             outcome = Outcome(Result.FAILED, error_codes.WORKER_DIED, text)
             self._poller.conclude(wreck.flight.token, wreck.flight.attempt, wreck.target_id, outcome)
-            self._poller.isolation.record(wreck.flight.collector, self._doubt(wreck, text))
+            if release.distribution:
+                self._poller.isolation.record(release, self._doubt(wreck, text))
         if wreck.fault:
             log.error("worker_fault", worker=wreck.worker, trace=wreck.fault)
         if wreck.flights or wreck.target_id:
@@ -63,13 +66,14 @@ class Aftermath:
         under_way: Counter[str] = Counter()
         for flight in wreck.flights:
             under_way[flight.collector] += flight.targets
-        told = ", ".join(f"{many} with {self._named(name)}" for name, many in under_way.items())
+        told = ", ".join(f"{many} with {_named(self._release(wreck, name))}" for name, many in under_way.items())
         data = {"worker": wreck.worker, "under_way": dict(under_way)}
         culprit = inventory.poll_targets(self._services.engine, [wreck.target_id]).get(wreck.target_id)
         if culprit is None:
             text = f"{wreck.worker} died while it polled targets: {told}"
             return Event(events.now_ms(), Kind.WORKER_LOST, text, data=data)
-        text = f"{wreck.worker} died while {self._named(culprit.collector)} polled {culprit.device}/{culprit.name}"
+        named = _named(self._release(wreck, culprit.collector))
+        text = f"{wreck.worker} died while {named} polled {culprit.device}/{culprit.name}"
         return Event(
             at_ms=events.now_ms(),
             kind=Kind.WORKER_LOST,
@@ -81,10 +85,15 @@ class Aftermath:
             data={**data, "collector": culprit.collector},
         )
 
-    def _named(self, collector: str) -> str:
-        """With the distribution it comes from: that is what one updates or removes."""
-        distribution = self._services.registry.distributions.get(collector)
-        return f"collector {collector} ({distribution})" if distribution else f"collector {collector}"
+    def _release(self, wreck: Wreck, collector: str) -> Release:
+        """As the dead worker had it: here it may be older, newer or missing."""
+        ours = self._services.registry.distributions
+        return Release(collector, wreck.releases.get(collector) or ours.get(collector, ""))
+
+
+def _named(release: Release) -> str:
+    """With the distribution it comes from: that is what one updates or removes."""
+    return str(release) if release.distribution else f"collector {release.collector}"
 
 
 def _at(wreck: Wreck) -> str:

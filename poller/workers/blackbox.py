@@ -14,9 +14,9 @@ import secrets
 import signal
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from poller.workers import marks
 
 log = logs.get(__name__)
 
-_NAME_AT, _FLIGHTS_AT, _WIDTH = marks.SIZE, 1792, 192
+_NAME_AT, _RELEASES_AT, _FLIGHTS_AT, _WIDTH = marks.SIZE, 1792, 9984, 192
 #: Batches that can be noted at a time; a worker with more of them leaves the rest out.
 SLOTS = 256
 _FAULT_AT = _FLIGHTS_AT + SLOTS * _WIDTH
@@ -53,19 +53,21 @@ class Flight:
 @dataclass(frozen=True, slots=True)
 class Wreck:
     """What a dead process left: whose code ran (target 0: nobody's), in which batch (None: one that is over), and
-    all batches under way. With a `fault` that code ended it; without, somebody may have killed it just then."""
+    all batches under way. With a `fault` that code ended it; without, somebody may have killed it just then.
+    `releases` says which distribution its collectors came from: who reads this may have others, or none of them."""
 
     worker: str
     target_id: int
     flight: Flight | None
     flights: tuple[Flight, ...]
     fault: str = ""
+    releases: Mapping[str, str] = field(default_factory=dict)
 
 
 class BlackBox:
     """One per process. Safe for threads; `cells` belong to the loop's."""
 
-    def __init__(self, home: Path, worker: str) -> None:
+    def __init__(self, home: Path, worker: str, releases: Mapping[str, str] | None = None) -> None:
         self._path: Path | None = None
         self._lock: int | None = None  # held as long as this process lives
         try:
@@ -73,8 +75,11 @@ class BlackBox:
         except OSError as error:  # polling does not depend on it
             log.warning("black_box_unusable", error=str(error))
             self._page = mmap.mmap(-1, _SIZE)
-        name = worker.encode()[: _FLIGHTS_AT - _NAME_AT]
+        name = worker.encode()[: _RELEASES_AT - _NAME_AT]
         self._page[_NAME_AT : _NAME_AT + len(name)] = name
+        lines = "".join(f"{each}\t{origin}\n" for each, origin in (releases or {}).items())
+        told = lines.encode()[: _FLIGHTS_AT - _RELEASES_AT]
+        self._page[_RELEASES_AT : _RELEASES_AT + len(told)] = told
         self.cells = memoryview(self._page)[:_NAME_AT].cast("q")
         self.threads = marks.ThreadMarks(self.cells)
         self._queues: dict[int, str] = {}
@@ -194,10 +199,16 @@ def _read(page: bytes, fault: str) -> Wreck:
     page = page.ljust(_SIZE, b"\0")
     cells = memoryview(page)[:_NAME_AT].cast("q")
     flights = {found.number: found for slot in range(SLOTS) if (found := _flight(page, slot))}
-    name = page[_NAME_AT:_FLIGHTS_AT].rstrip(b"\0").decode(errors="replace")
+    name = page[_NAME_AT:_RELEASES_AT].rstrip(b"\0").decode(errors="replace")
     blamed = marks.blamed(cells, fault)
     target_id, flight = blamed[0] if len(blamed) == 1 else (0, 0)
-    return Wreck(name, target_id, flights.get(flight), tuple(flights.values()), fault)
+    return Wreck(name, target_id, flights.get(flight), tuple(flights.values()), fault, _releases(page))
+
+
+def _releases(page: bytes) -> dict[str, str]:
+    """Whole lines only: half a version is another one."""
+    lines = page[_RELEASES_AT:_FLIGHTS_AT].decode(errors="replace").split("\n")[:-1]
+    return {name: origin for name, tab, origin in (line.partition("\t") for line in lines) if tab}
 
 
 def _flight(page: bytes, slot: int) -> Flight | None:

@@ -123,7 +123,7 @@ class Isolation:
             except queue.Empty:
                 return
             try:
-                self.record(name, doubt)
+                self.record(self._releases[name], doubt)
             except errors.StoreError as error:
                 log.warning("crash_not_counted_yet", collector=name, error=str(error))
                 self._untold.put((name, doubt))
@@ -191,16 +191,16 @@ class Isolation:
         self._untold.put((name, Doubt(events.now_ms(), cause, text)))
         self._wake.set()
 
-    def record(self, name: str, doubt: Doubt) -> None:
-        """Tell the cluster, and people if that changes how the collector is run. Raises StoreError."""
-        release = self._releases.get(name)
-        if release is None:
-            return
+    def record(self, release: Release, doubt: Doubt) -> None:
+        """Tell the cluster, and people if that changes how the collector is run. Raises StoreError.
+
+        It may be one that is not installed here: another worker of this host died of it.
+        """
         doubt = replace(doubt, text=self._services.redactor.text(doubt.text))
         before, after = store.record(self._services.redis, self._services.keys, release, doubt, self._rules)
         if after.trust is not before.trust:
             self._wake.set()
-            events.emit(self._services, [_event(release, after, doubt, name in self._declared)])
+            events.emit(self._services, [_event(release, after, doubt, release.collector in self._declared)])
 
     def close(self) -> None:
         with self._guard:

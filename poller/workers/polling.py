@@ -72,7 +72,7 @@ class Poller:
         self._queue_wait_ms = round(settings.queue_wait_s * 1000)
         self._judge = Judge(settings, services.staleness)
         self._retries = Retries(settings)
-        self._box = BlackBox(settings.home, runner)
+        self._box = BlackBox(settings.home, runner, services.registry.distributions)
         self._runtime = Runtime(self._box)
         self.isolation = Isolation(services, self._runtime)
         limits = Limits(settings.blocking_threads, settings.stuck_threads)

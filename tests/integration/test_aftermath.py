@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from poller.domain import error_codes
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.events import Event, Kind
 from poller.domain.outcome import Result
+from poller.domain.quarantine import Trust
 from poller.domain.target import TargetSpec
 from poller.settings import Settings
 from poller.state import events as stream
+from poller.state import quarantine
 from poller.state.moves import Room
 from poller.workers.aftermath import Aftermath
 from poller.workers.blackbox import BlackBox
@@ -41,11 +44,12 @@ def services(home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch
     return made
 
 
-def die(services: Services, target_id: int) -> None:
+def die(services: Services, target_id: int, releases: Mapping[str, str] | None = None, fault: str = "") -> None:
     """A box as a dead worker leaves it: nobody holds its lock."""
-    box = BlackBox(services.settings.home, "dead@host")
+    box = BlackBox(services.settings.home, "dead@host", releases)
     with box.noted("a", 0, 64, QUEUE) as number:
         box.cells[FLIGHT], box.cells[TARGET] = number, target_id
+        box.note_fault(fault)
         [path] = (services.settings.home / "flights").iterdir()
         shutil.copy(path, path.with_name("1-dead"))
     box.close()
@@ -73,6 +77,15 @@ def test_the_target_whose_code_ran_has_failed_and_is_left_alone(services: Servic
     assert (row.run.outcome, row.run.error_code) == (Result.FAILED, error_codes.WORKER_DIED)
     assert services.board.statuses([1])[1].breaker.trips == 1
     assert services.board.sizes() == (1, 1, 0)
+
+
+def test_the_release_that_crashed_is_blamed_not_the_one_of_who_finds_out(services: Services) -> None:
+    """The finder may have been started before the plugin was installed or updated."""
+    die(services, 1, {"other": "other 1.0", "snmp": "poller 99.0"}, fault="it stood still\n")
+    [event] = look(services)
+    assert "while collector snmp (poller 99.0) polled router/t" in event.message
+    [(release, record)] = quarantine.read(services.redis, services.keys).items()
+    assert (str(release), record.trust) == ("collector snmp (poller 99.0)", Trust.ISOLATED)
 
 
 def test_a_run_that_is_somebody_elses_by_now_is_not_touched(services: Services) -> None:

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from poller.bootstrap import Services
 from poller.bootstrap import services as bootstrap_services
 from poller.cli import main
+from poller.collectors import registry
 from poller.collectors.credentials import Community
 from poller.db import credentials, deadletters, devices, migrate
 from poller.domain import error_codes
@@ -47,8 +48,9 @@ def services(home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch
 
 
 def crash(poller: Poller, times: int = 3) -> None:
+    release = quarantine.Release("snmp", registry.load().distributions["snmp"])
     for at_ms in range(1, times + 1):
-        poller.isolation.record("snmp", Doubt(at_ms, Cause.CRASH, f"crash {at_ms}"))
+        poller.isolation.record(release, Doubt(at_ms, Cause.CRASH, f"crash {at_ms}"))
 
 
 def poll(services: Services, poller: Poller, token: str) -> None:

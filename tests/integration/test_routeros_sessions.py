@@ -202,7 +202,7 @@ def test_no_value_comes_from_a_command_of_an_earlier_poll(seed: int) -> None:
 )
 @pytest.mark.parametrize("loop", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 def test_a_router_that_ended_an_idle_session_is_polled_all_the_same(mood: str, loop: Callable[..., None]) -> None:
-    """It does so after every answer: each poll logs in again, and none fails, on the loop of a worker as on any other."""
+    """It does so after every answer: each poll logs in again, and none fails; on a worker's loop, too."""
 
     async def run() -> None:
         async with moody(0, mood) as (router, port):

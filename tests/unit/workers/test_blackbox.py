@@ -19,7 +19,7 @@ TOKEN = "7.18f00000000.0123456789"
 
 def die_in_flight(home: Path) -> None:
     """Two batches under way, one target's code running: then no time for anything."""
-    box = BlackBox(home, "worker1@host")
+    box = BlackBox(home, "worker1@host", {"snmp": "poller 1.0", "acme": "acme plugins 0.2"})
     with box.noted(TOKEN, 1, 64, "poll.snmp;site=ams") as number, box.noted(TOKEN, 0, 3, "poll.acme"):
         box.cells[FLIGHT], box.cells[TARGET] = number, 4711
         os.kill(os.getpid(), signal.SIGKILL)
@@ -47,8 +47,17 @@ def test_a_killed_process_tells_what_it_was_doing(tmp_path: Path) -> None:
     [wreck] = wrecks(tmp_path)
     assert (wreck.worker, wreck.target_id) == ("worker1@host", 4711)
     assert wreck.flight == Flight(1, TOKEN, 1, 64, "poll.snmp;site=ams")
+    assert wreck.releases == {"snmp": "poller 1.0", "acme": "acme plugins 0.2"}
     assert {each.collector: each.targets for each in wreck.flights} == {"snmp": 64, "acme": 3}
     assert wrecks(tmp_path) == []
+
+
+def test_more_collectors_than_can_be_noted_are_left_out_not_cut_in_half(tmp_path: Path) -> None:
+    """Half a version would be another one."""
+    releases = {f"collector{number}": f"plugin 1.{number}" for number in range(1000)}
+    noted = BlackBox(tmp_path, "w", releases).now().releases
+    assert 100 < len(noted) < 1000
+    assert noted.items() <= releases.items()
 
 
 def test_a_clean_end_leaves_nothing(tmp_path: Path) -> None:
