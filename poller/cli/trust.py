@@ -73,17 +73,18 @@ def read() -> Known:
 def release(name: str, wait_s: float, dry_run: bool, as_json: bool) -> None:
     services = bootstrap.services()
     held = {each: found for each, found in _read(services).items() if each.collector == name}
-    if not held:
-        _refuse(services, name)
     letters = _letters(services, name)
+    if not (held or letters):  # a Redis that was emptied forgets why its targets are dead letters
+        _refuse(services, name)
     item: dict[str, Any] = {"collector": name, "released": [_told(each, found) for each, found in held.items()]}
     if dry_run:
-        text = f"would release {', '.join(map(str, held))} and requeue {deadletter.spread(len(letters))}"
+        text = f"would release {', '.join(map(str, held)) or f'collector {name}'} and requeue {deadletter.spread(len(letters))}"
         render.changed(text, "poller.collectors.release/1", {**item, "dry_run": True, "letters": len(letters)}, as_json)
         return
     quarantine.release(services.redis, services.keys, name)
+    letters = _letters(services, name)  # also what was refused until just now
     events.publish(services, [_event(services, each, found) for each, found in held.items()])
-    if not as_json:
+    if held and not as_json:
         render.echo("\n".join(f"released {each}: it runs like any other again" for each in held))
     item |= (
         deadletter.try_again(services, letters, wait_s) if letters else {"requeued": 0, "barred": 0, "not_on_board": 0}

@@ -177,7 +177,7 @@ def test_healthy_targets_do_not_wait_for_a_hanging_one(world: World) -> None:
     thread = threading.Thread(target=world.poller.poll, args=("t", ids))
     thread.start()
     _until(lambda: ids[1] in world.outcomes())
-    assert world.in_flight() == 1
+    _until(lambda: world.in_flight() == 1)  # a moment after its row
     assert thread.is_alive()
     world.poller.drain()
     thread.join(5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -64,6 +65,39 @@ def kinds(services: Services) -> list[Kind]:
     return [entry.event.kind for entry in found if entry.event and entry.event.kind.value.startswith("collector_")][
         ::-1
     ]
+
+
+def test_a_release_finds_what_was_refused_a_moment_before(
+    services: Services, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch that is refused while somebody types the release must not stay a dead letter."""
+    poller, forget = Poller(services, "w@host"), quarantine.release
+    crash(poller)
+
+    def refuse_and_forget(*args: Any) -> Any:
+        poll(services, poller, "a")
+        return forget(*args)
+
+    monkeypatch.setattr(quarantine, "release", refuse_and_forget)
+    capsys.readouterr()  # the log
+    assert main.run(["collectors", "release", "snmp"]) == 0
+    assert "requeued 1 dead letter" in capsys.readouterr().out
+    poller.close()
+
+
+def test_a_release_after_redis_was_emptied_still_requeues_the_dead_letters(
+    services: Services, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The crashes are forgotten already; the targets would wait for half an hour."""
+    poller = Poller(services, "w@host")
+    crash(poller)
+    poll(services, poller, "a")
+    services.redis.delete(services.keys.doubts)
+    capsys.readouterr()  # the log
+    assert main.run(["collectors", "release", "snmp"]) == 0
+    assert "requeued 1 dead letter" in capsys.readouterr().out
+    assert main.run(["collectors", "release", "routeros"]) == 3
+    poller.close()
 
 
 def test_a_quarantined_collector_is_refused_by_every_worker_and_its_targets_say_why(services: Services) -> None:
