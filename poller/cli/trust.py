@@ -78,7 +78,8 @@ def release(name: str, wait_s: float, dry_run: bool, as_json: bool) -> None:
         _refuse(services, name)
     item: dict[str, Any] = {"collector": name, "released": [_told(each, found) for each, found in held.items()]}
     if dry_run:
-        text = f"would release {', '.join(map(str, held)) or f'collector {name}'} and requeue {deadletter.spread(len(letters))}"
+        named = ", ".join(map(str, held)) or f"collector {name}"
+        text = f"would release {named} and requeue {deadletter.spread(len(letters))}"
         render.changed(text, "poller.collectors.release/1", {**item, "dry_run": True, "letters": len(letters)}, as_json)
         return
     quarantine.release(services.redis, services.keys, name)
