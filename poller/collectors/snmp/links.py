@@ -15,7 +15,7 @@ from poller.collectors.snmp.gufo_engine import GufoLink
 IDLE_S = 600.0
 MOST = 8192
 #: Of the files this process may open, one in so many may be a link that nobody uses just now.
-SHARE = 4
+SHARE = 8
 
 
 class Way(NamedTuple):
