@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import faulthandler
 import math
 import os
 import shutil
@@ -63,6 +64,8 @@ def command(
     chosen = found.get(collector)
     options = found.options(collector, _values(option or ()))
     credential = _credential(chosen)
+    if sys.__stderr__ and not faulthandler.is_enabled():
+        faulthandler.enable(sys.__stderr__)  # a plugin that crashes in C code takes us along, and leaves its place
     drained = asyncio.run(_collect(chosen, address, options, credential, budget_s))
     _print(drained, form, chosen, address, options)
     _report(drained)
@@ -183,4 +186,4 @@ def _series(item: Mapping[str, Any]) -> str:
 def _number(value: float | None) -> str:
     if value is None:
         return "–"
-    return str(value) if isinstance(value, int) else f"{value:.12g}"
+    return str(int(value)) if value % 1 == 0 and abs(value) < 2**64 else f"{value:.12g}"

@@ -183,3 +183,27 @@ def test_a_wrongly_formed_secret_is_not_repeated() -> None:
         done = collect("snmp", "127.0.0.1", secret=secret)
         assert done.returncode == 2
         assert "sesame" not in done.stderr.replace("sesame: Extra inputs", "")
+
+
+PLUGIN = """
+import ctypes
+from poller.collectors import api
+
+class Bad:
+    name, api_version, credentials = "bad", api.API_VERSION, ()
+    class Options(api.Options): pass
+    async def collect(self, poll):
+        yield ctypes.string_at(0)
+"""
+
+
+def test_a_plugin_that_crashes_in_c_code_says_where(tmp_path: Path) -> None:
+    """Its author needs the line, not only a shell's `Segmentation fault`."""
+    (tmp_path / "bad_plugin.py").write_text(PLUGIN)
+    about = tmp_path / "bad_plugin-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-plugin\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[poller.collectors]\nbad = bad_plugin:Bad\n")
+    done = collect("bad", "127.0.0.1", cwd=tmp_path)
+    assert done.returncode < 0, done.stderr
+    assert 'bad_plugin.py", line 9 in collect' in done.stderr
