@@ -64,7 +64,7 @@ class Intake:
         self._waiting = waiting
         self._tell = tell
         self._end = end
-        self._asked = self._answered = 0
+        self._answered = True
         self._taken = 0
         self._diagnosis = Diagnosis()
 
@@ -81,17 +81,17 @@ class Intake:
                 self._treat(fault, cure)
 
     def _ask(self) -> None:
-        if self._asked == self._answered:
-            self._asked += 1
-            self._consumer.hub.call_soon(self._answer, self._asked)
+        """Each time anew: a connection that breaks in one of its calls makes Celery's loop forget the others."""
+        self._answered = False
+        self._consumer.hub.call_soon(self._answer)
 
-    def _answer(self, number: int) -> None:
-        self._answered = number
+    def _answer(self) -> None:
+        self._answered = True
 
     def _look(self) -> Fault | None:
         taken, before = state.all_total_count[0], self._taken
         self._taken = taken
-        silent = self._asked != self._answered and not self._polls_itself()
+        silent = not self._answered and not self._polls_itself()
         if not silent and taken != before:
             return None
         try:

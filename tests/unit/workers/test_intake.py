@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+
 import pytest
 
 from poller.workers import intake
-from poller.workers.intake import Cure, Diagnosis, Fault
+from poller.workers.intake import Cure, Diagnosis, Fault, Intake
 
 HUB, INTAKE = Fault.HUB, Fault.INTAKE
 
@@ -38,6 +43,37 @@ def test_a_later_stall_gets_its_own_new_start() -> None:
 def test_a_loop_that_does_not_answer_cannot_be_told_to_start_again() -> None:
     """So the process ends."""
     assert [cure for cure in cures([HUB] * intake.LOOKS) if cure] == [Cure.END]
+
+
+class Hub:
+    """Celery's loop as seen from outside: it calls what it is given, but for the first few calls, which get lost."""
+
+    def __init__(self, loses: int) -> None:
+        self._loses = loses
+
+    def call_soon(self, call: Callable[..., None], *args: object) -> None:
+        self._loses -= 1
+        if self._loses < 0:
+            call(*args)
+
+
+@pytest.mark.parametrize(("loses", "told"), [(1, []), (1_000_000, [(HUB, Cure.END)])])
+def test_a_question_that_got_lost_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, loses: int, told: list[tuple[Fault, Cure]]
+) -> None:
+    """A broken connection makes the loop drop what was to be called; a loop that is stuck never answers."""
+    monkeypatch.setattr(intake, "LOOK_S", 0.0)
+    consumer = SimpleNamespace(hub=Hub(loses), pool=SimpleNamespace(num_processes=1))
+    looks, heard, over = itertools.count(), list[tuple[Fault, Cure]](), threading.Event()
+
+    def stopping() -> bool:
+        if heard or next(looks) > 4 * intake.LOOKS:
+            over.set()
+        return over.is_set()
+
+    Intake(consumer, lambda: 0, lambda *what: heard.append(what), lambda: None).start(stopping)
+    assert over.wait(10)
+    assert heard == told
 
 
 def test_both_ways_are_over_within_half_a_minute() -> None:
