@@ -52,6 +52,7 @@ class LogView:
         )
         self.line(
             "poller",
-            f"CPU per poll {cpu['total']:.2f} ms (beat {cpu['beat']:.2f}, worker {cpu['worker']:.2f})",
+            f"CPU per poll {cpu['total']:.2f} ms (beat {cpu['beat']:.2f}, worker {cpu['worker']:.2f}), "
+            f"waiting included, at {report['polls_per_second']:.1f} polls/s",
         )
         self.line("poller", f"lost {board['lost']}, doubled {board['doubled']}")

@@ -124,15 +124,15 @@ def _stopped(overview: Overview) -> Iterator[tuple[Tone, str]]:
 def _unserved(overview: Overview) -> Iterator[tuple[Tone, str]]:
     """Targets that nobody will poll, and what is missing. Said only while workers run at all."""
     waiting = unroutable(overview) if workers_running(overview) else []
+    named = {each.needs: 0 for each in waiting[:NAMED]}  # queues that lack the same are one sentence
     for each in waiting[:NAMED]:
-        verb = "waits" if each.targets == 1 else "wait"
-        yield (
-            Tone.FAILING,
-            f"{units.counted(each.targets, 'target')} {verb}: no running worker has {each.needs}.",
-        )
+        named[each.needs] += each.targets
+    for needs, targets in named.items():
+        verb = "waits" if targets == 1 else "wait"
+        yield Tone.FAILING, f"{units.counted(targets, 'target')} {verb}: no running worker has {needs}."
     if rest := waiting[NAMED:]:
-        targets = units.counted(sum(each.targets for each in rest), "target")
-        yield Tone.FAILING, f"So do {targets} of {units.counted(len(rest), 'other queue')}."
+        others = units.counted(sum(each.targets for each in rest), "target")
+        yield Tone.FAILING, f"So do {others} of {units.counted(len(rest), 'other queue')}."
 
 
 def _short(overview: Overview) -> Iterator[tuple[Tone, str]]:

@@ -146,6 +146,14 @@ def test_many_queues_nobody_serves_are_counted_not_recited() -> None:
     assert "So do 6 targets of 3 other queues." in text
 
 
+def test_queues_that_lack_the_same_are_one_sentence() -> None:
+    """One missing worker is said once, however many collectors wait for it."""
+    loads = [fleet.load(f"poll.{name};zone=lab", due=2, workers=0) for name in ("snmp", "routeros")]
+    text = health.judge(dataclasses.replace(fleet.HEALTHY, loads=loads)).text
+    assert "4 targets wait: no running worker has tag zone=lab." in text
+    assert text.count("zone=lab") == 1
+
+
 def test_a_fleet_that_was_cleared_is_neither_answering_nor_on_time() -> None:
     """All that can be said of no target is that there is none."""
     cleared = dataclasses.replace(fleet.HEALTHY, targets=0, states={}, due=0, overdue=0)
