@@ -108,10 +108,9 @@ class Homes:
         return found
 
     def _note(self, names: set[str]) -> None:
-        new = names - self._known_queues()
-        if new:
-            own_queues.note(self._redis, self._keys, new)
-            self._known_queues().update(new)
+        if names:  # each time: a Redis that was emptied has forgotten them
+            own_queues.note(self._redis, self._keys, names)
+            self._known_queues().update(names)
 
     def _known_queues(self) -> set[str]:
         if self._own is None:

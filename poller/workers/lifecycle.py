@@ -8,7 +8,6 @@ import os
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -56,10 +55,6 @@ class _State:
     is_down = False
     #: What a child must neither use nor close: the connections are its parent's.
     inherited: tuple[Any, ...] = ()
-
-
-# Said at every lost connection. We want the default: a thread that polls cannot be cancelled, and need not be.
-warnings.filterwarnings("ignore", message=r"\nIn Celery 5.1 we introduced an optional breaking change")
 
 
 @lru_cache(maxsize=1)

@@ -7,6 +7,7 @@ import ctypes
 import os
 import re
 import signal
+import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count
@@ -99,6 +100,8 @@ class Troublemaker:
         yield api.Reading("polled", 1.0, {}, api.Kind.GAUGE)
         if do == "tell_pid":
             yield api.Reading("pid", float(os.getpid()))
+        if do == "start_another":
+            yield api.Reading("pid", float(subprocess.Popen(["sleep", "60"]).pid))  # noqa: ASYNC220  what a careless plugin does
 
 
 class Plodder:

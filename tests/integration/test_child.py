@@ -68,8 +68,8 @@ class Kept:
         poll = api.Poll(target_id, target.device, "127.0.0.1", None, credential, deadline, {})
         return await self.keeper.poll(target, poll)
 
-    async def pid(self) -> int:
-        found = await self.poll("tell_pid", target_id=99)
+    async def pid(self, of: str = "tell_pid") -> int:
+        found = await self.poll(of, target_id=99)
         assert found.readings is not None, found.message
         return int(found.readings.values[-1])
 
@@ -150,6 +150,20 @@ def test_only_the_one_whose_code_ended_the_process_has_the_outcome(run: Run, dee
         assert len(kept.crashes) == 1
         assert await kept.pid() != before
         assert await gone(before)
+
+    run(go())
+
+
+@pytest.mark.parametrize("deed", ["exit", "spin"])
+def test_what_a_collector_started_ends_with_its_process(run: Run, deed: str) -> None:
+    """Whether that ends by itself or is killed."""
+
+    async def go() -> None:
+        kept = Kept()
+        left_behind = await kept.pid("start_another")
+        assert lives(left_behind)
+        await kept.poll(deed, 0.5)
+        assert await gone(left_behind)
 
     run(go())
 

@@ -90,13 +90,22 @@ class Process:
         numbers = (self._theirs.fileno(), self._page)
         words = [sys.executable, "-m", __package__, *map(str, numbers), str(os.getpid())]
         try:
-            self._popen = subprocess.Popen(words, pass_fds=numbers, stdin=subprocess.DEVNULL, env=_environment())
+            self._popen = subprocess.Popen(
+                words, pass_fds=numbers, stdin=subprocess.DEVNULL, env=_environment(), start_new_session=True
+            )
         except OSError as error:  # no memory, no more processes: not the collector's fault
             self._never_ran = True
             return f"it cannot be started: {error.strerror}"
         finally:
             self._theirs.close()
+        os.waitid(os.P_PID, self._popen.pid, os.WEXITED | os.WNOWAIT)
+        self._kill()  # what it started itself; before it is reaped, so that the number is still its own
         return _told(self._popen.wait())
+
+    def _kill(self) -> None:
+        if self._popen is not None and self._popen.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._popen.pid, signal.SIGKILL)
 
     # On the loop
 
@@ -159,10 +168,9 @@ class Process:
             self.end("it did not answer in time")
 
     def end(self, reason: str) -> None:
-        """Kill it. Its thread tells when it is gone."""
+        """Kill it, and what it started. Its thread tells when it is gone."""
         self._why = self._why or reason
-        if self._popen is not None:
-            self._popen.kill()
+        self._kill()
 
     def retire(self) -> None:
         """It finishes what it has, and goes."""
@@ -175,11 +183,7 @@ class Process:
         self._closed = True
         if self._writer is not None:
             self._writer.close()
-        asyncio.get_running_loop().call_later(SLACK_S, self._kill_left)
-
-    def _kill_left(self) -> None:
-        if self._popen is not None and self._popen.returncode is None:
-            self._popen.kill()
+        asyncio.get_running_loop().call_later(SLACK_S, self._kill)
 
     def _over(self, said: str) -> None:
         self._gone = True
