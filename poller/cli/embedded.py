@@ -14,8 +14,9 @@ from poller.cli.supervise import Role
 
 START_S = 10.0
 #: The wheel's server uses glibc's allocator, which by default keeps seven freed pieces of a size at hand. A batch of
-#: targets is hundreds of them: with room for these the board's scripts take a third less CPU. Other servers ignore it.
-_ALLOCATOR = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=4000"}
+#: targets is hundreds of them: with room for these the board's scripts take less CPU. Only for small pieces, or what is
+#: kept at hand would grow for a long time. Other servers ignore it.
+_ALLOCATOR = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=4000:glibc.malloc.tcache_max=256"}
 
 
 def find_server() -> str:
