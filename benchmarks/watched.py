@@ -57,7 +57,7 @@ def watch(stage: Stage, devices: int, asked: Asked, workers: int, seconds: float
     with simulated(fleet) as simulator:
         agents.store(stage.services, fleet, simulator.snmp, asked)
         ours = cluster.start(stage, workers)
-        ours.steady(devices, asked.interval_s, rounds=2 * workers - 1)
+        ours.steady(devices, asked.interval_s, rounds=3 * workers - 2)
         meter = Meter({**ours.roles, "agents": [simulator.pid]})
         memory = _looks(meter, seconds)
         used = meter.read()
