@@ -65,7 +65,7 @@ def killed(axes: Axes, document: Document) -> None:
     axes.step([0, *(x for x, _ in points)], [0, *(100 * y for _, y in points)], where="post", color=AFTER)
     for at, text in ((lease_s, "lease"), (lease_s + 2, "goal")):
         axes.axvline(at, color=MUTED, linestyle="--", linewidth=1)
-        axes.annotate(f" {text}, {at:g} s", (at, 4), fontsize=8, color=MUTED)
+        axes.annotate(f"{text}, {at:g} s ", (at, 50), fontsize=8, color=MUTED, rotation=90, ha="right", va="center")
     axes.set_xlim(0, lease_s + 4)
     _name(
         axes, f"{len(points)} polls died with their worker", "seconds from the kill to the next poll", "% polled again"
