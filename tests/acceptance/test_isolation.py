@@ -92,17 +92,12 @@ def test_a_plugin_that_crashes_is_isolated_then_quarantined_and_comes_back_when_
         assert deadly.cluster.run("collectors", "release", troublemaker.NAME).returncode == 3
         deadly.cluster.checked()
 
-        child = soon(lambda: _children_now(deadly), 40, "an isolated collector has a process")[0]
+        deadly.cluster.run("poll", HOG)  # its breaker may be open, and then nobody needs its process
+        [child] = soon(lambda: found if len(found := children(deadly)) == 1 else None, 5, "one isolated, one process")
         os.kill(parent(child), signal.SIGKILL)
         soon(lambda: not is_running(child), 5, "a child does not outlive its worker")
         again = time.time()
         soon(lambda: deadly.all_good_since(again), deadly.lease_s + 10, "the next worker goes on")
-
-
-def _children_now(deadly: Deadly) -> list[int]:
-    """Asked for, since a hog's breaker may be open, and then nobody needs its process."""
-    deadly.cluster.run("poll", HOG)
-    return children(deadly)
 
 
 def _all_of(found: list[Any], names: set[str]) -> list[Any] | None:

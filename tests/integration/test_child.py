@@ -168,6 +168,47 @@ def test_what_a_collector_started_ends_with_its_process(run: Run, deed: str) -> 
     run(go())
 
 
+def processes() -> set[int]:
+    """Children of this test that run a collector."""
+    mine = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return {int(pid) for pid in mine if lives(int(pid)) and b"poller.workers.child" in told_at_start(int(pid))}
+
+
+def test_a_poll_that_waits_for_the_next_process_starts_none_when_the_collector_is_dismissed(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was quarantined, or released, in the pause after a crash: nobody would ever end that process."""
+    monkeypatch.setattr(keeper_module, "BASE_MS", 300)
+
+    async def go() -> None:
+        kept = Kept()
+        await kept.poll("exit")
+        waiting = asyncio.create_task(kept.poll("tell_pid", target_id=2))
+        await asyncio.sleep(0.05)
+        kept.keeper.close()
+        await asyncio.wait([waiting], timeout=5)
+        assert waiting.cancelled()
+        assert processes() == set()
+
+    run(go())
+
+
+def test_a_process_that_is_dismissed_before_it_is_ready_keeps_no_poll_waiting(run: Run) -> None:
+    """What it was to be asked is handed back at once, and is no crash."""
+
+    async def go() -> None:
+        kept = Kept()
+        waiting = asyncio.create_task(kept.poll("tell_pid", 30.0))
+        await asyncio.sleep(0.02)
+        kept.keeper.close()
+        done, _ = await asyncio.wait([waiting], timeout=10)
+        assert done == {waiting}
+        assert waiting.cancelled()
+        assert kept.crashes == []
+
+    run(go())
+
+
 def test_a_hog_gets_an_error_at_the_limit_of_its_memory(run: Run) -> None:
     """The allocation fails where it is made; the process, and the worker, live on."""
 

@@ -34,6 +34,7 @@ class Keeper:
         self._process: Process | None = None
         self._crashes = 0  # since its last good answer
         self._not_before = 0.0
+        self._closed = False
 
     async def poll(self, target: PollTarget, poll: Poll) -> Outcome:
         """Raises CancelledError when nothing was found out: no process in time, or one that another poll ended."""
@@ -48,6 +49,8 @@ class Keeper:
         try:
             async with asyncio.timeout_at(deadline):
                 await asyncio.sleep(self._not_before - loop.time())
+                if self._closed:  # meanwhile: nobody would end a process that is started now
+                    raise asyncio.CancelledError
                 process = self._current()
                 await asyncio.shield(process.ready)
                 return process
@@ -80,6 +83,7 @@ class Keeper:
             self._crashed(text, targets)
 
     def close(self) -> None:
-        """No more polls: what is under way may end."""
+        """No more polls: what is under way may end, what waits for a process is handed back."""
+        self._closed = True
         if self._process is not None:
             self._process.retire()

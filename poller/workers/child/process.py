@@ -137,7 +137,7 @@ class Process:
 
     async def ask(self, target: PollTarget, poll: Poll, budget_s: float) -> Outcome:
         """Raises CancelledError, also when the child ended by another's fault: then nothing is known of this poll."""
-        if self._gone:  # in the moment it was ready: nobody would ever answer
+        if self._gone or self._closed:  # in the moment it was ready: nobody would ever answer
             raise asyncio.CancelledError
         loop, number = asyncio.get_running_loop(), next(self._numbers)
         self._send(messages.ask(number, target, poll, budget_s))
