@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.stage import ROOT
-from poller.settings import SECRETS, Settings
+from poller.setting_sources import SECRETS
+from poller.settings import Settings
 
 
 def described() -> dict[str, Any]:

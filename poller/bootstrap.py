@@ -6,7 +6,7 @@ import logging
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from poller import errors
+from poller import errors, setting_sources
 from poller import settings as settings_module
 from poller.settings import Settings
 
@@ -98,7 +98,7 @@ class Services:
         """Knows the secrets of this process, so that no log line shows them."""
         from poller.security.redaction import Redactor
 
-        values = [getattr(self.settings, name) for name in settings_module.SECRETS]
+        values = [getattr(self.settings, name) for name in setting_sources.SECRETS]
         texts = [value.get_secret_value() for value in values if value is not None]
         return Redactor(part for text in texts for part in settings_module.secret_parts(text))
 

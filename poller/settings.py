@@ -6,15 +6,10 @@ Sources, strongest first: environment `POLLER_*`, a file named by `POLLER_*_FILE
 
 from __future__ import annotations
 
-import difflib
-import json
 import math
 import os
 import re
-import sys
-import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -31,18 +26,9 @@ from pydantic_settings import (
 )
 
 from poller import errors
-from poller.domain import breaker, error_codes, retry, session, site
+from poller.domain import breaker, retry, session, site
 from poller.domain.interval import Adaptive
-
-PREFIX = "POLLER_"
-#: Names that are read by one command and are no settings.
-OTHER_NAMES = {
-    "POLLER_CONFIG": "path of poller.toml",
-    "POLLER_COLLECT_SECRET": "the secret of `poller collect`",
-    "POLLER_ACCESSIBLE": "plain terminal output",
-}
-SECRETS = ("redis_url", "database_url", "secret_key", "flower_basic_auth", "sentry_dsn")
-RUN_FILE = "run.json"
+from poller.setting_sources import PREFIX, layers, refuse_unknown
 
 #: Every exception of pydantic and its relatives: values are the operator's, models are ours.
 TRANSLATION: dict[type[Exception], type[errors.PollerError]] = {
@@ -309,19 +295,7 @@ class Settings(BaseSettings):
     @property
     def breaker_rules(self) -> breaker.Rules:
         base, cap, auth = (round(s * 1000) for s in (self.breaker_base_s, self.breaker_cap_s, self.breaker_auth_s))
-        usual = breaker.Rule(self.breaker_failures, base, max(base, cap))
-        # What took a worker along shall not do so again before the others of that worker were polled.
-        deadly = replace(usual, after=1)
-        # Our own limits: it says nothing about the device.
-        never = replace(usual, after=sys.maxsize)
-        by_code = {
-            error_codes.AUTH_FAILED: breaker.Rule(1, auth, auth),
-            error_codes.WORKER_DIED: deadly,
-            error_codes.COLLECTOR_DIED: deadly,
-            error_codes.HOST_BUSY: never,
-            error_codes.COLLECTOR_BUSY: never,
-        }
-        return breaker.Rules(usual, by_code)
+        return breaker.rules(breaker.Rule(self.breaker_failures, base, max(base, cap)), auth)
 
     @property
     def session_rules(self) -> session.Rules:
@@ -349,13 +323,13 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        layers = (InitSettingsSource(cls, dict(values)) for _, values in _layers(os.environ))
-        return (init_settings, env_settings, *layers)
+        weaker = [InitSettingsSource(cls, dict(values)) for _, values in layers(os.environ, cls.model_fields)]
+        return (init_settings, env_settings, *weaker)
 
 
 def load() -> Settings:
     """Read all sources. Raises InvalidSetting, naming the variable or key and what it takes."""
-    _refuse_unknown(os.environ)
+    refuse_unknown(os.environ, Settings.model_fields)
     try:
         return Settings()
     except tuple(TRANSLATION) as error:
@@ -379,7 +353,7 @@ def _translated(error: Exception) -> errors.PollerError:
 def origins(environ: Mapping[str, str]) -> dict[str, str]:
     """Where each field's value comes from, in words."""
     found = dict.fromkeys(Settings.model_fields, "default")
-    for origin, values in reversed(_layers(environ)):
+    for origin, values in reversed(layers(environ, Settings.model_fields)):
         found.update({name: origin for name in values if name in found})
     found.update({n: f"environment {PREFIX}{n.upper()}" for n in found if PREFIX + n.upper() in environ})
     return found
@@ -392,69 +366,6 @@ def rows(settings: BaseModel, environ: Mapping[str, str]) -> list[tuple[str, str
         (name, _shown(getattr(settings, name)), where[name], field.description or "")
         for name, field in Settings.model_fields.items()
     ]
-
-
-def _layers(environ: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
-    """The sources below the environment, strongest first, each with its name."""
-    config = Path(environ.get("POLLER_CONFIG", "poller.toml"))
-    toml = _read_toml(config, required="POLLER_CONFIG" in environ)
-    home = Path(environ.get("POLLER_HOME") or toml.get("home") or ".poller").expanduser()
-    return [
-        ("file named by POLLER_*_FILE", _read_secret_files(environ)),
-        (str(config), toml),
-        (f"the poller up running on {home}", _read_run_file(home)),
-    ]
-
-
-def _read_toml(path: Path, required: bool) -> dict[str, Any]:
-    try:
-        values = tomllib.loads(path.read_text())
-    except FileNotFoundError:
-        if required:
-            raise errors.InvalidSetting(f"POLLER_CONFIG names {path}, which does not exist") from None
-        return {}
-    except (OSError, ValueError) as error:
-        raise errors.InvalidSetting(f"{path}: {error}") from None
-    _refuse(values, Settings.model_fields, lambda key: f'{path}: unknown key "{key}"')
-    return values
-
-
-def _read_secret_files(environ: Mapping[str, str]) -> dict[str, Any]:
-    values = {}
-    for field in SECRETS:
-        path = environ.get(f"{PREFIX}{field.upper()}_FILE")
-        if path:
-            try:
-                values[field] = Path(path).read_text().strip()
-            except OSError as error:
-                raise errors.InvalidSetting(f"{PREFIX}{field.upper()}_FILE: {error}") from None
-    return values
-
-
-def _read_run_file(home: Path) -> dict[str, Any]:
-    """What a living `poller up` on this home offers, so that a second terminal just works."""
-    try:
-        run = json.loads((home / RUN_FILE).read_text())
-        os.kill(int(run["pid"]), 0)
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-    return {name: value for name, value in run.get("settings", {}).items() if name in Settings.model_fields}
-
-
-def _refuse_unknown(environ: Mapping[str, str]) -> None:
-    fields = [PREFIX + name.upper() for name in Settings.model_fields]
-    files = [f"{PREFIX}{name.upper()}_FILE" for name in SECRETS]
-    given = [name for name in environ if name.startswith(PREFIX)]
-    _refuse(given, [*fields, *files, *OTHER_NAMES], lambda name: f"unknown environment variable {name}")
-
-
-def _refuse(given: Iterable[str], known: Iterable[str], say: Any) -> None:
-    known = list(known)
-    for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-            hint = f"did you mean {near[0]}?" if near else "`poller settings` lists all names"
-            raise errors.InvalidSetting(say(name), hint=hint)
 
 
 def _described(field: str) -> str:

@@ -7,11 +7,12 @@ place of the board, so there is exactly one in the whole cluster. A good answer 
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from poller.domain import backoff
+from poller.domain import backoff, error_codes
 
 
 class Position(enum.StrEnum):
@@ -39,6 +40,22 @@ class Rules:
 
     def of(self, code: str) -> Rule:
         return self.by_code.get(code, self.usual)
+
+
+def rules(usual: Rule, auth_ms: int) -> Rules:
+    """What differs from the usual rule, and why."""
+    # What took a process along shall not do so again before the others of that process were polled.
+    deadly = replace(usual, after=1)
+    # Our own limits: they say nothing about the device.
+    never = replace(usual, after=sys.maxsize)
+    by_code = {
+        error_codes.AUTH_FAILED: Rule(1, auth_ms, auth_ms),  # asking again soon may lock the account
+        error_codes.WORKER_DIED: deadly,
+        error_codes.COLLECTOR_DIED: deadly,
+        error_codes.HOST_BUSY: never,
+        error_codes.COLLECTOR_BUSY: never,
+    }
+    return Rules(usual, by_code)
 
 
 @dataclass(frozen=True, slots=True)

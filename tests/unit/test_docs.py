@@ -15,7 +15,8 @@ from poller import errors
 from poller.cli import explain
 from poller.cli.main import Root
 from poller.domain import error_codes
-from poller.settings import OTHER_NAMES, SECRETS, Settings
+from poller.setting_sources import OTHER_NAMES, SECRETS
+from poller.settings import Settings
 from poller.state import keys
 
 ROOT = Path(__file__).parents[2]

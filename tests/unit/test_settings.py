@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from poller import errors, settings
+from poller import errors, setting_sources, settings
 from poller.domain import breaker, error_codes
 from poller.domain.interval import Adaptive
 
@@ -135,9 +135,9 @@ def test_a_living_poller_up_is_found_and_a_dead_one_is_not(tmp_path: Path) -> No
     home = tmp_path / ".poller"
     home.mkdir()
     run = {"pid": os.getpid(), "settings": {"redis_url": "redis://127.0.0.1:1234/0"}}
-    (home / settings.RUN_FILE).write_text(json.dumps(run))
+    (home / setting_sources.RUN_FILE).write_text(json.dumps(run))
     assert settings.load().broker_url == "redis://127.0.0.1:1234/0"
-    (home / settings.RUN_FILE).write_text(json.dumps({**run, "pid": 2**22 + 1}))
+    (home / setting_sources.RUN_FILE).write_text(json.dumps({**run, "pid": 2**22 + 1}))
     assert settings.load().broker_url == "redis://127.0.0.1:6379/0"
 
 

@@ -38,6 +38,15 @@ class Plan:
         self._oids = hash(tuple(oids))
         self._shape = hash(self._shaping(values))
 
+    def exactly(self, values: Sequence[Value]) -> ReadingSet:
+        """Of what the plan was made from, as the device said it: a float64 has no room for every Counter64.
+
+        Whoever polls once, at a terminal, wants these; whoever polls again stores float64 anyway.
+        """
+        numbers: list[Any] = list(self._direct(values))
+        numbers += [mapping.scaled(values[at], scale, offset) for at, scale, offset in self._converted]
+        return ReadingSet(self.series, [*numbers, *self._constants])
+
     def read(self, oids_hash: int, values: Sequence[Value]) -> ReadingSet | None:
         """None unless nothing but numbers changed: same OIDs, same label texts, and numbers where numbers were."""
         if oids_hash != self._oids or hash(self._shaping(values)) != self._shape:
@@ -69,9 +78,7 @@ class Shapes:
             if readings is not None:
                 return readings, plan
         plan = self._compile(oids, values, profile, complete)
-        readings = plan.read(oids_hash, values)
-        assert readings is not None, "a plan fits what it was made from"
-        return readings, plan
+        return plan.exactly(values), plan
 
     def _compile(self, oids: Sequence[str], values: Sequence[Value], profile: Profile, complete: bool) -> Plan:
         by_oid = dict(zip(oids, values, strict=True))

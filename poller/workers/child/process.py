@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any
 
-from poller import settings
+from poller import setting_sources
 from poller.collectors.api import Poll
 from poller.collectors.drain import GRACE_S
 from poller.domain.outcome import Outcome
@@ -225,5 +225,7 @@ def _told(code: int) -> str:
 
 def _environment() -> Mapping[str, str]:
     """Ours without the secrets: what the collector needs comes through the socket."""
-    names = {f"{settings.PREFIX}{name.upper()}{tail}" for name in settings.SECRETS for tail in ("", "_FILE")}
+    names = {
+        f"{setting_sources.PREFIX}{name.upper()}{tail}" for name in setting_sources.SECRETS for tail in ("", "_FILE")
+    }
     return {name: value for name, value in os.environ.items() if name not in names}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from poller.cli import exposition
 from poller.collectors.snmp import catalog, mapping
 from poller.collectors.snmp.plan import Row, Shapes
 from poller.collectors.snmp.rendering import Value
@@ -42,6 +43,15 @@ def test_a_plan_gives_what_the_mapping_gives() -> None:
     quick, _ = shapes.read(rows(2), IF_MIB, True)
     slow = mapping.map_values(dict(rows(2)), IF_MIB).readings()
     assert sorted(quick, key=repr) == sorted(slow, key=repr)
+
+
+def test_whoever_polls_once_gets_counters_to_the_last_digit() -> None:
+    """A float64 would round it, and what an exporter gives (modulo 2**53) would be another number."""
+    counted = 2**63 + 4097
+    readings, _ = Shapes().read(rows(counted), IF_MIB, True)
+    exact = {series.name: value for series, value in zip(readings.series.series, readings.values, strict=True)}
+    assert exact["ifHCInOctets"] == counted
+    assert f"{counted % 2**53}" in "\n".join(exposition.lines(readings, {}))
 
 
 def test_a_changed_label_is_a_new_shape() -> None:

@@ -1,0 +1,90 @@
+"""Where settings stand besides the environment: secret files, `poller.toml`, and a `poller up` that runs on this home.
+
+What each setting means is in settings.py; here are only names, and values as they were written.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import tomllib
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from poller import errors
+
+PREFIX = "POLLER_"
+#: Names that are read by one command and are no settings.
+OTHER_NAMES = {
+    "POLLER_CONFIG": "path of poller.toml",
+    "POLLER_COLLECT_SECRET": "the secret of `poller collect`",
+    "POLLER_ACCESSIBLE": "plain terminal output",
+}
+SECRETS = ("redis_url", "database_url", "secret_key", "flower_basic_auth", "sentry_dsn")
+RUN_FILE = "run.json"
+
+
+def layers(environ: Mapping[str, str], fields: Collection[str]) -> list[tuple[str, dict[str, Any]]]:
+    """The sources below the environment, strongest first, each with its name."""
+    config = Path(environ.get("POLLER_CONFIG", "poller.toml"))
+    toml = _read_toml(config, fields, required="POLLER_CONFIG" in environ)
+    home = Path(environ.get("POLLER_HOME") or toml.get("home") or ".poller").expanduser()
+    return [
+        ("file named by POLLER_*_FILE", _read_secret_files(environ)),
+        (str(config), toml),
+        (f"the poller up running on {home}", _read_run_file(home, fields)),
+    ]
+
+
+def _read_toml(path: Path, fields: Collection[str], required: bool) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        if required:
+            raise errors.InvalidSetting(f"POLLER_CONFIG names {path}, which does not exist") from None
+        return {}
+    except (OSError, ValueError) as error:
+        raise errors.InvalidSetting(f"{path}: {error}") from None
+    _refuse(values, fields, lambda key: f'{path}: unknown key "{key}"')
+    return values
+
+
+def _read_secret_files(environ: Mapping[str, str]) -> dict[str, Any]:
+    values = {}
+    for field in SECRETS:
+        path = environ.get(f"{PREFIX}{field.upper()}_FILE")
+        if path:
+            try:
+                values[field] = Path(path).read_text().strip()
+            except OSError as error:
+                raise errors.InvalidSetting(f"{PREFIX}{field.upper()}_FILE: {error}") from None
+    return values
+
+
+def _read_run_file(home: Path, fields: Collection[str]) -> dict[str, Any]:
+    """What a living `poller up` on this home offers, so that a second terminal just works."""
+    try:
+        run = json.loads((home / RUN_FILE).read_text())
+        os.kill(int(run["pid"]), 0)
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return {name: value for name, value in run.get("settings", {}).items() if name in fields}
+
+
+def refuse_unknown(environ: Mapping[str, str], fields: Collection[str]) -> None:
+    """A typo never passes silently. Raises InvalidSetting."""
+    names = [PREFIX + name.upper() for name in fields]
+    files = [f"{PREFIX}{name.upper()}_FILE" for name in SECRETS]
+    given = [name for name in environ if name.startswith(PREFIX)]
+    _refuse(given, [*names, *files, *OTHER_NAMES], lambda name: f"unknown environment variable {name}")
+
+
+def _refuse(given: Iterable[str], known: Iterable[str], say: Any) -> None:
+    known = list(known)
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]}?" if near else "`poller settings` lists all names"
+            raise errors.InvalidSetting(say(name), hint=hint)
