@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from benchmarks.section import Figure, Findings, Grid, number
@@ -104,10 +104,10 @@ def _grid(grid: Grid) -> Table:
     return table
 
 
-def _table(*columns: tuple[str, str]) -> Table:
+def _table(*columns: tuple[str, JustifyMethod]) -> Table:
     table = Table(box=None, pad_edge=False)
     for title, justify in columns:
-        table.add_column(title, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+        table.add_column(title, justify=justify, no_wrap=True)
     return table
 
 

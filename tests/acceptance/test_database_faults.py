@@ -25,7 +25,7 @@ from tests.acceptance.cluster import Cluster, soon, target
 from tests.acceptance.postgres import Postgres
 from tests.acceptance.proxy import Proxy
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(240)]
 
 TARGETS, INTERVAL_S = 100, 1.0
 #: How long PostgreSQL is stopped: `OUTAGE_S=60 pytest ...` takes longer and finds the same.

@@ -22,7 +22,7 @@ from tests.acceptance.cluster import Cluster, Program, soon
 from tests.acceptance.records import Poll
 from tests.conftest import missing
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(120)]
 
 QUEUE = "poll.recorder"
 #: Beside the default of 30 s, at which only a note can be quick.

@@ -28,7 +28,7 @@ from tests.acceptance import troublemaker
 from tests.acceptance.cluster import Cluster, Program, soon
 from tests.acceptance.troublemaker import RAISED, RUBBISH
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(180)]
 
 TIMEOUT_S = 0.9
 OTHERS = [f"d{number}" for number in range(60)]

@@ -14,6 +14,8 @@ from poller.cli import embedded
 from tests.conftest import missing
 from tests.integration.test_benchmarks import measured, values
 
+pytestmark = pytest.mark.alone
+
 FAR, INTERVAL_S = 25, 4
 PHASES = ("before", "opening", "dark", "recovering", "after")
 

@@ -154,7 +154,7 @@ def test_a_server_on_the_path_is_the_fallback(up: Start, tmp_path: Path) -> None
 
 def test_no_secret_is_anywhere_but_in_the_vault(up: Start) -> None:
     """Not in a log, a Redis key, a process list, the database or what commands print."""
-    running = up("--demo", "--devices", "20", "--workers", "1")
+    running = up("--demo", "--devices", "60", "--workers", "1")
     eventually(lambda: running.polls() >= 10, 90, "some polls")
     password = next(
         line.split()[1]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from poller.collectors import api
 from poller.collectors.credentials import Community
@@ -32,7 +33,7 @@ def agents() -> Iterator[Running]:
 async def poll(collector: SnmpCollector, port: int, device: int = 0, **how: Any) -> Outcome:
     options = SnmpOptions(port=port, modules=("system",), **{"timeout": 0.2, "retries": 0, **how})
     deadline = asyncio.get_running_loop().time() + 5
-    community = Community(community="public")  # type: ignore[arg-type]
+    community = Community(community=SecretStr("public"))
     return await drain(collector, api.Poll(1, "d", DEVICES[device].address, options, community, deadline, {}))
 
 
