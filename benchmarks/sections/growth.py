@@ -38,7 +38,7 @@ def run(size: Size, _stage: Stage) -> Findings:
 def _measured(size: Size, devices: int) -> Watched:
     progress.step(f"{devices:,} devices")
     with stage() as apart:
-        return watched.watch(apart, devices, Asked(size.interval_s), workers=1, seconds=size.measure_s)
+        return watched.watch(apart, devices, Asked(size.interval_s), workers=2, seconds=size.measure_s)
 
 
 def _figures(devices: int, seen: Watched) -> Iterator[Figure]:

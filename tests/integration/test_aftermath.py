@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
-import redis
 
 from poller.bootstrap import Services
-from poller.db import devices, migrate, runs
+from poller.db import devices, runs
 from poller.domain import error_codes
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.events import Event, Kind
 from poller.domain.outcome import Result
 from poller.domain.quarantine import Trust
 from poller.domain.target import TargetSpec
-from poller.settings import Settings
 from poller.state import events as stream
 from poller.state import quarantine
 from poller.state.moves import Room
@@ -31,17 +28,14 @@ ROOM = Room(targets=10, batch_size=64, lease_ms=30_000)
 
 
 @pytest.fixture
-def services(home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Services:
+def services(services: Services) -> Services:
     """One target on the board, which a worker that died had claimed and started."""
-    monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
-    made = Services(Settings())
-    migrate.upgrade(made.engine)
     target = TargetDraft("t", "snmp", {}, interval_ms=60_000, timeout_ms=1_000)
-    devices.add(made.engine, DeviceDraft("router", "127.0.0.1"), [target])
-    made.board.place("", [(TargetSpec(1, 1, QUEUE, 60_000, 1_000), 1)], 1)
-    made.board.claim("", "a", "", {QUEUE: 100}, ROOM)
-    made.board.start("a", 0, "x", 15_000, [1])
-    return made
+    devices.add(services.engine, DeviceDraft("router", "127.0.0.1"), [target])
+    services.board.place("", [(TargetSpec(1, 1, QUEUE, 60_000, 1_000), 1)], 1)
+    services.board.claim("", "a", "", {QUEUE: 100}, ROOM)
+    services.board.start("a", 0, "x", 15_000, [1])
+    return services
 
 
 def die(services: Services, target_id: int, releases: Mapping[str, str] | None = None, fault: str = "") -> None:

@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 import sqlalchemy as sa
 
 from poller.beat import reap, reconcile, resume
 from poller.beat.audit import Audit
 from poller.bootstrap import Services
-from poller.db import devices, imports, inventory, migrate, runs, targets
+from poller.db import devices, imports, inventory, runs, targets
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.outcome import Result
-from poller.settings import Settings
 from poller.state.moves import Room
 
 QUEUE = "poll.snmp"
 NOW = 1_800_000_000_000
 ROOM = Room(targets=1000, batch_size=64, lease_ms=30_000)
-
-
-@pytest.fixture
-def services(
-    home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Services]:
-    monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
-    made = Services(Settings())
-    migrate.upgrade(made.engine)
-    yield made
-    made.engine.dispose()
 
 
 def target(interval_ms: int = 60_000) -> TargetDraft:

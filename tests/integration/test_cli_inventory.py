@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import json
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 import redis
 
 from poller import bootstrap
-from poller.cli import main
 from poller.collectors.snmp import SnmpCollector
 from poller.db import devices, inventory, readings, targets
 from poller.db import engine as sql
@@ -23,42 +18,7 @@ from poller.domain.overview import State
 from poller.domain.readings import Kind, Reading, ReadingSet
 from poller.domain.schedule import Schedule
 from poller.domain.status import Status
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def error(self) -> Any:
-        return json.loads(self.err.splitlines()[-1])["error"]
-
-
-Cli = Callable[..., Result]
-
-
-@pytest.fixture
-def cli(home: Path, free_port: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Run one command line on a home of its own, without a Redis; `stdin` is piped text."""
-    monkeypatch.setenv("POLLER_REDIS_URL", f"redis://127.0.0.1:{free_port}/0")
-
-    def run(*arguments: str, stdin: str = "") -> Result:
-        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
-        bootstrap.services.cache_clear()
-        code = main.run(arguments)
-        return Result(code, *capsys.readouterr())
-
-    return run
-
-
-def ok(result: Result) -> Result:
-    assert result.code == 0, result
-    return result
+from tests.integration.commands import Cli, csv_lines, ok
 
 
 def test_the_first_command_makes_the_database_and_says_so(cli: Cli, home: Path) -> None:
@@ -189,11 +149,6 @@ def test_bad_input_is_named_and_changes_nothing(
     assert inventory.version(engine) == before
 
 
-def test_a_file_that_is_not_there_is_refused_with_the_way_to_make_one(cli: Cli) -> None:
-    """The error says where the form of such a file can be seen."""
-    assert "poller device export --format csv shows the form" in cli("device", "import", "no.csv").err
-
-
 def test_editing_and_removing(cli: Cli) -> None:
     """What is not given stays; lists are replaced or cleared as a whole."""
     ok(
@@ -246,271 +201,6 @@ def test_an_edit_wakes_the_scheduler(
     message = next(found for _ in range(50) if (found := listener.get_message(timeout=0.1)))
     listener.close()
     assert message["data"] == "inventory"
-
-
-def test_a_credential_in_use_cannot_be_removed(cli: Cli) -> None:
-    """Its users are named."""
-    ok(cli("credential", "add", "public", "--kind", "community", stdin="x-secret"))
-    ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "public"))
-    refused = cli("credential", "rm", "public", "--yes")
-    assert refused.code == 2
-    assert "by sw1" in refused.err
-
-
-def test_a_collector_does_not_take_any_kind_of_credential(cli: Cli) -> None:
-    """A RouterOS login is of no use to SNMP; said when it is typed."""
-    ok(cli("credential", "add", "ros", "--kind", "login", "--username", "admin", stdin="pw-secret"))
-    refused = cli("device", "add", "sw1", "192.0.2.1", "--collector", "snmp", "--credential", "ros", "--json")
-    assert 'cannot use credential "ros" of kind login' in refused.error["message"]
-    ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "ros"))
-    refused = cli("target", "add", "sw1", "--collector", "snmp", "--json")
-    assert 'cannot use credential "ros"' in refused.error["message"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "arguments", "stdin", "expected"),
-    [
-        ("community", [], "pub lic\n", {"community": "pub lic"}),
-        ("token", [], "abc", {"token": "abc"}),
-        ("login", ["--username", "u"], "p:w", {"username": "u", "password": "p:w"}),
-        ("login", [], "u:p:w", {"username": "u", "password": "p:w"}),
-        ("login", [], '{"username": "u", "password": "p"}', {"username": "u", "password": "p"}),
-        ("login", ["--username", "u"], '{"password": "p"}', {"username": "u", "password": "p"}),
-        (
-            "snmpv3",
-            ["--username", "u", "-f", "auth_protocol=SHA256"],
-            "auth-pass\npriv-pass\n",
-            {"username": "u", "auth_protocol": "SHA256", "auth_password": "auth-pass", "priv_password": "priv-pass"},
-        ),
-    ],
-)
-def test_secrets_are_read_from_stdin_in_every_kind(
-    cli: Cli, home: Path, kind: str, arguments: list[str], stdin: str, expected: dict[str, str]
-) -> None:
-    """What a worker decrypts is what was piped."""
-    ok(cli("credential", "add", "c", "--kind", kind, *arguments, stdin=stdin))
-    stored = json.loads(_opened(home, "c"))
-    assert stored["kind"] == kind
-    assert expected.items() <= stored.items()
-
-
-def _opened(home: Path, name: str) -> str:
-    services = bootstrap.services()
-    key = inventory.credentials(services.engine, range(1, 50))
-    [sealed] = [each for each in key.values() if each.name == name]
-    return services.keyring.open(sealed.envelope, name)
-
-
-def test_a_secret_as_an_argument_is_refused_and_not_repeated(cli: Cli) -> None:
-    """`ps` shows arguments to everybody."""
-    refused = cli("credential", "add", "c", "--kind", "login", "-f", "password=hunter22", "--username", "u")
-    assert refused.code == 2
-    assert '"password" is secret' in refused.err
-    assert "hunter22" not in refused.err
-
-
-def test_no_command_shows_a_secret_and_no_file_holds_one(cli: Cli, home: Path) -> None:
-    """Neither lists nor exports nor the database file."""
-    ok(cli("credential", "add", "c", "--kind", "community", stdin="hunter22-secret"))
-    ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "c"))
-    shown = ""
-    for command in (
-        ["credential", "list"],
-        ["credential", "list", "--json"],
-        ["device", "export"],
-        ["device", "show", "sw1"],
-    ):
-        result = ok(cli(*command))
-        shown += result.out + result.err
-    assert "hunter22" not in shown
-    bootstrap.services().engine.dispose()
-    assert not any(b"hunter22" in path.read_bytes() for path in home.rglob("*") if path.is_file())
-
-
-def test_a_new_secret_reaches_the_targets_that_use_it(cli: Cli, home: Path) -> None:
-    """Their version grows, so workers drop what they remember."""
-    ok(cli("credential", "add", "c", "--kind", "community", stdin="first"))
-    ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "c", "--collector", "snmp"))
-    engine = sql.create(f"sqlite:///{home}/poller.db")
-    before = targets.show(engine, "sw1", "snmp").version
-    assert "used by 1 target" in ok(cli("credential", "rotate", "c", stdin="second")).out
-    assert targets.show(engine, "sw1", "snmp").version > before
-    assert json.loads(_opened(home, "c"))["community"] == "second"
-
-
-def test_rotating_the_key_keeps_every_secret_readable(cli: Cli, home: Path) -> None:
-    """Everything is sealed with the new key; the old one stays for backups."""
-    for name in ("a", "b"):
-        ok(cli("credential", "add", name, "--kind", "community", stdin=f"secret-{name}"))
-    old = (home / "secret.key").read_text().split()
-    done = ok(cli("credential", "rotate-key", "--json")).json
-    assert (done["credentials"], done["key"]) == (2, f"{home}/secret.key")
-    now = (home / "secret.key").read_text().split()
-    assert (len(now), now[1:]) == (2, old)
-    (home / "secret.key").write_text(now[0])
-    bootstrap.services.cache_clear()
-    assert json.loads(_opened(home, "b"))["community"] == "secret-b"
-
-
-def test_rotating_a_key_of_the_environment_needs_the_new_one_first(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """We cannot change the operator's environment; we say what to put there."""
-    import base64
-
-    old, new = (base64.b64encode(bytes([n]) * 32).decode() for n in (1, 2))
-    monkeypatch.setenv("POLLER_SECRET_KEY", old)
-    ok(cli("credential", "add", "a", "--kind", "community", stdin="secret-a"))
-    refused = cli("credential", "rotate-key")
-    assert refused.code == 2
-    assert "POLLER_SECRET_KEY=NEW,OLD" in refused.err
-    monkeypatch.setenv("POLLER_SECRET_KEY", f"{new},{old}")
-    assert ok(cli("credential", "rotate-key", "--json")).json["credentials"] == 1
-    monkeypatch.setenv("POLLER_SECRET_KEY", new)
-    bootstrap.services.cache_clear()
-    assert json.loads(_opened(Path(), "a"))["community"] == "secret-a"
-
-
-def test_a_lost_key_says_which_one_is_needed(cli: Cli, home: Path) -> None:
-    """Rotation is refused as a whole rather than losing a secret."""
-    ok(cli("credential", "add", "a", "--kind", "community", stdin="secret-a"))
-    (home / "secret.key").unlink()
-    refused = cli("credential", "rotate-key")
-    assert refused.code == 2
-    assert 'credential "a" needs key' in refused.err
-    assert "present:" in refused.err
-
-
-def _csv(count: int) -> list[str]:
-    head = "name,address,site,tags,collector,options,interval"
-    return [head, *(f"sw{n:04},10.0.{n // 256}.{n % 256},s{n % 9},a b,snmp,port=1161,60s" for n in range(1, count + 1))]
-
-
-def test_one_bad_line_of_a_thousand_changes_nothing_and_is_named(cli: Cli, tmp_path: Path) -> None:
-    """Line 37 has a bad interval; nothing of the file is stored."""
-    ok(cli("device", "add", "mine", "192.0.2.1"))
-    lines = _csv(1000)
-    lines[36] = lines[36].replace("60s", "5 min")
-    (tmp_path / "fleet.csv").write_text("\n".join(lines) + "\n")
-    refused = cli("device", "import", "fleet.csv")
-    assert refused.code == 2
-    assert refused.err.splitlines()[:2] == [
-        "error[P202]: fleet.csv: 1 problem; nothing was changed",
-        '  fleet.csv:37: interval: "5 min" is not a duration; write 5m or 300s',
-    ]
-    assert [item["name"] for item in ok(cli("device", "list", "--json")).json["items"]] == ["mine"]
-
-
-def test_every_bad_line_is_named_whatever_is_wrong_with_it(cli: Cli, tmp_path: Path) -> None:
-    """Form, values, options, collectors and what only the database knows, all at once and in order."""
-    ok(cli("device", "add", "sw0005", "192.0.2.1"))
-    lines = _csv(10)
-    lines[1] = lines[1].replace("10.0.0.1", "10.0.0.300")
-    lines[2] = lines[2].replace("port=1161", "prt=1161")
-    lines[3] = lines[3].replace("snmp", "smnp")
-    lines[7] += ",surplus"
-    lines[9] = lines[9].replace("sw0009", "a b")
-    (tmp_path / "fleet.csv").write_text("\n".join(lines) + "\n")
-    refused = cli("device", "import", "fleet.csv", "--json")
-    found = [(detail["line"], detail["field"]) for detail in refused.error["details"]]
-    assert found == [(2, "address"), (3, "options"), (4, "collector"), (6, "name"), (8, "line"), (10, "name")]
-    assert "did you mean snmp?" in refused.error["details"][2]["hint"]
-
-
-@pytest.mark.parametrize(
-    ("requires", "message"),
-    [("{zo;ne: a}", 'the key contains ";"'), ("{zone: 5}", "the value is 5, not text: put it in quotes"),
-     ("{zone: ''}", "the value is empty"), ("{zone: a=b}", 'the value contains "="'),
-     ('{zone: "a\\u0007"}', "an unprintable character"), ("zone", '"zone" is no mapping of tags')],
-)  # fmt: skip
-def test_an_odd_requirement_in_a_file_is_named(cli: Cli, tmp_path: Path, requires: str, message: str) -> None:
-    """Of a device and of a target; nothing of the file is stored."""
-    device = f"- name: d\n  address: 127.0.0.1\n  requires: {requires}\n"
-    target = f"- name: d\n  address: 127.0.0.1\n  targets:\n  - collector: snmp\n    requires: {requires}\n"
-    for text in (device, target):
-        file = tmp_path / "odd.yaml"
-        file.write_text(f"devices:\n{text}")
-        refused = cli("device", "import", str(file))
-        assert refused.code == 2
-        assert message in refused.err
-    assert ok(cli("device", "list", "--json")).json["items"] == []
-
-
-def test_a_good_file_is_imported_and_exists_afterwards(cli: Cli, tmp_path: Path, home: Path) -> None:
-    """Dry run first; a second import needs --update."""
-    (tmp_path / "fleet.csv").write_text("\n".join(_csv(1000)) + "\n")
-    trial = ok(cli("device", "import", "fleet.csv", "--dry-run", "--json")).json
-    assert (trial["added"], trial["dry_run"]) == (1000, True)
-    assert ok(cli("device", "list", "--json")).json["items"] == []
-    assert ok(cli("device", "import", "fleet.csv")).out == "1,000 devices added; 1,000 targets added\n"
-    engine = sql.create(f"sqlite:///{home}/poller.db")
-    assert targets.show(engine, "sw0999", "snmp").options == {"port": 1161}
-    again = cli("device", "import", "fleet.csv")
-    assert again.code == 2
-    assert "line 2, 3, 4 and 997 more: name: there is a device of this name already; add --update" in again.err
-    before = inventory.version(engine)
-    assert ok(cli("device", "import", "fleet.csv", "--update")).out == (
-        "0 devices added, 0 changed, 1,000 unchanged; 0 targets added, 0 changed, 1,000 unchanged\n"
-    )
-    assert inventory.version(engine) == before
-
-
-@pytest.mark.parametrize("form", ["csv", "json", "yaml"])
-def test_export_and_import_round_trip(cli: Cli, tmp_path: Path, form: str) -> None:
-    """A second export of the imported fleet is the same file."""
-    ok(cli("credential", "add", "c", "--kind", "community", stdin="secret-c"))
-    ok(
-        cli(
-            "device",
-            "add",
-            "sw1",
-            "192.0.2.1",
-            "--site",
-            "ams",
-            "--tag",
-            "a",
-            "--require",
-            "zone=dmz",
-            "--collector",
-            "snmp",
-        )
-    )
-    ok(
-        cli(
-            "target",
-            "add",
-            "sw1",
-            "--collector",
-            "snmp",
-            "--name",
-            "fast",
-            "--interval",
-            "5s",
-            "--credential",
-            "c",
-            "-o",
-            "modules=system",
-        )
-    )
-    ok(cli("target", "add", "sw1", "--collector", "snmp", "--name", "slow", "--policy", "adaptive", "--max", "1h"))
-    ok(cli("device", "add", "bare", "sw.example"))
-    assert f"wrote 2 devices to one.{form}" in ok(cli("device", "export", "-o", f"one.{form}")).err
-    ok(cli("device", "rm", "sw1", "bare", "--yes"))
-    ok(cli("device", "import", f"one.{form}"))
-    assert ok(cli("device", "export", "--format", form)).out == (tmp_path / f"one.{form}").read_text()
-
-
-@pytest.mark.parametrize("form", ["csv", "json", "yaml"])
-def test_an_export_is_the_same_on_every_database(
-    cli: Cli, tmp_path: Path, form: str, fresh_postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """PostgreSQL keeps the keys of an object in another order than they came in, and may sort names its own way."""
-    words = ["-o", "timeout=2", "-o", "port=1161", "-o", "modules=system", "--require", "zone=dmz", "--require", "a=b"]
-    for name in ("b", "B", "a_b", "a-b", "ä"):
-        ok(cli("device", "add", name, "192.0.2.1", "--collector", "snmp", *words, "--policy", "adaptive"))
-    ok(cli("device", "export", "-o", f"one.{form}"))
-    monkeypatch.setenv("POLLER_DATABASE_URL", fresh_postgres_url)
-    ok(cli("db", "upgrade"))
-    ok(cli("device", "import", f"one.{form}"))
-    assert ok(cli("device", "export", "--format", form)).out == (tmp_path / f"one.{form}").read_text()
 
 
 def test_an_adaptive_target_and_back(cli: Cli) -> None:
@@ -569,65 +259,6 @@ def test_the_last_decision_is_told_where_the_board_is(
     assert (found["decision"]["errors"], found["decision"]["chosen_ms"]) == (2, 6_100)
     [found] = ok(cli("device", "show", "sw1", "--json")).json["targets"]
     assert found["why"] == sentence
-
-
-def test_an_update_says_what_changed(cli: Cli, tmp_path: Path) -> None:
-    """Three of a hundred."""
-    lines = _csv(100)
-    (tmp_path / "fleet.csv").write_text("\n".join(lines))
-    ok(cli("device", "import", "fleet.csv"))
-    changed = [
-        line.replace("60s", "30s").replace("a b", "c") if n in (5, 6, 7) else line for n, line in enumerate(lines)
-    ]
-    (tmp_path / "fleet.csv").write_text("\n".join(changed))
-    expected = "0 devices added, 3 changed, 97 unchanged; 0 targets added, 3 changed, 97 unchanged\n"
-    assert ok(cli("device", "import", "fleet.csv", "--update", "--dry-run")).out == f"would be done: {expected}"
-    assert ok(cli("device", "import", "fleet.csv", "--update")).out == expected
-
-
-@pytest.mark.parametrize(
-    ("form", "text"), [("csv", "name,address\nsw1,::1\n"), ("yaml", "- {name: sw1, address: '::1'}")]
-)
-def test_a_file_may_come_from_stdin(cli: Cli, form: str, text: str) -> None:
-    """Its format has to be said, and its complaints call it stdin."""
-    refused = cli("device", "import", "-", "--json", stdin=text)
-    assert (refused.code, refused.error["try"]) == (2, "add --format csv, json or yaml")
-    ok(cli("device", "import", "-", "--format", form, stdin=text))
-    assert ok(cli("device", "show", "sw1", "--json")).json["address"] == "::1"
-    again = cli("device", "import", "-", "--format", form, stdin=text)
-    assert "error[P202]: stdin: 1 problem; nothing was changed" in again.err
-
-
-def test_a_flood_of_complaints_is_told_by_kind(cli: Cli, tmp_path: Path) -> None:
-    """Twenty kinds at most; the number of all is true."""
-    lines = _csv(40)
-    for number in range(1, 41):
-        lines[number] = lines[number].replace("60s", f"{number} mins" if number <= 30 else "never")
-    (tmp_path / "fleet.csv").write_text("\n".join(lines))
-    refused = cli("device", "import", "fleet.csv")
-    told = refused.err.splitlines()[1:]  # the first tells of the new database
-    assert told[0] == "error[P202]: fleet.csv: 40 problems of 31 kinds, 20 of which are listed; nothing was changed"
-    assert len([line for line in told if line.startswith("  fleet.csv:")]) == 20
-    for number in range(1, 31):
-        lines[number] = lines[number].replace(" mins", "m")
-    (tmp_path / "fleet.csv").write_text("\n".join(lines))
-    details = cli("device", "import", "fleet.csv", "--json").error["details"]
-    assert [(detail["line"], len(detail["lines"])) for detail in details] == [(32, 10)]
-
-
-@pytest.mark.parametrize(("collector", "kind"), [("snmp", "community"), ("routeros", "login")])
-def test_the_hint_for_an_unknown_credential_works(cli: Cli, tmp_path: Path, collector: str, kind: str) -> None:
-    """It is a command, with the kind this collector takes; after it, the file is good."""
-    text = f"name,address,credential,collector,target_credential\na,::1,lab,{collector},\nb,::1,,{collector},lab\n"
-    (tmp_path / "fleet.csv").write_text(text)
-    details = cli("device", "import", "fleet.csv", "--json").error["details"]
-    command = f"poller credential add lab --kind {kind}"
-    assert [(detail["line"], detail["field"], detail["hint"]) for detail in details] == [
-        (2, "credential", command),
-        (3, "target_credential", command),
-    ]
-    ok(cli(*command.split()[1:], stdin="user:secret-word"))
-    ok(cli("device", "import", "fleet.csv"))
 
 
 def test_readings_of_a_device(cli: Cli, home: Path) -> None:
@@ -714,7 +345,7 @@ def test_the_same_commands_work_on_postgresql(
     ok(cli("db", "upgrade"))
     ok(cli("credential", "add", "c", "--kind", "community", stdin="secret-c"))
     ok(cli("device", "add", "one", "192.0.2.1", "--credential", "c", "--tag", "x", "--collector", "snmp"))
-    (tmp_path / "fleet.csv").write_text("\n".join(_csv(50)) + "\n")
+    (tmp_path / "fleet.csv").write_text("\n".join(csv_lines(50)) + "\n")
     ok(cli("device", "import", "fleet.csv"))
     ok(cli("device", "export", "-o", "all.json"))
     ok(cli("device", "import", "all.json", "--update"))

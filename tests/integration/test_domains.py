@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +13,6 @@ from poller import wakeups
 from poller.bootstrap import Services
 from poller.domain import affinity
 from poller.domain.target import TargetSpec
-from poller.settings import Settings
 from poller.state.board import ROUTINE_MARK, Board, NotLeader
 from poller.state.domains import Domains
 from poller.state.keys import Keys
@@ -196,16 +193,6 @@ class Consumer:
         while self.calls:
             self.calls.pop()()
         return set(self.consumed)
-
-
-@pytest.fixture
-def services(
-    home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Services]:
-    monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
-    made = Services(Settings())
-    yield made
-    made.engine.dispose()
 
 
 def test_a_worker_serves_what_fits_and_leaves_what_went_while_it_was_away(services: Services) -> None:

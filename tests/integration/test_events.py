@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import queue
-import signal
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,8 +19,7 @@ from poller.beat.recording import Recorder
 from poller.bootstrap import Services
 from poller.cli import main
 from poller.db import events as table
-from poller.db import migrate
-from poller.domain.events import Event, Kind, Wanted
+from poller.domain.events import Event, Kind
 from poller.domain.overview import Worker
 from poller.settings import Settings
 from poller.state import events as stream
@@ -35,37 +27,7 @@ from poller.state import overview, workers
 from poller.state.leader import Leadership
 from tests.acceptance.valkey import Valkey
 from tests.conftest import wait_until
-
-DOWN = Event(1_800_000_000_000, Kind.DEVICE_WENT_DOWN, "sw1 is down", "sw1", "snmp", 7, 3, {"code": "timeout"})
-NOWHERE = "redis://127.0.0.1:1/0"
-
-
-@pytest.fixture
-def services(
-    home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Services]:
-    monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
-    made = bootstrap.services()
-    migrate.upgrade(made.engine)
-    yield made
-    made.engine.dispose()
-
-
-def recorded(services: Services) -> list[Event]:
-    return table.recent(services.engine, Wanted(), 20_000)
-
-
-def in_stream(services: Services) -> list[Event | None]:
-    return [entry.event for entry in stream.newest(services.redis, services.keys, 20_000)]
-
-
-def away(services: Services, monkeypatch: pytest.MonkeyPatch) -> Services:
-    """The same services, but nobody answers where Redis should be."""
-    monkeypatch.setenv("POLLER_REDIS_URL", NOWHERE)
-    return Services(Settings())
-
-
-# Telling
+from tests.integration.happenings import DOWN, away, in_stream, recorded
 
 
 def test_an_event_is_a_line_an_entry_and_soon_a_row(services: Services) -> None:
@@ -158,9 +120,6 @@ def test_the_overview_shows_the_last_ten(services: Services) -> None:
     assert [event.message for event in shown] == [f"n{number}" for number in range(14, 5, -1)]
 
 
-# Recording
-
-
 def test_a_database_that_is_away_costs_no_event(services: Services) -> None:
     """They wait in the stream, and are recorded in order and once."""
     happened = [dataclasses.replace(DOWN, at_ms=DOWN.at_ms + number) for number in range(2_500)]
@@ -229,9 +188,6 @@ def test_events_that_were_dropped_before_they_were_recorded_are_not_dropped_sile
     with structlog.testing.capture_logs() as lines:
         recording.copy(services)
     assert [line["event"] for line in lines] == ["events_not_recorded"]
-
-
-# Who notices
 
 
 def noticing(services: Services, lock_ms: int = 60_000) -> tuple[Leader, list[Event]]:
@@ -313,128 +269,6 @@ def test_what_a_beat_noticed_while_redis_was_away_is_told_later(
     finally:
         stopping.set()
         server.kill()
-
-
-# Looking
-
-
-def cli(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main.run(["events", *arguments])
-    return (code, *capsys.readouterr())
-
-
-def test_events_are_listed_from_sql_and_from_what_is_not_there_yet(
-    services: Services, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Newest first, filtered alike in both places."""
-    now_ms = time.time_ns() // 1_000_000
-    old = dataclasses.replace(DOWN, at_ms=now_ms - 7_200_000, message="old")
-    events.emit(services, [old, dataclasses.replace(old, device="sw2", message="other")])
-    recording.copy(services)
-    events.emit(services, [dataclasses.replace(DOWN, at_ms=now_ms, message="new", kind=Kind.DEVICE_RECOVERED)])
-    found = lambda *words: [each["message"] for each in json.loads(cli(capsys, "--json", *words)[1])["items"]]  # noqa: E731
-    assert found() == ["new", "other", "old"]
-    assert found("--device", "sw1") == ["new", "old"]
-    assert found("--kind", "device_recovered") == ["new"]
-    assert found("--since", "1h") == ["new"]
-    assert found("--limit", "1") == ["new"]
-    recording.copy(services)
-    assert found() == ["new", "other", "old"]
-
-
-def test_without_redis_what_is_in_sql_is_shown(
-    services: Services, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And that something may be missing."""
-    events.emit(services, [DOWN])
-    recording.copy(services)
-    away(services, monkeypatch)
-    bootstrap.services.cache_clear()
-    code, out, err = cli(capsys)
-    assert (code, "sw1 is down" in out) == (0, True)
-    assert "Redis is not reachable" in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--since", "soon"), '--since: "soon" is not a duration'),
-        (("--kind", "moon"), "moon"),
-        (("--kind", "breaker_opend"), "did you mean breaker_opened?"),
-        (("--follow", "--limit", "3"), "--limit does not go with --follow"),
-        (("--limit", "0"), "limit"),
-    ],
-)
-def test_a_wrong_question_is_refused_with_its_name(
-    services: Services, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
-) -> None:
-    """Exit code 2, and nothing on stdout."""
-    code, out, err = cli(capsys, *arguments)
-    assert (code, out) == (2, "")
-    assert said in err
-
-
-class Follower:
-    """`poller events --follow --json` in a process of its own."""
-
-    def __init__(self, url: str, *arguments: str) -> None:
-        environment = {**os.environ, "POLLER_REDIS_URL": url}
-        command = [sys.executable, "-m", "poller", "events", "--follow", *arguments]
-        self.process = subprocess.Popen(
-            command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        self._lines: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._lines.put(line)
-
-    def next(self) -> str:
-        return self._lines.get(timeout=30)
-
-
-def test_following_survives_a_server_that_restarts(
-    services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With its data and without it; Ctrl-C ends it without a word."""
-    server = Valkey(tmp_path / "own")
-    server.start()
-    monkeypatch.setenv("POLLER_REDIS_URL", server.url)
-    own = Services(Settings())
-    events.emit(own, [dataclasses.replace(DOWN, message="before")])
-    follower = Follower(server.url, "--json", "--kind", "device_went_down")
-    try:
-        assert json.loads(follower.next())["message"] == "before"
-        for empty in (False, True):
-            other = dataclasses.replace(DOWN, kind=Kind.DEVICE_RECOVERED)
-            events.emit(own, [other, dataclasses.replace(DOWN, message=f"then {empty}")])
-            fields = json.loads(follower.next())
-            assert (fields["schema"], fields["message"]) == ("poller.event/1", f"then {empty}")
-            server.kill()
-            server.start(empty=empty)
-        events.emit(own, [dataclasses.replace(DOWN, message="after")])
-        assert json.loads(follower.next())["message"] == "after"
-        follower.process.send_signal(signal.SIGINT)
-        assert follower.process.wait(timeout=20) == 130
-        assert follower.process.stderr is not None
-        complaints = follower.process.stderr.read().splitlines()
-        assert [line for line in complaints if not line.startswith("note: ")] == []
-    finally:
-        follower.process.kill()
-        server.kill()
-
-
-def test_following_without_a_server_is_an_outage(
-    services: Services, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Somebody who mistyped the address should not wait for ever."""
-    away(services, monkeypatch)
-    bootstrap.services.cache_clear()
-    code, _, err = cli(capsys, "--follow")
-    assert (code, "error[P301]" in err) == (5, True)
 
 
 def test_a_repair_of_the_board_is_an_event(services: Services, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 import redis
 
@@ -12,11 +9,10 @@ from poller.beat import homes
 from poller.beat.homes import Homes
 from poller.beat.hosts import Hosts
 from poller.bootstrap import Services
-from poller.db import devices, imports, migrate, tables, targets
+from poller.db import devices, imports, tables, targets
 from poller.domain import affinity
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.overview import Worker
-from poller.settings import Settings
 from poller.state.board import ROUTINE_MARK
 
 QUEUE = "poll.routeros"
@@ -25,18 +21,13 @@ DEVICES = 60
 
 
 @pytest.fixture
-def services(
-    home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Services]:
-    monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
-    made = Services(Settings())
-    migrate.upgrade(made.engine)
+def services(services: Services) -> Services:
+    """Each device with two targets, one that keeps a session and one that does not."""
     draft = TargetDraft("r", "routeros", {}, interval_ms=60_000, timeout_ms=5_000)
     other = TargetDraft("s", "snmp", {}, interval_ms=60_000, timeout_ms=5_000)
     rows = [imports.Row(DeviceDraft(f"d{n}", f"10.0.0.{n}"), [draft, other]) for n in range(DEVICES)]
-    imports.apply_import(made.engine, rows)
-    yield made
-    made.engine.dispose()
+    imports.apply_import(services.engine, rows)
+    return services
 
 
 def worker(name: str, slots: int = 4, seen_ms: int = NOW, sessions: tuple[str, ...] = ("routeros",)) -> Worker:

@@ -1,0 +1,43 @@
+"""Moves that tests of the board make: fill it, claim, start, and look whether it is sound."""
+
+from __future__ import annotations
+
+from poller.domain.outcome import Result
+from poller.domain.target import TargetSpec
+from poller.state.board import Board
+from poller.state.leader import Leadership
+from poller.state.moves import Claim, Room
+
+QUEUE = "poll.snmp"
+
+
+ROOM = Room(targets=1000, batch_size=10, lease_ms=30_000)
+
+
+NOW = 1_800_000_000_000
+
+
+def spec(
+    target_id: int, version: int = 1, queue: str = QUEUE, interval_ms: int = 60_000, enabled: bool = True
+) -> TargetSpec:
+    return TargetSpec(target_id, version, queue, interval_ms, 5_000, enabled)
+
+
+def fill(board: Board, leader: Leadership, count: int = 5) -> list[int]:
+    board.place(leader.token, [(spec(i), NOW) for i in range(1, count + 1)], 1)
+    return list(range(1, count + 1))
+
+
+def claim(
+    board: Board, leader: Leadership, token: str = "a", published: str = "", room: Room = ROOM, waiting: int = 100
+) -> Claim:
+    return board.claim(leader.token, token, published, {QUEUE: waiting}, room, NOW)
+
+
+def start(board: Board, token: str, ids: list[int], attempt: int = 0, call: str = "c") -> list[Result]:
+    return [answer.result for answer in board.start(token, attempt, call, 15_000, ids, NOW).answers]
+
+
+def assert_sound(board: Board, ids: list[int]) -> None:
+    check = board.check(ids)
+    assert (check.lost, check.doubled) == ([], [])

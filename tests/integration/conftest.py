@@ -1,0 +1,72 @@
+"""What several tests with real servers start from."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from poller import bootstrap
+from poller.bootstrap import Services
+from poller.cli import main
+from poller.collectors.registry import Registry
+from poller.db import migrate
+from poller.settings import Settings
+from poller.state.board import Board
+from poller.state.keys import Keys
+from poller.state.leader import Leadership
+from tests.integration.commands import Cli, Result
+from tests.integration.worlds import Fake, World
+
+
+@pytest.fixture
+def services(
+    home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Services]:
+    """Of a process with a server that runs and a database that is at the right revision."""
+    monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
+    made = bootstrap.services()
+    migrate.upgrade(made.engine)
+    yield made
+    made.engine.dispose()
+
+
+@pytest.fixture
+def board(redis_client: redis.Redis) -> Board:
+    return Board(redis_client, Keys())
+
+
+@pytest.fixture
+def leader(redis_client: redis.Redis) -> Leadership:
+    leadership = Leadership(redis_client, Keys(), 60_000)
+    leadership.take()
+    return leadership
+
+
+@pytest.fixture
+def cli(home: Path, free_port: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Run one command line on a home of its own, without a Redis; `stdin` is piped text."""
+    monkeypatch.setenv("POLLER_REDIS_URL", f"redis://127.0.0.1:{free_port}/0")
+
+    def run(*arguments: str, stdin: str = "") -> Result:
+        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        bootstrap.services.cache_clear()
+        code = main.run(arguments)
+        return Result(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def world(home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
+    monkeypatch.setenv("POLLER_RETRY_TRIES", "0")
+    services = Services(Settings())
+    migrate.upgrade(services.engine)
+    collector = Fake()
+    services.registry = Registry({"fake": collector}, (), {"fake": "tests"})  # type: ignore[misc]
+    yield World(services, collector)
+    services.engine.dispose()

@@ -1,0 +1,30 @@
+"""Where an event may be, and services whose server is away."""
+
+from __future__ import annotations
+
+import pytest
+
+from poller.bootstrap import Services
+from poller.db import events as table
+from poller.domain.events import Event, Kind, Wanted
+from poller.settings import Settings
+from poller.state import events as stream
+
+DOWN = Event(1_800_000_000_000, Kind.DEVICE_WENT_DOWN, "sw1 is down", "sw1", "snmp", 7, 3, {"code": "timeout"})
+
+
+NOWHERE = "redis://127.0.0.1:1/0"
+
+
+def recorded(services: Services) -> list[Event]:
+    return table.recent(services.engine, Wanted(), 20_000)
+
+
+def in_stream(services: Services) -> list[Event | None]:
+    return [entry.event for entry in stream.newest(services.redis, services.keys, 20_000)]
+
+
+def away(services: Services, monkeypatch: pytest.MonkeyPatch) -> Services:
+    """The same services, but nobody answers where Redis should be."""
+    monkeypatch.setenv("POLLER_REDIS_URL", NOWHERE)
+    return Services(Settings())

@@ -1,0 +1,144 @@
+"""Credentials from the command line: never shown, never lost, renewed everywhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from poller import bootstrap
+from poller.db import engine as sql
+from poller.db import inventory, targets
+from tests.integration.commands import Cli, ok
+
+
+def test_a_credential_in_use_cannot_be_removed(cli: Cli) -> None:
+    """Its users are named."""
+    ok(cli("credential", "add", "public", "--kind", "community", stdin="x-secret"))
+    ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "public"))
+    refused = cli("credential", "rm", "public", "--yes")
+    assert refused.code == 2
+    assert "by sw1" in refused.err
+
+
+def test_a_collector_does_not_take_any_kind_of_credential(cli: Cli) -> None:
+    """A RouterOS login is of no use to SNMP; said when it is typed."""
+    ok(cli("credential", "add", "ros", "--kind", "login", "--username", "admin", stdin="pw-secret"))
+    refused = cli("device", "add", "sw1", "192.0.2.1", "--collector", "snmp", "--credential", "ros", "--json")
+    assert 'cannot use credential "ros" of kind login' in refused.error["message"]
+    ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "ros"))
+    refused = cli("target", "add", "sw1", "--collector", "snmp", "--json")
+    assert 'cannot use credential "ros"' in refused.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "stdin", "expected"),
+    [
+        ("community", [], "pub lic\n", {"community": "pub lic"}),
+        ("token", [], "abc", {"token": "abc"}),
+        ("login", ["--username", "u"], "p:w", {"username": "u", "password": "p:w"}),
+        ("login", [], "u:p:w", {"username": "u", "password": "p:w"}),
+        ("login", [], '{"username": "u", "password": "p"}', {"username": "u", "password": "p"}),
+        ("login", ["--username", "u"], '{"password": "p"}', {"username": "u", "password": "p"}),
+        (
+            "snmpv3",
+            ["--username", "u", "-f", "auth_protocol=SHA256"],
+            "auth-pass\npriv-pass\n",
+            {"username": "u", "auth_protocol": "SHA256", "auth_password": "auth-pass", "priv_password": "priv-pass"},
+        ),
+    ],
+)
+def test_secrets_are_read_from_stdin_in_every_kind(
+    cli: Cli, home: Path, kind: str, arguments: list[str], stdin: str, expected: dict[str, str]
+) -> None:
+    """What a worker decrypts is what was piped."""
+    ok(cli("credential", "add", "c", "--kind", kind, *arguments, stdin=stdin))
+    stored = json.loads(_opened(home, "c"))
+    assert stored["kind"] == kind
+    assert expected.items() <= stored.items()
+
+
+def _opened(home: Path, name: str) -> str:
+    services = bootstrap.services()
+    key = inventory.credentials(services.engine, range(1, 50))
+    [sealed] = [each for each in key.values() if each.name == name]
+    return services.keyring.open(sealed.envelope, name)
+
+
+def test_a_secret_as_an_argument_is_refused_and_not_repeated(cli: Cli) -> None:
+    """`ps` shows arguments to everybody."""
+    refused = cli("credential", "add", "c", "--kind", "login", "-f", "password=hunter22", "--username", "u")
+    assert refused.code == 2
+    assert '"password" is secret' in refused.err
+    assert "hunter22" not in refused.err
+
+
+def test_no_command_shows_a_secret_and_no_file_holds_one(cli: Cli, home: Path) -> None:
+    """Neither lists nor exports nor the database file."""
+    ok(cli("credential", "add", "c", "--kind", "community", stdin="hunter22-secret"))
+    ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "c"))
+    shown = ""
+    for command in (
+        ["credential", "list"],
+        ["credential", "list", "--json"],
+        ["device", "export"],
+        ["device", "show", "sw1"],
+    ):
+        result = ok(cli(*command))
+        shown += result.out + result.err
+    assert "hunter22" not in shown
+    bootstrap.services().engine.dispose()
+    assert not any(b"hunter22" in path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+def test_a_new_secret_reaches_the_targets_that_use_it(cli: Cli, home: Path) -> None:
+    """Their version grows, so workers drop what they remember."""
+    ok(cli("credential", "add", "c", "--kind", "community", stdin="first"))
+    ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "c", "--collector", "snmp"))
+    engine = sql.create(f"sqlite:///{home}/poller.db")
+    before = targets.show(engine, "sw1", "snmp").version
+    assert "used by 1 target" in ok(cli("credential", "rotate", "c", stdin="second")).out
+    assert targets.show(engine, "sw1", "snmp").version > before
+    assert json.loads(_opened(home, "c"))["community"] == "second"
+
+
+def test_rotating_the_key_keeps_every_secret_readable(cli: Cli, home: Path) -> None:
+    """Everything is sealed with the new key; the old one stays for backups."""
+    for name in ("a", "b"):
+        ok(cli("credential", "add", name, "--kind", "community", stdin=f"secret-{name}"))
+    old = (home / "secret.key").read_text().split()
+    done = ok(cli("credential", "rotate-key", "--json")).json
+    assert (done["credentials"], done["key"]) == (2, f"{home}/secret.key")
+    now = (home / "secret.key").read_text().split()
+    assert (len(now), now[1:]) == (2, old)
+    (home / "secret.key").write_text(now[0])
+    bootstrap.services.cache_clear()
+    assert json.loads(_opened(home, "b"))["community"] == "secret-b"
+
+
+def test_rotating_a_key_of_the_environment_needs_the_new_one_first(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """We cannot change the operator's environment; we say what to put there."""
+    import base64
+
+    old, new = (base64.b64encode(bytes([n]) * 32).decode() for n in (1, 2))
+    monkeypatch.setenv("POLLER_SECRET_KEY", old)
+    ok(cli("credential", "add", "a", "--kind", "community", stdin="secret-a"))
+    refused = cli("credential", "rotate-key")
+    assert refused.code == 2
+    assert "POLLER_SECRET_KEY=NEW,OLD" in refused.err
+    monkeypatch.setenv("POLLER_SECRET_KEY", f"{new},{old}")
+    assert ok(cli("credential", "rotate-key", "--json")).json["credentials"] == 1
+    monkeypatch.setenv("POLLER_SECRET_KEY", new)
+    bootstrap.services.cache_clear()
+    assert json.loads(_opened(Path(), "a"))["community"] == "secret-a"
+
+
+def test_a_lost_key_says_which_one_is_needed(cli: Cli, home: Path) -> None:
+    """Rotation is refused as a whole rather than losing a secret."""
+    ok(cli("credential", "add", "a", "--kind", "community", stdin="secret-a"))
+    (home / "secret.key").unlink()
+    refused = cli("credential", "rotate-key")
+    assert refused.code == 2
+    assert 'credential "a" needs key' in refused.err
+    assert "present:" in refused.err

@@ -1,0 +1,204 @@
+"""Inventory files: all of it or nothing, every fault named, and out again as it came in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from poller.db import engine as sql
+from poller.db import inventory, targets
+from tests.integration.commands import Cli, csv_lines, ok
+
+
+def test_a_file_that_is_not_there_is_refused_with_the_way_to_make_one(cli: Cli) -> None:
+    """The error says where the form of such a file can be seen."""
+    assert "poller device export --format csv shows the form" in cli("device", "import", "no.csv").err
+
+
+def test_one_bad_line_of_a_thousand_changes_nothing_and_is_named(cli: Cli, tmp_path: Path) -> None:
+    """Line 37 has a bad interval; nothing of the file is stored."""
+    ok(cli("device", "add", "mine", "192.0.2.1"))
+    lines = csv_lines(1000)
+    lines[36] = lines[36].replace("60s", "5 min")
+    (tmp_path / "fleet.csv").write_text("\n".join(lines) + "\n")
+    refused = cli("device", "import", "fleet.csv")
+    assert refused.code == 2
+    assert refused.err.splitlines()[:2] == [
+        "error[P202]: fleet.csv: 1 problem; nothing was changed",
+        '  fleet.csv:37: interval: "5 min" is not a duration; write 5m or 300s',
+    ]
+    assert [item["name"] for item in ok(cli("device", "list", "--json")).json["items"]] == ["mine"]
+
+
+def test_every_bad_line_is_named_whatever_is_wrong_with_it(cli: Cli, tmp_path: Path) -> None:
+    """Form, values, options, collectors and what only the database knows, all at once and in order."""
+    ok(cli("device", "add", "sw0005", "192.0.2.1"))
+    lines = csv_lines(10)
+    lines[1] = lines[1].replace("10.0.0.1", "10.0.0.300")
+    lines[2] = lines[2].replace("port=1161", "prt=1161")
+    lines[3] = lines[3].replace("snmp", "smnp")
+    lines[7] += ",surplus"
+    lines[9] = lines[9].replace("sw0009", "a b")
+    (tmp_path / "fleet.csv").write_text("\n".join(lines) + "\n")
+    refused = cli("device", "import", "fleet.csv", "--json")
+    found = [(detail["line"], detail["field"]) for detail in refused.error["details"]]
+    assert found == [(2, "address"), (3, "options"), (4, "collector"), (6, "name"), (8, "line"), (10, "name")]
+    assert "did you mean snmp?" in refused.error["details"][2]["hint"]
+
+
+@pytest.mark.parametrize(
+    ("requires", "message"),
+    [("{zo;ne: a}", 'the key contains ";"'), ("{zone: 5}", "the value is 5, not text: put it in quotes"),
+     ("{zone: ''}", "the value is empty"), ("{zone: a=b}", 'the value contains "="'),
+     ('{zone: "a\\u0007"}', "an unprintable character"), ("zone", '"zone" is no mapping of tags')],
+)  # fmt: skip
+def test_an_odd_requirement_in_a_file_is_named(cli: Cli, tmp_path: Path, requires: str, message: str) -> None:
+    """Of a device and of a target; nothing of the file is stored."""
+    device = f"- name: d\n  address: 127.0.0.1\n  requires: {requires}\n"
+    target = f"- name: d\n  address: 127.0.0.1\n  targets:\n  - collector: snmp\n    requires: {requires}\n"
+    for text in (device, target):
+        file = tmp_path / "odd.yaml"
+        file.write_text(f"devices:\n{text}")
+        refused = cli("device", "import", str(file))
+        assert refused.code == 2
+        assert message in refused.err
+    assert ok(cli("device", "list", "--json")).json["items"] == []
+
+
+def test_a_good_file_is_imported_and_exists_afterwards(cli: Cli, tmp_path: Path, home: Path) -> None:
+    """Dry run first; a second import needs --update."""
+    (tmp_path / "fleet.csv").write_text("\n".join(csv_lines(1000)) + "\n")
+    trial = ok(cli("device", "import", "fleet.csv", "--dry-run", "--json")).json
+    assert (trial["added"], trial["dry_run"]) == (1000, True)
+    assert ok(cli("device", "list", "--json")).json["items"] == []
+    assert ok(cli("device", "import", "fleet.csv")).out == "1,000 devices added; 1,000 targets added\n"
+    engine = sql.create(f"sqlite:///{home}/poller.db")
+    assert targets.show(engine, "sw0999", "snmp").options == {"port": 1161}
+    again = cli("device", "import", "fleet.csv")
+    assert again.code == 2
+    assert "line 2, 3, 4 and 997 more: name: there is a device of this name already; add --update" in again.err
+    before = inventory.version(engine)
+    assert ok(cli("device", "import", "fleet.csv", "--update")).out == (
+        "0 devices added, 0 changed, 1,000 unchanged; 0 targets added, 0 changed, 1,000 unchanged\n"
+    )
+    assert inventory.version(engine) == before
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "yaml"])
+def test_export_and_import_round_trip(cli: Cli, tmp_path: Path, form: str) -> None:
+    """A second export of the imported fleet is the same file."""
+    ok(cli("credential", "add", "c", "--kind", "community", stdin="secret-c"))
+    ok(
+        cli(
+            "device",
+            "add",
+            "sw1",
+            "192.0.2.1",
+            "--site",
+            "ams",
+            "--tag",
+            "a",
+            "--require",
+            "zone=dmz",
+            "--collector",
+            "snmp",
+        )
+    )
+    ok(
+        cli(
+            "target",
+            "add",
+            "sw1",
+            "--collector",
+            "snmp",
+            "--name",
+            "fast",
+            "--interval",
+            "5s",
+            "--credential",
+            "c",
+            "-o",
+            "modules=system",
+        )
+    )
+    ok(cli("target", "add", "sw1", "--collector", "snmp", "--name", "slow", "--policy", "adaptive", "--max", "1h"))
+    ok(cli("device", "add", "bare", "sw.example"))
+    assert f"wrote 2 devices to one.{form}" in ok(cli("device", "export", "-o", f"one.{form}")).err
+    ok(cli("device", "rm", "sw1", "bare", "--yes"))
+    ok(cli("device", "import", f"one.{form}"))
+    assert ok(cli("device", "export", "--format", form)).out == (tmp_path / f"one.{form}").read_text()
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "yaml"])
+def test_an_export_is_the_same_on_every_database(
+    cli: Cli, tmp_path: Path, form: str, fresh_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL keeps the keys of an object in another order than they came in, and may sort names its own way."""
+    words = ["-o", "timeout=2", "-o", "port=1161", "-o", "modules=system", "--require", "zone=dmz", "--require", "a=b"]
+    for name in ("b", "B", "a_b", "a-b", "ä"):
+        ok(cli("device", "add", name, "192.0.2.1", "--collector", "snmp", *words, "--policy", "adaptive"))
+    ok(cli("device", "export", "-o", f"one.{form}"))
+    monkeypatch.setenv("POLLER_DATABASE_URL", fresh_postgres_url)
+    ok(cli("db", "upgrade"))
+    ok(cli("device", "import", f"one.{form}"))
+    assert ok(cli("device", "export", "--format", form)).out == (tmp_path / f"one.{form}").read_text()
+
+
+def test_an_update_says_what_changed(cli: Cli, tmp_path: Path) -> None:
+    """Three of a hundred."""
+    lines = csv_lines(100)
+    (tmp_path / "fleet.csv").write_text("\n".join(lines))
+    ok(cli("device", "import", "fleet.csv"))
+    changed = [
+        line.replace("60s", "30s").replace("a b", "c") if n in (5, 6, 7) else line for n, line in enumerate(lines)
+    ]
+    (tmp_path / "fleet.csv").write_text("\n".join(changed))
+    expected = "0 devices added, 3 changed, 97 unchanged; 0 targets added, 3 changed, 97 unchanged\n"
+    assert ok(cli("device", "import", "fleet.csv", "--update", "--dry-run")).out == f"would be done: {expected}"
+    assert ok(cli("device", "import", "fleet.csv", "--update")).out == expected
+
+
+@pytest.mark.parametrize(
+    ("form", "text"), [("csv", "name,address\nsw1,::1\n"), ("yaml", "- {name: sw1, address: '::1'}")]
+)
+def test_a_file_may_come_from_stdin(cli: Cli, form: str, text: str) -> None:
+    """Its format has to be said, and its complaints call it stdin."""
+    refused = cli("device", "import", "-", "--json", stdin=text)
+    assert (refused.code, refused.error["try"]) == (2, "add --format csv, json or yaml")
+    ok(cli("device", "import", "-", "--format", form, stdin=text))
+    assert ok(cli("device", "show", "sw1", "--json")).json["address"] == "::1"
+    again = cli("device", "import", "-", "--format", form, stdin=text)
+    assert "error[P202]: stdin: 1 problem; nothing was changed" in again.err
+
+
+def test_a_flood_of_complaints_is_told_by_kind(cli: Cli, tmp_path: Path) -> None:
+    """Twenty kinds at most; the number of all is true."""
+    lines = csv_lines(40)
+    for number in range(1, 41):
+        lines[number] = lines[number].replace("60s", f"{number} mins" if number <= 30 else "never")
+    (tmp_path / "fleet.csv").write_text("\n".join(lines))
+    refused = cli("device", "import", "fleet.csv")
+    told = refused.err.splitlines()[1:]  # the first tells of the new database
+    assert told[0] == "error[P202]: fleet.csv: 40 problems of 31 kinds, 20 of which are listed; nothing was changed"
+    assert len([line for line in told if line.startswith("  fleet.csv:")]) == 20
+    for number in range(1, 31):
+        lines[number] = lines[number].replace(" mins", "m")
+    (tmp_path / "fleet.csv").write_text("\n".join(lines))
+    details = cli("device", "import", "fleet.csv", "--json").error["details"]
+    assert [(detail["line"], len(detail["lines"])) for detail in details] == [(32, 10)]
+
+
+@pytest.mark.parametrize(("collector", "kind"), [("snmp", "community"), ("routeros", "login")])
+def test_the_hint_for_an_unknown_credential_works(cli: Cli, tmp_path: Path, collector: str, kind: str) -> None:
+    """It is a command, with the kind this collector takes; after it, the file is good."""
+    text = f"name,address,credential,collector,target_credential\na,::1,lab,{collector},\nb,::1,,{collector},lab\n"
+    (tmp_path / "fleet.csv").write_text(text)
+    details = cli("device", "import", "fleet.csv", "--json").error["details"]
+    command = f"poller credential add lab --kind {kind}"
+    assert [(detail["line"], detail["field"], detail["hint"]) for detail in details] == [
+        (2, "credential", command),
+        (3, "target_credential", command),
+    ]
+    ok(cli(*command.split()[1:], stdin="user:secret-word"))
+    ok(cli("device", "import", "fleet.csv"))

@@ -1,0 +1,138 @@
+"""A collector that breaks the rules has an outcome that says which and where, and no secret in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from poller import errors
+from poller.collectors import api, drain
+from poller.domain.outcome import Result
+from poller.domain.readings import Kind, Reading, ReadingSet, Series, SeriesSet
+from tests.unit.collectors.scripted import ONE, SECRET, drained, names, raising, yielding
+
+
+class Wild(BaseException):
+    pass
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("odd"), SystemExit(3), KeyboardInterrupt(), Wild("x"), GeneratorExit(), asyncio.CancelledError()],
+)
+def test_anything_else_is_a_crash_that_names_collector_and_exception(error: BaseException) -> None:
+    """A plugin's SystemExit ends its poll, not the worker."""
+    outcome = drained(raising(error, ONE))
+    assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "collector_crashed")
+    assert outcome.message.startswith(f"collector scripted raised {type(error).__name__}")
+    assert not outcome.retryable
+
+
+def test_a_crash_says_where() -> None:
+    assert "scripted.py:" in drained(raising(ValueError("odd"))).message
+
+
+@pytest.mark.parametrize(
+    "rubbish",
+    [
+        42,
+        None,
+        ("one", 1.0),
+        Reading("", 1.0),
+        Reading(7, 1.0),  # type: ignore[arg-type]
+        Reading("x", "1"),  # type: ignore[arg-type]
+        Reading("x", None),  # type: ignore[arg-type]
+        Reading("x", 10**400),
+        Reading("x", 1.0, {"a": 1}),  # type: ignore[dict-item]
+        Reading("x", 1.0, {1: "a"}),  # type: ignore[dict-item]
+        Reading("x", 1.0, ["a"]),  # type: ignore[arg-type]
+        Reading("x", 1.0, {}, "gauge"),  # type: ignore[arg-type]
+        ReadingSet(SeriesSet((Series("a", (), Kind.GAUGE),)), ["x"]),  # type: ignore[list-item]
+        ReadingSet(SeriesSet((Series("a", (("k", 1),), Kind.GAUGE),)), [1]),  # type: ignore[arg-type]
+        api.PartFailed("p", ValueError("x")),  # type: ignore[arg-type]
+    ],
+)
+def test_rubbish_is_a_crash_and_the_good_readings_stay(rubbish: object) -> None:
+    outcome = drained(yielding(ONE, rubbish, Reading("after", 1)))
+    assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "collector_crashed")
+    assert names(outcome) == ["one"]
+
+
+def test_of_more_readings_than_a_device_has_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drain, "MOST_ITEMS", 100)
+    assert len(names(drained(yielding(*[ONE] * 100)))) == 1
+    outcome = drained(yielding(*[ONE] * 101))
+    assert (outcome.result, outcome.error_code, outcome.readings) == (Result.FAILED, "collector_crashed", None)
+    assert "more than 100 readings in one poll" in outcome.message
+
+
+def test_a_generator_that_yielded_rubbish_is_closed() -> None:
+    closed = []
+
+    async def script(_: api.Poll) -> AsyncIterator[Any]:
+        try:
+            yield 42
+        finally:
+            closed.append(True)
+
+    drained(script)
+    assert closed == [True]
+
+
+async def _coroutine(_: api.Poll) -> None: ...
+
+
+@pytest.mark.parametrize("script", [lambda _: None, lambda _: [ONE], _coroutine])
+@pytest.mark.filterwarnings("ignore:coroutine")
+def test_a_collect_that_is_no_async_generator_is_a_crash(script: Callable[[api.Poll], Any]) -> None:
+    assert drained(script).error_code == "collector_crashed"
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError(f"login with {SECRET} failed"), errors.DeviceAuthFailed(f"bad {SECRET}", SECRET)]
+)
+def test_no_secret_gets_out(error: Exception) -> None:
+    """Whatever a plugin writes into its exceptions."""
+    outcome = drained(raising(error))
+    assert SECRET not in outcome.message
+    assert "***" in outcome.message
+
+
+def test_a_careless_error_class_is_no_trouble() -> None:
+    class Careless(errors.DeviceTimeout):
+        def __init__(self) -> None:
+            pass
+
+    outcome = drained(raising(Careless()))
+    assert (outcome.error_code, outcome.message) == ("timeout", "Careless")
+
+
+def test_a_label_no_store_could_write_is_a_crash_of_its_own() -> None:
+    """Half a surrogate pair would fail the whole batch when it is stored."""
+    outcome = drained(yielding(ONE, Reading("bad", 1.0, {"x": "\ud800"})))
+    assert (outcome.result, outcome.error_code, names(outcome)) == (Result.PARTIAL, "collector_crashed", ["one"])
+    outcome.message.encode()
+
+
+def test_a_part_that_is_named_by_no_text_is_a_crash() -> None:
+    """Plugins yield what they like."""
+    outcome = drained(yielding(ONE, api.PartFailed(7, errors.DeviceTimeout("no answer"))))  # type: ignore[arg-type]
+    assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "collector_crashed")
+
+
+def test_an_error_that_cannot_even_be_read_is_still_an_outcome() -> None:
+    """And it comes at once, not when a lease runs out."""
+
+    class Evil(errors.DeviceTimeout):
+        @property
+        def message(self) -> str:  # type: ignore[override]
+            raise RuntimeError("no")
+
+        def __init__(self) -> None:
+            Exception.__init__(self)
+
+    outcome = drained(raising(Evil()))
+    assert (outcome.result, outcome.error_code) == (Result.FAILED, "collector_crashed")
