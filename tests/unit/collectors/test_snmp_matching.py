@@ -1,0 +1,117 @@
+"""Which modules a device gets: the longest pattern decides, the operator's table comes first, mistakes are named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from poller import errors
+from poller.collectors.snmp import catalog, matching
+
+OURS = """
+base: [system, if_mib]
+match:
+  - {sysObjectID: 1.3.6.1.4.1.9.*, device: Cisco, modules: [entity_sensor]}
+  - {sysObjectID: 1.3.6.1.4.1.9.1.*, device: Cisco router, modules: [ip_mib]}
+  - {sysObjectID: 1.3.6.1.4.1.9.1.5, device: one model, modules: [ucd]}
+  - {sysObjectID: 1.3.6.1.4.1.8072.3.2.10, device: Linux, modules: [host_resources]}
+  - {sysObjectID: 1.3.6.1.4.1.8072.3.2.10, sysDescr: EdgeOS, device: Ubiquiti, modules: [ip_mib]}
+"""
+TABLE = matching.parse(OURS, "ours.yml", None)
+
+
+@pytest.mark.parametrize(
+    ("sys_object_id", "device", "modules"),
+    [
+        ("1.3.6.1.4.1.9.6.1", "Cisco", ("system", "if_mib", "entity_sensor")),
+        ("1.3.6.1.4.1.9.1.1861", "Cisco router", ("system", "if_mib", "ip_mib")),
+        ("1.3.6.1.4.1.9.1", "Cisco router", ("system", "if_mib", "ip_mib")),
+        ("1.3.6.1.4.1.9.1.5", "one model", ("system", "if_mib", "ucd")),
+        ("1.3.6.1.4.1.9.1.5.1", "Cisco router", ("system", "if_mib", "ip_mib")),
+        (".1.3.6.1.4.1.9.1.5", "one model", ("system", "if_mib", "ucd")),
+        ("1.3.6.1.4.1.91.1", None, ("system", "if_mib")),
+        ("", None, ("system", "if_mib")),
+        ("0.0", None, ("system", "if_mib")),
+    ],
+)
+def test_the_longest_pattern_that_matches_decides(
+    sys_object_id: str, device: str | None, modules: tuple[str, ...]
+) -> None:
+    """Whole numbers are compared, not digits; what nobody knows gets the base."""
+    choice = TABLE.choose(sys_object_id)
+    assert (choice.entry and choice.entry.device, choice.modules) == (device, modules)
+
+
+def test_a_text_of_the_description_decides_between_equal_identifiers() -> None:
+    """Many vendors leave net-snmp's own identifier in place."""
+    linux, edge = (TABLE.choose("1.3.6.1.4.1.8072.3.2.10", text) for text in ("Linux box", "an edgeos 2.0"))
+    assert linux.modules == ("system", "if_mib", "host_resources")
+    assert edge.modules == ("system", "if_mib", "ip_mib")
+
+
+def test_the_operators_table_wins_where_patterns_are_equal_and_adds_elsewhere() -> None:
+    """A longer pattern of ours still beats a shorter one of theirs: one rule for all."""
+    own = "match: [{sysObjectID: 1.3.6.1.4.1.9.*, modules: [mine]}, {sysObjectID: 1.3.6.1.4.1.5.*, modules: [other]}]"
+    table = matching.parse(own, "own.yml", TABLE)
+    assert table.choose("1.3.6.1.4.1.9.6").modules == ("system", "if_mib", "mine")
+    assert table.choose("1.3.6.1.4.1.5.6").modules == ("system", "if_mib", "other")
+    assert table.choose("1.3.6.1.4.1.9.1.7").modules == ("system", "if_mib", "ip_mib")
+    assert table.names() >= {"mine", "other", "ip_mib"}
+
+
+def test_the_operators_base_replaces_ours() -> None:
+    """A base of one's own, with our entries still in place."""
+    table = matching.parse("base: [system]", "own.yml", TABLE)
+    assert table.choose("1.3.6.1.4.1.9.6").modules == ("system", "entity_sensor")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("match: [", "own.yml is not valid YAML"),
+        ("- 1", "own.yml: must be a mapping"),
+        ("", "own.yml: must be a mapping"),
+        ("matches: []", 'own.yml: unknown key "matches"'),
+        ("match: {}", "own.yml: match: must be a list"),
+        ("base: []", "own.yml: base: names no module"),
+        ("match: [{modules: [a]}]", 'own.yml: match entry 1: sysObjectID: "" is not a numeric OID'),
+        ("match: [{sysObjectID: 1.3.x, modules: [a]}]", 'match entry 1: sysObjectID: "1.3.x" is not a numeric OID'),
+        ("match: [{sysObjectID: 1.*.3, modules: [a]}]", 'match entry 1: sysObjectID: "1.*.3" is not a numeric OID'),
+        ("match: [{sysObjectID: 1.3.*, modules: a}]", "match entry 1: modules: must be a list"),
+        ("match: [{sysObjectID: 1.3.*, modules: [1]}]", "match entry 1: modules: must be a list of module names"),
+        ("match: [{sysObjectId: 1.3.*, modules: [a]}]", 'match entry 1: unknown key "sysObjectId"'),
+        (
+            "match: [{sysObjectID: 1.3.*, modules: [a]}, {sysObjectID: 1.3.*, modules: [b]}]",
+            "own.yml: 1.3.* is there twice",
+        ),
+    ],
+)
+def test_a_mistake_in_a_table_is_named(text: str, complaint: str) -> None:
+    """File, entry and field are in the error."""
+    with pytest.raises(errors.ConfigError) as caught:
+        matching.parse(text, "own.yml", TABLE)
+    assert complaint in caught.value.message
+
+
+def test_a_table_that_changes_on_disk_is_read_again(tmp_path: Path) -> None:
+    """And one that is not there says which file."""
+    path = tmp_path / "own.yml"
+    with pytest.raises(errors.ConfigError, match=r"own\.yml"):
+        matching.load(str(path))
+    path.write_text("base: [system]\n")
+    assert matching.load(str(path)).base == ("system",)
+    path.write_text("base: [if_mib]\n")
+    os.utime(path, ns=(1, 1))
+    assert matching.load(str(path)).base == ("if_mib",)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(errors.ConfigError, match="not UTF-8"):
+        matching.load(str(path))
+
+
+def test_our_own_table_chooses_modules_that_exist() -> None:
+    """Every name in it is a built-in module, and everything gets the base."""
+    assert matching.built_in().names() <= set(catalog.built_in())
+    assert matching.choose("1.3.6.1.4.1.99999") == ("system", "if_mib")
+    assert matching.choose("1.3.6.1.4.1.14988.1") == ("system", "if_mib", "host_resources", "mikrotik")
