@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from poller.collectors.snmp import catalog, mapping, oid
+from poller.collectors.snmp import catalog, mapping
 from poller.collectors.snmp.rendering import Value
 
 Found = dict[str, float]
@@ -200,18 +200,3 @@ def test_a_printers_complaints_are_bits_with_names() -> None:
     assert found[name.format("noPaper")] == 1
     assert found[name.format("inputTrayMissing")] == 1
     assert found[name.format("jammed")] == 0
-
-
-@pytest.mark.parametrize("name", sorted(catalog.built_in()))
-def test_what_a_module_maps_is_what_it_reads(name: str) -> None:
-    """A metric or label that is never asked for would never be seen."""
-    module = catalog.built_in()[name]
-    wanted = {metric.oid for metric in module.metrics}
-    wanted |= {lookup.oid for metric in module.metrics for lookup in metric.lookups if lookup.oid}
-    scalars = {item.removesuffix(".0") for item in module.get}
-    unread = {
-        item for item in wanted if item not in scalars and not any(oid.covers(root, item) for root in module.walk)
-    }
-    assert not unread
-    assert all(metric.help for metric in module.metrics)
-    assert len({metric.oid for metric in module.metrics}) == len(module.metrics)
