@@ -1,22 +1,26 @@
-"""`poller readings`: the latest values of a device."""
+"""`poller readings`: the latest values of a device, or the rates of its counters."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poller.cli import backend, completion, render
+from poller import errors
+from poller.cli import backend, completion, rates, render
 from poller.cli.chosen import place
 from poller.cli.columns import Column, Fit, column
 from poller.cli.render import Json
+from poller.cli.since import Since, instant_ms
 from poller.domain import duration
 
 if TYPE_CHECKING:
+    from sqlalchemy.engine import Engine
+
     from poller.db.readings import Stored
     from poller.db.targets import Target
 
@@ -38,15 +42,33 @@ def command(
         str | None, typer.Option(help="Only this target of it.", autocompletion=completion.targets)
     ] = None,
     metric: Annotated[str | None, typer.Option(help="Only metrics whose name contains this.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 200,
+    rate: Annotated[bool, typer.Option("--rate", help="Counters per second, each with its verdict.")] = False,
+    since: Since = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many.")] = 200,
     as_json: Json = False,
 ) -> None:
-    """Print the values of the last poll of each target."""
-    from poller.db import readings, targets
+    """Print the values of the last poll of each target; with --rate what its counters count per second."""
+    from poller.db import targets
 
+    if since and not rate:
+        raise errors.InvalidInput("--since goes with --rate", hint=f"poller readings {device} --rate --since {since}")
+    since_ms = instant_ms(since)
     device, target = place(device, target)
     engine = backend.database()
     chosen = [targets.show(engine, device, target)] if target else targets.of_device(engine, device)
+    if rate:
+        from poller.db.rates import Asked
+
+        wanted = metric or ""
+        asked = Asked(lambda names: [name for name in names if wanted in name], limit, since_ms)
+        rates.show(engine, device, chosen, asked, as_json)
+    else:
+        _show(engine, device, chosen, metric, limit, as_json)
+
+
+def _show(engine: Engine, device: str, chosen: Sequence[Target], metric: str | None, limit: int, as_json: bool) -> None:
+    from poller.db import readings
+
     latest = readings.latest(engine, [each.id for each in chosen])
     rows = [row for each in chosen if each.id in latest for row in _rows(each, latest[each.id], time.time())]
     rows = [row for row in rows if metric is None or metric in row["metric"]]

@@ -51,7 +51,7 @@ class Gathered:
             self._check_set(item)
             self._sets.append(item)
         elif isinstance(item, Reading):
-            _check_series(item.name, item.labels, item.kind)
+            _check_series(item.name, item.labels, item.kind, item.width)
             _check_values((item.value,))
             self._loose.append(item)
         elif isinstance(item, PartFailed):
@@ -98,7 +98,7 @@ class Gathered:
     def _check_set(self, readings: ReadingSet) -> None:
         if not any(readings.series is series for series in self._known.checked):
             for series in readings.series.series:
-                _check_series(series.name, dict(series.labels), series.kind)
+                _check_series(series.name, dict(series.labels), series.kind, series.width)
             self._known.checked = (*self._known.checked[-_KEPT:], readings.series)
         _check_values(readings.values)
 
@@ -113,7 +113,7 @@ def _joined(parts: Sequence[SeriesSet]) -> tuple[SeriesSet, Sequence[int] | None
     return SeriesSet(tuple(rows[at] for at in order)), order
 
 
-def _check_series(name: object, labels: object, kind: object) -> None:
+def _check_series(name: object, labels: object, kind: object, width: object) -> None:
     if not isinstance(name, str) or not name:
         raise NotAReading(f"a metric name must be a text, not {name!r:.80}")
     if not isinstance(labels, Mapping):
@@ -123,6 +123,8 @@ def _check_series(name: object, labels: object, kind: object) -> None:
             raise NotAReading(f"{name}: label {key!r:.80} must be a text with a text, not {type(value).__name__}")
     if not isinstance(kind, Kind):
         raise NotAReading(f"{name}: kind must be a Kind, not {type(kind).__name__}")
+    if type(width) is not int or width not in (0, 32, 64):
+        raise NotAReading(f"{name}: width must be 0, 32 or 64, not {width!r:.80}")
     try:
         "".join((name, *labels, *labels.values())).encode()
     except UnicodeEncodeError:  # half a surrogate pair: no store could write it

@@ -67,6 +67,20 @@ def latest(engine: Engine, target_ids: Iterable[int]) -> dict[int, Stored]:
         return {stored.target_id: stored for stored in _stored(conn, rows)}
 
 
+def history(engine: Engine, target_ids: Iterable[int], polls: int, since_ms: int = 0) -> dict[int, list[Stored]]:
+    """The newest so many readings of each of these targets, oldest first; a target without any is missing.
+
+    With `since_ms` only those from then on, and the one before them: a rate takes two.
+    """
+    values = {"ids": list(target_ids), "nth": polls - 1, "since": since_ms}
+    with sql.reading(engine) as conn:
+        stored = _stored(conn, conn.execute(_HISTORY, values).all())
+    found: dict[int, list[Stored]] = {}
+    for each in stored:
+        found.setdefault(each.target_id, []).append(each)
+    return found
+
+
 def between(engine: Engine, target_id: int, start_ms: int, end_ms: int, limit: int = 10_000) -> list[Stored]:
     """The readings of one target in [start, end), oldest first."""
     values = {"id": target_id, "start": start_ms, "end": end_ms, "limit": limit}
@@ -115,6 +129,37 @@ _newest = (
 )
 _LATEST = sa.select(*_columns).join(
     _newest, sa.and_(readings.c.target_id == _newest.c.target_id, readings.c.at_ms == _newest.c.at_ms)
+)
+
+_of_target = sa.select(readings.c.at_ms).where(readings.c.target_id == targets.c.id)
+_nth = _of_target.order_by(readings.c.at_ms.desc()).limit(1).offset(sa.bindparam("nth")).scalar_subquery()
+_before = (
+    _of_target.where(readings.c.at_ms < sa.bindparam("since"))
+    .order_by(readings.c.at_ms.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+# Where to begin: a seek in the key for each, so that it costs what is read and not what is stored.
+_begins = (
+    sa.select(
+        targets.c.id.label("target_id"),
+        sa.func.coalesce(_nth, 0).label("nth"),
+        sa.func.coalesce(_before, 0).label("before"),
+    )
+    .where(among(targets.c.id, "ids"))
+    .subquery()
+)
+_HISTORY = (
+    sa.select(*_columns)
+    .join(
+        _begins,
+        sa.and_(
+            readings.c.target_id == _begins.c.target_id,
+            readings.c.at_ms >= _begins.c.nth,
+            readings.c.at_ms >= _begins.c.before,
+        ),
+    )
+    .order_by(readings.c.target_id, readings.c.at_ms)
 )
 
 _BETWEEN = (

@@ -180,7 +180,7 @@ series_sets = Table(
     "series_sets",
     metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=False),  # hash of `series`
-    Column("series", LargeBinary, nullable=False),  # zlib of [[name, {label: value}, kind], ...]
+    Column("series", LargeBinary, nullable=False),  # zlib of [[name, {label: value}, kind(, width)], ...]
     Column("size", Integer, nullable=False),
     Column("seen_ms", BigInteger, nullable=False),  # last announced by a worker, at most some hours ago
 )

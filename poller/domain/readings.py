@@ -33,15 +33,18 @@ class Reading:
     value: float
     labels: Mapping[str, str] = field(default_factory=dict)
     kind: Kind = Kind.GAUGE
+    #: Bits of a counter, after which it starts over: 32 or 64; 0 is unknown.
+    width: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Name, labels (sorted by key) and kind of one line of values."""
+    """Name, labels (sorted by key) and kind of one line of values; the width of a counter, where it is known."""
 
     name: str
     labels: Labels
     kind: Kind
+    width: int = 0
 
 
 @dataclass(frozen=True)
@@ -57,14 +60,19 @@ class SeriesSet:
         return int.from_bytes(digest, "big", signed=True)
 
     def to_json(self) -> str:
-        """The canonical text: what is hashed and what is stored."""
-        rows = [[s.name, dict(s.labels), s.kind.value] for s in self.series]
+        """The canonical text: what is hashed and what is stored. An unknown width leaves no trace in it."""
+        rows = [_row(series) for series in self.series]
         return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> SeriesSet:
         rows = json.loads(text)
-        return cls(tuple(Series(name, tuple(labels.items()), Kind(kind)) for name, labels, kind in rows))
+        return cls(tuple(Series(row[0], tuple(row[1].items()), Kind(row[2]), *row[3:]) for row in rows))
+
+
+def _row(series: Series) -> list[object]:
+    row: list[object] = [series.name, dict(series.labels), series.kind.value]
+    return [*row, series.width] if series.width else row
 
 
 @dataclass(frozen=True)
@@ -80,17 +88,18 @@ class ReadingSet:
 
     def __iter__(self) -> Iterator[Reading]:
         for series, value in zip(self.series.series, self.values, strict=True):
-            yield Reading(series.name, value, dict(series.labels), series.kind)
+            yield Reading(series.name, value, dict(series.labels), series.kind, series.width)
 
     @classmethod
     def of(cls, readings: Iterable[Reading]) -> ReadingSet:
         """Readings one by one to a set. The last of two with the same name and labels wins."""
-        rows: dict[tuple[str, Labels], tuple[Kind, float]] = {}
+        rows: dict[tuple[str, Labels], tuple[Series, float]] = {}
         for reading in readings:
             labels = tuple(sorted(reading.labels.items()))
-            rows[reading.name, labels] = (reading.kind, float(reading.value))
-        series = SeriesSet(tuple(Series(name, labels, kind) for (name, labels), (kind, _) in rows.items()))
-        return cls(series, [value for _, value in rows.values()])
+            series = Series(reading.name, labels, reading.kind, reading.width)
+            rows[reading.name, labels] = (series, float(reading.value))
+        shape = SeriesSet(tuple(series for series, _ in rows.values()))
+        return cls(shape, [value for _, value in rows.values()])
 
 
 def pack(values: Sequence[float]) -> bytes:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import Cookie, FastAPI, HTTPException, Query
+from fastapi import FastAPI, HTTPException, Query
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
@@ -14,14 +14,14 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
 import poller
-from poller.web import assets, document, metrics, stream
+from poller.web import assets, device_routes, document, metrics, stream
 from poller.web.headers import SecurityHeaders
-from poller.web.page import Page, Theme, Wishes
+from poller.web.page import Page, Wishes
 from poller.web.snapshot import Snapshots
 from poller.web.sources import Sources
+from poller.web.themes import ChosenTheme, keep
 
 FOR_EVER = "public, max-age=31536000, immutable"
-A_YEAR_S = 31_536_000
 
 
 def create_app(sources: Sources, stopping: asyncio.Event | None = None) -> FastAPI:
@@ -81,19 +81,12 @@ def _add_data(app: FastAPI, snapshots: Snapshots, stopping: asyncio.Event) -> No
 def _add_page(app: FastAPI, sources: Sources, snapshots: Snapshots) -> None:
     files = assets.load()
     page = Page(files, sources.links)
+    device_routes.add(app, sources, page)
 
     @app.get("/", response_class=HTMLResponse)
-    async def overview_page(
-        theme: Theme | None = None,
-        poller_theme: Annotated[str, Cookie()] = Theme.SYSTEM,
-        refresh: Annotated[int, Query(ge=0, le=3600)] = 0,
-    ) -> HTMLResponse:
-        chosen = theme or (Theme(poller_theme) if poller_theme in list(Theme) else Theme.SYSTEM)
+    async def overview_page(theme: ChosenTheme, refresh: Annotated[int, Query(ge=0, le=3600)] = 0) -> HTMLResponse:
         snapshot = await snapshots.get()
-        answer = HTMLResponse(page.render(snapshot.view, Wishes(chosen, refresh)))
-        if theme:
-            answer.set_cookie("poller_theme", theme.value, max_age=A_YEAR_S, samesite="strict")
-        return answer
+        return keep(theme, HTMLResponse(page.render(snapshot.view, Wishes(theme.shown, refresh))))
 
     @app.get("/static/{path}")
     async def static(path: str) -> Response:

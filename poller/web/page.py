@@ -1,4 +1,4 @@
-"""The one page: a view and the reader's wishes (theme, refresh) to HTML."""
+"""The pages: a view and the reader's wishes (theme, refresh) to HTML."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import jinja2
 
 from poller.web import tables, view
 from poller.web.assets import Assets
+from poller.web.device import DeviceView
 from poller.web.health import GLYPHS
 from poller.web.view import View
 
@@ -27,7 +28,7 @@ class Wishes:
 
 
 class Page:
-    """Compiles the template once; `render` is pure."""
+    """Compiles the templates once; rendering is pure."""
 
     def __init__(self, assets: Assets, links: Mapping[str, str]) -> None:
         environment = jinja2.Environment(
@@ -44,7 +45,11 @@ class Page:
             states={state: GLYPHS[tone] for state, tone in view.STATES.items()},
             themes=list(Theme),
         )
-        self._template = environment.get_template("overview.html")
+        self._overview = environment.get_template("overview.html")
+        self._device = environment.get_template("device.html")
 
     def render(self, shown: View, wishes: Wishes) -> str:
-        return self._template.render(view=shown, wishes=wishes)
+        return self._overview.render(view=shown, wishes=wishes)
+
+    def device(self, shown: DeviceView, theme: Theme) -> str:
+        return self._device.render(view=shown, theme=theme)

@@ -90,10 +90,24 @@ def runs(samples: Sequence[Sample], shown: Window) -> list[list[Sample]]:
 
 def svg(lines: Sequence[Line], shown: Window, top: float, sentence: str, shaded: Sequence[tuple[int, int]] = ()) -> str:
     """The picture of some lines over one window, with some spans of it shaded."""
-    shade = [_rect(span, shown) for span in shaded]
     grid = f'<path class="grid" d="{_grid(shown)}"/>'
-    drawn = [part for line in lines for part in _draw(line, shown, top)]
-    body = "".join([grid, *shade, *drawn])
+    return _picture([grid, *_contents(lines, shown, top, shaded)], shown, sentence)
+
+
+def small(line: Line, shown: Window, sentence: str, shaded: Sequence[tuple[int, int]], ticks: Sequence[int]) -> str:
+    """A picture for one row of a table, from 0 to its own highest; a tick is drawn from top to bottom."""
+    top = highest(line.samples, shown) or 1.0
+    upright = "".join(f"M{(at_ms - shown.start_ms) / 1000:g} 0V{HEIGHT}" for at_ms in ticks)
+    marks = [f'<path class="tick" d="{upright}"/>'] if ticks else []
+    return _picture([*_contents([line], shown, top, shaded), *marks], shown, sentence)
+
+
+def _contents(lines: Sequence[Line], shown: Window, top: float, shaded: Sequence[tuple[int, int]]) -> list[str]:
+    return [*(_rect(span, shown) for span in shaded), *(part for line in lines for part in _draw(line, shown, top))]
+
+
+def _picture(parts: Sequence[str], shown: Window, sentence: str) -> str:
+    body = "".join(parts)
     return (
         f'<svg viewBox="0 0 {shown.width:g} {HEIGHT}" preserveAspectRatio="none" role="img" '
         f'aria-label="{html.escape(sentence)}">{body}</svg>'

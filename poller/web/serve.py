@@ -12,7 +12,7 @@ import uvicorn
 
 from poller import bootstrap, errors
 from poller.bootstrap import Services
-from poller.db import engine
+from poller.db import engine, rates
 from poller.domain.overview import Overview
 from poller.observability import logs
 from poller.state import client, overview
@@ -66,7 +66,8 @@ def sources(services: Services) -> Sources:
         return {name: _reason(check) for name, check in checks.items()}
 
     flower = services.settings.flower_url
-    return Sources(read, ready, {"Flower": flower} if flower else {})
+    links = {"Flower": flower} if flower else {}
+    return Sources(read, ready, links, lambda device, asked: rates.of_device(services.engine, device, asked))
 
 
 class _Server(uvicorn.Server):

@@ -17,7 +17,7 @@ MINUTE_MS = 60_000
 class Column:
     id: str
     title: str
-    kind: str = "text"  # text, number or time: how it is aligned and, for time, written
+    kind: str = "text"  # text, number, time or device: how it is aligned and, for the last two, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ ERRORS = Table(
     12,
     (
         Column("at", "Time", "time"),
-        Column("device", "Device"),
+        Column("device", "Device", "device"),
         Column("target", "Target"),
         Column("code", "Code"),
         Column("message", "Message"),

@@ -32,6 +32,12 @@ def rate(per_second: float) -> str:
     return f"{_scaled(per_second, 1000, _SI)}/s"
 
 
+def bits(per_second: float) -> str:
+    """`1.24 Gbit/s`, from bits per second."""
+    text = _scaled(per_second, 1000, _SI)
+    return f"{text}bit/s" if " " in text else f"{text} bit/s"
+
+
 def size(number: int) -> str:
     """Memory in powers of 1024: `183 MiB`."""
     return _scaled(number, 1024, _IEC)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -64,6 +65,65 @@ def test_a_span_of_time_is_half_open_and_in_order(engine: Engine) -> None:
     Writer(engine).write([Stored(1, at, reading_set(at)) for at in (30, 10, 20, 40)], NOW_MS)
     assert [stored.at_ms for stored in readings.between(engine, 1, 10, 40)] == [10, 20, 30]
     assert [stored.at_ms for stored in readings.between(engine, 1, 0, 99, limit=2)] == [10, 20]
+
+
+def test_the_newest_polls_of_several_targets_in_one_question(engine: Engine) -> None:
+    """So many of each, oldest first; a target without readings is missing."""
+    one, two, silent = (target(engine, name) for name in ("a", "b", "c"))
+    batch = [Stored(one, at, reading_set(at)) for at in range(10, 60, 10)] + [Stored(two, 7, reading_set(7))]
+    Writer(engine).write(batch, NOW_MS)
+
+    def history(polls: int, since_ms: int = 0) -> dict[int, list[int]]:
+        found = readings.history(engine, [one, two, silent], polls, since_ms)
+        return {key: [stored.at_ms for stored in each] for key, each in found.items()}
+
+    assert history(2) == {one: [40, 50], two: [7]}
+    assert history(99) == {one: [10, 20, 30, 40, 50], two: [7]}
+
+
+def test_a_span_comes_with_the_poll_before_it(engine: Engine) -> None:
+    """Because its first rate takes that one; of a span with too many polls the newest are given."""
+    one, two = target(engine, "a"), target(engine, "b")
+    Writer(engine).write([Stored(one, at, reading_set(at)) for at in range(10, 60, 10)], NOW_MS)
+    Writer(engine).write([Stored(two, 7, reading_set(7))], NOW_MS)
+
+    def history(polls: int, since_ms: int) -> list[int]:
+        return [stored.at_ms for stored in readings.history(engine, [one], polls, since_ms).get(one, [])]
+
+    assert history(99, 30) == [20, 30, 40, 50]
+    assert history(99, 35) == [30, 40, 50]
+    assert history(99, 5) == [10, 20, 30, 40, 50]
+    assert history(2, 20) == [40, 50]
+    assert history(99, 99) == [50]
+
+
+def test_a_span_costs_what_is_read_and_not_what_is_stored(engine: Engine) -> None:
+    """Every part of the question is a seek in the key, and there are two statements: polls, and shapes."""
+    one = target(engine, "a")
+    Writer(engine).write([Stored(one, at, reading_set(at)) for at in range(3)], NOW_MS)
+    asked: list[tuple[str, tuple[Any, ...]]] = []
+    sa.event.listen(engine, "before_cursor_execute", lambda *words: asked.append(words[2:4]))
+    readings.history(engine, [one], 2, 1)
+    statements = [each for each in asked if each[0].lstrip().upper().startswith("SELECT")]
+    assert len(statements) == 2
+    if engine.dialect.name == "sqlite":  # which tells the plan of an empty table, too
+        with sql.reading(engine) as conn:
+            text, values = statements[0]
+            steps = [row[3] for row in conn.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values)]
+        assert not [step for step in steps if step.startswith("SCAN readings")], steps
+
+
+def test_the_width_of_a_counter_survives(engine: Engine) -> None:
+    """And a shape without any is stored under the id it always had."""
+    key = target(engine)
+    known = ReadingSet.of(
+        [Reading("a", 1, {}, Kind.COUNTER, 32), Reading("b", 2, {}, Kind.COUNTER, 64), Reading("c", 3)]
+    )
+    Writer(engine).write([Stored(key, 1, known), Stored(key, 2, reading_set(1, 2))], NOW_MS)
+    first, second = readings.history(engine, [key], 9)[key]
+    assert [series.width for series in first.readings.series.series] == [32, 64, 0]
+    assert first.readings.series.id == known.series.id
+    assert [series.width for series in second.readings.series.series] == [0, 0]
 
 
 def test_writing_a_batch_twice_stores_it_once(engine: Engine) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from poller.collectors.snmp import dates, oid
+from poller.collectors.snmp import dates, oid, widths
 from poller.collectors.snmp.language import NUMERIC, Lookup, Metric
 from poller.collectors.snmp.oid import Oid
 from poller.collectors.snmp.profile import Profile
@@ -127,7 +127,7 @@ def _lookup_text(lookup: Lookup, suffix: str, value: Value, rows: _Rows) -> str:
 def _samples(text: str, value: Value, metric: Metric, suffix: str, rows: _Rows) -> Iterator[Sample]:
     if metric.type in NUMERIC:
         kind = Kind.COUNTER if metric.type == "counter" else Kind.GAUGE
-        series = Series(metric.name, rows.sorted_labels(metric, suffix), kind)
+        series = Series(metric.name, rows.sorted_labels(metric, suffix), kind, widths.of(metric, value))
         yield Sample(series, scaled(value, metric.scale, metric.offset), text, metric.scale, metric.offset)
         return
     rows.consulted.add(text)

@@ -10,6 +10,7 @@ from poller import errors
 from poller.collectors import api
 from poller.collectors.snmp import catalog
 from poller.domain import duration
+from poller.domain.identity import Identity
 
 
 class SnmpOptions(api.Options):
@@ -34,6 +35,10 @@ class SnmpOptions(api.Options):
         int,
         Field(ge=1, le=200, description="Most rows to ask for in one answer; fewer where a device cannot"),
     ] = 50
+    identity: Annotated[
+        Identity,
+        Field(description="What an interface is known by when its rates are read: a new ifIndex is no new interface"),
+    ] = Identity.IF_NAME
 
     @field_validator("modules", mode="before")
     @classmethod

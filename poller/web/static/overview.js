@@ -35,7 +35,9 @@ function write(element, text) {
     time.dateTime = text;
     text = clock(text, "clock" in element.dataset);
   }
-  const holder = time ?? element;
+  const link = element.querySelector("a");
+  if (link) link.setAttribute("href", `devices/${encodeURIComponent(text)}`);
+  const holder = time ?? link ?? element;
   if (holder.textContent !== text) holder.textContent = text;
 }
 

@@ -50,6 +50,8 @@ def test_a_crash_says_where() -> None:
         Reading("x", 1.0, {1: "a"}),  # type: ignore[dict-item]
         Reading("x", 1.0, ["a"]),  # type: ignore[arg-type]
         Reading("x", 1.0, {}, "gauge"),  # type: ignore[arg-type]
+        Reading("x", 1.0, {}, Kind.COUNTER, 33),
+        Reading("x", 1.0, {}, Kind.COUNTER, "64"),  # type: ignore[arg-type]
         ReadingSet(SeriesSet((Series("a", (), Kind.GAUGE),)), ["x"]),  # type: ignore[list-item]
         ReadingSet(SeriesSet((Series("a", (("k", 1),), Kind.GAUGE),)), [1]),  # type: ignore[arg-type]
         api.PartFailed("p", ValueError("x")),  # type: ignore[arg-type]

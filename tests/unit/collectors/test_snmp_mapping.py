@@ -267,3 +267,18 @@ def test_kinds() -> None:
         "EnumAsInfo": Kind.INFO,
         "EnumAsStateSet": Kind.GAUGE,
     }
+
+
+@pytest.mark.parametrize(
+    ("value", "declared", "width"),
+    [
+        (5, metric("counter"), 0),
+        (5, metric("counter", oid="1.3.6.1.2.1.2.2.1.10"), 32),  # ifInOctets, whatever an engine tells
+        (5, metric("counter", oid="1.3.6.1.2.1.31.1.1.1.6"), 64),  # ifHCInOctets
+        (5, metric("counter", oid="1.3.6.1.2.1.31.1.1.1.6", scale=8), 0),
+    ],
+)
+def test_a_counter_knows_where_it_starts_over(value: Value, declared: dict[str, Any], width: int) -> None:
+    """By its type, or by the standard for interfaces."""
+    [sample] = mapping.map_values({f"{declared['oid']}.1": value}, profile(declared)).samples
+    assert sample.series.width == width

@@ -1,0 +1,169 @@
+"""A device's rates as the texts and pictures of its page: some counters, over some time, a page of rows at a time."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from poller.db.rates import Asked, Rated
+from poller.domain.counters import GAP_INTERVALS, Rate, Verdict
+from poller.domain.rates import Line
+from poller.web import plot, quantities, units
+from poller.web.health import GLYPHS, Tone
+
+PER_PAGE = 50
+#: As many as can be told apart in a picture of that size.
+_SLICES = 120
+_HOUR_MS = 3_600_000
+_TONES = {Verdict.RESET: Tone.LATE, Verdict.GAP: Tone.LATE, Verdict.IMPLAUSIBLE: Tone.FAILING}
+
+
+class Span(enum.StrEnum):
+    """How far back a page looks."""
+
+    HOUR = "1h"
+    SIX_HOURS = "6h"
+    DAY = "24h"
+
+    @property
+    def ms(self) -> int:
+        return int(self.value.removesuffix("h")) * _HOUR_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What the address of the page says: which counter (empty: octets, if there are any), since when, which page."""
+
+    metric: str = ""
+    span: Span = Span.HOUR
+    page: int = 1
+
+    def asked(self, now_ms: int) -> Asked:
+        # One more than is shown: then there is a next page.
+        return Asked(self.choose, self.page * PER_PAGE + 1, now_ms - self.span.ms)
+
+    def choose(self, names: Collection[str]) -> Collection[str]:
+        return [self.metric] if self.metric else quantities.traffic(names)
+
+    def query(self, **other: object) -> str:
+        """The address of the same page but for these."""
+        said = {"metric": self.metric, "since": self.span, "page": self.page} | other
+        return "?" + urlencode({key: str(value) for key, value in said.items() if value})
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    title: str
+    query: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    target: str
+    name: str
+    metric: str
+    rate: str
+    mean: str
+    highest: str
+    verdict: str
+    tone: str
+    age: str
+    picture: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceView:
+    device: str
+    as_of: str
+    asking: Asking
+    metrics: Sequence[Choice]
+    spans: Sequence[Choice]
+    rows: Sequence[Row]
+    empty: str = ""
+    previous: str = ""
+    following: str = ""
+
+
+def present(device: str, rated: Sequence[Rated], asking: Asking, now_ms: int) -> DeviceView:
+    start = (asking.page - 1) * PER_PAGE
+    found = [(each, line) for each in rated for line in each.answer.lines]
+    rows = [_row(each, line, asking.span, now_ms) for each, line in found[start : start + PER_PAGE]]
+    names = dict.fromkeys(name for each in rated for name in each.names)
+    return DeviceView(
+        device,
+        units.instant(now_ms),
+        asking,
+        [Choice(name or "traffic", asking.query(metric=name, page=0), name == asking.metric) for name in ("", *names)],
+        [Choice(span, asking.query(since=span, page=0), span is asking.span) for span in Span],
+        rows,
+        "" if rows else _empty(device, rated),
+        asking.query(page=asking.page - 1) if asking.page > 1 else "",
+        asking.query(page=asking.page + 1) if len(found) > start + PER_PAGE else "",
+    )
+
+
+def _empty(device: str, rated: Sequence[Rated]) -> str:
+    if not rated:
+        return f"This device has no target. poller target add {device} --collector snmp"
+    if not any(each.polls for each in rated):
+        return "Nothing has been polled yet."
+    return "No counter was read in this time." if any(each.names for each in rated) else "It has no counters."
+
+
+def _row(rated: Rated, line: Line, span: Span, now_ms: int) -> Row:
+    metric, newest = line.series.name, line.newest
+    return Row(
+        rated.target.name,
+        " ".join(text for _, text in line.known_by),
+        metric,
+        quantities.per_second(metric, newest.per_second),
+        quantities.per_second(metric, line.mean()),
+        quantities.per_second(metric, line.highest()),
+        _verdict(newest),
+        str(_TONES.get(newest.verdict, "")),
+        units.age(now_ms - newest.at_ms),
+        _picture(rated, line, span, now_ms),
+    )
+
+
+def _verdict(rate: Rate) -> str:
+    if rate.verdict not in _TONES:
+        return rate.verdict.value
+    return f"{GLYPHS[_TONES[rate.verdict]]} {rate.verdict.value}: {rate.reason}"
+
+
+def _picture(rated: Rated, line: Line, span: Span, now_ms: int) -> str:
+    """The highest of every slice, so that no spike is lost; a hole where no rate is known."""
+    interval_ms = rated.target.max_ms or rated.target.interval_ms
+    slice_ms = max(1000, span.ms // _SLICES)
+    shown = plot.window(now_ms + slice_ms, span.ms, slice_ms)
+    longest_ms = round(GAP_INTERVALS * interval_ms)
+    samples = [plot.Sample(at_ms, value) for at_ms, value in _slices(line.rates, slice_ms, longest_ms).items()]
+    holes = plot.gaps(samples, shown, longest_ms)
+    resets = [rate.at_ms for rate in line.rates if rate.verdict is Verdict.RESET and rate.at_ms >= shown.start_ms]
+    sentence = _sentence(line, span, len(resets))
+    return plot.small(plot.Line("rate", samples, filled=True), shown, sentence, holes, resets)
+
+
+def _slices(rates: Sequence[Rate], slice_ms: int, longest_ms: int) -> dict[int, float]:
+    """A rate holds for the whole time since the poll before; the average over a gap is not drawn."""
+    found: dict[int, float] = {}
+    for rate in rates:
+        took_ms = round(rate.seconds * 1000)
+        if rate.per_second is not None and took_ms <= longest_ms:
+            first = rate.at_ms - took_ms
+            for at_ms in range(first - first % slice_ms, rate.at_ms, slice_ms):
+                found[at_ms] = max(rate.per_second, found.get(at_ms, 0.0))
+    return found
+
+
+def _sentence(line: Line, span: Span, resets: int) -> str:
+    metric = line.series.name
+    highest, newest = line.highest(), line.newest.per_second
+    if highest is None:
+        return f"{metric} over the last {span}: no rate is known."
+    words = f"up to {quantities.per_second(metric, highest)}, latest {quantities.per_second(metric, newest)}"
+    return f"{metric} over the last {span}: {words}." + (f" {units.counted(resets, 'reset')}." if resets else "")

@@ -1,0 +1,63 @@
+"""The routes of one device: its page, and its rates for programs."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from fastapi import FastAPI, Query
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.concurrency import run_in_threadpool
+
+from poller import errors
+from poller.db.rates import Asked
+from poller.domain import duration
+from poller.web import device, rates
+from poller.web.device import Asking, Span
+from poller.web.page import Page
+from poller.web.sources import Sources
+from poller.web.themes import ChosenTheme, keep
+
+MOST_ITEMS = 1000
+_STATUS = {errors.NotFound: 404, errors.InvalidInput: 400}
+
+
+def add(app: FastAPI, sources: Sources, page: Page) -> None:
+    @app.get("/devices/{name}", response_class=HTMLResponse)
+    async def device_page(
+        name: str,
+        theme: ChosenTheme,
+        metric: str = "",
+        since: Span = Span.HOUR,
+        number: Annotated[int, Query(alias="page", ge=1, le=1000)] = 1,
+    ) -> Response:
+        asking, now_ms = Asking(metric, since, number), _now_ms()
+        try:
+            rated = await run_in_threadpool(sources.rates, name, asking.asked(now_ms))
+        except errors.PollerError as error:
+            return PlainTextResponse(f"{error}\n", status_code=_status(error))
+        return keep(theme, HTMLResponse(page.device(device.present(name, rated, asking, now_ms), theme.shown)))
+
+    @app.get("/api/devices/{name}/rates")
+    async def device_rates(
+        name: str,
+        metric: str = "",
+        since: str = "",
+        limit: Annotated[int, Query(ge=1, le=MOST_ITEMS)] = 200,
+    ) -> JSONResponse:
+        now_ms = _now_ms()
+        try:
+            since_ms = now_ms - duration.parse_ms(since) if since else 0
+            asked = Asked(lambda names: [each for each in names if metric in each], limit, max(0, since_ms))
+            rated = await run_in_threadpool(sources.rates, name, asked)
+        except errors.PollerError as error:
+            return JSONResponse({"error": {"message": str(error)}}, status_code=_status(error))
+        return JSONResponse(rates.document(name, rated, bool(since_ms), now_ms))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _status(error: errors.PollerError) -> int:
+    return next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 503)

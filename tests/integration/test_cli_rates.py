@@ -1,0 +1,163 @@
+"""`poller readings --rate`: counters per second for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy.engine import Engine
+
+from poller import bootstrap
+from poller.cli import main
+from poller.db import devices, migrate, readings, targets
+from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.readings import Kind, Reading, ReadingSet
+
+MINUTE = 60_000
+Polled = Callable[..., None]
+
+
+@pytest.fixture
+def engine(home: Path) -> Engine:
+    made = bootstrap.services().engine
+    migrate.upgrade(made)
+    devices.add(made, DeviceDraft("sw1", "192.0.2.1"), [TargetDraft(collector="snmp")])
+    return made
+
+
+@pytest.fixture
+def polled(engine: Engine) -> Polled:
+    """Store a poll of sw1 so many minutes ago: octets by interface name, numbered as they come."""
+
+    now = time.time_ns() // 1_000_000
+
+    def store(minutes_ago: float, octets: dict[str, float], uptime_s: float = 1e6) -> None:
+        found = [Reading("sysUpTime", (uptime_s - minutes_ago * 60) * 100)]
+        for index, (name, value) in enumerate(octets.items(), 1):
+            labels = {"ifIndex": str(index), "ifName": name, "ifAlias": f"port {minutes_ago}"}
+            found += [Reading("ifHighSpeed", 100, labels), Reading("ifInOctets", value, labels, Kind.COUNTER, 32)]
+        key = targets.show(engine, "sw1", "snmp").id
+        stored = readings.Stored(key, now - round(minutes_ago * MINUTE), ReadingSet.of(found))
+        readings.Writer(engine).write([stored], now)
+
+    return store
+
+
+def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert main.run(["readings", "sw1", "--rate", *arguments, "--json"]) == 0
+    return dict(json.loads(capsys.readouterr().out))
+
+
+def test_the_newest_rate_of_every_counter(polled: Polled, capsys: pytest.CaptureFixture[str]) -> None:
+    """Raw numbers with their verdict; an interface that moved and was renamed in words is the same."""
+    polled(2, {"eth0": 0, "eth1": 2**32 - 600})
+    polled(1, {"eth1": 5_400, "eth0": 600_000})
+    found = asked(capsys)
+    assert (found["schema"], found["device"], found["total"]) == ("poller.rates/1", "sw1", 2)
+    by_name = {item["labels"]["ifName"]: item for item in found["items"]}
+    assert by_name["eth0"]["per_second"] == pytest.approx(10_000, rel=0.01)
+    assert (by_name["eth0"]["verdict"], by_name["eth0"]["reason"]) == ("ok", "")
+    assert by_name["eth1"]["per_second"] == pytest.approx(100, rel=0.01)
+    assert by_name["eth1"]["verdict"] == "wrap"
+    assert by_name["eth1"]["seconds"] == pytest.approx(60, abs=1)
+    assert 60 <= by_name["eth1"]["age_seconds"] < 120
+    assert "rates" not in by_name["eth1"]
+
+
+def test_a_span_tells_all_rates_of_it(polled: Polled, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first one too: the poll before the span is read for it."""
+    for minutes_ago in range(9, 0, -1):
+        polled(minutes_ago, {"eth0": (10 - minutes_ago) * 6_000})
+    [item] = asked(capsys, "--since", "5m30s")["items"]
+    assert [rate["verdict"] for rate in item["rates"]] == ["ok"] * 5
+    assert item["mean_per_second"] == pytest.approx(100, rel=0.01)
+    assert item["max_per_second"] >= item["mean_per_second"] * 0.99
+
+
+def test_a_restart_and_an_impossible_rate_have_none(polled: Polled, capsys: pytest.CaptureFixture[str]) -> None:
+    """They say why; the claim is told beside."""
+    polled(3, {"eth0": 5})
+    polled(2, {"eth0": 600}, uptime_s=140)
+    polled(1, {"eth0": 4e9}, uptime_s=140)
+    [item] = asked(capsys, "--since", "10m")["items"]
+    assert [(rate["verdict"], rate["per_second"]) for rate in item["rates"]] == [
+        ("first", None),
+        ("reset", None),
+        ("implausible", None),
+    ]
+    assert item["rates"][1]["reason"] == "the device restarted"
+    assert item["claimed_per_second"] == pytest.approx(4e9 / 60, rel=0.01)
+    assert (item["mean_per_second"], item["max_per_second"]) == (None, None)
+
+
+def test_one_poll_is_no_rate_and_that_is_said(
+    engine: Engine, polled: Polled, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the time until the next; before the first poll that is said, too."""
+    assert main.run(["readings", "sw1", "--rate"]) == 0
+    assert "nothing has been read yet" in capsys.readouterr().err
+    polled(1, {"eth0": 5})
+    assert main.run(["readings", "sw1", "--rate"]) == 0
+    told = capsys.readouterr()
+    assert "sw1/snmp has one poll, and a rate takes two: the next one is due within 1m" in told.err
+    assert "\tfirst\t" in told.out
+
+
+def test_a_pipe_gets_plain_words_with_units(polled: Polled, capsys: pytest.CaptureFixture[str]) -> None:
+    """Octets as bit/s; no picture."""
+    polled(2, {"eth0": 0})
+    polled(1, {"eth0": 75_000_000})
+    assert main.run(["readings", "sw1", "--rate"]) == 0
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.split("\t") == ["target", "metric", "labels", "rate", "verdict", "age", "why"]
+    cells = row.split("\t")
+    assert cells[:2] == ["snmp", "ifInOctets"]
+    assert "ifAlias=port 1" in cells[2]
+    assert (cells[3], cells[4]) == ("10 Mbit/s", "ok")
+
+
+def test_a_terminal_gets_a_picture(
+    polled: Polled, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the name instead of all labels."""
+    for minutes_ago, octets in [(4, 0), (3, 0), (2, 75_000_000), (1, 150_000_000)]:
+        polled(minutes_ago, {"eth0": octets})
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "140")
+    assert main.run(["readings", "sw1", "--rate"]) == 0
+    row = capsys.readouterr().out.splitlines()[-1]
+    assert " ifName=eth0 " in row
+    assert "ifAlias" not in row
+    assert "┄▁█" in row
+
+
+def test_only_some(polled: Polled, capsys: pytest.CaptureFixture[str]) -> None:
+    """By metric, by number."""
+    for minutes_ago in (2, 1):
+        polled(minutes_ago, {"eth0": 0, "eth1": 0})
+    found = asked(capsys, "--limit", "1")
+    assert (len(found["items"]), found["total"]) == (1, 2)
+    assert asked(capsys, "--metric", "HC")["items"] == []
+    assert main.run(["readings", "sw1", "--rate", "--limit", "1"]) == 0
+    assert "2 counters in all; more with --limit 2" in capsys.readouterr().err
+
+
+def test_a_target_may_go_by_index(engine: Engine, polled: Polled, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its option counts for what was stored before it was set, too."""
+    polled(2, {"eth0": 0, "eth1": 600_000})
+    polled(1, {"eth1": 606_000, "eth0": 60})
+    assert [item["verdict"] for item in asked(capsys)["items"]] == ["ok", "ok"]
+    targets.edit(engine, "sw1", "snmp", TargetDraft(options={"identity": "ifIndex"}))
+    assert [item["verdict"] for item in asked(capsys)["items"]] == ["ok", "reset"]
+
+
+def test_a_span_without_rates_is_refused(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the command that was meant; a length of time that is none names its option."""
+    assert main.run(["readings", "sw1", "--since", "1h"]) == 2
+    assert "try: poller readings sw1 --rate --since 1h" in capsys.readouterr().err
+    assert main.run(["readings", "sw1", "--rate", "--since", "yesterday"]) == 2
+    assert "--since" in capsys.readouterr().err

@@ -1,0 +1,99 @@
+"""What a series is known by: its name, where that tells it from others."""
+
+from __future__ import annotations
+
+import pytest
+
+from poller.domain import identity
+from poller.domain.identity import Identity
+from poller.domain.readings import Kind, Series, SeriesSet
+
+ETH0 = {"ifIndex": "2", "ifName": "eth0", "ifDescr": "Ethernet 0", "ifAlias": "to core"}
+ETH1 = {"ifIndex": "3", "ifName": "eth1", "ifDescr": "Ethernet 1", "ifAlias": ""}
+
+
+def shape(*rows: dict[str, str], metric: str = "octets") -> SeriesSet:
+    return SeriesSet(tuple(Series(metric, tuple(sorted(row.items())), Kind.COUNTER) for row in rows))
+
+
+def known(*rows: dict[str, str], by: Identity = Identity.IF_NAME) -> list[dict[str, str]]:
+    return [dict(labels) for _, labels in identity.keys(shape(*rows), by)]
+
+
+def test_an_interface_keeps_its_name_when_it_is_numbered_anew() -> None:
+    """Nor does an edited description make another one of it."""
+    moved = [{**ETH0, "ifIndex": "7", "ifAlias": "to the other core"}, {**ETH1, "ifIndex": "2", "ifDescr": "E1"}]
+    assert known(*moved) == known(ETH0, ETH1) == [{"ifName": "eth0"}, {"ifName": "eth1"}]
+
+
+@pytest.mark.parametrize(
+    ("by", "found"),
+    [
+        (Identity.IF_DESCR, [{"ifDescr": "Ethernet 0"}, {"ifDescr": "Ethernet 1"}]),
+        (Identity.IF_ALIAS, [{"ifAlias": "to core"}, {"ifIndex": "3"}]),
+        (Identity.IF_INDEX, [{"ifIndex": "2"}, {"ifIndex": "3"}]),
+    ],
+)
+def test_a_target_may_say_what_its_interfaces_are_known_by(by: Identity, found: list[dict[str, str]]) -> None:
+    """An empty alias falls back to the index."""
+    assert known(ETH0, ETH1, by=by) == found
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_without_a_name_the_index_tells(name: str) -> None:
+    """Also where only one lacks it."""
+    assert known({**ETH0, "ifName": name}, ETH1) == [{"ifIndex": "2"}, {"ifName": "eth1"}]
+
+
+def test_a_name_that_two_have_tells_nobody_apart() -> None:
+    """Both go by their index; the third keeps its name."""
+    twins = [{**ETH0, "ifIndex": "5"}, {**ETH0, "ifIndex": "6"}]
+    assert known(*twins, ETH1) == [{"ifIndex": "5"}, {"ifIndex": "6"}, {"ifName": "eth1"}]
+
+
+def test_a_name_is_judged_over_the_whole_poll() -> None:
+    """So that all columns of a row are known by the same."""
+    twins = SeriesSet(
+        tuple(
+            Series(metric, tuple(sorted({**ETH0, "ifIndex": index}.items())), Kind.COUNTER)
+            for metric, index in [("in", "5"), ("in", "6"), ("out", "5")]
+        )
+    )
+    assert [dict(labels) for _, labels in identity.keys(twins)] == [
+        {"ifIndex": "5"},
+        {"ifIndex": "6"},
+        {"ifIndex": "5"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("labels", "found"),
+    [
+        ({"entPhysicalIndex": "9", "entPhysicalName": "fan", "entPhysicalDescr": "x"}, {"entPhysicalName": "fan"}),
+        ({"hrStorageIndex": "1", "hrStorageDescr": "/var"}, {"hrStorageDescr": "/var"}),
+        ({"ifIndex": "2", "ifName": "eth0", "vlan": "7"}, {"ifName": "eth0", "vlan": "7"}),
+        ({"ifIndex": "2"}, {"ifIndex": "2"}),
+        ({"ifName": "eth0", "ifAlias": "x"}, {"ifName": "eth0", "ifAlias": "x"}),
+        ({"interface": "ether1"}, {"interface": "ether1"}),
+        ({"Index": "1"}, {"Index": "1"}),
+        ({}, {}),
+    ],
+)
+def test_any_table_with_an_index_and_a_name(labels: dict[str, str], found: dict[str, str]) -> None:
+    """What has neither is known by all of its labels."""
+    assert known(labels) == [found]
+
+
+def test_two_series_of_one_poll_are_never_the_same() -> None:
+    """Where the rule would make one of them, all labels tell."""
+    rows = [{"aIndex": "1", "aDescr": "x", "aAlias": "p"}, {"aIndex": "1", "aDescr": "x", "aAlias": "q"}]
+    assert known(*rows) == rows
+
+
+@pytest.mark.parametrize(
+    ("options", "by"),
+    [({}, Identity.IF_NAME), ({"identity": "ifAlias"}, Identity.IF_ALIAS), ({"identity": 7}, Identity.IF_NAME)],
+)
+def test_the_options_of_a_target_choose(options: dict[str, object], by: Identity) -> None:
+    """Another collector may use the word for something else."""
+    assert identity.chosen(options) is by

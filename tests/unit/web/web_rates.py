@@ -1,0 +1,52 @@
+"""Devices with counters, for the pages: what a database would have answered, made by the same code."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+
+from poller import errors
+from poller.db import rates
+from poller.db.rates import Asked, Rated
+from poller.db.readings import Stored
+from poller.db.targets import Target
+from poller.domain.interval import Policy
+from poller.domain.readings import Kind, Reading, ReadingSet
+
+MINUTE = 60_000
+TARGET = Target(1, "sw1", "snmp", "snmp", {}, "", {}, MINUTE, 5_000, Policy.FIXED, None, None, None, True, 1)
+
+
+def polls(minutes: int = 60, interfaces: int = 3, lost: Sequence[int] = (), restart: int = 0) -> list[Stored]:
+    """One a minute up to now; some are lost, and the device may have restarted so many minutes ago."""
+    now = time.time_ns() // 1_000_000
+    return [
+        Stored(1, now - ago * MINUTE, _poll(minutes - ago, interfaces, ago, restart))
+        for ago in range(minutes, -1, -1)
+        if ago not in lost
+    ]
+
+
+def _poll(minute: int, interfaces: int, ago: int, restart: int) -> ReadingSet:
+    up = (restart - ago) * 6_000 + 3_000 if restart and ago <= restart else 10**8 + minute * 6_000
+    found = [Reading("sysUpTime", up)]
+    for index in range(1, interfaces + 1):
+        labels = {"ifIndex": str(index), "ifName": f"eth{index}", "ifAlias": f"<b>port {index}</b>"}
+        moved = 6e7 * index * (minute + 4 * math.sin(minute / 6))
+        found += [Reading("ifHighSpeed", 1000, labels)]
+        found += [Reading(name, moved, labels, Kind.COUNTER, 64) for name in ("ifHCInOctets", "ifHCOutOctets")]
+        found += [Reading(name, moved % 2**32, labels, Kind.COUNTER, 32) for name in ("ifInOctets", "ifInErrors")]
+    return ReadingSet.of(found)
+
+
+def answering(stored: Sequence[Stored]) -> Callable[[str, Asked], Sequence[Rated]]:
+    """The source of a web application that knows one device, `sw1`."""
+
+    def of(device: str, asked: Asked) -> Sequence[Rated]:
+        if device != "sw1":
+            raise errors.NotFound(f'no device named "{device}"')
+        polls = (rates.MOST_POLLS if asked.since_ms else rates.GLANCE) + 1
+        return [rates.rated(TARGET, stored[-polls:], asked, asked.most, polls)]
+
+    return of
