@@ -87,14 +87,16 @@ def configuration(port: int, ipv6: bool, engine_id: str) -> str:
 
 
 @contextmanager
-def running_snmpd(directory: Path, port: int, engine_id: str = "0x80001f8880aabbccdd") -> Iterator[Snmpd]:
+def running_snmpd(
+    directory: Path, port: int, engine_id: str = "0x80001f8880aabbccdd", more: str = "", name: str = "testbox"
+) -> Iterator[Snmpd]:
     for tool in ("snmpd", "snmpget", "snmpbulkwalk"):
         if shutil.which(tool) is None:
             missing(f"{tool} is not installed")
     directory.mkdir(exist_ok=True)
     ipv6 = has_ipv6()
     config = directory / "snmpd.conf"
-    config.write_text(configuration(port, ipv6, engine_id))
+    config.write_text(configuration(port, ipv6, engine_id).replace("sysName testbox", f"sysName {name}") + more)
     environment = {
         **os.environ,
         "SNMP_PERSISTENT_DIR": str(directory / "state"),

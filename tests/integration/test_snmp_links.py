@@ -38,7 +38,7 @@ async def poll(collector: SnmpCollector, port: int, device: int = 0, **how: Any)
 
 
 def ports_of(collector: SnmpCollector) -> list[int]:
-    return [link._tap.getsockname()[1] for link, _ in collector._links._idle.values()]
+    return [link._tap.getsockname()[1] for link, _ in collector._engines.links._idle.values()]
 
 
 def test_a_poll_that_went_well_leaves_its_socket_to_the_next(agents: Running) -> None:
@@ -51,7 +51,7 @@ def test_a_poll_that_went_well_leaves_its_socket_to_the_next(agents: Running) ->
                 assert (await poll(collector, agents.snmp, device)).result is Result.OK
             seen.append(sorted(ports_of(collector)))
         await collector.close()
-        assert len(collector._links) == 0
+        assert len(collector._engines.links) == 0
         return seen
 
     first, *others = asyncio.run(polls())
@@ -66,7 +66,7 @@ def test_polls_side_by_side_have_a_socket_each(agents: Running) -> None:
         collector = SnmpCollector()
         done = await asyncio.gather(*(poll(collector, agents.snmp) for _ in range(5)))
         assert [outcome.result for outcome in done] == [Result.OK] * 5
-        kept = len(collector._links)
+        kept = len(collector._engines.links)
         await collector.close()
         return kept
 
@@ -81,7 +81,7 @@ def test_a_poll_that_failed_leaves_no_socket(agents: Running) -> None:
         agents.darken(DEVICES[0].site)
         assert (await poll(collector, agents.snmp)).result is Result.FAILED
         agents.darken()
-        return len(collector._links)
+        return len(collector._engines.links)
 
     assert asyncio.run(polls()) == 0
 
@@ -112,7 +112,7 @@ def test_what_comes_between_two_polls_is_thrown_away(agents: Running) -> None:
         transport, relay = await loop.create_datagram_endpoint(lambda: Relay(agent), local_addr=(agent[0], 0))
         port = transport.get_extra_info("sockname")[1]
         results = [(await poll(collector, port)).result]
-        ((link, _),) = collector._links._idle.values()
+        ((link, _),) = collector._engines.links._idle.values()
         for _ in range(200):
             transport.sendto(b"\x30\x03rubbish", relay.asker)
         await asyncio.sleep(0.1)
@@ -132,7 +132,7 @@ def test_there_are_never_more_than_the_process_can_afford(agents: Running) -> No
 
     async def polls() -> tuple[int, list[int], list[int]]:
         collector = SnmpCollector()
-        collector._links = Links(most=2)
+        collector._engines.links = Links(most=2)
         for device in (0, 1):
             await poll(collector, agents.snmp, device)
         before = ports_of(collector)

@@ -15,7 +15,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 
 from poller import errors, settings
 from poller.collectors.routeros import client as routeros
-from poller.collectors.snmp import gufo_engine
+from poller.collectors.snmp import gufo_engine, pysnmp_engine
 from poller.db import failures as sql
 from poller.security import vault
 from poller.state import broker
@@ -27,6 +27,8 @@ Table = Mapping[Any, type[errors.PollerError]]
 #: Package, the parts of it that we never call, what else its exceptions claim to be from, and our table.
 LIBRARIES: list[tuple[str, tuple[str, ...], tuple[str, ...], Table]] = [
     ("gufo.snmp", (), ("_fast",), gufo_engine._TRANSLATION),
+    ("pyasn1", (), (), pysnmp_engine._TRANSLATION),
+    ("pysnmp.error", (), (), pysnmp_engine._TRANSLATION),
     ("librouteros", (), (), routeros._TRANSLATION),
     (
         "redis",

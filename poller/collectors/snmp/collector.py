@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from poller.collectors import api
 from poller.collectors.credentials import Community, Credential, SnmpV3
-from poller.collectors.snmp import catalog, gufo_engine, usm
+from poller.collectors.snmp import catalog, engines
 from poller.collectors.snmp.engine import Row
-from poller.collectors.snmp.gufo_engine import GufoLink
-from poller.collectors.snmp.links import Links, Way
+from poller.collectors.snmp.engines import Engines
+from poller.collectors.snmp.links import Way
 from poller.collectors.snmp.options import SnmpOptions
 from poller.collectors.snmp.plan import Shapes
 from poller.collectors.snmp.profile import Part, Profile
@@ -26,7 +26,6 @@ class Memory:
 
     tuning: Tuning
     shapes: Shapes = field(default_factory=Shapes)
-    usm: usm.Usm | None = None
     wary: bool = False
 
 
@@ -40,7 +39,7 @@ class SnmpCollector:
 
     def __init__(self) -> None:
         self._resolver = Resolver()
-        self._links = Links()
+        self._engines = Engines()
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
         options: SnmpOptions = poll.options
@@ -64,21 +63,20 @@ class SnmpCollector:
         self, poll: api.Poll, options: SnmpOptions, profile: Profile, memory: Memory
     ) -> tuple[list[Row], list[api.PartFailed]]:
         """Every part's rows, and the parts that failed after another had answered."""
-        address = await self._resolver.address(poll.address)
-        introduced = memory.usm is not None
+        way = self._way(await self._resolver.address(poll.address), poll, options)
         try:
-            return await self._read_from(address, poll, options, profile, memory)
+            return await self._read_from(way, poll, options, profile, memory)
         except api.DeviceError as error:
-            memory.usm = None
-            if not (introduced and isinstance(error, api.DeviceAuthFailed | api.DeviceTimeout)):
+            known = self._engines.forget(way)
+            if not (known and isinstance(error, api.DeviceAuthFailed | api.DeviceTimeout)):
                 raise
         # The agent may have been replaced since: introduce ourselves anew before we believe it.
-        return await self._read_from(address, poll, options, profile, memory)
+        return await self._read_from(way, poll, options, profile, memory)
 
     async def _read_from(
-        self, address: str, poll: api.Poll, options: SnmpOptions, profile: Profile, memory: Memory
+        self, way: Way, poll: api.Poll, options: SnmpOptions, profile: Profile, memory: Memory
     ) -> tuple[list[Row], list[api.PartFailed]]:
-        way, link = self._link(address, poll, options, memory)
+        link = self._engines.take(way, poll.credential, memory.wary)
         well = False
         try:
             patience = Patience(options.timeout, options.retries, poll.deadline)
@@ -90,32 +88,17 @@ class SnmpCollector:
         except api.DeviceError as error:
             raise _without_frames(error) from None
         finally:
-            memory.wary = link.wary
-            if well and way and not link.wary:
-                self._links.keep(way, link)
-            else:
-                link.close()
+            memory.wary = memory.wary or link.wary
+            self._engines.give_back(way, link, well=well)
 
-    def _link(self, address: str, poll: api.Poll, options: SnmpOptions, memory: Memory) -> tuple[Way | None, GufoLink]:
-        """One of last time, or a new one; and under which name to keep it, if at all."""
-        credential = poll.credential
-        if isinstance(credential, SnmpV3):
-            memory.usm = memory.usm or usm.remember(credential)
-            return None, usm.connect(address, options.port, memory.usm, memory.wary)
-        if isinstance(credential, Community):
-            way = Way(address, options.port, options.version, credential.community.get_secret_value())
-            return way, self._links.take(way) or gufo_engine.connect(
-                way.address, way.port, way.community, way.version, memory.wary
-            )
-        raise api.DeviceAuthFailed(
-            "no SNMP credential", cause="the target and its device have none of kind community or snmpv3"
-        )
+    def _way(self, address: str, poll: api.Poll, options: SnmpOptions) -> Way:
+        return engines.way_to(address, options.port, options.version, poll.credential, options.context, options.engine)
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
         return catalog.select(options.modules).help
 
     async def close(self) -> None:
-        self._links.close()
+        self._engines.close()
 
 
 async def _read_parts(profile: Profile, walker: Walker) -> tuple[list[Row], list[api.PartFailed]]:

@@ -1,6 +1,6 @@
-"""A look at an SNMP datagram before the engine decodes it: is it whole, is it sound, what is its error status?
+"""A look at an SNMP datagram before the engine decodes it: is it whole, what is its error status?
 
-The engine panics (and writes to stderr) on some malformed datagrams, and hides the error status.
+It must cost next to nothing. (Who wants to know more reads it with `codec`.)
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from __future__ import annotations
 HEAD_BYTES = 256
 
 _SEQUENCE, _INTEGER, _OCTETS, _RESPONSE = 0x30, 0x02, 0x04, 0xA2
-_PDUS = range(0xA0, 0xA9)
 
 Octets = bytes | bytearray
-Element = tuple[int, int, int]  # tag, where the contents begin and end
 
 
 def is_whole(head: Octets, length: int) -> bool:
@@ -26,41 +24,9 @@ def is_whole(head: Octets, length: int) -> bool:
     return 0 < size <= 3 and int.from_bytes(head[2 : 2 + size], "big") + 2 + size == length
 
 
-def is_sound(message: Octets) -> bool:
-    """Is it complete, to the last row of values? Slow: for agents that sent something dangerous before."""
-    top = _children(message, 0, len(message))
-    if top is None or len(top) != 1 or top[0][0] != _SEQUENCE:
-        return False
-    parts = _children(message, *top[0][1:])
-    if parts is None or len(parts) < 3:
-        return False
-    pdu = parts[2]
-    if pdu[0] not in _PDUS:
-        return True  # version 3: more cannot be seen from outside
-    fields = _children(message, *pdu[1:])
-    if fields is None or len(fields) != 4 or fields[3][0] != _SEQUENCE:
-        return False
-    rows = _children(message, *fields[3][1:])
-    return rows is not None and all(tag == _SEQUENCE and _is_row(message, start, end) for tag, start, end in rows)
-
-
-def _is_row(message: Octets, start: int, end: int) -> bool:
-    pair = _children(message, start, end)
-    return pair is not None and len(pair) == 2 and pair[0][1] < pair[0][2]
-
-
-def _children(message: Octets, at: int, end: int) -> list[Element] | None:
-    """The elements side by side in a stretch of bytes; None when they do not fill it exactly."""
-    found = []
-    while at < end:
-        if end - at < 2 or message[at] & 0x1F == 0x1F or message[at + 1] == 0x80:  # SNMP has neither form
-            return None
-        _, start, stop = _bounds(message, at)
-        if stop > end:
-            return None
-        found.append((message[at], start, stop))
-        at = stop
-    return found
+def length(head: Octets) -> int:
+    """Of a message that `is_whole`."""
+    return _bounds(head, 0)[2]
 
 
 def error_status(head: Octets) -> int:

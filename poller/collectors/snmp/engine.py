@@ -62,7 +62,9 @@ class Link(Protocol):
 
     #: Most OIDs to put in one GET.
     at_once: int
-    #: This agent sent something dangerous: look closely at what it sends.
+    #: Rows carry exact types (`snmp.types`), where the engine can tell them; else plain ones, which are faster.
+    exact: bool
+    #: This agent sent something the engine cannot read, or must not see.
     wary: bool
 
     async def begin(self, ask: Ask) -> None:
@@ -76,5 +78,11 @@ class Link(Protocol):
     async def get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
         """The values of these OIDs; those the agent does not have are left out."""
         ...
+
+    def rest(self) -> None:
+        """Nothing is asked for a while: what comes meanwhile is thrown away."""
+        ...
+
+    def wake(self) -> None: ...
 
     def close(self) -> None: ...

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,19 +13,28 @@ import gufo.snmp
 from gufo.snmp import _fast
 
 from poller import errors
-from poller.collectors.snmp import datagram
-from poller.collectors.snmp.engine import Ask, ErrorStatus, Garbled, NoReply, Page, Row
+from poller.collectors.snmp import codec, datagram, speaking
+from poller.collectors.snmp.engine import Ask, ErrorStatus, Garbled, Page, Row
+from poller.collectors.snmp.listening import Listener
+from poller.collectors.snmp.speaking import VERSIONS, CommunitySpeech, OwnPdus, Question, Speech
 
 #: Longest reply the library can take; longer ones arrive cut off.
 BUFFER_BYTES = 4080
 _GET_AT_ONCE = 20
-#: So many are thrown away at a time, so that a flood stops nobody else.
-_LATE_ANSWERS = 64
 _PEEK = int(socket.MSG_PEEK | socket.MSG_TRUNC)
+
+
+class Oversize(Garbled):
+    """The answer does not fit the library's buffer."""
+
+
+class Undecodable(Garbled):
+    """The library could not read it, or did not survive the try."""
+
 
 _TRANSLATION: dict[type[Exception], type[errors.DeviceError]] = {
     gufo.snmp.SnmpAuthError: errors.DeviceAuthFailed,
-    gufo.snmp.SnmpDecodeError: Garbled,
+    gufo.snmp.SnmpDecodeError: Undecodable,
     gufo.snmp.SnmpEncodeError: errors.DeviceProtocolError,
     gufo.snmp.NoSuchInstance: errors.DeviceUnsupported,
     gufo.snmp.SnmpError: errors.DeviceProtocolError,
@@ -57,38 +65,50 @@ def connect(address: str, port: int, community: str, version: str, wary: bool = 
         sock = kind(endpoint(address, port), community, 0, 0, 0, 0)
     except EXPECTED as error:
         raise translate(error, agent) from None
-    return GufoLink(sock, agent, ipv6=":" in address, bulk=version != "1", wary=wary)
+    speech = CommunitySpeech(VERSIONS[version], community.encode(), OwnPdus())
+    return GufoLink(sock, agent, speech, ipv6=":" in address, bulk=version != "1", wary=wary)
 
 
 def endpoint(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-class GufoLink:
+class GufoLink(Listener):
     """One UDP socket to one agent, for one poll at a time."""
 
-    def __init__(self, sock: Any, agent: str, *, ipv6: bool, bulk: bool = True, wary: bool = False) -> None:
+    def __init__(
+        self, sock: Any, agent: str, speech: Speech | None, *, ipv6: bool, bulk: bool = True, wary: bool = False
+    ) -> None:
         self._sock = sock
+        # A second view of the descriptor, to look at a datagram before the library consumes it.
+        super().__init__(socket.socket(_family(ipv6), socket.SOCK_DGRAM, 0, fileno=sock.get_fd()))
         self._agent = agent
+        self._speech = speech
         self._bulk = bulk
         self.at_once = _GET_AT_ONCE if bulk else 1  # v1 refuses a whole GET for one missing OID
-        #: Check each datagram to its end before the library sees it: after one that made it panic.
+        self.exact = False
+        #: The library stumbled over what this agent sends: it sees no more of it.
         self.wary = wary
-        self._loop = asyncio.get_running_loop()
-        self._waiter: asyncio.Future[bool] | None = None
-        self._until = 0.0  # the waiter's patience
-        self._timer: asyncio.TimerHandle | None = None
-        self._resting = False
-        self._fd: int = sock.get_fd()
-        # A second view of the descriptor, to look at a datagram before the library consumes it.
-        self._tap = socket.socket(_family(ipv6), socket.SOCK_DGRAM, 0, fileno=self._fd)
-        self._head = bytearray(BUFFER_BYTES if wary else datagram.HEAD_BYTES)
-        self._loop.add_reader(self._fd, self._on_readable)
+        self._stumbles = 0
+        #: Subtrees with answers that the library's buffer does not hold.
+        self._too_big: set[str] = set()
+        self._head = bytearray(datagram.HEAD_BYTES)
 
     async def begin(self, ask: Ask) -> None:
         """v1 and v2c need no introduction."""
 
     async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
+        if self.exact or self.wary or root in self._too_big:
+            return await self._own_page(cursor, root, repetitions, wait_s)
+        try:
+            return await self._page(cursor, root, repetitions, wait_s)
+        except Oversize:
+            self._too_big.add(root)
+        except Undecodable:
+            self._stumble()
+        return await self._own_page(cursor, root, repetitions, wait_s)
+
+    async def _page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
         sock = self._sock
         within = _fast.GetIter(root)
         if self._bulk:
@@ -107,6 +127,17 @@ class GufoLink:
         return Page(rows, ended=False)
 
     async def get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
+        if self.exact or self.wary:
+            return await self._own_get(oids, wait_s)
+        try:
+            return await self._get(oids, wait_s)
+        except Oversize:
+            pass
+        except Undecodable:
+            self._stumble()
+        return await self._own_get(oids, wait_s)
+
+    async def _get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
         sock = self._sock
         values = await self.exchange(sock.send_get_many, list(oids), sock.recv_get_many, None, wait_s)
         if len(values) < len(oids):
@@ -142,61 +173,30 @@ class GufoLink:
             if type(error).__name__ != "PanicException":
                 raise
             self.wary = True
-            raise Garbled(f"SNMP with {self._agent} failed", cause="malformed answer") from None
+            raise Undecodable(f"SNMP with {self._agent} failed", cause="malformed answer") from None
 
-    async def _until_readable(self, deadline: float) -> None:
-        if self._loop.time() >= deadline:  # checked here, for a flood of rubbish is always readable
-            raise NoReply("no answer")
-        self._waiter = self._loop.create_future()
-        self._until = deadline
-        if self._timer is None or self._timer.when() > deadline:
-            self._set_timer()
+    def _stumble(self) -> None:
+        """Once may be a broken datagram; an agent that does it again is read without the library from now on."""
+        self._stumbles += 1
+        self.wary = self.wary or self._stumbles > 1
+
+    async def _own_page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
+        question = speaking.walk_question(cursor, repetitions, bulk=self._bulk)
+        return speaking.page_of(await self._ask(question, wait_s), root)
+
+    async def _own_get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
+        return speaking.there(await self._ask(Question(codec.GET, oids), wait_s))
+
+    async def _ask(self, question: Question, wait_s: float) -> list[codec.Found]:
+        """Without the library: exact types, up to 64 kB, and a request id that we know."""
+        deadline = self._loop.time() + wait_s
+        assert self._speech is not None
         try:
-            if not await self._waiter:
-                raise NoReply("no answer")
-        finally:
-            self._waiter = None
-
-    def _on_readable(self) -> None:
-        if self._waiter is not None:
-            if not self._waiter.done():
-                self._waiter.set_result(True)
-        elif self._resting:
-            self._discard()
-
-    def _set_timer(self) -> None:
-        """One for a whole poll as a rule: most answers come long before it, and it follows the later questions."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_at(self._until, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        if self._waiter is None or self._waiter.done():
-            return
-        if self._loop.time() < self._until:
-            self._set_timer()
-        else:
-            self._waiter.set_result(False)
-
-    def rest(self) -> None:
-        """Until the next poll. What comes meanwhile is nobody's."""
-        self._resting = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def wake(self) -> None:
-        self._discard()
-        self._resting = False
-
-    def _discard(self) -> None:
-        """Answers that came too late. A refusal (ICMP) is not worth more now."""
-        try:
-            for _ in range(_LATE_ANSWERS):
-                self._tap.recv_into(self._head, 1)
-        except OSError:
-            return
+            return await speaking.ask(self._speech, question, self._tap, lambda: self._until_readable(deadline))
+        except codec.Malformed as error:
+            raise Garbled(f"SNMP with {self._agent} failed", cause=str(error)) from None
+        except OSError as error:
+            raise translate(error, self._agent) from None
 
     def _inspect(self) -> bool:
         """Keep from the library what it cannot take; an ICMP error shows up here, too.
@@ -208,16 +208,13 @@ class GufoLink:
             length = self._tap.recv_into(self._head, 0, _PEEK)
         except BlockingIOError:
             return False
+        if length <= BUFFER_BYTES and datagram.is_whole(self._head, length):
+            return True
+        self._tap.recv(1)  # consume it
         if length > BUFFER_BYTES:
             fault = f"an answer of {length} bytes; this engine takes {BUFFER_BYTES}"
-        elif not datagram.is_whole(self._head, length):
-            fault = "the answer is not one whole SNMP message"
-        elif self.wary and not datagram.is_sound(self._head[:length]):
-            fault = "malformed answer"
-        else:
-            return True
-        self._tap.recv_into(self._head, 1)  # consume it
-        raise Garbled(f"SNMP with {self._agent} failed", cause=fault)
+            raise Oversize(f"SNMP with {self._agent} failed", cause=fault)
+        raise Garbled(f"SNMP with {self._agent} failed", cause="the answer is not one whole SNMP message")
 
     def _check_status(self) -> None:
         """The library hides an agent's error status: read it from the datagram it just consumed."""
@@ -228,8 +225,7 @@ class GufoLink:
     def close(self) -> None:
         """Idempotent."""
         if self._sock is not None:
-            self.rest()
-            self._loop.remove_reader(self._fd)
+            self._deaf()
             self._tap.detach()  # the library closes the descriptor
             self._sock = None
 

@@ -10,7 +10,7 @@ import resource
 from collections import OrderedDict
 from typing import NamedTuple
 
-from poller.collectors.snmp.gufo_engine import GufoLink
+from poller.collectors.snmp.engine import Link
 
 IDLE_S = 600.0
 MOST = 8192
@@ -24,7 +24,10 @@ class Way(NamedTuple):
     address: str
     port: int
     version: str
-    community: str
+    #: The community, or what tells SNMPv3 users apart.
+    secret: str
+    context: str = ""
+    engine: str = "gufo"
 
     def __repr__(self) -> str:
         return f"<Way to {self.address} port {self.port}>"
@@ -35,13 +38,13 @@ class Links:
 
     def __init__(self, most: int | None = None) -> None:
         self._most = most if most is not None else min(MOST, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // SHARE)
-        self._idle: OrderedDict[Way, tuple[GufoLink, float]] = OrderedDict()  # the longest unused first
+        self._idle: OrderedDict[Way, tuple[Link, float]] = OrderedDict()  # the longest unused first
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __len__(self) -> int:
         return len(self._idle)
 
-    def take(self, way: Way) -> GufoLink | None:
+    def take(self, way: Way) -> Link | None:
         """One that was kept; it is the caller's until it is kept again or closed."""
         self._settle_in()
         link, _ = self._idle.pop(way, (None, 0.0))
@@ -49,7 +52,7 @@ class Links:
             link.wake()
         return link
 
-    def keep(self, way: Way, link: GufoLink) -> None:
+    def keep(self, way: Way, link: Link) -> None:
         """After a poll that went well. Two polls of one device may have had a link each: one is enough."""
         if way in self._idle:
             link.close()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from poller import errors
 from poller.collectors import api
@@ -39,6 +39,18 @@ class SnmpOptions(api.Options):
         Identity,
         Field(description="What an interface is known by when its rates are read: a new ifIndex is no new interface"),
     ] = Identity.IF_NAME
+
+    engine: Annotated[
+        Literal["auto", "gufo", "pysnmp"],
+        Field(description="Who speaks SNMP: auto is gufo, and pysnmp where gufo cannot (contexts, odd SNMPv3 agents)"),
+    ] = "auto"
+    context: Annotated[str, Field(max_length=255, description="SNMPv3 context name; needs an SNMPv3 credential")] = ""
+
+    @model_validator(mode="after")
+    def _contexts_need_pysnmp(self) -> Self:
+        if self.context and self.engine == "gufo":
+            raise ValueError("context: the engine gufo knows no contexts; leave engine away")
+        return self
 
     @field_validator("modules", mode="before")
     @classmethod

@@ -96,7 +96,7 @@ class Shapes:
 
 
 def _is_plain(sample: mapping.Sample, value: Value) -> bool:
-    return type(value) is int and not sample.scale and not sample.offset
+    return isinstance(value, int) and not sample.scale and not sample.offset
 
 
 def _getter(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:

@@ -1,114 +1,79 @@
-"""SNMPv3 users on the gufo engine: keys are made once, the agent's engine id is remembered."""
+"""SNMPv3 users: what is remembered of them and of the agents that know them, and what an agent's reports mean."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
-import gufo.snmp
-from gufo.snmp import _fast
-from gufo.snmp.user import KeyType
-from pydantic import SecretStr
-
+from poller import errors
 from poller.collectors.credentials import SnmpV3
-from poller.collectors.snmp import gufo_engine
-from poller.collectors.snmp.engine import Ask
-from poller.collectors.snmp.gufo_engine import GufoLink
+from poller.collectors.snmp import secured
+from poller.collectors.snmp.keys import Keys, Passwords
+from poller.collectors.snmp.secured import Clock
 
-_AUTH = {
-    "MD5": gufo.snmp.Md5Key,
-    "SHA": gufo.snmp.Sha1Key,
-    "SHA224": gufo.snmp.Sha224Key,
-    "SHA256": gufo.snmp.Sha256Key,
-    "SHA384": gufo.snmp.Sha384Key,
-    "SHA512": gufo.snmp.Sha512Key,
+_REFUSALS = {
+    secured.UNSUPPORTED_LEVEL: "the agent does not take this user at this security level",
+    secured.UNKNOWN_USER: "the agent knows no such user",
+    secured.UNKNOWN_ENGINE: "another SNMP engine than before answers there",
+    secured.WRONG_DIGEST: "the authentication password or protocol is wrong",
+    secured.DECRYPTION: "the privacy password or protocol is wrong",
+    secured.NOT_IN_TIME: "the agent's clock cannot be followed",
 }
-_PRIV = {
-    "DES": gufo.snmp.DesKey,
-    "AES": gufo.snmp.Aes128Key,
-    "AES192": gufo.snmp.Aes192Key,
-    "AES192C": gufo.snmp.Aes192Key,
-    "AES256": gufo.snmp.Aes256Key,
-    "AES256C": gufo.snmp.Aes256Key,
-}
-
-
-_KEPT_MASTER_KEYS = 1024
-_master_keys: dict[tuple[str, bytes], bytes] = {}
 
 
 @dataclass(slots=True, repr=False)
 class Usm:
-    """What is remembered of a v3 agent between polls. Never printed: it holds keys."""
+    """One user on one agent, between polls. Never printed: it holds keys."""
 
-    user: gufo.snmp.User
+    username: str
+    passwords: Passwords
     engine_id: bytes = b""
+    keys: Keys = field(default_factory=Keys)
+    #: The agent's clock, and when (on ours) it said so. Known only where we read the messages ourselves.
+    clock: Clock = field(default_factory=Clock)
+    heard_at: float = 0.0
 
     def __repr__(self) -> str:
         return "<Usm>"
 
+    def meet(self, engine_id: bytes) -> None:
+        """From now on messages are for this engine; making its keys takes microseconds."""
+        self.engine_id = engine_id
+        self.keys = self.passwords.localized(engine_id)
+
+    def forget(self) -> None:
+        """Another engine may be there the next time."""
+        self.engine_id, self.keys, self.clock = b"", Keys(), Clock()
+
+    def set_clock(self, clock: Clock, now: float) -> None:
+        self.clock, self.heard_at = clock, now
+
+    def clock_at(self, now: float) -> Clock:
+        return Clock(self.clock.boots, self.clock.time + int(now - self.heard_at))
+
 
 def remember(credential: SnmpV3) -> Usm:
-    """The user with its keys; making those from passwords takes a millisecond each."""
-    if credential.auth_password is None:
-        return Usm(gufo.snmp.User(credential.username))
-    auth = _AUTH[credential.auth_protocol]
-    auth_key = auth(_master_key(auth, credential.auth_password), KeyType.Master)
-    priv_key = None
-    if credential.priv_password is not None:
-        # Privacy keys are derived with the authentication protocol, too (RFC 3414, 2.6).
-        priv_key = _PRIV[credential.priv_protocol](_master_key(auth, credential.priv_password), KeyType.Master)
-    cisco = credential.priv_protocol.endswith("C")
-    expansion = gufo.snmp.KeyExpansion.Cisco if cisco else gufo.snmp.KeyExpansion.Blumenthal
-    return Usm(gufo.snmp.User(credential.username, auth_key=auth_key, priv_key=priv_key, key_expansion=expansion))
+    return Usm(credential.username, passwords(credential))
 
 
-def connect(address: str, port: int, usm: Usm, wary: bool = False) -> UsmLink:
-    """A link for SNMPv3. Opens a socket, sends nothing. `address` must be an IP literal."""
-    user = usm.user if usm.engine_id else gufo.snmp.User.default()
-    agent = f"{address} port {port}"
-    try:
-        sock = _fast.SnmpV3ClientSocket(
-            gufo_engine.endpoint(address, port), usm.engine_id, user.name, *_keys(user), 0, 0, 0, 0
-        )
-    except gufo_engine.EXPECTED as error:
-        raise gufo_engine.translate(error, agent) from None
-    return UsmLink(sock, agent, usm, ipv6=":" in address, wary=wary)
+def passwords(credential: SnmpV3) -> Passwords:
+    auth, priv = credential.auth_password, credential.priv_password
+    return Passwords(
+        credential.auth_protocol,
+        auth.get_secret_value().encode() if auth else b"",
+        credential.priv_protocol,
+        priv.get_secret_value().encode() if priv else b"",
+    )
 
 
-class UsmLink(GufoLink):
-    """A link that introduces itself first. The agent's error status stays hidden: it is encrypted."""
-
-    def __init__(self, sock: Any, agent: str, usm: Usm, *, ipv6: bool, wary: bool) -> None:
-        super().__init__(sock, agent, ipv6=ipv6, wary=wary)
-        self._usm = usm
-
-    async def begin(self, ask: Ask) -> None:
-        """Learn the agent's engine id (once) and its clock (every poll): v3 refuses what is out of time."""
-        if self._usm.engine_id:  # another engine would keep silent: one try shows it
-            await ask(self._refresh, tries=1)
-        else:
-            await ask(self._refresh)
-            self._sock.set_keys(self._usm.user.name, *_keys(self._usm.user))
-            self._usm.engine_id = self._sock.get_engine_id()
-            if self._usm.user.require_auth():
-                await ask(self._refresh)
-
-    async def _refresh(self, _: int, wait_s: float) -> None:
-        await self.exchange(self._sock.send_refresh, None, self._sock.recv_refresh, None, wait_s)
+def fingerprint(credential: SnmpV3) -> str:
+    """Tells users apart without being a secret."""
+    return hashlib.blake2b(credential.to_json().encode(), digest_size=16).hexdigest()
 
 
-def _keys(user: gufo.snmp.User) -> tuple[int, bytes, int, bytes]:
-    return user.get_auth_alg(), user.get_auth_key(), user.get_priv_alg(), user.get_priv_key()
-
-
-def _master_key(auth: type[gufo.snmp.BaseAuthKey], secret: SecretStr) -> bytes:
-    """A megabyte of hashing by design, so a fleet that shares a password does it once; keyed by a digest of it."""
-    octets = secret.get_secret_value().encode()
-    name = (auth.__name__, hashlib.sha256(octets).digest())
-    if name not in _master_keys:
-        if len(_master_keys) >= _KEPT_MASTER_KEYS:
-            _master_keys.clear()
-        _master_keys[name] = auth.get_master_key(octets)
-    return _master_keys[name]
+def refusal(report: int, agent: str) -> errors.DeviceError:
+    """What a report means to whoever polls."""
+    if report in (secured.UNKNOWN_CONTEXT, secured.UNAVAILABLE_CONTEXT):
+        return errors.DeviceUnsupported(f"{agent} has no such SNMP context", cause="see the option context")
+    cause = _REFUSALS.get(report, "the agent did not say why")
+    return errors.DeviceAuthFailed(f"{agent} refused our SNMP credential", cause=cause)

@@ -56,6 +56,7 @@ class Walker:
 
     async def begin(self) -> None:
         await self._link.begin(self.ask)
+        self.answered = False  # to an introduction everybody answers: the user may still be refused in silence
 
     async def get(self, oids: Sequence[str]) -> list[Row]:
         """Scalars, several to a request; a request that is too big is split."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 
-from poller.sim import hardware, life
+from poller.collectors.snmp.keys import Passwords
+from poller.sim import fleet, hardware, life
 from poller.sim.fleet import Fault, SimDevice
 from poller.sim.snmp import ber, mib, plan, request
+from poller.sim.snmp.authority import Asked, Authority
 from poller.sim.snmp.mib import Identity
 from poller.sim.snmp.plan import Plan
 
+_ENGINE_PREFIX = bytes.fromhex("80001f8805")  # net-snmp's enterprise, then octets of our own
 MAX_PLANS = 4096  # per chassis: far more than honest clients need, little enough for hostile ones
 
 _Plans = dict[tuple[int, int, bytes], Plan | None]
@@ -17,7 +20,7 @@ _plans: dict[tuple[str, int], _Plans] = {}  # devices of one chassis share their
 
 
 class Agent:
-    __slots__ = ("_heads", "_identity", "_plans", "_tree", "community", "device")
+    __slots__ = ("_authority", "_heads", "_identity", "_plans", "_tree", "community", "device")
 
     def __init__(self, device: SimDevice) -> None:
         self.device = device
@@ -25,6 +28,7 @@ class Agent:
         lived = life.life(device.salt, device.fault is Fault.REBOOT)
         self._identity = Identity(device.name, device.site, hardware.first_mac(device.salt), lived)
         self._heads = _heads(self.community)
+        self._authority: Authority | None = None  # until somebody speaks version 3
         self._tree = mib.mib(device.model, device.variant)
         self._plans = _plans.setdefault((device.model, device.variant), {})
 
@@ -38,10 +42,34 @@ class Agent:
             if found is _UNSEEN:
                 found = self._learn(version, pdu, rest)
         except ber.Malformed:
-            return None
+            return self._answer_v3(data, now)
         if not isinstance(found, Plan):
             return None
         return self._message(version, request_id, found, now)
+
+    @property
+    def discoveries(self) -> int:
+        """How often somebody asked for its SNMPv3 engine id."""
+        return self._authority.discoveries if self._authority else 0
+
+    def _answer_v3(self, data: bytes, now: float) -> bytes | None:
+        if self._authority is None:
+            self._authority = _authority(self.device, now)
+        asked = self._authority.receive(data, now)
+        if not isinstance(asked, Asked):
+            return asked
+        try:
+            pdu, request_id, rest = request.split_pdu(asked.pdu)
+            found = self._plans.get((request.V2C, pdu, rest), _UNSEEN)
+            if found is _UNSEEN:
+                found = self._learn(request.V2C, pdu, rest)
+        except ber.Malformed:
+            return None
+        if not isinstance(found, Plan):
+            return None
+        variables = found.fill(self._identity, now)
+        body = request_id + found.status + len(variables).to_bytes(2, "big") + variables
+        return self._authority.seal(ber.tlv(request.RESPONSE, body), asked, now)
 
     def _message(self, version: int, request_id: bytes, found: Plan, now: float) -> bytes:
         """Two-octet lengths throughout: legal BER, and what the best-known agent sends as well."""
@@ -69,6 +97,14 @@ class Agent:
             self._plans.clear()
         self._plans[version, pdu, rest] = made
         return made
+
+
+def _authority(device: SimDevice, now: float) -> Authority:
+    """One user, with the password of the device for both of authentication and privacy."""
+    password = device.password.encode()
+    users = {fleet.USERNAME.encode(): Passwords("SHA", password, "AES", password)}
+    engine_id = _ENGINE_PREFIX + device.salt.to_bytes(8, "big")
+    return Authority(engine_id, users, started=now)
 
 
 @functools.cache

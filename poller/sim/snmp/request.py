@@ -49,6 +49,13 @@ def split(data: bytes) -> Envelope:
     return data[at + 2], data[community:pdu], data[pdu], data[request_id:rest], data[rest:]
 
 
+def split_pdu(data: bytes) -> tuple[int, bytes, bytes]:
+    """PDU tag, request id and everything after it, of a PDU alone; raises Malformed."""
+    tag, start, end = ber.read_header(data, 0, len(data))
+    _, at = ber.read_integer(data, start, end)
+    return tag, data[start:at], data[at:end]
+
+
 def parse(rest: bytes) -> Request:
     """The part after the request id, checked to the last byte; raises Malformed."""
     end = len(rest)

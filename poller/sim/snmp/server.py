@@ -52,6 +52,11 @@ class SnmpServer:
             self._loop.add_reader(sock, self._reader(sock))
         return int(self._sockets[0].getsockname()[1]) if self._sockets else 0
 
+    @property
+    def discoveries(self) -> int:
+        """How often an agent was asked for its SNMPv3 engine id."""
+        return sum(agent.discoveries for agent in self._all.values())
+
     def close(self) -> None:
         for sock in self._sockets:
             self._loop.remove_reader(sock)

@@ -40,9 +40,16 @@ def sequence(*items: bytes) -> bytes:
 def response(
     community: bytes, request_id: bytes, rows: Sequence[tuple[bytes, bytes]], status: int = 0, version: bytes = b"\x01"
 ) -> bytes:
+    return sequence(element(2, version), octets(community), _pdu(request_id, rows, status))
+
+
+def response_pdu(request_id: bytes, rows: Sequence[tuple[str, bytes]], status: int = 0) -> bytes:
+    return _pdu(request_id, [(oid(name), value) for name, value in rows], status)
+
+
+def _pdu(request_id: bytes, rows: Sequence[tuple[bytes, bytes]], status: int) -> bytes:
     rows_body = sequence(*(sequence(name, value) for name, value in rows))
-    body = element(2, request_id) + integer(status) + integer(0) + rows_body
-    return sequence(element(2, version), octets(community), element(0xA2, body))
+    return element(0xA2, element(2, request_id) + integer(status) + integer(0) + rows_body)
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,11 @@ def parse(data: bytes) -> Request:
     _, message, _ = _read(data, 0)
     _, version, at = _read(message, 0)
     _, community, at = _read(message, at)
-    kind, pdu, _ = _read(message, at)
+    return parse_pdu(message[at:], version, community)
+
+
+def parse_pdu(data: bytes, version: bytes = b"\x03", community: bytes = b"") -> Request:
+    kind, pdu, _ = _read(data, 0)
     _, request_id, at = _read(pdu, 0)
     _, _, at = _read(pdu, at)
     _, repetitions, at = _read(pdu, at)

@@ -24,6 +24,7 @@ class Agent:
 
     at_once = 20
     wary = False
+    exact = False
 
     def __init__(self, rows: Sequence[Row] = TREE, trouble: Callable[[int], None] | None = None) -> None:
         self.rows = rows

@@ -1,0 +1,104 @@
+"""The agent's side of SNMPv3: who asks, is it true, is it now? What is wrong is answered with a report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from poller.collectors.snmp import codec, secured
+from poller.collectors.snmp.keys import Keys, Passwords
+from poller.collectors.snmp.secured import Clock, Envelope
+from poller.sim.snmp import ber
+
+WINDOW_S = 150
+_USM_STATS = (1, 3, 6, 1, 6, 3, 15, 1, 1)
+
+
+class Asked(NamedTuple):
+    """A request that is authentic, and what sealing its answer takes."""
+
+    pdu: bytes
+    envelope: Envelope
+    keys: Keys
+
+
+class Authority:
+    """One SNMPv3 engine. `reports` counts what it reported; `discoveries` those who did not know it."""
+
+    def __init__(self, engine_id: bytes, users: Mapping[bytes, Passwords], started: float, boots: int = 1) -> None:
+        self._engine_id = engine_id
+        self._users = users
+        self._keys: dict[bytes, Keys] = {}
+        self._started = started
+        self._boots = boots
+        self.reports: Counter[int] = Counter()
+        self.discoveries = 0
+
+    def reboot(self, now: float) -> None:
+        """Its clock starts over; who knew it is out of time."""
+        self._boots += 1
+        self._started = now
+
+    def clock(self, now: float) -> Clock:
+        return Clock(self._boots, int(now - self._started))
+
+    def receive(self, data: bytes, now: float) -> Asked | bytes | None:
+        """The request in a datagram, or a report to send back, or None to keep silent about."""
+        try:
+            envelope = secured.parse(data, len(data))
+            report = self._objection(data, envelope, now)
+            if report:
+                return self._report(report, envelope, now)
+            keys = self._of(envelope.user)
+            try:
+                plain, at, end = secured.scoped(data, envelope, keys)
+            except codec.Malformed:
+                return self._report(secured.DECRYPTION, envelope, now)
+        except codec.Malformed:
+            return None
+        return Asked(plain[at:end], envelope, keys)
+
+    def seal(self, pdu: bytes, asked: Asked, now: float) -> bytes:
+        envelope = asked.envelope
+        flags = envelope.flags & secured.LEVEL
+        return secured.seal(
+            pdu, envelope.user, self._engine_id, self.clock(now), asked.keys, envelope.message_id, flags
+        )
+
+    def _objection(self, data: bytes, envelope: Envelope, now: float) -> int:
+        """In the order of RFC 3414, 3.2. 0: none."""
+        if envelope.engine_id != self._engine_id:
+            self.discoveries += not envelope.engine_id
+            return secured.UNKNOWN_ENGINE
+        if envelope.user not in self._users:
+            return secured.UNKNOWN_USER
+        keys = self._of(envelope.user)
+        level = envelope.flags & secured.LEVEL
+        if level & ~keys.flags or (keys.hash and not level):
+            return secured.UNSUPPORTED_LEVEL
+        if level and not secured.is_authentic(data, len(data), envelope, keys):
+            return secured.WRONG_DIGEST
+        return secured.NOT_IN_TIME if level and not self._is_now(envelope, now) else 0
+
+    def _is_now(self, envelope: Envelope, now: float) -> bool:
+        boots, time = self.clock(now)
+        return envelope.boots == boots and abs(envelope.time - time) <= WINDOW_S
+
+    def _report(self, which: int, envelope: Envelope, now: float) -> bytes | None:
+        self.reports[which] += 1
+        if not envelope.flags & secured.REPORTABLE:
+            return None
+        value = ber.integer(self.reports[which], ber.COUNTER32)
+        row = ber.varbind((*_USM_STATS, which, 0), value)
+        pdu = ber.tlv(codec.REPORT, ber.integer(0) * 3 + ber.tlv(ber.SEQUENCE, row))
+        flags, keys = 0, Keys()
+        if which == secured.NOT_IN_TIME:  # the only one that is authentic: it sets a clock
+            flags, keys = secured.AUTH, self._of(envelope.user)
+        clock = self.clock(now)
+        return secured.seal(pdu, envelope.user, self._engine_id, clock, keys, envelope.message_id, flags)
+
+    def _of(self, user: bytes) -> Keys:
+        if user not in self._keys:
+            self._keys[user] = self._users[user].localized(self._engine_id)
+        return self._keys[user]

@@ -1,0 +1,233 @@
+"""Both engines read from a real snmpd what net-snmp's own tools read from it, in every version and with every user."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from poller import errors
+from poller.collectors.credentials import Community, SnmpV3
+from poller.collectors.snmp import types
+from poller.collectors.snmp.engine import Link, Page, Row
+from poller.collectors.snmp.engines import Choice, Engines
+from poller.collectors.snmp.pysnmp_engine import PysnmpLink
+from poller.collectors.snmp.walker import Walker
+from tests.integration.snmp_links import get, rows, talk, walk
+from tests.integration.test_collector_snmp import AUTH, PRIV, Snmpd, free_udp_port, has_ipv6, net_snmp, running_snmpd
+
+ENGINES: list[Choice] = ["gufo", "pysnmp"]
+PUBLIC = Community.from_text("public")
+SYSTEM, INTERFACES, IF_X = "1.3.6.1.2.1.1", "1.3.6.1.2.1.2.2.1", "1.3.6.1.2.1.31.1.1.1"
+SYS_NAME, SYS_UPTIME = f"{SYSTEM}.5.0", f"{SYSTEM}.3.0"
+AUTHS = get_args(SnmpV3.model_fields["auth_protocol"].annotation)
+PRIVS = get_args(SnmpV3.model_fields["priv_protocol"].annotation)
+#: How snmpd is told to have these users; all protocols that we offer, and Debian's snmpd has them all.
+USERS = [(f"{auth}-{priv}".lower(), auth, priv) for auth, priv in product(AUTHS, (*PRIVS, None))]
+TYPES = {
+    "Counter32": "Counter32",
+    "Counter64": "Counter64",
+    "Gauge32": "Gauge32",
+    "Timeticks": "TimeTicks",
+    "INTEGER": "Integer32",
+    "OID": "Oid",
+    "IpAddress": "IpAddress",
+    "Opaque": "Float",
+}
+
+pytestmark = pytest.mark.parametrize("engine", ENGINES)
+
+
+def user_lines() -> str:
+    lines = ["createUser nobody", "rouser nobody noauth", "view all included .1"]
+    for name, auth, priv in USERS:
+        spelled = re.sub(r"SHA(\d)", r"SHA-\1", auth)
+        lines.append(f'createUser {name} {spelled} "{AUTH}"' + (f' {priv} "{PRIV}"' if priv else ""))
+        lines.append(f"rouser {name} {'priv' if priv else 'auth'} -V all *")
+    return "\n".join(lines) + "\n"
+
+
+def v3(name: str, auth: str | None = None, priv: str | None = None, **other: str) -> SnmpV3:
+    fields = {"username": name}
+    if auth:
+        fields |= {"auth_protocol": auth, "auth_password": AUTH}
+    if priv:
+        fields |= {"priv_protocol": priv, "priv_password": PRIV}
+    return SnmpV3.from_fields({**fields, **other})
+
+
+FULL = v3("sha-aes", "SHA", "AES")
+
+
+@pytest.fixture(scope="module")
+def snmpd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snmpd]:
+    """With another one behind it, which is the context `inner`."""
+    with running_snmpd(tmp_path_factory.mktemp("inner"), free_udp_port(), name="insidebox") as inner:
+        proxy = f"proxy -Cn inner -v 2c -c public 127.0.0.1:{inner.port} .1.3.6.1.2.1.1\n"
+        with running_snmpd(tmp_path_factory.mktemp("snmpd"), free_udp_port(), more=user_lines() + proxy) as daemon:
+            yield daemon
+
+
+def printed_type(text: str) -> str:
+    """The type in net-snmp's `Counter32: 7`; text without one is a number of ticks."""
+    kind, colon, _ = text.partition(": ")
+    if not colon:
+        return "TimeTicks" if text.isdigit() else "OctetString"
+    return TYPES.get(kind, "OctetString")
+
+
+@pytest.mark.parametrize("root", [SYSTEM, INTERFACES, IF_X])
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_walk_gives_the_rows_that_snmpbulkwalk_shows(engine: Choice, snmpd: Snmpd, root: str, exact: bool) -> None:
+    shown = net_snmp("snmpbulkwalk", snmpd.port, root)
+    found = rows(engine, snmpd.port, PUBLIC, root, exact=exact)
+    assert [name for name, _ in found] == list(shown)
+    if exact:
+        assert {name: types.type_name(value) for name, value in found} == {n: printed_type(t) for n, t in shown.items()}
+
+
+def test_both_give_equal_values_whether_exact_or_not(engine: Choice, snmpd: Snmpd) -> None:
+    """What changes by itself is left out."""
+    still = [f"{INTERFACES}.{column}" for column in (1, 2, 3, 4, 6)] + [f"{IF_X}.1"]
+    for root in still:
+        plain = rows("gufo", snmpd.port, PUBLIC, root, exact=False)
+        assert rows(engine, snmpd.port, PUBLIC, root, exact=True) == plain
+        assert rows(engine, snmpd.port, FULL, root, exact=True) == plain
+
+
+@pytest.mark.parametrize(("name", "auth", "priv"), [("nobody", None, None), *USERS])
+def test_every_user_of_version_3_is_let_in(
+    engine: Choice, snmpd: Snmpd, name: str, auth: str | None, priv: str | None
+) -> None:
+    """Every authentication with every privacy protocol, in both ways to long keys; exact, too."""
+    found = dict(get(engine, snmpd.port, v3(name, auth, priv), (SYS_NAME, SYS_UPTIME)))
+    assert found[SYS_NAME] == b"testbox"
+    assert types.type_name(found[SYS_UPTIME]) == "TimeTicks"
+
+
+@pytest.mark.parametrize("version", ["1", "2c"])
+def test_versions_with_a_community(engine: Choice, snmpd: Snmpd, version: str) -> None:
+    found = dict(get(engine, snmpd.port, PUBLIC, (SYS_NAME, SYS_UPTIME), version=version))
+    assert found[SYS_NAME] == b"testbox"
+    walked = rows(engine, snmpd.port, PUBLIC, SYSTEM, version=version)
+    assert [name for name, _ in walked] == list(net_snmp("snmpbulkwalk", snmpd.port, SYSTEM))
+
+
+def test_what_the_agent_does_not_have_is_left_out(engine: Choice, snmpd: Snmpd) -> None:
+    absent = f"{SYSTEM}.99.0"
+    for credential in (PUBLIC, FULL):
+        assert dict(get(engine, snmpd.port, credential, (SYS_NAME, absent))) == {SYS_NAME: b"testbox"}
+        assert rows(engine, snmpd.port, credential, f"{SYSTEM}.99") == []
+    assert dict(get(engine, snmpd.port, PUBLIC, (SYS_NAME, absent), version="1")) == {SYS_NAME: b"testbox"}
+
+
+def test_the_last_table_of_the_tree_ends(engine: Choice, snmpd: Snmpd) -> None:
+    """endOfMibView is no row."""
+    assert rows(engine, snmpd.port, PUBLIC, "1.3.6.1.6.3.99") == rows(engine, snmpd.port, FULL, "2.1") == []
+
+
+@pytest.mark.parametrize(
+    ("credential", "cause"),
+    [
+        (v3("sha-aes", "SHA", "AES", auth_password="wrong-password"), "authentication password or protocol"),
+        (v3("sha-aes", "SHA256", "AES"), "authentication password or protocol"),
+        (v3("stranger", "SHA", "AES"), "no such user"),
+        (v3("sha-none", "SHA", "AES"), "security level"),
+    ],
+)
+def test_who_is_not_let_in_is_told_why(engine: Choice, snmpd: Snmpd, credential: SnmpV3, cause: str) -> None:
+    with pytest.raises(errors.DeviceAuthFailed) as caught:
+        get(engine, snmpd.port, credential, (SYS_NAME,))
+    assert cause in str(caught.value)
+    assert "wrong-password" not in str(caught.value)
+
+
+@pytest.mark.parametrize("priv", ["DES", "AES"])
+def test_a_wrong_privacy_password_is_told_as_far_as_can_be(engine: Choice, snmpd: Snmpd, priv: str) -> None:
+    """snmpd keeps silent about what it cannot decrypt: the credential is the first of the probable causes."""
+    credential = v3(f"sha-{priv}".lower(), "SHA", priv, priv_password="wrong-password")
+    with pytest.raises(errors.DeviceTimeout, match="wrong credential"):
+        get(engine, snmpd.port, credential, (SYS_NAME,), timeout_s=0.3, retries=0)
+
+
+def test_a_level_below_the_users_is_refused(engine: Choice, snmpd: Snmpd) -> None:
+    """snmpd says so with an error status: this user may not see it so."""
+    walked = walk(engine, snmpd.port, v3("sha-aes", "SHA"), SYSTEM)
+    assert isinstance(walked.error, errors.DeviceAuthFailed)
+
+
+def test_ipv6(engine: Choice, snmpd: Snmpd) -> None:
+    if not has_ipv6():
+        pytest.skip("no IPv6 on this machine")
+    from poller.collectors.snmp import engines
+
+    async def ask() -> list[Row]:
+        using = Engines()
+        found = []
+        for credential in (PUBLIC, FULL):
+            way = engines.way_to("::1", snmpd.port, "2c", credential, engine=engine)
+            link = using.take(way, credential)
+
+            async def once(exchange, tries: int = 0):  # type: ignore[no-untyped-def]
+                return await exchange(0, 1.0)
+
+            await link.begin(once)
+            found += await link.get((SYS_NAME,), 1.0)
+            using.give_back(way, link, well=True)
+        using.close()
+        return found
+
+    assert asyncio.run(ask()) == [(SYS_NAME, b"testbox")] * 2
+
+
+def test_nobody_there_is_told_from_silence(engine: Choice) -> None:
+    for credential in (PUBLIC, FULL):
+        with pytest.raises(errors.DeviceUnreachable):
+            get(engine, free_udp_port(), credential, (SYS_NAME,))
+
+
+def test_an_agent_that_started_anew_is_followed(engine: Choice, tmp_path: Path) -> None:
+    """The second request is out of its time: it says so, and is asked again. No introduction, no error."""
+
+    async def ask(port: int, using: Engines) -> Row:
+        (row,) = await talk(engine, port, FULL, lambda walker, _: walker.get((SYS_NAME,)), engine=using)
+        return row
+
+    async def twice() -> None:
+        using, port = Engines(), free_udp_port()
+        for _ in range(2):
+            with running_snmpd(tmp_path / "same", port, more=user_lines()):
+                assert await ask(port, using) == (SYS_NAME, b"testbox")
+        using.close()
+
+    asyncio.run(twice())
+
+
+def test_several_columns_in_one_request(engine: Choice, snmpd: Snmpd) -> None:
+    """Where the engine can: pysnmp."""
+    roots = [f"{INTERFACES}.{column}" for column in (1, 2, 4)]
+
+    async def ask(walker: Walker, link: Link) -> list[Page]:
+        if not isinstance(link, PysnmpLink):
+            return [await link.page(root, root, 50, 1.0) for root in roots]
+        return list(await link.pages(roots, roots, 50, 1.0))
+
+    pages = asyncio.run(talk(engine, snmpd.port, PUBLIC, ask))
+    for root, page in zip(roots, pages, strict=True):
+        assert list(page.rows) == rows(engine, snmpd.port, PUBLIC, root)
+
+
+def test_a_context_is_the_agents_own(engine: Choice, snmpd: Snmpd) -> None:
+    """gufo knows none: then the other engine is taken by itself. About an unknown one snmpd keeps silent."""
+    choice: Choice = "auto" if engine == "gufo" else engine
+    assert dict(get(choice, snmpd.port, FULL, (SYS_NAME,), context="inner")) == {SYS_NAME: b"insidebox"}
+    assert dict(get(choice, snmpd.port, FULL, (SYS_NAME,))) == {SYS_NAME: b"testbox"}
+    with pytest.raises(errors.DeviceTimeout):
+        get(choice, snmpd.port, FULL, (SYS_NAME,), context="outer", timeout_s=0.2, retries=0)
+    with pytest.raises(errors.DeviceUnsupported, match="only SNMPv3"):
+        get(choice, snmpd.port, PUBLIC, (SYS_NAME,), context="inner")

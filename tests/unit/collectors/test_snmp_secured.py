@@ -1,0 +1,123 @@
+"""SNMPv3 messages: keys as the RFC has them, and nothing believed that somebody touched."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poller.collectors.snmp import codec, secured
+from poller.collectors.snmp.codec import Malformed
+from poller.collectors.snmp.keys import Keys, Passwords, master
+from poller.collectors.snmp.secured import Clock
+from poller.collectors.snmp.usm import Usm
+
+ENGINE = bytes.fromhex("000000000000000000000002")
+AUTHS = ("MD5", "SHA", "SHA224", "SHA256", "SHA384", "SHA512")
+PRIVS = ("DES", "AES", "AES192", "AES192C", "AES256", "AES256C")
+#: RFC 3414, A.3: the password "maplesyrup".
+VECTORS = [
+    ("MD5", "9faf3283884e92834ebc9847d8edd963", "526f5eed9fcce26f8964c2930787d82b"),
+    ("SHA", "9fb5cc0381497b3793528939ff788d5d79145211", "6695febc9288e36282235fc7151f128497b38f3f"),
+]
+ANSWER = codec.element(
+    codec.RESPONSE,
+    codec.integer(7) + codec.integer(0) * 2
+    + codec.element(0x30, codec.element(0x30, b"\x06\x03\x2b\x06\x01" + codec.integer(42))),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("protocol", "whole", "local"), VECTORS)
+def test_keys_are_those_of_the_rfc(protocol: str, whole: str, local: str) -> None:
+    assert master(protocol, b"maplesyrup").hex() == whole
+    assert Passwords(protocol, b"maplesyrup").localized(ENGINE).auth.hex() == local
+
+
+def keys(auth: str = "SHA", priv: str = "AES") -> Keys:
+    return Passwords(auth, b"maplesyrup", priv, b"another-one").localized(ENGINE)
+
+
+def sealed(made: Keys, flags: int = secured.LEVEL) -> bytes:
+    return secured.seal(ANSWER, b"user", ENGINE, Clock(3, 1000), made, 99, flags)
+
+
+@pytest.mark.parametrize(("auth", "priv"), list(product(AUTHS, PRIVS)))
+def test_what_was_sealed_is_opened(auth: str, priv: str) -> None:
+    """In every combination, and the contents are not to be seen from outside."""
+    made = keys(auth, priv)
+    message = sealed(made)
+    envelope = secured.parse(message, len(message))
+    assert (envelope.message_id, envelope.engine_id, envelope.user) == (99, ENGINE, b"user")
+    assert secured.is_authentic(message, len(message), envelope, made)
+    assert secured.open_pdu(message, envelope, made).rows == [("1.3.6.1", 42)]
+    assert b"\x2b\x06\x01\x02\x01\x2a" not in message
+
+
+def test_the_two_ways_to_long_keys_differ() -> None:
+    assert keys("SHA", "AES256").priv != keys("SHA", "AES256C").priv
+    assert keys("SHA", "AES256").priv[:20] == keys("SHA", "AES256C").priv[:20]
+
+
+@given(at=st.integers(0, 10_000), bit=st.integers(0, 7))
+def test_nothing_that_was_touched_is_authentic(at: int, bit: int) -> None:
+    """Any one bit of it."""
+    made = keys()
+    message = bytearray(sealed(made))
+    message[at % len(message)] ^= 1 << bit
+    try:
+        envelope = secured.parse(message, len(message))
+    except Malformed:
+        return
+    assert not secured.is_authentic(message, len(message), envelope, made)
+
+
+def test_the_keys_of_another_agent_do_not_fit() -> None:
+    message = sealed(keys())
+    other = Passwords("SHA", b"maplesyrup", "AES", b"another-one").localized(b"\x80other-engine")
+    assert not secured.is_authentic(message, len(message), secured.parse(message, len(message)), other)
+
+
+def test_a_message_without_a_digest_is_not_authentic() -> None:
+    message = sealed(keys(), flags=0)
+    assert not secured.is_authentic(message, len(message), secured.parse(message, len(message)), keys())
+
+
+@given(st.binary(max_size=200))
+def test_no_octets_make_it_stumble(data: bytes) -> None:
+    try:
+        envelope = secured.parse(data, len(data))
+        secured.is_authentic(data, len(data), envelope, keys())
+        secured.open_pdu(data, envelope, keys())
+    except Malformed:
+        pass
+
+
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=4))
+def test_nor_does_a_message_with_flipped_octets(changes: list[tuple[int, int]]) -> None:
+    spoiled = bytearray(sealed(keys("MD5", "DES")))
+    for at, octet in changes:
+        spoiled[at % len(spoiled)] = octet
+    try:
+        envelope = secured.parse(spoiled, len(spoiled))
+        secured.open_pdu(spoiled, envelope, keys("MD5", "DES"))
+    except Malformed:
+        pass
+
+
+def test_a_clock_goes_on_by_itself() -> None:
+    """No need to ask the agent again while it runs as ours does."""
+    usm = Usm("user", Passwords())
+    usm.set_clock(Clock(3, 1000), now=50.0)
+    assert usm.clock_at(75.9) == Clock(3, 1025)
+
+
+def test_no_secret_is_printed() -> None:
+    secret = Passwords("SHA", b"s3cret-auth", "AES", b"s3cret-priv")
+    usm = Usm("user", secret)
+    usm.meet(ENGINE)
+    printed = f"{secret!r} {secret} {usm!r} {usm} {usm.keys!r} {usm.keys} {dataclasses.fields(usm)!r}"
+    assert "s3cret" not in printed
+    assert usm.keys.auth.hex() not in printed
