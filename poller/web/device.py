@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -70,6 +71,7 @@ class Row:
     highest: str
     verdict: str
     tone: str
+    before: str  # what else befell it in this time
     age: str
     picture: str
 
@@ -124,6 +126,7 @@ def _row(rated: Rated, line: Line, span: Span, now_ms: int) -> Row:
         quantities.per_second(metric, line.highest()),
         _verdict(newest),
         str(_TONES.get(newest.verdict, "")),
+        _before(line.rates[:-1]),
         units.age(now_ms - newest.at_ms),
         _picture(rated, line, span, now_ms),
     )
@@ -133,6 +136,13 @@ def _verdict(rate: Rate) -> str:
     if rate.verdict not in _TONES:
         return rate.verdict.value
     return f"{GLYPHS[_TONES[rate.verdict]]} {rate.verdict.value}: {rate.reason}"
+
+
+def _before(rates: Sequence[Rate]) -> str:
+    """`before: 1 reset, 2 gaps`; nothing where all went well."""
+    times = Counter(rate.verdict for rate in rates if rate.verdict in _TONES)
+    told = ", ".join(f"{units.exact(number)} {verdict}" for verdict, number in sorted(times.items()))
+    return f"before: {told}" if told else ""
 
 
 def _picture(rated: Rated, line: Line, span: Span, now_ms: int) -> str:

@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "web"))
 
 import web_overviews as fleet
+import web_rates
 
 from poller.domain.overview import Overview
 from poller.web import serve
@@ -41,6 +42,7 @@ class Site:
     def __init__(self, shows: Overview) -> None:
         self.shows = shows
         self.looks = 0
+        self.polls = web_rates.polls(60, 2)  # of sw1
         self._listener = serve.listen("127.0.0.1", 0)
         self.port: int = self._listener.getsockname()[1]
         self.start(self._listener)
@@ -54,7 +56,8 @@ class Site:
         return dataclasses.replace(self.shows, as_of_ms=self.shows.as_of_ms + 1000 * self.looks)
 
     def start(self, listener: socket.socket | None = None) -> None:
-        sources = Sources(self.look, dict, {"Flower": "http://127.0.0.1:5555"})
+        links = {"Flower": "http://127.0.0.1:5555"}
+        sources = Sources(self.look, dict, links, lambda device, asked: web_rates.answering(self.polls)(device, asked))
         self._server = serve.server(sources)
         sockets = [listener or serve.listen("127.0.0.1", self.port)]
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": sockets})

@@ -18,21 +18,23 @@ MINUTE = 60_000
 TARGET = Target(1, "sw1", "snmp", "snmp", {}, "", {}, MINUTE, 5_000, Policy.FIXED, None, None, None, True, 1)
 
 
-def polls(minutes: int = 60, interfaces: int = 3, lost: Sequence[int] = (), restart: int = 0) -> list[Stored]:
+def polls(
+    minutes: int = 60, interfaces: int = 3, lost: Sequence[int] = (), restart: int = 0, name: str = "eth"
+) -> list[Stored]:
     """One a minute up to now; some are lost, and the device may have restarted so many minutes ago."""
     now = time.time_ns() // 1_000_000
     return [
-        Stored(1, now - ago * MINUTE, _poll(minutes - ago, interfaces, ago, restart))
+        Stored(1, now - ago * MINUTE, _poll(minutes - ago, interfaces, ago, restart, name))
         for ago in range(minutes, -1, -1)
         if ago not in lost
     ]
 
 
-def _poll(minute: int, interfaces: int, ago: int, restart: int) -> ReadingSet:
+def _poll(minute: int, interfaces: int, ago: int, restart: int, name: str) -> ReadingSet:
     up = (restart - ago) * 6_000 + 3_000 if restart and ago <= restart else 10**8 + minute * 6_000
     found = [Reading("sysUpTime", up)]
     for index in range(1, interfaces + 1):
-        labels = {"ifIndex": str(index), "ifName": f"eth{index}", "ifAlias": f"<b>port {index}</b>"}
+        labels = {"ifIndex": str(index), "ifName": f"{name}{index}", "ifAlias": f"<b>port {index}</b>"}
         moved = 6e7 * index * (minute + 4 * math.sin(minute / 6))
         found += [Reading("ifHighSpeed", 1000, labels)]
         found += [Reading(name, moved, labels, Kind.COUNTER, 64) for name in ("ifHCInOctets", "ifHCOutOctets")]

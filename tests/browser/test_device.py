@@ -1,0 +1,48 @@
+"""The page of one device: reached by a click, readable in both themes and on a phone, without scripts."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import web_overviews as fleet
+import web_rates
+from playwright.sync_api import expect
+
+GROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(14, 19, 24)"}
+
+
+def test_a_device_that_failed_is_one_click_away(site, open_page) -> None:
+    """Also in a row that came while the page was open; and back to the overview is one, too."""
+    page = open_page()
+    expect(page.locator("#live")).to_have_text("● live")
+    site.shows = dataclasses.replace(fleet.FAILING, errors=(fleet.failure(0, device="sw1"),))
+    page.get_by_role("link", name="sw1").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("sw1")
+    expect(page.locator("tbody tr")).to_have_count(4)
+    expect(page.get_by_role("img", name="ifHCInOctets over the last 1h").first).to_be_visible()
+    page.get_by_role("link", name="poller", exact=True).click()
+    expect(page.locator("#live")).to_have_text("● live")
+
+
+@pytest.mark.parametrize("theme", GROUNDS)
+def test_both_themes_without_scripts(site, open_page, theme: str) -> None:
+    """The choice is kept, and so is what was asked for."""
+    page = open_page(java_script_enabled=False)
+    page.goto(f"{site.url}devices/sw1?metric=ifInErrors&since=6h")
+    page.get_by_role("link", name=theme, exact=True).click()
+    expect(page.locator("html")).to_have_attribute("data-theme", theme)
+    expect(page.locator("body")).to_have_css("background-color", GROUNDS[theme])
+    expect(page.get_by_role("link", name="6h")).to_have_attribute("aria-current", "true")
+    expect(page.locator("tbody tr").first).to_contain_text("ifInErrors")
+
+
+@pytest.mark.parametrize("width", [320, 720, 1280])
+def test_long_names_need_no_sideways_scrolling(site, open_page, width: int) -> None:
+    """With a reset and a gap among the rates, and the longest name a device can give."""
+    site.polls = web_rates.polls(60, 2, lost=range(10, 20), restart=1, name="x" * 120)[:-1]
+    page = open_page(viewport={"width": width, "height": 800})
+    page.goto(f"{site.url}devices/sw1")
+    expect(page.locator("tbody tr").first).to_contain_text("reset: the device restarted")
+    expect(page.locator("tbody tr").first).to_contain_text("before: 1 gap")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
