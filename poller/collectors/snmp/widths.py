@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from poller.collectors.snmp import types
 from poller.collectors.snmp.language import Metric
 from poller.collectors.snmp.rendering import Value
 
@@ -20,4 +21,4 @@ def of(metric: Metric, value: Value) -> int:
     """32, 64, or 0 where it is not known: a number that was scaled does not start over at a power of two."""
     if metric.type != "counter" or metric.scale or metric.offset:
         return 0
-    return _STANDARD.get(metric.oid, 0)
+    return types.width(value) or _STANDARD.get(metric.oid, 0)

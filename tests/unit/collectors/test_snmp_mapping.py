@@ -9,6 +9,7 @@ import pytest
 from poller.collectors.snmp import dates, loading, mapping
 from poller.collectors.snmp.profile import Profile
 from poller.collectors.snmp.rendering import Value, index_text, number, value_text
+from poller.collectors.snmp.types import Counter32, Counter64
 from poller.domain.readings import Kind
 
 Found = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -272,6 +273,12 @@ def test_kinds() -> None:
 @pytest.mark.parametrize(
     ("value", "declared", "width"),
     [
+        (Counter32(5), metric("counter"), 32),
+        (Counter64(5), metric("counter"), 64),
+        (Counter32(5), metric("gauge"), 0),
+        (Counter32(5), metric("counter", scale=8), 0),  # no power of two any more
+        (Counter64(5), metric("counter", offset=1), 0),
+        (Counter32(5), metric("counter", oid="1.3.6.1.2.1.31.1.1.1.6"), 32),  # what it says counts
         (5, metric("counter"), 0),
         (5, metric("counter", oid="1.3.6.1.2.1.2.2.1.10"), 32),  # ifInOctets, whatever an engine tells
         (5, metric("counter", oid="1.3.6.1.2.1.31.1.1.1.6"), 64),  # ifHCInOctets
