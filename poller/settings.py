@@ -221,6 +221,17 @@ class Settings(BaseSettings):
         "", description="Where the page links to Flower. Not set: nowhere, or the one of `poller up`."
     )
 
+    # Notifications of devices
+    trap_bind: str = Field("127.0.0.1", description="Address `poller traps` listens on; 0.0.0.0 or :: hears devices.")
+    trap_port: int = Field(
+        1162, ge=0, le=65535, description="Its UDP port. Devices send to 162, which needs privileges or a redirect."
+    )
+    trap_gap_s: float = Field(10.0, ge=0, le=3600, description="Least time between two polls of a device for traps.")
+    trap_polls_per_s: float = Field(
+        20.0, gt=0, le=10_000, description="Devices polled for traps, per second and listener; more wait their turn."
+    )
+    trap_listener: bool = Field(False, description="`poller up` runs a listener for traps, too.")
+
     # Logs
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level that is logged.")
     log_format: Literal["text", "json"] = Field("text", description="One line of text, or one JSON object, per record.")

@@ -45,6 +45,12 @@ class Root(LazyGroup):
         ),
         Branch("beat", "poller.cli.beat:command", "Run a scheduler.", _RUNNING),
         Branch("web", "poller.cli.web:command", "Serve the page.", _RUNNING),
+        Branch(
+            name="traps",
+            place="poller.cli.traps:command",
+            help="Hear what devices announce, and poll them at once.",
+            panel=_RUNNING,
+        ),
         Branch("flower", "poller.cli.flower:command", "Run Celery's own monitor.", _RUNNING),
         Branch("sim", "poller.cli.sim:command", "Run simulated devices.", _RUNNING),
         Branch("demo", "poller.cli.demo:app", "Manage the simulated fleet.", _RUNNING),

@@ -35,6 +35,10 @@ def flower(env: Mapping[str, str], port: int) -> Role:
     return Role("flower", [sys.executable, "-m", "poller", "flower"], {**env, "POLLER_FLOWER_PORT": str(port)})
 
 
+def traps(env: Mapping[str, str]) -> Role:
+    return Role("traps", [sys.executable, "-m", "poller", "traps"], env)
+
+
 def simulator(env: Mapping[str, str], devices: int, snmp_port: int, routeros_port: int) -> Role:
     arguments = [f"--devices={devices}", f"--snmp-port={snmp_port}", f"--routeros-port={routeros_port}"]
     return Role("sim", [sys.executable, "-m", "poller", "sim", *arguments], env)

@@ -12,7 +12,7 @@ import typer
 from poller import bootstrap, errors
 from poller.cli import failing, render
 from poller.cli.columns import one_line
-from poller.domain.overview import Load, Overview, State, Worker
+from poller.domain.overview import TRAP_RESULTS, Load, Overview, State, Worker
 from poller.state import overview
 from poller.web import health, units
 
@@ -125,6 +125,8 @@ def _people(view: Overview) -> Iterator[str]:
         yield f"names      {number} workers are called {name}: give each its own with -n"
     if stalls := view.totals.get("worker_stalls"):
         yield f"stalls     workers stood still {units.counted(stalls, 'time')}: poller events --kind worker_stalled"
+    if heard := view.totals.get("traps_received"):
+        yield f"traps      {units.exact(heard)} received: {_heard(view)}"
     for each in health.unroutable(view):
         yield f"unserved   {each.queue}: {units.counted(each.targets, 'target')}; {each.reason}"
     for load in view.loads:
@@ -144,6 +146,12 @@ def _spooled(worker: Worker) -> str:
     """What it could not write yet, and what it never will."""
     waiting = f", {units.counted(worker.spool_waiting, 'result')} on its disk" if worker.spool_waiting else ""
     return waiting + (f", {units.exact(worker.spool_dropped)} dropped" if worker.spool_dropped else "")
+
+
+def _heard(view: Overview) -> str:
+    """What became of notifications, the usual first."""
+    found = [(result, view.totals.get(f"traps_{result}", 0)) for result in TRAP_RESULTS]
+    return ", ".join(f"{units.exact(number)} {result.replace('_', ' ')}" for result, number in found if number)
 
 
 def _leader(view: Overview) -> str:

@@ -121,6 +121,8 @@ class Up:
             self.supervisor.add(roles.worker(number, self.env))
         self.supervisor.add(roles.web(self.env, self.web_port))
         self.supervisor.add(roles.flower(self.env, self.flower_port))
+        if self.settings.trap_listener:
+            self.supervisor.add(roles.traps(self.env))
         self.view.addresses(self._page_address(), self._flower_address(), self.settings.home)
         self._note(f"next    {self._next(services)}")
         return int(now[0] * 1000), time.monotonic()

@@ -39,6 +39,7 @@ class Kind(enum.StrEnum):
     BOARD_REBUILT = "board_rebuilt"
     BOARD_REPAIRED = "board_repaired"
     CLOCK_MOVED = "clock_moved"
+    TRAP_RECEIVED = "trap_received"
 
     @property
     def is_bad(self) -> bool:

@@ -19,6 +19,19 @@ class State(enum.StrEnum):
     UNKNOWN = "unknown"  # not polled yet
 
 
+#: What may become of a notification. Each that was received is one of these; names in the totals begin with `traps_`.
+TRAP_RESULTS = (
+    "accepted",  # its device is polled
+    "ignored",  # true, and of a kind that has nothing polled
+    "unknown_sender",
+    "bad_credential",
+    "replayed",
+    "malformed",
+    "undecided",  # the credential could not be read just then
+    "dropped",  # more than one address may send, or than can wait
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Leader:
     name: str  # host:pid

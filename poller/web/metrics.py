@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 import poller
 from poller.domain.deadletter import Reason
 from poller.domain.outcome import Result
-from poller.domain.overview import Load, Overview, State, Worker
+from poller.domain.overview import TRAP_RESULTS, Load, Overview, State, Worker
 from poller.web import health
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -29,6 +29,7 @@ _TOTALS = {
     "worker_stalls": "Workers that stood still: they recovered, or were ended for whoever supervises them.",
     "breaker_opened": "Breakers that opened because of failures.",
     "breaker_closed": "Breakers that closed.",
+    "traps_polls": "Polls of devices because of what they announced.",
     "breaker_skips": "Slots left out on purpose: a breaker was open, a site was dark or a target was a dead letter.",
 }
 
@@ -88,6 +89,8 @@ def _polls(overview: Overview) -> Iterator[Metric]:
     yield _counter("polls", "Finished polls, by outcome.", outcomes, "outcome")
     for name, text in _TOTALS.items():
         yield _counter(name, text, totals.get(name, {}))
+    heard = {result: totals[f"traps_{result}"] for result in TRAP_RESULTS if f"traps_{result}" in totals}
+    yield _counter("traps", "Notifications of devices, by what became of them.", heard, "result")
     yield _gauge("polls_per_second", "Throughput of the last minute.", overview.polls_per_second)
     yield _gauge(
         "lateness_seconds",

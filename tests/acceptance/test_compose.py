@@ -56,11 +56,12 @@ def test_the_file_is_valid(tmp_path: Path) -> None:
 def test_every_service_is_watched_unprivileged_and_free_of_secrets(compose: dict[str, Any]) -> None:
     """Health checks, no root, ports on loopback, two beats; secrets are files outside the image and the repository."""
     services = compose["services"]
-    assert set(services) == {"postgres", "valkey", *OURS}
-    for name in OURS:
+    assert set(services) == {"postgres", "valkey", "traps", *OURS}
+    for name in (*OURS, "traps"):
         assert services[name]["cap_drop"] == ["ALL"]
         assert name == "migrate" or "healthcheck" in services[name]
-        assert all(port.startswith("127.0.0.1:") for port in services[name].get("ports", []))
+        assert name == "traps" or all(port.startswith("127.0.0.1:") for port in services[name].get("ports", []))
+    assert (services["traps"]["profiles"], services["traps"]["ports"]) == (["traps"], ["162:1162/udp"])
     assert services["beat"]["deploy"]["replicas"] == 2
     assert "USER poller" in (ROOT / "Dockerfile").read_text()
     assert all(secret["file"].startswith("./deploy/secrets/") for secret in compose["secrets"].values())

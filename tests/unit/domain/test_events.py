@@ -77,5 +77,5 @@ def test_kinds_are_in_the_past_tense() -> None:
     """The closed list, as programs see it: names are only ever added."""
     assert {kind.value.rpartition("_")[2] for kind in Kind} == {
         "down", "recovered", "opened", "closed", "made", "requeued", "cleared", "taken", "over", "lost", "joined",
-        "left", "rebuilt", "repaired", "moved", "stalled", "isolated", "quarantined", "released",
+        "left", "rebuilt", "repaired", "moved", "stalled", "isolated", "quarantined", "released", "received",
     }  # fmt: skip

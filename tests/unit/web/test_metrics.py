@@ -56,6 +56,9 @@ def test_numbers_arrive_unharmed() -> None:
     assert (seen["poller_breakers_open", "failures"], seen["poller_breakers_open", "hand"]) == (29, 2)
     assert (seen["poller_dead_letters", "auth_failed"], seen["poller_dead_letters", "open_too_long"]) == (9, 0)
     assert (seen["poller_retries_total",], seen["poller_breaker_skips_total",]) == (801, 90_210)
+    assert (seen["poller_traps_total", "accepted"], seen["poller_traps_total", "unknown_sender"]) == (7, 1_200)
+    assert ("poller_traps_total", "malformed") not in seen
+    assert seen["poller_traps_polls_total",] == 5
     assert seen["poller_lateness_seconds", "0.99"] == 0.086
     assert seen["poller_leader", "beat-1:4711"] == 7
     assert seen["poller_leader_epoch",] == 7

@@ -97,6 +97,10 @@ HEALTHY = Overview(
         "breaker_opened": 412,
         "breaker_closed": 383,
         "breaker_skips": 90_210,
+        "traps_received": 1_207,
+        "traps_accepted": 7,
+        "traps_unknown_sender": 1_200,
+        "traps_polls": 5,
     },
 )
 

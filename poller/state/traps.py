@@ -1,0 +1,21 @@
+"""What became of notifications, counted for all listeners together beside the board's other totals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import redis
+
+from poller.state.client import store_errors
+from poller.state.keys import Keys
+
+
+def count(client: redis.Redis, keys: Keys, more: Mapping[str, int]) -> None:
+    """Add to the totals; names are those of domain/overview.py's TRAP_RESULTS."""
+    if not more:
+        return
+    pipe = client.pipeline(transaction=False)
+    for name, number in more.items():
+        pipe.hincrby(keys.totals, f"traps_{name}", number)
+    with store_errors(client):
+        pipe.execute()

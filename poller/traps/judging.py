@@ -1,0 +1,80 @@
+"""Is it true, and does it matter? A datagram from a known address, opened with the credentials of who lives there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from poller import errors
+from poller.collectors.credentials import Credential
+from poller.db.senders import Sender
+from poller.traps import message, secure
+from poller.traps.clocks import Clocks
+from poller.traps.intake import Datagram
+from poller.traps.message import COLD_START, LINK_DOWN, LINK_UP, WARM_START, Envelope, Notice
+
+#: What has a device polled; anything else is only counted.
+WANTED = frozenset((COLD_START, WARM_START, LINK_DOWN, LINK_UP))
+#: Several devices may share an address: so many of their credentials are tried.
+MOST_CREDENTIALS = 16
+
+Opened = Mapping[int, Credential | errors.PollerError]
+Fetch = Callable[[Collection[int]], Opened]
+
+
+class Verdict(NamedTuple):
+    """`result` is how it is counted; with `accepted`, who sent what. `answer` is for the sender."""
+
+    result: str
+    senders: tuple[Sender, ...] = ()
+    notice: Notice | None = None
+    answer: bytes | None = None
+
+
+@dataclass(slots=True)
+class Judge:
+    """`fetch` opens stored credentials, in a thread; it may raise StoreError."""
+
+    fetch: Fetch
+    keys: secure.Keys = field(default_factory=secure.Keys)
+    clocks: Clocks = field(default_factory=Clocks)
+
+    async def judge(self, datagram: Datagram, senders: Sequence[Sender], now_s: float) -> Verdict:
+        """Raises StoreError when the credentials cannot be read."""
+        try:
+            envelope = self._envelope(datagram.content)
+        except message.Malformed:
+            return Verdict("malformed")
+        ids = list(dict.fromkeys(key for sender in senders for key in sender.credentials))[:MOST_CREDENTIALS]
+        opened = await asyncio.to_thread(self.fetch, ids)
+        return self._verdict(envelope, senders, opened, now_s)
+
+    def _envelope(self, content: bytes) -> Envelope:
+        version = message.version_of(content)
+        if version == 3:
+            return secure.parse_secure(content, self.keys, self.clocks)
+        return message.parse_plain(content, version)
+
+    def _verdict(self, envelope: Envelope, senders: Sequence[Sender], opened: Opened, now_s: float) -> Verdict:
+        worst = "bad_credential"
+        for key, credential in _credentials(opened):
+            try:
+                notice = envelope.open(credential, now_s)
+            except message.Replayed:
+                worst = "replayed"
+                continue
+            except message.Refused:
+                continue
+            except message.Malformed:
+                return Verdict("malformed")
+            who = tuple(sender for sender in senders if key in sender.credentials)
+            return Verdict("accepted" if notice.name in WANTED else "ignored", who, notice, envelope.answer())
+        return Verdict(worst)
+
+
+def _credentials(opened: Opened) -> Iterator[tuple[int, Credential]]:
+    for key, credential in opened.items():
+        if isinstance(credential, Credential):
+            yield key, credential

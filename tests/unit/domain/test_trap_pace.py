@@ -1,0 +1,85 @@
+"""Traps have a device polled at once, then at most once in a while; a flood of them is bounded, and none is lost."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poller.domain.trap_pace import Pace
+
+
+def pace(gap_ms: int = 10_000, per_s: float = 20.0, burst: int = 100) -> Pace:
+    return Pace(gap_ms, per_s, burst)
+
+
+def test_the_first_trap_has_its_device_polled_at_once() -> None:
+    """And only once."""
+    it = pace()
+    assert it.ask(1, 0)
+    assert it.due(0) == [1]
+    assert it.due(60_000) == []
+
+
+def test_a_burst_costs_one_more_poll_when_it_is_over() -> None:
+    """What came after the first poll is seen by the second, one gap later."""
+    it = pace()
+    it.ask(1, 0)
+    it.due(0)
+    assert [it.ask(1, at) for at in range(1, 5000, 100)] == [True] + [False] * 49
+    assert it.due(9_999) == []
+    assert it.due(10_000) == [1]
+    assert it.waiting == 0
+
+
+def test_more_devices_than_may_be_polled_wait_their_turn() -> None:
+    """The oldest first, at the pace that is allowed."""
+    it = pace(per_s=2.0, burst=3)
+    for device in range(10):
+        it.ask(device, device)
+    assert it.due(10) == [0, 1, 2]
+    assert it.due(10) == []
+    assert it.due(1_010) == [3, 4]
+    assert it.waiting == 5
+
+
+def test_a_poll_that_could_not_be_asked_for_is_asked_for_again() -> None:
+    """A store that was away costs no trap, and no gap."""
+    it = pace()
+    it.ask(1, 0)
+    assert it.due(0) == [1]
+    it.again(1, 0)
+    assert it.due(500) == [1]
+
+
+def test_a_clock_that_stands_still_gives_nothing_for_free() -> None:
+    """Nor does one that goes back."""
+    it = pace(per_s=1000.0, burst=1)
+    it.ask(1, 1000)
+    it.ask(2, 1000)
+    assert it.due(1000) == [1]
+    assert it.due(1000) == []
+    assert it.due(500) == []
+    assert it.due(1500) == [2]
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3000)), max_size=200))
+def test_every_trap_is_followed_by_a_poll_and_polls_keep_their_distance(steps: list[tuple[int, int]]) -> None:
+    """Whatever comes whenever: no trap without a later poll, no two polls of a device within the gap."""
+    it, now, polls = pace(gap_ms=1000), 0, dict[int, list[int]]()
+    traps: dict[int, int] = {}
+
+    def look() -> None:
+        for device in it.due(now):
+            polls.setdefault(device, []).append(now)
+
+    for device, later in steps:
+        now += later
+        look()
+        it.ask(device, now)
+        traps[device] = now
+    for _ in range(50):
+        now += 100
+        look()
+    for device, last in traps.items():
+        assert polls[device][-1] >= last
+        assert all(b - a >= 1000 for a, b in zip(polls[device], polls[device][1:], strict=False))
