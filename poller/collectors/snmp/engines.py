@@ -57,9 +57,9 @@ class Engines:
 
     def _connect_v3(self, way: Way, credential: SnmpV3, wary: bool) -> Link:
         known = self._known(way, credential)
-        if way.engine == "pysnmp" or wary:
+        if way.engine == "pysnmp":
             return pysnmp_engine.connect_v3(way.address, way.port, known, way.context)
-        return gufo_v3.connect(way.address, way.port, known)
+        return gufo_v3.connect(way.address, way.port, known, wary)
 
     def give_back(self, way: Way, link: Link, *, well: bool) -> None:
         """After a poll: the link is kept if everything went well, and closed if not."""

@@ -13,10 +13,10 @@ import gufo.snmp
 from gufo.snmp import _fast
 
 from poller import errors
-from poller.collectors.snmp import codec, datagram, speaking
+from poller.collectors.snmp import codec, datagram, speaking, usm
 from poller.collectors.snmp.engine import Ask, ErrorStatus, Garbled, Page, Row
 from poller.collectors.snmp.listening import Listener
-from poller.collectors.snmp.speaking import VERSIONS, CommunitySpeech, OwnPdus, Question, Speech
+from poller.collectors.snmp.speaking import VERSIONS, CommunitySpeech, OwnPdus, Question, Reported, Speech
 
 #: Longest reply the library can take; longer ones arrive cut off.
 BUFFER_BYTES = 4080
@@ -77,7 +77,7 @@ class GufoLink(Listener):
     """One UDP socket to one agent, for one poll at a time."""
 
     def __init__(
-        self, sock: Any, agent: str, speech: Speech | None, *, ipv6: bool, bulk: bool = True, wary: bool = False
+        self, sock: Any, agent: str, speech: Speech, *, ipv6: bool, bulk: bool = True, wary: bool = False
     ) -> None:
         self._sock = sock
         # A second view of the descriptor, to look at a datagram before the library consumes it.
@@ -90,6 +90,7 @@ class GufoLink(Listener):
         #: The library stumbled over what this agent sends: it sees no more of it.
         self.wary = wary
         self._stumbles = 0
+        self._ignored = 0  # datagrams that the library did not take for an answer
         #: Subtrees with answers that the library's buffer does not hold.
         self._too_big: set[str] = set()
         self._head = bytearray(datagram.HEAD_BYTES)
@@ -106,7 +107,7 @@ class GufoLink(Listener):
             self._too_big.add(root)
         except Undecodable:
             self._stumble()
-        return await self._own_page(cursor, root, repetitions, wait_s)
+        return await self._own_page(cursor, root, repetitions, self._until - self._loop.time())
 
     async def _page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
         sock = self._sock
@@ -135,7 +136,7 @@ class GufoLink(Listener):
             pass
         except Undecodable:
             self._stumble()
-        return await self._own_get(oids, wait_s)
+        return await self._own_get(oids, self._until - self._loop.time())
 
     async def _get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
         sock = self._sock
@@ -164,7 +165,7 @@ class GufoLink(Listener):
                 try:
                     return receive(*arguments)
                 except BlockingIOError:  # somebody else's answer, or one to an earlier try
-                    continue
+                    self._ignored += 1
         except StopAsyncIteration:
             return None
         except EXPECTED as error:
@@ -190,11 +191,12 @@ class GufoLink(Listener):
     async def _ask(self, question: Question, wait_s: float) -> list[codec.Found]:
         """Without the library: exact types, up to 64 kB, and a request id that we know."""
         deadline = self._loop.time() + wait_s
-        assert self._speech is not None
         try:
             return await speaking.ask(self._speech, question, self._tap, lambda: self._until_readable(deadline))
         except codec.Malformed as error:
             raise Garbled(f"SNMP with {self._agent} failed", cause=str(error)) from None
+        except Reported as report:
+            raise usm.refusal(report.which, self._agent) from None
         except OSError as error:
             raise translate(error, self._agent) from None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import gufo.snmp
@@ -10,10 +11,12 @@ from gufo.snmp import _fast
 from gufo.snmp.user import KeyType
 
 from poller import errors
-from poller.collectors.snmp import codec, datagram, gufo_engine, keys, secured, speaking, usm
-from poller.collectors.snmp.engine import Ask, ErrorStatus, Garbled, Page, Row
-from poller.collectors.snmp.gufo_engine import BUFFER_BYTES, GufoLink, Undecodable
-from poller.collectors.snmp.secured import Envelope
+from poller.collectors.snmp import codec, datagram, gufo_engine, keys, secured, usm
+from poller.collectors.snmp.engine import Ask, ErrorStatus, Garbled, NoReply
+from poller.collectors.snmp.gufo_engine import BUFFER_BYTES, GufoLink
+from poller.collectors.snmp.secured import Clock, Envelope
+from poller.collectors.snmp.secured_speech import SecuredSpeech
+from poller.collectors.snmp.speaking import OwnPdus
 from poller.collectors.snmp.usm import Usm
 
 #: Once is usual after an idle time or a restart of the agent; twice may be bad luck.
@@ -52,7 +55,8 @@ class UsmLink(GufoLink):
     """A link that introduces itself once. The library keeps the agent's clock: the socket is worth keeping."""
 
     def __init__(self, sock: Any, agent: str, known: Usm, *, ipv6: bool, wary: bool) -> None:
-        super().__init__(sock, agent, None, ipv6=ipv6, wary=wary)
+        clock = asyncio.get_running_loop().time
+        super().__init__(sock, agent, SecuredSpeech(known, OwnPdus(), "", clock), ipv6=ipv6, wary=wary)
         self._usm = known
         self._head = bytearray(BUFFER_BYTES)
         self._report = 0
@@ -70,22 +74,8 @@ class UsmLink(GufoLink):
         user = _user(self._usm)
         self._sock.set_keys(user.name, *_keys(user))
         self._usm.meet(engine_id)
-
-    async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
-        try:
-            page = await self._page(cursor, root, repetitions, wait_s)
-        except Undecodable:
-            self._stumble()
-            raise
-        return speaking.page_of(self._opened().rows, root) if self.exact else page
-
-    async def get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
-        try:
-            rows = await self._get(oids, wait_s)
-        except Undecodable:
-            self._stumble()
-            raise
-        return speaking.there(self._opened().rows) if self.exact else rows
+        met = secured.parse(self._head, datagram.length(self._head))
+        self._usm.set_clock(Clock(met.boots, met.time), self._loop.time())
 
     async def exchange(
         self, send: Callable[..., None], request: Any, receive: Callable[..., Any], context: Any, wait_s: float
@@ -93,12 +83,16 @@ class UsmLink(GufoLink):
         """As any other; but an agent that says our clock is wrong has set it by saying so, and is asked again."""
         deadline = self._loop.time() + wait_s
         for _ in range(_RESYNCS + 1):
-            self._report = 0
+            self._report = self._ignored = 0
             try:
                 return await super().exchange(send, request, receive, context, deadline - self._loop.time())
             except errors.DeviceAuthFailed:
                 if self._report != secured.NOT_IN_TIME:
                     raise
+            except NoReply:
+                if self._ignored:  # authentic, and yet no answer: the library says so of what it cannot decode
+                    self._stumble()
+                raise
         raise usm.refusal(secured.NOT_IN_TIME, self._agent)
 
     def _inspect(self) -> bool:
@@ -126,7 +120,10 @@ class UsmLink(GufoLink):
                 return self._hear_report(secured.reported(codec.read_pdu(plain, at, end)), envelope, length)
         if envelope.flags & secured.LEVEL != known.keys.flags:
             return False
-        return not known.keys.hash or secured.is_authentic(self._head, length, envelope, known.keys)
+        if known.keys.hash and not secured.is_authentic(self._head, length, envelope, known.keys):
+            return False
+        known.set_clock(Clock(envelope.boots, envelope.time), self._loop.time())
+        return True
 
     def _hear_report(self, report: int, envelope: Envelope, length: int) -> bool:
         if report == secured.NOT_IN_TIME:

@@ -19,17 +19,16 @@ from pysnmp.proto import rfc1902, rfc1905
 from pysnmp.proto.api import v2c
 
 from poller import errors
-from poller.collectors.snmp import codec, gufo_engine, secured, speaking, types, usm
+from poller.collectors.snmp import codec, gufo_engine, speaking, types, usm
 from poller.collectors.snmp.codec import Found, Malformed, Missing, Pdu
 from poller.collectors.snmp.engine import Ask, Garbled, Page, Row
 from poller.collectors.snmp.listening import Listener
 from poller.collectors.snmp.rendering import Value
-from poller.collectors.snmp.secured_speech import Reported, SecuredSpeech
-from poller.collectors.snmp.speaking import CommunitySpeech, Question, Speech
+from poller.collectors.snmp.secured_speech import SecuredSpeech
+from poller.collectors.snmp.speaking import CommunitySpeech, Question, Reported, Speech
 from poller.collectors.snmp.usm import Usm
 
 _GET_AT_ONCE = 20
-_RESYNCS = 2
 #: pysnmp's request classes, by what they are on the wire.
 _REQUESTS = {
     codec.GET: v2c.GetRequestPDU,
@@ -100,7 +99,10 @@ class PysnmpPdus:
             rows = [_row(*pair) for pair in api.get_varbinds(pdu)]
             return Pdu(codec.RESPONSE, int(api.get_request_id(pdu)), status, rows)
         except EXPECTED as error:
-            raise translate(error, self._agent) from None
+            try:
+                return codec.read_pdu(data, 0, len(data))  # lenient where devices are known to be sloppy
+            except Malformed:
+                raise translate(error, self._agent) from None
 
 
 def _row(name: Any, value: Any) -> Found:
@@ -187,6 +189,8 @@ class PysnmpLink(Listener):
             return await speaking.ask(self._speech, question, self._tap, lambda: self._until_readable(deadline))
         except Malformed as error:
             raise Garbled(f"SNMP with {self._agent} failed", cause=str(error)) from None
+        except Reported as report:
+            raise usm.refusal(report.which, self._agent) from None
         except OSError as error:
             raise gufo_engine.translate(error, self._agent) from None
 
@@ -220,16 +224,3 @@ class PysnmpUsmLink(PysnmpLink):
             raise Garbled(f"SNMP with {self._agent} failed", cause=str(error)) from None
         except OSError as error:
             raise gufo_engine.translate(error, self._agent) from None
-
-    async def _ask(self, question: Question, wait_s: float) -> list[Found]:
-        """An agent that says our clock is wrong has set it by saying so, and is asked again."""
-        deadline = self._loop.time() + wait_s
-        which = 0
-        for _ in range(_RESYNCS + 1):
-            try:
-                return await super()._ask(question, deadline - self._loop.time())
-            except Reported as report:
-                which = report.which
-                if which != secured.NOT_IN_TIME:
-                    break
-        raise usm.refusal(which, self._agent)

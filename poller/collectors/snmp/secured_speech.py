@@ -9,19 +9,11 @@ from poller.collectors.snmp import codec, secured
 from poller.collectors.snmp.codec import Pdu
 from poller.collectors.snmp.keys import Keys
 from poller.collectors.snmp.secured import Clock, Envelope
-from poller.collectors.snmp.speaking import Pdus, Question
+from poller.collectors.snmp.speaking import Pdus, Question, Reported
 from poller.collectors.snmp.usm import Usm
 
 _dice = random.SystemRandom()
 _NOBODY = Keys()
-
-
-class Reported(Exception):
-    """The agent sent a report instead of an answer; `which` of usmStats."""
-
-    def __init__(self, which: int) -> None:
-        super().__init__(which)
-        self.which = which
 
 
 class SecuredSpeech:
@@ -83,4 +75,4 @@ class SecuredSpeech:
             if not authentic:  # anybody could set our clock
                 return
             self._usm.set_clock(Clock(envelope.boots, envelope.time), self._clock())
-        raise Reported(which)
+        raise Reported(which, again=which == secured.NOT_IN_TIME)

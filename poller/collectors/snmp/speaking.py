@@ -17,6 +17,8 @@ from poller.collectors.snmp.engine import ErrorStatus, Page, Row
 #: As messages say them.
 VERSIONS = {"1": 0, "2c": 1}
 _LARGEST = 65_535
+#: Once is usual after an idle time or a restart of the agent; twice may be bad luck.
+_RESYNCS = 2
 _dice = random.SystemRandom()
 
 
@@ -29,13 +31,22 @@ class Question(NamedTuple):
     second: int = 0
 
 
+class Reported(Exception):
+    """The agent sent a report instead of an answer: `which` of `secured.REPORTS`, and whether asking again helps."""
+
+    def __init__(self, which: int, again: bool) -> None:
+        super().__init__(which, again)
+        self.which = which
+        self.again = again
+
+
 class Speech(Protocol):
     """A version of the protocol, with whatever authenticates it."""
 
     def say(self, question: Question, request_id: int) -> bytes: ...
 
     def hear(self, data: bytes) -> Pdu | None:
-        """The answer in a datagram, None if it is not for us. Raises Malformed."""
+        """The answer in a datagram, None if it is not for us. Raises Malformed, Reported."""
         ...
 
 
@@ -75,13 +86,21 @@ class CommunitySpeech:
         return self._pdus.read(data[at:]) if version == self._version and community == self._community else None
 
 
-async def ask(
-    speech: Speech,
-    question: Question,
-    tap: socket.socket,
-    until_readable: Callable[[], Awaitable[None]],
-) -> list[Found]:
-    """The rows of the answer. Raises Malformed, ErrorStatus, OSError and what the waiting raises."""
+UntilReadable = Callable[[], Awaitable[None]]
+
+
+async def ask(speech: Speech, question: Question, tap: socket.socket, until_readable: UntilReadable) -> list[Found]:
+    """The rows of the answer. Raises Malformed, Reported, ErrorStatus, OSError and what the waiting raises."""
+    for more in range(_RESYNCS, -1, -1):
+        try:
+            return await _ask(speech, question, tap, until_readable)
+        except Reported as report:  # an agent that says our clock is wrong has set it by saying so
+            if not report.again or not more:
+                raise
+    raise AssertionError("unreachable")
+
+
+async def _ask(speech: Speech, question: Question, tap: socket.socket, until_readable: UntilReadable) -> list[Found]:
     request_id = _dice.getrandbits(31)
     _send(tap, speech.say(question, request_id))
     while True:
@@ -107,7 +126,7 @@ class Introduces(Protocol):
         ...
 
 
-async def introduce(speech: Introduces, tap: socket.socket, until_readable: Callable[[], Awaitable[None]]) -> None:
+async def introduce(speech: Introduces, tap: socket.socket, until_readable: UntilReadable) -> None:
     _send(tap, speech.introduction())
     while True:
         await until_readable()
