@@ -70,7 +70,7 @@ class Engines:
 
     def forget(self, way: Way) -> bool:
         """After a failure another agent may be there: meet it anew. True if one was known."""
-        known = self._agents.pop(way._replace(context="", engine=""), None)
+        known = self._agents.pop(way._replace(context="", engine="", number=0), None)
         return known is not None and bool(known.engine_id)
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class Engines:
 
     def _known(self, way: Way, credential: SnmpV3) -> Usm:
         """Shared by all targets of a device, all contexts and both engines."""
-        name = way._replace(context="", engine="")
+        name = way._replace(context="", engine="", number=0)
         if name in self._agents:
             self._agents.move_to_end(name)
             return self._agents[name]

@@ -23,6 +23,8 @@ TEXT = frozenset(
         "LldpPortId",
     }
 )
+#: Metric types that say what something is, not how it does: their texts need not be read every time.
+LASTING = TEXT | {"EnumAsInfo"}
 METRIC_TYPES = NUMERIC | TEXT | {"EnumAsInfo", "EnumAsStateSet", "Bits", "DateAndTime"}
 LOOKUP_TYPES = NUMERIC | TEXT | {"EnumAsInfo", "Bits"}
 INDEX_TYPES = frozenset(

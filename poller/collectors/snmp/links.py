@@ -28,6 +28,8 @@ class Way(NamedTuple):
     secret: str
     context: str = ""
     engine: str = "gufo"
+    #: Links of one poll to one agent, side by side, are told apart by it.
+    number: int = 0
 
     def __repr__(self) -> str:
         return f"<Way to {self.address} port {self.port}>"

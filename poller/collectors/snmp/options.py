@@ -35,6 +35,18 @@ class SnmpOptions(api.Options):
         int,
         Field(ge=1, le=200, description="Most rows to ask for in one answer; fewer where a device cannot"),
     ] = 50
+    refresh: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=86400,
+            description="Seconds that names, types and other texts may be taken from memory; 0: read them every time",
+        ),
+    ] = 600.0
+    walks: Annotated[
+        int,
+        Field(ge=1, le=8, description="Most requests under way at a time to a device whose polls last long"),
+    ] = 2
     identity: Annotated[
         Identity,
         Field(description="What an interface is known by when its rates are read: a new ifIndex is no new interface"),
@@ -68,9 +80,9 @@ class SnmpOptions(api.Options):
         catalog.select(names)
         return names
 
-    @field_validator("timeout", mode="before")
+    @field_validator("timeout", "refresh", mode="before")
     @classmethod
-    def _read_timeout(cls, value: Any) -> Any:
+    def _read_duration(cls, value: Any) -> Any:
         if not isinstance(value, str):
             return value
         try:

@@ -22,7 +22,18 @@ Row = tuple[str, Value]
 class Plan:
     """Turns the values of one shape into readings."""
 
-    __slots__ = ("_constants", "_converted", "_direct", "_oids", "_shape", "_shaping", "duplicates", "series")
+    __slots__ = (
+        "_constants",
+        "_converted",
+        "_direct",
+        "_direct_at",
+        "_oids",
+        "_shape",
+        "_shaping",
+        "_shaping_at",
+        "duplicates",
+        "series",
+    )
 
     def __init__(self, oids: Sequence[str], values: Sequence[Value], mapped: mapping.Mapped) -> None:
         position = {text: at for at, text in enumerate(oids)}
@@ -31,12 +42,31 @@ class Plan:
         constant = [s for s in mapped.samples if not s.source]
         self.series = SeriesSet(tuple(s.series for s in (*direct, *converted, *constant)))
         self.duplicates: tuple[Series, ...] = tuple(mapped.duplicates)
-        self._direct = _getter([position[s.source] for s in direct])
+        self._direct_at = array("I", (position[s.source] for s in direct))
         self._converted = tuple((position[s.source], s.scale, s.offset) for s in converted)
         self._constants = array("d", (s.value for s in constant))
-        self._shaping = _getter(sorted(position[text] for text in mapped.shaping if text in position))
+        self._shaping_at = array("I", sorted(position[text] for text in mapped.shaping if text in position))
+        self._expect(oids, values)
+
+    def _expect(self, oids: Sequence[str], values: Sequence[Value]) -> None:
+        self._direct = _getter(self._direct_at)
+        self._shaping = _getter(self._shaping_at)
         self._oids = hash(tuple(oids))
         self._shape = hash(self._shaping(values))
+
+    def narrowed(self, oids: Sequence[str], values: Sequence[Value], positions: Sequence[int]) -> Plan:
+        """The same series from fewer rows: those at these positions of ours (-1: one that we do not have).
+
+        Every number must be among them. Texts that are not among them stay as they are.
+        """
+        there = {old: new for new, old in enumerate(positions) if old >= 0}
+        plan = Plan.__new__(Plan)
+        plan.series, plan.duplicates, plan._constants = self.series, self.duplicates, self._constants
+        plan._direct_at = array("I", (there[at] for at in self._direct_at))
+        plan._converted = tuple((there[at], scale, offset) for at, scale, offset in self._converted)
+        plan._shaping_at = array("I", (there[at] for at in self._shaping_at if at in there))
+        plan._expect(oids, values)
+        return plan
 
     def exactly(self, values: Sequence[Value]) -> ReadingSet:
         """Of what the plan was made from, as the device said it: a float64 has no room for every Counter64.
@@ -46,6 +76,11 @@ class Plan:
         numbers: list[Any] = list(self._direct(values))
         numbers += [mapping.scaled(values[at], scale, offset) for at, scale, offset in self._converted]
         return ReadingSet(self.series, [*numbers, *self._constants])
+
+    def read_rows(self, rows: Sequence[Row]) -> ReadingSet | None:
+        """The same for rows, of which there must be one."""
+        oids, values = zip(*rows, strict=True)
+        return self.read(hash(oids), values)
 
     def read(self, oids_hash: int, values: Sequence[Value]) -> ReadingSet | None:
         """None unless nothing but numbers changed: same OIDs, same label texts, and numbers where numbers were."""
@@ -68,6 +103,8 @@ class Shapes:
     plans: list[Plan] = field(default_factory=list)
     #: Label texts of the last complete poll, for a table that fails to answer the next time.
     known: Mapping[str, Value] = field(default_factory=dict)
+    #: Everything has been seen once, with its types.
+    settled: bool = False
 
     def read(self, rows: Sequence[Row], profile: Profile, complete: bool) -> tuple[ReadingSet, Plan]:
         """Readings of a poll; compiles a plan only when the shape is new. `rows` must not be empty."""
@@ -90,6 +127,7 @@ class Shapes:
         if complete:
             self.known = {text: by_oid[text] for text in mapped.shaping if text in by_oid}
             self.plans = [plan]
+            self.settled = True
         else:  # the usual shape stays, beside the one with something missing
             self.plans = [*self.plans[:1], plan]
         return plan

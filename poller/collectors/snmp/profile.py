@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from poller.collectors.snmp import oid
+from poller.collectors.snmp import freshness, language, oid
 from poller.collectors.snmp.language import Metric, Module
 
 _HELP_SUFFIX = {"EnumAsInfo": " (EnumAsInfo)", "EnumAsStateSet": " (EnumAsStateSet)", "Bits": " (Bits)"}
@@ -44,6 +44,20 @@ class Profile:
     @cached_property
     def matchers(self) -> tuple[Matcher, ...]:
         return tuple(Matcher(module) for module in self.modules)
+
+    def live(self, text: str) -> Metric | None:
+        """The metric that takes its value from this OID, if any: of the others only texts are made."""
+        parts = text.split(".")
+        for matcher in self.matchers:
+            found = matcher.find(parts)
+            if found is not None and found[0].type not in language.LASTING:
+                return found[0]
+        return None
+
+    @cached_property
+    def signals(self) -> tuple[str, ...]:
+        """What to ask a device for to learn whether it has changed."""
+        return freshness.signals_of([root for part in self.parts for root in (part.walk, *part.get) if root])
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:

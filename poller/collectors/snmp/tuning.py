@@ -1,47 +1,78 @@
-"""How many rows to ask for in one answer? Learned per device: shrink on trouble, grow back slowly."""
+"""How much to ask for in one request? Learned per device: shrink on trouble, grow back slowly."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-_FORGIVE_AFTER_POLLS = 100
+#: Rows that every agent we know of answers at once, and OIDs that every one takes in a GET.
+_FIRST_ROWS, _FIRST_OIDS = 50, 20
+#: Clean polls before a size that failed is dared again; twice as many after each time it fails again.
+_FORGIVE_AFTER_POLLS, _FORGIVE_AFTER_AT_MOST = 100, 3200
+
+
+@dataclass(slots=True)
+class Size:
+    """One number that is learned: at most `limit`, below `ceiling` for a while once that was too much."""
+
+    limit: int
+    now: int
+    ceiling: int = 0
+    _troubled: bool = False
+    _clean_polls: int = 0
+    _forgive_after: int = _FORGIVE_AFTER_POLLS
+
+    def __post_init__(self) -> None:
+        self.now = min(self.now, self.limit)
+        self.ceiling = self.ceiling or self.limit
+
+    def too_many(self, asked: int) -> None:
+        """An answer of that many did not arrive whole."""
+        self.ceiling = max(1, min(self.ceiling, asked - 1))
+        self.now = max(1, min(self.now, asked // 2))
+        self._troubled = True
+
+    def end_poll(self) -> None:
+        """After each poll: grow towards the ceiling, and after many clean ones dare the limit again."""
+        if self._troubled:
+            self._troubled, self._clean_polls = False, 0
+        elif self.now < self.limit:
+            self._grow()
+
+    def _grow(self) -> None:
+        if self.ceiling < self.limit:
+            self._clean_polls += 1
+            if self._clean_polls >= self._forgive_after:
+                self._clean_polls, self.ceiling = 0, self.limit
+                self._forgive_after = min(2 * self._forgive_after, _FORGIVE_AFTER_AT_MOST)
+        self.now = min(self.ceiling, self.now + max(1, self.now // 4))
 
 
 @dataclass(slots=True)
 class Tuning:
-    """`limit` is the operator's; the rest is learned and forgotten with the target's memory."""
+    """Of one device. `limit` is the operator's; the rest is learned and forgotten with the target's memory."""
 
     limit: int
-    repetitions: int = 0
-    ceiling: int = 0
-    troubled: bool = False
-    _clean_polls: int = 0
+    rows: Size = field(init=False)
+    oids: Size = field(init=False)
+    #: Rows the agent puts in one answer when asked for more; 0 while it never fell short.
+    fits: int = 0
     #: Rows of each subtree in its last walk: the next one asks for just as many.
     sizes: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.repetitions = self.repetitions or self.limit
-        self.ceiling = self.ceiling or self.limit
+        self.rows = Size(self.limit, _FIRST_ROWS)
+        self.oids = Size(self.limit, _FIRST_OIDS)
+
+    @property
+    def per_answer(self) -> int:
+        """Rows to expect in one answer of a walk."""
+        return min(self.rows.now, self.fits or self.rows.now)
 
     def want(self, root: str, have: int) -> int:
         """Rows to ask for next: what last time's count leaves and one that shows the end, or all we may."""
         missing = self.sizes.get(root, 0) - have
-        return min(missing + 1, self.repetitions) if missing >= 0 and root in self.sizes else self.repetitions
-
-    def too_many(self, asked: int) -> None:
-        """An answer of that many rows did not arrive whole."""
-        self.ceiling = max(1, min(self.ceiling, asked - 1))
-        self.repetitions = max(1, asked // 2)
-        self.troubled = True
+        return min(missing + 1, self.rows.now) if missing >= 0 and root in self.sizes else self.rows.now
 
     def end_poll(self) -> None:
-        """After each poll: grow towards the ceiling, and after many clean ones dare the limit again."""
-        if self.troubled:
-            self.troubled = False
-            self._clean_polls = 0
-            return
-        if self.repetitions < self.limit:
-            self._clean_polls += 1
-            if self._clean_polls >= _FORGIVE_AFTER_POLLS:
-                self._clean_polls, self.ceiling = 0, self.limit
-            self.repetitions = min(self.ceiling, self.repetitions + max(1, self.repetitions // 4))
+        self.rows.end_poll()
+        self.oids.end_poll()

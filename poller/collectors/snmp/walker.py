@@ -42,6 +42,17 @@ class Walked:
     error: errors.DeviceError | None = None
 
 
+class Leg(NamedTuple):
+    """A stretch of rows that were beside each other the last time: so many after `cursor`, within `root`."""
+
+    part: str
+    root: str
+    cursor: str
+    rows: int
+    #: Nothing follows within the root. It is asked for, so that a row that has come since is seen.
+    ends: bool = False
+
+
 class Walker:
     """Reads scalars and subtrees of one agent through a link."""
 
@@ -53,32 +64,66 @@ class Walker:
         self._now = asyncio.get_running_loop().time
         self._started = self._now()
         self.answered = False
+        self.sent = 0
+        self.retried = 0
 
     async def begin(self) -> None:
         await self._link.begin(self.ask)
         self.answered = False  # to an introduction everybody answers: the user may still be refused in silence
 
-    async def get(self, oids: Sequence[str]) -> list[Row]:
-        """Scalars, several to a request; a request that is too big is split."""
+    async def get(self, oids: Sequence[str], known: bool = False) -> list[Row]:
+        """Scalars, several to a request; a request that is too big is split.
+
+        `known`: all of them were there the last time. Else a v1 agent, which refuses a whole GET for one that it lacks,
+        is asked for them one by one.
+        """
         rows: list[Row] = []
-        at_once = self._link.at_once
-        for start in range(0, len(oids), at_once):
-            rows += await self._get(oids[start : start + at_once])
+        most = self._tuning.limit if known else self._link.at_once
+        at = 0
+        while at < len(oids):
+            some, asked = await self._get(oids[at : at + min(most, self._tuning.oids.now)])
+            rows += some
+            at += asked
         return rows
 
-    async def _get(self, oids: Sequence[str]) -> Sequence[Row]:
+    async def _get(self, oids: Sequence[str]) -> tuple[Sequence[Row], int]:
+        """Of the first OIDs as many as can be had at once, and how many those are."""
+
+        async def exchange(attempt: int, wait_s: float) -> tuple[Sequence[Row], int]:
+            some = oids[: max(1, len(oids) >> attempt)] if self.answered else oids
+            return await self._link.get(some, wait_s), len(some)
+
         try:
-            return await self.ask(lambda _, wait_s: self._link.get(oids, wait_s))
+            rows, asked = await self.ask(exchange)
         except Garbled:
             if len(oids) == 1:
                 raise
         except ErrorStatus as error:
-            if error.status == engine.NO_SUCH_NAME and len(oids) == 1:
-                return ()
-            if error.status not in (engine.TOO_BIG, engine.NO_SUCH_NAME) or len(oids) == 1:
+            if error.status == engine.NO_SUCH_NAME:
+                return ((), 1) if len(oids) == 1 else await self._get(oids[: len(oids) // 2])
+            if error.status != engine.TOO_BIG or len(oids) == 1:
                 raise self._refused(error, oids[0]) from None
-        middle = len(oids) // 2
-        return [*await self._get(oids[:middle]), *await self._get(oids[middle:])]
+        else:
+            if asked < len(oids):
+                self._tuning.oids.too_many(len(oids))
+            return rows, asked
+        self._tuning.oids.too_many(len(oids))
+        return await self._get(oids[: len(oids) // 2])
+
+    async def stretch(self, leg: Leg) -> list[Row]:
+        """The rows of a leg: those of the last time unless something has changed. Raises DeviceErrors."""
+        rows: list[Row] = []
+        cursor, wanted = leg.cursor, leg.rows + leg.ends
+        try:
+            while len(rows) < wanted:
+                page = await self._page(cursor, leg.root, min(wanted - len(rows), self._tuning.rows.now))
+                rows += page.rows
+                if page.ended or not page.rows:
+                    break
+                cursor = rows[-1][0]
+        except ErrorStatus as error:
+            raise self._refused(error, cursor) from None
+        return rows
 
     async def walk(self, root: str) -> Walked:
         """A subtree, or the scalar of exactly that OID. Device errors are returned, not raised."""
@@ -86,7 +131,7 @@ class Walker:
         try:
             await self._pages(root, walked.rows)
             if not walked.rows:
-                walked.rows += await self._get((root,))
+                walked.rows += (await self._get((root,)))[0]
             self._tuning.sizes[root] = len(walked.rows)
         except ErrorStatus as error:
             walked.error = self._refused(error, walked.rows[-1][0] if walked.rows else root)
@@ -120,7 +165,9 @@ class Walker:
                 asked = max(1, want >> attempt) if self.answered else want  # noqa: B023  awaited at once
                 page = await self._link.page(cursor, root, asked, wait_s)
                 if asked < want:  # noqa: B023
-                    self._tuning.too_many(want)  # noqa: B023
+                    self._tuning.rows.too_many(want)  # noqa: B023
+                elif len(page.rows) < asked and not page.ended:
+                    self._tuning.fits = len(page.rows)
                 return page
 
             try:
@@ -133,8 +180,8 @@ class Walker:
                     return Page((), ended=True)
                 if error.status != engine.TOO_BIG or want == 1:
                     raise
-            self._tuning.too_many(want)
-            want = self._tuning.repetitions
+            self._tuning.rows.too_many(want)
+            want = max(1, want // 2)
 
     async def ask(self, exchange: Callable[[int, float], Awaitable[T]], tries: int = 0) -> T:
         """One request until it is answered: at most `tries` (1 + retries) times, all within the deadline."""
@@ -143,6 +190,8 @@ class Walker:
             wait_s = self._patience.wait_s(attempt, self._now())
             if wait_s <= 0:
                 raise self._silent(attempt)
+            self.sent += 1
+            self.retried += attempt > 0
             try:
                 answer = await exchange(attempt, wait_s)
             except NoReply:

@@ -1,8 +1,8 @@
-"""How many rows to ask for: learned from trouble, forgotten with patience."""
+"""How much to ask for: learned from trouble, forgotten with patience."""
 
 from __future__ import annotations
 
-from poller.collectors.snmp.tuning import Tuning
+from poller.collectors.snmp.tuning import Size, Tuning
 
 
 def test_the_first_walk_asks_for_all_it_may() -> None:
@@ -16,27 +16,62 @@ def test_the_next_walk_asks_for_what_is_there_and_one_more() -> None:
     assert tuning.want("1.3", 75) == 50  # more rows than last time
 
 
+def test_both_sizes_grow_to_the_operators_limit_while_all_goes_well() -> None:
+    """The first requests are such as every agent answers."""
+    tuning = Tuning(100)
+    first = (tuning.rows.now, tuning.oids.now)
+    for _ in range(20):
+        tuning.end_poll()
+    assert first == (50, 20)
+    assert (tuning.rows.now, tuning.oids.now) == (100, 100)
+
+
+def test_the_operators_limit_is_never_passed() -> None:
+    tuning = Tuning(3)
+    for _ in range(20):
+        assert max(tuning.rows.now, tuning.oids.now, tuning.want("1.3", 0)) <= 3
+        tuning.end_poll()
+
+
 def test_trouble_halves_and_is_remembered() -> None:
     """The size that failed is not tried again soon."""
-    tuning = Tuning(50)
-    tuning.too_many(50)
-    assert tuning.repetitions == 25
-    tuning.end_poll()
+    size = Size(50, 50)
+    size.too_many(50)
+    assert size.now == 25
+    size.end_poll()
     for _ in range(30):
-        tuning.end_poll()
-    assert tuning.repetitions == 49
+        size.end_poll()
+    assert size.now == 49
 
 
 def test_after_many_clean_polls_the_limit_is_dared_again() -> None:
-    tuning = Tuning(50)
-    tuning.too_many(50)
+    size = Size(50, 50)
+    size.too_many(50)
     for _ in range(200):
-        tuning.end_poll()
-    assert tuning.repetitions == 50
+        size.end_poll()
+    assert size.now == 50
+
+
+def test_a_limit_that_fails_again_is_dared_less_often() -> None:
+    """Each time costs a device that drops large answers a time-out."""
+    size, tries = Size(50, 50), 0
+    for _ in range(2000):
+        if size.now == 50:
+            tries += 1
+            size.too_many(50)
+        size.end_poll()
+    assert 3 <= tries <= 6
 
 
 def test_it_never_asks_for_nothing() -> None:
-    tuning = Tuning(50)
+    size = Size(50, 50)
     for _ in range(10):
-        tuning.too_many(tuning.repetitions)
-    assert tuning.repetitions == 1
+        size.too_many(size.now)
+    assert size.now == 1
+
+
+def test_rows_in_an_answer_are_what_the_agent_can_send() -> None:
+    tuning = Tuning(50)
+    assert tuning.per_answer == 50
+    tuning.fits = 31
+    assert tuning.per_answer == 31

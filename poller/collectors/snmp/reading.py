@@ -1,0 +1,102 @@
+"""What to ask a device for in one poll: everything there is of its parts, or only what a known shape needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from poller import errors
+from poller.collectors import api
+from poller.collectors.snmp.engine import Row
+from poller.collectors.snmp.hands import Hands
+from poller.collectors.snmp.profile import Part, Profile
+from poller.collectors.snmp.rendering import Value
+from poller.collectors.snmp.route import Read, Route
+from poller.collectors.snmp.walker import Leg, Walked, Walker
+
+_SIGNALS = Part("signals")
+
+
+class Everything(NamedTuple):
+    reads: list[Read]
+    failures: list[api.PartFailed]
+    #: What the device said of its own changes, by OID.
+    signals: Mapping[str, Value]
+
+    @property
+    def rows(self) -> list[Row]:
+        return [row for read in self.reads for row in read.rows]
+
+
+class Lost(Exception):
+    """A known way could not be followed to its end. `parts` are those that did not answer."""
+
+    def __init__(self, parts: Sequence[str], error: errors.DeviceError) -> None:
+        super().__init__(str(error))
+        self.parts = parts
+        self.error = error
+
+
+async def everything(profile: Profile, hands: Hands, lost: Lost | None = None) -> Everything:
+    """Every part, and the signals with the first scalars. Parts that were lost a moment ago are not asked again.
+
+    Raises what the first part met if nobody answered at all.
+    """
+    parts = profile.parts if profile.parts and profile.parts[0].get else (_SIGNALS, *profile.parts)
+    beside = tuple(name for name in profile.signals if name not in parts[0].get)
+
+    async def read(walker: Walker, part: Part) -> Walked:
+        if lost is not None and part.name in lost.parts:
+            return Walked(error=lost.error)
+        walked = await _read_part(walker, part, beside if part is parts[0] else ())
+        if walked.error is not None and not hands.answered:  # nobody there: do not ask for the rest
+            raise walked.error
+        return walked
+
+    return _sorted_out(parts, await hands.do(read, parts), profile.signals, beside)
+
+
+def _sorted_out(
+    parts: Sequence[Part], found: Sequence[Walked], signals: Sequence[str], beside: Sequence[str]
+) -> Everything:
+    first = dict(found[0].rows)
+    reads = [Read(part, walked.rows) for part, walked in zip(parts, found, strict=True) if part is not _SIGNALS]
+    if parts[0] is not _SIGNALS:
+        reads[0] = Read(parts[0], [row for row in found[0].rows if row[0] not in beside])
+    failures = [
+        api.PartFailed(part.name, without_frames(walked.error))
+        for part, walked in zip(parts, found, strict=True)
+        if walked.error is not None and part is not _SIGNALS
+    ]
+    return Everything(reads, failures, {name: first[name] for name in signals if name in first})
+
+
+async def _read_part(walker: Walker, part: Part, beside: tuple[str, ...]) -> Walked:
+    if part.walk:
+        return await walker.walk(part.walk)
+    try:
+        return Walked(await walker.get((*part.get, *beside)))
+    except api.DeviceError as error:
+        return Walked(error=error)
+
+
+async def along(route: Route, hands: Hands) -> list[Row]:
+    """The rows of a known way, in its order; they may be others than expected. Raises Lost, or that nobody answered."""
+    legs: list[Leg | None] = [*((None,) if route.get else ()), *route.legs]
+
+    async def read(walker: Walker, leg: Leg | None) -> list[Row]:
+        try:
+            return await (walker.get(route.get, known=True) if leg is None else walker.stretch(leg))
+        except api.DeviceError as error:
+            if not hands.answered:
+                raise
+            silent = isinstance(error, api.DeviceTimeout)
+            raise Lost((route.got if leg is None else (leg.part,)) if silent else (), error) from None
+
+    return [row for rows in await hands.do(read, legs) for row in rows]
+
+
+def without_frames(error: errors.DeviceError) -> errors.DeviceError:
+    """Frames would keep the closed link's socket alive for as long as the error is."""
+    error.__context__ = None
+    return error.with_traceback(None)

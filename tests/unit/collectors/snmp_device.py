@@ -1,0 +1,100 @@
+"""A device made of a dictionary, which changes as devices do: for what is remembered between polls."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from poller.collectors.snmp import engine, oid
+from poller.collectors.snmp.engine import Ask, ErrorStatus, NoReply, Page, Row
+from poller.collectors.snmp.rendering import Value
+
+UPTIME, LAST_CHANGE, NUMBER = "1.3.6.1.2.1.1.3.0", "1.3.6.1.2.1.31.1.5.0", "1.3.6.1.2.1.2.1.0"
+TABLE, X_TABLE = "1.3.6.1.2.1.2.2.1", "1.3.6.1.2.1.31.1.1.1"
+TEXTS = {f"{TABLE}.2": "descr", f"{TABLE}.6": "mac", f"{X_TABLE}.1": "name", f"{X_TABLE}.18": "alias"}
+NUMBERS = [*(f"{TABLE}.{n}" for n in (1, 3, 4, 5, *range(7, 22))), *(f"{X_TABLE}.{n}" for n in (*range(2, 18), 19))]
+
+
+@dataclass
+class Device:
+    """Its interfaces by index; `clock` is its own, in seconds since it was made."""
+
+    interfaces: dict[int, str] = field(default_factory=dict)
+    clock: float = 1000.0
+    booted: float = 0.0
+    changed: float = 0.0  # ifTableLastChange, on the same clock
+    tells: bool = True  # it has ifTableLastChange
+
+    def values(self) -> dict[str, Value]:
+        ticks = int(self.clock * 100)
+        rows: dict[str, Value] = {UPTIME: int((self.clock - self.booted) * 100), NUMBER: len(self.interfaces)}
+        if self.tells:
+            rows[LAST_CHANGE] = int((self.changed - self.booted) * 100)
+        for index, name in self.interfaces.items():
+            rows |= {f"{column}.{index}": f"{what} {name}".encode() for column, what in TEXTS.items()}
+            rows |= {f"{column}.{index}": ticks * index + n for n, column in enumerate(NUMBERS)}
+            rows[f"{TABLE}.1.{index}"] = index
+            rows[f"{TABLE}.3.{index}"] = 6
+        return rows
+
+    def add(self, index: int, name: str) -> None:
+        self.interfaces[index] = name
+        self.changed = self.clock
+
+    def remove(self, index: int) -> None:
+        del self.interfaces[index]
+        self.changed = self.clock
+
+    def reboot(self) -> None:
+        """It takes its time."""
+        self.clock += 5
+        self.booted = self.changed = self.clock
+
+
+class Link:
+    """A link to it. It counts requests, by what was asked for; `rows` and `oids` are what an answer can hold."""
+
+    wary = False
+    exact = False
+
+    def __init__(self, values: Mapping[str, Value], rows: int = 1000, oids: int = 1000, bulk: bool = True) -> None:
+        self._values = values
+        self._sorted: list[Row] = sorted(values.items(), key=lambda row: oid.parse(row[0]))
+        self._keys = [oid.parse(name) for name, _ in self._sorted]
+        self._most_rows, self._most_oids = (rows, oids) if bulk else (1, oids)
+        self._bulk = bulk
+        self.at_once = 20 if bulk else 1
+        self.asked: list[str] = []
+        self.given: set[str] = set()
+        #: Subtrees about which it does not speak.
+        self.silent: tuple[str, ...] = ()
+
+    async def begin(self, ask: Ask) -> None: ...
+
+    async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
+        self._hear(cursor)
+        start = bisect.bisect_right(self._keys, oid.parse(cursor))
+        after = self._sorted[start : start + min(repetitions, self._most_rows)]
+        within = [row for row in after if oid.covers(root, row[0])]
+        self.given.update(name for name, _ in after)
+        if not after and not self._bulk:
+            raise ErrorStatus(engine.NO_SUCH_NAME)
+        return Page(within, ended=len(within) < len(after) or not after)
+
+    async def get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
+        for name in oids:
+            self._hear(name)
+        if len(oids) > self._most_oids:
+            raise ErrorStatus(engine.TOO_BIG)
+        if not self._bulk and any(name not in self._values for name in oids):
+            raise ErrorStatus(engine.NO_SUCH_NAME)
+        self.given.update(oids)
+        return [(name, self._values[name]) for name in oids if name in self._values]
+
+    def _hear(self, name: str) -> None:
+        self.asked.append(name)
+        if any(oid.covers(root, name) for root in self.silent):
+            raise NoReply("silence")
+
+    def close(self) -> None: ...

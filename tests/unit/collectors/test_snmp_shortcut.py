@@ -1,0 +1,266 @@
+"""A poll that reads only numbers says the same as one that reads everything, whatever the device does meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poller.collectors import api
+from poller.collectors.snmp import catalog, freshness, taking
+from poller.collectors.snmp.hands import Hands
+from poller.collectors.snmp.memory import Memory
+from poller.collectors.snmp.tuning import Tuning
+from poller.collectors.snmp.walker import Patience, Walker
+from tests.unit.collectors.snmp_device import TABLE, TEXTS, X_TABLE, Device, Link
+
+REFRESH_S = 600.0
+MODULES = ("system", "if_mib")
+
+
+@dataclass
+class Poller:
+    """Polls one device again and again, as a worker does."""
+
+    device: Device
+    modules: tuple[str, ...] = MODULES
+    memory: Memory = field(default_factory=lambda: Memory(Tuning(50)))
+    link: dict[str, Any] = field(default_factory=dict)
+    refresh_s: float = REFRESH_S
+
+    def poll(self, silent: tuple[str, ...] = ()) -> dict[Any, float]:
+        self.last = Link(self.device.values(), **self.link)
+        self.last.silent = silent
+        self.taken = asyncio.run(self._poll())
+        self.memory.tuning.end_poll()
+        (readings,) = [item for item in self.taken.items if isinstance(item, api.ReadingSet)]
+        self.series = readings.series
+        return {(s.name, s.labels): v for s, v in zip(readings.series.series, readings.values, strict=True)}
+
+    async def _poll(self) -> taking.Taken:
+        now = asyncio.get_running_loop().time()
+        walker = Walker(self.last, Patience(0.01, 0, now + 60), self.memory.tuning, "it")
+
+        async def nobody(number: int) -> Walker:
+            raise AssertionError(number)
+
+        clock = self.device.clock
+        period = freshness.period(clock, self.refresh_s, 7)
+        return await taking.take(Hands(walker, nobody, 1), catalog.select(self.modules), self.memory, clock, period)
+
+    def reads_texts(self) -> bool:
+        return any(name.startswith(tuple(f"{column}." for column in TEXTS)) for name in self.last.given)
+
+
+def cold(device: Device, modules: tuple[str, ...] = MODULES) -> dict[Any, float]:
+    return Poller(device, modules).poll()
+
+
+def device(count: int, **more: Any) -> Device:
+    return Device({index: f"eth{index}" for index in range(1, count + 1)}, **more)
+
+
+AGENTS: list[dict[str, Any]] = [{}, {"rows": 7, "oids": 5}, {"rows": 30}, {"oids": 1}, {"bulk": False, "oids": 10}]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("count", [0, 1, 2, 4, 9, 33])
+def test_the_second_poll_says_what_the_first_says(count: int, agent: dict[str, Any]) -> None:
+    """On the very same series, with numbers of now, however little the agent puts in an answer."""
+    poller = Poller(device(count), link=agent)
+    poller.poll()
+    first = poller.series
+    for _ in range(3):
+        poller.device.clock += 60
+        assert poller.poll() == cold(poller.device)
+        assert poller.series is first
+
+
+@pytest.mark.parametrize("count", [4, 60])
+def test_it_asks_for_less(count: int) -> None:
+    poller = Poller(device(count))
+    poller.poll()
+    requests, given = len(poller.last.asked), len(poller.last.given)
+    for _ in range(5):
+        poller.device.clock += 60
+        poller.poll()
+    assert len(poller.last.given) < given
+    assert poller.memory.shortcut is not None
+    assert len(poller.memory.shortcut.route.legs) < requests
+
+
+def test_long_columns_of_texts_are_skipped() -> None:
+    poller = Poller(device(100))
+    poller.poll()
+    assert poller.reads_texts()
+    poller.poll()
+    assert sum(name.startswith(f"{X_TABLE}.18.") for name in poller.last.given) <= 1  # one shows a column's end
+
+
+def test_with_refresh_0_everything_is_read_every_time() -> None:
+    poller = Poller(device(4), refresh_s=0)
+    poller.poll()
+    given = poller.last.given
+    poller.poll()
+    assert poller.last.given == given
+
+
+def test_a_name_that_nobody_tells_of_is_noticed_at_the_refresh() -> None:
+    """Not before where it is skipped; but never later."""
+    poller = Poller(device(100))
+    poller.poll()
+    poller.device.interfaces[3] = "uplink"
+    poller.device.clock += REFRESH_S
+    assert poller.poll() == cold(poller.device)
+
+
+def test_targets_refresh_at_different_moments() -> None:
+    """A thousand of them: none is older than the limit, and in no second there are many."""
+    moments = [
+        next(s for s in range(1, 601) if freshness.period(s, 600, one) != freshness.period(0, 600, one))
+        for one in range(1000)
+    ]
+    assert max(map(moments.count, moments)) <= 6
+
+
+def add(made: Device) -> None:
+    made.add(max(made.interfaces, default=0) + 1, "new")
+
+
+def add_first(made: Device) -> None:
+    made.interfaces = {index + 1: name for index, name in made.interfaces.items()}
+    made.add(1, "new")
+
+
+def remove(made: Device) -> None:
+    made.remove(2)
+
+
+def replace(made: Device) -> None:
+    made.remove(2)
+    made.add(77, "eth2")
+
+
+def reboot_reshuffled(made: Device) -> None:
+    """The same indexes, other names behind them."""
+    made.interfaces = dict(zip(made.interfaces, reversed(made.interfaces.values()), strict=True))
+    made.reboot()
+
+
+@pytest.mark.parametrize("tells", [True, False])
+@pytest.mark.parametrize("change", [add, add_first, remove, replace, reboot_reshuffled])
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_change_that_can_be_seen_is_seen_in_the_same_poll(change: Any, tells: bool, agent: dict[str, Any]) -> None:
+    """With and without the agent's word that its interfaces are others."""
+    for count in (3, 20):
+        poller = Poller(device(count, tells=tells), link=agent)
+        poller.poll()
+        poller.device.clock += 60
+        poller.poll()
+        change(poller.device)
+        poller.device.clock += 60
+        assert poller.poll() == cold(poller.device)
+        poller.device.clock += 60
+        assert poller.poll() == cold(poller.device)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["pass", "add", "remove", "rename", "reshuffle", "reboot", "swap and reboot", "age"]),
+        st.integers(1, 30),
+        st.floats(0.5, 700),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=60)
+@given(STEPS, st.sampled_from(AGENTS), st.integers(0, 12), st.booleans())
+def test_whatever_happens_a_poll_says_what_a_first_poll_says(
+    steps: list[tuple[str, int, float]], agent: dict[str, Any], count: int, tells: bool
+) -> None:
+    """But for names changed without a sign, which may be those of the last refresh; after it they are right again."""
+    poller = Poller(device(count, tells=tells), link=agent)
+    poller.poll()
+    behind_period: int | None = None  # the refresh period in which a name was changed in silence
+    for step, index, wait_s in steps:
+        made = poller.device
+        made.clock += wait_s
+        known = list(made.interfaces)
+        if step == "add":
+            made.add(index, f"added{index}")
+        elif step == "remove" and known:
+            made.remove(known[index % len(known)])
+        elif step == "rename" and known:
+            made.interfaces[known[index % len(known)]] = f"renamed{index}"
+            behind_period = freshness.period(made.clock, REFRESH_S, 7)
+        elif step == "reshuffle":
+            made.interfaces = {n * 3 + index: name for n, name in enumerate(made.interfaces.values())}
+            made.changed = made.clock
+        elif step == "reboot":
+            made.reboot()
+        elif step == "swap and reboot":
+            made.interfaces = dict(zip(known, reversed(made.interfaces.values()), strict=True))
+            made.reboot()
+        elif step == "age":
+            made.clock += REFRESH_S
+        period = freshness.period(made.clock, REFRESH_S, 7)
+        found, expected = poller.poll(), cold(made)
+        if found != expected:
+            assert behind_period == period
+            assert sorted(_numbers(found)) == sorted(_numbers(expected))
+
+
+def _numbers(found: dict[Any, float]) -> list[tuple[str, str, float]]:
+    return [(name, dict(labels).get("ifIndex", ""), value) for (name, labels), value in found.items()]
+
+
+def test_a_table_that_falls_silent_costs_only_itself_and_is_asked_once() -> None:
+    """The rest keeps its series; when the table is back, so are all series."""
+    poller = Poller(device(30))
+    whole = poller.poll()
+    before = poller.series
+    poller.device.clock += 60
+    found = poller.poll(silent=(X_TABLE,))
+    assert [item.part for item in poller.taken.items if isinstance(item, api.PartFailed)] == [
+        "if_mib 1.3.6.1.2.1.31.1.1"
+    ]
+    assert set(found) == {series for series in whole if not series[0].startswith(("ifHC", "ifX"))} & set(found)
+    assert {name for name, _ in found} >= {"ifMtu", "ifInOctets", "sysUpTime"}
+    poller.device.clock += 60
+    assert set(poller.poll()) == set(whole)
+    assert poller.series is before
+
+
+def test_a_module_of_single_columns_is_read_in_few_requests() -> None:
+    """Each column is a walk of its own the first time; then one is walked, and the rest come in GETs."""
+    from poller.collectors.snmp import loading
+    from poller.collectors.snmp.profile import Profile
+
+    columns = [f"{TABLE}.{n}" for n in (10, 13, 14, 16, 19, 20)]
+    metrics = [
+        {"name": f"m{n}", "oid": column, "type": "counter", "indexes": [{"labelname": "i", "type": "gauge"}]}
+        for n, column in enumerate(columns)
+    ]
+    import json
+
+    modules = loading.parse(json.dumps({"modules": {"few": {"walk": columns, "metrics": metrics}}}), "test")
+    profile = Profile(tuple(modules.values()))
+    memory, made, requests = Memory(Tuning(50)), device(4), []
+    for _ in range(3):
+        link = Link(made.values())
+
+        async def poll(link: Link = link) -> int:
+            now = asyncio.get_running_loop().time()
+            walker = Walker(link, Patience(0.01, 0, now + 60), memory.tuning, "it")
+            await taking.take(Hands(walker, lambda _: pytest.fail("one is enough"), 1), profile, memory, now, 1)
+            return walker.sent
+
+        requests.append(asyncio.run(poll()))
+        memory.tuning.end_poll()
+    assert requests[0] == len(columns) + 1
+    assert requests[2] <= 3
