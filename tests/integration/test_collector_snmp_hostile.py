@@ -195,7 +195,10 @@ def test_what_makes_the_library_panic_is_a_protocol_error(capfd: pytest.CaptureF
         return [snmp_agent.sequence(message)]
 
     memory: dict[str, Any] = {}
-    with agent(lying) as made:
+    answers = [honest]
+    with agent(lambda request: answers[0](request)) as made:
+        assert poll(made, memory=memory).result is Result.OK  # a first poll is read without the library
+        answers[0] = lying
         first = poll(made, memory=memory)
         panicked = capfd.readouterr().err
         second = poll(made, memory=memory)
