@@ -50,6 +50,20 @@ def collectors(incomplete: str) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete))
 
 
+def snmp_names(incomplete: str) -> list[str]:
+    """Of the built-in modules, without their YAML being understood: that would take longer than a person waits."""
+    import re
+    from pathlib import Path
+
+    import poller
+
+    modules = sorted((Path(poller.__file__).parent / "collectors" / "snmp" / "modules").glob("*.yml"))
+    texts = [module.read_text(encoding="utf-8") for module in modules]
+    names = {name for text in texts for name in re.findall(r"\bname: (\w+)", text)}
+    names |= {name for text in texts for name in re.findall(r"labelname: (\w+),\s+oid:", text)}
+    return sorted(n for n in {*names, *(m.stem for m in modules)} if n.startswith(incomplete))[:MOST]
+
+
 def _named(table: str, incomplete: str) -> list[str]:
     return _ask(_NAMED.format(table=table), (len(incomplete), incomplete, MOST))
 

@@ -64,6 +64,7 @@ class Root(LazyGroup):
         Branch("events", "poller.cli.events:command", "What changed, and what changes now.", _LOOKING),
         Branch("poll", "poller.cli.poll:command", "Poll targets now.", _LOOKING),
         Branch("collect", "poller.cli.collect:command", "Try a collector on an address.", _LOOKING),
+        Branch("snmp", "poller.cli.snmp:app", "Ask an SNMP agent: walk, get, identify.", _LOOKING),
         Branch("collectors", "poller.cli.collectors:app", "What is installed, its options, and its crashes.", _LOOKING),
         Branch("breaker", "poller.cli.breaker:app", "Targets that are left alone, and why.", _LOOKING),
         Branch("deadletter", "poller.cli.deadletter:app", "Targets that need a person.", _LOOKING),

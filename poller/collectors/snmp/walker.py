@@ -13,6 +13,7 @@ from poller.collectors.snmp.engine import ErrorStatus, Garbled, Link, NoReply, P
 from poller.collectors.snmp.tuning import Tuning
 
 T = TypeVar("T")
+Seen = Callable[[Sequence[Row]], object]
 
 #: Each try waits this much longer than the one before: a slow agent is not helped by haste.
 BACKOFF = 1.5
@@ -125,13 +126,18 @@ class Walker:
             raise self._refused(error, cursor) from None
         return rows
 
-    async def walk(self, root: str) -> Walked:
-        """A subtree, or the scalar of exactly that OID. Device errors are returned, not raised."""
+    async def walk(self, root: str, seen: Seen | None = None) -> Walked:
+        """A subtree, or the scalar of exactly that OID. Device errors are returned, not raised.
+
+        `seen` gets the rows as they come: for somebody who does not want to wait for the end.
+        """
         walked = Walked()
         try:
-            await self._pages(root, walked.rows)
+            await self._pages(root, walked.rows, seen)
             if not walked.rows:
                 walked.rows += (await self._get((root,)))[0]
+                if seen:
+                    seen(walked.rows)
             self._tuning.sizes[root] = len(walked.rows)
         except ErrorStatus as error:
             walked.error = self._refused(error, walked.rows[-1][0] if walked.rows else root)
@@ -141,11 +147,13 @@ class Walker:
             walked = Walked(error=error)  # a part of a table, cut off anywhere, would be a new shape every time
         return walked
 
-    async def _pages(self, root: str, rows: list[Row]) -> None:
+    async def _pages(self, root: str, rows: list[Row], seen: Seen | None) -> None:
         cursor, last = root, oid.Oid()
         while True:
             page = await self._page(cursor, root, self._tuning.want(root, len(rows)))
             rows += page.rows
+            if seen:
+                seen(page.rows)
             if page.ended:
                 return
             cursor = rows[-1][0]
