@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 #: sysUpTime counts hundredths of a second in 32 bits: it starts over every 497 days.
 UPTIME_RANGE = 2.0**32
@@ -38,8 +38,7 @@ class Verdict(enum.StrEnum):
     FIRST = "first"  # there is nothing before it: no rate
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """One sample, and what the same poll said about its owner; None is what it did not say."""
 
     at_ms: int
@@ -49,8 +48,7 @@ class Point:
     most_per_s: float | None = None  # what its link can carry
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(NamedTuple):
     """Growth per second from the sample before to the one at `at_ms`; None where none is to be had."""
 
     at_ms: int
@@ -64,10 +62,33 @@ class Rate:
 def rates(points: Iterable[Point], width: int, interval_ms: int) -> Iterator[Rate]:
     """A rate for every point, oldest first. A value that is no number is skipped, as if it was not polled."""
     before: Point | None = None
+    higher: Point | None = None  # the sample before a fall that nothing explains
     for now in points:
-        if math.isfinite(now.value):
-            yield rate(before, now, width, interval_ms)
-            before = now
+        if not math.isfinite(now.value):
+            continue
+        found = rate(before, now, width, interval_ms)
+        if higher and before and _is_back(higher, before, now):
+            found = _over_a_lie(rate(higher, now, width, interval_ms))
+        higher = before if found.verdict is Verdict.RESET and before and now.value < before.value else None
+        yield found
+        before = now
+
+
+def _is_back(higher: Point, low: Point, now: Point) -> bool:
+    """Some agents answer 0 once in a while: then the sample in between was wrong, not the counter.
+
+    It must be about where it was, and not just higher: a small counter is soon above its old self.
+    """
+    grown, fell = now.value - higher.value, higher.value - low.value
+    return 0 <= grown <= fell and not set_back(higher, now, (now.at_ms - higher.at_ms) / 1000)
+
+
+def _over_a_lie(found: Rate) -> Rate:
+    if found.per_second is None:
+        return found
+    return found._replace(
+        verdict=Verdict.GAP, reason="the sample before it was wrong: the average since the one before"
+    )
 
 
 def rate(before: Point | None, now: Point, width: int, interval_ms: int) -> Rate:
@@ -89,7 +110,7 @@ def rate(before: Point | None, now: Point, width: int, interval_ms: int) -> Rate
 
 def set_back(before: Point, now: Point, seconds: float) -> str:
     """Why the counter must have been set back between two polls, by what the device says besides; or nothing."""
-    if None not in (before.discontinuity_cs, now.discontinuity_cs) and before.discontinuity_cs != now.discontinuity_cs:
+    if before.discontinuity_cs != now.discontinuity_cs and None not in (before.discontinuity_cs, now.discontinuity_cs):
         return "the device says that its counters were set back"
     if before.uptime_cs is None or now.uptime_cs is None:
         return ""
@@ -152,5 +173,5 @@ def _judged(before: Point, now: Point, growth: float, verdict: Verdict, width: i
 
 def _most(before: Point, now: Point, seconds: float) -> float | None:
     """What its link can have carried since, if its speed is known."""
-    known = [point.most_per_s for point in (before, now) if point.most_per_s]
-    return max(known) * SPEED_MARGIN * (seconds + REFRESH_S) if known else None
+    most = max(before.most_per_s or 0.0, now.most_per_s or 0.0)
+    return most * SPEED_MARGIN * (seconds + REFRESH_S) if most else None

@@ -32,7 +32,10 @@ class Witnesses:
     counter: int
     uptime: int | None
     uptime_unit_cs: float
-    row: dict[str, int]
+    discontinuity: int | None
+    high_speed: int | None
+    speed: int | None
+    connector: int | None
     bits_each: float  # 0: it does not count what a link carries
 
     def point(self, at_ms: int, values: Sequence[float]) -> Point:
@@ -41,17 +44,16 @@ class Witnesses:
             at_ms,
             values[self.counter],
             None if uptime is None else uptime * self.uptime_unit_cs % UPTIME_RANGE,
-            _number(values, self.row.get(_DISCONTINUITY)),
-            self._most_per_s(values),
+            _number(values, self.discontinuity),
+            self._most_per_s(values) if self.bits_each else None,
         )
 
     def _most_per_s(self, values: Sequence[float]) -> float | None:
         """None where it is not known; what has no connector (a bridge, a tunnel) has a speed in name only."""
-        if not self.bits_each or _number(values, self.row.get(_CONNECTOR)) == _NO_CONNECTOR:
+        if _number(values, self.connector) == _NO_CONNECTOR:
             return None
-        bits = (_number(values, self.row.get(_HIGH_SPEED)) or 0) * 1e6
-        slow = _number(values, self.row.get(_SPEED)) or 0
-        bits = max(bits, slow if slow < _SPEED_IS_MORE else 0)
+        slow = _number(values, self.speed) or 0.0
+        bits = max((_number(values, self.high_speed) or 0.0) * 1e6, slow if slow < _SPEED_IS_MORE else 0.0)
         return bits / self.bits_each if bits else None
 
 
@@ -70,10 +72,15 @@ class Finder:
 
     def of(self, at: int, series: Series) -> Witnesses:
         bits = next((bits for ending, bits in _BITS_EACH.items() if series.name.endswith(ending)), 0.0)
-        return Witnesses(at, self._uptime, self._uptime_unit_cs, self._rows.get(series.labels, {}), bits)
+        row = self._rows.get(series.labels, {})
+        speeds = row.get(_HIGH_SPEED), row.get(_SPEED)
+        return Witnesses(
+            at, self._uptime, self._uptime_unit_cs, row.get(_DISCONTINUITY), *speeds, row.get(_CONNECTOR), bits
+        )
 
 
 def _number(values: Sequence[float], at: int | None) -> float | None:
-    if at is None or not math.isfinite(values[at]) or values[at] < 0:
+    if at is None:
         return None
-    return values[at]
+    value = values[at]
+    return value if 0 <= value < math.inf else None

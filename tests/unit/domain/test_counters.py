@@ -175,6 +175,32 @@ def test_what_is_no_number_was_not_polled() -> None:
     assert judged(point(-1e308), point(1e308, 1)).verdict is Verdict.IMPLAUSIBLE
 
 
+def told(*values: float, **known: Any) -> list[tuple[str, float | None]]:
+    points = [point(value, minute, **known) for minute, value in enumerate(values)]
+    return [(rate.verdict.value, rate.per_second) for rate in counters.rates(points, 64, MINUTE)]
+
+
+def test_a_zero_in_between_is_a_lie_and_not_a_spike() -> None:
+    """A counter that fell without a reason and is back where it was: the average over both spans, and it says so."""
+    assert told(6e12, 0, 6e12 + 1_200, 6e12 + 1_260) == [("first", None), ("reset", None), ("gap", 10), ("ok", 1)]
+
+
+def test_a_counter_that_fell_and_stays_low_was_set_back() -> None:
+    """It goes on from there."""
+    assert told(6e12, 0, 600, 1_200) == [("first", None), ("reset", None), ("ok", 10), ("ok", 10)]
+
+
+def test_after_a_restart_a_counter_may_soon_be_higher_than_ever() -> None:
+    """The uptime says that there was one: nothing is bridged."""
+    points = [
+        point(600, 0, uptime_cs=DAY_CS),
+        point(0, 1, uptime_cs=3_000),
+        point(6_000, 2, uptime_cs=9_000),
+    ]
+    found = [(rate.verdict.value, rate.per_second) for rate in counters.rates(points, 64, MINUTE)]
+    assert found == [("first", None), ("reset", None), ("ok", 100)]
+
+
 @given(st.integers(2**53, 2**64 - 1), st.integers(0, 2**40))
 def test_beyond_53_bits_a_difference_is_off_by_one_step_at_most(start: int, growth: int) -> None:
     """A float64 counts in steps of up to 2,048 there; it never runs backwards."""
