@@ -1,0 +1,98 @@
+"""SNMPv3 notifications: two that snmptrap really sent are opened with the right passwords, and by nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from poller.collectors.credentials import Community, SnmpV3
+from poller.traps import secure
+from poller.traps.clocks import Clocks
+from poller.traps.message import Malformed, Notice, Refused, Replayed
+
+#: snmptrap -v 3 -e 0x80001f88aa -u mon -a SHA -A authpass123 ... 1.3.6.1.6.3.1.1.5.3 1.3.6.1.2.1.2.2.1.1.3 i 3
+ENCRYPTED = bytes.fromhex(
+    "3081a9020103301102045dbe0de1020300ffe3040103020103042e302c040580001f88aa020101020350d86604036d6f6e040c35b4b6cb7e"
+    "d672a5f6c5cfff04083b1dd0da3e4218f904614c7fbd0d2e0585d1676f6b16b8252b0657622a9c6f7feb26a04e7edb8e978d6463f19559b17f"
+    "bd0cf5273d1223d453646e0c93e7398cb7a8a2ed572e94019a6d30f32385b5bbb02a8bf9b94ec356c77cacb9af48a2a2736d24b3ad6232453e"
+    "2c4b"
+)
+SIGNED = bytes.fromhex(
+    "30819f020103301102043c829bf1020300ffe304010102010304263024040580001f88aa020101020350d86804036d6f6e040cc6440ee1ffda"
+    "92e0564cf5aa0400305f041180001f8880599dab47711dfb6a000000000400a74802046a4068cd020100020100303a300e06082b0601020101"
+    "0300430230393017060a2b06010603010104010006092b0601060301010503300f060a2b060102010202010103020103"
+)
+MON = SnmpV3.from_fields({"username": "mon", "auth_password": "authpass123", "priv_password": "privpass123"})
+KEYS = secure.Keys()
+
+
+def read(
+    datagram: bytes, credential: SnmpV3 | Community = MON, clocks: Clocks | None = None, now_s: float = 0
+) -> Notice:
+    return secure.parse_secure(datagram, KEYS, clocks or Clocks()).open(credential, now_s)
+
+
+def changed(**fields: str | None) -> SnmpV3:
+    plain = {"username": "mon", "auth_password": "authpass123", "priv_password": "privpass123"}
+    return SnmpV3.from_fields({name: text for name, text in {**plain, **fields}.items() if text is not None})
+
+
+@pytest.mark.parametrize("datagram", [ENCRYPTED, SIGNED], ids=["authPriv", "authNoPriv"])
+def test_a_real_one_is_opened(datagram: bytes) -> None:
+    """A signature is enough, also where the device could encrypt."""
+    assert read(datagram) == Notice("linkDown", 3)
+
+
+@pytest.mark.parametrize(
+    "credential",
+    [
+        changed(username="root"),
+        changed(auth_password="authpass124"),
+        changed(priv_password="privpass124"),
+        changed(priv_password=None),
+        changed(auth_protocol="MD5"),
+        changed(auth_protocol="SHA512"),
+        changed(priv_protocol="DES"),
+        Community.from_text("mon"),
+    ],
+    ids=["user", "password", "privacy", "no privacy", "MD5", "SHA512", "DES", "community"],
+)
+def test_whatever_is_wrong_with_the_credential_it_is_not_opened(credential: SnmpV3 | Community) -> None:
+    """What decrypts to nonsense is no notification."""
+    with pytest.raises((Refused, Malformed)):
+        read(ENCRYPTED, credential)
+
+
+def test_a_device_that_can_sign_must() -> None:
+    """The same without its flag and signature is refused."""
+    unsigned = bytearray(SIGNED)
+    unsigned[unsigned.index(b"\x04\x01\x01\x02\x01\x03") + 2] = 0
+    with pytest.raises(Refused):
+        read(bytes(unsigned))
+
+
+def test_no_bit_can_be_changed() -> None:
+    """Each of them is signed, in either message; whatever was flipped, nothing is believed."""
+    for datagram in (ENCRYPTED, SIGNED):
+        for place in range(len(datagram) * 8):
+            flipped = bytearray(datagram)
+            flipped[place // 8] ^= 1 << place % 8
+            with pytest.raises((Refused, Malformed)):
+                read(bytes(flipped))
+        for length in range(len(datagram)):
+            with pytest.raises((Refused, Malformed)):
+                read(datagram[:length])
+
+
+def test_an_old_one_is_not_believed_again() -> None:
+    """Recorded, and sent once more when the window has passed."""
+    clocks = Clocks()
+    assert read(ENCRYPTED, clocks=clocks, now_s=10.0).name == "linkDown"
+    assert read(ENCRYPTED, clocks=clocks, now_s=159.0).name == "linkDown"
+    with pytest.raises(Replayed):
+        read(ENCRYPTED, clocks=clocks, now_s=161.0)
+
+
+def test_keys_do_not_print() -> None:
+    """They are made of passwords."""
+    read(ENCRYPTED)
+    assert repr(KEYS).startswith("<Keys, ")
