@@ -73,7 +73,10 @@ class Listener:
     async def _judging(self, intake: Intake) -> None:
         while True:
             datagram = await intake.waiting.get()
-            await self._judged(datagram)
+            try:
+                await self._judged(datagram)
+            except Exception:
+                log.exception("trap_broke", address=datagram.address)  # one datagram must not end the listener
             await asyncio.sleep(0)  # decoding takes long: let the socket be read
 
     async def _judged(self, datagram: Datagram) -> None:

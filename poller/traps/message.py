@@ -25,7 +25,18 @@ _V1 = api.PROTOCOL_MODULES[api.SNMP_VERSION_1]
 _V2C = api.PROTOCOL_MODULES[api.SNMP_VERSION_2C]
 
 #: What the libraries raise for bytes that are not what they seem.
-BROKEN = (PyAsn1Error, PySnmpError, ValueError, TypeError, IndexError, KeyError, AttributeError, RecursionError)
+BROKEN = (
+    PyAsn1Error,
+    PySnmpError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+    AssertionError,
+    MemoryError,
+    RuntimeError,
+)
 
 
 class Malformed(Exception):

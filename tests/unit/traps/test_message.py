@@ -110,6 +110,23 @@ def test_a_request_is_no_notification() -> None:
         read(_wrapped(V2C, pdu, "public"))
 
 
+@pytest.mark.parametrize(
+    "lie",
+    [
+        v2c((1, 3, 6, 1, 6, 3, 1, 1, 5, 3)).replace(b"\x04\x06public", b"\x04\x89" + b"\x7f" * 9 + b"public"),
+        b"\x30\x80\x02\x01\x01" + b"\x30\x80" * 30_000,
+        b"\x30\x03\x02\x01\x01",
+        b"\x30\x82",
+        b"",
+    ],
+    ids=["huge", "deep", "short", "cut", "nothing"],
+)
+def test_lengths_that_lie_are_no_notification(lie: bytes) -> None:
+    """Longer than any memory, deeper than any stack, or not there at all."""
+    with pytest.raises(Malformed):
+        read(lie)
+
+
 def test_whatever_comes_is_read_or_refused() -> None:
     """Cut, flipped and random bytes: one of our answers, every time."""
     randomness = random.Random(7)
