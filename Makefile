@@ -45,7 +45,7 @@ bench: setup ## measure it; QUICK=1 takes two minutes, SECTIONS="cost rebuild" c
 	@$(BIN)/python -m benchmarks $(if $(QUICK),--quick,--size $(SIZE)) $(SECTIONS)
 
 packages: ## Debian packages that the tests use
-	@deploy/packages postgresql snmp snmpd chromium docker-compose faketime
+	@deploy/packages postgresql snmp snmpd chromium docker-compose faketime prometheus-snmp-exporter
 
 format: setup ## let ruff rewrite the code in house style
 	@$(BIN)/ruff check --fix .

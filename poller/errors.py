@@ -19,6 +19,7 @@
     |  |- DeviceAuthFailed    it answered, and refused our credential
     |  |- DeviceProtocolError it answered something that is not the protocol
     |  |- DeviceUnsupported   it speaks, but does not have what the target asks for
+    |  |- OptionsUnusable     a file the target's options name is missing or broken on this worker; nothing was sent
     |  |- DeviceBusy          its host bears no more at a time: the poll did not get its turn, and sent nothing
     |  |- CollectorCrashed    the collector raised something that is not in this tree
     |  |- CollectorDied       the collector's own process ended, or had to be ended, during the poll
@@ -153,6 +154,15 @@ class DeviceUnsupported(DeviceError):
     code = "P114"
     error_code = "unsupported"
     retryable = False
+
+
+class OptionsUnusable(DeviceError):
+    """Not the device's fault: it opens no breaker, and the next poll looks at the file again."""
+
+    code = "P121"
+    error_code = "options_invalid"
+    retryable = False
+    trips_breaker = False
 
 
 class DeviceBusy(DeviceError):

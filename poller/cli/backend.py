@@ -52,7 +52,7 @@ def _wake(services: Services, version: int) -> None:
 def stored_options(registry: Registry, collector: str, raw: Mapping[str, Any]) -> dict[str, Any]:
     """Options checked by the collector, as they go into the database. Raises InvalidInput, naming the option."""
     options_model(registry, collector)
-    return registry.options(collector, raw).model_dump(mode="json", exclude_unset=True)
+    return registry.checked_options(collector, raw).model_dump(mode="json", exclude_unset=True)
 
 
 def options_model(registry: Registry, collector: str) -> type[Options]:

@@ -62,8 +62,8 @@ def command(
     budget_s = duration.timeout_ms(timeout) / 1000
     found = registry.load()
     chosen = found.get(collector)
-    options = found.options(collector, _values(option or ()))
-    credential = _credential(chosen)
+    options = found.checked_options(collector, _values(option or ()))
+    credential = _credential(chosen, options)
     if sys.__stderr__ and not faulthandler.is_enabled():
         faulthandler.enable(sys.__stderr__)  # a plugin that crashes in C code takes us along, and leaves its place
     drained = asyncio.run(_collect(chosen, address, options, credential, budget_s))
@@ -102,13 +102,16 @@ def _values(options: Sequence[str]) -> dict[str, Any]:
     return values
 
 
-def _credential(collector: Collector) -> Credential | None:
+def _credential(collector: Collector, options: Options) -> Credential | None:
     from poller.cli import secret_input
     from poller.collectors import credentials
+    from poller.collectors.api import BringsCredential
 
     if not collector.credentials:
         return None
     text = os.environ.get(SECRET_VARIABLE)
+    if text is None and isinstance(collector, BringsCredential) and collector.brings_credential(options):
+        return None
     if text is None and sys.stdin.isatty():
         return secret_input.read(collector.credentials[0], {})
     text = sys.stdin.read() if text is None else text

@@ -1,6 +1,6 @@
 """Readings as Prometheus text: what an exporter would have answered for the same device.
 
-Counters at and above 2**53 are given modulo 2**53, as snmp_exporter gives them: a float cannot count by ones
+Counts at and above 2**53 are given modulo 2**53, as snmp_exporter gives them: a float cannot count by ones
 up there. Info metrics are gauges here, because this format has no other word for them.
 """
 
@@ -39,8 +39,7 @@ def _labels(labels: Labels) -> str:
 
 def _value(value: float, kind: Kind) -> str:
     if isinstance(value, int):
-        wrapped = value % _FLOAT_MANTISSA if kind is Kind.COUNTER and value >= _FLOAT_MANTISSA else value
-        return str(wrapped)
+        return str(value % _FLOAT_MANTISSA if value >= _FLOAT_MANTISSA else int(value))
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -25,6 +25,7 @@ from poller.errors import (
     DeviceTimeout,
     DeviceUnreachable,
     DeviceUnsupported,
+    OptionsUnusable,
 )
 
 if TYPE_CHECKING:
@@ -176,6 +177,25 @@ class Documented(Protocol):
 
 
 @runtime_checkable
+class ChecksOptions(Protocol):
+    """Ability: look more closely at options when a target is saved: are the files there that they name?
+
+    The options model itself must not: a worker judges options once, and a file may come later.
+    """
+
+    def check_options(self, options: Any) -> None:
+        """Raise a ConfigError that says what is wrong."""
+        ...
+
+
+@runtime_checkable
+class BringsCredential(Protocol):
+    """Ability: some options say where a credential is (a file of the worker), so that the target needs none."""
+
+    def brings_credential(self, options: Any) -> bool: ...
+
+
+@runtime_checkable
 class Scheduled(Protocol):
     """Ability: say how often its targets are polled unless their owner says otherwise.
 
@@ -189,6 +209,8 @@ class Scheduled(Protocol):
 __all__ = [
     "API_VERSION",
     "Blocking",
+    "BringsCredential",
+    "ChecksOptions",
     "Closeable",
     "Collector",
     "Credential",
@@ -204,6 +226,7 @@ __all__ = [
     "KeepsSessions",
     "Kind",
     "Options",
+    "OptionsUnusable",
     "PartFailed",
     "Policy",
     "Poll",

@@ -12,7 +12,7 @@ from typing import Any
 import pydantic
 
 from poller import errors
-from poller.collectors.api import API_VERSION, Collector, Credential, KeepsSessions, Options, Scheduled
+from poller.collectors.api import API_VERSION, ChecksOptions, Collector, Credential, KeepsSessions, Options, Scheduled
 from poller.domain import naming, schedule
 from poller.domain.schedule import Schedule
 
@@ -71,6 +71,17 @@ class Registry:
         except Exception as error:  # a plugin's validator may raise anything: its target's trouble only
             text = f"collector {name}: its options cannot be checked"
             raise errors.InvalidInput(text, f"{type(error).__name__}: {error}") from error
+
+    def checked_options(self, name: str, raw: Mapping[str, Any]) -> Options:
+        """The same, with a look at what the options name: for whoever saves a target, or polls but once."""
+        options = self.options(name, raw)
+        collector = self.get(name)
+        if isinstance(collector, ChecksOptions):
+            try:
+                collector.check_options(options)
+            except errors.ConfigError as error:
+                raise errors.InvalidInput(f"collector {name}: {error.message}", error.cause, error.hint) from None
+        return options
 
 
 def load(points: Iterable[EntryPoint] | None = None) -> Registry:

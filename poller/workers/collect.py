@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from poller import errors
-from poller.collectors.api import Collector, Poll
+from poller.collectors.api import BringsCredential, Collector, Poll
 from poller.collectors.credentials import Credential
 from poller.collectors.drain import Drain
 from poller.collectors.registry import Registry
@@ -109,6 +109,8 @@ class Batch:
             return Outcome(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE, outcome.clean(str(opened)))
         collector = self._registry.get(known.target.collector)
         if collector.credentials and not isinstance(opened, collector.credentials):
+            if opened is None and _brings_its_own(collector, known):
+                return None
             return Outcome(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE, _lacks(collector))
         return None
 
@@ -172,6 +174,10 @@ class Batch:
             under_way.stop()
         self._under_way.clear()
         self._wake()
+
+
+def _brings_its_own(collector: Collector, known: Known) -> bool:
+    return isinstance(collector, BringsCredential) and collector.brings_credential(known.options)
 
 
 def _lacks(collector: Collector) -> str:

@@ -6,18 +6,19 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, ClassVar
 
+from poller import errors
 from poller.collectors import api
 from poller.collectors.credentials import Community, Credential, SnmpV3
-from poller.collectors.snmp import catalog, engines, freshness, reading, taking
+from poller.collectors.snmp import catalog, engines, freshness, logins, reading, taking
 from poller.collectors.snmp.engines import Engines
 from poller.collectors.snmp.hands import Hands
 from poller.collectors.snmp.links import Way
+from poller.collectors.snmp.logins import Login
 from poller.collectors.snmp.memory import Memory
 from poller.collectors.snmp.options import SnmpOptions
+from poller.collectors.snmp.profile import Profile
 from poller.collectors.snmp.resolving import Resolver
-from poller.collectors.snmp.tuning import Tuning
 from poller.collectors.snmp.visit import Visit
-from poller.collectors.snmp.walker import Patience
 
 
 class SnmpCollector:
@@ -33,33 +34,37 @@ class SnmpCollector:
         self._engines = Engines()
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
+        options: SnmpOptions = poll.options
+        profile = catalog.at_hand(options.modules, options.config) or await _profile(options)
         memory = poll.memory.get("snmp")
-        if memory is None:
-            memory = poll.memory["snmp"] = Memory(Tuning(poll.options.max_repetitions))
-        way = _way(await self._resolver.address(poll.address), poll)
+        if memory is None or memory.profile is not profile:  # its first poll, or its file was edited
+            memory = poll.memory["snmp"] = Memory.of(profile, options.walking(profile.walking))
+        login = logins.choose(options, poll.credential, profile)
+        way = _way(await self._resolver.address(poll.address), options, login)
         try:
-            taken = await self._visit(way, poll, memory)
+            taken = await self._visit(way, login, poll, memory)
         except api.DeviceError as error:
             known = self._engines.forget(way)
             if not (known and isinstance(error, api.DeviceAuthFailed | api.DeviceTimeout)):
                 raise
             # The agent may have been replaced since: introduce ourselves anew before we believe it.
-            taken = await self._visit(way, poll, memory)
+            taken = await self._visit(way, login, poll, memory)
         memory.tuning.end_poll()
         for item in taken:
             yield item
 
-    async def _visit(self, way: Way, poll: api.Poll, memory: Memory) -> list[api.Yielded]:
+    async def _visit(self, way: Way, login: Login, poll: api.Poll, memory: Memory) -> list[api.Yielded]:
         options: SnmpOptions = poll.options
-        patience = Patience(options.timeout, options.retries, poll.deadline)
         agent = f"{poll.address} port {options.port}"
-        visit = Visit(self._engines, way, poll.credential, patience, memory, agent)
+        visit = Visit(self._engines, way, login.credential, memory, agent, poll.deadline)
         well = False
         try:
             hands = Hands(await visit.walker(), visit.walker, options.walks, memory.far)
             now = asyncio.get_running_loop().time()
-            period = freshness.period(now, options.refresh, poll.target_id)
-            items, well = await taking.take(hands, catalog.select(options.modules), memory, now, period)
+            # Which rows are wanted is to be found out every time where that depends on what a column holds.
+            refresh_s = 0.0 if memory.profile.filter_parts else options.refresh
+            period = freshness.period(now, refresh_s, poll.target_id)
+            items, well = await taking.take(hands, memory.profile, memory, now, period)
             memory.far = hands.took_long
             return items
         except api.DeviceError as error:
@@ -68,12 +73,25 @@ class SnmpCollector:
             visit.end(well)
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
-        return catalog.select(options.modules).help
+        return catalog.select(options.modules, options.config).help
+
+    def check_options(self, options: Any) -> None:
+        options.check()
+
+    def brings_credential(self, options: Any) -> bool:
+        return bool(options.auth)
 
     async def close(self) -> None:
         self._engines.close()
 
 
-def _way(address: str, poll: api.Poll) -> Way:
-    options: SnmpOptions = poll.options
-    return engines.way_to(address, options.port, options.version, poll.credential, options.context, options.engine)
+def _way(address: str, options: SnmpOptions, login: Login) -> Way:
+    return engines.way_to(address, options.port, login.version, login.credential, login.context, options.engine)
+
+
+async def _profile(options: SnmpOptions) -> Profile:
+    """Of files that must be read first, beside the loop: a large one takes a moment."""
+    try:
+        return await asyncio.to_thread(catalog.select, options.modules, options.config)
+    except errors.ConfigError as error:
+        raise api.OptionsUnusable(error.message, error.cause, error.hint) from None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 #: Metric types whose value is the number itself.
 NUMERIC = frozenset({"gauge", "counter", "Float", "Double"})
@@ -25,7 +26,9 @@ TEXT = frozenset(
 )
 #: Metric types that say what something is, not how it does: their texts need not be read every time.
 LASTING = TEXT | {"EnumAsInfo"}
-METRIC_TYPES = NUMERIC | TEXT | {"EnumAsInfo", "EnumAsStateSet", "Bits", "DateAndTime"}
+DATES = frozenset({"DateAndTime", "ParseDateAndTime", "NTPTimeStamp"})
+#: Those with a meaning. snmp_exporter takes any other word for a type of text, and so do we.
+METRIC_TYPES = NUMERIC | TEXT | DATES | {"EnumAsInfo", "EnumAsStateSet", "Bits"}
 LOOKUP_TYPES = NUMERIC | TEXT | {"EnumAsInfo", "Bits"}
 INDEX_TYPES = frozenset(
     {
@@ -65,7 +68,16 @@ class Lookup:
     labels: tuple[str, ...] = ()
     oid: str = ""
     type: str = ""
+    display_hint: str = ""
     enum_values: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """One way to take a number out of a text: `expression` (compiled) must match it, `value` is made of its groups."""
+
+    expression: Any
+    value: str = "$1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +88,46 @@ class Metric:
     help: str = ""
     indexes: tuple[Index, ...] = ()
     lookups: tuple[Lookup, ...] = ()
+    #: By the suffix of the metric's name; of each, the first that gives a number counts.
+    extracts: Mapping[str, tuple[Extract, ...]] = field(default_factory=dict)
+    datetime_pattern: str = ""
     enum_values: Mapping[int, str] = field(default_factory=dict)
+    display_hint: str = ""
     scale: float = 0.0  # 0: not scaled, as in snmp_exporter
     offset: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Of the columns `targets`, only rows are read whose value in column `oid` matches one of the expressions."""
+
+    oid: str
+    targets: tuple[str, ...] = ()
+    expressions: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Walking:
+    """How a module asks to be read. None: it says nothing, so that the target's options count."""
+
+    max_repetitions: int | None = None
+    retries: int | None = None
+    timeout_s: float | None = None
+    allow_nonincreasing_oids: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """How a device is read in the end: by its modules, its target's options and our defaults."""
+
+    max_repetitions: int
+    retries: int
+    timeout_s: float
+    allow_nonincreasing_oids: bool = False
+
+
+#: What a module asks for that asks for nothing special.
+PLAIN = Walking()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +136,7 @@ class Module:
     walk: tuple[str, ...] = ()
     get: tuple[str, ...] = ()
     metrics: tuple[Metric, ...] = ()
+    filters: tuple[Filter, ...] = ()
+    walking: Walking = PLAIN
+    #: Of the protocol, where the file says so: in the flat format a module does. 0: it does not.
+    version: int = 0

@@ -1,157 +1,218 @@
-"""YAML to modules. Strict: what is unknown is refused, and the error says file, module, metric and field."""
+"""A file to its modules and logins: both of snmp_exporter's formats, the flat one and `auths:` beside `modules:`.
+
+Strict: what is unknown is refused, and the error says file, module, metric and field. A module is made when it is asked
+for: of a file with fifty, most targets want two.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-import yaml
-
-from poller import errors
-from poller.collectors.snmp import language, oid
-from poller.collectors.snmp.language import Index, Lookup, Metric, Module
+from poller.collectors.snmp import auths, documents, extracts, language, strptime
+from poller.collectors.snmp.auths import Auth
+from poller.collectors.snmp.documents import Node
+from poller.collectors.snmp.fields import Fields, mapping
+from poller.collectors.snmp.language import Extract, Filter, Index, Lookup, Metric, Module, Walking
 
 _METRIC_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_SUFFIX = re.compile(r"[a-zA-Z0-9_:]*")
 _LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_SECTIONS = {"auths", "modules", "version"}
+_WALKING = {
+    "max_repetitions",
+    "retries",
+    "timeout",
+    "use_unconnected_udp_socket",
+    "allow_nonincreasing_oids",
+}
+_MODULE = {"walk", "get", "metrics", "filters", *_WALKING}
+_LOGIN = {"version", "auth"}  # of a module in the flat format
+_METRIC = {
+    "name",
+    "oid",
+    "type",
+    "help",
+    "indexes",
+    "lookups",
+    "regex_extracts",
+    "datetime_pattern",
+    "enum_values",
+    "offset",
+    "scale",
+    "display_hint",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file, read but not yet understood beyond the names in it."""
+
+    source: str
+    modules: Mapping[str, Node]
+    logins: Mapping[str, Node]
+    flat: bool
+
+    def module(self, name: str) -> Module:
+        """Raises ConfigError."""
+        where = f"{self.source}: module {name}"
+        if not self.flat:
+            return _module(name, self.modules[name], where, _MODULE)
+        version = auths.of_module(self.modules[name], where).version  # a mistake there is one of the module
+        module = _module(name, self.modules[name], where, _MODULE | _LOGIN)
+        return dataclasses.replace(module, version=version)
+
+    def auth(self, name: str) -> Auth:
+        """Raises ConfigError, which repeats nothing of what is written there."""
+        if self.flat:
+            return auths.of_module(self.modules[name], f"{self.source}: module {name}")
+        return auths.of_entry(self.logins[name], f"{self.source}: auth {name}")
+
+    def auth_names(self) -> Iterator[str]:
+        return iter(self.modules if self.flat else self.logins)
+
+
+def read(text: str, source: str) -> File:
+    """`source` names the file in errors. Raises ConfigError."""
+    node = documents.read(text, source)
+    top = {} if node is None else mapping(node, source)
+    if not _SECTIONS & set(top):
+        return File(source, top, {}, flat=True)
+    fields = Fields(top, source, _SECTIONS)
+    modules, logins = fields.node("modules"), fields.node("auths")
+    return File(
+        source,
+        {} if modules is None else mapping(modules, f"{source}: modules"),
+        {} if logins is None else mapping(logins, f"{source}: auths"),
+        flat=False,
+    )
 
 
 def parse(text: str, source: str) -> dict[str, Module]:
-    """Every module of a file; `source` names it in errors. Raises ConfigError."""
-    try:
-        document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  both are safe
-    except yaml.YAMLError as error:
-        raise errors.ConfigError(f"{source} is not valid YAML", cause=str(error)) from None
-    top = _mapping(document, source, {"modules"})
-    modules = _plain_mapping(top.get("modules") or {}, f"{source}: modules")
-    return {name: _module(name, body, f"{source}: module {name}") for name, body in modules.items()}
+    """Every module of a file."""
+    file = read(text, source)
+    return {name: file.module(name) for name in file.modules}
 
 
-def _module(name: str, body: Any, where: str) -> Module:
-    fields = _mapping(body, where, {"walk", "get", "metrics"})
-    metrics = [_metric(item, where) for item in _list(fields.get("metrics"), f"{where}: metrics")]
-    return Module(name, _oids(fields, "walk", where), _oids(fields, "get", where), _shared(metrics))
+def _module(name: str, node: Node, where: str, known: set[str]) -> Module:
+    fields = Fields(node, where, known)
+    metrics = [_metric(item, where) for item in fields.items("metrics")]
+    filters = tuple(_filter(item, where) for item in fields.items("filters"))
+    return Module(name, fields.oids("walk"), fields.oids("get"), _shared(metrics), filters, _walking(fields))
+
+
+def _walking(fields: Fields) -> Walking:
+    fields.flag("use_unconnected_udp_socket")  # ours are always checked by source, see docs/snmp.md
+    return Walking(
+        max_repetitions=fields.whole("max_repetitions", 0, 2**31 - 1) or None,
+        retries=fields.whole("retries", 0, 100),
+        timeout_s=fields.seconds("timeout"),
+        allow_nonincreasing_oids=fields.flag("allow_nonincreasing_oids"),
+    )
 
 
 def _shared(metrics: list[Metric]) -> tuple[Metric, ...]:
     """Equal index and lookup lists become one object, so that labels are made once per row of a table."""
-    shapes: list[tuple[tuple[Index, ...], tuple[Lookup, ...]]] = []
-    shared = []
-    for metric in metrics:
-        shape = (metric.indexes, metric.lookups)
-        if shape not in shapes:
-            shapes.append(shape)
-        indexes, lookups = shapes[shapes.index(shape)]
-        shared.append(dataclasses.replace(metric, indexes=indexes, lookups=lookups))
-    return tuple(shared)
+    indexes: dict[str, tuple[Index, ...]] = {}
+    lookups: dict[str, tuple[Lookup, ...]] = {}
+    return tuple(
+        dataclasses.replace(
+            metric,
+            indexes=indexes.setdefault(repr(metric.indexes), metric.indexes),
+            lookups=lookups.setdefault(repr(metric.lookups), metric.lookups),
+        )
+        for metric in metrics
+    )
 
 
-def _metric(body: Any, where: str) -> Metric:
-    name = body.get("name", "?") if isinstance(body, dict) else "?"
-    where = f"{where}: metric {name}"
-    known = {"name", "oid", "type", "help", "indexes", "lookups", "enum_values", "scale", "offset"}
-    fields = _mapping(body, where, known)
+def _metric(node: Node, where: str) -> Metric:
+    name = node.get("name") if isinstance(node, dict) else None
+    where = f"{where}: metric {name if isinstance(name, str) else '?'}"
+    fields = Fields(node, where, _METRIC)
     return Metric(
-        name=_name(fields, "name", where, _METRIC_NAME),
-        oid=_oid(fields.get("oid"), f"{where}: oid"),
-        type=_choice(fields, "type", where, language.METRIC_TYPES),
-        help=str(fields.get("help", "")),
-        indexes=tuple(_index(item, where) for item in _list(fields.get("indexes"), f"{where}: indexes")),
-        lookups=tuple(_lookup(item, where) for item in _list(fields.get("lookups"), f"{where}: lookups")),
-        enum_values=_enum(fields, where),
-        scale=_number(fields, "scale", where),
-        offset=_number(fields, "offset", where),
+        name=fields.name("name", _METRIC_NAME),
+        oid=fields.oid("oid"),
+        type=fields.text("type"),
+        help=fields.text("help"),
+        indexes=tuple(_index(item, where) for item in fields.items("indexes")),
+        lookups=tuple(_lookup(item, where) for item in fields.items("lookups")),
+        extracts=_extracts(fields),
+        datetime_pattern=_pattern(fields),
+        enum_values=fields.enum("enum_values"),
+        display_hint=fields.text("display_hint"),
+        scale=fields.number("scale"),
+        offset=fields.number("offset"),
     )
 
 
-def _index(body: Any, where: str) -> Index:
-    where = f"{where}: index"
-    fields = _mapping(body, where, {"labelname", "type", "fixed_size", "implied", "enum_values"})
+def _index(node: Node, where: str) -> Index:
+    fields = Fields(node, f"{where}: index", {"labelname", "type", "fixed_size", "implied", "enum_values"})
+    kind = fields.text("type")
+    if kind not in language.INDEX_TYPES:
+        hint = "use " + ", ".join(sorted(language.INDEX_TYPES))
+        raise fields.refused("type", f'"{kind}" is not a type of index', hint)
     return Index(
-        labelname=_name(fields, "labelname", where, _LABEL_NAME),
-        type=_choice(fields, "type", where, language.INDEX_TYPES),
-        fixed_size=int(_number(fields, "fixed_size", where)),
-        implied=fields.get("implied", False) is True,
-        enum_values=_enum(fields, where),
+        labelname=fields.name("labelname", _LABEL_NAME),
+        type=kind,
+        fixed_size=fields.whole("fixed_size", 0, 512) or 0,
+        implied=fields.flag("implied"),
+        enum_values=fields.enum("enum_values"),
     )
 
 
-def _lookup(body: Any, where: str) -> Lookup:
-    where = f"{where}: lookup"
-    fields = _mapping(body, where, {"labels", "labelname", "oid", "type", "enum_values"})
-    labels = tuple(str(label) for label in _list(fields.get("labels"), f"{where}: labels"))
-    labelname = _name(fields, "labelname", where, _LABEL_NAME)
-    if not labels:  # it only removes a label
+def _lookup(node: Node, where: str) -> Lookup:
+    fields = Fields(node, f"{where}: lookup", {"labels", "labelname", "oid", "type", "display_hint", "enum_values"})
+    labelname, labels = fields.name("labelname", _LABEL_NAME), fields.texts("labels")
+    if not labels:
         return Lookup(labelname)
     return Lookup(
         labelname=labelname,
         labels=labels,
-        oid=_oid(fields.get("oid"), f"{where}: oid"),
-        type=_choice(fields, "type", where, language.LOOKUP_TYPES),
-        enum_values=_enum(fields, where),
+        oid=fields.oid("oid"),
+        type=fields.text("type"),
+        display_hint=fields.text("display_hint"),
+        enum_values=fields.enum("enum_values"),
     )
 
 
-def _mapping(body: Any, where: str, known: Collection[str]) -> Mapping[str, Any]:
-    fields = _plain_mapping(body, where)
-    for key in fields:
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else "it takes " + ", ".join(sorted(known))
-            raise errors.ConfigError(f'{where}: unknown key "{key}"', hint=hint)
-    return fields
+def _extracts(fields: Fields) -> dict[str, tuple[Extract, ...]]:
+    node = fields.node("regex_extracts")
+    where = f"{fields.where}: regex_extracts"
+    found = {}
+    for suffix, items in (mapping(node, where) if node is not None else {}).items():
+        if not _SUFFIX.fullmatch(suffix):
+            raise fields.refused("regex_extracts", f'"{suffix}" cannot end a metric name')
+        if not isinstance(items, list | None):
+            raise fields.refused("regex_extracts", f"{suffix or 'the empty suffix'} must have a list")
+        found[suffix] = tuple(_extract(item, f"{where}: {suffix}") for item in items or ())
+    return found
 
 
-def _plain_mapping(body: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(body, dict):
-        raise errors.ConfigError(f"{where}: must be a mapping")
-    return {str(key): value for key, value in body.items()}
+def _extract(node: Node, where: str) -> Extract:
+    fields = Fields(node, where, {"regex", "value"})
+    if "regex" not in fields:
+        raise fields.refused("regex", "is missing")
+    return Extract(_expression(fields, fields.text("regex"), whole=True), fields.text("value", "$1"))
 
 
-def _list(body: Any, where: str) -> Iterable[Any]:
-    if body is None:
-        return ()
-    if not isinstance(body, list):
-        raise errors.ConfigError(f"{where}: must be a list")
-    return body
+def _expression(fields: Fields, pattern: str, whole: bool) -> object:
+    try:
+        return extracts.compile_whole(pattern) if whole else extracts.compile_anywhere(pattern)
+    except extracts.BadPattern as error:
+        key = "regex" if whole else "values"
+        raise fields.refused(key, f'"{pattern}" is not a regular expression of RE2: {error}') from None
 
 
-def _oids(fields: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
-    return tuple(_oid(item, f"{where}: {key}") for item in _list(fields.get(key), f"{where}: {key}"))
+def _filter(node: Node, where: str) -> Filter:
+    fields = Fields(node, f"{where}: filter", {"oid", "targets", "values"})
+    expressions = tuple(_expression(fields, value, whole=False) for value in fields.texts("values"))
+    return Filter(fields.oid("oid"), fields.oids("targets"), expressions)
 
 
-def _oid(value: Any, where: str) -> str:
-    text = str(value).removeprefix(".")
-    if not oid.is_valid(text):
-        raise errors.ConfigError(f'{where}: "{value}" is not a numeric OID', hint="write it as 1.3.6.1.2.1.1.3")
-    return text
-
-
-def _name(fields: Mapping[str, Any], key: str, where: str, pattern: re.Pattern[str]) -> str:
-    text = str(fields.get(key, ""))
-    if not pattern.fullmatch(text):
-        raise errors.ConfigError(f'{where}: {key}: "{text}" is not a valid name')
-    return text
-
-
-def _choice(fields: Mapping[str, Any], key: str, where: str, known: Collection[str]) -> str:
-    text = str(fields.get(key, ""))
-    if text not in known:
-        raise errors.ConfigError(f'{where}: {key}: unknown type "{text}"', hint="use " + ", ".join(sorted(known)))
-    return text
-
-
-def _number(fields: Mapping[str, Any], key: str, where: str) -> float:
-    value = fields.get(key, 0)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise errors.ConfigError(f'{where}: {key}: "{value}" is not a number')
-    return float(value)
-
-
-def _enum(fields: Mapping[str, Any], where: str) -> dict[int, str]:
-    values = fields.get("enum_values") or {}
-    if not isinstance(values, dict) or not all(type(number) is int for number in values):
-        raise errors.ConfigError(f"{where}: enum_values: must map numbers to names")
-    return {number: str(text) for number, text in values.items()}
+def _pattern(fields: Fields) -> str:
+    pattern = fields.text("datetime_pattern")
+    if odd := strptime.unknown(pattern):
+        raise fields.refused("datetime_pattern", f'"{odd}" stands for nothing')
+    return pattern

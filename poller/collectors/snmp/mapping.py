@@ -6,14 +6,14 @@ its text format is written, see `poller.cli.exposition`.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from poller.collectors.snmp import dates, oid, widths
+from poller.collectors.snmp import dates, extracts, oid, strptime, widths
 from poller.collectors.snmp.language import NUMERIC, Lookup, Metric
 from poller.collectors.snmp.oid import Oid
 from poller.collectors.snmp.profile import Profile
-from poller.collectors.snmp.rendering import COMBINED, Value, index_text, number, value_text
+from poller.collectors.snmp.rendering import COMBINED, Value, index_text, integer, number, state, value_text
 from poller.domain.readings import Kind, Labels, ReadingSet, Series, SeriesSet
 
 
@@ -41,15 +41,19 @@ class Mapped:
 
 
 def map_values(values: Mapping[str, Value], profile: Profile, known: Mapping[str, Value] | None = None) -> Mapped:
-    """Every sample the modules make of `values`. `known` has label texts of tables not read this time."""
-    rows = _Rows(values, known or {})
-    mapped = Mapped(shaping=rows.consulted)
+    """Every sample the modules make of `values`. `known` has label texts of tables not read this time.
+
+    A module sees only what it asks for itself, as if it were alone.
+    """
+    mapped = Mapped()
     taken: dict[tuple[str, Labels], str] = {}
-    for text, value in values.items():
-        parts = text.split(".")
-        for found in filter(None, [matcher.find(parts) for matcher in profile.matchers]):
-            for sample in _samples(text, value, *found, rows):
-                _keep(sample, text, taken, mapped)
+    for matcher, scope in zip(profile.matchers, profile.scopes, strict=True):
+        rows = _Rows(values, known or {}, scope, mapped.shaping)
+        for text, value in values.items():
+            found = matcher.find(text.split(".")) if text in scope else None
+            if found is not None:
+                for sample in _samples(text, value, *found, rows):
+                    _keep(sample, text, taken, mapped)
     return mapped
 
 
@@ -66,15 +70,20 @@ def _keep(sample: Sample, origin: str, taken: dict[tuple[str, Labels], str], map
 class _Rows:
     """The values of a poll as labels see them; remembers what labels were made and from which OIDs."""
 
-    def __init__(self, values: Mapping[str, Value], known: Mapping[str, Value]) -> None:
+    def __init__(
+        self, values: Mapping[str, Value], known: Mapping[str, Value], scope: Container[str], consulted: set[str]
+    ) -> None:
         self._values = values
         self._known = known
+        self._scope = scope
         self._labels: dict[tuple[int, int, str], Mapping[str, str]] = {}
         self._sorted: dict[tuple[int, int, str], Labels] = {}
-        self.consulted: set[str] = set()
+        self.consulted = consulted
 
     def value(self, text: str) -> tuple[bool, Value]:
         """Is it there, and what is it? Whoever asks makes labels of the answer."""
+        if text not in self._scope:
+            return False, None
         self.consulted.add(text)
         if text in self._values:
             return True, self._values[text]
@@ -105,23 +114,22 @@ def _labels(metric: Metric, parts: Oid, rows: _Rows) -> dict[str, str]:
         if not lookup.labels:
             labels.pop(lookup.labelname, None)
             continue
-        suffix = oid.text(part for label in lookup.labels for part in label_oids.get(label, ()))
+        suffix = ".".join(oid.text(label_oids.get(label, ())) for label in lookup.labels)
         present, value = rows.value(f"{lookup.oid}.{suffix}")
         labels[lookup.labelname] = _lookup_text(lookup, suffix, value, rows) if present else ""
         if present:
-            label_oids[lookup.labelname] = (int(number(value)),)
+            label_oids[lookup.labelname] = (integer(value),)
     return labels
 
 
 def _lookup_text(lookup: Lookup, suffix: str, value: Value, rows: _Rows) -> str:
     kind = lookup.type
     if kind == "EnumAsInfo" and lookup.enum_values:
-        state = int(number(value))
-        return lookup.enum_values.get(state, str(state))
+        return lookup.enum_values.get(integer(value), str(integer(value)))
     if kind in COMBINED:
         present, subtype = rows.value(f"{_previous(lookup.oid)}.{suffix}")
-        kind = COMBINED[kind].get(int(number(subtype)), kind) if present else kind
-    return value_text(value, kind)
+        kind = COMBINED[kind].get(state(subtype), kind) if present else kind
+    return value_text(value, kind, lookup.display_hint)
 
 
 def _samples(text: str, value: Value, metric: Metric, suffix: str, rows: _Rows) -> Iterator[Sample]:
@@ -134,17 +142,23 @@ def _samples(text: str, value: Value, metric: Metric, suffix: str, rows: _Rows) 
     labels = rows.labels(metric, suffix)
     match metric.type:
         case "EnumAsInfo":
-            yield from _enum_info(metric, int(number(value)), labels)
+            yield from _enum_info(metric, state(value), labels)
         case "EnumAsStateSet":
-            yield from _state_set(metric, int(number(value)), labels)
+            yield from _state_set(metric, state(value), labels)
         case "Bits":
             yield from _bits(metric, value, labels)
-        case "DateAndTime":
-            instant = dates.date_and_time(value)
+        case "DateAndTime" | "ParseDateAndTime" | "NTPTimeStamp":
+            instant = _instant(metric, value)
             if instant is not None:
                 yield _sample(metric.name, labels, Kind.GAUGE, scaled(instant, metric.scale, metric.offset))
         case _:
-            yield _text_sample(metric, suffix, value, labels, rows)
+            yield from _text_samples(metric, suffix, value, labels, rows)
+
+
+def _instant(metric: Metric, value: Value) -> float | None:
+    if metric.type == "ParseDateAndTime":
+        return strptime.parse(value_text(value, "DisplayString"), metric.datetime_pattern)
+    return dates.ntp_time_stamp(value) if metric.type == "NTPTimeStamp" else dates.date_and_time(value)
 
 
 def scaled(value: Value, scale: float, offset: float) -> float:
@@ -155,34 +169,47 @@ def scaled(value: Value, scale: float, offset: float) -> float:
     return result + offset if offset else result
 
 
-def _text_sample(metric: Metric, suffix: str, value: Value, labels: Mapping[str, str], rows: _Rows) -> Sample:
+def _text_samples(
+    metric: Metric, suffix: str, value: Value, labels: Mapping[str, str], rows: _Rows
+) -> Iterator[Sample]:
     kind = metric.type
     if kind in COMBINED:
         present, subtype = rows.value(f"{_previous(metric.oid)}.{suffix}")
-        kind = COMBINED[kind].get(int(number(subtype)), "OctetString") if present else "OctetString"
+        kind = COMBINED[kind].get(state(subtype), "OctetString") if present else "OctetString"
+    if metric.extracts:
+        yield from _extracted(metric, value_text(value, kind, metric.display_hint), labels)
+        return
     if metric.name not in labels:
-        labels = {**labels, metric.name: value_text(value, kind)}
-    return _sample(metric.name, labels, Kind.INFO, scaled(1, metric.scale, metric.offset))
+        labels = {**labels, metric.name: value_text(value, kind, metric.display_hint)}
+    yield _sample(metric.name, labels, Kind.INFO, scaled(1, metric.scale, metric.offset))
 
 
-def _enum_info(metric: Metric, state: int, labels: Mapping[str, str]) -> Iterator[Sample]:
+def _extracted(metric: Metric, text: str, labels: Mapping[str, str]) -> Iterator[Sample]:
+    for suffix, ways in metric.extracts.items():
+        numbers = (extracts.extract(text, way.expression, way.value) for way in ways)
+        first = next((found for found in numbers if found is not None), None)
+        if first is not None:
+            yield _sample(metric.name + suffix, labels, Kind.GAUGE, scaled(first, metric.scale, metric.offset))
+
+
+def _enum_info(metric: Metric, current: int, labels: Mapping[str, str]) -> Iterator[Sample]:
     if metric.name not in labels:  # else the index says it already
-        text = metric.enum_values.get(state, str(state))
+        text = metric.enum_values.get(current, str(current))
         yield _sample(metric.name + "_info", {**labels, metric.name: text}, Kind.INFO, 1)
 
 
-def _state_set(metric: Metric, state: int, labels: Mapping[str, str]) -> Iterator[Sample]:
+def _state_set(metric: Metric, current: int, labels: Mapping[str, str]) -> Iterator[Sample]:
     names = dict(metric.enum_values)
-    names.setdefault(state, str(state))
-    for number_, text in names.items():
-        yield _sample(metric.name, {**labels, metric.name: text}, Kind.GAUGE, int(number_ == state))
+    names.setdefault(current, str(current))
+    for known, text in names.items():
+        yield _sample(metric.name, {**labels, metric.name: text}, Kind.GAUGE, int(known == current))
 
 
 def _bits(metric: Metric, value: Value, labels: Mapping[str, str]) -> Iterator[Sample]:
     if not isinstance(value, bytes):  # the exporter fails the whole scrape here
         return
     for bit, text in metric.enum_values.items():
-        on = bit < len(value) * 8 and value[bit // 8] & (128 >> bit % 8)
+        on = 0 <= bit < len(value) * 8 and value[bit // 8] & (128 >> bit % 8)
         yield _sample(metric.name, {**labels, metric.name: text}, Kind.GAUGE, int(bool(on)))
 
 

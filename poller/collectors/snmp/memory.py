@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from poller.collectors.snmp.language import Settled
 from poller.collectors.snmp.plan import Shapes
+from poller.collectors.snmp.profile import Profile
 from poller.collectors.snmp.shortcut import Shortcut
 from poller.collectors.snmp.tuning import Tuning
 
 
 @dataclass(slots=True)
 class Memory:
+    #: What it was learned for, and how the device is read.
+    profile: Profile
+    walking: Settled
     tuning: Tuning
     shapes: Shapes = field(default_factory=Shapes)
     shortcut: Shortcut | None = None
@@ -18,3 +23,7 @@ class Memory:
     wary: bool = False
     #: Its last poll lasted long.
     far: bool = False
+
+    @classmethod
+    def of(cls, profile: Profile, walking: Settled) -> Memory:
+        return cls(profile, walking, Tuning(walking.max_repetitions))

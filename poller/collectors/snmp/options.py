@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from poller import errors
 from poller.collectors import api
 from poller.collectors.snmp import catalog
+from poller.collectors.snmp.language import Settled, Walking
 from poller.domain import duration
 from poller.domain.identity import Identity
 
+#: More rows fit no answer anyway.
+MOST_REPETITIONS = 200
+
 
 class SnmpOptions(api.Options):
+    config: Annotated[
+        tuple[str, ...],
+        Field(description="Files of your own with modules, in snmp_exporter's format; patterns such as *.yml, too"),
+    ] = ()
     modules: Annotated[
         tuple[str, ...], Field(description="What to read: module names, a list or separated by commas")
-    ] = ("system", "if_mib")
+    ] = catalog.BASE
+    auth: Annotated[
+        str, Field(description="A login of the config file, for a target without a credential of its own")
+    ] = ""
     port: Annotated[int, Field(ge=1, le=65535, description="UDP port of the agent")] = 161
     version: Annotated[
         Literal["2c", "1"],
@@ -33,7 +45,7 @@ class SnmpOptions(api.Options):
     retries: Annotated[int, Field(ge=0, le=10, description="Further tries of an unanswered request")] = 2
     max_repetitions: Annotated[
         int,
-        Field(ge=1, le=200, description="Most rows to ask for in one answer; fewer where a device cannot"),
+        Field(ge=1, le=MOST_REPETITIONS, description="Most rows to ask for in one answer; fewer where a device cannot"),
     ] = 50
     refresh: Annotated[
         float,
@@ -64,6 +76,42 @@ class SnmpOptions(api.Options):
             raise ValueError("context: the engine gufo knows no contexts; leave engine away")
         return self
 
+    def walking(self, asked: Walking) -> Settled:
+        """How to read a module: as the target's own options say, else as the module asks, else by our defaults."""
+        own = self.model_fields_set
+        repetitions, retries, timeout_s = asked.max_repetitions, asked.retries, asked.timeout_s
+        if repetitions is None or "max_repetitions" in own:
+            repetitions = self.max_repetitions
+        if retries is None or "retries" in own:
+            retries = self.retries
+        if timeout_s is None or "timeout" in own:
+            timeout_s = self.timeout
+        return Settled(min(repetitions, MOST_REPETITIONS), retries, timeout_s, asked.allow_nonincreasing_oids)
+
+    def protocol(self, asked: str) -> str:
+        """The version to speak with a community; `asked` is what a module's file says, if anything."""
+        return self.version if "version" in self.model_fields_set else asked or self.version
+
+    def check(self) -> None:
+        """Are the files there, and in them what is named? For whoever saves a target. Raises ConfigError."""
+        if self.config:
+            catalog.select(self.modules, self.config)
+        if self.auth:
+            catalog.auth(self.auth, self.config)
+
+    @field_validator("config", mode="before")
+    @classmethod
+    def _one_path(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+    @field_validator("config")
+    @classmethod
+    def _whole_paths(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
+        """A worker has another current directory than whoever adds a target."""
+        if not all(paths):
+            raise ValueError("name a file")
+        return tuple(dict.fromkeys(os.path.abspath(os.path.expanduser(path)) for path in paths))
+
     @field_validator("modules", mode="before")
     @classmethod
     def _split_modules(cls, value: Any) -> Any:
@@ -73,12 +121,24 @@ class SnmpOptions(api.Options):
 
     @field_validator("modules")
     @classmethod
-    def _known_modules(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _known_modules(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        """Those of files are known only where the files are: see `check`."""
         names = tuple(dict.fromkeys(names))
         if not names:
             raise ValueError(f"name at least one module; there are: {', '.join(sorted(catalog.built_in()))}")
-        catalog.select(names)
+        if not info.data.get("config"):
+            try:
+                catalog.select(names)
+            except errors.ConfigError as error:
+                raise ValueError(str(error)) from None
         return names
+
+    @field_validator("auth")
+    @classmethod
+    def _auth_of_a_file(cls, name: str, info: ValidationInfo) -> str:
+        if name and not info.data.get("config"):
+            raise ValueError("it names a login of a file: give config, too")
+        return name
 
     @field_validator("timeout", "refresh", mode="before")
     @classmethod

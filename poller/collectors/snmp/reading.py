@@ -42,7 +42,8 @@ async def everything(profile: Profile, hands: Hands, lost: Lost | None = None) -
 
     Raises what the first part met if nobody answered at all.
     """
-    parts = profile.parts if profile.parts and profile.parts[0].get else (_SIGNALS, *profile.parts)
+    wanted, unfiltered = await _wanted(profile, hands)
+    parts = wanted if wanted and wanted[0].get else (_SIGNALS, *wanted)
     beside = tuple(name for name in profile.signals if name not in parts[0].get)
 
     async def read(walker: Walker, part: Part) -> Walked:
@@ -53,7 +54,26 @@ async def everything(profile: Profile, hands: Hands, lost: Lost | None = None) -
             raise walked.error
         return walked
 
-    return _sorted_out(parts, await hands.do(read, parts), profile.signals, beside)
+    found = _sorted_out(parts, await hands.do(read, parts), profile.signals, beside)
+    found.failures.extend(unfiltered)
+    return found
+
+
+async def _wanted(profile: Profile, hands: Hands) -> tuple[Sequence[Part], list[api.PartFailed]]:
+    """What to read where that depends on what a column holds. One that cannot be read filters nothing."""
+
+    async def read(walker: Walker, part: Part) -> Walked:
+        walked = await walker.walk(part.walk)
+        if walked.error is not None and not hands.answered:
+            raise walked.error
+        return walked
+
+    if not profile.filter_parts:
+        return profile.parts, []
+    found = dict(zip(profile.filter_parts, await hands.do(read, profile.filter_parts), strict=True))
+    columns = {part.walk: walked.rows if walked.error is None else None for part, walked in found.items()}
+    failed = [api.PartFailed(part.name, without_frames(w.error)) for part, w in found.items() if w.error is not None]
+    return profile.parts_left(columns), failed
 
 
 def _sorted_out(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Mapping
 from decimal import Decimal
 
+from poller.collectors.snmp import display_hints
+from poller.collectors.snmp.language import INDEX_TYPES
 from poller.collectors.snmp.oid import Oid
 
 Value = int | float | str | bytes | None
@@ -27,6 +30,9 @@ COMBINED: Mapping[str, Mapping[int, str]] = {
 }
 #: An OID has at most 128 parts; a length beyond this is a lie, not an index.
 _LONGEST_INDEX = 512
+#: Above this a float64 cannot count by ones; snmp_exporter takes counters modulo this.
+FLOAT_MANTISSA = 2**53
+_LARGEST_INT = 2**63
 _FLOAT_TAG, _DOUBLE_TAG = b"\x9fx\x04", b"\x9fy\x08"
 _INVALID_BYTES = re.compile("[\udc80-\udcff]+")
 _DECIMAL = re.compile(r"[+-]?[0-9]+")
@@ -37,34 +43,71 @@ def number(value: Value) -> int | float:
     if isinstance(value, int | float):
         return value
     if isinstance(value, bytes):
-        return _opaque(value)
-    if isinstance(value, str) and _DECIMAL.fullmatch(value):
-        return int(value)
-    return 0
+        return _opaque(value) or 0
+    return integer(value)
 
 
-def _opaque(octets: bytes) -> float:
-    """Floats travel as Opaque, which the engine hands over as octets."""
+def integer(value: Value) -> int:
+    """What a value is as the index of a row: floats and octets have no such meaning, and are 0."""
+    if isinstance(value, int):
+        return value
+    return int(value) if isinstance(value, str) and _DECIMAL.fullmatch(value) else 0
+
+
+def state(value: Value) -> int:
+    """What a value is as the number of a state."""
+    found = number(value)
+    if isinstance(found, int):
+        return found % FLOAT_MANTISSA if found >= FLOAT_MANTISSA else found
+    return int(found) if abs(found) < _LARGEST_INT else -_LARGEST_INT  # Go's, also for what is not a number
+
+
+def _opaque(octets: bytes) -> float | None:
+    """Floats travel as Opaque, which the engine may hand over as octets; None when it is none."""
     if len(octets) == 7 and octets.startswith(_FLOAT_TAG):
         return float(struct.unpack(">f", octets[3:])[0])
     if len(octets) == 11 and octets.startswith(_DOUBLE_TAG):
         return float(struct.unpack(">d", octets[3:])[0])
-    return 0
+    return None
 
 
-def value_text(value: Value, kind: str) -> str:
-    """A value as a label text; `kind` matters for octets only."""
+def value_text(value: Value, kind: str, display_hint: str = "") -> str:
+    """A value as a label text; `kind` and the hint matter for octets only."""
     if value is None:
         return ""
-    if isinstance(value, float):
-        return format(Decimal(repr(value)), "f").removesuffix(".0")
-    if isinstance(value, int | str):
-        return str(value)
+    if isinstance(value, bytes):
+        packed = _opaque(value)
+        return _octets_text(value, kind, display_hint) if packed is None else _float_text(packed)
+    return _float_text(value) if isinstance(value, float) else str(value)
+
+
+def _octets_text(octets: bytes, kind: str, display_hint: str) -> str:
+    if display_hint and kind in ("", "OctetString"):
+        shown = display_hints.apply(display_hint, octets)
+        if shown is not None:
+            return decode(shown)
     if kind == "DisplayString":
-        return decode(value)
-    kind = "OctetString" if kind in ("", "Bits") else kind
-    parts = tuple(value)
-    return index_text((len(value), *parts) if kind == "OctetString" else parts, kind)[0]
+        return decode(octets)
+    if kind not in _LIKE_INDEXES:  # also for what snmp_exporter crashes on
+        return "0x" + octets.hex().upper() if octets else ""
+    return index_text(tuple(octets), kind)[0]
+
+
+def _float_text(value: float) -> str:
+    """The shortest that means the same, without an exponent. One that fits 32 bits was sent as such."""
+    if not math.isfinite(value):
+        return "NaN" if value != value else f"{value:+}".title()
+    text = repr(value)
+    if _as_float32(value) == value:
+        text = next(t for digits in range(1, 18) if _as_float32(float(t := f"{value:.{digits}g}")) == value)
+    return format(Decimal(text), "f").removesuffix(".0")
+
+
+def _as_float32(value: float) -> float | None:
+    try:
+        return float(struct.unpack(">f", struct.pack(">f", value))[0])
+    except OverflowError:
+        return None
 
 
 def decode(octets: bytes) -> str:
@@ -140,4 +183,6 @@ def _ipv6(parts: Oid) -> str:
     return ":".join(f"{high:02X}{low:02X}" for high, low in zip(parts[::2], parts[1::2], strict=True))
 
 
+#: Types whose octets are read like those of an index; a number is the first of them.
+_LIKE_INDEXES = frozenset(INDEX_TYPES - {"OctetString", "DisplayString"})
 _FIXED = {"PhysAddress48": (6, _mac), "InetAddressIPv4": (4, _ipv4), "InetAddressIPv6": (16, _ipv6)}

@@ -12,12 +12,13 @@ from poller.collectors.snmp.walker import Patience, Walker
 
 class Visit:
     def __init__(
-        self, engines: Engines, way: Way, credential: Credential | None, patience: Patience, memory: Memory, agent: str
+        self, engines: Engines, way: Way, credential: Credential | None, memory: Memory, agent: str, deadline: float
     ) -> None:
         self._engines = engines
         self._way = way
         self._credential = credential
-        self._patience = patience
+        how = memory.walking
+        self._patience = Patience(how.timeout_s, how.retries, deadline)
         self._memory = memory
         self._agent = agent
         self._open: list[tuple[Way, Link]] = []
@@ -29,6 +30,7 @@ class Visit:
         link.exact = not self._memory.shapes.settled
         self._open.append((way, link))
         walker = Walker(link, self._patience, self._memory.tuning, self._agent)
+        walker.allows_disorder = self._memory.walking.allow_nonincreasing_oids
         await walker.begin()
         return walker
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from poller.collectors.snmp import dates, loading, mapping
+from poller.collectors.snmp import loading, mapping
 from poller.collectors.snmp.profile import Profile
 from poller.collectors.snmp.rendering import Value, index_text, number, value_text
 from poller.collectors.snmp.types import Counter32, Counter64
@@ -123,23 +123,6 @@ def test_bits() -> None:
     found = mapped({"1.1.0": b"\x81"}, metric("Bits", **enum))
     assert found == {("m", (("m", "a"),)): 1, ("m", (("m", "b"),)): 1, ("m", (("m", "c"),)): 0}
     assert mapped({"1.1.0": 5}, metric("Bits", **enum)) == {}
-
-
-@pytest.mark.parametrize(
-    ("octets", "seconds"),
-    [
-        (bytes([7, 226, 8, 15, 8, 1, 15, 0]), 1534320075),
-        (bytes([7, 226, 8, 15, 8, 1, 15, 0, 43, 2, 0]), 1534312875),
-        (bytes([7, 226, 8, 15, 8, 1, 15, 0, 45, 2, 30]), 1534329075),
-        (bytes([7, 226, 8]), None),
-        (bytes([0, 0, 0, 0, 0, 0, 0, 0]), None),
-        (b"12345678xyz", None),
-        ("2018", None),
-    ],
-)
-def test_date_and_time(octets: object, seconds: float | None) -> None:
-    """With and without a zone; what is no date gives no sample."""
-    assert dates.date_and_time(octets) == seconds
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from poller.collectors import api
 from poller.collectors.snmp import catalog, freshness, taking
 from poller.collectors.snmp.hands import Hands
+from poller.collectors.snmp.language import Settled
 from poller.collectors.snmp.memory import Memory
-from poller.collectors.snmp.tuning import Tuning
+from poller.collectors.snmp.profile import Profile
 from poller.collectors.snmp.walker import Patience, Walker
 from tests.unit.collectors.snmp_device import TABLE, TEXTS, X_TABLE, Device, Link
 
@@ -28,7 +29,7 @@ class Poller:
 
     device: Device
     modules: tuple[str, ...] = MODULES
-    memory: Memory = field(default_factory=lambda: Memory(Tuning(50)))
+    memory: Memory = field(default_factory=lambda: Memory.of(Profile(()), Settled(50, 0, 0.01)))
     link: dict[str, Any] = field(default_factory=dict)
     refresh_s: float = REFRESH_S
 
@@ -239,7 +240,6 @@ def test_a_table_that_falls_silent_costs_only_itself_and_is_asked_once() -> None
 def test_a_module_of_single_columns_is_read_in_few_requests() -> None:
     """Each column is a walk of its own the first time; then one is walked, and the rest come in GETs."""
     from poller.collectors.snmp import loading
-    from poller.collectors.snmp.profile import Profile
 
     columns = [f"{TABLE}.{n}" for n in (10, 13, 14, 16, 19, 20)]
     metrics = [
@@ -250,7 +250,7 @@ def test_a_module_of_single_columns_is_read_in_few_requests() -> None:
 
     modules = loading.parse(json.dumps({"modules": {"few": {"walk": columns, "metrics": metrics}}}), "test")
     profile = Profile(tuple(modules.values()))
-    memory, made, requests = Memory(Tuning(50)), device(4), []
+    memory, made, requests = Memory.of(profile, Settled(50, 0, 0.01)), device(4), []
     for _ in range(3):
         link = Link(made.values())
 

@@ -1,0 +1,125 @@
+"""Polls by files of modules: edits count at the next poll, logins, filters and walk parameters of the file are used."""
+
+from __future__ import annotations
+
+import asyncio
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from poller import errors
+from poller.collectors import registry
+from poller.collectors.credentials import Community, Credential
+from poller.collectors.drain import Drained
+from poller.collectors.snmp import SnmpCollector
+from poller.domain.outcome import Result
+from tests.integration import exporters
+from tests.integration.exporters import WALKS
+from tests.unit.collectors.polls import by_series, polled
+
+PUBLIC = Community.from_text("public")
+BASE = "1.3.6.1.4.1.32473"
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with exporters.snmpd(tmp_path_factory.mktemp("walk"), WALKS / "everything.snmprec") as agent:
+        yield agent
+
+
+def polls(port: int, *turns: Any, credential: Credential | None = PUBLIC, **options: Any) -> list[Drained]:
+    """One poll after another of one target; a turn is called before each."""
+    collector, memory = SnmpCollector(), dict[str, Any]()
+
+    async def run() -> list[Drained]:
+        found = []
+        try:
+            for turn in turns or (lambda: None,):
+                turn()
+                found.append(await polled(collector, "127.0.0.1", credential, memory, port=port, **options))
+            return found
+        finally:
+            await collector.close()
+
+    return asyncio.run(run())
+
+
+def module(name: str, column: str, more: str = "") -> str:
+    return (
+        f"mine:\n  walk: [{BASE}.{column}]\n{more}  metrics:\n"
+        f"    - {{name: {name}, oid: {BASE}.{column}, type: gauge, indexes: [{{labelname: n, type: gauge}}]}}\n"
+    )
+
+
+def test_an_edit_counts_at_the_next_poll(port: int, tmp_path: Path) -> None:
+    """Also when the rows are the same; a broken one fails the poll by name, and a repaired one is used again."""
+    file = tmp_path / "mine.yml"
+    first, second, broken, gone, repaired = polls(
+        port,
+        lambda: file.write_text(module("before", "6.1")),
+        lambda: file.write_text(module("after", "6.1")),
+        lambda: file.write_text("mine: {wlak: []}"),
+        file.unlink,
+        lambda: file.write_text(module("repaired", "6.1")),
+        config=str(file),
+        modules="mine",
+    )
+    for drained, name in ((first, "before"), (second, "after"), (repaired, "repaired")):
+        assert {found for found, _ in by_series(drained.outcome)} == {name}
+    assert (broken.outcome.result, broken.outcome.error_code) == (Result.FAILED, "options_invalid")
+    assert f'{file}: module mine: unknown key "wlak"' in broken.outcome.message
+    assert f"module file {file} cannot be read" in gone.outcome.message
+
+
+def test_a_login_of_the_file(port: int, tmp_path: Path) -> None:
+    """Is used by a target without a credential, and not by one that has its own."""
+    file = tmp_path / "mine.yml"
+    logins = "auths: {good: {}, bad: {community: wrong-one}}"
+    file.write_text(f"{logins}\nmodules:\n{textwrap.indent(module('m', '6.1'), '  ')}")
+    options = {"config": str(file), "modules": "mine", "timeout": 0.3, "retries": 0}
+    (without,) = polls(port, credential=None, auth="good", **options)
+    (with_own,) = polls(port, credential=PUBLIC, auth="bad", **options)
+    (wrong,) = polls(port, credential=None, auth="bad", **options)
+    (none,) = polls(port, credential=None, auth="nobody", **options)
+    assert without.outcome.result is with_own.outcome.result is Result.OK
+    assert wrong.outcome.error_code == "timeout"
+    assert "wrong-one" not in repr(wrong)
+    assert none.outcome.error_code == "options_invalid"
+
+
+def test_filters_leave_the_rows_that_fit(port: int, tmp_path: Path) -> None:
+    """Rows 1 and 4 have a name with an o; the column of names itself is not asked for."""
+    file = tmp_path / "mine.yml"
+    more = f"  filters: [{{oid: {BASE}.6.2, targets: [{BASE}.6.1], values: [o]}}]\n"
+    file.write_text(module("m", "6.1", more))
+    first, again = polls(port, lambda: None, lambda: None, config=str(file), modules="mine")
+    assert by_series(first.outcome) == {("m", (("n", "1"),)): 10, ("m", (("n", "4"),)): 40}
+    assert by_series(again.outcome) == by_series(first.outcome)
+
+
+def test_a_filter_whose_column_is_missing_leaves_nothing(port: int, tmp_path: Path) -> None:
+    """A column that was read, and is empty, fits no row."""
+    file = tmp_path / "mine.yml"
+    file.write_text(module("m", "6.1", f"  filters: [{{oid: {BASE}.99, targets: [{BASE}.6.1], values: [o]}}]\n"))
+    (found,) = polls(port, config=str(file), modules="mine")
+    assert found.outcome.error_code == "unsupported"
+
+
+def test_the_options_of_a_target_are_checked_against_the_files(tmp_path: Path) -> None:
+    """When it is saved, not when it is polled: there the file may come later."""
+    file = tmp_path / "mine.yml"
+    file.write_text(module("m", "6.1"))
+    known = registry.load()
+    known.checked_options("snmp", {"config": str(file), "modules": "mine,system", "auth": "mine"})
+    for wrong, message in (
+        ({"modules": "mien"}, 'collector snmp: unknown module "mien"; did you mean mine?'),
+        ({"modules": "mine", "auth": "yours"}, 'collector snmp: unknown auth "yours"'),
+        ({"modules": "mine", "config": str(tmp_path / "none.yml")}, "none.yml cannot be read"),
+    ):
+        with pytest.raises(errors.InvalidInput) as raised:
+            known.checked_options("snmp", {"config": str(file), **wrong})
+        assert message in str(raised.value)
+    known.options("snmp", {"config": "/nowhere/snmp.yml", "modules": "anything"})

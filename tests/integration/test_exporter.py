@@ -1,0 +1,138 @@
+"""The same agent and the same file give the same samples as Prometheus' snmp_exporter, but for known differences."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+from poller.collectors.snmp import catalog, loading
+from poller.domain.outcome import Result
+from tests.integration import exporters
+from tests.integration.exporters import WALKS, Exposed, Failed
+
+EVERYTHING, DIFFERENCES = WALKS / "everything.yml", WALKS / "differences.yml"
+
+
+class Pair(NamedTuple):
+    """An agent, and the exporter with a file."""
+
+    port: int
+    exporter: str
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with exporters.snmpd(tmp_path_factory.mktemp("walk"), WALKS / "everything.snmprec") as port:
+        yield port
+
+
+@pytest.fixture(scope="module")
+def everything(agent: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    with exporters.exporter(EVERYTHING, tmp_path_factory.mktemp("exporter")) as address:
+        yield Pair(agent, address)
+
+
+@pytest.fixture(scope="module")
+def differing(agent: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    with exporters.exporter(DIFFERENCES, tmp_path_factory.mktemp("exporter")) as address:
+        yield Pair(agent, address)
+
+
+def names(file: Path) -> list[str]:
+    return sorted(loading.read(file.read_text(), file.name).modules)
+
+
+@pytest.mark.parametrize("module", names(EVERYTHING))
+def test_every_feature_gives_the_exporters_samples(everything: Pair, module: str) -> None:
+    """Every type of value, metric, index and lookup, and what is odd about them."""
+    expected = exporters.theirs(everything.exporter, everything.port, module)
+    assert isinstance(expected, Exposed), expected
+    found, drained = exporters.ours(everything.port, EVERYTHING, module)
+    assert expected.samples
+    assert exporters.differences(expected, found) == {}
+    assert drained.outcome.result is Result.OK
+
+
+def test_a_login_of_the_file_speaks_its_version(everything: Pair) -> None:
+    """SNMPv1 of the flat format's module, with the same samples as the exporter's by SNMPv1."""
+    expected = exporters.theirs(everything.exporter, everything.port, "old")
+    assert isinstance(expected, Exposed), expected
+    command = [sys.executable, "-m", "poller", "collect", "snmp", "127.0.0.1", "--output", "prometheus"]
+    options = [f"port={everything.port}", f"config={EVERYTHING}", "modules=old", "auth=old"]
+    command += [word for option in options for word in ("-o", option)]
+    environment = {name: text for name, text in os.environ.items() if name != "POLLER_COLLECT_SECRET"}
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=True
+    )
+    assert exporters.differences(expected, exporters.exposed(done.stdout)) == {}
+
+
+@pytest.mark.parametrize(
+    ("module", "their_text", "our_samples", "result"),
+    [
+        ("ticks", {"ticks": "%!s(uint32=4200)"}, {"ticks": "4200"}, Result.OK),
+        ("addressed", {"n": "1", "address": "0xC000"}, {"n": "1", "address": "192.0.2.7"}, Result.OK),
+        ("bytes", "is not valid UTF-8", {"bytes": "a�b"}, Result.OK),
+        ("twins", "was collected before with the same name and label values", {}, Result.PARTIAL),
+        ("bits", "BITS type was not a BISTRING on the wire", None, Result.OK),
+        ("named", "duplicate label names", None, Result.OK),
+        ("dotted", None, {"n": "1"}, Result.OK),
+    ],
+)
+def test_where_we_differ_on_purpose(
+    differing: Pair, module: str, their_text: object, our_samples: dict[str, str] | None, result: Result
+) -> None:
+    """The exporter fails the scrape, or prints what later versions print as we do."""
+    expected = exporters.theirs(differing.exporter, differing.port, module)
+    found, drained = exporters.ours(differing.port, DIFFERENCES, module)
+    assert drained.outcome.result is result
+    assert [dict(labels) for _, labels in found.samples] == ([] if our_samples is None else [our_samples])
+    if isinstance(expected, Failed):
+        assert expected.status == 500
+        assert str(their_text) in expected.text
+    else:
+        assert [dict(labels) for _, labels in expected.samples] == ([] if their_text is None else [their_text])
+
+
+def test_the_differences_are_those_of_the_documentation() -> None:
+    """Each of them has its line in the table of docs/snmp.md."""
+    table = (Path(__file__).parents[2] / "docs" / "snmp.md").read_text().partition("### Equal to snmp_exporter")[2]
+    for words in ("TimeTicks as a label", "looked-up `InetAddress`", "not UTF-8", "same name and labels", "`Bits`"):
+        assert words in table
+    assert "`EnumAsInfo` whose name is an index" in table
+    assert "with a leading dot" in table
+
+
+def flat(module: str, port: int) -> str:
+    """A built-in module as a file of the exporter's old format, which lacks what is newer than it."""
+    file = Path(catalog.__file__).parent / "modules" / f"{module}.yml"
+    body = yaml.safe_load(file.read_text())["modules"][module]
+    for metric in body["metrics"]:
+        metric.pop("scale", None)
+        metric.pop("offset", None)
+        for lookup in metric.get("lookups", ()):
+            lookup.setdefault("labels", [])
+            lookup.pop("enum_values", None)
+    return yaml.safe_dump({module: body})
+
+
+def test_a_real_agent_gives_the_exporters_samples(tmp_path: Path) -> None:
+    """Interfaces and system of this machine's own snmpd: all but what changes from one poll to the next."""
+    config = tmp_path / "own.yml"
+    with exporters.snmpd(tmp_path / "agent") as port:
+        config.write_text(flat("if_mib", port) + flat("system", port))
+        with exporters.exporter(config, tmp_path) as address:
+            for module in ("if_mib", "system"):
+                expected = exporters.theirs(address, port, module)
+                assert isinstance(expected, Exposed), expected
+                found, _ = exporters.ours(port, config, module)
+                assert found.samples.keys() == expected.samples.keys()
+                assert found.families == expected.families
+                assert len(found.samples) > 5

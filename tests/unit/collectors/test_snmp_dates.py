@@ -1,0 +1,130 @@
+"""Dates in octets and in texts become Unix time as snmp_exporter counts it."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poller.collectors.snmp import dates, strptime
+
+
+def unix(*fields: int) -> float:
+    return float(calendar.timegm((*fields, 0, 0, 0)[:6]))
+
+
+@pytest.mark.parametrize(
+    ("octets", "seconds"),
+    [
+        (bytes([7, 226, 8, 15, 8, 1, 15, 0]), 1534320075),
+        (bytes([7, 226, 8, 15, 8, 1, 15, 0, 43, 2, 0]), 1534312875),
+        (bytes([7, 226, 8, 15, 8, 1, 15, 0, 45, 2, 30]), 1534329075),
+        (bytes([7, 226, 8, 15, 8, 1, 15, 25]), 1534320077),
+        (bytes([7, 226, 8, 15, 8, 1, 15, 0, 43, 24, 60]), 1534320075 - 90000),
+        (bytes(8), -62169984000),
+        (bytes([7, 226, 13, 1, 0, 0, 0, 0]), unix(2019, 1, 1)),
+        (bytes([7, 226, 2, 30, 24, 60, 60, 0]), unix(2018, 3, 3) + 3660),
+        (bytes([255, 255, 1, 1, 0, 0, 0, 0]), unix(1535, 1, 1) + 160 * 146097 * 86400),
+        (bytes([7, 226, 8]), None),
+        (bytes([7, 226, 8, 15, 8, 1, 15, 0, 43, 2]), None),
+        (bytes([7, 226, 8, 15, 8, 1, 15, 0, 44, 2, 0]), None),
+        (bytes([7, 226, 8, 15, 8, 1, 15, 0, 43, 25, 0]), None),
+        ("2018", None),
+        (5, None),
+    ],
+)
+def test_date_and_time(octets: object, seconds: float | None) -> None:
+    """With and without a zone; fields out of range count on; what is no date gives no sample."""
+    assert dates.date_and_time(octets) == seconds
+
+
+@given(st.dates())
+def test_days_are_counted_as_in_the_calendar(date: datetime.date) -> None:
+    """Every day a Python date can be."""
+    assert dates.day_number(date.year, date.month, date.day) == (date - datetime.date(1970, 1, 1)).days
+
+
+@pytest.mark.parametrize(
+    ("octets", "seconds"),
+    [
+        (bytes([0xE9, 0x4B, 0xC4, 0x00, 0xFF, 0xFF, 0xFF, 0xFF]), 0xE94BC400 - 2208988800),
+        (bytes(8), -2208988800),
+        (bytes(9), -2208988800),
+        (bytes(7), None),
+        (7, None),
+    ],
+)
+def test_ntp_time_stamp(octets: object, seconds: float | None) -> None:
+    """Whole seconds since 1900; fewer than eight octets are none."""
+    assert dates.ntp_time_stamp(octets) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "seconds"),
+    [
+        ("Apr 01 2025", "%b %d %Y", unix(2025, 4, 1)),
+        ("APR 1 2025", "%b %d %Y", unix(2025, 4, 1)),
+        ("april 31 2025", "%B %d %Y", unix(2025, 5, 1)),
+        ("2025", "%Y", unix(2025, 1, 1)),
+        ("5/7/24", "%d/%m/%y", unix(2024, 7, 5)),
+        ("69", "%y", unix(1969, 1, 1)),
+        ("1999", "%C%y", unix(1999, 1, 1)),
+        ("19", "%C", unix(1900, 1, 1)),
+        ("-001-06-15", "%Y-%m-%d", float(dates.day_number(-1, 6, 15) * 86400)),
+        ("Tue Mar  4 05:06:07 2025", "%c", unix(2025, 3, 4, 5, 6, 7)),
+        ("Tue Mar  4 05:06:07 2025", "%a %b %e %H:%M:%S %Y", unix(2025, 3, 4, 5, 6, 7)),
+        ("2025-03-04T05:06:07+02:30", "%FT%T%z", unix(2025, 3, 4, 2, 36, 7)),
+        ("2025-03-04T05:06:07-0230", "%FT%T%z", unix(2025, 3, 4, 7, 36, 7)),
+        ("2025-03-04 05 +02", "%F %H %z", unix(2025, 3, 4, 3)),
+        ("2025-03-04 Z", "%F %z", unix(2025, 3, 4)),
+        ("2025-03-04 +0230", "%F %:z", None),
+        ("2025-03-04 +02:30", "%F %:z", unix(2025, 3, 3, 21, 30)),
+        ("2025-03-04 +02:30:30", "%F %::z", unix(2025, 3, 3, 21, 29, 30)),
+        ("2025-03-04 CEST", "%F %Z", unix(2025, 3, 4)),
+        ("2025-03-04 ABCD", "%F %Z", None),
+        ("12:30 am 2025", "%I:%M %p %Y", unix(2025, 1, 1, 0, 30)),
+        ("1:30PM 2025", "%l:%M%P %Y", unix(2025, 1, 1, 13, 30)),
+        ("2024 366", "%Y %j", unix(2024, 12, 31)),
+        ("2024 W10 1", "%G W%V %u", unix(2024, 3, 4)),
+        ("2024 W10 7", "%G W%V %u", unix(2024, 3, 10)),
+        ("2024 10", "%G %j", None),
+        ("2024 10 3", "%Y %U %w", unix(2024, 3, 13)),
+        ("2024 10 0", "%Y %W %w", unix(2024, 3, 10)),
+        ("2024 W10", "%Y W%V", None),
+        ("1700000000", "%s", 1700000000),
+        ("-1", "%s", -1),
+        ("-86400", "%s", -86400),
+        ("12.345678 2025", "%S.%f %Y", unix(2025, 1, 1, 0, 0, 12)),
+        ("a \t2025", "a%t%Y", unix(2025, 1, 1)),
+        ("100%2025", "100%%%Y", unix(2025, 1, 1)),
+        ("", "", unix(1900, 1, 1)),
+        ("2025 ", "%Y", None),
+        ("2025-13-01", "%F", None),
+        ("2025-00-01", "%F", None),
+        ("never", "%F", None),
+        ("", "%F", None),
+        ("25", "%H", None),
+        ("2025", "%Q", None),
+        ("2025%", "%Y%", None),
+    ],
+)
+def test_dates_by_pattern(text: str, pattern: str, seconds: float | None) -> None:
+    """Short numbers and any case are fine, days count on, and a text must fit to its end."""
+    assert strptime.parse(text, pattern) == seconds
+
+
+@pytest.mark.parametrize(
+    ("pattern", "odd"), [("%Y-%m", ""), ("%:z %::z", ""), ("%Y %Q", "%Q"), ("x%", "%"), ("%c", "")]
+)
+def test_directives_nobody_knows_are_found(pattern: str, odd: str) -> None:
+    """So that a file with one is refused instead of giving no samples."""
+    assert strptime.unknown(pattern) == odd
+
+
+@given(st.text(max_size=20), st.text(alphabet="%YmdHMSzZbaj:cs Q1", max_size=12))
+def test_any_text_and_pattern_is_a_number_or_nothing(text: str, pattern: str) -> None:
+    """Devices send what they like."""
+    assert strptime.parse(text, pattern) is None or isinstance(strptime.parse(text, pattern), float)
