@@ -69,7 +69,7 @@ def walk(
     """
     options, names = _prepared(option)
     places = names.places(where)
-    asked = Asked(address, options, _credential(), timeout)
+    asked = Asked(address, options, _credential(options), timeout)
     printer = Printer(names, numeric, as_json)
     try:
         _run(_walk(asked, places, printer))
@@ -98,7 +98,7 @@ def get(
     """Read single values. Exits with 1 when the agent lacks one of them."""
     options, names = _prepared(option)
     wanted = {names.instance(text): text for text in what}
-    asked = Asked(address, options, _credential(), timeout)
+    asked = Asked(address, options, _credential(options), timeout)
     found = _run(_get(asked, list(wanted)))
     printer = Printer(names, numeric, as_json)
     for number in wanted:
@@ -120,7 +120,7 @@ def identify(
 ) -> None:
     """What is it, and which modules would a target without any get?"""
     options, names = _prepared(option)
-    found = _run(_get(Asked(address, options, _credential(), timeout), list(SYSTEM.values())))
+    found = _run(_get(Asked(address, options, _credential(options), timeout), list(SYSTEM.values())))
     item = _identity(address, options, names, {key: found[oid] for key, oid in SYSTEM.items() if oid in found})
     render.record("poller.snmp.identify/1", item, as_json)
     if not as_json:
@@ -130,7 +130,7 @@ def identify(
 class Asked:
     """Whom, how, and how many requests it took."""
 
-    def __init__(self, address: str, options: SnmpOptions, credential: Credential, timeout: str) -> None:
+    def __init__(self, address: str, options: SnmpOptions, credential: Credential | None, timeout: str) -> None:
         self.address, self.options, self.credential = address, options, credential
         self.budget_s = duration.timeout_ms(timeout) / 1000
         self.sent = 0
@@ -210,18 +210,17 @@ def _prepared(option: Sequence[str] | None) -> tuple[SnmpOptions, Names]:
     from poller.collectors.snmp.names import Names
     from poller.collectors.snmp.options import SnmpOptions
 
-    options: Any = registry.load().options("snmp", collect._values(option or ()))
+    options: Any = registry.load().checked_options("snmp", collect._values(option or ()))
     assert isinstance(options, SnmpOptions)
-    return options, Names(catalog.built_in())
+    return options, Names(catalog.modules(options.config))
 
 
-def _credential() -> Credential:
+def _credential(options: SnmpOptions) -> Credential | None:
+    """None where the options name a login of a file."""
     from poller.cli import collect
     from poller.collectors.snmp import SnmpCollector
 
-    found = collect._credential(SnmpCollector())
-    assert found is not None
-    return found
+    return collect._credential(SnmpCollector(), options)
 
 
 def _identity(address: str, options: SnmpOptions, names: Names, found: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,14 @@ def known(config: Names = ()) -> set[str]:
     return {*built_in(), *(files.library(config).names() if config else ())}
 
 
+def modules(config: Names = ()) -> Mapping[str, Module]:
+    """All of them: for people who look for a name, not for polls."""
+    if not config:
+        return built_in()
+    library = files.library(config)
+    return {**built_in(), **{name: library.module(name) for name in sorted(library.names())}}
+
+
 def select(names: Names, config: Names = ()) -> Profile:
     """The modules of these names, ready for polling; of the files named by `config` first, else built-in ones.
 

@@ -8,14 +8,17 @@ from contextlib import asynccontextmanager
 
 from poller import errors
 from poller.collectors.credentials import Credential, SnmpV3
-from poller.collectors.snmp import engines
+from poller.collectors.snmp import engines, logins
 from poller.collectors.snmp.engine import Row
 from poller.collectors.snmp.engines import Choice, Engines
 from poller.collectors.snmp.names import Place
 from poller.collectors.snmp.options import SnmpOptions
+from poller.collectors.snmp.profile import Profile
 from poller.collectors.snmp.resolving import Resolver
 from poller.collectors.snmp.tuning import Tuning
 from poller.collectors.snmp.walker import Patience, Seen, Walker
+
+_NO_MODULES = Profile(())
 
 
 class Conversation:
@@ -46,12 +49,13 @@ async def talk(
 ) -> AsyncIterator[Conversation]:
     """Introduced and ready; all of it must be over within the budget. Raises DeviceErrors."""
     deadline = asyncio.get_running_loop().time() + budget_s
+    login = logins.choose(options, credential, _NO_MODULES)
     place = await Resolver().address(address)
     way = engines.way_to(
-        place, options.port, options.version, credential, options.context, _engine(options, credential)
+        place, options.port, login.version, login.credential, login.context, _engine(options, login.credential)
     )
     kept = Engines()
-    link = kept.take(way, credential)
+    link = kept.take(way, login.credential)
     try:
         link.exact = True
         patience = Patience(options.timeout, options.retries, deadline)

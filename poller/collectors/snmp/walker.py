@@ -151,7 +151,7 @@ class Walker:
 
     async def _pages(self, root: str, rows: list[Row], seen: Seen | None) -> None:
         cursor, last = root, oid.Oid()
-        seen: set[str] = set()
+        cursors: set[str] = set()
         while True:
             page = await self._page(cursor, root, self._tuning.want(root, len(rows)))
             rows += page.rows
@@ -162,12 +162,12 @@ class Walker:
             cursor = rows[-1][0]
             # What comes before is the same for all. (The root itself is no row beneath it.)
             here = oid.parse(cursor[len(root) + 1 :]) if len(cursor) > len(root) else last
-            if here <= last and (not self.allows_disorder or cursor in seen):
+            if here <= last and (not self.allows_disorder or cursor in cursors):
                 raise _Loop(f"the agent repeats itself: after {root}.{oid.text(last)} it answered {cursor}")
             if len(rows) > MAX_ROWS:
                 raise errors.DeviceProtocolError(f"more than {MAX_ROWS} rows under {root}")
             last = here
-            seen.add(cursor)
+            cursors.add(cursor)
 
     async def _page(self, cursor: str, root: str, want: int) -> Page:
         while True:
