@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -131,6 +132,8 @@ def _type(annotation: Any) -> str:
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return "|".join(map(str, parts))
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        return "|".join(str(each.value) for each in annotation)
     if origin in (Union, types.UnionType):
         return " or ".join(_type(part) for part in parts if part is not type(None))
     if origin is Annotated:

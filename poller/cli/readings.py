@@ -88,6 +88,7 @@ def _rows(target: Target, stored: Stored, now: float) -> Iterator[dict[str, Any]
             "labels": dict(series.labels),
             "value": value if math.isfinite(value) else None,  # JSON has no other word for it
             "kind": series.kind.value,
+            "width_bits": series.width or None,
             "at": at,
             "age_seconds": age,
         }

@@ -268,7 +268,7 @@ def test_readings_of_a_device(cli: Cli, home: Path) -> None:
     engine = sql.create(f"sqlite:///{home}/poller.db")
     now = time.time_ns() // 1_000_000
     found = [
-        Reading("octets", 2.0**40, {"if": "eth0"}, Kind.COUNTER),
+        Reading("octets", 2.0**40, {"if": "eth0"}, Kind.COUNTER, 64),
         Reading("load", 0.25),
         Reading("odd", float("nan")),
     ]
@@ -280,6 +280,7 @@ def test_readings_of_a_device(cli: Cli, home: Path) -> None:
         ("load", 0.25, {}, "gauge"),
         ("odd", None, {}, "gauge"),
     ]
+    assert [item["width_bits"] for item in items] == [64, None, None]
     assert all(5 <= item["age_seconds"] < 65 for item in items)
     text = ok(cli("readings", "sw1", "--metric", "oct")).out
     assert text.splitlines()[1].split("\t")[:4] == ["snmp", "octets", "if=eth0", str(2**40)]

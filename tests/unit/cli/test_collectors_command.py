@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import re
 from importlib.metadata import EntryPoint
@@ -12,6 +13,11 @@ from pydantic import Field
 
 from poller.cli import main
 from poller.collectors import api, registry
+
+
+class Colour(enum.StrEnum):
+    RED = "red"
+    BLUE = "blue"
 
 
 class Odd:
@@ -25,6 +31,7 @@ class Odd:
         path: str
         size: Annotated[int, Field(ge=1, lt=10, description="How many")] = 3
         mode: Literal["a", "b"] = "a"
+        colour: Colour = Colour.RED
         ratio: float | None = None
         words: tuple[str, ...] = ("x", "y")
         deep: bool = True
@@ -78,6 +85,7 @@ def test_options_are_shown_as_one_types_them(capsys: pytest.CaptureFixture[str])
         ["path=", "text, required", ""],
         ["size=3", "integer 1 below 10", "How many"],
         ["mode=a", "a|b", ""],
+        ["colour=red", "red|blue", ""],
         ["ratio=", "number", ""],
         ["words=x,y", "list of text", ""],
         ["deep=true", "true|false", ""],
