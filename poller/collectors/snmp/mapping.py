@@ -6,15 +6,18 @@ its text format is written, see `poller.cli.exposition`.)
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 
 from poller.collectors.snmp import dates, extracts, oid, strptime, widths
-from poller.collectors.snmp.language import NUMERIC, Lookup, Metric
+from poller.collectors.snmp.language import NUMERIC, Extract, Lookup, Metric
 from poller.collectors.snmp.oid import Oid
 from poller.collectors.snmp.profile import Profile
 from poller.collectors.snmp.rendering import COMBINED, Value, index_text, integer, number, state, value_text
 from poller.domain.readings import Kind, Labels, ReadingSet, Series, SeriesSet
+
+Convert = Callable[[Value], float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +26,8 @@ class Sample:
     value: float
     #: The OID whose number this is; its value may change without changing the shape of the poll.
     source: str = ""
-    scale: float = 0.0
-    offset: float = 0.0
+    #: Makes the number of that value: None where it is the number itself. It gives None for a value of another shape.
+    convert: Convert | None = None
 
 
 @dataclass(slots=True)
@@ -136,29 +139,48 @@ def _samples(text: str, value: Value, metric: Metric, suffix: str, rows: _Rows) 
     if metric.type in NUMERIC:
         kind = Kind.COUNTER if metric.type == "counter" else Kind.GAUGE
         series = Series(metric.name, rows.sorted_labels(metric, suffix), kind, widths.of(metric, value))
-        yield Sample(series, scaled(value, metric.scale, metric.offset), text, metric.scale, metric.offset)
+        convert = _scaler(metric.scale, metric.offset)
+        yield Sample(series, scaled(value, metric.scale, metric.offset), text, convert)
         return
-    rows.consulted.add(text)
     labels = rows.labels(metric, suffix)
     match metric.type:
         case "EnumAsInfo":
+            rows.consulted.add(text)
             yield from _enum_info(metric, state(value), labels)
         case "EnumAsStateSet":
-            yield from _state_set(metric, state(value), labels)
+            if state(value) not in metric.enum_values:
+                rows.consulted.add(text)  # its row is there only while it lasts
+            yield from _numbers(text, value, rows, _states(metric, state(value), labels))
         case "Bits":
-            yield from _bits(metric, value, labels)
+            yield from _numbers(text, value, rows, _bits(metric, labels))
         case "DateAndTime" | "ParseDateAndTime" | "NTPTimeStamp":
-            instant = _instant(metric, value)
-            if instant is not None:
-                yield _sample(metric.name, labels, Kind.GAUGE, scaled(instant, metric.scale, metric.offset))
+            series = Series(metric.name, rows.sorted_labels(metric, suffix), Kind.GAUGE)
+            yield from _numbers(text, value, rows, [(series, partial(_instant, metric))])
         case _:
-            yield from _text_samples(metric, suffix, value, labels, rows)
+            yield from _text_samples(text, metric, suffix, value, labels, rows)
+
+
+def _numbers(text: str, value: Value, rows: _Rows, wanted: Iterable[tuple[Series, Convert]]) -> Iterator[Sample]:
+    """Those that the value has. While it lacks one, the value is part of the shape: it may have it the next time."""
+    for series, convert in wanted:
+        found = convert(value)
+        if found is None:
+            rows.consulted.add(text)
+        else:
+            yield Sample(series, found, text, convert)
 
 
 def _instant(metric: Metric, value: Value) -> float | None:
     if metric.type == "ParseDateAndTime":
-        return strptime.parse(value_text(value, "DisplayString"), metric.datetime_pattern)
-    return dates.ntp_time_stamp(value) if metric.type == "NTPTimeStamp" else dates.date_and_time(value)
+        found = strptime.parse(value_text(value, "DisplayString"), metric.datetime_pattern)
+    else:
+        found = dates.ntp_time_stamp(value) if metric.type == "NTPTimeStamp" else dates.date_and_time(value)
+    return None if found is None else scaled(found, metric.scale, metric.offset)
+
+
+@lru_cache(maxsize=1024)
+def _scaler(scale: float, offset: float) -> Convert | None:
+    return partial(scaled, scale=scale, offset=offset) if scale or offset else None
 
 
 def scaled(value: Value, scale: float, offset: float) -> float:
@@ -170,51 +192,66 @@ def scaled(value: Value, scale: float, offset: float) -> float:
 
 
 def _text_samples(
-    metric: Metric, suffix: str, value: Value, labels: Mapping[str, str], rows: _Rows
+    text: str, metric: Metric, suffix: str, value: Value, labels: Mapping[str, str], rows: _Rows
 ) -> Iterator[Sample]:
     kind = metric.type
     if kind in COMBINED:
         present, subtype = rows.value(f"{_previous(metric.oid)}.{suffix}")
         kind = COMBINED[kind].get(state(subtype), "OctetString") if present else "OctetString"
     if metric.extracts:
-        yield from _extracted(metric, value_text(value, kind, metric.display_hint), labels)
+        yield from _numbers(text, value, rows, _extracts(metric, kind, rows.sorted_labels(metric, suffix)))
         return
+    rows.consulted.add(text)
     if metric.name not in labels:
         labels = {**labels, metric.name: value_text(value, kind, metric.display_hint)}
-    yield _sample(metric.name, labels, Kind.INFO, scaled(1, metric.scale, metric.offset))
+    yield Sample(_series(metric.name, labels, Kind.INFO), scaled(1, metric.scale, metric.offset))
 
 
-def _extracted(metric: Metric, text: str, labels: Mapping[str, str]) -> Iterator[Sample]:
+def _extracts(metric: Metric, kind: str, labels: Labels) -> Iterator[tuple[Series, Convert]]:
     for suffix, ways in metric.extracts.items():
-        numbers = (extracts.extract(text, way.expression, way.value) for way in ways)
-        first = next((found for found in numbers if found is not None), None)
-        if first is not None:
-            yield _sample(metric.name + suffix, labels, Kind.GAUGE, scaled(first, metric.scale, metric.offset))
+        yield Series(metric.name + suffix, labels, Kind.GAUGE), partial(_extracted, metric, kind, ways)
+
+
+def _extracted(metric: Metric, kind: str, ways: Sequence[Extract], value: Value) -> float | None:
+    text = value_text(value, kind, metric.display_hint)
+    numbers = (extracts.extract(text, way.expression, way.value) for way in ways)
+    first = next((found for found in numbers if found is not None), None)
+    return None if first is None else scaled(first, metric.scale, metric.offset)
 
 
 def _enum_info(metric: Metric, current: int, labels: Mapping[str, str]) -> Iterator[Sample]:
     if metric.name not in labels:  # else the index says it already
         text = metric.enum_values.get(current, str(current))
-        yield _sample(metric.name + "_info", {**labels, metric.name: text}, Kind.INFO, 1)
+        yield Sample(_series(metric.name + "_info", {**labels, metric.name: text}, Kind.INFO), 1)
 
 
-def _state_set(metric: Metric, current: int, labels: Mapping[str, str]) -> Iterator[Sample]:
-    names = dict(metric.enum_values)
+def _states(metric: Metric, current: int, labels: Mapping[str, str]) -> Iterator[tuple[Series, Convert]]:
+    """One for each state there is, and one for a state nobody has heard of."""
+    names = {**metric.enum_values}
     names.setdefault(current, str(current))
     for known, text in names.items():
-        yield _sample(metric.name, {**labels, metric.name: text}, Kind.GAUGE, int(known == current))
+        yield _series(metric.name, {**labels, metric.name: text}, Kind.GAUGE), partial(_is_state, names, known)
 
 
-def _bits(metric: Metric, value: Value, labels: Mapping[str, str]) -> Iterator[Sample]:
-    if not isinstance(value, bytes):  # the exporter fails the whole scrape here
-        return
+def _is_state(names: Mapping[int, str], known: int, value: Value) -> float | None:
+    current = state(value)
+    return int(current == known) if current in names else None
+
+
+def _bits(metric: Metric, labels: Mapping[str, str]) -> Iterator[tuple[Series, Convert]]:
     for bit, text in metric.enum_values.items():
-        on = 0 <= bit < len(value) * 8 and value[bit // 8] & (128 >> bit % 8)
-        yield _sample(metric.name, {**labels, metric.name: text}, Kind.GAUGE, int(bool(on)))
+        yield _series(metric.name, {**labels, metric.name: text}, Kind.GAUGE), partial(_is_set, bit)
 
 
-def _sample(name: str, labels: Mapping[str, str], kind: Kind, value: float) -> Sample:
-    return Sample(Series(name, tuple(sorted(labels.items())), kind), value)
+def _is_set(bit: int, value: Value) -> float | None:
+    """None for what has no bits: the exporter fails the whole scrape there."""
+    if not isinstance(value, bytes):
+        return None
+    return int(0 <= bit < len(value) * 8 and bool(value[bit // 8] & (128 >> bit % 8)))
+
+
+def _series(name: str, labels: Mapping[str, str], kind: Kind) -> Series:
+    return Series(name, tuple(sorted(labels.items())), kind)
 
 
 def _previous(text: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-from poller.collectors.snmp import mapping
+from poller.collectors.snmp import mapping, rendering
 from poller.collectors.snmp.profile import Profile
 from poller.collectors.snmp.rendering import Value
 from poller.domain.readings import ReadingSet, Series, SeriesSet
@@ -43,7 +43,7 @@ class Plan:
         self.series = SeriesSet(tuple(s.series for s in (*direct, *converted, *constant)))
         self.duplicates: tuple[Series, ...] = tuple(mapped.duplicates)
         self._direct_at = array("I", (position[s.source] for s in direct))
-        self._converted = tuple((position[s.source], s.scale, s.offset) for s in converted)
+        self._converted = tuple((position[s.source], s.convert or rendering.number) for s in converted)
         self._constants = array("d", (s.value for s in constant))
         self._shaping_at = array("I", sorted(position[text] for text in mapped.shaping if text in position))
         self._expect(oids, values)
@@ -63,7 +63,7 @@ class Plan:
         plan = Plan.__new__(Plan)
         plan.series, plan.duplicates, plan._constants = self.series, self.duplicates, self._constants
         plan._direct_at = array("I", (there[at] for at in self._direct_at))
-        plan._converted = tuple((there[at], scale, offset) for at, scale, offset in self._converted)
+        plan._converted = tuple((there[at], convert) for at, convert in self._converted)
         plan._shaping_at = array("I", (there[at] for at in self._shaping_at if at in there))
         plan._expect(oids, values)
         return plan
@@ -74,7 +74,7 @@ class Plan:
         Whoever polls once, at a terminal, wants these; whoever polls again stores float64 anyway.
         """
         numbers: list[Any] = list(self._direct(values))
-        numbers += [mapping.scaled(values[at], scale, offset) for at, scale, offset in self._converted]
+        numbers += [convert(values[at]) for at, convert in self._converted]
         return ReadingSet(self.series, [*numbers, *self._constants])
 
     def read_rows(self, rows: Sequence[Row]) -> ReadingSet | None:
@@ -88,9 +88,9 @@ class Plan:
             return None
         try:
             numbers = array("d", self._direct(values))
-            for at, scale, offset in self._converted:
-                numbers.append(mapping.scaled(values[at], scale, offset))
-        except TypeError:  # some other type than last time
+            for at, convert in self._converted:
+                numbers.append(convert(values[at]))  # a None is a TypeError, as is meant here
+        except TypeError:  # some other type than last time, or no number any more
             return None
         numbers.extend(self._constants)
         return ReadingSet(self.series, numbers)
@@ -134,7 +134,7 @@ class Shapes:
 
 
 def _is_plain(sample: mapping.Sample, value: Value) -> bool:
-    return isinstance(value, int) and not sample.scale and not sample.offset
+    return isinstance(value, int) and sample.convert is None
 
 
 def _getter(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from poller import errors
 from poller.collectors import registry
 from poller.collectors.snmp import SnmpCollector
+from poller.collectors.snmp.language import Module, Settled, Walking
 from poller.collectors.snmp.options import SnmpOptions
+from poller.collectors.snmp.profile import Profile
 
 REGISTRY = registry.Registry({"snmp": SnmpCollector()})
 
@@ -55,3 +58,60 @@ def test_refused(raw: dict[str, Any], text: str) -> None:
     with pytest.raises(errors.InvalidInput) as raised:
         REGISTRY.options("snmp", raw)
     assert text in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("raw", "asked", "settled"),
+    [
+        ({}, Walking(), Settled(50, 2, 1.5)),
+        ({}, Walking(4, 0, 5.0, allow_nonincreasing_oids=True), Settled(4, 0, 5.0, allow_nonincreasing_oids=True)),
+        ({}, Walking(max_repetitions=1000), Settled(200, 2, 1.5)),
+        ({"timeout": 1.5, "max_repetitions": 20}, Walking(4, 7, 5.0), Settled(20, 7, 1.5)),
+        ({"retries": 2}, Walking(4, 7, 5.0), Settled(4, 2, 5.0)),
+    ],
+)
+def test_a_module_says_how_it_is_read_unless_the_target_does(
+    raw: dict[str, Any], asked: Walking, settled: Settled
+) -> None:
+    """What was given to the target counts, even if it is what would have been taken anyway."""
+    options = REGISTRY.options("snmp", raw)
+    assert isinstance(options, SnmpOptions)
+    assert options.walking(asked) == settled
+
+
+def test_of_several_modules_the_most_careful_counts() -> None:
+    """It is one device that they are read from."""
+    careful = Module("a", walking=Walking(max_repetitions=4, timeout_s=2.0))
+    patient = Module("b", walking=Walking(10, 5, 9.0, allow_nonincreasing_oids=True))
+    assert Profile((careful, patient, Module("c"))).walking == Walking(4, 5, 9.0, allow_nonincreasing_oids=True)
+
+
+def test_a_module_of_the_old_format_may_ask_for_version_1() -> None:
+    """Unless the target says which one."""
+    old = Profile((Module("a", version=1),)).version
+    for raw, version in (({}, "1"), ({"version": "2c"}, "2c")):
+        options = REGISTRY.options("snmp", raw)
+        assert isinstance(options, SnmpOptions)
+        assert options.protocol(old) == version
+        assert options.protocol("") == "2c"
+
+
+@pytest.mark.parametrize(
+    ("raw", "field", "value"),
+    [
+        ({"config": "/etc/poller/snmp.yml"}, "config", ("/etc/poller/snmp.yml",)),
+        ({"config": ["/a/../b.yml", "/b.yml"]}, "config", ("/b.yml",)),
+        ({"config": "/b.yml", "modules": "whatever"}, "modules", ("whatever",)),
+        ({"config": "/b.yml", "auth": "public_v2"}, "auth", "public_v2"),
+    ],
+)
+def test_files_are_not_looked_at(raw: dict[str, Any], field: str, value: object) -> None:
+    """That is for whoever saves a target: a worker may get the file later."""
+    assert getattr(REGISTRY.options("snmp", raw), field) == value
+
+
+def test_a_path_is_that_of_whoever_types_it() -> None:
+    """A worker has another current directory."""
+    options = REGISTRY.options("snmp", {"config": "snmp.yml"})
+    assert isinstance(options, SnmpOptions)
+    assert options.config == (str(Path.cwd() / "snmp.yml"),)

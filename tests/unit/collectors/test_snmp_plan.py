@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+import yaml
+
 from poller.cli import exposition
-from poller.collectors.snmp import catalog, mapping
+from poller.collectors.snmp import catalog, loading, mapping
 from poller.collectors.snmp.plan import Row, Shapes
+from poller.collectors.snmp.profile import Profile
 from poller.collectors.snmp.rendering import Value
 
 IF_MIB = catalog.select(("if_mib",))
@@ -95,3 +101,35 @@ def test_a_float_in_opaque_is_read_every_time() -> None:
     second, _ = shapes.read(rows(b"\x9fx\x04\x40\x20\x00\x00"), IF_MIB, True)
     assert second.series is first.series
     assert 2.5 in second.values
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "values", "changes"),
+    [
+        ("DateAndTime", {}, [bytes([7, 226, 8, 15, 8, 1, 15, 0]), bytes([7, 226, 8, 15, 8, 1, 16, 0])], False),
+        ("DateAndTime", {}, [bytes([7, 226, 8, 15, 8, 1, 15, 0]), b""], True),
+        ("DateAndTime", {}, [b"", bytes([7, 226, 8, 15, 8, 1, 15, 0])], True),
+        ("DisplayString", {"regex_extracts": {"A": [{"regex": "(.*) C"}]}}, [b"21 C", b"22 C"], False),
+        ("DisplayString", {"regex_extracts": {"A": [{"regex": "(.*) C"}]}}, [b"21 C", b"cold"], True),
+        ("DisplayString", {"regex_extracts": {"A": [{"regex": "(.*) C"}]}}, [b"cold", b"21 C"], True),
+        ("EnumAsStateSet", {"enum_values": {1: "up", 2: "down"}}, [1, 2], False),
+        ("EnumAsStateSet", {"enum_values": {1: "up", 2: "down"}}, [1, 7], True),
+        ("EnumAsStateSet", {"enum_values": {1: "up", 2: "down"}}, [7, 1], True),
+        ("Bits", {"enum_values": {0: "a", 9: "b"}}, [b"\x80", b"\x00\x40"], False),
+        ("Bits", {"enum_values": {0: "a", 9: "b"}}, [b"\x80", 5], True),
+        ("EnumAsInfo", {"enum_values": {1: "up", 2: "down"}}, [1, 2], True),
+    ],
+)
+def test_numbers_in_texts_and_states_are_numbers(kind: str, more: Any, values: list[Any], changes: bool) -> None:
+    """Dates, extracts, states and bits change without a new shape, and always say what a first poll says."""
+    body = {"name": "m", "oid": "1.1", "type": kind, **more}
+    text = yaml.safe_dump({"modules": {"m": {"walk": ["1.1"], "metrics": [body]}}})
+    profile = Profile(tuple(loading.parse(text, "test").values()))
+    shapes, plans = Shapes(), []
+    for value in values:
+        readings, plan = shapes.read([("1.1.0", value)], profile, complete=True)
+        plans.append(plan)
+        fresh = mapping.map_values({"1.1.0": value}, profile).readings()
+        found = dict(zip(readings.series.series, readings.values, strict=True))
+        assert found == dict(zip(fresh.series.series, fresh.values, strict=True))
+    assert (plans[0] is not plans[1]) == changes

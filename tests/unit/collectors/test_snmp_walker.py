@@ -213,3 +213,38 @@ def test_scalars_are_split_when_one_spoils_the_request() -> None:
 
     rows = run(Fussy(), lambda w: w.get(oids))
     assert rows == [row for row in TREE[:8] if row[0] != f"{ROOT}.3"]
+
+
+class Disordered(Agent):
+    """Answers one row at a time, in the order of its list."""
+
+    async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
+        self._hear(repetitions, wait_s)
+        order = [oid for oid, _ in self.rows]
+        at = order.index(cursor) + 1 if cursor in order else 0
+        return Page(self.rows[at : at + 1], ended=at >= len(self.rows))
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_rows_out_of_order_are_read_where_the_module_allows_it(allowed: bool) -> None:
+    """allow_nonincreasing_oids; without it, that is a loop."""
+    rows: list[Row] = [(f"{ROOT}.{i}", i) for i in (1, 3, 2, 4)]
+
+    async def walk(it: Walker) -> Walked:
+        it.allows_disorder = allowed
+        return await it.walk(ROOT)
+
+    walked = run(Disordered(rows), walk)
+    assert (walked.error is None) == allowed
+    assert [value for _, value in walked.rows] == ([1, 3, 2, 4] if allowed else [1, 3, 2])
+
+
+def test_a_loop_is_a_loop_also_where_rows_may_be_out_of_order() -> None:
+    """A row that comes again ends the walk."""
+    rows: list[Row] = [(f"{ROOT}.{i}", i) for i in (1, 3, 2, 1)]
+
+    async def walk(it: Walker) -> Walked:
+        it.allows_disorder = True
+        return await it.walk(ROOT)
+
+    assert isinstance(run(Disordered(rows), walk).error, errors.DeviceProtocolError)
