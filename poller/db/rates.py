@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy.engine import Engine
 
@@ -25,6 +25,7 @@ class Asked:
     choose: Callable[[Collection[str]], Collection[str]] = lambda names: names
     most: int = 200
     since_ms: int = 0
+    skip: int = 0  # of all counters together
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +50,16 @@ def of_targets(engine: Engine, chosen: Sequence[Target], asked: Asked) -> list[R
     stored = readings.history(engine, [target.id for target in chosen], polls, asked.since_ms)
     found: list[Rated] = []
     for target in chosen:
-        room = asked.most - sum(len(each.answer.lines) for each in found)
-        found.append(rated(target, stored.get(target.id, []), asked, room, polls))
+        left = replace(
+            asked,
+            most=asked.most - sum(len(each.answer.lines) for each in found),
+            skip=max(0, asked.skip - sum(each.answer.total for each in found)),
+        )
+        found.append(rated(target, stored.get(target.id, []), left, polls))
     return found
 
 
-def rated(target: Target, stored: Sequence[readings.Stored], asked: Asked, room: int, polls: int) -> Rated:
+def rated(target: Target, stored: Sequence[readings.Stored], asked: Asked, polls: int) -> Rated:
     """Of one target, from at most so many `polls` of it."""
     names = _names(stored)
     wanted = frozenset(asked.choose(names))
@@ -64,8 +69,9 @@ def rated(target: Target, stored: Sequence[readings.Stored], asked: Asked, room:
         target.max_ms or target.interval_ms,
         identity.chosen(target.options),
         lambda series: series.name in wanted,
-        room,
+        asked.most,
         max(asked.since_ms, stored[0].at_ms + 1 if cut else 0),
+        asked.skip,
     )
     answer = rates.answer([(each.at_ms, each.readings) for each in stored], question)
     return Rated(target, len(stored), names, answer, cut and bool(asked.since_ms))

@@ -17,13 +17,14 @@ Poll = tuple[int, ReadingSet]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which rates are asked for: of which counters, at most how many of them, since when."""
+    """Which rates are asked for: of which counters, at most how many of them behind the first so many, since when."""
 
     interval_ms: int
     by: Identity = Identity.IF_NAME
     wanted: Callable[[Series], bool] = lambda series: True
     most: int = 1000
     since_ms: int = 0
+    skip: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def answer(polls: Sequence[Poll], asked: Question) -> Answer:
         if readings.series.id not in shapes:
             shapes[readings.series.id] = _counters(readings.series, asked)
     names = dict.fromkeys(key for shape in shapes.values() for key in shape)
-    shown = list(names)[: asked.most]
+    shown = list(names)[asked.skip : asked.skip + asked.most]
     lines = [_line(key, _gathered(key, polls, shapes), asked) for key in shown]
     return Answer([line for line in lines if line.rates], len(names))
 

@@ -43,7 +43,7 @@ class Asking:
 
     def asked(self, now_ms: int) -> Asked:
         # One more than is shown: then there is a next page.
-        return Asked(self.choose, self.page * PER_PAGE + 1, now_ms - self.span.ms)
+        return Asked(self.choose, PER_PAGE + 1, now_ms - self.span.ms, (self.page - 1) * PER_PAGE)
 
     def choose(self, names: Collection[str]) -> Collection[str]:
         return [self.metric] if self.metric else quantities.traffic(names)
@@ -90,9 +90,8 @@ class DeviceView:
 
 
 def present(device: str, rated: Sequence[Rated], asking: Asking, now_ms: int) -> DeviceView:
-    start = (asking.page - 1) * PER_PAGE
     found = [(each, line) for each in rated for line in each.answer.lines]
-    rows = [_row(each, line, asking.span, now_ms) for each, line in found[start : start + PER_PAGE]]
+    rows = [_row(each, line, asking.span, now_ms) for each, line in found[:PER_PAGE]]
     names = dict.fromkeys(name for each in rated for name in each.names)
     return DeviceView(
         device,
@@ -103,7 +102,7 @@ def present(device: str, rated: Sequence[Rated], asking: Asking, now_ms: int) ->
         rows,
         "" if rows else _empty(device, rated),
         asking.query(page=asking.page - 1) if asking.page > 1 else "",
-        asking.query(page=asking.page + 1) if len(found) > start + PER_PAGE else "",
+        asking.query(page=asking.page + 1) if len(found) > PER_PAGE else "",
     )
 
 

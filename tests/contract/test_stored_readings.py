@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
 from poller import errors
-from poller.db import devices, readings, tables, targets
+from poller.db import devices, rates, readings, tables, targets
 from poller.db import engine as sql
 from poller.db.readings import ANNOUNCE_AGAIN_MS, Stored, Writer
 from poller.domain.draft import DeviceDraft, TargetDraft
@@ -167,3 +167,22 @@ def test_the_sql_sink_keeps_the_sink_contract(engine: Engine) -> None:
     sink.write([])
     sink.close()
     assert [list(stored.readings.values) for stored in readings.between(engine, 7, 0, 99)] == [[1, 2], [3]]
+
+
+def test_the_rates_of_a_device_with_several_targets_come_a_page_at_a_time(engine: Engine) -> None:
+    """One line after the other, whichever target it is of; none twice, none left out."""
+    drafts = [TargetDraft(name, "snmp") for name in ("a", "b", "c")]
+    devices.add(engine, DeviceDraft("sw1", address="192.0.2.1"), drafts)
+    for number, each in enumerate(targets.of_device(engine, "sw1")):
+        metrics = ReadingSet.of(Reading(f"m{number}{n}", 5, {}, Kind.COUNTER) for n in range(3))
+        Writer(engine).write([Stored(each.id, 60_000 * at, metrics) for at in range(3)], NOW_MS)
+
+    def page(skip: int, most: int) -> list[str]:
+        found = rates.of_device(engine, "sw1", rates.Asked(most=most, skip=skip))
+        assert sum(each.answer.total for each in found) == 9
+        return [line.series.name for each in found for line in each.answer.lines]
+
+    assert page(0, 99) == [f"m{number}{n}" for number in range(3) for n in range(3)]
+    assert [name for skip in (0, 4, 8) for name in page(skip, 4)] == page(0, 99)
+    with pytest.raises(errors.NotFound):
+        rates.of_device(engine, "sw9", rates.Asked())

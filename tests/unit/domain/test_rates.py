@@ -140,6 +140,8 @@ def test_only_what_was_asked_for() -> None:
     answer = rates.answer(polls, Question(MINUTE, most=1, since_ms=3 * MINUTE))
     assert (len(answer.lines), answer.total) == (1, 3)
     assert [rate.at_ms for rate in answer.lines[0].rates] == [3 * MINUTE, 4 * MINUTE]
+    second = rates.answer(polls, Question(MINUTE, most=1, skip=1))
+    assert [dict(line.known_by) for line in second.lines] == [{"ifName": "eth1"}]
     named = rates.answer(polls, Question(MINUTE, wanted=lambda series: series.name == "other"))
     assert [line.series.name for line in named.lines] == ["other"]
     assert rates.answer([], ASKED).lines == []

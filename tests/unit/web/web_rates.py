@@ -49,6 +49,6 @@ def answering(stored: Sequence[Stored]) -> Callable[[str, Asked], Sequence[Rated
         if device != "sw1":
             raise errors.NotFound(f'no device named "{device}"')
         polls = (rates.MOST_POLLS if asked.since_ms else rates.GLANCE) + 1
-        return [rates.rated(TARGET, stored[-polls:], asked, asked.most, polls)]
+        return [rates.rated(TARGET, stored[-polls:], asked, polls)]
 
     return of
