@@ -62,8 +62,8 @@ def command(
     budget_s = duration.timeout_ms(timeout) / 1000
     found = registry.load()
     chosen = found.get(collector)
-    options = found.checked_options(collector, _values(option or ()))
-    credential = _credential(chosen, options)
+    options = found.checked_options(collector, values(option or ()))
+    credential = credential_for(chosen, options)
     if sys.__stderr__ and not faulthandler.is_enabled():
         faulthandler.enable(sys.__stderr__)  # a plugin that crashes in C code takes us along, and leaves its place
     drained = asyncio.run(_collect(chosen, address, options, credential, budget_s))
@@ -87,7 +87,7 @@ async def _collect(
             await collector.close()
 
 
-def _values(options: Sequence[str]) -> dict[str, Any]:
+def values(options: Sequence[str]) -> dict[str, Any]:
     """`key=value` words, each value a YAML scalar (or list): `port=1161`, `tls=true`, `modules=[system]`."""
     import yaml
 
@@ -102,7 +102,7 @@ def _values(options: Sequence[str]) -> dict[str, Any]:
     return values
 
 
-def _credential(collector: Collector, options: Options) -> Credential | None:
+def credential_for(collector: Collector, options: Options) -> Credential | None:
     from poller.cli import secret_input
     from poller.collectors import credentials
     from poller.collectors.api import BringsCredential

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 import time
 from collections.abc import Coroutine, Mapping, Sequence
@@ -13,6 +14,7 @@ import typer
 from poller import errors
 from poller.cli import completion, render
 from poller.domain import duration
+from poller.web import units
 
 if TYPE_CHECKING:
     from poller.collectors.credentials import Credential
@@ -25,6 +27,8 @@ T = TypeVar("T")
 
 #: What `walk` reads when nothing is named.
 EVERYTHING = "mib-2"
+#: Of the collector's options, those that mean something to somebody who asks but once.
+TALKING = frozenset({"port", "version", "timeout", "retries", "max_repetitions", "engine", "context", "config", "auth"})
 PROGRESS_EVERY_S = 0.5
 SYSTEM = {
     "sys_name": "1.3.6.1.2.1.1.5.0",
@@ -55,9 +59,9 @@ def walk(
             metavar="[OID|NAME]",
             help="A subtree, a name of a loaded module (ifInOctets), or a module (if_mib).",
             autocompletion=completion.snmp_names,
-            show_default=False,
+            show_default="what -o modules names, else mib-2",
         ),
-    ] = EVERYTHING,
+    ] = "",
     option: Option = None,
     numeric: Numeric = False,
     timeout: Timeout = "5m",
@@ -67,16 +71,20 @@ def walk(
 
     The secret is taken from POLLER_COLLECT_SECRET, else from stdin when it is piped, else asked for.
     """
-    options, names = _prepared(option)
-    places = names.places(where)
+    options, names = _prepared(option, "modules")
+    sought = [where] if where else list(options.modules) if "modules" in options.model_fields_set else [EVERYTHING]
+    places = [place for text in sought for place in names.places(text)]
     asked = Asked(address, options, _credential(options), timeout)
     printer = Printer(names, numeric, as_json)
     try:
         _run(_walk(asked, places, printer))
     finally:
-        printer.end(asked.sent)
+        if asked.sent:
+            printer.end(asked.sent)
     if not printer.printed:
-        raise errors.NotFound(f"{address} has nothing under {where}", hint=f"poller snmp walk {address} system")
+        raise errors.NotFound(
+            f"{address} has nothing under {', '.join(sought)}", hint=f"poller snmp walk {address} system"
+        )
 
 
 @app.command()
@@ -124,7 +132,8 @@ def identify(
     item = _identity(address, options, names, {key: found[oid] for key, oid in SYSTEM.items() if oid in found})
     render.record("poller.snmp.identify/1", item, as_json)
     if not as_json:
-        render.note(f"next: poller collect snmp {address} -o modules={','.join(item['modules'])}")
+        given = "".join(f" -o {shlex.quote(word)}" for word in option or ())
+        render.note(f"next: poller collect snmp {address}{given} -o modules={','.join(item['modules'])}")
 
 
 class Asked:
@@ -177,7 +186,7 @@ class Printer:
         if self._progress and self._said != self._began:
             sys.stderr.write("\r")
         took_s = time.monotonic() - self._began
-        render.note(f"{self.printed:,} values in {sent:,} packets, {took_s:.1f} s")
+        render.note(f"{units.counted(self.printed, 'value')} in {units.counted(sent, 'packet')}, {took_s:.1f} s")
 
 
 async def _walk(asked: Asked, places: Sequence[Place], printer: Printer) -> None:
@@ -202,16 +211,20 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-def _prepared(option: Sequence[str] | None) -> tuple[SnmpOptions, Names]:
-    """The options as a target would have them, and the names their modules know."""
+def _prepared(option: Sequence[str] | None, *more: str) -> tuple[SnmpOptions, Names]:
+    """The options as a target would have them, and the names their modules know. `more` may be given, too."""
     from poller.cli import collect
     from poller.collectors import registry
     from poller.collectors.snmp import catalog
     from poller.collectors.snmp.names import Names
     from poller.collectors.snmp.options import SnmpOptions
 
-    options: Any = registry.load().checked_options("snmp", collect._values(option or ()))
+    options: Any = registry.load().checked_options("snmp", collect.values(option or ()))
     assert isinstance(options, SnmpOptions)
+    for name in sorted(options.model_fields_set - TALKING - {*more}):
+        raise errors.InvalidInput(
+            f"option {name} means nothing here", hint=f"it takes {', '.join(sorted({*TALKING, *more}))}"
+        )
     return options, Names(catalog.modules(options.config))
 
 
@@ -220,15 +233,16 @@ def _credential(options: SnmpOptions) -> Credential | None:
     from poller.cli import collect
     from poller.collectors.snmp import SnmpCollector
 
-    return collect._credential(SnmpCollector(), options)
+    return collect.credential_for(SnmpCollector(), options)
 
 
 def _identity(address: str, options: SnmpOptions, names: Names, found: Mapping[str, Any]) -> dict[str, Any]:
     from poller.cli import snmp_lines
     from poller.collectors.snmp import matching
 
-    texts = {key: snmp_lines.line(oid, value, names, numeric=True).text for key, (oid, value) in found.items()}
-    choice = matching.built_in().choose(texts.get("sys_object_id", ""), texts.get("sys_descr", ""))
+    lines = {key: snmp_lines.line(oid, value, names, numeric=True) for key, (oid, value) in found.items()}
+    texts = {key: lines[key].text if key in lines else "" for key in SYSTEM}
+    choice = matching.built_in().choose(texts["sys_object_id"], texts["sys_descr"])
     entry = choice.entry
     return {
         "address": address,
