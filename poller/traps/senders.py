@@ -81,7 +81,7 @@ class Directory:
         now = time.monotonic()
         news = False
         for name in [name for name, answer in self._asked.items() if answer.done()]:
-            found = self._asked.pop(name).result()
+            found = tuple(self._asked.pop(name).result())
             news |= found != self._names.get(name, (0.0, ()))[1]
             self._names[name] = (now + RESOLVED_FOR_S, found)
         wanted = (

@@ -59,6 +59,7 @@ def samples(module: str, walk: dict[str, Value]) -> Found:
                 f"{UCD}.4.5.0": 2048,
                 f"{UCD}.11.50.0": 77,
                 f"{UCD}.10.1.2.1": b"Load-1",
+                f"{UCD}.10.1.3.1": b"0.42",
                 f"{UCD}.10.1.5.1": 42,
                 f"{UCD}.10.1.6.1": b"\x9fx\x04\x3e\xd7\x0a\x3d",
                 f"{UCD}.9.1.2.1": b"/var",
@@ -68,6 +69,7 @@ def samples(module: str, walk: dict[str, Value]) -> Found:
             {
                 "memTotalReal": 2048,
                 "ssCpuRawUser": 77,
+                'laLoad{laNames="Load-1"}': 0.42,
                 'laLoadInt{laNames="Load-1"}': 42,
                 'laLoadFloat{laNames="Load-1"}': pytest.approx(0.42),
                 'dskPercent{dskIndex="1",dskPath="/var",dskDevice="/dev/sda2"}': 61,

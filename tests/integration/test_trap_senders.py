@@ -1,0 +1,89 @@
+"""Who lives at an address: devices by literal address or by the name that leads there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy.engine import Engine
+
+from poller.db import credentials, devices, migrate
+from poller.db import engine as sql
+from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.traps.senders import Directory, normal
+from tests.conftest import wait_until
+
+SNMP = [TargetDraft(collector="snmp")]
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    made = sql.create(f"sqlite:///{tmp_path / 'poller.db'}")
+    migrate.upgrade(made)
+    credentials.add(made, "pub", "community", "v1:x:1")
+    credentials.add(made, "web", "login", "v1:x:1")
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def names() -> dict[str, list[str]]:
+    return {"router.test": ["192.0.2.9", "2001:db8::9"]}
+
+
+@pytest.fixture
+def directory(engine: Engine, names: dict[str, list[str]]) -> Iterator[Directory]:
+    made = Directory(engine, lambda name: names.get(name, []))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "same"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:DB8:0::1", "2001:db8::1"),
+        ("fe80::1%eth0", "fe80::1"),
+    ],
+)
+def test_an_address_has_one_spelling(address: str, same: str) -> None:
+    """Sockets and people write them differently."""
+    assert normal(address) == same
+
+
+def test_a_device_is_known_by_its_address_and_its_names(engine: Engine, directory: Directory) -> None:
+    """A name may lead to several addresses; an answer that takes long delays nobody."""
+    devices.add(engine, DeviceDraft("one", address="192.0.2.1", credential="pub"), SNMP)
+    devices.add(engine, DeviceDraft("two", address="router.test", credential="pub"), SNMP)
+    devices.add(engine, DeviceDraft("lost", address="nowhere.test", credential="pub"), SNMP)
+    assert directory.refresh()
+    assert [sender.device for sender in directory.by_address["192.0.2.1"]] == ["one"]
+    wait_until(lambda: (directory.refresh(), "192.0.2.9" in directory.by_address)[1], "the answer")
+    assert {address: [s.device for s in found] for address, found in directory.by_address.items()} == {
+        "192.0.2.1": ["one"],
+        "192.0.2.9": ["two"],
+        "2001:db8::9": ["two"],
+    }
+    assert not directory.refresh()
+
+
+def test_several_devices_may_share_an_address(engine: Engine, directory: Directory) -> None:
+    """Behind one NAT: each with its own credentials and targets."""
+    for name in ("one", "two"):
+        devices.add(engine, DeviceDraft(name, address="192.0.2.1", credential="pub"), SNMP)
+    directory.refresh()
+    assert [sender.device for sender in directory.by_address["192.0.2.1"]] == ["one", "two"]
+
+
+def test_who_has_nothing_to_vouch_with_or_to_poll_is_a_stranger(engine: Engine, directory: Directory) -> None:
+    """No SNMP credential, no target, or disabled."""
+    devices.add(engine, DeviceDraft("web", address="192.0.2.1", credential="web"), SNMP)
+    devices.add(engine, DeviceDraft("none", address="192.0.2.2"), SNMP)
+    devices.add(engine, DeviceDraft("idle", address="192.0.2.3", credential="pub"))
+    devices.add(engine, DeviceDraft("off", address="192.0.2.4", credential="pub", enabled=False), SNMP)
+    own = TargetDraft(collector="snmp", credential="pub")
+    devices.add(engine, DeviceDraft("own", address="192.0.2.5", credential="web"), [own])
+    directory.refresh()
+    assert set(directory.by_address) == {"192.0.2.5"}
