@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -126,10 +127,11 @@ def credential_for(collector: Collector, options: Options) -> Credential | None:
 def _print(drained: Drained, form: Output, collector: Collector, address: str, options: Options) -> None:
     outcome = drained.outcome
     if form is Output.JSON:
-        body = {"collector": collector.name, "address": address, "result": outcome.result.value}
+        body: dict[str, Any] = {"collector": collector.name, "address": address, "result": outcome.result.value}
         failures = [
             {"part": f.part, "error_code": f.error.error_code, "message": str(f.error)} for f in drained.failures
         ]
+        body |= {"traffic": asdict(drained.traffic)} if drained.traffic else {}
         render.document("poller.collect/1", {**body, "failures": failures, "items": list(_rows(outcome.readings))})
     elif outcome.readings is None:
         return
@@ -138,6 +140,20 @@ def _print(drained: Drained, form: Output, collector: Collector, address: str, o
     else:
         rows = list(_rows(outcome.readings))
         render.listing("poller.collect/1", rows, _columns(rows), as_json=False)
+        if sys.stdout.isatty():  # programs find it in --json
+            render.note(_summary(len(rows), drained))
+
+
+def _summary(readings: int, drained: Drained) -> str:
+    """`153 readings, 5 requests (1 of them repeated)`"""
+    traffic = drained.traffic
+    asked = f", {_several(traffic.sent, 'request')}" if traffic else ""
+    again = f" ({traffic.retried} of them repeated)" if traffic and traffic.retried else ""
+    return f"{_several(readings, 'reading')}{asked}{again}"
+
+
+def _several(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _expose(readings: ReadingSet, collector: Collector, options: Options) -> None:

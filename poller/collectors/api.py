@@ -91,7 +91,15 @@ class PartFailed:
     error: DeviceError
 
 
-Yielded = Reading | ReadingSet | PartFailed
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Yield this to say what a poll asked of the network: requests sent, and how many of them were repeats."""
+
+    sent: int
+    retried: int = 0
+
+
+Yielded = Reading | ReadingSet | PartFailed | Traffic
 
 
 @runtime_checkable
@@ -237,5 +245,6 @@ __all__ = [
     "Series",
     "SeriesSet",
     "SessionLost",
+    "Traffic",
     "Yielded",
 ]

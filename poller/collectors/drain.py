@@ -16,7 +16,7 @@ from typing import Any
 
 from poller import errors
 from poller.collectors import blocking, gathering, reporting
-from poller.collectors.api import Collector, Credential, PartFailed, Poll
+from poller.collectors.api import Collector, Credential, PartFailed, Poll, Traffic
 from poller.domain import outcome
 from poller.domain.outcome import Outcome, Result
 from poller.domain.readings import ReadingSet
@@ -71,6 +71,8 @@ class Drained:
 
     outcome: Outcome
     failures: Sequence[PartFailed] = ()
+    #: What it asked of the network, if the collector says so.
+    traffic: Traffic | None = None
 
 
 class Drain:
@@ -175,9 +177,9 @@ class Drain:
         except Exception as broken:  # noqa: BLE001  readings nobody can put together are the collector's fault
             readings, failed = None, [*failed, PartFailed("", self._crash(broken))]
         if not failed:
-            return Drained(Outcome(Result.OK, readings=readings))
+            return Drained(Outcome(Result.OK, readings=readings), traffic=self._gathered.traffic)
         clean = [PartFailed(item.part, _cleaned(item.error, self._poll.credential)) for item in failed]
-        return Drained(_bad(clean, readings), clean)
+        return Drained(_bad(clean, readings), clean, self._gathered.traffic)
 
     def _on_deadline(self) -> None:
         if not self._task.done():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from poller import errors
-from poller.collectors.api import PartFailed
+from poller.collectors.api import PartFailed, Traffic
 from poller.domain.readings import Kind, Labels, Reading, ReadingSet, Series, SeriesSet
 
 _MEMORY_KEY = "poller.gathering"
@@ -35,7 +35,7 @@ class _Known:
 class Gathered:
     """Takes what is yielded, one by one; raises NotAReading on rubbish."""
 
-    __slots__ = ("_failed", "_known", "_loose", "_sets")
+    __slots__ = ("_failed", "_known", "_loose", "_sets", "traffic")
 
     def __init__(self, memory: dict[str, Any]) -> None:
         known = memory.get(_MEMORY_KEY)
@@ -45,6 +45,7 @@ class Gathered:
         self._sets: list[ReadingSet] = []
         self._loose: list[Reading] = []
         self._failed: list[PartFailed] = []
+        self.traffic: Traffic | None = None
 
     def take(self, item: object) -> None:
         if isinstance(item, ReadingSet):
@@ -60,8 +61,11 @@ class Gathered:
             if not isinstance(item.part, str):
                 raise NotAReading(f"PartFailed names its part by a {type(item.part).__name__}, not by a text")
             self._failed.append(item)
+        elif isinstance(item, Traffic):
+            _check_values((item.sent, item.retried))
+            self.traffic = item
         else:
-            raise NotAReading(f"yielded {type(item).__name__}, not Reading, ReadingSet or PartFailed")
+            raise NotAReading(f"yielded {type(item).__name__}, not Reading, ReadingSet, PartFailed or Traffic")
 
     def failed(self) -> Sequence[PartFailed]:
         return self._failed

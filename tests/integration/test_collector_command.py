@@ -80,6 +80,8 @@ def test_json(sim: Sim) -> None:
     names = {item["metric"] for item in document["items"]}
     assert {"sysUpTime", "ifOperStatus"} <= names
     assert snmp(sim, "--json").stdout[:30] == done.stdout[:30]
+    assert document["traffic"]["sent"] >= 3
+    assert document["traffic"]["retried"] == 0
 
 
 def test_prometheus_text_is_what_an_exporter_would_say(sim: Sim) -> None:
@@ -118,6 +120,7 @@ def test_the_secret_is_asked_for_in_a_terminal_and_not_shown(sim: Sim) -> None:
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 0, shown
     assert b"sysUpTime" in shown
+    assert b"7 readings, 1 request\r\n" in shown
     assert b"METRIC" in shown  # a table for people
     assert shown.partition(b"METRIC")[0].count(fleet.COMMUNITY.encode()) == 0
 

@@ -66,6 +66,7 @@ class SnmpCollector:
             period = freshness.period(now, refresh_s, poll.target_id)
             items, well = await taking.take(hands, memory.profile, memory, now, period)
             memory.far = hands.took_long
+            items.append(api.Traffic(hands.sent, hands.retried))
             return items
         except api.DeviceError as error:
             raise reading.without_frames(error) from None
