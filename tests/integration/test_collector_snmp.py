@@ -142,7 +142,8 @@ def snmpd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snmpd]:
 
 
 def poll(daemon: Snmpd, credential: Credential = PUBLIC, **more: Any) -> Outcome:
-    return outcome(SnmpCollector(), more.pop("address", "127.0.0.1"), credential, port=daemon.port, **more)
+    settings = {"modules": "system, if_mib", **more}
+    return outcome(SnmpCollector(), settings.pop("address", "127.0.0.1"), credential, port=daemon.port, **settings)
 
 
 def text_of(printed: str) -> str:
@@ -204,6 +205,14 @@ def test_the_system_group(snmpd: Snmpd) -> None:
     assert found["sysLocation", (("sysLocation", "Kraków, rack 7"),)] == 1
     assert found["sysObjectID", (("sysObjectID", "1.3.6.1.4.1.8072.3.2.10"),)] == 1
     assert found["sysUpTime", ()] > 0
+
+
+def test_without_a_module_it_reads_what_suits_the_device(snmpd: Snmpd) -> None:
+    """A host with net-snmp has more than interfaces; what is chosen is asked for once."""
+    memory: dict[str, Any] = {}
+    first, second = (set(by_series(poll(snmpd, modules="", memory=memory))) for _ in range(2))
+    assert {"sysUpTime", "ifMtu", "hrSystemProcesses"} <= {name for name, _ in first}
+    assert {name for name, _ in first ^ second} <= {"hrSWRunName", "hrSWRunPerfCPU", "hrSWRunPerfMem"}
 
 
 def test_version_1_reads_the_same_but_for_64_bits(snmpd: Snmpd) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from poller import errors
 from poller.collectors import api
 from poller.collectors.credentials import Community, Credential, SnmpV3
-from poller.collectors.snmp import catalog, engines, freshness, logins, reading, taking
+from poller.collectors.snmp import catalog, engines, freshness, logins, matching, reading, taking
 from poller.collectors.snmp.engines import Engines
 from poller.collectors.snmp.hands import Hands
 from poller.collectors.snmp.links import Way
@@ -18,6 +19,7 @@ from poller.collectors.snmp.memory import Memory
 from poller.collectors.snmp.options import SnmpOptions
 from poller.collectors.snmp.profile import Profile
 from poller.collectors.snmp.resolving import Resolver
+from poller.collectors.snmp.taking import Wanted
 from poller.collectors.snmp.visit import Visit
 
 
@@ -61,10 +63,9 @@ class SnmpCollector:
         try:
             hands = Hands(await visit.walker(), visit.walker, options.walks, memory.far)
             now = asyncio.get_running_loop().time()
-            # Which rows are wanted is to be found out every time where that depends on what a column holds.
-            refresh_s = 0.0 if memory.profile.filter_parts else options.refresh
-            period = freshness.period(now, refresh_s, poll.target_id)
-            items, well = await taking.take(hands, memory.profile, memory, now, period)
+            period = freshness.period(now, options.refresh, poll.target_id)
+            wanted = Wanted(options.modules, partial(catalog.select, config=options.config), matching.choose)
+            items, well = await taking.take(hands, wanted, memory, now, period)
             memory.far = hands.took_long
             items.append(api.Traffic(hands.sent, hands.retried))
             return items
@@ -74,7 +75,8 @@ class SnmpCollector:
             visit.end(well)
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
-        return catalog.select(options.modules, options.config).help
+        names = options.modules or tuple(sorted(matching.built_in().names()))
+        return catalog.select(names, options.config).help
 
     def check_options(self, options: Any) -> None:
         options.check()

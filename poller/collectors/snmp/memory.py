@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from poller.collectors.snmp.choosing import Chosen
 from poller.collectors.snmp.language import Settled
 from poller.collectors.snmp.plan import Shapes
 from poller.collectors.snmp.profile import Profile
@@ -19,6 +20,8 @@ class Memory:
     tuning: Tuning
     shapes: Shapes = field(default_factory=Shapes)
     shortcut: Shortcut | None = None
+    #: The modules that suit the device, where the target names none.
+    chosen: Chosen | None = None
     #: It sent something dangerous.
     wary: bool = False
     #: Its last poll lasted long.

@@ -24,8 +24,9 @@ class SnmpOptions(api.Options):
         Field(description="Files of your own with modules, in snmp_exporter's format; patterns such as *.yml, too"),
     ] = ()
     modules: Annotated[
-        tuple[str, ...], Field(description="What to read: module names, a list or separated by commas")
-    ] = catalog.BASE
+        tuple[str, ...],
+        Field(description="What to read: module names, a list or separated by commas; none: what suits the device"),
+    ] = ()
     auth: Annotated[
         str, Field(description="A login of the config file, for a target without a credential of its own")
     ] = ""
@@ -124,9 +125,7 @@ class SnmpOptions(api.Options):
     def _known_modules(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         """Those of files are known only where the files are: see `check`."""
         names = tuple(dict.fromkeys(names))
-        if not names:
-            raise ValueError(f"name at least one module; there are: {', '.join(sorted(catalog.built_in()))}")
-        if not info.data.get("config"):
+        if names and not info.data.get("config"):
             try:
                 catalog.select(names)
             except errors.ConfigError as error:

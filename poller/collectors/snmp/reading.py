@@ -101,8 +101,11 @@ async def _read_part(walker: Walker, part: Part, beside: tuple[str, ...]) -> Wal
 
 
 async def along(route: Route, hands: Hands) -> list[Row]:
-    """The rows of a known way, in its order; they may be others than expected. Raises Lost, or that nobody answered."""
-    legs: list[Leg | None] = [*((None,) if route.get else ()), *route.legs]
+    """The rows of a known way, in its order; they may be others than expected. Raises Lost, or that nobody answered.
+
+    GETs go last: one that touches something silent says nothing about who is there.
+    """
+    legs: list[Leg | None] = [*route.legs, None]
 
     async def read(walker: Walker, leg: Leg | None) -> list[Row]:
         try:
@@ -110,10 +113,17 @@ async def along(route: Route, hands: Hands) -> list[Row]:
         except api.DeviceError as error:
             if not hands.answered:
                 raise
-            silent = isinstance(error, api.DeviceTimeout)
-            raise Lost((route.got if leg is None else (leg.part,)) if silent else (), error) from None
+            raise Lost(_silent(error, route.got if leg is None else (leg.part,)), error) from None
 
-    return [row for rows in await hands.do(read, legs) for row in rows]
+    *walked, got = await hands.do(read, legs)
+    for rows in walked:
+        got += rows
+    return got
+
+
+def _silent(error: errors.DeviceError, parts: Sequence[str]) -> Sequence[str]:
+    """Of which of these parts it is known that they do not answer. A GET of several does not say which it was."""
+    return parts if isinstance(error, api.DeviceTimeout) and len(parts) == 1 else ()
 
 
 def without_frames(error: errors.DeviceError) -> errors.DeviceError:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from poller.collectors import api
-from poller.collectors.snmp import reading, shortcut
+from poller.collectors.snmp import choosing, reading, shortcut
+from poller.collectors.snmp.choosing import Choose
 from poller.collectors.snmp.hands import Hands
 from poller.collectors.snmp.memory import Memory
-from poller.collectors.snmp.plan import Plan
+from poller.collectors.snmp.plan import Plan, Shapes
 from poller.collectors.snmp.profile import Profile
 from poller.collectors.snmp.reading import Everything, Lost
 from poller.collectors.snmp.route import Pace
@@ -22,12 +24,21 @@ class Taken(NamedTuple):
     well: bool
 
 
-async def take(hands: Hands, profile: Profile, memory: Memory, now: float, period: int | None) -> Taken:
+class Wanted(NamedTuple):
+    """What a target asks for: modules by name, or none; then `choose` names them by what the device is."""
+
+    modules: tuple[str, ...]
+    select: Callable[[tuple[str, ...]], Profile]
+    choose: Choose
+
+
+async def take(hands: Hands, wanted: Wanted, memory: Memory, now: float, period: int | None) -> Taken:
     """One poll's worth. `period` is the number of the refresh period, None where nothing is believed twice.
 
     Raises DeviceErrors.
     """
     known, lost = memory.shortcut, None
+    memory.shortcut = None  # until it has proved itself once more
     if known is not None and known.period == period:
         try:
             rows = await reading.along(known.route, hands)
@@ -36,15 +47,27 @@ async def take(hands: Hands, profile: Profile, memory: Memory, now: float, perio
         else:
             readings = known.read(rows, now)
             if readings is not None:
+                memory.shortcut = known
                 return Taken(_yielded(readings, known.plan), well=True)
-    memory.shortcut = None
     memory.tuning.fits = 0
+    profile = await _profile(hands, wanted, memory, now, often=period is None)
     found = await reading.everything(profile, hands, lost)
     items, plan = _mapped(found, profile, memory)
-    if plan is not None and not found.failures and period is not None:
+    # Where it depends on what a column holds which rows are wanted, that is to be found out every time.
+    if plan is not None and not found.failures and period is not None and not profile.filter_parts:
         pace = Pace(memory.tuning.per_answer, memory.tuning.oids.ceiling)
         memory.shortcut = shortcut.make(found, profile, plan, pace, now, period, known)
     return Taken(items, well=not found.failures)
+
+
+async def _profile(hands: Hands, wanted: Wanted, memory: Memory, now: float, often: bool) -> Profile:
+    if wanted.modules:
+        return wanted.select(wanted.modules)
+    chosen = await choosing.ask(hands, wanted.choose, memory.chosen, now, often)
+    if memory.chosen is not None and chosen.modules != memory.chosen.modules:
+        memory.shapes = Shapes()
+    memory.chosen = chosen
+    return wanted.select(chosen.modules)
 
 
 def _mapped(found: Everything, profile: Profile, memory: Memory) -> tuple[list[api.Yielded], Plan | None]:

@@ -84,26 +84,28 @@ class Walker:
         most = self._tuning.limit if known else self._link.at_once
         at = 0
         while at < len(oids):
-            some, asked = await self._get(oids[at : at + min(most, self._tuning.oids.now)])
+            some, asked = await self._get(oids[at : at + min(most, self._tuning.oids.now)], known)
             rows += some
             at += asked
         return rows
 
-    async def _get(self, oids: Sequence[str]) -> tuple[Sequence[Row], int]:
+    async def _get(self, oids: Sequence[str], known: bool = False) -> tuple[Sequence[Row], int]:
         """Of the first OIDs as many as can be had at once, and how many those are."""
+        # If those that are known fall silent, everything is read once more: keep some time for that.
+        tries = min(2, self._patience.retries + 1) if known and self.answered else 0
 
         async def exchange(attempt: int, wait_s: float) -> tuple[Sequence[Row], int]:
             some = oids[: max(1, len(oids) >> attempt)] if self.answered else oids
             return await self._link.get(some, wait_s), len(some)
 
         try:
-            rows, asked = await self.ask(exchange)
+            rows, asked = await self.ask(exchange, tries)
         except Garbled:
             if len(oids) == 1:
                 raise
         except ErrorStatus as error:
             if error.status == engine.NO_SUCH_NAME:
-                return ((), 1) if len(oids) == 1 else await self._get(oids[: len(oids) // 2])
+                return ((), 1) if len(oids) == 1 else await self._get(oids[: len(oids) // 2], known)
             if error.status != engine.TOO_BIG or len(oids) == 1:
                 raise self._refused(error, oids[0]) from None
         else:
@@ -111,7 +113,7 @@ class Walker:
                 self._tuning.oids.too_many(len(oids))
             return rows, asked
         self._tuning.oids.too_many(len(oids))
-        return await self._get(oids[: len(oids) // 2])
+        return await self._get(oids[: len(oids) // 2], known)
 
     async def stretch(self, leg: Leg) -> list[Row]:
         """The rows of a leg: those of the last time unless something has changed. Raises DeviceErrors."""

@@ -21,16 +21,19 @@ class Device:
     """Its interfaces by index; `clock` is its own, in seconds since it was made."""
 
     interfaces: dict[int, str] = field(default_factory=dict)
-    clock: float = 1000.0
+    clock: float = 1100.0
     booted: float = 0.0
     changed: float = 0.0  # ifTableLastChange, on the same clock
     tells: bool = True  # it has ifTableLastChange
+    object_id: str = ""
 
     def values(self) -> dict[str, Value]:
         ticks = int(self.clock * 100)
         rows: dict[str, Value] = {UPTIME: int((self.clock - self.booted) * 100), NUMBER: len(self.interfaces)}
         if self.tells:
             rows[LAST_CHANGE] = int((self.changed - self.booted) * 100)
+        if self.object_id:
+            rows |= {"1.3.6.1.2.1.1.1.0": b"a device", "1.3.6.1.2.1.1.2.0": self.object_id}
         for index, name in self.interfaces.items():
             rows |= {f"{column}.{index}": f"{what} {name}".encode() for column, what in TEXTS.items()}
             rows |= {f"{column}.{index}": ticks * index + n for n, column in enumerate(NUMBERS)}

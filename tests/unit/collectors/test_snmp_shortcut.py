@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from poller.collectors import api
 from poller.collectors.snmp import catalog, freshness, taking
+from poller.collectors.snmp.choosing import SYS_OBJECT_ID
 from poller.collectors.snmp.hands import Hands
 from poller.collectors.snmp.language import Settled
 from poller.collectors.snmp.memory import Memory
 from poller.collectors.snmp.profile import Profile
+from poller.collectors.snmp.taking import Wanted
 from poller.collectors.snmp.walker import Patience, Walker
 from tests.unit.collectors.snmp_device import TABLE, TEXTS, X_TABLE, Device, Link
 
@@ -32,6 +34,10 @@ class Poller:
     memory: Memory = field(default_factory=lambda: Memory.of(Profile(()), Settled(50, 0, 0.01)))
     link: dict[str, Any] = field(default_factory=dict)
     refresh_s: float = REFRESH_S
+
+    def choose(self, object_id: str, descr: str) -> tuple[str, ...]:
+        self.asked_for = (object_id, descr)
+        return ("system", "if_mib") if object_id.endswith(".1") else ("system",)
 
     def poll(self, silent: tuple[str, ...] = ()) -> dict[Any, float]:
         self.last = Link(self.device.values(), **self.link)
@@ -50,8 +56,9 @@ class Poller:
             raise AssertionError(number)
 
         clock = self.device.clock
+        wanted = Wanted(self.modules, catalog.select, self.choose)
         period = freshness.period(clock, self.refresh_s, 7)
-        return await taking.take(Hands(walker, nobody, 1), catalog.select(self.modules), self.memory, clock, period)
+        return await taking.take(Hands(walker, nobody, 1), wanted, self.memory, clock, period)
 
     def reads_texts(self) -> bool:
         return any(name.startswith(tuple(f"{column}." for column in TEXTS)) for name in self.last.given)
@@ -187,42 +194,51 @@ def test_whatever_happens_a_poll_says_what_a_first_poll_says(
     """But for names changed without a sign, which may be those of the last refresh; after it they are right again."""
     poller = Poller(device(count, tells=tells), link=agent)
     poller.poll()
-    behind_period: int | None = None  # the refresh period in which a name was changed in silence
+    behind: int | None = None  # the refresh period in which names were changed without a sign
     for step, index, wait_s in steps:
         made = poller.device
         made.clock += wait_s
-        known = list(made.interfaces)
-        if step == "add":
-            made.add(index, f"added{index}")
-        elif step == "remove" and known:
-            made.remove(known[index % len(known)])
-        elif step == "rename" and known:
-            made.interfaces[known[index % len(known)]] = f"renamed{index}"
-            behind_period = freshness.period(made.clock, REFRESH_S, 7)
-        elif step == "reshuffle":
-            made.interfaces = {n * 3 + index: name for n, name in enumerate(made.interfaces.values())}
-            made.changed = made.clock
-        elif step == "reboot":
-            made.reboot()
-        elif step == "swap and reboot":
-            made.interfaces = dict(zip(known, reversed(made.interfaces.values()), strict=True))
-            made.reboot()
-        elif step == "age":
-            made.clock += REFRESH_S
+        before, booted, changed = dict(made.interfaces), made.booted, made.changed
+        happen(made, step, index)
         period = freshness.period(made.clock, REFRESH_S, 7)
+        told = made.booted != booted or set(made.interfaces) != set(before) or (tells and made.changed != changed)
+        if made.interfaces != before and not told:
+            behind = period
         found, expected = poller.poll(), cold(made)
         if found != expected:
-            assert behind_period == period
+            assert behind == period
             assert sorted(_numbers(found)) == sorted(_numbers(expected))
+
+
+def happen(made: Device, step: str, index: int) -> None:
+    known = list(made.interfaces)
+    match step:
+        case "add":
+            made.add(index, f"added{index}")
+        case "remove" if known:
+            made.remove(known[index % len(known)])
+        case "rename" if known:
+            made.interfaces[known[index % len(known)]] = f"renamed{index}"
+        case "reshuffle":
+            made.interfaces = {n * 3 + index: name for n, name in enumerate(made.interfaces.values())}
+            made.changed = made.clock
+        case "reboot":
+            made.reboot()
+        case "swap and reboot":
+            made.interfaces = dict(zip(known, reversed(made.interfaces.values()), strict=True))
+            made.reboot()
+        case "age":
+            made.clock += REFRESH_S
 
 
 def _numbers(found: dict[Any, float]) -> list[tuple[str, str, float]]:
     return [(name, dict(labels).get("ifIndex", ""), value) for (name, labels), value in found.items()]
 
 
-def test_a_table_that_falls_silent_costs_only_itself_and_is_asked_once() -> None:
+@pytest.mark.parametrize("count", [1, 4, 30])
+def test_a_table_that_falls_silent_costs_only_itself(count: int) -> None:
     """The rest keeps its series; when the table is back, so are all series."""
-    poller = Poller(device(30))
+    poller = Poller(device(count))
     whole = poller.poll()
     before = poller.series
     poller.device.clock += 60
@@ -257,10 +273,34 @@ def test_a_module_of_single_columns_is_read_in_few_requests() -> None:
         async def poll(link: Link = link) -> int:
             now = asyncio.get_running_loop().time()
             walker = Walker(link, Patience(0.01, 0, now + 60), memory.tuning, "it")
-            await taking.take(Hands(walker, lambda _: pytest.fail("one is enough"), 1), profile, memory, now, 1)
+            wanted = Wanted(("few",), lambda names: profile, lambda *_: ())
+            await taking.take(Hands(walker, lambda _: pytest.fail("one is enough"), 1), wanted, memory, now, 1)
             return walker.sent
 
         requests.append(asyncio.run(poll()))
         memory.tuning.end_poll()
     assert requests[0] == len(columns) + 1
     assert requests[2] <= 3
+
+
+def test_modules_are_chosen_by_what_the_device_is_and_not_asked_for_again() -> None:
+    """Nothing of it is asked for by polls that follow."""
+    poller = Poller(device(4, object_id="1.3.6.1.4.1.9.1"), modules=())
+    assert poller.poll() == cold(poller.device)
+    assert poller.asked_for == ("1.3.6.1.4.1.9.1", "a device")
+    poller.device.clock += 60
+    poller.poll()
+    assert SYS_OBJECT_ID not in poller.last.asked
+
+
+@pytest.mark.parametrize(("refresh_s", "wait_s"), [(REFRESH_S, 0), (REFRESH_S, REFRESH_S), (0, 3600)])
+def test_a_device_that_became_another_one_gets_other_modules(refresh_s: float, wait_s: float) -> None:
+    """At once after a restart; without one, at the refresh, and where there is none within an hour."""
+    poller = Poller(device(4, object_id="1.3.6.1.4.1.9.2"), modules=(), refresh_s=refresh_s)
+    poller.poll()
+    poller.device.object_id = "1.3.6.1.4.1.9.1"
+    if wait_s:
+        poller.device.clock += wait_s
+    else:
+        poller.device.reboot()
+    assert poller.poll() == cold(poller.device)
