@@ -27,7 +27,7 @@ def lines(readings: ReadingSet, help_texts: Mapping[str, str]) -> Iterator[str]:
         kind = Kind.COUNTER if samples[0][2] is Kind.COUNTER else Kind.GAUGE
         yield f"# TYPE {name} {kind.value}"
         for labels, value, _ in sorted(samples, key=lambda sample: sample[0]):
-            yield f"{name}{_labels(labels)} {_value(value, kind)}"
+            yield f"{name}{_labels(labels)} {_value(value)}"
 
 
 def _labels(labels: Labels) -> str:
@@ -37,13 +37,11 @@ def _labels(labels: Labels) -> str:
     return f"{{{pairs}}}"
 
 
-def _value(value: float, kind: Kind) -> str:
+def _value(value: float) -> str:
     if isinstance(value, int):
         return str(value % _FLOAT_MANTISSA if value >= _FLOAT_MANTISSA else int(value))
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
-    if kind is Kind.COUNTER and value >= _FLOAT_MANTISSA:
-        value %= _FLOAT_MANTISSA
     return str(int(value)) if value.is_integer() and abs(value) < _FLOAT_MANTISSA else repr(value)

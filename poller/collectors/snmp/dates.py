@@ -23,11 +23,11 @@ def date_and_time(octets: object) -> float | None:
 
 
 def _zone(octets: bytes) -> int | None:
-    """Seconds east of Greenwich; None when it is not a zone."""
+    """Seconds east of Greenwich; None when it is not a zone. Two digits each are enough for snmp_exporter 0.21."""
     if not octets:
         return 0
     sign = {ord("+"): 1, ord("-"): -1}.get(octets[0])
-    if sign is None or octets[1] > 24 or octets[2] > 60:
+    if sign is None or max(octets[1:]) > 99:
         return None
     return sign * (octets[1] * 3600 + octets[2] * 60)
 

@@ -186,14 +186,16 @@ def _extracts(fields: Fields) -> dict[str, tuple[Extract, ...]]:
             raise fields.refused("regex_extracts", f'"{suffix}" cannot end a metric name')
         if not isinstance(items, list | None):
             raise fields.refused("regex_extracts", f"{suffix or 'the empty suffix'} must have a list")
-        found[suffix] = tuple(_extract(item, f"{where}: {suffix}") for item in items or ())
+        ways = (_extract(item, f"{where}: {suffix}") for item in items or ())
+        found[suffix] = tuple(way for way in ways if way is not None)
     return found
 
 
-def _extract(node: Node, where: str) -> Extract:
+def _extract(node: Node, where: str) -> Extract | None:
+    """None without an expression: snmp_exporter takes that, as long as it has no text to match with it."""
     fields = Fields(node, where, {"regex", "value"})
     if "regex" not in fields:
-        raise fields.refused("regex", "is missing")
+        return None
     return Extract(_expression(fields, fields.text("regex"), whole=True), fields.text("value", "$1"))
 
 

@@ -65,7 +65,6 @@ def only(text: str) -> Module:
         (module("{name: m, oid: 1.3.6, lookups: [{labels: [a], labelname: b}]}"), "lookup: oid"),
         (module("{name: m, oid: 1.3.6, regex_extracts: {'-': []}}"), 'regex_extracts: "-" cannot end'),
         (module("{name: m, oid: 1.3.6, regex_extracts: {A: 1}}"), "regex_extracts: A must have a list"),
-        (module("{name: m, oid: 1.3.6, regex_extracts: {A: [{value: 1}]}}"), "regex_extracts: A: regex: is missing"),
         (module("{name: m, oid: 1.3.6, regex_extracts: {A: [{regex: '(?=a)'}]}}"), "not a regular expression of RE2"),
     ],
 )
@@ -96,6 +95,12 @@ def test_unknown_types_of_metrics_and_lookups_are_texts() -> None:
     """snmp_exporter takes any word there, so no file that works with it is refused."""
     text = "{name: m, oid: 1.3.6, type: Foo, lookups: [{labels: [a], labelname: b, oid: 1.4, type: Bar}]}"
     assert only(module(text)).metrics[0].type == "Foo"
+
+
+def test_an_extract_without_an_expression_gives_nothing() -> None:
+    """snmp_exporter loads such a file."""
+    found = only(module("{name: m, oid: 1.3.6, regex_extracts: {A: [{value: 1}, {regex: }], B: }}"))
+    assert found.metrics[0].extracts == {"A": (), "B": ()}
 
 
 def test_walk_parameters() -> None:
