@@ -127,7 +127,7 @@ def identify(
     as_json: render.Json = False,
 ) -> None:
     """What is it, and which modules would a target without any get?"""
-    options, names = _prepared(option)
+    options, names = _prepared(option, "match")
     found = _run(_get(Asked(address, options, _credential(options), timeout), list(SYSTEM.values())))
     item = _identity(address, options, names, {key: found[oid] for key, oid in SYSTEM.items() if oid in found})
     render.record("poller.snmp.identify/1", item, as_json)
@@ -242,7 +242,7 @@ def _identity(address: str, options: SnmpOptions, names: Names, found: Mapping[s
 
     lines = {key: snmp_lines.line(oid, value, names, numeric=True) for key, (oid, value) in found.items()}
     texts = {key: lines[key].text if key in lines else "" for key in SYSTEM}
-    choice = matching.built_in().choose(texts["sys_object_id"], texts["sys_descr"])
+    choice = matching.table(options.match).choose(texts["sys_object_id"], texts["sys_descr"])
     entry = choice.entry
     return {
         "address": address,

@@ -103,6 +103,17 @@ def test_a_device_is_identified_with_the_reason(snmpd: Snmpd, capsys: pytest.Cap
     assert f"poller collect snmp 127.0.0.1 -o port={snmpd.port} -o modules=system,if_mib,host_resources,ucd" in err
 
 
+def test_a_table_of_ones_own_can_be_tried(snmpd: Snmpd, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The choice, and the file that made it."""
+    table = tmp_path / "own.yml"
+    table.write_text("base: [system]\nmatch: [{sysObjectID: 1.3.6.1.4.1.8072.3.2.10, device: mine, modules: [ip_mib]}]")
+    code, out, _ = poller(capsys, snmpd, "identify", "--json", "-o", f"match={table}")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["device"], found["modules"]) == ("mine", ["system", "ip_mib"])
+    assert str(table) in found["because"]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -39,3 +40,23 @@ def test_what_the_agent_has_arrives_and_nothing_else(snmpd: Snmpd, name: str) ->
 
 
 CONSTANT = {"hrMemorySize", "hrStorageAllocationUnits", "memTotalReal", "ipForwarding", "ipDefaultTTL", "ssCpuNumCpus"}
+
+
+def test_a_target_that_names_no_modules_gets_those_of_its_device(snmpd: Snmpd, tmp_path: Path) -> None:
+    """By our table, and by one of one's own."""
+    table = tmp_path / "own.yml"
+    table.write_text("base: [system]\nmatch: [{sysObjectID: 1.3.6.1.4.1.8072.3.*, modules: [ip_mib]}]")
+    ours = outcome(SnmpCollector(), "127.0.0.1", PUBLIC, port=snmpd.port)
+    own = outcome(SnmpCollector(), "127.0.0.1", PUBLIC, port=snmpd.port, match=str(table))
+    names = [{name for name, _ in by_series(result)} for result in (ours, own)]
+    assert {"sysUpTime", "ifInOctets", "hrMemorySize", "memTotalReal"} <= names[0]
+    assert "ipForwarding" not in names[0]
+    # 8072.3.2.* of ours is longer than 8072.3.* of one's own.
+    assert names[1] & {"ipForwarding", "ifInOctets"} == set()
+    assert {"sysUpTime", "memTotalReal"} <= names[1]
+    table.write_text("base: [system]\nmatch: [{sysObjectID: 1.3.6.1.4.1.8072.3.2.*, modules: [ip_mib]}]")
+    exact = outcome(SnmpCollector(), "127.0.0.1", PUBLIC, port=snmpd.port, match=str(table))
+    assert {"sysUpTime", "ipForwarding"} <= {name for name, _ in by_series(exact)}
+    table.write_text("match: [{sysObjectID: 1.3.6.1.4.1.8072.3.2.*, modules: [nosuch]}]")
+    broken = outcome(SnmpCollector(), "127.0.0.1", PUBLIC, port=snmpd.port, match=str(table))
+    assert (broken.result, broken.error_code) == (Result.FAILED, "options_invalid")

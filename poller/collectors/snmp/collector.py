@@ -64,7 +64,11 @@ class SnmpCollector:
             hands = Hands(await visit.walker(), visit.walker, options.walks, memory.far)
             now = asyncio.get_running_loop().time()
             period = freshness.period(now, options.refresh, poll.target_id)
-            wanted = Wanted(options.modules, partial(catalog.select, config=options.config), matching.choose)
+            wanted = Wanted(
+                options.modules,
+                partial(catalog.select, config=options.config),
+                matching.chooser(options.match, options.config),
+            )
             items, well = await taking.take(hands, wanted, memory, now, period)
             memory.far = hands.took_long
             items.append(api.Traffic(hands.sent, hands.retried))
@@ -75,7 +79,7 @@ class SnmpCollector:
             visit.end(well)
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
-        names = options.modules or tuple(sorted(matching.built_in().names()))
+        names = options.modules or tuple(sorted(matching.table(options.match).names()))
         return catalog.select(names, options.config).help
 
     def check_options(self, options: Any) -> None:

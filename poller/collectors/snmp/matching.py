@@ -6,7 +6,7 @@ The table is `matching.yml`; an operator's own (option `match`) adds to it and w
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
@@ -16,7 +16,10 @@ from typing import Any
 import yaml
 
 from poller import errors
-from poller.collectors.snmp import oid
+from poller.collectors.snmp import catalog, oid
+
+#: Module names for a sysObjectID and a sysDescr.
+Choose = Callable[[str, str], tuple[str, ...]]
 
 _FIELDS = ("sysObjectID", "sysDescr", "device", "modules")
 
@@ -69,15 +72,45 @@ class Table:
         return frozenset(self.base).union(*(entry.modules for entry in self.entries))
 
 
-def choose(sys_object_id: str, sys_descr: str = "", table: Table | None = None) -> tuple[str, ...]:
-    """Module names for a device, the base first; never none."""
-    return (table or built_in()).choose(sys_object_id, sys_descr).modules
+def choose(sys_object_id: str, sys_descr: str = "") -> tuple[str, ...]:
+    """Module names for a device by our own table, the base first; never none."""
+    return built_in().choose(sys_object_id, sys_descr).modules
+
+
+def chooser(path: str, config: tuple[str, ...] = ()) -> Choose:
+    """`choose` with the operator's table, read when it is needed. What it returns raises OptionsUnusable."""
+    if not path:
+        return choose
+
+    def chosen(sys_object_id: str, sys_descr: str) -> tuple[str, ...]:
+        try:
+            names = load(path).choose(sys_object_id, sys_descr).modules
+            refuse_unknown(path, names, config)
+            return names
+        except errors.ConfigError as error:
+            raise errors.OptionsUnusable(error.message, error.cause, error.hint) from None
+
+    return chosen
+
+
+def refuse_unknown(path: str, names: Collection[str], config: tuple[str, ...]) -> None:
+    """Raises InvalidInput for a module that neither the program nor a file of `config` has."""
+    missing = sorted(set(names) - catalog.known(config))
+    if missing:
+        raise errors.InvalidInput(
+            f'{path}: unknown module "{missing[0]}"', hint="name its file with config, or correct the table"
+        )
 
 
 @cache
 def built_in() -> Table:
     text = resources.files(__package__).joinpath("matching.yml").read_text(encoding="utf-8")
     return parse(text, "matching.yml", None)
+
+
+def table(path: str) -> Table:
+    """The one a target has: the operator's, or ours."""
+    return load(path) if path else built_in()
 
 
 def load(path: str) -> Table:

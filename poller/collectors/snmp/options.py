@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from poller import errors
 from poller.collectors import api
-from poller.collectors.snmp import catalog
+from poller.collectors.snmp import catalog, matching
 from poller.collectors.snmp.language import Settled, Walking
 from poller.domain import duration
 from poller.domain.identity import Identity
@@ -27,6 +27,10 @@ class SnmpOptions(api.Options):
         tuple[str, ...],
         Field(description="What to read: module names, a list or separated by commas; none: what suits the device"),
     ] = ()
+    match: Annotated[
+        str,
+        Field(description="A file of your own that says which modules suit which sysObjectID; it adds to our table"),
+    ] = ""
     auth: Annotated[
         str, Field(description="A login of the config file, for a target without a credential of its own")
     ] = ""
@@ -97,6 +101,8 @@ class SnmpOptions(api.Options):
         """Are the files there, and in them what is named? For whoever saves a target. Raises ConfigError."""
         if self.config:
             catalog.select(self.modules, self.config)
+        if self.match:
+            matching.refuse_unknown(self.match, matching.load(self.match).names(), self.config)
         if self.auth:
             catalog.auth(self.auth, self.config)
 
@@ -131,6 +137,13 @@ class SnmpOptions(api.Options):
             except errors.ConfigError as error:
                 raise ValueError(str(error)) from None
         return names
+
+    @field_validator("match")
+    @classmethod
+    def _whole_path(cls, path: str, info: ValidationInfo) -> str:
+        if path and info.data.get("modules"):
+            raise ValueError("modules are named, so nothing is left to choose: give one of the two")
+        return os.path.abspath(os.path.expanduser(path)) if path else ""
 
     @field_validator("auth")
     @classmethod

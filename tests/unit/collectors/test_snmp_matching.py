@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from poller import errors
-from poller.collectors.snmp import catalog, matching
+from poller.collectors import registry
+from poller.collectors.snmp import SnmpCollector, catalog, matching
 
 OURS = """
 base: [system, if_mib]
@@ -115,3 +116,32 @@ def test_our_own_table_chooses_modules_that_exist() -> None:
     assert matching.built_in().names() <= set(catalog.built_in())
     assert matching.choose("1.3.6.1.4.1.99999") == ("system", "if_mib")
     assert matching.choose("1.3.6.1.4.1.14988.1") == ("system", "if_mib", "host_resources", "mikrotik")
+
+
+def test_the_table_of_a_target_chooses_for_it(tmp_path: Path) -> None:
+    """What it names must exist; what is wrong with it on a worker is the target's options, not a crash."""
+    path = tmp_path / "own.yml"
+    path.write_text("match: [{sysObjectID: 1.3.6.1.4.1.5.*, modules: [ucd]}, {sysObjectID: 1.3.7.*, modules: [udc]}]")
+    choose = matching.chooser(str(path))
+    assert choose("1.3.6.1.4.1.5.1", "") == ("system", "if_mib", "ucd")
+    with pytest.raises(errors.OptionsUnusable, match='unknown module "udc"'):
+        choose("1.3.7.1", "")
+    path.unlink()
+    with pytest.raises(errors.OptionsUnusable, match=r"own\.yml"):
+        choose("1.3.6.1.4.1.5.1", "")
+    assert matching.chooser("")("1.3.6.1.4.1.5.1", "") == ("system", "if_mib")
+
+
+def test_a_target_with_a_wrong_table_is_not_saved(tmp_path: Path) -> None:
+    """A file that is missing, a module nobody has, or modules that are named beside it."""
+    known = registry.Registry({"snmp": SnmpCollector()})
+    path = tmp_path / "own.yml"
+    with pytest.raises(errors.InvalidInput, match=r"own\.yml"):
+        known.checked_options("snmp", {"match": str(path)})
+    path.write_text("match: [{sysObjectID: 1.3.7.*, modules: [udc]}]")
+    with pytest.raises(errors.InvalidInput, match='unknown module "udc"'):
+        known.checked_options("snmp", {"match": str(path)})
+    with pytest.raises(errors.InvalidInput, match="nothing is left to choose"):
+        known.checked_options("snmp", {"match": str(path), "modules": "system"})
+    path.write_text("base: [system]")
+    assert known.checked_options("snmp", {"match": str(path)}).match == str(path)  # type: ignore[attr-defined]
