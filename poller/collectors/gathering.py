@@ -101,8 +101,11 @@ class Gathered:
 
     def _check_set(self, readings: ReadingSet) -> None:
         if not any(readings.series is series for series in self._known.checked):
+            seen: set[int] = set()  # the columns of a row share their labels
             for series in readings.series.series:
-                _check_series(series.name, dict(series.labels), series.kind, series.width)
+                labels = {} if id(series.labels) in seen else dict(series.labels)
+                _check_series(series.name, labels, series.kind, series.width)
+                seen.add(id(series.labels))
             self._known.checked = (*self._known.checked[-_KEPT:], readings.series)
         _check_values(readings.values)
 

@@ -21,6 +21,7 @@ INTEGER, OCTETS, SEQUENCE = 0x02, 0x04, 0x30
 GET, GET_NEXT, RESPONSE, GET_BULK, REPORT = 0xA0, 0xA1, 0xA2, 0xA5, 0xA8
 _OPAQUE_FLOAT, _OPAQUE_DOUBLE = b"\x9f\x78\x04", b"\x9f\x79\x08"
 _NUMBER_OCTETS = 9  # 64 bits, and a leading zero
+_USUAL_OID = 40  # octets
 _ARC_BITS = 40  # an arc has 32; this stops one that never ends
 
 
@@ -155,6 +156,11 @@ def _arc(arc: int) -> bytes:
 
 
 def oid_text(body: bytes) -> str:
+    """Most are those of other devices, too; unusually long ones are not remembered."""
+    return _known_oid(body) if len(body) <= _USUAL_OID else _oid_text(body)
+
+
+def _oid_text(body: bytes) -> str:
     arcs: list[int] = []
     arc = 0
     for octet in body:
@@ -168,6 +174,9 @@ def oid_text(body: bytes) -> str:
         raise Malformed("an object identifier that is cut short")
     root = min(arcs[0] // 40, 2)
     return ".".join(map(str, (root, arcs[0] - 40 * root, *arcs[1:])))
+
+
+_known_oid = functools.lru_cache(16_384)(_oid_text)
 
 
 def _signed(body: bytes) -> int:

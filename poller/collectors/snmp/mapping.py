@@ -53,7 +53,7 @@ def map_values(values: Mapping[str, Value], profile: Profile, known: Mapping[str
     for matcher, scope in zip(profile.matchers, profile.scopes, strict=True):
         rows = _Rows(values, known or {}, scope, mapped.shaping)
         for text, value in values.items():
-            found = matcher.find(text.split(".")) if text in scope else None
+            found = matcher.find(text) if text in scope else None
             if found is not None:
                 for sample in _samples(text, value, *found, rows):
                     _keep(sample, text, taken, mapped)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any
 
 from poller.collectors.snmp import filters, freshness, oid
 from poller.collectors.snmp.language import DATES, LASTING, NUMERIC, Metric, Module, Walking
@@ -15,6 +16,8 @@ _REMARKS = {
     "Bits": ("", " (Bits)"),
 }
 _NOT_TEXT = NUMERIC | DATES | set(_REMARKS)
+#: Devices have many OIDs in common, so what was found of one is remembered; of usual ones, for a device can send any.
+_REMEMBERED, _USUAL_LENGTH = 32_768, 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,14 @@ class Matcher:
     def __init__(self, module: Module) -> None:
         self._metrics = {metric.oid: metric for metric in module.metrics}  # the last of two with one OID
         self._lengths = sorted({metric.oid.count(".") + 1 for metric in module.metrics})
+        self._known = lru_cache(_REMEMBERED)(self._find)
 
-    def find(self, parts: Sequence[str]) -> tuple[Metric, str] | None:
+    def find(self, text: str) -> tuple[Metric, str] | None:
         """The metric and the index part of the OID (as text)."""
+        return self._known(text) if len(text) <= _USUAL_LENGTH else self._find(text)
+
+    def _find(self, text: str) -> tuple[Metric, str] | None:
+        parts = text.split(".")
         for length in self._lengths:
             metric = self._metrics.get(".".join(parts[:length]))
             if metric is not None:
@@ -49,8 +57,12 @@ class Scope:
         targets = (target for one in module.filters for target in one.targets)
         self._roots = {*module.walk, *module.get, *targets}
         self._lengths = sorted({root.count(".") + 1 for root in self._roots})
+        self._known = lru_cache(_REMEMBERED)(self._has)
 
     def __contains__(self, text: object) -> bool:
+        return self._known(text) if len(str(text)) <= _USUAL_LENGTH else self._has(text)
+
+    def _has(self, text: object) -> bool:
         parts = str(text).split(".")
         return any(".".join(parts[:length]) in self._roots for length in self._lengths)
 
@@ -65,12 +77,16 @@ class Profile:
 
     def live(self, text: str) -> Metric | None:
         """The metric that takes its value from this OID, if any: of the others only texts are made."""
-        parts = text.split(".")
         for matcher in self.matchers:
-            found = matcher.find(parts)
+            found = matcher.find(text)
             if found is not None and (found[0].type not in LASTING or found[0].extracts):
                 return found[0]
         return None
+
+    @cached_property
+    def routes(self) -> dict[Hashable, Any]:
+        """Ways to the numbers of devices with these modules, by what those devices have: see `shortcut`."""
+        return {}
 
     @cached_property
     def signals(self) -> tuple[str, ...]:

@@ -14,6 +14,9 @@ from poller.collectors.snmp.reading import Everything
 from poller.collectors.snmp.route import Pace, Route
 from poller.domain.readings import ReadingSet
 
+#: Remembered for all devices of a profile together.
+_ROUTES = 1_024
+
 
 @dataclass(slots=True)
 class Shortcut:
@@ -50,10 +53,22 @@ def make(
     signals = Signals(now, tuple(everything.signals.values()))
     if old is not None and (old.whole, old.pace, old.names) == (whole, pace, names):
         return Shortcut(old.route, old.plan, whole, pace, names, signals, period)
-    found = route.find(everything.reads, profile, names, pace)
+    found = _way(everything, profile, names, pace)
     if not found.positions:
         return None
     rows = everything.rows
     oids = [*found.get, *(rows[at][0] for at in found.positions[len(found.get) :])]
     values = [rows[at][1] if at >= 0 else None for at in found.positions]
     return Shortcut(found, whole.narrowed(oids, values, found.positions), whole, pace, names, signals, period)
+
+
+def _way(everything: Everything, profile: Profile, names: tuple[str, ...], pace: Pace) -> Route:
+    """Devices of one kind have the same rows, and share the way to their numbers."""
+    oids = [hash(tuple(oid for oid, _ in one.rows)) for one in everything.reads]
+    key = (names, pace, *(one.part for one in everything.reads), *oids)
+    found = profile.routes.get(key)
+    if found is None:
+        if len(profile.routes) >= _ROUTES:
+            profile.routes.clear()
+        found = profile.routes[key] = route.find(everything.reads, profile, names, pace)
+    return found
