@@ -11,7 +11,9 @@ from typing import ClassVar
 import pytest
 
 from poller.collectors import api
+from poller.collectors.credentials import Token
 from poller.collectors.registry import Registry
+from poller.domain.outcome import Result
 from poller.domain.target import PollTarget
 from poller.workers.blackbox import BlackBox
 from poller.workers.collect import Batch
@@ -89,3 +91,28 @@ def test_a_busy_loop_is_not_taken_for_silence(runtime: Runtime) -> None:
     runtime.loop.call_soon_threadsafe(lambda: runtime.loop.call_later(0.01, time.sleep, 0.4))
     found = rounds(runtime, *[0.005] * 32, *[0.1] * 32)
     assert [len(ids) for _, ids in found] == [64]
+
+
+class Keyed(Slow):
+    """Needs a credential, unless its options say where one is."""
+
+    name: ClassVar[str] = "keyed"
+    credentials: ClassVar[tuple[type[api.Credential], ...]] = (Token,)
+
+    def brings_credential(self, options: SlowOptions) -> bool:
+        return options.takes_s > 0
+
+    async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
+        assert poll.credential is None
+        yield api.Reading("answered", 1.0)
+
+
+def test_a_target_may_bring_its_credential_by_its_options(runtime: Runtime) -> None:
+    """Then it is polled without one of ours; else it is refused."""
+    target = PollTarget(1, 1, "t", 1, "d", "127.0.0.1", "", "keyed", 60_000, 5_000)
+    results = []
+    for takes_s in (0.1, 0):
+        batch = Batch(runtime, Registry({"keyed": Keyed()}), 1)
+        batch.start([Known(target, 1, SlowOptions(takes_s=takes_s))], {})
+        results += [item.outcome.result for item in batch.next_round() or ()]
+    assert results == [Result.OK, Result.REFUSED]
