@@ -10,6 +10,8 @@ from poller.domain.readings import Kind, ReadingSet
 
 #: Counters wrap at 32 bits, or where a float ends to count by ones.
 _WRAPS = (2**53, 2**32)
+#: Gauges that go on by themselves.
+_CLOCKS = frozenset({"sysUpTime"})
 
 
 class Sample(NamedTuple):
@@ -20,7 +22,9 @@ class Sample(NamedTuple):
 def samples(readings: ReadingSet) -> dict[Sample, tuple[float, bool]]:
     """Value of each, and whether it may grow."""
     pairs = zip(readings.series.series, readings.values, strict=True)
-    return {Sample(s.name, frozenset(s.labels)): (value, s.kind is Kind.COUNTER) for s, value in pairs}
+    return {
+        Sample(s.name, frozenset(s.labels)): (value, s.kind is Kind.COUNTER or s.name in _CLOCKS) for s, value in pairs
+    }
 
 
 def same_names(who: str, found: Iterable[object], expected: Iterable[object]) -> None:

@@ -46,14 +46,23 @@ class Exporter:
 
     def scrape(self, address: str) -> tuple[dict[Sample, float], int]:
         """Samples of a device, and how many variables they were made of."""
+        found = self._samples(address)
+        variables = found[Sample(f"{_OWN}pdus_returned", frozenset())]
+        return {sample: value for sample, value in found.items() if not sample.name.startswith(_OWN)}, int(variables)
+
+    def packets(self, address: str) -> float | None:
+        """Requests of one scrape, as it counts them; None where this version does not."""
+        return self._samples(address).get(Sample(f"{_OWN}packets_sent", frozenset()))
+
+    def _samples(self, address: str) -> dict[Sample, float]:
+        """Those about itself included."""
         with _connection(self.port) as conn:
             text = _scrape(conn, self.path(address)).decode()
         found: dict[Sample, float] = {}
         for one in (one for family in text_string_to_metric_families(text) for one in family.samples):
             name = one.name.removesuffix("_total")  # the parser's own addition: no counter of the module is called so
             found[Sample(name, frozenset(one.labels.items()))] = one.value
-        variables = found[Sample(f"{_OWN}pdus_returned", frozenset())]
-        return {sample: value for sample, value in found.items() if not sample.name.startswith(_OWN)}, int(variables)
+        return found
 
     def measure(self, addresses: Sequence[str], per_s: float, seconds: float) -> Measured:
         """Scrape one after the other at this rate, as Prometheus does: over kept connections, spread evenly.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -205,3 +206,19 @@ def test_a_goal_is_met_or_missed_at_its_edge() -> None:
     assert [met(99, at_least=99), met(98.9, at_least=99)] == [True, False]
     assert [met(0, below=1), met(1, below=1), met(1)] == [True, False, None]
     assert [met(1.1, at_most=1.1), met(1.11, at_most=1.1)] == [True, False]
+
+
+@pytest.mark.usefixtures("server")
+def test_the_snmp_section_compares_before_it_measures(tmp_path: Path) -> None:
+    """A repeat poll by the default engine is the cheapest, and asks for no more than reading everything does."""
+    from tests.conftest import missing
+
+    if shutil.which("snmpd") is None:
+        missing("snmpd is not installed")
+    document = measured(tmp_path, "snmp")
+    rows = {
+        text: dict(zip(document["grid"]["columns"], found, strict=True)) for text, _, found in document["grid"]["rows"]
+    }
+    assert values(document)["pysnmp_ratio"] > 5
+    assert rows["requests of a repeat poll"]["gufo"] <= rows["requests of a first poll"]["gufo"]
+    assert len(set(rows["samples of a poll"].values())) == 1

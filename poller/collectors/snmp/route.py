@@ -22,7 +22,7 @@ PACKET_ROWS = 50
 #: Measured: what a row costs that is asked for by its name.
 GET_ROWS = 1.5
 #: Answers of the longest stretch that one walker reads at a time.
-PIECE_ANSWERS = 8
+PIECE_ANSWERS = 4
 
 #: The column of each row of a part that is needed, None for the others. A scalar's is empty.
 Columns = Sequence[str | None]

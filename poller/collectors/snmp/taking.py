@@ -55,7 +55,7 @@ async def take(hands: Hands, wanted: Wanted, memory: Memory, now: float, period:
     items, plan = _mapped(found, profile, memory)
     # Where it depends on what a column holds which rows are wanted, that is to be found out every time.
     if plan is not None and not found.failures and period is not None and not profile.filter_parts:
-        pace = Pace(memory.tuning.per_answer, memory.tuning.oids.ceiling)
+        pace = Pace(memory.tuning.per_answer, memory.tuning.per_get)
         memory.shortcut = shortcut.make(found, profile, plan, pace, now, period, known)
     return Taken(items, well=not found.failures)
 

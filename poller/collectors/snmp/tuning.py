@@ -54,7 +54,7 @@ class Tuning:
     limit: int
     rows: Size = field(init=False)
     oids: Size = field(init=False)
-    #: Rows the agent puts in one answer when asked for more; 0 while it never fell short.
+    #: Most rows the agent put in an answer when it was asked for more; 0 while it never fell short.
     fits: int = 0
     #: Rows of each subtree in its last walk: the next one asks for just as many.
     sizes: dict[str, int] = field(default_factory=dict)
@@ -67,6 +67,12 @@ class Tuning:
     def per_answer(self) -> int:
         """Rows to expect in one answer of a walk."""
         return min(self.rows.now, self.fits or self.rows.now)
+
+    @property
+    def per_get(self) -> int:
+        """OIDs to expect in one GET. It must fit in an answer, too; with version 1 a walk's answer has one row, which
+        says nothing of that."""
+        return self.oids.ceiling if self.per_answer == 1 else min(self.oids.ceiling, self.per_answer)
 
     def want(self, root: str, have: int) -> int:
         """Rows to ask for next: what last time's count leaves and one that shows the end, or all we may."""

@@ -181,7 +181,7 @@ class Walker:
                 if asked < want:  # noqa: B023
                     self._tuning.rows.too_many(want)  # noqa: B023
                 elif len(page.rows) < asked and not page.ended:
-                    self._tuning.fits = len(page.rows)
+                    self._tuning.fits = max(self._tuning.fits, len(page.rows))
                 return page
 
             try:
