@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
 from poller.collectors.snmp import mapping, rendering
 from poller.collectors.snmp.profile import Profile
 from poller.collectors.snmp.rendering import Value
-from poller.domain.readings import ReadingSet, Series, SeriesSet
+from poller.domain.readings import Kind, ReadingSet, Series, SeriesSet
 
 Row = tuple[str, Value]
 
@@ -103,8 +103,9 @@ class Shapes:
     plans: list[Plan] = field(default_factory=list)
     #: Label texts of the last complete poll, for a table that fails to answer the next time.
     known: Mapping[str, Value] = field(default_factory=dict)
-    #: Everything has been seen once, with its types.
+    #: Everything has been seen once, with its types; and how wide counters were then, by metric.
     settled: bool = False
+    widths: dict[str, int] = field(default_factory=dict)
 
     def read(self, rows: Sequence[Row], profile: Profile, complete: bool) -> tuple[ReadingSet, Plan]:
         """Readings of a poll; compiles a plan only when the shape is new. `rows` must not be empty."""
@@ -120,6 +121,7 @@ class Shapes:
     def _compile(self, oids: Sequence[str], values: Sequence[Value], profile: Profile, complete: bool) -> Plan:
         by_oid = dict(zip(oids, values, strict=True))
         mapped = mapping.map_values(by_oid, profile, {} if complete else self.known)
+        self._keep_widths(mapped)
         plan = Plan(oids, values, mapped)
         for old in self.plans:
             if old.series.series == plan.series.series:
@@ -131,6 +133,16 @@ class Shapes:
         else:  # the usual shape stays, beside the one with something missing
             self.plans = [*self.plans[:1], plan]
         return plan
+
+    def _keep_widths(self, mapped: mapping.Mapped) -> None:
+        """Only a first poll is told types. A row that comes later counts as its column did then."""
+        for at, sample in enumerate(mapped.samples):
+            series = sample.series
+            if series.width:
+                self.widths[series.name] = series.width
+            elif series.kind is Kind.COUNTER and series.name in self.widths:
+                known = replace(series, width=self.widths[series.name])
+                mapped.samples[at] = replace(sample, series=known)
 
 
 def _is_plain(sample: mapping.Sample, value: Value) -> bool:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from poller.cli import exposition
-from poller.collectors.snmp import catalog, loading, mapping
+from poller.collectors.snmp import catalog, loading, mapping, types
 from poller.collectors.snmp.plan import Row, Shapes
 from poller.collectors.snmp.profile import Profile
 from poller.collectors.snmp.rendering import Value
@@ -133,3 +133,19 @@ def test_numbers_in_texts_and_states_are_numbers(kind: str, more: Any, values: l
         found = dict(zip(readings.series.series, readings.values, strict=True))
         assert found == dict(zip(fresh.series.series, fresh.values, strict=True))
     assert (plans[0] is not plans[1]) == changes
+
+
+def test_a_row_that_comes_later_counts_in_as_many_bits_as_its_column() -> None:
+    """Types are told by a first poll only; a counter that is not the IF-MIB's has its width from there."""
+    text = """
+modules:
+  own:
+    walk: [1.3.6.1.4.1.9.1]
+    metrics:
+      - {name: served, oid: 1.3.6.1.4.1.9.1.2, type: counter, indexes: [{labelname: row, type: gauge}]}
+"""
+    own = Profile(tuple(loading.parse(text, "own.yml").values()))
+    shapes = Shapes()
+    shapes.read([("1.3.6.1.4.1.9.1.2.1", types.Counter64(5))], own, True)
+    later, _ = shapes.read([("1.3.6.1.4.1.9.1.2.1", 6), ("1.3.6.1.4.1.9.1.2.2", 7)], own, True)
+    assert [series.width for series in later.series.series] == [64, 64]
