@@ -44,7 +44,8 @@ class Size:
             if self._clean_polls >= self._forgive_after:
                 self._clean_polls, self.ceiling = 0, self.limit
                 self._forgive_after = min(2 * self._forgive_after, _FORGIVE_AFTER_AT_MOST)
-        self.now = min(self.ceiling, self.now + max(1, self.now // 4))
+        step = self.now if self.ceiling == self.limit else max(1, self.now // 4)  # carefully where trouble is near
+        self.now = min(self.ceiling, self.now + step)
 
 
 @dataclass(slots=True)
