@@ -66,7 +66,7 @@ class SnmpCollector:
             period = freshness.period(now, options.refresh, poll.target_id)
             wanted = Wanted(
                 options.modules,
-                partial(catalog.select, config=options.config),
+                partial(_select, config=options.config),
                 matching.chooser(options.match, options.config),
             )
             items, well = await taking.take(hands, wanted, memory, now, period)
@@ -98,7 +98,11 @@ def _way(address: str, options: SnmpOptions, login: Login) -> Way:
 
 async def _profile(options: SnmpOptions) -> Profile:
     """Of files that must be read first, beside the loop: a large one takes a moment."""
+    return await asyncio.to_thread(_select, options.modules, options.config)
+
+
+def _select(names: tuple[str, ...], config: tuple[str, ...]) -> Profile:
     try:
-        return await asyncio.to_thread(catalog.select, options.modules, options.config)
+        return catalog.select(names, config)
     except errors.ConfigError as error:
         raise api.OptionsUnusable(error.message, error.cause, error.hint) from None
