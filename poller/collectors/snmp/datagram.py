@@ -24,11 +24,6 @@ def is_whole(head: Octets, length: int) -> bool:
     return 0 < size <= 3 and int.from_bytes(head[2 : 2 + size], "big") + 2 + size == length
 
 
-def length(head: Octets) -> int:
-    """Of a message that `is_whole`."""
-    return _bounds(head, 0)[2]
-
-
 def error_status(head: Octets) -> int:
     """0 for no error, and for anything that is not the beginning of a response."""
     try:

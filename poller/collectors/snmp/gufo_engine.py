@@ -94,6 +94,7 @@ class GufoLink(Listener):
         #: Subtrees with answers that the library's buffer does not hold.
         self._too_big: set[str] = set()
         self._head = bytearray(datagram.HEAD_BYTES)
+        self._length = 0  # of the datagram of which that is the head
 
     async def begin(self, ask: Ask) -> None:
         """v1 and v2c need no introduction."""
@@ -207,7 +208,7 @@ class GufoLink(Listener):
         either, for one that comes in between would reach it unseen.
         """
         try:
-            length = self._tap.recv_into(self._head, 0, _PEEK)
+            length = self._length = self._tap.recv_into(self._head, 0, _PEEK)
         except BlockingIOError:
             return False
         if length <= BUFFER_BYTES and datagram.is_whole(self._head, length):

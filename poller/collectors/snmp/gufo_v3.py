@@ -11,7 +11,7 @@ from gufo.snmp import _fast
 from gufo.snmp.user import KeyType
 
 from poller import errors
-from poller.collectors.snmp import codec, datagram, gufo_engine, keys, secured, usm
+from poller.collectors.snmp import codec, gufo_engine, keys, secured, usm
 from poller.collectors.snmp.engine import Ask, ErrorStatus, Garbled, NoReply
 from poller.collectors.snmp.gufo_engine import BUFFER_BYTES, GufoLink
 from poller.collectors.snmp.secured import Clock, Envelope
@@ -74,7 +74,7 @@ class UsmLink(GufoLink):
         user = _user(self._usm)
         self._sock.set_keys(user.name, *_keys(user))
         self._usm.meet(engine_id)
-        met = secured.parse(self._head, datagram.length(self._head))
+        met = secured.parse(self._head, self._length)
         self._usm.set_clock(Clock(met.boots, met.time), self._loop.time())
 
     async def exchange(
@@ -99,10 +99,11 @@ class UsmLink(GufoLink):
         """Only what the agent really sent reaches the library; what it reports is read here."""
         if not super()._inspect():
             return False
-        length = datagram.length(self._head)
+        usual = self._usm.usual.match(self._head) if self._usm.usual else None
+        if usual and secured.is_signed(self._head, self._length, usual.start(1), self._usm.keys):
+            return True
         try:
-            envelope = secured.parse(self._head, length)
-            welcome = self._is_welcome(envelope, length)
+            welcome = self._is_welcome(secured.parse(self._head, self._length))
         except codec.Malformed as error:
             self._tap.recv(1)
             raise Garbled(f"SNMP with {self._agent} failed", cause=str(error)) from None
@@ -110,33 +111,32 @@ class UsmLink(GufoLink):
             self._tap.recv(1)
         return welcome
 
-    def _is_welcome(self, envelope: Envelope, length: int) -> bool:
+    def _is_welcome(self, envelope: Envelope) -> bool:
         known = self._usm
         if not known.engine_id:  # being introduced: nothing can be authentic yet
             return True
         if envelope.data_tag == codec.SEQUENCE:
             plain, at, end = secured.scoped(self._head, envelope, known.keys)
             if plain[at : at + 1] == bytes((codec.REPORT,)):
-                return self._hear_report(secured.reported(codec.read_pdu(plain, at, end)), envelope, length)
+                return self._hear_report(secured.reported(codec.read_pdu(plain, at, end)), envelope)
         if envelope.flags & secured.LEVEL != known.keys.flags:
             return False
-        if known.keys.hash and not secured.is_authentic(self._head, length, envelope, known.keys):
+        if known.keys.hash and not secured.is_authentic(self._head, self._length, envelope, known.keys):
             return False
         known.set_clock(Clock(envelope.boots, envelope.time), self._loop.time())
         return True
 
-    def _hear_report(self, report: int, envelope: Envelope, length: int) -> bool:
+    def _hear_report(self, report: int, envelope: Envelope) -> bool:
         if report == secured.NOT_IN_TIME:
             self._report = report
-            return secured.is_authentic(self._head, length, envelope, self._usm.keys)
+            return secured.is_authentic(self._head, self._length, envelope, self._usm.keys)
         self._tap.recv(1)
         raise usm.refusal(report, self._agent)
 
     def _opened(self) -> codec.Pdu:
         """The answer that the library has just accepted, in our own reading."""
-        length = datagram.length(self._head)
         try:
-            return secured.open_pdu(self._head, secured.parse(self._head, length), self._usm.keys)
+            return secured.open_pdu(self._head, secured.parse(self._head, self._length), self._usm.keys)
         except codec.Malformed as error:
             raise Garbled(f"SNMP with {self._agent} failed", cause=str(error)) from None
 

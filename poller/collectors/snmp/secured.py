@@ -6,6 +6,7 @@ Nothing in a message may be believed before `is_authentic` said so.
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
 from typing import NamedTuple
 
@@ -83,11 +84,42 @@ def parse(data: Octets, length: int) -> Envelope:
 
 def is_authentic(data: Octets, length: int, envelope: Envelope, keys: Keys) -> bool:
     """Was it made with these keys, and not touched since?"""
-    size, at = keys.digest_size, envelope.digest_at
-    if not envelope.flags & AUTH or not size or len(envelope.digest) != size:
+    if not envelope.flags & AUTH or not keys.hash or len(envelope.digest) != keys.digest_size:
         return False
-    whole = bytes(data[:at]) + bytes(size) + bytes(data[at + size : length])
-    return hmac.compare_digest(hmac.digest(keys.auth, whole, keys.hash)[:size], envelope.digest)
+    return is_signed(data, length, envelope.digest_at, keys)
+
+
+def is_signed(data: Octets, length: int, at: int, keys: Keys) -> bool:
+    """Is what stands at `at` the digest of the message around it?"""
+    size = keys.digest_size
+    whole = bytearray(data[:length])
+    digest = whole[at : at + size]
+    whole[at : at + size] = bytes(size)
+    return hmac.compare_digest(hmac.digest(keys.auth, whole, keys.hash)[:size], digest)
+
+
+def usual_answer(engine_id: bytes, user: bytes, keys: Keys) -> re.Pattern[bytes]:
+    """Begins every encrypted answer of this agent to this user; its group is where the digest stands.
+
+    A tenth of the cost of `parse`. What does not match it may still be all right.
+    """
+    size, number = rb"(?:[\x00-\x7f]|\x81.|\x82..)", rb"\x02(?:\x01.|\x02..|\x03...|\x04....|\x05.....)"
+    octets = [codec.element(OCTETS, part) for part in (engine_id, user)]
+    digest = bytes((OCTETS, keys.digest_size))
+    head = (
+        rb"\x30"
+        + size
+        + rb"\x02\x01\x03\x30"
+        + size
+        + number * 2
+        + rb"\x04\x01[\x03\x07]\x02\x01\x03\x04"
+        + size
+        + rb"\x30"
+        + size
+    )
+    who = re.escape(octets[0]) + number * 2 + re.escape(octets[1])
+    signed = re.escape(digest) + rb"(.{%d})\x04\x08.{8}\x04" % keys.digest_size
+    return re.compile(head + who + signed, re.DOTALL)
 
 
 def open_pdu(data: Octets, envelope: Envelope, keys: Keys) -> Pdu:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, field
 
 from poller import errors
@@ -29,6 +30,8 @@ class Usm:
     passwords: Passwords
     engine_id: bytes = b""
     keys: Keys = field(default_factory=Keys)
+    #: How an encrypted answer of it begins.
+    usual: re.Pattern[bytes] | None = None
     #: The agent's clock, and when (on ours) it said so. Known only where we read the messages ourselves.
     clock: Clock = field(default_factory=Clock)
     heard_at: float = 0.0
@@ -40,10 +43,12 @@ class Usm:
         """From now on messages are for this engine; making its keys takes microseconds."""
         self.engine_id = engine_id
         self.keys = self.passwords.localized(engine_id)
+        encrypted = bool(self.keys.cipher)
+        self.usual = secured.usual_answer(engine_id, self.username.encode(), self.keys) if encrypted else None
 
     def forget(self) -> None:
         """Another engine may be there the next time."""
-        self.engine_id, self.keys, self.clock = b"", Keys(), Clock()
+        self.engine_id, self.keys, self.usual, self.clock = b"", Keys(), None, Clock()
 
     def set_clock(self, clock: Clock, now: float) -> None:
         self.clock, self.heard_at = clock, now

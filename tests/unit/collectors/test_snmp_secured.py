@@ -56,6 +56,21 @@ def test_what_was_sealed_is_opened(auth: str, priv: str) -> None:
     assert b"\x2b\x06\x01\x02\x01\x2a" not in message
 
 
+@pytest.mark.parametrize("auth", AUTHS)
+@pytest.mark.parametrize("clock", [Clock(0, 0), Clock(1, 127), Clock(300, 86_400), Clock(2**31 - 1, 2**31 - 1)])
+def test_the_usual_answer_is_known_at_a_glance(auth: str, clock: Clock) -> None:
+    """And its digest found; a report, or somebody else's answer, is looked at more closely."""
+    made = keys(auth)
+    usual = secured.usual_answer(ENGINE, b"user", made)
+    message = secured.seal(ANSWER, b"user", ENGINE, clock, made, 2**31 - 1, secured.LEVEL)
+    found = usual.match(message)
+    assert found
+    assert found.start(1) == secured.parse(message, len(message)).digest_at
+    assert secured.is_signed(message, len(message), found.start(1), made)
+    assert not usual.match(secured.seal(ANSWER, b"user", ENGINE, clock, made, 99, secured.AUTH))
+    assert not usual.match(secured.seal(ANSWER, b"other", ENGINE, clock, made, 99, secured.LEVEL))
+
+
 def test_the_two_ways_to_long_keys_differ() -> None:
     assert keys("SHA", "AES256").priv != keys("SHA", "AES256C").priv
     assert keys("SHA", "AES256").priv[:20] == keys("SHA", "AES256C").priv[:20]
