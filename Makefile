@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.ready
 SIDE_BY_SIDE := -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench packages format clean
+.PHONY: help setup run test check bench fuzz packages format clean
 
 help:      ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,10 @@ SIZE ?= full
 bench: setup ## measure it; QUICK=1 takes two minutes, SECTIONS="cost rebuild" chooses, SIZE=small is smaller
 	@deploy/packages prometheus-snmp-exporter || echo "== without it, the comparison with the exporter is left out"
 	@$(BIN)/python -m benchmarks $(if $(QUICK),--quick,--size $(SIZE)) $(SECTIONS)
+
+DATAGRAMS ?= 1000000
+fuzz: setup ## a hostile SNMP agent sends a million mutated answers; DATAGRAMS=50000 is shorter
+	@$(BIN)/python -m tests.fuzz_snmp --datagrams $(DATAGRAMS)
 
 packages: ## Debian packages that the tests use
 	@deploy/packages postgresql snmp snmpd chromium docker-compose faketime prometheus-snmp-exporter

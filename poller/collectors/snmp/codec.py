@@ -23,6 +23,7 @@ _OPAQUE_FLOAT, _OPAQUE_DOUBLE = b"\x9f\x78\x04", b"\x9f\x79\x08"
 _NUMBER_OCTETS = 9  # 64 bits, and a leading zero
 _USUAL_OID = 40  # octets
 _ARC_BITS = 40  # an arc has 32; this stops one that never ends
+_OID_OCTETS = 640  # 128 arcs of 32 bits
 
 
 class Malformed(ValueError):
@@ -163,14 +164,14 @@ def oid_text(body: bytes) -> str:
 def _oid_text(body: bytes) -> str:
     arcs: list[int] = []
     arc = 0
-    for octet in body:
+    for octet in body[: _OID_OCTETS + 1]:
         arc = arc << 7 | octet & 0x7F
         if not octet & 0x80:
             arcs.append(arc)
             arc = 0
         elif arc >> _ARC_BITS:
             raise Malformed("an object identifier with too large a part")
-    if not arcs or body[-1] & 0x80:
+    if not arcs or body[-1] & 0x80 or len(body) > _OID_OCTETS:
         raise Malformed("an object identifier that is cut short")
     root = min(arcs[0] // 40, 2)
     return ".".join(map(str, (root, arcs[0] - 40 * root, *arcs[1:])))

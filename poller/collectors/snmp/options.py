@@ -71,7 +71,7 @@ class SnmpOptions(api.Options):
 
     engine: Annotated[
         Literal["auto", "gufo", "pysnmp"],
-        Field(description="Who speaks SNMP: auto is gufo, and pysnmp where gufo cannot (contexts, odd SNMPv3 agents)"),
+        Field(description="Who speaks SNMP: auto is gufo, and pysnmp for SNMPv3 contexts"),
     ] = "auto"
     context: Annotated[str, Field(max_length=255, description="SNMPv3 context name; needs an SNMPv3 credential")] = ""
 

@@ -29,6 +29,8 @@ from poller.collectors.snmp.speaking import CommunitySpeech, Question, Reported,
 from poller.collectors.snmp.usm import Usm
 
 _GET_AT_ONCE = 20
+#: Longer PDUs are read by our own codec: pysnmp would hold up everybody else for a second with one of 50 kB.
+_LONGEST = 4096
 #: pysnmp's request classes, by what they are on the wire.
 _REQUESTS = {
     codec.GET: v2c.GetRequestPDU,
@@ -92,6 +94,8 @@ class PysnmpPdus:
         return bytes(encoder.encode(pdu))
 
     def read(self, data: bytes) -> Pdu:
+        if len(data) > _LONGEST:
+            return codec.read_pdu(data, 0, len(data))
         api = v2c.apiPDU
         try:
             pdu, _ = decoder.decode(data, asn1Spec=v2c.ResponsePDU())
