@@ -11,10 +11,10 @@ from tests import fuzz_snmp
 
 def test_mutated_answers_end_in_outcomes_of_ours(capfd: pytest.CaptureFixture[str]) -> None:
     """No crash, no hang, no file left open, no secret said; what the library writes at a panic is bounded."""
-    report = asyncio.run(fuzz_snmp.fuzz(30_000, seed=7))
+    report = asyncio.run(fuzz_snmp.fuzz(12_000, seed=7))
     panics = capfd.readouterr().err.count("panicked at")
     assert report.faults == []
-    assert report.datagrams >= 30_000
+    assert report.datagrams >= 12_000
     kinds = {code for code in report.codes if report.codes[code] > 3}
     assert {"failed timeout", "failed protocol_error", "partial protocol_error", "ok"} <= kinds, report.codes
     # Once for each that remembers nothing of the agent, and not once for each datagram.

@@ -99,8 +99,9 @@ class UsmLink(GufoLink):
         """Only what the agent really sent reaches the library; what it reports is read here."""
         if not super()._inspect():
             return False
-        usual = self._usm.usual.match(self._head) if self._usm.usual else None
-        if usual and secured.is_signed(self._head, self._length, usual.start(1), self._usm.keys):
+        known = self._usm
+        digest_at = secured.usual_digest(self._head, known.usual) if known.usual else 0
+        if digest_at and secured.is_signed(self._head, self._length, digest_at, known.keys):
             return True
         try:
             welcome = self._is_welcome(secured.parse(self._head, self._length))

@@ -98,28 +98,45 @@ def is_signed(data: Octets, length: int, at: int, keys: Keys) -> bool:
     return hmac.compare_digest(hmac.digest(keys.auth, whole, keys.hash)[:size], digest)
 
 
-def usual_answer(engine_id: bytes, user: bytes, keys: Keys) -> re.Pattern[bytes]:
-    """Begins every encrypted answer of this agent to this user; its group is where the digest stands.
+class Usual(NamedTuple):
+    """What every encrypted answer of one agent to one user has in common."""
 
-    A tenth of the cost of `parse`. What does not match it may still be all right.
+    engine_id: bytes
+    user: bytes  # and the head of the digest
+    digest_size: int
+
+
+def usual(engine_id: bytes, user: bytes, keys: Keys) -> Usual:
+    head = codec.element(OCTETS, user) + bytes((OCTETS, keys.digest_size))
+    return Usual(codec.element(OCTETS, engine_id), head, keys.digest_size)
+
+
+def usual_digest(data: Octets, expected: Usual) -> int:
+    """Where the digest of a usual answer stands; 0 if it is not one, and may still be all right.
+
+    A tenth of the cost of `parse`: it is done for every answer.
     """
-    size, number = rb"(?:[\x00-\x7f]|\x81.|\x82..)", rb"\x02(?:\x01.|\x02..|\x03...|\x04....|\x05.....)"
-    octets = [codec.element(OCTETS, part) for part in (engine_id, user)]
-    digest = bytes((OCTETS, keys.digest_size))
-    head = (
-        rb"\x30"
-        + size
-        + rb"\x02\x01\x03\x30"
-        + size
-        + number * 2
-        + rb"\x04\x01[\x03\x07]\x02\x01\x03\x04"
-        + size
-        + rb"\x30"
-        + size
-    )
-    who = re.escape(octets[0]) + number * 2 + re.escape(octets[1])
-    signed = re.escape(digest) + rb"(.{%d})\x04\x08.{8}\x04" % keys.digest_size
-    return re.compile(head + who + signed, re.DOTALL)
+    head = _HEAD.match(data)
+    at = head.end() if head else 0
+    if not head or not data.startswith(expected.engine_id, at):
+        return 0
+    clock = _CLOCK.match(data, at + len(expected.engine_id))
+    at = clock.end() if clock else 0
+    if not clock or not data.startswith(expected.user, at):
+        return 0
+    at += len(expected.user)
+    after = at + expected.digest_size
+    return at if data[after : after + 2] == _SALT_HEAD and data[after + 2 + _SALT] == OCTETS else 0
+
+
+_SIZE, _NUMBER = rb"(?:[\x00-\x7f]|\x81.|\x82..)", rb"\x02(?:\x01.|\x02..|\x03...|\x04....|\x05.....)"
+_CLOCK = re.compile(_NUMBER * 2, re.DOTALL)
+_HEAD = re.compile(
+    rb"\x30" + _SIZE + rb"\x02\x01\x03\x30" + _SIZE + _NUMBER * 2 + rb"\x04\x01[\x03\x07]\x02\x01\x03"
+    rb"\x04" + _SIZE + rb"\x30" + _SIZE,
+    re.DOTALL,
+)  # fmt: skip
+_SALT_HEAD = bytes((OCTETS, _SALT))
 
 
 def open_pdu(data: Octets, envelope: Envelope, keys: Keys) -> Pdu:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass, field
 
 from poller import errors
 from poller.collectors.credentials import SnmpV3
 from poller.collectors.snmp import secured
 from poller.collectors.snmp.keys import Keys, Passwords
-from poller.collectors.snmp.secured import Clock
+from poller.collectors.snmp.secured import Clock, Usual
 
 _REFUSALS = {
     secured.UNSUPPORTED_LEVEL: "the agent does not take this user at this security level",
@@ -31,7 +30,7 @@ class Usm:
     engine_id: bytes = b""
     keys: Keys = field(default_factory=Keys)
     #: How an encrypted answer of it begins.
-    usual: re.Pattern[bytes] | None = None
+    usual: Usual | None = None
     #: The agent's clock, and when (on ours) it said so. Known only where we read the messages ourselves.
     clock: Clock = field(default_factory=Clock)
     heard_at: float = 0.0
@@ -44,7 +43,7 @@ class Usm:
         self.engine_id = engine_id
         self.keys = self.passwords.localized(engine_id)
         encrypted = bool(self.keys.cipher)
-        self.usual = secured.usual_answer(engine_id, self.username.encode(), self.keys) if encrypted else None
+        self.usual = secured.usual(engine_id, self.username.encode(), self.keys) if encrypted else None
 
     def forget(self) -> None:
         """Another engine may be there the next time."""

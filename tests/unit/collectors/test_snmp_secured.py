@@ -61,14 +61,14 @@ def test_what_was_sealed_is_opened(auth: str, priv: str) -> None:
 def test_the_usual_answer_is_known_at_a_glance(auth: str, clock: Clock) -> None:
     """And its digest found; a report, or somebody else's answer, is looked at more closely."""
     made = keys(auth)
-    usual = secured.usual_answer(ENGINE, b"user", made)
+    usual = secured.usual(ENGINE, b"user", made)
     message = secured.seal(ANSWER, b"user", ENGINE, clock, made, 2**31 - 1, secured.LEVEL)
-    found = usual.match(message)
-    assert found
-    assert found.start(1) == secured.parse(message, len(message)).digest_at
-    assert secured.is_signed(message, len(message), found.start(1), made)
-    assert not usual.match(secured.seal(ANSWER, b"user", ENGINE, clock, made, 99, secured.AUTH))
-    assert not usual.match(secured.seal(ANSWER, b"other", ENGINE, clock, made, 99, secured.LEVEL))
+    at = secured.usual_digest(message, usual)
+    assert at == secured.parse(message, len(message)).digest_at
+    assert secured.is_signed(message, len(message), at, made)
+    assert not secured.usual_digest(secured.seal(ANSWER, b"user", ENGINE, clock, made, 99, secured.AUTH), usual)
+    assert not secured.usual_digest(secured.seal(ANSWER, b"other", ENGINE, clock, made, 99, secured.LEVEL), usual)
+    assert not secured.usual_digest(message[: at + 3] + bytes(100), usual)
 
 
 def test_the_two_ways_to_long_keys_differ() -> None:
