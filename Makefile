@@ -37,7 +37,9 @@ check: setup ## style, types, import direction, unit tests: seconds
 
 test: setup packages check ## everything above, then the tests with real servers, devices and browser
 	@echo "== contract, integration, acceptance and browser tests"
-	@$(BIN)/python -m tests.both_kinds
+	@$(BIN)/pytest $(SIDE_BY_SIDE) -m 'not alone' tests/acceptance tests/contract tests/integration tests/browser
+	@echo "== acceptance tests that need the machine for themselves"
+	@$(BIN)/pytest -m alone tests/acceptance
 
 SIZE ?= full
 bench: setup ## measure it; QUICK=1 takes two minutes, SECTIONS="cost rebuild" chooses, SIZE=small is smaller
