@@ -6,7 +6,7 @@ import logging
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from poller import errors, setting_sources
+from poller import errors, masking, setting_sources
 from poller import settings as settings_module
 from poller.settings import Settings
 
@@ -100,7 +100,7 @@ class Services:
 
         values = [getattr(self.settings, name) for name in setting_sources.SECRETS]
         texts = [value.get_secret_value() for value in values if value is not None]
-        return Redactor(part for text in texts for part in settings_module.secret_parts(text))
+        return Redactor(part for text in texts for part in masking.secret_parts(text))
 
     def configure_logs(self, level: str | None = None) -> None:
         from poller.observability import logs

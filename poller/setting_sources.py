@@ -38,6 +38,15 @@ def layers(environ: Mapping[str, str], fields: Collection[str]) -> list[tuple[st
     ]
 
 
+def origins_of(environ: Mapping[str, str], fields: Collection[str]) -> dict[str, str]:
+    """Where the value of each field comes from, in words."""
+    found = dict.fromkeys(fields, "default")
+    for origin, values in reversed(layers(environ, fields)):
+        found.update({name: origin for name in values if name in found})
+    found.update({n: f"environment {PREFIX}{n.upper()}" for n in found if PREFIX + n.upper() in environ})
+    return found
+
+
 def _read_toml(path: Path, fields: Collection[str], required: bool) -> dict[str, Any]:
     try:
         values = tomllib.loads(path.read_text())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,10 +24,10 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from poller import errors
+from poller import errors, masking
 from poller.domain import breaker, retry, session, site
 from poller.domain.interval import Adaptive
-from poller.setting_sources import PREFIX, layers, refuse_unknown
+from poller.setting_sources import PREFIX, layers, origins_of, refuse_unknown
 
 #: Every exception of pydantic and its relatives: values are the operator's, models are ours.
 TRANSLATION: dict[type[Exception], type[errors.PollerError]] = {
@@ -49,8 +48,6 @@ TRANSLATION: dict[type[Exception], type[errors.PollerError]] = {
     pydantic_core.SchemaError: errors.Bug,
 }
 
-#: The key of a DSN is all there is to it: it must not be printed either.
-_DSN = re.compile(r"https?://[^/\s:@]+(:[^/\s:@]*)?@[^/\s@]+(/[^\s?#]*)?/\d+")
 
 Words = Annotated[tuple[str, ...], NoDecode]
 
@@ -249,7 +246,7 @@ class Settings(BaseSettings):
     @classmethod
     def _is_dsn(cls, value: SecretStr | None) -> SecretStr | None:
         text = value.get_secret_value() if value else ""
-        if text and not _DSN.fullmatch(text):
+        if text and not masking.DSN.fullmatch(text):
             raise ValueError("it must look like https://KEY@HOST/NUMBER")
         return value if text else None
 
@@ -363,11 +360,7 @@ def _translated(error: Exception) -> errors.PollerError:
 
 def origins(environ: Mapping[str, str]) -> dict[str, str]:
     """Where each field's value comes from, in words."""
-    found = dict.fromkeys(Settings.model_fields, "default")
-    for origin, values in reversed(layers(environ, Settings.model_fields)):
-        found.update({name: origin for name in values if name in found})
-    found.update({n: f"environment {PREFIX}{n.upper()}" for n in found if PREFIX + n.upper() in environ})
-    return found
+    return origins_of(environ, Settings.model_fields)
 
 
 def rows(settings: BaseModel, environ: Mapping[str, str]) -> list[tuple[str, str, str, str]]:
@@ -386,27 +379,7 @@ def _described(field: str) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, SecretStr):
-        return _masked(value.get_secret_value())
+        return masking.masked(value.get_secret_value())
     if isinstance(value, tuple):
         return ",".join(value)
     return "" if value is None else str(value)
-
-
-def secret_parts(text: str) -> list[str]:
-    """What of a secret setting must never be printed: a URL's password, a login's, a DSN's key, or the whole."""
-    if _DSN.fullmatch(text):
-        return text.partition("://")[2].partition("@")[0].split(":")
-    login = text.partition("://")[2].rpartition("@")[0] if "://" in text else text
-    return [part for part in re.split("[:,]", login)[1 if "://" in text else 0 :] if part]
-
-
-def _masked(secret: str) -> str:
-    """A URL keeps all but its password, a DSN its host; any other secret shows only that it is set."""
-    scheme, separator, rest = secret.partition("://")
-    if not separator:
-        return "********" if secret else ""
-    login, at, host = rest.rpartition("@")
-    if _DSN.fullmatch(secret):
-        return f"{scheme}://********@{host}"
-    user = login.partition(":")[0]
-    return f"{scheme}://{user}:********@{host}" if at else secret

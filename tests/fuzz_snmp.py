@@ -18,10 +18,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from poller.collectors.credentials import Community, Credential, SnmpV3
 from poller.collectors.snmp import SnmpCollector
 from poller.collectors.snmp.keys import Passwords
+from poller.domain.outcome import Outcome
 from poller.sim.snmp.authority import Asked, Authority
 from tests.unit.collectors import snmp_agent
 from tests.unit.collectors.polls import open_files, polled
@@ -156,7 +158,7 @@ class Agent(asyncio.DatagramProtocol):
     )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
+        self._transport = cast(asyncio.DatagramTransport, transport)  # uvloop's is none by descent
 
     def datagram_received(self, data: bytes, address: tuple[str, int]) -> None:
         for answer in self._answers(data):
@@ -167,7 +169,7 @@ class Agent(asyncio.DatagramProtocol):
 
     def _send(self, answer: bytes, address: tuple[str, int]) -> None:
         self.sent += 1
-        self._transport.sendto(answer[:65_000], address)  # type: ignore[attr-defined]
+        self._transport.sendto(answer[:65_000], address)
 
     def _answers(self, data: bytes) -> Sequence[bytes]:
         if data[4:5] == b"\x03" or b"\x02\x01\x03\x30" in data[:12]:
@@ -236,10 +238,10 @@ async def _polls(collector: SnmpCollector, agent: Agent, port: int, datagrams: i
         judge(drained.outcome, time.monotonic() - started, report)
 
 
-def judge(outcome: object, took_s: float, report: Report) -> None:
-    code, message = outcome.error_code, outcome.message  # type: ignore[attr-defined]
+def judge(outcome: Outcome, took_s: float, report: Report) -> None:
+    code, message = outcome.error_code, outcome.message
     report.polls += 1
-    report.codes[f"{outcome.result.value} {code}".strip()] += 1  # type: ignore[attr-defined]
+    report.codes[f"{outcome.result.value} {code}".strip()] += 1
     report.slowest_s = max(report.slowest_s, took_s)
     if code not in CODES:
         report.faults.append(f"{code}: {message}")

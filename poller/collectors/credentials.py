@@ -89,6 +89,13 @@ class SnmpV3(Credential):
     priv_protocol: Literal["DES", "AES", "AES192", "AES192C", "AES256", "AES256C"] = "AES"
     priv_password: SecretStr | None = None
 
+    @pydantic.field_validator("auth_password", "priv_password")
+    @classmethod
+    def _is_one(cls, password: SecretStr | None) -> SecretStr | None:
+        if password is not None and not password.get_secret_value():
+            raise ValueError("is empty; without a password, leave the field away")
+        return password
+
     @pydantic.model_validator(mode="after")
     def _privacy_needs_authentication(self) -> Self:
         if self.priv_password is not None and self.auth_password is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import redis
@@ -22,19 +22,10 @@ from poller.state.board import Board
 from poller.state.keys import Keys
 from poller.state.leader import Leadership
 from poller.web import health
+from tests.integration.commands import Result
 
 KEYS = Keys()
 MINUTE_MS = 60_000
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 Run = Callable[..., Result]

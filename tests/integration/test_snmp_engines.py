@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import product
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -173,7 +173,7 @@ def test_ipv6(engine: Choice, snmpd: Snmpd) -> None:
             way = engines.way_to("::1", snmpd.port, "2c", credential, engine=engine)
             link = using.take(way, credential)
 
-            async def once(exchange, tries: int = 0):  # type: ignore[no-untyped-def]
+            async def once(exchange: Callable[[int, float], Awaitable[Any]], /, tries: int = 0) -> Any:
                 return await exchange(0, 1.0)
 
             await link.begin(once)

@@ -8,8 +8,9 @@ import logging
 import pytest
 
 from poller import bootstrap
+from poller.masking import secret_parts
 from poller.observability import logs
-from poller.settings import Settings, secret_parts
+from poller.settings import Settings
 
 
 @pytest.fixture(autouse=True)

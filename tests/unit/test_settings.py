@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from poller import errors, setting_sources, settings
+from poller import errors, masking, setting_sources, settings
 from poller.domain import breaker, error_codes
 from poller.domain.interval import Adaptive
 
@@ -155,7 +155,7 @@ def test_the_key_of_a_dsn_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> Non
     loaded = settings.load()
     shown = {name: value for name, value, _, _ in settings.rows(loaded, os.environ)}
     assert shown["sentry_dsn"] == "https://********@sentry.example/42"
-    assert settings.secret_parts(DSN) == ["0123456789abcdef"]
+    assert masking.secret_parts(DSN) == ["0123456789abcdef"]
     assert "0123456789abcdef" not in repr(loaded)
 
 

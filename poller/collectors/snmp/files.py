@@ -11,6 +11,7 @@ import stat
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from poller import errors
 from poller.collectors.snmp import documents, loading
@@ -18,6 +19,9 @@ from poller.collectors.snmp.auths import Auth
 from poller.collectors.snmp.language import Module
 from poller.collectors.snmp.loading import File
 from poller.collectors.snmp.profile import Profile
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 #: Combinations of files, and files, that are remembered. Who has more of them reads some of them again.
 _MOST = 200
@@ -88,7 +92,7 @@ class Shelf:
         return found
 
 
-def _remember(shelf: dict, key: object, value: object) -> None:  # type: ignore[type-arg]
+def _remember(shelf: dict[K, V], key: K, value: V) -> None:
     if len(shelf) >= _MOST:
         shelf.clear()
     shelf[key] = value

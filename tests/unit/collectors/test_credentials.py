@@ -50,6 +50,13 @@ def test_refusals_name_the_field_and_not_the_secret(text: str, accepted: tuple[t
     assert SECRET not in f"{raised.value} {raised.value.hint} {raised.value!r}"
 
 
+@pytest.mark.parametrize("field", ["auth_password", "priv_password"])
+def test_an_empty_password_is_not_taken_for_none(field: str) -> None:
+    """Who meant to encrypt shall not poll in the clear."""
+    with pytest.raises(errors.InvalidInput, match=f"{field}: is empty"):
+        SnmpV3.from_fields({**V3, field: ""})
+
+
 @pytest.mark.parametrize("made", [Community.from_text(SECRET), Login.from_text(f"a:{SECRET}"), SnmpV3.from_fields(V3)])
 def test_secrets_do_not_print(made: Credential) -> None:
     assert SECRET not in f"{made} {made!r} {made.model_dump()}"
