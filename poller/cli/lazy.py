@@ -11,8 +11,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
-from poller import errors
-
 
 class Command(TyperCommand):
     """A command whose help shows a flag as `--json`, not as `--json <bool>`."""
@@ -49,7 +47,6 @@ class Branch:
     place: str
     help: str
     panel: str
-    no_plural: str = ""  # what to do instead, where one `s` too many would start something
 
     @property
     def present(self) -> bool:
@@ -95,9 +92,6 @@ class LazyGroup(Group):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         names = (cmd_name, cmd_name.removesuffix("s"), f"{cmd_name}s")
         name = next((name for name in names if name in self.commands), "")
-        instead = next((branch.no_plural for branch in self.branches if branch.name == name), "")
-        if instead and name != cmd_name:
-            raise errors.ConfigError(f'there is no command "{cmd_name}"', hint=instead)
         return self.commands.get(name)
 
     def list_commands(self, ctx: Any) -> list[str]:

@@ -36,13 +36,7 @@ _INVENTORY, _RUNNING, _LOOKING, _CARE = "Inventory", "Running", "Looking", "Care
 class Root(LazyGroup):
     branches = (
         Branch("up", "poller.cli.up:command", "Run everything on this machine.", _RUNNING),
-        Branch(
-            name="worker",
-            place="poller.cli.worker:command",
-            help="Run workers, one per core.",
-            panel=_RUNNING,
-            no_plural="poller status          (lists those that run; poller worker runs more)",
-        ),
+        Branch("worker", "poller.cli.worker:command", "Run workers, one per core.", _RUNNING),
         Branch("beat", "poller.cli.beat:command", "Run a scheduler.", _RUNNING),
         Branch("web", "poller.cli.web:command", "Serve the page.", _RUNNING),
         Branch(
@@ -59,6 +53,7 @@ class Root(LazyGroup):
         Branch("credential", "poller.cli.credential:app", "Store the secrets devices ask for.", _INVENTORY),
         Branch("site", "poller.cli.site:app", "Where devices are, and who may poll them.", _INVENTORY),
         Branch("status", "poller.cli.status:command", "Is polling on time, and what broke?", _LOOKING),
+        Branch("workers", "poller.cli.workers:command", "Who polls, what each carries, and who was lost.", _LOOKING),
         Branch("readings", "poller.cli.readings:command", "The latest values of a device.", _LOOKING),
         Branch("runs", "poller.cli.runs:command", "What became of every poll.", _LOOKING),
         Branch("events", "poller.cli.events:command", "What changed, and what changes now.", _LOOKING),

@@ -1,7 +1,7 @@
 """How is a round written to a spool file, and read again? Not pickle: a damaged or foreign file can do no harm.
 
-A record is compressed JSON followed by the values as float64. What many polls share (a target, the shape
-of its readings) is told once per file: `told` and `learned` are what the file has said so far.
+A record is compressed JSON followed by the shapes it tells, packed, and the values as float64. What many polls share
+(a target, the shape of its readings) is told once per file: `known` is what the file has said so far.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, Protocol, TypeVar
 
@@ -30,22 +30,22 @@ T = TypeVar("T")
 
 
 class Codec(Protocol[T]):
-    def pack(self, items: Sequence[T], told: Collection[str]) -> tuple[bytes, Collection[str]]:
+    def pack(self, items: Sequence[T], known: Mapping[str, Any]) -> tuple[bytes, Mapping[str, Any]]:
         """A record, and what it tells for the first time. Raises ValueError or TypeError."""
         ...
 
-    def unpack(self, record: bytes, learned: dict[str, Any]) -> list[T]:
-        """Reverses it, and adds to what was learned. Raises anything for what is no record."""
+    def unpack(self, record: bytes, known: dict[str, Any]) -> list[T]:
+        """Reverses it, and adds to what is known. Raises anything for what is no record."""
         ...
 
 
 class Runs:
     """Rows of the ledger: each names its fields, so that a later version can read them."""
 
-    def pack(self, items: Sequence[Run], told: Collection[str]) -> tuple[bytes, Collection[str]]:
-        return _joined({"fields": _RUN, "runs": items}), ()
+    def pack(self, items: Sequence[Run], known: Mapping[str, Any]) -> tuple[bytes, Mapping[str, Any]]:
+        return _joined({"fields": _RUN, "runs": items}), {}
 
-    def unpack(self, record: bytes, learned: dict[str, Any]) -> list[Run]:
+    def unpack(self, record: bytes, known: dict[str, Any]) -> list[Run]:
         head, _ = _parted(record)
         found = [_known(zip(head["fields"], row, strict=True), _RUN) for row in head["runs"]]
         return [Run(**{**values, "outcome": Result(values["outcome"])}) for values in found]
@@ -54,11 +54,11 @@ class Runs:
 class Letters:
     """Dead letters, likewise."""
 
-    def pack(self, items: Sequence[Letter], told: Collection[str]) -> tuple[bytes, Collection[str]]:
+    def pack(self, items: Sequence[Letter], known: Mapping[str, Any]) -> tuple[bytes, Mapping[str, Any]]:
         rows = [[getattr(letter, name) for name in _LETTER] for letter in items]
-        return _joined({"fields": _LETTER, "letters": rows}), ()
+        return _joined({"fields": _LETTER, "letters": rows}), {}
 
-    def unpack(self, record: bytes, learned: dict[str, Any]) -> list[Letter]:
+    def unpack(self, record: bytes, known: dict[str, Any]) -> list[Letter]:
         head, _ = _parted(record)
         found = [_known(zip(head["fields"], row, strict=True), _LETTER) for row in head["letters"]]
         return [Letter(**{**values, "reason": values["reason"] and Reason(values["reason"])}) for values in found]
@@ -67,25 +67,30 @@ class Letters:
 class Samples:
     """Readings for a sink."""
 
-    def pack(self, items: Sequence[Sample], told: Collection[str]) -> tuple[bytes, Collection[str]]:
-        targets = {_whose(sample): sample.target for sample in items}
-        shapes = {_what(sample): sample.readings.series for sample in items}
+    def pack(self, items: Sequence[Sample], known: Mapping[str, Any]) -> tuple[bytes, Mapping[str, Any]]:
+        targets = {key: sample.target for sample in items if (key := _whose(sample)) not in known}
+        shapes = {key: sample.readings.series for sample in items if (key := _what(sample)) not in known}
         head = {
-            "targets": {key: asdict(target) for key, target in targets.items() if key not in told},
-            "shapes": {key: shape.to_json() for key, shape in shapes.items() if key not in told},
+            "targets": {key: asdict(target) for key, target in targets.items()},
+            "shapes": {key: len(shape.packed) for key, shape in shapes.items()},
             "polls": [[_whose(sample), sample.at_ms, _what(sample)] for sample in items],
         }
-        return _joined(head, (sample.readings.values for sample in items)), [*targets, *shapes]
+        values = (pack(sample.readings.values) for sample in items)
+        return _joined(head, *(shape.packed for shape in shapes.values()), *values), {**targets, **shapes}
 
-    def unpack(self, record: bytes, learned: dict[str, Any]) -> list[Sample]:
+    def unpack(self, record: bytes, known: dict[str, Any]) -> list[Sample]:
         head, blob = _parted(record)
-        learned.update({key: _target(values) for key, values in head["targets"].items()})
-        learned.update({key: SeriesSet.from_json(text) for key, text in head["shapes"].items()})
-        samples, values, start = [], unpack(blob), 0
+        known.update({key: _target(values) for key, values in head["targets"].items() if key not in known})
+        at = 0
+        for key, length in head["shapes"].items():
+            if key not in known:
+                known[key] = SeriesSet.from_packed(blob[at : at + length])
+            at += length
+        samples, values, start = [], unpack(blob[at:]), 0
         for whose, at_ms, what in head["polls"]:
-            shape = learned[what]
+            shape = known[what]
             end = start + len(shape.series)
-            samples.append(Sample(learned[whose], at_ms, ReadingSet(shape, values[start:end])))
+            samples.append(Sample(known[whose], at_ms, ReadingSet(shape, values[start:end])))
             start = end
         return samples
 
@@ -98,9 +103,9 @@ def _what(sample: Sample) -> str:
     return f"s{sample.readings.series.id}"
 
 
-def _joined(head: Mapping[str, Any], values: Iterable[Sequence[float]] = ()) -> bytes:
+def _joined(head: Mapping[str, Any], *blobs: bytes) -> bytes:
     packed = zlib.compress(json.dumps(head, separators=(",", ":")).encode(), 1)
-    return b"".join([_LENGTH.pack(len(packed)), packed, *map(pack, values)])
+    return b"".join([_LENGTH.pack(len(packed)), packed, *blobs])
 
 
 def _parted(record: bytes) -> tuple[dict[str, Any], bytes]:

@@ -21,10 +21,12 @@ from typing import Any, Generic, TypeVar
 
 from poller.workers.rounds import Codec
 
-MAGIC = b"poller spool 1\n\0"
+MAGIC = b"poller spool 2\n\0"
 _HEAD = struct.Struct("<16sQ")
 _DONE_AT = 16
 _FRAME = struct.Struct("<III")
+#: Polls of a file that are kept in memory, too: a store that was only slow for a moment gets them without another look.
+AT_HAND = 4096
 
 T = TypeVar("T")
 
@@ -41,9 +43,8 @@ class Segment(Generic[T]):
         self.path = path
         self.rounds = self.polls = 0
         self._codec = codec
-        self._told: set[str] = set()  # by what we appended
-        self._learned: dict[str, Any] = {}  # from what we read
-        self._ahead: deque[tuple[int, int, list[T]]] = deque()  # read, not forgotten: where it ends, polls, items
+        self._known: dict[str, Any] = {}  # what its rounds told, as far as they were appended or read here
+        self._ahead: deque[tuple[int, int, Sequence[T]]] = deque()  # not forgotten: where it ends, polls, items
         self._done = self._read = self.size = _HEAD.size
         self._file = _create(path) if new else _open(path)
         if not new:
@@ -51,7 +52,7 @@ class Segment(Generic[T]):
 
     def append(self, items: Sequence[T]) -> None:
         """All of it, or nothing and an OSError; ValueError or TypeError for what no file can hold."""
-        record, told = self._codec.pack(items, self._told)
+        record, told = self._codec.pack(items, self._known)
         frame = _FRAME.pack(len(record), zlib.crc32(record), len(items)) + record
         try:
             _write(self._file, frame, self.size)
@@ -59,14 +60,17 @@ class Segment(Generic[T]):
             with suppress(OSError):
                 os.ftruncate(self._file, self.size)
             raise
-        self._told.update(told)
+        self._known.update(told)
+        if self._read == self.size and sum(polls for _, polls, _ in self._ahead) < AT_HAND:
+            self._read += len(frame)
+            self._ahead.append((self._read, len(items), items))
         self.size += len(frame)
         self.rounds += 1
         self.polls += len(items)
 
-    def oldest(self, polls: int) -> list[list[T]]:
+    def oldest(self, polls: int) -> list[Sequence[T]]:
         """The oldest rounds, of so many polls together or a little more; they stay where they are. Raises Damaged."""
-        found: list[list[T]] = []
+        found: list[Sequence[T]] = []
         for number in range(self.rounds):
             if polls <= 0:
                 break
@@ -107,7 +111,7 @@ class Segment(Generic[T]):
             try:
                 length, checksum, polls = _FRAME.unpack(os.pread(self._file, _FRAME.size, begins))
                 record = os.pread(self._file, length, begins + _FRAME.size)
-                items = self._codec.unpack(record, self._learned) if zlib.crc32(record) == checksum else None
+                items = self._codec.unpack(record, self._known) if zlib.crc32(record) == checksum else None
             except Exception as error:  # a file may contain anything
                 raise Damaged(f"the round at byte {begins} cannot be read: {type(error).__name__}") from error
             if items is None:

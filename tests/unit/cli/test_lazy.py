@@ -11,12 +11,6 @@ from poller.cli import main
 from poller.cli.lazy import Branch
 
 
-def test_a_look_at_the_workers_starts_none(capsys: pytest.CaptureFixture[str]) -> None:
-    """`poller workers` is what one types to see them."""
-    assert main.run(["workers"]) == 2
-    assert "try: poller status" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("branch", [b for b in main.Root.branches if b.present], ids=lambda b: b.name)
 def test_every_branch_of_the_table_can_be_entered(branch: Branch) -> None:
     """The table names modules and attributes that exist, and each has help."""

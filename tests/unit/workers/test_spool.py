@@ -44,6 +44,30 @@ def test_rounds_come_out_as_they_went_in(place: Path) -> None:
     assert (waiting.polls, waiting.dropped) == (7, 0)
 
 
+def test_what_was_just_set_down_is_given_back_without_reading_it(place: Path) -> None:
+    """A store that is only slow for a moment must not cost the worker its time: reading a shape takes long."""
+    waiting = opened(place)
+    first = round_of(1)
+    waiting.append(first)
+    assert waiting.oldest(1).rounds[0] is first
+
+
+def test_beyond_what_is_at_hand_rounds_are_read_from_the_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In order, and those that are appended after a read, too."""
+    monkeypatch.setattr(segments, "AT_HAND", 3)
+    waiting = opened(place)
+    rounds_in = [round_of(number) for number in range(8)]
+    for one in rounds_in[:6]:
+        waiting.append(one)
+    taken = waiting.oldest(100)
+    assert numbers(taken) == list(range(6))
+    assert [one is there for one, there in zip(rounds_in[:6], taken.rounds, strict=True)] == [True] * 3 + [False] * 3
+    waiting.forget(waiting.oldest(5))
+    for one in rounds_in[6:]:
+        waiting.append(one)
+    assert written_out(waiting) == [5, 6, 7]
+
+
 def test_nothing_is_left_of_what_was_written(place: Path) -> None:
     """Neither rounds nor files."""
     waiting = opened(place)
