@@ -19,6 +19,8 @@
     |  |- DeviceAuthFailed    it answered, and refused our credential
     |  |- DeviceProtocolError it answered something that is not the protocol
     |  |- DeviceUnsupported   it speaks, but does not have what the target asks for
+    |  |- DeviceDown          it was looked for and is not there; the readings say so, and are kept
+    |  |- DeviceUnwell        it is there, but not as the target wants it; the readings say so, and are kept
     |  |- OptionsUnusable     a file the target's options name is missing or broken on this worker; nothing was sent
     |  |- DeviceBusy          its host bears no more at a time: the poll did not get its turn, and sent nothing
     |  |- CollectorCrashed    the collector raised something that is not in this tree
@@ -126,6 +128,8 @@ class DeviceError(PollerError):
     retryable: ClassVar[bool] = True
     trips_breaker: ClassVar[bool] = True
     dead_letters: ClassVar[bool] = False
+    #: Readings that were yielded before it are kept, but do not make the poll a `partial` one.
+    is_a_finding: ClassVar[bool] = False
 
 
 class DeviceUnreachable(DeviceError):
@@ -154,6 +158,24 @@ class DeviceUnsupported(DeviceError):
     code = "P114"
     error_code = "unsupported"
     retryable = False
+
+
+class DeviceDown(DeviceError):
+    """What a probe (ping, http) raises after its readings: nobody is there, and that is what it was to find out."""
+
+    code = "P122"
+    error_code = "down"
+    retryable = False
+    is_a_finding = True
+
+
+class DeviceUnwell(DeviceError):
+    """The same of somebody who is there, but answers wrongly."""
+
+    code = "P123"
+    error_code = "unwell"
+    retryable = False
+    is_a_finding = True
 
 
 class OptionsUnusable(DeviceError):

@@ -86,7 +86,7 @@ class _Judge:
         used, collector = target.credential or device.credential or "", target.collector or ""
         if used in self._kinds and collector in self._registry.collectors:
             try:
-                backend.check_kind(self._registry, collector, used, self._kinds[used])
+                backend.check_kind(self._registry, collector, target.options or {}, used, self._kinds[used])
             except errors.InvalidInput as error:
                 self._complain(raw, [Problem("credential", str(error), error.hint)])
         return target

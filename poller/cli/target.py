@@ -158,7 +158,8 @@ def edit(
     draft.raise_first(problems)
     if credential:
         registry = bootstrap.services().registry
-        backend.check_kind(registry, old.collector, credential, credentials.kind(engine, credential))
+        options = old.options if wanted.options is None else wanted.options
+        backend.check_kind(registry, old.collector, options, credential, credentials.kind(engine, credential))
     changed = targets.edit(engine, device_name, name, wanted, backend.wake_up())
     render.changed(f"changed target {device_name}/{changed.name}", "poller.target/1", item(changed), as_json)
 

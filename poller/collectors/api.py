@@ -20,11 +20,13 @@ from poller.domain.schedule import Schedule
 from poller.errors import (
     DeviceAuthFailed,
     DeviceBusy,
+    DeviceDown,
     DeviceError,
     DeviceProtocolError,
     DeviceTimeout,
     DeviceUnreachable,
     DeviceUnsupported,
+    DeviceUnwell,
     OptionsUnusable,
 )
 
@@ -198,9 +200,17 @@ class ChecksOptions(Protocol):
 
 @runtime_checkable
 class BringsCredential(Protocol):
-    """Ability: some options say where a credential is (a file of the worker), so that the target needs none."""
+    """Ability: with some options a target needs no credential: they say where one is (a file of the worker), or that
+    nobody has to log in. One of the device's that is of another kind is then no mistake, and is not handed over."""
 
     def brings_credential(self, options: Any) -> bool: ...
+
+
+def needs_credential(collector: Collector, options: Any) -> bool:
+    """Must a target with these options have one?"""
+    if isinstance(collector, BringsCredential) and collector.brings_credential(options):
+        return False
+    return bool(collector.credentials)
 
 
 @runtime_checkable
@@ -224,11 +234,13 @@ __all__ = [
     "Credential",
     "DeviceAuthFailed",
     "DeviceBusy",
+    "DeviceDown",
     "DeviceError",
     "DeviceProtocolError",
     "DeviceTimeout",
     "DeviceUnreachable",
     "DeviceUnsupported",
+    "DeviceUnwell",
     "Documented",
     "Isolated",
     "KeepsSessions",

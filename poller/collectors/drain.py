@@ -223,10 +223,10 @@ class Drain:
 
 
 def _bad(failed: Sequence[PartFailed], readings: ReadingSet | None) -> Outcome:
-    """Partial when something was read. What ended the poll counts for more than a part that failed before."""
+    """Partial when something was read, unless that is the finding. What ended the poll counts for more than a part."""
     main = next((item.error for item in failed if not item.part), failed[0].error)
     text = "; ".join(_told(failed))
-    result = Result.PARTIAL if readings else Result.FAILED
+    result = Result.PARTIAL if readings and not main.is_a_finding else Result.FAILED
     return Outcome(result, main.error_code, outcome.clean(text), readings, main.retryable)
 
 

@@ -48,8 +48,12 @@ def rules(usual: Rule, auth_ms: int) -> Rules:
     deadly = replace(usual, after=1)
     # Our own limits: they say nothing about the device.
     never = replace(usual, after=sys.maxsize)
+    # What a probe finds out: news after two in a row, and looked at again at every slot, so that its end is seen.
+    finding = Rule(min(2, usual.after), 0, 0)
     by_code = {
         error_codes.AUTH_FAILED: Rule(1, auth_ms, auth_ms),  # asking again soon may lock the account
+        error_codes.DOWN: finding,
+        error_codes.UNWELL: finding,
         error_codes.WORKER_DIED: deadly,
         error_codes.COLLECTOR_DIED: deadly,
         error_codes.HOST_BUSY: never,

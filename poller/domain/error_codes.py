@@ -13,6 +13,8 @@ TIMEOUT = "timeout"
 AUTH_FAILED = "auth_failed"
 PROTOCOL_ERROR = "protocol_error"
 UNSUPPORTED = "unsupported"
+DOWN = "down"
+UNWELL = "unwell"
 HOST_BUSY = "host_busy"
 DEVICE_ERROR = "device_error"
 COLLECTOR_CRASHED = "collector_crashed"
@@ -54,6 +56,14 @@ EXPLAINED: dict[str, Explained] = {
     UNSUPPORTED: Explained(
         "it speaks, but does not have what the target asks for",
         "change the target's options: ask only for what this model has",
+    ),
+    DOWN: Explained(
+        "it was looked for and is not there; the readings say so",
+        "is it switched on, and does its network work? It is asked at every slot, so that its return is seen at once",
+    ),
+    UNWELL: Explained(
+        "it is there, but not as the target wants it; the readings say so",
+        "the message says what is wrong; poller collect shows all that was seen",
     ),
     HOST_BUSY: Explained(
         "it waited for its turn until its time was up: its host bears only so many polls at a time; nothing was sent",

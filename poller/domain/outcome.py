@@ -40,7 +40,7 @@ class Outcome:
 
 def from_error(error: errors.DeviceError, readings: ReadingSet | None = None) -> Outcome:
     """A device error as an outcome: partial when something was read before it struck."""
-    result = Result.PARTIAL if readings else Result.FAILED
+    result = Result.PARTIAL if readings and not error.is_a_finding else Result.FAILED
     return Outcome(result, error.error_code, clean(str(error)), readings, error.retryable)
 
 

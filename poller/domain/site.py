@@ -9,7 +9,7 @@ from poller.domain import plan
 from poller.domain.status import Status
 
 #: Error codes of a device that cannot be reached; a refused credential is nobody's uplink.
-DARK = frozenset({"timeout", "unreachable"})
+DARK = frozenset({"timeout", "unreachable", "down"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from poller import errors
-from poller.collectors.api import BringsCredential, Collector, Poll
+from poller.collectors.api import Collector, Poll, needs_credential
 from poller.collectors.credentials import Credential
 from poller.collectors.drain import Drain
 from poller.collectors.registry import Registry
@@ -91,28 +91,25 @@ class Batch:
         if refused is not None:
             self._arrived(target.id, refused)
             return
-        credential = opened if isinstance(opened, Credential) else None
+        collector = self._registry.get(target.collector)
+        credential = opened if isinstance(opened, collector.credentials) else None  # no other is any of its business
         asked = (target.id, target.device, target.address, known.options, credential)
         poll = Poll(*asked, loop.time() + target.timeout_ms / 1000, known.memory, self._sessions)
         if self._ways and (way := self._ways.get(target.collector)) is not None:
             self._under_way[target.id] = Detour(way(target, poll), lambda done: self._detoured(target.id, done))
             return
         steps.mark(target.id, self._flight)
-        collector = self._registry.get(target.collector)
         self._under_way[target.id] = Drain(collector, poll, lambda done: self._arrived(target.id, done.outcome))
 
     def _refusal(self, known: Known, opened: Opened | None) -> Outcome | None:
         """Why nothing is sent: what is wrong with the target, or else with its credential."""
         if known.problem is not None:
             return Outcome(Result.REFUSED, _code(known.problem), outcome.clean(str(known.problem)))
-        if isinstance(opened, errors.PollerError):
-            return Outcome(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE, outcome.clean(str(opened)))
         collector = self._registry.get(known.target.collector)
-        if collector.credentials and not isinstance(opened, collector.credentials):
-            if opened is None and _brings_its_own(collector, known):
-                return None
-            return Outcome(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE, _lacks(collector))
-        return None
+        if isinstance(opened, collector.credentials) or not needs_credential(collector, known.options):
+            return None
+        text = str(opened) if isinstance(opened, errors.PollerError) else _lacks(collector)
+        return Outcome(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE, outcome.clean(text))
 
     def _arrived(self, target_id: int, result: Outcome) -> None:
         self._under_way.pop(target_id, None)
@@ -174,10 +171,6 @@ class Batch:
             under_way.stop()
         self._under_way.clear()
         self._wake()
-
-
-def _brings_its_own(collector: Collector, known: Known) -> bool:
-    return isinstance(collector, BringsCredential) and collector.brings_credential(known.options)
 
 
 def _lacks(collector: Collector) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.programs import Up, descendants, is_running
+from tests.acceptance.programs import POLLER, Up, descendants, is_running
 
 
 @pytest.fixture
@@ -17,8 +17,8 @@ def up(tmp_path: Path) -> Iterator[Callable[..., Up]]:
     """Starts `poller up`; whatever a test leaves running is ended."""
     started: list[Up] = []
 
-    def start(*arguments: str, home: Path | None = None, **env: str) -> Up:
-        made = Up(home or tmp_path / "home", *arguments, **env)
+    def start(*arguments: str, home: Path | None = None, program: Sequence[str] = POLLER, **env: str) -> Up:
+        made = Up(home or tmp_path / "home", *arguments, program=program, **env)
         started.append(made)
         return made
 

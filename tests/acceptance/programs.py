@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,13 +72,14 @@ def is_running(pid: int) -> bool:
 class Up:
     """A running `poller up`."""
 
-    def __init__(self, home: Path, *arguments: str, **env: str) -> None:
+    def __init__(self, home: Path, *arguments: str, program: Sequence[str] = POLLER, **env: str) -> None:
         self.home = home
+        self._program = program
         self.env = environment(home, **env)
         self.log = home.parent / f"{home.name}.up.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*POLLER, "up", *arguments], env=self.env, cwd=home.parent, stdout=log, stderr=log
+                [*program, "up", *arguments], env=self.env, cwd=home.parent, stdout=log, stderr=log
             )
 
     def text(self) -> str:
@@ -91,7 +92,12 @@ class Up:
     def run(self, *arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
         """Another terminal."""
         return subprocess.run(
-            [*POLLER, *arguments], env=self.env, cwd=self.home.parent, capture_output=True, text=True, timeout=timeout
+            [*self._program, *arguments],
+            env=self.env,
+            cwd=self.home.parent,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
         )
 
     def polls(self) -> int:

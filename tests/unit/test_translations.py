@@ -14,6 +14,7 @@ import redis
 from cryptography.exceptions import UnsupportedAlgorithm
 
 from poller import errors, settings
+from poller.collectors.http import exchange as http
 from poller.collectors.routeros import client as routeros
 from poller.collectors.snmp import gufo_engine, pysnmp_engine
 from poller.db import failures as sql
@@ -30,6 +31,7 @@ LIBRARIES: list[tuple[str, tuple[str, ...], tuple[str, ...], Table]] = [
     ("pyasn1", (), (), pysnmp_engine._TRANSLATION),
     ("pysnmp.error", (), (), pysnmp_engine._TRANSLATION),
     ("librouteros", (), (), routeros._TRANSLATION),
+    ("h11", (), (), http.TRANSLATION),
     (
         "redis",
         ("redis.asyncio", "redis.auth", "redis.event", "redis.http", "redis.multidb", "redis.sentinel"),

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from poller import errors
 from poller.collectors import api
 from poller.collectors.credentials import Community, Credential, SnmpV3
+from poller.collectors.resolving import Resolver
 from poller.collectors.snmp import catalog, engines, freshness, logins, matching, reading, taking
 from poller.collectors.snmp.engines import Engines
 from poller.collectors.snmp.hands import Hands
@@ -18,7 +19,6 @@ from poller.collectors.snmp.logins import Login
 from poller.collectors.snmp.memory import Memory
 from poller.collectors.snmp.options import SnmpOptions
 from poller.collectors.snmp.profile import Profile
-from poller.collectors.snmp.resolving import Resolver
 from poller.collectors.snmp.taking import Wanted
 from poller.collectors.snmp.visit import Visit
 

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 
 from poller import errors
 from poller.collectors.credentials import Credential, SnmpV3
+from poller.collectors.resolving import Resolver
 from poller.collectors.snmp import engines, logins
 from poller.collectors.snmp.engine import Row
 from poller.collectors.snmp.engines import Choice, Engines
 from poller.collectors.snmp.names import Place
 from poller.collectors.snmp.options import SnmpOptions
 from poller.collectors.snmp.profile import Profile
-from poller.collectors.snmp.resolving import Resolver
 from poller.collectors.snmp.tuning import Tuning
 from poller.collectors.snmp.walker import Patience, Seen, Walker
 

@@ -8,10 +8,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from poller import errors
-from poller.collectors import api
+from poller.collectors import api, durations
 from poller.collectors.snmp import catalog, matching
 from poller.collectors.snmp.language import Settled, Walking
-from poller.domain import duration
 from poller.domain.identity import Identity
 
 #: More rows fit no answer anyway.
@@ -155,12 +154,7 @@ class SnmpOptions(api.Options):
     @field_validator("timeout", "refresh", mode="before")
     @classmethod
     def _read_duration(cls, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        try:
-            return duration.parse_ms(value) / 1000
-        except errors.InvalidInput as error:
-            raise ValueError(f"{error}; {error.hint}") from None
+        return durations.seconds(value)
 
     @field_validator("version", mode="before")
     @classmethod

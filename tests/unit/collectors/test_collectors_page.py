@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from poller.collectors import api
+from poller.collectors.http.options import HttpOptions
+from poller.collectors.ping.options import PingOptions
 from poller.collectors.routeros.families import FAMILIES
 from poller.collectors.routeros.options import RouterOsOptions
 from poller.collectors.snmp import catalog, language
@@ -16,7 +18,10 @@ from poller.collectors.snmp.options import SnmpOptions
 PAGE = (Path(__file__).parents[3] / "docs" / "collectors.md").read_text()
 
 
-@pytest.mark.parametrize(("section", "model"), [("snmp", SnmpOptions), ("routeros", RouterOsOptions)])
+@pytest.mark.parametrize(
+    ("section", "model"),
+    [("snmp", SnmpOptions), ("routeros", RouterOsOptions), ("ping", PingOptions), ("http", HttpOptions)],
+)
 def test_options(section: str, model: type[api.Options]) -> None:
     text = PAGE.partition(f"\n## {section}\n")[2].partition("\n## ")[0].partition("\n### ")[0]
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(model.model_fields)

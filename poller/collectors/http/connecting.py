@@ -1,0 +1,99 @@
+"""A connection to a web server: resolve, connect, TLS; each step timed. Deadlines are the caller's."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+from collections.abc import Sequence
+from typing import Any
+
+from poller import errors
+from poller.collectors.http import tls
+from poller.collectors.http.seen import Seen
+from poller.collectors.http.urls import Url
+
+_Address = tuple[int, tuple[Any, ...]]  # family, and what `connect` takes
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+_BUFFER_BYTES = 64 * 1024
+
+
+class Untrusted(errors.DeviceProtocolError):
+    """Its certificate is none that we may trust; nothing was asked."""
+
+
+async def streams(url: Url, name: str, context: ssl.SSLContext | None, seen: Seen) -> Streams:
+    """Abort the writer's transport when done. `name` is what the certificate must be for.
+
+    Raises Untrusted, OSError, and whatever ends the caller's patience.
+    """
+    with seen.phase("resolve", "resolving its name"):
+        addresses = await _addresses(url)
+    with seen.phase("connect", "connecting"):
+        made = await _connect(addresses)
+    try:
+        if context is None:
+            return await asyncio.open_connection(sock=made, limit=_BUFFER_BYTES)
+        with seen.phase("tls", "the TLS handshake"):
+            return await _secured(made, name, context, seen)
+    except BaseException:
+        made.close()
+        raise
+
+
+async def _addresses(url: Url) -> Sequence[_Address]:
+    """Looked up with every poll: how long that takes is a result, too."""
+    try:
+        ipaddress.ip_address(url.host)
+    except ValueError:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+    else:
+        flags = socket.AI_NUMERICHOST
+        found = socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM, flags=flags)
+    return [(family, where) for family, _, _, _, where in found]
+
+
+async def _connect(addresses: Sequence[_Address]) -> socket.socket:
+    """To the first that lets us; the error of the last."""
+    failed: OSError = OSError("it has no address")
+    for family, where in addresses:
+        made = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            made.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(made, where)
+            return made
+        except OSError as error:
+            made.close()
+            failed = error
+        except BaseException:
+            made.close()
+            raise
+    raise failed
+
+
+async def _secured(made: socket.socket, name: str, context: ssl.SSLContext, seen: Seen) -> Streams:
+    try:
+        reader, writer = await asyncio.open_connection(
+            sock=made, ssl=context, server_hostname=name, limit=_BUFFER_BYTES
+        )
+    except ssl.SSLCertVerificationError as error:
+        raise Untrusted(
+            "its certificate cannot be trusted",
+            cause=error.verify_message,
+            hint="set ca_file, or insecure=true; where the address is not the name, set host",
+        ) from None
+    seen.trusted = context.verify_mode is ssl.CERT_REQUIRED
+    session = writer.get_extra_info("ssl_object")
+    seen.protocol = session.version() or ""
+    seen.certificate = tls.read(session.getpeercert(True))
+    return reader, writer
+
+
+async def look_at_certificate(url: Url, name: str, seen: Seen) -> None:
+    """Of a server that we do not trust: when does its certificate expire? Nothing is asked of it."""
+    glance = Seen()
+    _, writer = await streams(url, name, tls.context("", insecure=True), glance)
+    writer.transport.abort()
+    seen.certificate, seen.protocol = glance.certificate, glance.protocol

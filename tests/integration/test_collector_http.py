@@ -1,0 +1,337 @@
+"""The http collector against real servers, polite and hostile ones: what it reads, and that nothing gets past it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gzip
+import logging
+import resource
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from poller import testing
+from poller.collectors.api import Credential
+from poller.collectors.credentials import Login, Token
+from poller.collectors.http import HttpCollector
+from poller.domain.outcome import Outcome, Result
+from tests.integration.web_servers import Script, identity, saying, serving
+
+OK = "HTTP/1.1 200 OK"
+DAY_S = 86_400
+
+
+@pytest.fixture(params=["asyncio", "uvloop"], autouse=True)
+def loop(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Workers use uvloop, `poller collect` does not."""
+    if request.param == "uvloop":
+        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+    yield
+    asyncio.set_event_loop_policy(None)
+
+
+def get(
+    port: int, credential: Credential | None = None, address: str = "127.0.0.1", timeout_s: float = 5.0, **options: Any
+) -> Outcome:
+    where = {} if "url" in options else {"port": port}
+    return asyncio.run(testing.collect(HttpCollector(), address, credential, timeout_s=timeout_s, **where, **options))
+
+
+def ask(script: Script, credential: Credential | None = None, **options: Any) -> Outcome:
+    with serving(script) as server:
+        return get(server.port, credential, **options)
+
+
+def values(outcome: Outcome) -> dict[str, float]:
+    """By name; phases by their own."""
+    assert outcome.readings is not None, outcome
+    return {dict(each.labels).get("phase", each.name): each.value for each in outcome.readings}
+
+
+def test_a_server_that_answers() -> None:
+    """Each step is timed, and together they are no longer than the whole."""
+    outcome = ask(saying(OK, b"hello"))
+    assert outcome.result is Result.OK, outcome
+    found = values(outcome)
+    assert (found["http_up"], found["http_status"], found["http_body_bytes"], found["http_redirects"]) == (1, 200, 5, 0)
+    phases = [found[phase] for phase in ("resolve", "connect", "first_byte", "transfer")]
+    assert 0 < sum(phases) <= found["http_duration_seconds"] < 2
+    assert "tls" not in found
+
+
+def test_what_is_asked() -> None:
+    """The path with its query, the host as it was given, nothing compressed, no connection kept."""
+    with serving(saying(OK)) as server:
+        get(server.port, path="/a b?c=ä", host="www.example.org", method="HEAD")
+    line, *headers = server.asked[0].decode().split("\r\n")
+    assert line == "HEAD /a%20b?c=%C3%A4 HTTP/1.1"
+    assert f"Host: www.example.org:{server.port}" in headers
+    assert {"Accept-Encoding: identity", "Connection: close"} <= set(headers)
+    assert not any(header.startswith("Authorization") for header in headers)
+
+
+@pytest.mark.parametrize(("status", "expect", "up"), [(404, "200-399", 0), (404, "404", 1), (301, "200-399", 1)])
+def test_a_status_is_what_it_should_be_or_not(status: int, expect: str, up: int) -> None:
+    """One that is not is a failed poll, whose readings are kept."""
+    outcome = ask(saying(f"HTTP/1.1 {status} X"), expect=expect)
+    assert (values(outcome)["http_up"], values(outcome)["http_status"]) == (up, status)
+    assert (outcome.result, outcome.error_code) == ((Result.OK, "") if up else (Result.FAILED, "unwell"))
+    assert up or f"answered with status {status} (expected is {expect})" in outcome.message
+
+
+@pytest.mark.parametrize(("pattern", "up"), [("status: (ok|fine)", 1), ("^status: bad", 0)])
+def test_the_body_must_match(pattern: str, up: int) -> None:
+    outcome = ask(saying(OK, b"<p>status: fine</p>"), match=pattern)
+    assert (values(outcome)["http_up"], values(outcome)["http_body_matched"]) == (up, up)
+    assert outcome.result is (Result.OK if up else Result.FAILED)
+
+
+def test_json_values() -> None:
+    """Those that are there; those that are not fail by themselves."""
+    body = b'{"nodes": [{"load": "0.5", "up": true}]}'
+    outcome = ask(saying(OK, body), values={"load": "nodes[0].load", "up": "nodes[0].up", "free": "memory.free"})
+    assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "unsupported")
+    assert "free: memory.free is not in the answer" in outcome.message
+    assert (values(outcome)["load"], values(outcome)["up"], values(outcome)["http_up"]) == (0.5, 1, 1)
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[" * 100_000, b"\xff\xfe\x00", b'{"a": ' + b"9" * 5000 + b"}", b""])
+def test_a_body_that_is_no_json(body: bytes) -> None:
+    outcome = ask(saying(OK, body), values={"a": "a"})
+    assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "protocol_error")
+    assert "the body is no JSON" in outcome.message
+
+
+def test_a_certificate_is_checked_and_its_end_is_told(tmp_path: Path) -> None:
+    made = identity(tmp_path, days=30)
+    with serving(saying(OK), made.context) as server:
+        outcome = get(server.port, scheme="https", ca_file=str(made.ca_file))
+    assert outcome.result is Result.OK, outcome
+    found = values(outcome)
+    assert found["http_tls_trusted"] == 1
+    assert found["http_tls_expiry_seconds"] == pytest.approx(30 * DAY_S, abs=60)
+    assert 0 < found["tls"] < 2
+    info = next(each.labels for each in outcome.readings or () if each.name == "http_tls_info")
+    assert (info["subject"], info["protocol"]) == ("127.0.0.1 (test)", "TLSv1.3")
+
+
+@pytest.mark.parametrize(("days", "why"), [(30, "self-signed certificate"), (-3, "certificate has expired")])
+def test_a_certificate_that_is_not_trusted_is_told_with_its_end(tmp_path: Path, days: int, why: str) -> None:
+    """And nothing is asked of that server."""
+    made = identity(tmp_path, days=days)
+    ca_file = {"ca_file": str(made.ca_file)} if days < 0 else {}
+    with serving(saying(OK), made.context) as server:
+        outcome = get(server.port, Token.from_text("secret-token"), scheme="https", auth="bearer", **ca_file)
+        assert server.asked == []
+    assert (outcome.result, outcome.error_code) == (Result.FAILED, "unwell")
+    assert why in outcome.message.replace("self signed", "self-signed")
+    found = values(outcome)
+    assert (found["http_up"], found["http_tls_trusted"]) == (0, 0)
+    assert found["http_tls_expiry_seconds"] == pytest.approx(days * DAY_S, abs=60)
+
+
+def test_any_certificate_will_do_if_the_operator_says_so(tmp_path: Path) -> None:
+    with serving(saying(OK), identity(tmp_path, days=-3).context) as server:
+        outcome = get(server.port, scheme="https", insecure=True)
+    assert outcome.result is Result.OK
+    assert (values(outcome)["http_up"], values(outcome)["http_tls_trusted"]) == (1, 0)
+    assert values(outcome)["http_tls_expiry_seconds"] < 0
+
+
+@pytest.mark.parametrize(("host", "result"), [("www.example.org", Result.OK), ("", Result.FAILED)])
+def test_the_name_that_is_asked_for_is_the_one_that_is_checked(tmp_path: Path, host: str, result: Result) -> None:
+    made = identity(tmp_path, name="www.example.org")
+    with serving(saying(OK), made.context) as server:
+        given = {"host": host} if host else {}
+        assert get(server.port, scheme="https", ca_file=str(made.ca_file), **given).result is result
+
+
+@pytest.mark.parametrize(
+    ("credential", "options", "header"),
+    [
+        (Login.from_text("admin:hunter22"), {"auth": "basic"}, b"Basic " + base64.b64encode(b"admin:hunter22")),
+        (Token.from_text("hunter22"), {"auth": "bearer"}, b"Authorization: Bearer hunter22"),
+        (Token.from_text("hunter22"), {"auth": "header", "header": "X-Key"}, b"X-Key: hunter22"),
+        (Login.from_text("admin:hunter22"), {}, b"Host: "),
+    ],
+)  # fmt: skip
+def test_logging_in(credential: Credential, options: dict[str, Any], header: bytes) -> None:
+    """Only where the options say so: the password of a device is not for its web page by itself."""
+    with serving(saying(OK)) as server:
+        assert get(server.port, credential, **options).result is Result.OK
+    assert header in server.asked[0]
+    assert (b"hunter22" in server.asked[0] or b"Basic" in server.asked[0]) is bool(options)
+
+
+@pytest.mark.parametrize(
+    ("script", "auth"),
+    [
+        (saying("HTTP/1.1 401 Unauthorized"), "bearer"),
+        (saying("HTTP/1.1 500 hunter22-secret"), "bearer"),
+        (lambda head, c: c.sendall(head), "header"),
+        (lambda head, c: c.sendall(b"HTTP/1.1 302 X\r\nLocation: http://hunter22-secret\x00/\r\n\r\n"), "bearer"),
+    ],
+)
+def test_a_secret_is_in_no_message_and_no_log(script: Script, auth: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Not even when the server sends it back."""
+    caplog.set_level(logging.DEBUG)
+    outcome = ask(script, Token.from_text("hunter22-secret"), auth=auth, redirects=1)
+    assert outcome.result is Result.FAILED
+    assert outcome.error_code == ("auth_failed" if b"401" in repr(outcome).encode() else "unwell")
+    assert "hunter22" not in repr(outcome) + caplog.text
+
+
+@pytest.mark.parametrize(
+    ("credential", "auth", "why"),
+    [
+        (None, "basic", "auth=basic needs a credential of kind login"),
+        (Token.from_text("abcdefg"), "basic", "auth=basic needs a credential of kind login"),
+        (Token.from_text("abc\ndefg"), "bearer", "the token has characters that no header can carry"),
+        (Login.from_fields({"username": "a:b", "password": "abcdefg"}), "basic", "a user name with a colon"),
+    ],
+)
+def test_a_credential_that_cannot_be_sent_sends_nothing(credential: Credential | None, auth: str, why: str) -> None:
+    with serving(saying(OK)) as server:
+        outcome = get(server.port, credential, auth=auth)
+        assert server.connections == 0
+    assert (outcome.result, outcome.error_code) == (Result.FAILED, "auth_failed")
+    assert why in outcome.message
+    assert "abc" not in outcome.message
+
+
+def redirecting(to: str, status: int = 302) -> Script:
+    return saying(f"HTTP/1.1 {status} X\r\nLocation: {to}")
+
+
+def test_redirections_are_followed_as_far_as_allowed() -> None:
+    def script(head: bytes, connection: socket.socket) -> None:
+        number = int(head.split()[1][1:] or b"0")
+        (redirecting(f"/{number + 1}") if number < 3 else saying(OK, b"end"))(head, connection)
+
+    there = ask(script, redirects=3)
+    assert (there.result, values(there)["http_redirects"], values(there)["http_body_bytes"]) == (Result.OK, 3, 3)
+    short = ask(script, redirects=2, expect="200")
+    assert (short.result, values(short)["http_status"]) == (Result.FAILED, 302)
+    none = ask(script)
+    assert (none.result, values(none)["http_status"], values(none)["http_redirects"]) == (Result.OK, 302, 0)
+
+
+def test_a_loop_of_redirections_ends() -> None:
+    with serving(redirecting("/")) as server:
+        outcome = get(server.port, redirects=10, expect="200")
+        assert len(server.asked) == 11
+    assert (outcome.result, outcome.error_code) == (Result.FAILED, "unwell")
+
+
+@pytest.mark.parametrize("to", ["ftp://a/", "http://a b/", "x" * 9000, "http://u:p@a/", "//\x01"])
+def test_a_redirection_to_nowhere(to: str) -> None:
+    outcome = ask(redirecting(to), redirects=1)
+    assert (outcome.result, outcome.error_code) == (Result.FAILED, "unwell")
+
+
+def test_a_secret_stays_with_whom_it_is_for() -> None:
+    """A redirection leads to another server: that one gets the question without it."""
+    with serving(saying(OK)) as other, serving(redirecting(f"http://127.0.0.1:{other.port}/")) as first:
+        outcome = get(first.port, Token.from_text("secret-token"), auth="bearer", redirects=1)
+    assert outcome.result is Result.OK
+    assert b"secret-token" in first.asked[0]
+    assert b"secret-token" not in other.asked[0]
+
+
+def drip(piece: bytes, first: bytes = b"", pause_s: float = 0.0) -> Script:
+    """Never ends."""
+
+    def script(_: bytes, connection: socket.socket) -> None:
+        with suppress(OSError):
+            connection.sendall(first)
+            while True:
+                connection.sendall(piece)
+                time.sleep(pause_s)
+
+    return script
+
+
+CHUNKED = f"{OK}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+PLAIN = f"{OK}\r\n\r\n".encode()
+HOSTILE: dict[str, Script] = {
+    "endless body": drip(b"x" * 65536, PLAIN),
+    "endless chunks": drip(b"10000\r\n" + b"x" * 65536 + b"\r\n", CHUNKED),
+    "tiny chunks": drip(b"1\r\nx\r\n" * 1000, CHUNKED),
+    "endless chunk size": drip(b"0" * 1000, CHUNKED),
+    "endless header": drip(b"x" * 65536, b"HTTP/1.1 200 OK\r\nX: "),
+    "endless headers": drip(b"X: y\r\n" * 1000, b"HTTP/1.1 200 OK\r\n"),
+    "endless trailers": drip(b"X: y\r\n" * 1000, CHUNKED + b"0\r\n"),
+    "endless informational answers": drip(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
+    "endless empty lines": drip(b"\r\n" * 1000),
+    "slow header": drip(b"X", b"HTTP/1.1 200 OK\r\n", 0.02),
+    "slow body": drip(b"x", PLAIN, 0.02),
+    "silence": drip(b"", b"", 0.02),
+    "silence after the head": drip(b"", PLAIN, 0.02),
+    "a bomb": lambda _, c: c.sendall(
+        f"{OK}\r\nContent-Encoding: gzip\r\n\r\n".encode() + gzip.compress(bytes(50_000_000))
+    ),
+    "huge length": lambda _, c: c.sendall(f"{OK}\r\nContent-Length: {'9' * 40}\r\n\r\nx".encode()),
+    "cut off": lambda _, c: c.sendall(f"{OK}\r\nContent-Length: 10\r\n\r\nx".encode()),
+    "two lengths": lambda _, c: c.sendall(f"{OK}\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx".encode()),
+    "garbage": lambda _, c: c.sendall(b"\x16\x03\x01\x00\xff" * 50),
+    "binary headers": lambda _, c: c.sendall(b"HTTP/1.1 200 OK\r\n\xff\xfe: \x00\r\n\r\n"),
+    "no status": lambda _, c: c.sendall(b"HTTP/1.1 OK\r\n\r\n"),
+    "status 999": lambda _, c: c.sendall(b"HTTP/1.1 999 X\r\nContent-Length: 0\r\n\r\n"),
+    "hangs up": lambda _, c: c.close(),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_server_holds_us_up_or_fills_our_memory(name: str) -> None:
+    """The outcome is one of ours, in time, and of a body no more is kept than was asked for."""
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.monotonic()
+    outcome = ask(HOSTILE[name], timeout_s=0.4, values={"a": "a"}, max_body=100_000)
+    took_s = time.monotonic() - began
+    assert outcome.result in (Result.FAILED, Result.PARTIAL), outcome
+    assert outcome.error_code in {"down", "unwell", "protocol_error"}, outcome
+    assert took_s < 1.0
+    assert values(outcome).get("http_body_bytes", 0) <= 100_000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 120_000
+
+
+def test_nobody_there_is_down() -> None:
+    """A refused connection at once, silence at the deadline; the readings say so."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, and nobody listens
+        refused = get(taken.getsockname()[1])
+    silent = ask(HOSTILE["silence"], timeout_s=0.3)
+    for outcome in (refused, silent):
+        assert (outcome.result, outcome.error_code) == (Result.FAILED, "down")
+        assert values(outcome)["http_up"] == 0
+        assert "http_status" not in values(outcome)
+    assert "failed at connecting (Connection refused)" in refused.message
+    assert "the time of the poll was up (at waiting for its answer)" in silent.message
+
+
+def test_a_server_without_tls_is_unwell_to_who_wants_it() -> None:
+    with serving(lambda _, c: c.sendall(PLAIN), listens=False) as server:
+        outcome = get(server.port, scheme="https")
+    assert (outcome.result, outcome.error_code) == (Result.FAILED, "unwell")
+    assert "the TLS handshake" in outcome.message
+
+
+def test_nothing_is_left_open() -> None:
+    """Whatever the server did."""
+    import os
+
+    before = len(os.listdir("/proc/self/fd"))
+    for script in (saying(OK), HOSTILE["cut off"], HOSTILE["hangs up"]):
+        ask(script)
+    ask(HOSTILE["slow body"], timeout_s=0.3)
+    deadline = time.monotonic() + 5
+    while len(os.listdir("/proc/self/fd")) > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(os.listdir("/proc/self/fd")) <= before
