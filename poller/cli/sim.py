@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import sys
 import time
@@ -13,9 +14,9 @@ import typer
 
 from poller import errors
 from poller.domain import duration
-from poller.sim import fleet, serve
+from poller.sim import clock, fleet, serve
 from poller.sim.fleet import Fault, Protocol, SimDevice
-from poller.sim.serve import Activity, Ports
+from poller.sim.serve import Activity, Ports, TlsPorts
 from poller.web import units
 
 SNMP_PORT = 10_161
@@ -40,10 +41,22 @@ def command(
         Path | None,
         typer.Option(help="Write the inventory of this fleet to a file, as JSON.", dir_okay=False),
     ] = None,
+    lab: Annotated[
+        int | None, typer.Option(help="Add a router that has every menu, with this many interfaces.")
+    ] = None,
+    tls_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="TCP port of all RouterOS devices for api-ssl; 0 takes a free one."),
+    ] = None,
+    freeze: Annotated[
+        str | None, typer.Option(help="Stop the devices' clock at this time, as in 2026-11-16T12:00:00Z.")
+    ] = None,
 ) -> None:
     """Run simulated SNMP and RouterOS devices on 127.20.0.1 and up, until Ctrl-C."""
     duration.parse_ms(interval)
     simulated = fleet.devices(devices, seed, faulty_share=faulty, slow_seconds=slow)
+    if lab is not None:
+        simulated.append(fleet.laboratory(lab, len(simulated), seed))
 
     def ready(ports: Ports) -> None:
         if write is not None:
@@ -52,7 +65,15 @@ def command(
             typer.echo(line)
         sys.stdout.flush()
 
-    serve.run(simulated, snmp_port, routeros_port, ready, status=reporter(sys.stderr.isatty()))
+    serve.run(
+        simulated,
+        snmp_port,
+        routeros_port,
+        ready,
+        status=reporter(sys.stderr.isatty()),
+        tls=None if tls_port is None else TlsPorts(tls_port),
+        clock=None if freeze is None else clock.frozen(_moment(freeze)),
+    )
 
 
 def introduction(devices: Sequence[SimDevice], ports: Ports, written: Path | None) -> Iterator[str]:
@@ -70,6 +91,9 @@ def introduction(devices: Sequence[SimDevice], ports: Ports, written: Path | Non
     yield ""
     yield f"SNMP      UDP {ports.snmp:<6} community {fleet.COMMUNITY}"
     yield f"RouterOS  TCP {ports.routeros:<6} user {fleet.USERNAME}, password {fleet.PASSWORD}"
+    if ports.routeros_tls:
+        yield f"api-ssl   TCP {ports.routeros_tls:<6} certificate of the CA in {ports.ca_file}"
+        yield f"api-ssl   TCP {ports.routeros_anonymous:<6} no certificate: anonymous Diffie-Hellman"
     yield from _examples(devices, ports, written)
 
 
@@ -104,6 +128,16 @@ def rates(before: Activity, after: Activity, seconds: float) -> str:
         f"{per_second(after.replies - before.replies)} answered; "
         f"RouterOS {per_second(after.commands - before.commands)}, {after.connections:,} connections"
     )
+
+
+def _moment(text: str) -> float:
+    try:
+        at = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise errors.InvalidInput(
+            f'--freeze: "{text}" is not a time', hint="give one like 2026-11-16T12:00:00Z"
+        ) from None
+    return (at if at.tzinfo else at.replace(tzinfo=datetime.UTC)).timestamp()
 
 
 def _port(device: SimDevice, ports: Ports) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from poller import errors
@@ -67,6 +67,8 @@ class SimDevice:
     variant: int
     salt: int  # what is personal about it (MAC addresses, age, traffic) comes from this number
     slow_seconds: float = SLOW_SECONDS
+    idle_seconds: float = 0.0  # after which it ends a session in which nothing is said; 0: never
+    software: str = ""  # instead of what its model comes with
 
     @property
     def community(self) -> str:
@@ -107,6 +109,14 @@ def devices(
         protocol = Protocol.ROUTEROS if _falls_on(index, 1 - snmp_share) else Protocol.SNMP
         fleet.append(_device(index, seed, protocol, next(faults[protocol]), slow_seconds))
     return fleet
+
+
+def laboratory(interfaces: int = 300, index: int = 0, seed: int = 1, version: int = 7) -> SimDevice:
+    """A router that has every menu, with so many interfaces, as RouterOS 7 or 6. Raises InvalidInput."""
+    device = _device(index, seed, Protocol.ROUTEROS, Fault.NONE, SLOW_SECONDS)
+    model = f"lab6-{interfaces}" if version == 6 else f"lab-{interfaces}"
+    hardware.model(model)
+    return replace(device, name=f"lab-{device.site}-{index + 1:04d}", model=model, variant=0)
 
 
 def inventory(

@@ -5,108 +5,20 @@ Devices of one model and variant share one chassis, so whatever is made from it 
 
 from __future__ import annotations
 
-import enum
 import functools
 import random
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
+
+from poller import errors
+from poller.sim import routerboards
+from poller.sim.parts import GBIT, MBIT, Chassis, Group, Kind, Model, Port, Rates
+
+__all__ = ["GBIT", "MBIT", "MODELS", "ROUTEROS_MODELS", "SNMP_MODELS", "Chassis", "Kind", "Port", "Rates", "chassis"]
 
 VARIANTS = 8
-
-MBIT = 1_000_000
-GBIT = 1_000 * MBIT
-
-
-class Kind(enum.StrEnum):
-    """What sort of interface it is; the value is RouterOS's word for it."""
-
-    ETHERNET = "ether"
-    BRIDGE = "bridge"
-    VLAN = "vlan"
-    LOOPBACK = "loopback"
-
-
-class Rates(NamedTuple):
-    """Mean growth of each counter of a port, per second."""
-
-    in_octets: float = 0.0
-    out_octets: float = 0.0
-    in_unicast: float = 0.0
-    out_unicast: float = 0.0
-    in_multicast: float = 0.0
-    out_multicast: float = 0.0
-    in_broadcast: float = 0.0
-    out_broadcast: float = 0.0
-    in_errors: float = 0.0
-    out_errors: float = 0.0
-    in_drops: float = 0.0
-    out_drops: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Port:
-    index: int
-    name: str
-    description: str
-    alias: str
-    kind: Kind
-    speed_bps: int
-    mtu: int
-    enabled: bool
-    up: bool
-    link_downs: int
-    last_change_ticks: int
-    wave: int  # which of the device's waves its traffic follows
-    rates: Rates
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Ports of one sort: `names` and `descriptions` are format strings over the port number `n`."""
-
-    names: str
-    count: int
-    speed_bps: int
-    load: tuple[float, float]  # share of the speed, from and to
-    aliases: tuple[str, ...]
-    descriptions: str = ""
-    kind: Kind = Kind.ETHERNET
-    down: float = 0.0  # share of the ports that nothing is plugged into
-    first: int = 1
-    mtu: int = 1500
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    name: str
-    prefix: str  # what a device of it is called: sw-..., rt-...
-    weight: int
-    groups: tuple[Group, ...]
-    software: tuple[str, ...]
-    product: int = 0  # last arc of sysObjectID
-    max_message: int = 1472  # the largest SNMP message it makes
-    board: str = ""
-    architecture: str = ""
-    cpu_count: int = 1
-    cpu_mhz: int = 0
-    memory: int = 0
-    storage: int = 0
-    sensors: tuple[tuple[str, str, float], ...] = ()  # name, unit, usual value
-
-
-@dataclass(frozen=True, slots=True)
-class Chassis:
-    model: Model
-    software: str
-    ports: tuple[Port, ...] = field(repr=False)
-
-
-DESKS = ("desk", "printer", "phone", "camera", "access point", "door reader", "")
+DESKS = routerboards.DESKS
 UPLINKS = ("uplink to distribution", "uplink to core")
-_VOLTAGE = ("voltage", "V", 24.1)
-_TEMPERATURE = ("temperature", "C", 41.0)
-_ROUTEROS = ("7.18.2", "7.20.4", "7.14.3", "6.49.18")
 
 SNMP_MODELS = (
     Model(
@@ -158,61 +70,7 @@ SNMP_MODELS = (
     ),
 )
 
-ROUTEROS_MODELS = (
-    Model(
-        "rb5009",
-        "rt",
-        5,
-        (
-            Group("ether{n}", 8, GBIT, (0.002, 0.15), DESKS, down=0.25),
-            Group("sfp-sfpplus{n}", 1, 10 * GBIT, (0.01, 0.1), ("uplink",)),
-            Group("bridge{n}", 1, 0, (0, 0), ("LAN",), kind=Kind.BRIDGE),
-            Group("vlan{n}", 1, GBIT, (0.001, 0.02), ("management",), kind=Kind.VLAN, first=10),
-        ),
-        _ROUTEROS[:3],
-        board="RB5009UG+S+",
-        architecture="arm64",
-        cpu_count=4,
-        cpu_mhz=1400,
-        memory=1 << 30,
-        storage=1 << 30,
-        sensors=(_VOLTAGE, _TEMPERATURE),
-    ),
-    Model(
-        "hap-ac2",
-        "ap",
-        3,
-        (
-            Group("ether{n}", 5, GBIT, (0.001, 0.05), DESKS, down=0.4),
-            Group("bridge{n}", 1, 0, (0, 0), ("LAN",), kind=Kind.BRIDGE),
-        ),
-        _ROUTEROS,
-        board="hAP ac^2",
-        architecture="arm",
-        cpu_count=4,
-        cpu_mhz=716,
-        memory=128 << 20,
-        storage=16 << 20,
-    ),
-    Model(
-        "ccr2004",
-        "rt",
-        2,
-        (
-            Group("ether{n}", 1, GBIT, (0.001, 0.01), ("management",)),
-            Group("sfp-sfpplus{n}", 12, 10 * GBIT, (0.01, 0.25), ("customer", "peering", "backbone"), down=0.3),
-            Group("sfp28-{n}", 2, 25 * GBIT, (0.02, 0.2), ("core",)),
-        ),
-        _ROUTEROS[:3],
-        board="CCR2004-1G-12S+2XS",
-        architecture="arm64",
-        cpu_count=4,
-        cpu_mhz=1700,
-        memory=4 << 30,
-        storage=128 << 20,
-        sensors=(_TEMPERATURE, ("cpu-temperature", "C", 52.0), ("fan1-speed", "RPM", 4120.0)),
-    ),
-)
+ROUTEROS_MODELS = routerboards.MODELS
 
 # In no fleet unless asked for by name: the usual size of an if_mib poll, 165 variables.
 BRANCH_4 = Model(
@@ -229,13 +87,31 @@ BRANCH_4 = Model(
 
 MODELS = {model.name: model for model in (*SNMP_MODELS, *ROUTEROS_MODELS, BRANCH_4)}
 
+# A laboratory router is named after its size: lab-300 runs RouterOS 7, lab6-300 RouterOS 6.
+_LABORATORY = re.compile(r"(lab|lab6)-([0-9]{1,5})")
+_LABORATORY_SOFTWARE = {"lab": "7.20.4", "lab6": "6.49.18"}
+
 
 @functools.cache
-def chassis(model: str, variant: int) -> Chassis:
-    """The chassis of a model and variant: the same on every machine and in every run."""
-    plan = MODELS[model]
-    dice = random.Random(f"{model}/{variant}")  # noqa: S311  believable numbers, not secrets
-    return Chassis(plan, plan.software[variant % len(plan.software)], tuple(_ports(plan, dice)))
+def model(name: str) -> Model:
+    """The model of this name. Raises InvalidInput when there is none."""
+    if name in MODELS:
+        return MODELS[name]
+    found = _LABORATORY.fullmatch(name)
+    if found and routerboards.FEWEST_PORTS <= int(found[2]) <= routerboards.MOST_PORTS:
+        return routerboards.laboratory(name, int(found[2]), _LABORATORY_SOFTWARE[found[1]])
+    size = f"{routerboards.FEWEST_PORTS} to {routerboards.MOST_PORTS}"
+    raise errors.InvalidInput(
+        f'there is no model "{name}"', hint=f"give one of {', '.join(MODELS)}, or lab-N or lab6-N with N from {size}"
+    )
+
+
+@functools.cache
+def chassis(name: str, variant: int, software: str = "") -> Chassis:
+    """The chassis of a model and variant: the same on every machine and in every run. It may run other software."""
+    plan = model(name)
+    dice = random.Random(f"{name}/{variant}")  # noqa: S311  believable numbers, not secrets
+    return Chassis(plan, software or plan.software[variant % len(plan.software)], tuple(_ports(plan, dice)))
 
 
 def first_mac(salt: int) -> int:

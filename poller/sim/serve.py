@@ -7,14 +7,18 @@ import functools
 import gc
 import os
 import signal
-from collections.abc import Callable, Collection, Sequence
+import tempfile
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import uvloop
 
 from poller.sim import sockets
+from poller.sim.clock import Clock
 from poller.sim.fleet import SimDevice
-from poller.sim.routeros.server import RouterOsServer
+from poller.sim.routeros.mishaps import Accident
+from poller.sim.routeros.server import RouterOsServer, Visits
 from poller.sim.snmp.server import SnmpServer
 
 STATUS_SECONDS = 10.0
@@ -26,6 +30,16 @@ class Ports(NamedTuple):
     snmp: int
     routeros: int
     pid: int
+    routeros_tls: int = 0  # api-ssl with a certificate that the authority in `ca_file` has signed
+    routeros_anonymous: int = 0  # api-ssl without one
+    ca_file: str = ""
+
+
+class TlsPorts(NamedTuple):
+    """Where api-ssl shall listen; 0 takes a free port."""
+
+    signed: int = 0
+    anonymous: int = 0
 
 
 class Activity(NamedTuple):
@@ -40,30 +54,59 @@ class Activity(NamedTuple):
 class Simulator:
     """Both protocols of a fleet on the running loop."""
 
-    def __init__(self, devices: Sequence[SimDevice]) -> None:
-        self._snmp = SnmpServer(devices)
-        self._routeros = RouterOsServer(devices)
+    def __init__(self, devices: Sequence[SimDevice], clock: Clock | None = None) -> None:
+        self._snmp = SnmpServer(devices, clock=clock)
+        self.routeros = RouterOsServer(devices, clock=clock)
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
 
-    async def open(self, snmp_port: int = 0, routeros_port: int = 0) -> Ports:
+    async def open(self, snmp_port: int = 0, routeros_port: int = 0, tls: TlsPorts | None = None) -> Ports:
         """Listen; port 0 takes a free one. Raises PortInUse, and then nothing is left open."""
         try:
-            return Ports(self._snmp.open(snmp_port), await self._routeros.open(routeros_port), os.getpid())
+            ports = Ports(self._snmp.open(snmp_port), await self.routeros.open(routeros_port), os.getpid())
+            return await self._open_tls(ports, tls) if tls else ports
         except BaseException:
             self.close()
             raise
 
+    async def _open_tls(self, ports: Ports, tls: TlsPorts) -> Ports:
+        from poller.sim.routeros import certificates  # takes a while, and most fleets do without
+
+        self._directory = tempfile.TemporaryDirectory(prefix="poller-sim-")
+        directory = Path(self._directory.name)
+        signed = certificates.signed(directory, list(self.routeros.routers))
+        return ports._replace(
+            routeros_tls=await self.routeros.open(tls.signed, signed),
+            routeros_anonymous=await self.routeros.open(tls.anonymous, certificates.anonymous(directory)),
+            ca_file=str(directory / "ca.pem"),
+        )
+
     def darken(self, sites: Collection[str]) -> None:
         """The uplinks of these sites are cut from now on; all others answer, also those that were dark before."""
         self._snmp.darken(sites)
-        self._routeros.darken(sites)
+        self.routeros.darken(sites)
+
+    def set_clock(self, clock: Clock) -> None:
+        """All devices go by this clock from now on."""
+        self._snmp.clock = self.routeros.clock = clock
+
+    def expect(self, address: str, accident: Accident) -> None:
+        """This is what happens to the router's next answers."""
+        self.routeros.router(address)
+        self.routeros.accidents.expect(address, accident)
+
+    def visits(self, address: str) -> Visits:
+        return self.routeros.visits(address)
 
     def close(self) -> None:
         self._snmp.close()
-        self._routeros.close()
+        self.routeros.close()
+        if self._directory is not None:
+            self._directory.cleanup()
+            self._directory = None
 
     @property
     def activity(self) -> Activity:
-        return Activity(self._snmp.requests, self._snmp.replies, self._routeros.commands, self._routeros.connections)
+        return Activity(self._snmp.requests, self._snmp.replies, self.routeros.commands, self.routeros.connections)
 
 
 Obey = Callable[[Simulator, bytes], None]
@@ -77,6 +120,8 @@ def run(
     status: Callable[[Activity], None] | None = None,
     lifeline: int | None = None,
     obey: Obey | None = None,
+    tls: TlsPorts | None = None,
+    clock: Clock | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, or until the file descriptor `lifeline` reaches its end.
 
@@ -85,20 +130,21 @@ def run(
     """
     sockets.raise_file_limit()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(Simulator(devices), snmp_port, routeros_port, ready, status, lifeline, obey))
+        simulator = Simulator(devices, clock)
+        opening = simulator.open(snmp_port, routeros_port, tls)
+        runner.run(_serve(simulator, opening, ready, status, lifeline, obey))
 
 
 async def _serve(
     simulator: Simulator,
-    snmp_port: int,
-    routeros_port: int,
+    opening: Awaitable[Ports],
     ready: Callable[[Ports], None] | None,
     status: Callable[[Activity], None] | None,
     lifeline: int | None,
     obey: Obey | None,
 ) -> None:
     stop = _stop_event()
-    ports = await simulator.open(snmp_port, routeros_port)
+    ports = await opening
     gc.collect()
     gc.freeze()  # the fleet stays: do not look through it at every collection
     if lifeline is not None:

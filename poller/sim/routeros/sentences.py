@@ -30,9 +30,17 @@ def length(n: int) -> bytes:
     return b"\xf0" + n.to_bytes(4, "big")
 
 
+_SHORT = tuple(bytes((n,)) for n in range(0x80))
+
+
+def word(content: bytes) -> bytes:
+    size = len(content)
+    return (_SHORT[size] if size < 0x80 else length(size)) + content
+
+
 def encode(words: Iterable[bytes]) -> bytes:
     """One sentence; nobody sends an empty one on purpose."""
-    return b"".join([length(len(word)) + word for word in words]) + b"\0"
+    return b"".join(map(word, words)) + b"\0"
 
 
 class Decoder:

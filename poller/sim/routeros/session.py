@@ -1,131 +1,166 @@
-"""One login session of a router: a sentence in, the bytes of the answer out. Knows no socket.
+"""One login session of a router: sentences in, pieces of answers out. Knows no socket and no clock.
 
-`closed` becomes true with the `!fatal` after which a router hangs up.
+Commands with tags are answered side by side, a piece of each in turn; those without one after the other. `closed`
+becomes true with the `!fatal` after which a router hangs up.
 """
 
 from __future__ import annotations
 
+import collections
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from poller.sim import hardware, life
-from poller.sim.fleet import USERNAME, Fault, SimDevice
-from poller.sim.routeros import query, sentences, tables
-from poller.sim.routeros.tables import Scene, Table
+from poller.sim.routeros import answers, commands
+from poller.sim.routeros.answers import INTERRUPTED, Answer, Asked, Trap, Wait
+from poller.sim.routeros.commands import Place
+from poller.sim.routeros.plans import PIECE
+from poller.sim.routeros.router import Router
+from poller.sim.routeros.users import USERS, Policy
 
 REFUSED = "invalid user name or password (6)"
-_MISSING, _ARGUMENT = "0", "1"  # trap categories
+REFUSED_BEFORE_6_43 = "cannot log in"
+MOST_RUNNING = 16  # commands at a time; the others wait
+MOST_STRANGE = 16  # sentences before a login
+NEVER = float("inf")
+_STEPS = 64  # of a turn, so that a client with thousands of commands does not keep the others waiting
 
-Words = Iterable[str]
 
+class _Running:
+    __slots__ = ("answer", "asked", "ready_at")
 
-class Router:
-    """A device as the RouterOS API sees it; its sessions share it."""
-
-    __slots__ = ("chassis", "device", "life", "mac")
-
-    def __init__(self, device: SimDevice) -> None:
-        self.device = device
-        self.chassis = hardware.chassis(device.model, device.variant)
-        self.life = life.life(device.salt, device.fault is Fault.REBOOT)
-        self.mac = hardware.first_mac(device.salt)
-
-    def scene(self, now: float) -> Scene:
-        return Scene(self.device.name, self.mac, self.chassis, self.life.waves(now))
+    def __init__(self, asked: Asked, answer: Answer) -> None:
+        self.asked = asked
+        self.answer = answer
+        self.ready_at = 0.0
 
 
 class Session:
     def __init__(self, router: Router, challenge: bytes) -> None:
-        self._router = router
-        self._challenge = challenge  # sixteen octets for the login of old versions
-        self.logged_in = False
+        self.router = router
         self.closed = False
+        self._challenge = challenge  # sixteen octets for the login of old versions
+        self._policies: frozenset[Policy] | None = None  # None: nobody is logged in
+        self._strange = 0
+        self._now = self._at = 0.0
+        self._waiting: collections.deque[Asked] = collections.deque()
+        self._running: list[_Running] = []
 
-    def answer(self, sentence: Sequence[bytes], now: float) -> bytes:
-        """The complete reply to one command, every sentence of it with the command's tag."""
-        command, *words = [word.decode("utf-8", "replace") for word in sentence]
-        tag = [word for word in words if word.startswith(".tag=")][:1]
-        reply = self._reply(command, words, now)
-        return b"".join([sentences.encode([w.encode() for w in (*words, *tag)]) for words in reply])
+    @property
+    def logged_in(self) -> bool:
+        return self._policies is not None
 
-    def _reply(self, command: str, words: list[str], now: float) -> list[Words]:
-        if command == "/login":
-            return self._login(_attributes(words))
-        if not self.logged_in:
-            return self._fatal("not logged in")
-        if command == "/quit":
-            return self._fatal("session terminated on request")
-        path, _, verb = command.rpartition("/")
-        table = tables.TABLES.get(path)
-        if table is None:
-            return _trap("no such command prefix", _MISSING)
-        if verb not in ("print", "getall"):
-            return _trap("no such command", _MISSING)
-        return self._print(table, words, now)
+    @property
+    def ready_at(self) -> float:
+        """When there is something to say, on the clock `speak` is given; NEVER when a command must come first."""
+        if self._waiting and self._may_begin(self._waiting[0], self._at):
+            return self._at
+        return min((each.ready_at for each in self._running), default=NEVER)
 
-    def _print(self, table: Table, words: list[str], now: float) -> list[Words]:
-        scene = self._router.scene(now)
-        attributes = _attributes(words)
-        try:
-            rows = _kept(table, scene, [word[1:] for word in words if word.startswith("?")])
-        except query.BadQuery as error:
-            return _trap(str(error), _ARGUMENT)
-        if "count-only" in attributes:
-            return [("!done", f"=ret={len(rows)}")]
-        if not rows:
-            return [("!empty",), ("!done",)] if scene.version >= (7, 18) else [("!done",)]
-        columns = _columns(table, attributes.get(".proplist", ""))
-        return [*(_row(columns, scene, row) for row in rows), ("!done",)]
+    def hear(self, sentence: Sequence[bytes]) -> None:
+        """A command; what there is to say to it comes from `speak`. Cancelling cannot wait."""
+        asked = answers.take_apart(sentence)
+        if asked.command == "/cancel" and self.logged_in:
+            self._waiting.appendleft(asked)
+        else:
+            self._waiting.append(asked)
 
-    def _login(self, given: dict[str, str]) -> list[Words]:
-        if "name" not in given:
-            return [("!done", f"=ret={self._challenge.hex()}")]
-        password = self._router.device.password
-        proof = given.get("response")
-        right = given.get("password", "") == password if proof is None else proof == self._proof(password)
-        if not right or given["name"] != USERNAME:
-            return [("!trap", f"=message={REFUSED}"), ("!done",)]
-        self.logged_in = True
-        return [("!done",)]
+    def speak(self, now: float, at: float = 0.0) -> bytes:
+        """What there is to say by now, or the next part of it if it is much.
 
-    def _proof(self, password: str) -> str:
+        `now` is the router's time, of which its values are a function; `at` is any clock that runs, for waits.
+        """
+        self._now, self._at = now, at
+        said: list[bytes] = []
+        size = 0
+        for _ in range(_STEPS):
+            self._begin(at)
+            ready = next((each for each in self._running if each.ready_at <= at), None)
+            if ready is None or size >= PIECE:
+                break
+            said.append(self._step(ready, at))
+            size += len(said[-1])
+        return b"".join(said)
+
+    def _begin(self, at: float) -> None:
+        while self._waiting and not self.closed:
+            asked = self._waiting[0]
+            if not self._may_begin(asked, at):
+                return
+            self._waiting.popleft()
+            self._running.append(_Running(asked, self._answer(asked)))
+
+    def _may_begin(self, asked: Asked, at: float) -> bool:
+        """Not while one of the same tag, or one without as well, is still speaking."""
+        if asked.command == "/cancel":
+            return True
+        if len(self._running) >= MOST_RUNNING:
+            return False
+        return not any(each.asked.tag == asked.tag and each.ready_at <= at for each in self._running)
+
+    def _step(self, running: _Running, at: float) -> bytes:
+        """A piece of one answer; if there is more of it, it queues up again behind the others."""
+        self._running.remove(running)
+        piece = next(running.answer, None)
+        if piece is None:
+            return b""
+        self._running.append(running)
+        if isinstance(piece, Wait):
+            running.ready_at = at + piece.seconds
+            return b""
+        self.router.said += piece[1]
+        return piece[0]
+
+    def _answer(self, asked: Asked) -> Answer:
+        self._count(asked)
+        if asked.command == "/login":
+            return self._login(asked)
+        if self._policies is None:
+            return self._fatal(asked, "not logged in")
+        if asked.command == "/quit":
+            return self._fatal(asked, "session terminated on request")
+        if asked.command == "/cancel":
+            return self._cancel(asked)
+        return commands.answer(asked, Place(self.router, self._policies, lambda: self._now))
+
+    def _count(self, asked: Asked) -> None:
+        own = asked.command in ("/login", "/quit", "/cancel")
+        name = asked.command if own or commands.exists(asked, self.router) else "unknown"
+        self.router.commands[name] += 1
+
+    def _cancel(self, asked: Asked) -> Answer:
+        """Of one command, or of all: they are interrupted, and end after the answer to the cancelling one."""
+        tag = asked.attributes.get("tag")
+        over = [each for each in self._running if tag is None or each.asked.tag == tag]
+        self._running = [each for each in self._running if each not in over]
+        for each in over:
+            yield answers.say(each.asked.tail, "!trap", f"=category={INTERRUPTED}", "=message=interrupted")
+        yield answers.say(asked.tail, "!done")
+        for each in over:
+            yield answers.say(each.asked.tail, "!done")
+
+    def _login(self, asked: Asked) -> Answer:
+        self._strange += 1
+        if self._strange > MOST_STRANGE:
+            return self._fatal(asked, "too many commands before login")
+        given = asked.attributes
+        old = self.router.chassis.version < (6, 43)
+        if "name" not in given or (old and "response" not in given):
+            return answers.done(asked, self._challenge.hex())
+        if given["name"] not in USERS or not self._proven(given.get("password", ""), given.get("response")):
+            return answers.refused(asked, Trap(REFUSED_BEFORE_6_43 if old else REFUSED))
+        self._policies = USERS[given["name"]]
+        self.router.logins += 1
+        return answers.done(asked)
+
+    def _proven(self, given: str, response: str | None) -> bool:
+        password = self.router.device.password
+        if response is None:
+            return given == password
         secret = b"\0" + password.encode() + self._challenge
-        return "00" + hashlib.md5(secret, usedforsecurity=False).hexdigest()
+        return response == "00" + hashlib.md5(secret, usedforsecurity=False).hexdigest()
 
-    def _fatal(self, reason: str) -> list[Words]:
+    def _fatal(self, asked: Asked, reason: str) -> Answer:
         self.closed = True
-        return [("!fatal", reason)]
-
-
-def _trap(message: str, category: str) -> list[Words]:
-    return [("!trap", f"=category={category}", f"=message={message}"), ("!done",)]
-
-
-def _attributes(words: Words) -> dict[str, str]:
-    """`=name=value` words as a dictionary; a value may hold further equal signs."""
-    pairs = (word[1:].partition("=") for word in words if word.startswith("="))
-    return {name: value for name, _, value in pairs}
-
-
-def _kept(table: Table, scene: Scene, queries: list[str]) -> list[object]:
-    rows = table.rows(scene)
-    return [row for row in rows if query.matches(queries, _lookup(table, scene, row))] if queries else list(rows)
-
-
-def _lookup(table: Table, scene: Scene, row: object) -> query.Lookup:
-    def value(name: str) -> str | None:
-        column = table.columns.get(name)
-        return column(scene, row) if column else None
-
-    return value
-
-
-def _columns(table: Table, proplist: str) -> list[tuple[str, tables.Value]]:
-    if not proplist:
-        return list(table.columns.items())
-    return [(name, table.columns[name]) for name in proplist.split(",") if name in table.columns]
-
-
-def _row(columns: list[tuple[str, tables.Value]], scene: Scene, row: object) -> Words:
-    cells = [(name, column(scene, row)) for name, column in columns]
-    return ("!re", *(f"={name}={value}" for name, value in cells if value is not None))
+        self._waiting.clear()
+        self._running.clear()
+        return iter([answers.say(asked.tail, "!fatal", reason)])

@@ -1,18 +1,20 @@
-"""What does a router show? Every printable menu is a table: a name per column and how to find its value.
+"""The shape of a menu: which rows it has, and how each property of a row is found.
 
-To add a menu, add a `Table` to `TABLES`; to add a property, add a line. A value of None means that the row
-does not have the property.
+What a row shows is either `fixed` (made once for all routers of a chassis) or `live` (of a router, at an instant). A
+value of None means that the row does not have the property. The menus themselves are in `poller.sim.routeros.menus`.
 """
 
 from __future__ import annotations
 
+import datetime
 import math
+import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from poller.sim.hardware import Chassis, Kind, Port, Rates
 from poller.sim.life import UPTIME
+from poller.sim.parts import Chassis, Feature
 
 BITS_64 = (1 << 64) - 1
 
@@ -24,169 +26,146 @@ class Scene(NamedTuple):
     mac: int
     chassis: Chassis
     waves: tuple[float, ...]
+    now: float = 0.0
 
     @property
-    def version(self) -> tuple[int, ...]:
-        return tuple(int(part) for part in self.chassis.software.split("."))
+    def uptime(self) -> float:
+        return self.waves[UPTIME]
 
     @property
     def load(self) -> int:
         """Processor load in percent: a slow swing over ten minutes."""
-        return int(18 + 12 * math.sin(self.waves[UPTIME] / 95 + self.mac % 7))
+        return int(18 + 12 * math.sin(self.uptime / 95 + self.mac % 7))
 
 
-Value = Callable[[Scene, Any], str | None]
+Fixed = Callable[[Any], str | None]
+Live = Callable[[Scene, Any], str | None]
+Condition = Callable[[Chassis], bool]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class Watch:
+    """A command that reports on items of a menu until it is cancelled: `monitor`, or once, if asked so."""
+
+    live: Mapping[str, Live]
+    fixed: Mapping[str, Fixed] = field(default_factory=dict)
+    items: str = "numbers"  # the argument that names them
+
+
+def _everywhere(chassis: Chassis) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    rows: Callable[[Scene], Sequence[Any]]
-    columns: Mapping[str, Value]
+    """`where` says which routers have the menu, `present` which rows are there at the moment."""
+
+    path: str
+    rows: Callable[[Chassis], Sequence[Any]]
+    fixed: Mapping[str, Fixed] = field(default_factory=dict)
+    live: Mapping[str, Live] = field(default_factory=dict)
+    where: Condition = _everywhere
+    present: Callable[[Scene, Any], bool] | None = None
+    stats: frozenset[str] = frozenset()  # shown when asked for with =stats=, or by name
+    flags: Mapping[str, Callable[[Scene, Any], bool]] = field(default_factory=dict)  # print's own: =active=
+    watches: Mapping[str, Watch] = field(default_factory=dict)
+    accepts: Mapping[str, bool] = field(default_factory=dict)  # what a client may add a row with: is it required?
+
+    def value(self, scene: Scene, row: Any, name: str) -> str | None:
+        if name in self.fixed:
+            return self.fixed[name](row)
+        return self.live[name](scene, row) if name in self.live else None
+
+
+# Which routers have a menu.
+
+
+def since(*version: int) -> Condition:
+    return lambda chassis: chassis.version >= version
+
+
+def before(*version: int) -> Condition:
+    return lambda chassis: chassis.version < version
+
+
+def having(feature: Feature, *version: int) -> Condition:
+    """Routers with the feature, of this version or newer."""
+    return lambda chassis: feature in chassis.model.features and chassis.version >= version
+
+
+# Rows.
+
+
+def once(chassis: Chassis) -> Sequence[Any]:
+    """A menu that is one row, about the router itself."""
+    return (chassis,)
+
+
+def dice(chassis: Chassis, menu: str) -> random.Random:
+    """The same luck for a chassis and a menu on every machine and in every run."""
+    return random.Random(f"{chassis.model.name}/{chassis.software}/{menu}")  # noqa: S311  believable, not secret
+
+
+# Values.
+
+
+def text(value: str) -> Fixed:
+    return lambda row: value
+
+
+def flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def number(row: Any) -> str:
+    """The `.id` of a row that knows its number."""
+    return f"*{row.number:X}"
+
+
+def counted(scene: Scene, rate: float, wave: int = 0) -> str:
+    """A counter that grows by `rate` a second, with the router's ups and downs."""
+    return str(int(rate * scene.waves[wave & 3]) & BITS_64)
+
+
+def swing(scene: Scene, usual: float, share: float, seconds: float, phase: float = 0.0) -> float:
+    """Around `usual`, up and down by a share of it, once in so many seconds."""
+    return usual * (1 + share * math.sin(math.tau * scene.now / seconds + phase))
+
+
+def since_boot(scene: Scene, share: float) -> float:
+    """Seconds since something that happened after this share of the first hour, or of the time since the boot."""
+    return scene.uptime - min(scene.uptime, 3600.0) * share
+
+
+def mac(address: int) -> str:
+    return (address & 0xFFFF_FFFF_FFFF).to_bytes(6, "big").hex(":").upper()
 
 
 def uptime(seconds: float) -> str:
     """RouterOS's way to write a duration: 1w2d3h4m5s, without the parts that are zero."""
-    left, text = int(seconds), ""
+    left, written = int(seconds), ""
     for size, unit in ((604_800, "w"), (86_400, "d"), (3600, "h"), (60, "m"), (1, "s")):
         count, left = divmod(left, size)
-        text += f"{count}{unit}" if count else ""
-    return text or "0s"
+        written += f"{count}{unit}" if count else ""
+    return written or "0s"
 
 
-def _once(scene: Scene) -> Sequence[Any]:
-    return (None,)
+def short(seconds: float) -> str:
+    """A duration with its fractions: 1s20ms300us."""
+    whole, micro = divmod(round(seconds * 1e6), 1_000_000)
+    written = uptime(whole) if whole else ""
+    for size, unit in ((1000, "ms"), (1, "us")):
+        count, micro = divmod(micro, size)
+        written += f"{count}{unit}" if count else ""
+    return written or "0s"
 
 
-def _nothing(scene: Scene) -> Sequence[Any]:
-    return ()
+def moment(at: float, version: tuple[int, ...]) -> str:
+    """A date as version 7 writes it, or as older ones do: jan/02/2026 03:04:05."""
+    when = datetime.datetime.fromtimestamp(int(at), datetime.UTC)
+    if version >= (7, 10):
+        return f"{when:%Y-%m-%d %H:%M:%S}"
+    return f"{_MONTHS[when.month - 1]}/{when:%d/%Y %H:%M:%S}"
 
 
-def _always(text: str) -> Value:
-    return lambda scene, row: text
-
-
-def _flag(value: bool) -> str:
-    return "true" if value else "false"
-
-
-def _counter(rate: Callable[[Rates], float]) -> Value:
-    return lambda scene, port: str(int(rate(port.rates) * scene.waves[port.wave]) & BITS_64)
-
-
-def _mac(scene: Scene, port: Port) -> str:
-    return (scene.mac + port.index).to_bytes(6, "big").hex(":").upper()
-
-
-def _health(scene: Scene) -> Sequence[Any]:
-    """Version 7 has a row per sensor; version 6 has one row with a property per sensor."""
-    sensors = scene.chassis.model.sensors
-    return tuple(enumerate(sensors)) if scene.version >= (7,) else ((0, None),)[: len(sensors)]
-
-
-def _sensor(scene: Scene, name: str, usual: float) -> str:
-    drift = math.sin(scene.waves[UPTIME] / 600 + len(name)) * usual * 0.03
-    return f"{usual + drift:.1f}" if usual < 100 else str(int(usual + drift))
-
-
-def _v7_sensor(pick: Callable[[Scene, int, tuple[str, str, float]], str]) -> Value:
-    return lambda scene, row: pick(scene, row[0], row[1]) if row[1] else None
-
-
-def _v6_sensor(name: str) -> Value:
-    def value(scene: Scene, row: Any) -> str | None:
-        if row[1]:
-            return None
-        return next((_sensor(scene, n, usual) for n, _, usual in scene.chassis.model.sensors if n == name), None)
-
-    return value
-
-
-RESOURCE = Table(
-    _once,
-    {
-        "uptime": lambda scene, _: uptime(scene.waves[UPTIME]),
-        "version": lambda scene, _: f"{scene.chassis.software} (stable)",
-        "build-time": _always("2025-10-21 09:15:32"),
-        "free-memory": lambda scene, _: str(scene.chassis.model.memory * (70 - scene.load // 4) // 100),
-        "total-memory": lambda scene, _: str(scene.chassis.model.memory),
-        "cpu": lambda scene, _: scene.chassis.model.architecture.upper(),
-        "cpu-count": lambda scene, _: str(scene.chassis.model.cpu_count),
-        "cpu-frequency": lambda scene, _: str(scene.chassis.model.cpu_mhz),
-        "cpu-load": lambda scene, _: str(scene.load),
-        "free-hdd-space": lambda scene, _: str(scene.chassis.model.storage * 6 // 10),
-        "total-hdd-space": lambda scene, _: str(scene.chassis.model.storage),
-        "write-sect-since-reboot": lambda scene, _: str(int(scene.waves[UPTIME] / 7)),
-        "write-sect-total": lambda scene, _: str(int(scene.waves[UPTIME] / 7) + 40_000),
-        "bad-blocks": _always("0"),
-        "architecture-name": lambda scene, _: scene.chassis.model.architecture,
-        "board-name": lambda scene, _: scene.chassis.model.board,
-        "platform": _always("MikroTik"),
-    },
-)
-
-IDENTITY = Table(_once, {"name": lambda scene, _: scene.name})
-
-ROUTERBOARD = Table(
-    _once,
-    {
-        "routerboard": _always("true"),
-        "board-name": lambda scene, _: scene.chassis.model.board,
-        "model": lambda scene, _: scene.chassis.model.board,
-        "serial-number": lambda scene, _: f"HE{scene.mac >> 8 & 0xFFFF_FFFF:08X}",
-        "firmware-type": lambda scene, _: scene.chassis.model.architecture,
-        "factory-firmware": _always("6.47.9"),
-        "current-firmware": lambda scene, _: scene.chassis.software,
-        "upgrade-firmware": lambda scene, _: scene.chassis.software,
-    },
-)
-
-HEALTH = Table(
-    _health,
-    {
-        ".id": _v7_sensor(lambda scene, number, sensor: f"*{number + 13:X}"),
-        "name": _v7_sensor(lambda scene, number, sensor: sensor[0]),
-        "value": _v7_sensor(lambda scene, number, sensor: _sensor(scene, sensor[0], sensor[2])),
-        "type": _v7_sensor(lambda scene, number, sensor: sensor[1]),
-        "voltage": _v6_sensor("voltage"),
-        "temperature": _v6_sensor("temperature"),
-        "cpu-temperature": _v6_sensor("cpu-temperature"),
-        "fan1-speed": _v6_sensor("fan1-speed"),
-    },
-)
-
-INTERFACE = Table(
-    lambda scene: scene.chassis.ports,
-    {
-        ".id": lambda scene, port: f"*{port.index:X}",
-        "name": lambda scene, port: port.name,
-        "default-name": lambda scene, port: port.name if port.kind is Kind.ETHERNET else None,
-        "type": lambda scene, port: port.kind.value,
-        "mtu": lambda scene, port: str(port.mtu),
-        "actual-mtu": lambda scene, port: str(port.mtu),
-        "l2mtu": lambda scene, port: "1514" if port.kind is Kind.ETHERNET else None,
-        "mac-address": _mac,
-        "link-downs": lambda scene, port: str(port.link_downs),
-        "rx-byte": _counter(lambda rates: rates.in_octets),
-        "tx-byte": _counter(lambda rates: rates.out_octets),
-        "rx-packet": _counter(lambda rates: rates.in_unicast + rates.in_multicast + rates.in_broadcast),
-        "tx-packet": _counter(lambda rates: rates.out_unicast + rates.out_multicast + rates.out_broadcast),
-        "rx-drop": _counter(lambda rates: rates.in_drops),
-        "tx-drop": _counter(lambda rates: rates.out_drops),
-        "tx-queue-drop": _counter(lambda rates: rates.out_drops),
-        "rx-error": _counter(lambda rates: rates.in_errors),
-        "tx-error": _counter(lambda rates: rates.out_errors),
-        "running": lambda scene, port: _flag(port.up),
-        "disabled": lambda scene, port: _flag(not port.enabled),
-        "comment": lambda scene, port: port.alias or None,
-    },
-)
-
-TABLES: Mapping[str, Table] = {
-    "/system/resource": RESOURCE,
-    "/system/identity": IDENTITY,
-    "/system/routerboard": ROUTERBOARD,
-    "/system/health": HEALTH,
-    "/interface": INTERFACE,
-    "/ip/dhcp-server/lease": Table(_nothing, {}),
-    "/interface/wireless/registration-table": Table(_nothing, {}),
-}
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from poller.sim import hardware, life
-from poller.sim.hardware import Chassis, Kind, Port
 from poller.sim.life import Life
+from poller.sim.parts import Chassis, Kind, Port
 from poller.sim.snmp import ber
 from poller.sim.snmp.ber import Oid
 

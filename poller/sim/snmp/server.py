@@ -9,10 +9,10 @@ import asyncio
 import functools
 import random
 import socket
-import time
 from collections.abc import Callable, Collection, Sequence
 
 from poller.sim import garbage, sockets
+from poller.sim.clock import Clock
 from poller.sim.fleet import Fault, Protocol, SimDevice
 from poller.sim.snmp.agent import Agent
 
@@ -31,7 +31,8 @@ _Send = Callable[[bytes], None]
 class SnmpServer:
     """Counts what it sees in `requests` and `replies`; a device that is down is simply not there."""
 
-    def __init__(self, devices: Sequence[SimDevice], seed: int = 0) -> None:
+    def __init__(self, devices: Sequence[SimDevice], seed: int = 0, clock: Clock | None = None) -> None:
+        self.clock = clock or Clock()
         self._all = {
             socket.inet_aton(device.address): Agent(device)
             for device in devices
@@ -76,7 +77,7 @@ class SnmpServer:
     def _drain(self, sock: socket.socket) -> None:
         """The wildcard socket: the ancillary data says which address was asked, and answers from it."""
         receive, agents = sock.recvmsg, self._agents
-        now = time.time()
+        now = self.clock.now()
         for _ in range(_PER_WAKE_UP):
             try:
                 data, ancillary, _flags, peer = receive(_LARGEST_REQUEST, _ANCILLARY)
@@ -103,7 +104,7 @@ class SnmpServer:
                 return
             self.requests += 1
             agent = self._agents.get(address)
-            reply = agent.answer(data, time.time()) if agent else None
+            reply = agent.answer(data, self.clock.now()) if agent else None
             if agent is None or reply is None or not peer[0].startswith(sockets.LOOPBACK):
                 continue
             self._misbehave(agent, reply, functools.partial(self._send, sock, [], peer))

@@ -8,8 +8,9 @@ import pytest
 
 from poller.sim import fleet, hardware, life
 from poller.sim.fleet import Fault
-from poller.sim.routeros import query, sentences, tables
-from poller.sim.routeros.session import REFUSED, Router, Session
+from poller.sim.routeros import commands, plans, sentences, tables, users
+from poller.sim.routeros.router import Router
+from poller.sim.routeros.session import MOST_STRANGE, NEVER, REFUSED, REFUSED_BEFORE_6_43, Session
 
 NOW = life.EPOCH + 100 * life.DAY
 CHALLENGE = bytes.fromhex("259e0bc05acd6f46926dc2f809ed1bba")
@@ -17,15 +18,25 @@ LOGIN = ("/login", f"=name={fleet.USERNAME}", f"=password={fleet.PASSWORD}")
 
 
 def router(model: str = "rb5009", software: str = "7.18.2", fault: Fault = Fault.NONE) -> Router:
-    device = next(d for d in fleet.devices(1000, faulty_share=0, snmp_share=0) if d.model == model)
-    made = Router(dataclasses.replace(device, fault=fault))
-    made.chassis = dataclasses.replace(made.chassis, software=software)
-    return made
+    device = fleet.devices(1, faulty_share=0, snmp_share=0)[0]
+    return Router(dataclasses.replace(device, model=model, variant=0, software=software, fault=fault))
 
 
-def say(session: Session, *words: str, now: float = NOW) -> list[list[str]]:
-    reply = session.answer([word.encode() for word in words], now)
-    return [[word.decode() for word in sentence] for sentence in sentences.Decoder().feed(reply)]
+def heard(session: Session, now: float = NOW, at: float = 0.0) -> list[list[str]]:
+    """All the session has to say by now."""
+    said = b"".join(iter(lambda: session.speak(now, at), b""))
+    return [[word.decode() for word in sentence] for sentence in sentences.Decoder().feed(said)]
+
+
+def say(session: Session, *words: str, now: float = NOW, at: float = 0.0) -> list[list[str]]:
+    session.hear([word.encode() for word in words])
+    return heard(session, now, at)
+
+
+def logged_in(router: Router, user: str = fleet.USERNAME) -> Session:
+    session = Session(router, CHALLENGE)
+    assert say(session, "/login", f"=name={user}", f"=password={fleet.PASSWORD}") == [["!done"]]
+    return session
 
 
 def rows(reply: list[list[str]]) -> list[dict[str, str]]:
@@ -36,9 +47,7 @@ def rows(reply: list[list[str]]) -> list[dict[str, str]]:
 @pytest.fixture
 def session() -> Session:
     """A session that is logged in."""
-    opened = Session(router(), CHALLENGE)
-    assert say(opened, *LOGIN) == [["!done"]]
-    return opened
+    return logged_in(router())
 
 
 def test_wrong_password_is_a_trap_and_opens_nothing() -> None:
@@ -46,7 +55,7 @@ def test_wrong_password_is_a_trap_and_opens_nothing() -> None:
     session = Session(router(), CHALLENGE)
     refused = [["!trap", f"=message={REFUSED}"], ["!done"]]
     assert say(session, "/login", f"=name={fleet.USERNAME}", "=password=guess") == refused
-    assert say(session, "/login", "=name=admin", f"=password={fleet.PASSWORD}") == refused
+    assert say(session, "/login", "=name=nobody", f"=password={fleet.PASSWORD}") == refused
     assert not session.closed
     assert say(session, "/system/identity/print") == [["!fatal", "not logged in"]]
     assert session.closed
@@ -62,9 +71,12 @@ def test_challenge_login_of_old_versions(monkeypatch: pytest.MonkeyPatch) -> Non
     """The challenge and a published answer to it log in; a wrong answer does not."""
     monkeypatch.setattr(fleet, "PASSWORD", "test")
     session = Session(router(software="6.42.1"), CHALLENGE)
-    assert say(session, "/login") == [["!done", f"=ret={CHALLENGE.hex()}"]]
     name = f"=name={fleet.USERNAME}"
-    assert say(session, "/login", name, "=response=00" + "0" * 32)[0][0] == "!trap"
+    for words in ((), (name, "=password=test")):
+        assert say(session, "/login", *words) == [["!done", f"=ret={CHALLENGE.hex()}"]]
+    assert not session.logged_in
+    refused = say(session, "/login", name, "=response=00" + "0" * 32)
+    assert refused == [["!trap", f"=message={REFUSED_BEFORE_6_43}"], ["!done"]]
     assert say(session, "/login", name, "=response=00c7fd865183a43a772dde231f6d0bff13") == [["!done"]]
 
 
@@ -110,14 +122,12 @@ def test_resource_and_identity(session: Session) -> None:
     assert 0 <= int(resource["cpu-load"]) <= 100
     assert "w" in resource["uptime"]
     assert rows(say(session, "/system/routerboard/print"))[0]["current-firmware"] == "7.18.2"
-    assert rows(say(session, "/system/identity/print"))[0]["name"].startswith("rt-")
+    assert rows(say(session, "/system/identity/print")) == [{"name": session.router.device.name}]
 
 
 def test_health_has_rows_since_version_7_and_properties_before() -> None:
     """Sensors are rows in version 7 and properties of one row in version 6."""
-    new, old = Session(router(), CHALLENGE), Session(router(software="6.49.18"), CHALLENGE)
-    for session in (new, old):
-        say(session, *LOGIN)
+    new, old = logged_in(router()), logged_in(router(software="6.49.18"))
     sensors = {row["name"]: row for row in rows(say(new, "/system/health/print"))}
     assert sensors["voltage"]["type"] == "V"
     assert 20 < float(sensors["voltage"]["value"]) < 28
@@ -127,8 +137,7 @@ def test_health_has_rows_since_version_7_and_properties_before() -> None:
 @pytest.mark.parametrize(("software", "expected"), [("7.18.2", [["!empty"], ["!done"]]), ("7.14.3", [["!done"]])])
 def test_nothing_is_called_empty_since_7_18(software: str, expected: list[list[str]]) -> None:
     """No rows are announced with !empty from version 7.18 on."""
-    session = Session(router("hap-ac2", software), CHALLENGE)
-    say(session, *LOGIN)
+    session = logged_in(router("hap-ac2", software))
     assert say(session, "/system/health/print") == expected
     assert say(session, "/interface/print", "?name=nosuch") == expected
 
@@ -136,11 +145,23 @@ def test_nothing_is_called_empty_since_7_18(software: str, expected: list[list[s
 @pytest.mark.parametrize("command", ["/nonsense/print", "/interface/explode", "print", "/", ""])
 def test_unknown_commands_are_traps(session: Session, command: str) -> None:
     """What does not exist is a trap, and the session goes on."""
-    reply = say(session, command)
-    assert reply[0][0] == "!trap"
-    assert reply[0][2].startswith("=message=no such command")
-    assert reply[1] == ["!done"]
+    *traps, done = say(session, command)
+    assert [trap[0] for trap in traps] == ["!trap"] * len(traps)
+    assert traps[0][1:] >= ["=category=0", "=message=no such command"]
+    assert done == ["!done"]
     assert not session.closed
+
+
+def test_a_missing_menu_is_said_twice_by_version_7_and_once_by_version_6() -> None:
+    """Version 7 names the part of the path that is not there, then both say that there is no such prefix."""
+    prefix = "=message=no such command prefix"
+    for command, part in (("/caps-man/remote-cap/print", "caps-man"), ("/interface/lte/print", "lte")):
+        assert say(logged_in(router()), command) == [
+            ["!trap", "=category=0", f"=message=no such command or directory ({part})"],
+            ["!trap", prefix],
+            ["!done"],
+        ]
+        assert say(logged_in(router(software="6.49.18")), command) == [["!trap", "=category=0", prefix], ["!done"]]
 
 
 def test_quit_says_goodbye(session: Session) -> None:
@@ -159,31 +180,180 @@ def test_bad_query_is_a_trap(session: Session) -> None:
     assert say(session, "/interface/print", "?#x")[0][0] == "!trap"
 
 
-@pytest.mark.parametrize(
-    ("words", "kept"),
-    [
-        (["name=ether1"], True),
-        (["=name=ether1"], True),
-        (["name=ether2"], False),
-        (["comment"], False),
-        (["-comment"], True),
-        ([">mtu=1000"], True),
-        (["<mtu=1000"], False),
-        ([">name=a"], True),
-        (["<nosuch=1"], False),
-        (["name=ether2", "#!"], True),
-        (["name=ether2", "mtu=1500", "#|"], True),
-        (["name=ether2", "mtu=1500", "#&"], False),
-        (["name=ether2", "mtu=1500"], False),
-        (["#&"], True),
-    ],
-)
-def test_query_language(words: list[str], kept: bool) -> None:
-    """Tests push truth, operations combine it, and a row stays when nothing false is left."""
-    assert query.matches(words, {"name": "ether1", "mtu": "1500"}.get) is kept
-
-
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0s"), (59.9, "59s"), (3600, "1h"), (788_645, "1w2d3h4m5s")])
 def test_uptime_as_routers_write_it(seconds: float, text: str) -> None:
     """Durations are written in weeks to seconds without zero parts."""
     assert tables.uptime(seconds) == text
+
+
+def test_strangers_may_not_say_much() -> None:
+    """Sentences before a login are counted, and the one too many ends the session."""
+    session = Session(router(), CHALLENGE)
+    for _ in range(MOST_STRANGE):
+        assert say(session, "/login")[0][0] == "!done"
+    assert say(session, "/login") == [["!fatal", "too many commands before login"]]
+    assert session.closed
+
+
+@pytest.mark.parametrize(
+    ("user", "command", "allowed"),
+    [
+        (users.GUEST, ("/interface/print",), False),
+        (users.LIMITED, ("/interface/print",), True),
+        (users.LIMITED, ("/interface/ethernet/monitor", "=numbers=0", "=once="), False),
+        (fleet.USERNAME, ("/interface/ethernet/monitor", "=numbers=0", "=once="), True),
+        (fleet.USERNAME, ("/ip/address/add", "=address=10.1.1.1/24", "=interface=ether1"), False),
+        (users.ADMIN, ("/ip/address/add", "=address=10.1.1.1/24", "=interface=ether1"), True),
+    ],
+)
+def test_what_a_user_may_not_do_is_a_trap_without_category(user: str, command: tuple[str, ...], allowed: bool) -> None:
+    """Reading, testing and writing are allowed by group; a refusal is no end of the session."""
+    session = logged_in(router(), user)
+    reply = say(session, *command)
+    assert reply[-1][0] == "!done"
+    assert (reply == [["!trap", f"=message={commands.DENIED}"], ["!done"]]) is not allowed
+    assert not session.closed
+
+
+def test_unknown_parameters_are_traps(session: Session) -> None:
+    """A word that print does not know is refused instead of being ignored."""
+    assert say(session, "/interface/print", "=colour=red") == [
+        ["!trap", "=message=unknown parameter colour"],
+        ["!done"],
+    ]
+
+
+def test_commands_with_tags_are_answered_side_by_side() -> None:
+    """Two long answers come in turns, each complete and in its own order."""
+    session = logged_in(router("lab-200"))
+    for tag in ("a", "b"):
+        session.hear([b"/interface/print", f".tag={tag}".encode()])
+    reply = heard(session)
+    tags = [sentence[-1] for sentence in reply]
+    assert tags[0] == ".tag=a"
+    assert tags.index(".tag=b") < len(tags) - 1 - tags[::-1].index(".tag=a")
+    names = [port.name for port in session.router.chassis.ports]
+    for tag in ("a", "b"):
+        mine = [sentence[:-1] for sentence in reply if sentence[-1] == f".tag={tag}"]
+        assert [row["name"] for row in rows(mine)] == names
+
+
+def test_commands_without_a_tag_are_answered_in_order() -> None:
+    """Nobody could tell their answers apart otherwise."""
+    session = logged_in(router("lab-200"))
+    for _ in range(2):
+        session.hear([b"/interface/print", b"=.proplist=name,comment,mac-address,type,mtu,rx-byte"])
+    replies = [sentence[0] for sentence in heard(session)]
+    assert replies == (["!re"] * 200 + ["!done"]) * 2
+
+
+def test_a_long_answer_comes_in_pieces() -> None:
+    """A part of the answer is made at a time, so that a slow reader costs no memory."""
+    session = logged_in(router("lab-300"))
+    session.hear([b"/interface/print"])
+    pieces = list(iter(lambda: session.speak(NOW), b""))
+    assert len(pieces) > 3
+    assert max(map(len, pieces)) < 2 * plans.PIECE
+
+
+def test_listen_tells_of_changes_until_it_is_cancelled() -> None:
+    """New, changed and removed rows are told as they happen; /cancel interrupts and ends."""
+    device = router()
+    session, other = logged_in(device), logged_in(device, users.ADMIN)
+    assert say(session, "/ip/address/listen", ".tag=l") == []
+    assert 0 < session.ready_at < NEVER
+    given = ("=address=10.9.9.1/24", "=interface=ether1")
+    number = say(other, "/ip/address/add", *given)[0][1].removeprefix("=ret=")
+    say(other, "/ip/address/set", f"=.id={number}", "=comment=new")
+    say(other, "/ip/address/remove", f"=.id={number}")
+    told = heard(session, at=1.0)
+    assert [sentence[-1] for sentence in told] == [".tag=l"] * 3
+    assert {f"=.id={number}", *given} <= set(told[0])
+    assert "=comment=new" in told[1]
+    assert told[2][1:3] == [f"=.id={number}", "=.dead=yes"]
+    assert say(session, "/cancel", "=tag=l", ".tag=c", at=1.0) == [
+        ["!trap", "=category=2", "=message=interrupted", ".tag=l"],
+        ["!done", ".tag=c"],
+        ["!done", ".tag=l"],
+    ]
+    assert session.ready_at == NEVER
+
+
+def test_print_follow_shows_what_is_there_and_then_what_changes() -> None:
+    """The rows come first; follow-only leaves them out."""
+    device = router()
+    session, other = logged_in(device), logged_in(device, users.ADMIN)
+    assert len(say(session, "/ip/address/print", "=follow=", ".tag=1")) == 2
+    assert say(session, "/ip/address/print", "=follow-only=", ".tag=2") == []
+    say(other, "/ip/address/add", "=address=10.9.9.1/24", "=interface=ether1")
+    assert sorted(sentence[-1] for sentence in heard(session, at=1.0)) == [".tag=1", ".tag=2"]
+    assert [s[0] for s in say(session, "/cancel", at=1.0)] == ["!trap", "!trap", "!done", "!done", "!done"]
+
+
+def test_monitor_goes_on_until_cancelled(session: Session) -> None:
+    """Without =once= the items are reported again and again, and other commands are answered meanwhile."""
+    assert len(say(session, "/interface/ethernet/monitor", "=numbers=0,1", ".tag=m")) == 2
+    assert heard(session, at=0.5) == []
+    assert len(heard(session, at=1.1)) == 2
+    assert say(session, "/system/identity/print", at=1.2)[-1] == ["!done"]
+    assert say(session, "/cancel", "=tag=m", at=1.2)[-1] == ["!done", ".tag=m"]
+    assert heard(session, at=9.0) == []
+
+
+@pytest.mark.parametrize("numbers", ["0,8", "*1,*9", "ether1,sfp-sfpplus1"])
+def test_monitor_takes_items_by_place_id_and_name(session: Session, numbers: str) -> None:
+    """Several at once, in the order asked for, optics included."""
+    found = rows(say(session, "/interface/ethernet/monitor", f"=numbers={numbers}", "=once="))
+    assert [row["name"] for row in found] == ["ether1", "sfp-sfpplus1"]
+    assert found[0]["status"] == "link-ok"
+    assert found[0]["rate"] == "1Gbps"
+    assert found[1]["sfp-module-present"] == "true"
+    assert -9 < float(found[1]["sfp-rx-power"]) < -3
+
+
+@pytest.mark.parametrize("words", [("=numbers=99",), ("=numbers=ether1,nosuch",), ()])
+def test_monitor_of_what_is_not_there_is_a_trap(session: Session, words: tuple[str, ...]) -> None:
+    """No such item, or none named at all."""
+    reply = say(session, "/interface/ethernet/monitor", "=once=", *words)
+    assert [sentence[0] for sentence in reply] == ["!trap", "!done"]
+
+
+def test_rows_that_clients_add_can_be_found_changed_and_removed() -> None:
+    """A menu that takes rows behaves like a router's: ids, queries, traps for what is missing or wrong."""
+    session = logged_in(router(), users.ADMIN)
+    add = ("/ip/firewall/address-list/add", "=list=mine")
+    assert say(session, *add)[0][2] == "=message=missing value for argument address"
+    number = say(session, *add, "=address=10.0.0.1")[0][1].removeprefix("=ret=")
+    found = rows(say(session, "/ip/firewall/address-list/print", "?list=mine", "=.proplist=.id,address"))
+    assert found == [{".id": number, "address": "10.0.0.1"}]
+    assert say(session, "/ip/firewall/address-list/print", "=count-only=", "?list=mine") == [["!done", "=ret=1"]]
+    wrong = say(session, "/ip/address/add", "=address=10.0.0.1/24", "=interface=nosuch")
+    assert wrong[0][1:] == ["=category=1", "=message=input does not match any value of interface"]
+    assert say(session, "/ip/firewall/address-list/remove", f"=.id={number}") == [["!done"]]
+    assert say(session, "/ip/firewall/address-list/remove", f"=.id={number}")[0][2] == "=message=no such item"
+    assert say(session, "/interface/add", "=name=x")[0][2] == "=message=no such command"
+
+
+def test_flags_of_print_choose_rows(session: Session) -> None:
+    """`active` leaves out the leases nobody has."""
+    everyone = rows(say(session, "/ip/dhcp-server/lease/print"))
+    active = rows(say(session, "/ip/dhcp-server/lease/print", "=active"))
+    assert 0 < len(active) < len(everyone)
+    assert {row["status"] for row in active} == {"bound"}
+
+
+def test_statistics_are_shown_when_asked_for(session: Session) -> None:
+    """The switch counts only with =stats=, or when a counter is named."""
+    path = "/interface/ethernet/switch/port/print"
+    assert "rx-bytes" not in rows(say(session, path))[0]
+    assert "rx-bytes" in rows(say(session, path, "=stats="))[0]
+    assert list(rows(say(session, path, "=.proplist=rx-bytes"))[0]) == ["rx-bytes"]
+
+
+def test_a_router_counts_its_visits(session: Session) -> None:
+    """Logins, commands by name, and sentences said."""
+    say(session, "/system/identity/print")
+    say(session, "/no/such/print")
+    seen = session.router
+    assert (seen.logins, seen.commands) == (1, {"/login": 1, "/system/identity/print": 1, "unknown": 1})
+    assert seen.said == 1 + 2 + 3

@@ -1,0 +1,82 @@
+"""What api-ssl shows: the certificate of an authority made for the occasion, or none (anonymous Diffie-Hellman)."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import ssl
+from collections.abc import Sequence
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import dh, ec
+from cryptography.x509.oid import NameOID
+
+MOST_NAMES = 256  # addresses a certificate is made out to: those of the first routers of the fleet
+_DAYS = datetime.timedelta(days=30)
+_PEM = serialization.Encoding.PEM
+# The 2048-bit group of RFC 7919: any client that offers finite-field Diffie-Hellman knows it or computes with it.
+_FFDHE_2048 = int(
+    "FFFFFFFFFFFFFFFFADF85458A2BB4A9AAFDC5620273D3CF1D8B9C583CE2D3695A9E13641146433FBCC939DCE249B3EF97D2FE363630C75D8"
+    "F681B202AEC4617AD3DF1ED5D5FD65612433F51F5F066ED0856365553DED1AF3B557135E7F57C935984F0C70E0E68B77E2A689DAF3EFE872"
+    "1DF158A136ADE73530ACCA4F483A797ABC0AB182B324FB61D108A94BB2C8E3FBB96ADAB760D7F4681D4F42A3DE394DF4AE56EDE76372BB19"
+    "0B07A7C8EE0A6D709E02FCE1CDF7E2ECC03404CD28342F619172FE9CE98583FF8E4F1232EEF28183C3FE3B1B4C6FAD733BB5FCBC2EC22005"
+    "C58EF1837D1683B2C6F34A26C1B2EFFA886B423861285C97FFFFFFFFFFFFFFFF",
+    16,
+)
+
+
+def signed(directory: Path, addresses: Sequence[str]) -> ssl.SSLContext:
+    """Routers with a certificate for their addresses; the authority's is in `ca.pem` of the directory."""
+    authority, ours = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    issuer = _name("poller sim CA")
+    ca = _certificate(issuer, issuer, authority.public_key(), authority, [])
+    router = _certificate(_name("simulated router"), issuer, ours.public_key(), authority, addresses[:MOST_NAMES])
+    key = ours.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (directory / "ca.pem").write_bytes(ca.public_bytes(_PEM))
+    chain = directory / "router.pem"
+    chain.touch(mode=0o600)
+    chain.write_bytes(router.public_bytes(_PEM) + key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(chain)
+    return context
+
+
+def anonymous(directory: Path) -> ssl.SSLContext:
+    """Routers whose api-ssl has no certificate: anonymous Diffie-Hellman, which TLS 1.3 does not have any more."""
+    group = directory / "dh.pem"
+    parameters = dh.DHParameterNumbers(_FFDHE_2048, 2).parameters()
+    group.write_bytes(parameters.parameter_bytes(_PEM, serialization.ParameterFormat.PKCS3))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers("ADH:AECDH:@SECLEVEL=0")
+    context.load_dh_params(str(group))
+    return context
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+def _certificate(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    signer: ec.EllipticCurvePrivateKey,
+    addresses: Sequence[str],
+) -> x509.Certificate:
+    """Made out to the addresses; without any it is an authority's."""
+    now = datetime.datetime.now(datetime.UTC)
+    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address)) for address in addresses])
+    begun = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _DAYS)
+        .not_valid_after(now + _DAYS)
+        .add_extension(x509.BasicConstraints(ca=not addresses, path_length=None), critical=True)
+    )
+    return (begun.add_extension(names, critical=False) if addresses else begun).sign(signer, hashes.SHA256())
