@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
+CLIENTS := $(VENV)/clients/.ready
 SIDE_BY_SIDE := -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench fuzz packages format clean
+.PHONY: help setup run test check bench fuzz packages clients format clean
 
 help:      ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -35,7 +36,7 @@ check: setup ## style, types, import direction, unit tests: seconds
 	@echo "== unit tests"
 	@$(BIN)/pytest $(SIDE_BY_SIDE) tests/unit
 
-test: setup packages check ## everything above, then the tests with real servers, devices and browser
+test: setup packages clients check ## everything above, then the tests with real servers, devices and browser
 	@echo "== contract, integration, acceptance and browser tests"
 	@$(BIN)/pytest $(SIDE_BY_SIDE) -m 'not alone' tests/acceptance tests/contract tests/integration tests/browser
 	@echo "== acceptance tests that need the machine for themselves"
@@ -49,6 +50,13 @@ bench: setup ## measure it; QUICK=1 takes two minutes, SECTIONS="cost rebuild" c
 DATAGRAMS ?= 1000000
 fuzz: setup ## a hostile SNMP agent sends a million mutated answers; DATAGRAMS=50000 is shorter
 	@$(BIN)/python -m tests.fuzz_snmp --datagrams $(DATAGRAMS)
+
+clients: $(CLIENTS) ## other people's RouterOS programs, for the tests, apart: one of them installs a package named "tests"
+
+$(CLIENTS): $(STAMP)
+	@test -x $(VENV)/clients/bin/python || $(PYTHON) -m venv $(VENV)/clients
+	@$(VENV)/clients/bin/python -m pip install --quiet 'RouterOS-api==0.21.0' 'mktxp==2.1.0'
+	@touch $@
 
 packages: ## Debian packages that the tests use
 	@deploy/packages postgresql snmp snmpd chromium docker-compose faketime prometheus-snmp-exporter
