@@ -1,115 +1,41 @@
-"""The RouterOS collector reads simulated routers, and survives what a peer on a TCP port can do."""
+"""The RouterOS collector reads simulated routers, and survives what a peer on a TCP port can say."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
-import datetime
-import ipaddress
+import hashlib
 import logging
 import os
-import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from poller.collectors.credentials import Login
 from poller.domain.outcome import Outcome, Result
 from poller.sim import fleet
 from poller.sim.fleet import Fault, SimDevice
 from poller.sim.process import simulated
-from tests.unit.collectors.polls import by_series, open_files, outcome, polled
+from tests.integration.scripted_router import (
+    DONE,
+    LOGIN,
+    PASSWORD,
+    Sentence,
+    encode,
+    healthy,
+    poll,
+    poll_script,
+    scripted,
+)
+from tests.unit.collectors.polls import by_series, outcome, polled
 
 if os.environ.get("CI") != "true":
     pytest.importorskip("librouteros", reason="the extra poller[routeros] is not installed")
 
 from poller.collectors.routeros import RouterOsCollector
 
-PASSWORD = "pässwörd-s3cret"
-LOGIN = Login(username="admin", password=PASSWORD)
 SIM_LOGIN = Login(username=fleet.USERNAME, password=fleet.PASSWORD)
-DONE = [b"!done"]
-
-Sentence = list[bytes]
-Answer = Callable[[Sentence], list[Sentence] | bytes | None]
-
-
-# The protocol once more, from the other side and without the library.
-
-
-def encode(*words: bytes) -> bytes:
-    framed = b"".join(
-        (len(w).to_bytes(1, "big") if len(w) < 0x80 else (len(w) | 0x8000).to_bytes(2, "big")) + w for w in words
-    )
-    return framed + b"\0"
-
-
-async def read_sentence(reader: asyncio.StreamReader) -> Sentence:
-    words = []
-    while True:
-        first = (await reader.readexactly(1))[0]
-        size = first if first < 0x80 else (first & 0x3F) << 8 | (await reader.readexactly(1))[0]
-        if not size:
-            return words
-        words.append(await reader.readexactly(size))
-
-
-@contextlib.asynccontextmanager
-async def router(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIterator[tuple[int, list[Sentence]]]:
-    """A server that answers each sentence with sentences, raw bytes, or nothing. Yields port and what it heard."""
-    heard: list[Sentence] = []
-    served: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = {}
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        served[writer] = asyncio.current_task()
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-            while True:
-                heard.append(await read_sentence(reader))
-                said = answer(heard[-1])
-                if said is not None:
-                    writer.write(said if isinstance(said, bytes) else b"".join(encode(*words) for words in said))
-                if said == b"":
-                    break
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
-    try:
-        yield server.sockets[0].getsockname()[1], heard
-    finally:
-        server.close()
-        for writer in served:
-            writer.transport.abort()
-        await asyncio.gather(*filter(None, served.values()))
-
-
-def healthy(sentence: Sentence) -> list[Sentence]:
-    if sentence[0] == b"/system/resource/print":
-        return [[b"!re", b"=uptime=1d2h", b"=cpu-load=7", b"=version=7.18 (stable)", b"=board-name=X"], DONE]
-    if sentence[0] == b"/interface/print":
-        rows = [
-            [b"!re", b"=name=" + name, b"=rx-byte=123", b"=running=true"] for name in (b"ether1", "zażółć".encode())
-        ]
-        return [*rows, [b"!re", b"=name=007", b"=comment=caf\xe9", b"=rx-byte=18446744073709551615"], DONE]
-    return [DONE]
-
-
-def poll(
-    answer: Answer, timeout_s: float = 5, served: ssl.SSLContext | None = None, **options: Any
-) -> tuple[Outcome, list[Sentence]]:
-    async def run() -> tuple[Outcome, list[Sentence]]:
-        async with router(answer, served) as (port, heard):
-            drained = await polled(RouterOsCollector(), "127.0.0.1", LOGIN, timeout_s=timeout_s, port=port, **options)
-            return drained.outcome, heard
-
-    return asyncio.run(run())
 
 
 def test_a_poll_logs_in_and_prints_what_its_families_need() -> None:
@@ -133,25 +59,91 @@ def test_families_can_be_chosen() -> None:
     assert [sentence[0] for sentence in heard] == [b"/login", b"/system/resource/print"]
 
 
-def test_an_old_router_gets_its_challenge_answered() -> None:
-    """Before 6.43 a login is two sentences, and the password goes out as a digest."""
+def test_it_says_how_many_sentences_it_sent() -> None:
+    async def run() -> int | None:
+        async with scripted(healthy) as script:
+            drained = await polled(RouterOsCollector(), "127.0.0.1", LOGIN, port=script.port)
+            return drained.traffic.sent if drained.traffic else None
 
-    def old(sentence: Sentence) -> list[Sentence]:
-        if sentence[0] == b"/login" and not any(word.startswith(b"=response=") for word in sentence):
-            return [[b"!done", b"=ret=ebddd18303a54111e2dea05a92ab46b4"]]
+    assert asyncio.run(run()) == 3  # a login and two menus
+
+
+# Logging in
+
+
+def old(sentence: Sentence) -> list[Sentence]:
+    """Before 6.43: takes a name and a password for a request for a challenge."""
+    challenge = bytes.fromhex("ebddd18303a54111e2dea05a92ab46b4")
+    if sentence[0] != b"/login":
         return healthy(sentence)
+    proof = next((word for word in sentence if word.startswith(b"=response=")), None)
+    if proof is None:
+        return [[b"!done", b"=ret=" + challenge.hex().encode()]]
+    right = hashlib.md5(b"\0" + PASSWORD.encode() + challenge).hexdigest()
+    return [DONE] if proof == b"=response=00" + right.encode() else [[b"!trap", b"=message=cannot log in"], DONE]
 
+
+def test_an_old_router_gets_its_challenge_answered() -> None:
+    """Before 6.43 a login is two sentences, and the proof is a digest."""
     result, heard = poll(old)
-    assert result.result is Result.OK
-    proof = next(word for word in heard[1] if word.startswith(b"=response="))
-    assert len(proof) == len(b"=response=00") + 32
+    assert result.result is Result.OK, result.message
+    assert heard[1][:2] == [b"/login", b"=name=admin"]
 
 
-def test_a_refused_login_is_the_credentials_fault() -> None:
-    result, heard = poll(lambda sentence: [[b"!trap", b"=message=invalid user name or password (6)"], DONE])
+def test_an_old_router_that_does_not_like_the_proof_refuses_the_login() -> None:
+    def wrong(sentence: Sentence) -> list[Sentence]:
+        return old([b"=response=00aa" if word.startswith(b"=response=") else word for word in sentence])
+
+    result, _ = poll(wrong)
     assert (result.result, result.error_code) == (Result.FAILED, "auth_failed")
-    assert "invalid user name or password (6)" in result.message
+    assert "cannot log in" in result.message
+
+
+@pytest.mark.parametrize(("challenge", "code"), [(b"", "auth_failed"), (b"xyz", "protocol_error")])
+def test_a_router_that_asks_for_proofs_without_end_is_left(challenge: bytes, code: str) -> None:
+    result, heard = poll(lambda sentence: [[b"!done", b"=ret=" + challenge]])
+    assert (result.result, result.error_code) == (Result.FAILED, code)
+    assert {sentence[0] for sentence in heard} == {b"/login"}
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ([[b"!trap", b"=message=invalid user name or password (6)"], DONE], "auth_failed"),
+        ([[b"!trap", b"=message=password s3cret: pw=" + PASSWORD.encode()], DONE], "auth_failed"),
+        ([[b"!trap", b"=message=std failure: timeout (13)"], DONE], "protocol_error"),
+        ([[b"!fatal", b"too many sessions"]], "protocol_error"),
+        (b"", "unreachable"),
+    ],
+)
+def test_a_refused_login_says_why_and_nothing_secret(said: list[Sentence] | bytes, code: str) -> None:
+    """A router that does not know the user, one that repeats the password, and those with troubles of their own."""
+    result, heard = poll(lambda sentence: said)
+    assert (result.result, result.error_code) == (Result.FAILED, code), result.message
+    assert PASSWORD not in result.message
     assert len(heard) == 1
+
+
+def test_a_router_that_forgets_the_login_at_once_is_not_asked_again() -> None:
+    result, heard = poll(lambda sentence: [DONE] if sentence[0] == b"/login" else [[b"!fatal", b"not logged in"]])
+    assert (result.result, result.error_code) == (Result.FAILED, "protocol_error")
+    assert "not logged in" in result.message
+    assert len(heard) == 2
+
+
+def test_a_password_that_is_no_text_is_refused_without_a_word_of_it() -> None:
+    odd = Login(username="admin", password="s3cret-\ud800")
+    result = asyncio.run(_polled_with(odd))
+    assert result.error_code == "auth_failed"
+    assert "ud800" not in result.message
+
+
+async def _polled_with(credential: Login) -> Outcome:
+    async with scripted(healthy) as script:
+        return (await polled(RouterOsCollector(), "127.0.0.1", credential, port=script.port)).outcome
+
+
+# What a router may say
 
 
 def test_one_refused_menu_costs_only_itself() -> None:
@@ -167,17 +159,40 @@ def test_one_refused_menu_costs_only_itself() -> None:
 
 
 @pytest.mark.parametrize(
+    ("trap", "code"),
+    [
+        ([[b"!trap", b"=message=oops", b"=weird=1"]], "protocol_error"),
+        ([[b"!trap"]], "protocol_error"),
+        ([[b"!trap", b"=category=0", b"=message=no such item"]], "protocol_error"),
+        ([[b"!trap", b"=category=0"]], "unsupported"),
+        ([[b"!trap", b"=message=no such command or directory (bfd)"]], "unsupported"),
+        ([[b"!trap", b"=message=a"], [b"!trap", b"=message=b"]], "protocol_error"),
+        ([[b"!re", b"=name=half"], [b"!trap", b"=message=interrupted", b"=category=2"]], "protocol_error"),
+        ([[b"!trap", b"=message=not enough permissions (9)"]], "auth_failed"),
+        ([[b"!trap", b"=message=std failure: not allowed (9)"]], "auth_failed"),
+    ],
+)
+def test_a_trap_of_any_shape_ends_its_command_and_no_other(trap: list[Sentence], code: str) -> None:
+    """With category or without, with a message or none, several at once: the next menu is read on the same session."""
+    result, heard = poll(
+        lambda sentence: [*trap, DONE] if sentence[0].startswith(b"/system/resource") else healthy(sentence)
+    )
+    assert (result.result, result.error_code) == (Result.PARTIAL, code), result.message
+    assert ("routeros_interface_rx_byte", (("name", "ether1"),)) in by_series(result)
+    assert [sentence[0] for sentence in heard].count(b"/login") == 1
+
+
+@pytest.mark.parametrize(
     ("said", "code"),
     [
-        ([[b"!trap", b"=message=oops", b"=weird=1"], DONE], "protocol_error"),
-        ([[b"!trap"], DONE], "protocol_error"),
-        ([[b"!trap", b"=message=a"], [b"!trap", b"=message=b"], DONE], "protocol_error"),
-        ([[b"!trap", b"=message=not enough permissions (9)"], DONE], "auth_failed"),
         ([[b"!fatal", b"too many commands"]], "protocol_error"),
-        ([[b"!fatal"]], "unreachable"),
+        ([[b"!fatal"]], "protocol_error"),
         ([[b"!re", b"nonsense"], DONE], "protocol_error"),
-        ([[b"!re", b".tag=5"], DONE], "protocol_error"),
+        ([[b"!re", b"?name=x"], DONE], "protocol_error"),
+        ([[b"!re", b".tag=77"], DONE], "protocol_error"),
+        ([[b"done"]], "protocol_error"),
         (b"\xf8\xff\xff", "protocol_error"),
+        (b"\xf0\x10\0\0\0", "protocol_error"),
         (b"\xef\xff\xff\xff", "protocol_error"),
         (b"", "unreachable"),
         (b"\x05!done", "timeout"),
@@ -185,7 +200,7 @@ def test_one_refused_menu_costs_only_itself() -> None:
     ],
 )
 def test_what_a_router_may_say_instead(said: list[Sentence] | bytes | None, code: str) -> None:
-    """Traps of every shape, rubbish, a closed connection, silence: to a menu, after a good login."""
+    """Rubbish, another tag, a closed connection, silence: to a menu, after a good login."""
     result, _ = poll(
         lambda sentence: said if sentence[0].startswith(b"/interface") else healthy(sentence), timeout_s=0.5
     )
@@ -193,16 +208,31 @@ def test_what_a_router_may_say_instead(said: list[Sentence] | bytes | None, code
     assert ("routeros_system_uptime", ()) in by_series(result)
 
 
-def test_an_empty_answer_and_empty_sentences_are_fine() -> None:
-    """RouterOS 7.18 says !empty; both ends ignore sentences without words."""
+def test_an_empty_answer_empty_sentences_and_new_reply_words_are_fine() -> None:
+    """RouterOS 7.18 says !empty; both ends ignore sentences without words, and we replies that we do not know."""
 
     def empty(sentence: Sentence) -> list[Sentence] | bytes:
         if sentence[0] == b"/interface/print":
-            return b"\0\0" + encode(b"!empty") + b"\0" + encode(b"!done")
+            return b"\0\0" + encode(b"!empty") + b"\0" + encode(b"!later", b"=eta=5") + encode(b"!done")
         return healthy(sentence)
 
     result, _ = poll(empty)
     assert result.result is Result.OK, result.message
+
+
+def test_the_answer_to_another_command_is_not_taken() -> None:
+    """A router that says everything a second time, a little later: its tag gives it away."""
+
+    def twice(sentence: Sentence) -> list[Sentence] | bytes:
+        if sentence[0] != b"/interface/print":
+            return healthy(sentence)
+        late = encode(b"!re", b"=name=wrong", b"=rx-byte=1", b".tag=2") + encode(b"!done", b".tag=2")
+        return late + encode(b"!re", b"=name=right", b".tag=3") + encode(b"!done", b".tag=3")
+
+    result, _ = poll(twice)
+    assert (result.result, result.error_code) == (Result.PARTIAL, "protocol_error"), result.message
+    assert "answers another command" in result.message
+    assert not [labels for _, labels in by_series(result) if ("name", "wrong") in labels]
 
 
 def test_silence_ends_with_the_poll_and_says_where() -> None:
@@ -223,108 +253,33 @@ def test_without_a_login_it_says_what_it_needs() -> None:
     assert "kind login" in outcome(RouterOsCollector(), "127.0.0.1", None).message
 
 
-def test_an_endless_answer_is_refused() -> None:
-    """A quarter of a gigabyte in one word is announced; nobody waits for it, nobody holds it."""
-    result, _ = poll(lambda sentence: b"\xef\xff\xff\xff" if sentence[0] == b"/login" else None, timeout_s=2)
+@pytest.mark.parametrize("said", [b"\xef\xff\xff\xff", b"\x03!re\x04=a=b\0" * 400_000, b"\0" * 2_000_000])
+def test_an_endless_answer_is_refused(said: bytes) -> None:
+    """A quarter of a gigabyte in one word is announced, or rows and ends without an end: nobody holds them."""
+    result, _ = poll(lambda sentence: said if sentence[0] == b"/login" else None, timeout_s=10)
     assert result.error_code == "protocol_error"
-    assert "longer than" in result.message
+    assert "longer than" in result.message or "more than" in result.message
 
 
-def test_no_secret_in_any_log(caplog: pytest.LogCaptureFixture) -> None:
-    """The library logs every word it sends, at DEBUG; not with us."""
+def test_no_secret_in_any_log(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
+    """The library logs every word it sends, at DEBUG; not with us, and asyncio in debug mode says nothing either."""
     caplog.set_level(logging.DEBUG)
     logging.getLogger("librouteros").setLevel(logging.DEBUG)
     logging.getLogger("librouteros").disabled = False
-    result, _ = poll(healthy)
-    assert result.result is Result.OK
-    assert "s3cret" not in caplog.text
+
+    async def run() -> list[Outcome]:
+        asyncio.get_running_loop().set_debug(True)
+        outcomes = []
+        for answer in (healthy, old, lambda s: b"", lambda s: b"\xf8", lambda s: [[b"!trap"], DONE], lambda s: None):
+            async with scripted(answer) as script:
+                outcomes.append(await poll_script(script, timeout_s=0.5))
+        return outcomes
+
+    outcomes = asyncio.run(run(), debug=True)
+    assert [result.result for result in outcomes] == [Result.OK] * 2 + [Result.FAILED] * 4
+    written = caplog.text + "".join(capfd.readouterr()) + repr(outcomes)
+    assert "s3cret" not in written
     assert [record for record in caplog.records if record.name.startswith("librouteros")] == []
-
-
-def test_no_socket_is_left_whatever_happened() -> None:
-    answers: list[Answer] = [healthy, lambda s: None, lambda s: b"", lambda s: b"\xf8", lambda s: [[b"!trap"], DONE]]
-
-    def round_() -> None:
-        for answer in answers:
-            poll(answer, timeout_s=0.2)
-
-    round_()
-    before = open_files()
-    for _ in range(3):
-        round_()
-    assert open_files() <= before  # fewer: what earlier tests left was collected meanwhile
-
-
-# TLS
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A self-signed certificate for 127.0.0.1, with its key in the same file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "router")])
-    now = datetime.datetime.now(datetime.UTC)
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(address, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    path = tmp_path_factory.mktemp("tls") / "router.pem"
-    path.write_bytes(made.public_bytes(serialization.Encoding.PEM) + pem)
-    return path
-
-
-@pytest.fixture
-def server_tls(certificate: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    return context
-
-
-def test_tls_with_the_right_ca(server_tls: ssl.SSLContext, certificate: Path) -> None:
-    result, _ = poll(healthy, served=server_tls, tls=True, ca_file=str(certificate))
-    assert result.result is Result.OK, result.message
-
-
-def test_tls_checks_the_certificate_by_default(server_tls: ssl.SSLContext) -> None:
-    result, heard = poll(healthy, served=server_tls, tls=True)
-    assert (result.result, result.error_code) == (Result.FAILED, "protocol_error")
-    assert "certificate verify failed" in result.message
-    assert heard == []  # the password was not sent to a stranger
-
-
-def test_tls_may_be_told_not_to_check(server_tls: ssl.SSLContext) -> None:
-    result, _ = poll(healthy, served=server_tls, tls=True, insecure=True)
-    assert result.result is Result.OK, result.message
-
-
-def test_tls_without_any_certificate_works_when_told_not_to_check() -> None:
-    """RouterOS' api-ssl as it comes: anonymous Diffie-Hellman."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.maximum_version = ssl.TLSVersion.TLSv1_2
-    context.set_ciphers("AECDH:@SECLEVEL=0")
-    result, _ = poll(healthy, served=context, tls=True, insecure=True)
-    assert result.result is Result.OK, result.message
-
-
-def test_a_ca_file_that_is_not_there_is_named(server_tls: ssl.SSLContext, tmp_path: Path) -> None:
-    result, _ = poll(healthy, served=server_tls, tls=True, ca_file=str(tmp_path / "none.pem"))
-    assert "none.pem" in result.message
-    assert result.result is Result.FAILED
-
-
-def test_plain_spoken_to_a_tls_port_is_an_error_not_a_hang(server_tls: ssl.SSLContext) -> None:
-    result, _ = poll(healthy, served=server_tls, timeout_s=2)
-    assert result.result is Result.FAILED
 
 
 # The simulated fleet

@@ -23,7 +23,7 @@ from poller.domain.outcome import Outcome, Result
 from poller.domain.session import Limits, Rules
 from poller.sim import fleet
 from poller.sim.routeros.server import RouterOsServer
-from tests.integration.test_collector_routeros import Sentence, encode, read_sentence
+from tests.integration.scripted_router import DONE, Sentence, encode, healthy, read_sentence, scripted
 from tests.unit.collectors.polls import by_series
 
 if os.environ.get("CI") != "true":
@@ -103,7 +103,8 @@ class Moody:
     By its mood it answers, answers late, answers half, hangs up or resets, and goes on with the connection if it can.
     """
 
-    def __init__(self, seed: int, moods: str) -> None:
+    def __init__(self, seed: int, moods: str, repeats_tags: bool = True) -> None:
+        self._repeats_tags = repeats_tags
         self.requests = 0
         self.logins = 0
         self.seen: Counter[str] = Counter()
@@ -125,7 +126,8 @@ class Moody:
         self.requests += 1
         number = str(self.requests).encode()
         row = b"=uptime=" + number + b"s" if b"resource" in sentence[0] else b"=rx-byte=" + number
-        answer = encode(b"!re", b"=name=x", row) + encode(b"!done")
+        tag = [word for word in sentence if word.startswith(b".tag=") and self._repeats_tags]
+        answer = encode(b"!re", b"=name=x", row, *tag) + encode(b"!done", *tag)
         mood = self._dice.choice(self._moods)
         self.seen[mood] += 1
         if mood == "l":  # late: the poll has ended by then
@@ -150,8 +152,8 @@ class Moody:
 
 
 @contextlib.asynccontextmanager
-async def moody(seed: int, moods: str) -> AsyncIterator[tuple[Moody, int]]:
-    router = Moody(seed, moods)
+async def moody(seed: int, moods: str, repeats_tags: bool = True) -> AsyncIterator[tuple[Moody, int]]:
+    router = Moody(seed, moods, repeats_tags)
     server = await asyncio.start_server(router.serve, "127.0.0.1", 0)
     try:
         yield router, server.sockets[0].getsockname()[1]
@@ -167,13 +169,16 @@ def values(result: Outcome) -> list[float]:
     return [value for name in wanted for (metric, _), value in found.items() if metric == name]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_no_value_comes_from_a_command_of_an_earlier_poll(seed: int) -> None:
-    """Late and half answers, none, lost and reset connections, doubled answers, and polls that are cancelled."""
+@pytest.mark.parametrize(("seed", "tags"), [(0, True), (1, False), (2, False)])
+def test_no_value_comes_from_a_command_of_an_earlier_poll(seed: int, tags: bool) -> None:
+    """Late and half answers, none, lost and reset connections, doubled answers, and polls that are cancelled.
+
+    By a router that repeats the tags of commands, as all do, and one that does not.
+    """
 
     async def run() -> None:
         dice = random.Random(seed)
-        async with moody(seed, "oooooolnhcrd") as (router, port):
+        async with moody(seed, "oooooolnhcrd", tags) as (router, port):
             pool, good = Sessions(), 0
             for _ in range(60):
                 before = router.requests
@@ -229,5 +234,65 @@ def test_a_router_that_hangs_up_in_its_answer_is_not_asked_again() -> None:
             assert {result.error_code for result in results} == {"", "unreachable"}
             assert Counter(result.error_code for result in results)["unreachable"] == router.seen["h"]
             await pool.close()
+
+    asyncio.run(run())
+
+
+def test_a_refused_command_does_not_cost_the_session() -> None:
+    def no_resources(sentence: Sentence) -> list[Sentence]:
+        refused = [[b"!trap", b"=message=failure: try again"], DONE]
+        return refused if sentence[0] == b"/system/resource/print" else healthy(sentence)
+
+    async def run() -> None:
+        async with scripted(no_resources) as router:
+            pool = Sessions()
+            results = [await poll(pool, "127.0.0.1", router.port) for _ in range(4)]
+            assert {(result.result, result.error_code) for result in results} == {(Result.PARTIAL, "protocol_error")}
+            assert router.accepted == 1
+            await pool.close()
+
+    asyncio.run(run())
+
+
+def test_a_rotated_password_is_used_at_the_next_poll() -> None:
+    """Even though the session of the old one is still good."""
+
+    async def run() -> None:
+        async with scripted(healthy) as router:
+            pool = Sessions()
+            for password in ("old", "old", "new", "new"):
+                login = Login(username="admin", password=password)
+                assert (await poll(pool, "127.0.0.1", router.port, credential=login)).result is Result.OK
+            logins = [sentence[2] for sentence in router.heard if sentence[0] == b"/login"]
+            assert logins == [b"=password=old", b"=password=new"]
+            await pool.close()
+
+    asyncio.run(run())
+
+
+def test_targets_of_one_device_take_turns_on_its_session() -> None:
+    """Never two commands under way: a small router has few threads for them."""
+    under_way, most = 0, 0
+
+    async def run() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal under_way, most
+            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+                while True:
+                    sentence = await read_sentence(reader)
+                    under_way += 1
+                    most = max(most, under_way)
+                    await asyncio.sleep(0.005)
+                    under_way -= 1
+                    writer.write(b"".join(encode(*words) for words in healthy(sentence)))
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        pool, port = Sessions(), server.sockets[0].getsockname()[1]
+        results = await asyncio.gather(*(poll(pool, "127.0.0.1", port, target=n) for n in range(8)))
+        assert {result.result for result in results} == {Result.OK}
+        assert (pool.opened, most) == (1, 1)
+        await pool.close()
+        server.close()
 
     asyncio.run(run())

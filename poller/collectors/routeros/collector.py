@@ -7,9 +7,10 @@ import contextlib
 from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from poller import errors
 from poller.collectors import api
 from poller.collectors.credentials import Credential, Login
-from poller.collectors.routeros import client, families, tls
+from poller.collectors.routeros import client, families
 from poller.collectors.routeros.families import FAMILIES, Family
 from poller.collectors.routeros.options import RouterOsOptions
 from poller.collectors.routeros.shapes import Row, Shapes
@@ -34,6 +35,7 @@ class RouterOsCollector:
             if not dialogue.asking:  # there was no session
                 raise
             dialogue.failures.append(api.PartFailed(dialogue.asking, error))
+        yield api.Traffic(dialogue.sent)
         shapes: Shapes = poll.memory.setdefault("routeros", Shapes())
         readings = shapes.read(dialogue.answers)
         if readings is not None:
@@ -45,16 +47,15 @@ class RouterOsCollector:
 
     def session_key(self, poll: api.Poll) -> Hashable:
         options: RouterOsOptions = poll.options
-        return (options.effective_port, options.tls, options.ca_file, options.insecure)
+        return (options.effective_port, options.trust)
 
     async def open_session(self, poll: api.Poll) -> client.Router:
-        options: RouterOsOptions = poll.options
-        login = _login(poll)
-        context = tls.context(options.ca_file, options.insecure) if options.tls else None
-        where = f"{poll.address} port {options.effective_port}"
+        login, where = _login(poll), f"{poll.address} port {poll.options.effective_port}"
         async with _deadline(poll, f"no connection to {where}"):
-            router = await client.connect(poll.address, options.effective_port, context)
+            router = await _connect(poll.address, poll.options)
         try:
+            if poll.options.trust is not None:
+                poll.options.trust.check(router.certificate(), where)
             async with _deadline(poll, f"{where} accepted the connection and did not answer the login"):
                 await router.log_in(login.username, login.password.get_secret_value())
         except BaseException:
@@ -64,6 +65,10 @@ class RouterOsCollector:
 
     async def close_session(self, session: client.Router, *, politely: bool) -> None:
         await session.close(politely=politely)
+
+    def check_options(self, options: Any) -> None:
+        if options.trust is not None:
+            options.trust.context()
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
         texts: dict[str, str] = {}
@@ -79,24 +84,40 @@ class _Dialogue:
         self.answers: list[tuple[Family, Sequence[Row]]] = []
         self.failures: list[api.PartFailed] = []
         self.asking = ""  # the family
+        self.sent = 0  # sentences
         self._poll = poll
 
     async def print_all(self, router: client.Router) -> None:
         """Raises when the connection is not in step with the router any more."""
         router.begin()
-        for name in self._poll.options.families:
-            self.asking = name
-            try:
-                await self._print(router, FAMILIES[name])
-            except (api.DeviceUnsupported, api.DeviceAuthFailed) as error:  # it said no: the session goes on
-                self.failures.append(api.PartFailed(name, error))
-            except api.SessionLost:
-                self.asking = ""
-                raise
+        try:
+            for name in self._poll.options.families:
+                self.asking = name
+                await self._try(router, name)
+        except api.SessionLost:
+            self.asking = ""
+            raise
+        finally:
+            self.sent += router.sent
 
-    async def _print(self, router: client.Router, family: Family) -> None:
-        async with _deadline(self._poll, f"no complete answer to {family.path}/print"):
-            self.answers.append((family, await router.print(family.path, family.proplist())))
+    async def _try(self, router: client.Router, name: str) -> None:
+        family = FAMILIES[name]
+        try:
+            async with _deadline(self._poll, f"no complete answer to {family.path}/print"):
+                self.answers.append((family, await router.print(family.path, family.proplist())))
+        except client.REFUSALS as error:  # it said no: the session goes on
+            self.failures.append(api.PartFailed(name, error))
+
+
+async def _connect(address: str, options: RouterOsOptions) -> client.Router:
+    trust = options.trust
+    if trust is None:
+        return await client.connect(address, options.effective_port, None)
+    try:
+        context = trust.context()
+    except errors.ConfigError as error:
+        raise api.OptionsUnusable(error.message, error.cause, error.hint) from None
+    return await client.connect(address, options.effective_port, context, trust.server_name)
 
 
 @contextlib.asynccontextmanager

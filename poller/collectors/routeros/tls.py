@@ -1,37 +1,80 @@
-"""TLS contexts for api-ssl: the certificate is checked unless the operator says otherwise, in so many words."""
+"""How a router proves on api-ssl who it is: by a CA's signature, by a pinned certificate, or - when told so - not."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 import ssl
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from poller import errors
 
+_SHA1_DIGITS, _DIGITS = 40, 64
 
-def context(ca_file: str, insecure: bool) -> ssl.SSLContext:
-    """Made once and kept until the CA file changes: reading certificates costs milliseconds."""
-    if insecure:
-        return _unchecked()
-    try:
-        changed_ns = Path(ca_file).stat().st_mtime_ns if ca_file else 0
-        return _checked(ca_file, changed_ns)
-    except (OSError, ssl.SSLError) as error:
-        raise errors.DeviceProtocolError(
-            f'the CA file "{ca_file}" cannot be used', cause=str(error), hint="give ca_file a PEM file on the worker"
-        ) from None
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What the operator said. Nothing: a CA of the system, for the address that is polled."""
+
+    ca_file: str = ""
+    fingerprint: str = ""
+    server_name: str = ""
+    insecure: bool = False
+
+    def context(self) -> ssl.SSLContext:
+        """Made once and kept until the CA file changes: reading certificates costs milliseconds. Raises ConfigError."""
+        if self.insecure:
+            return _anything()
+        if self.fingerprint:
+            return _pinned()
+        try:
+            changed_ns = Path(self.ca_file).stat().st_mtime_ns if self.ca_file else 0
+            return _signed(self.ca_file, changed_ns)
+        except (OSError, ssl.SSLError) as error:
+            hint = "give ca_file a PEM file that is here and on the workers"
+            raise errors.InvalidInput(f'ca_file "{self.ca_file}" cannot be used', str(error), hint) from None
+
+    def check(self, certificate: bytes | None, router: str) -> None:
+        """After the handshake, before anything is said. Raises DeviceProtocolError when the pin does not fit."""
+        if not self.fingerprint:
+            return
+        found = hashlib.sha256(certificate).hexdigest() if certificate else "none"
+        if found != self.fingerprint:
+            raise errors.DeviceProtocolError(
+                f"{router} has another certificate than the pinned one; nothing was sent to it",
+                cause=f"its SHA-256 is {found}, not {self.fingerprint}",
+                hint="if its certificate was renewed, set the new fingerprint; else somebody is in between",
+            )
+
+
+def fingerprint(text: str) -> str:
+    """A SHA-256 fingerprint as people write it, with colons or without, as 64 small digits. Raises ValueError."""
+    digits = re.sub(r"[:\s]", "", text).lower()
+    if re.fullmatch(f"[0-9a-f]{{{_DIGITS}}}", digits):
+        return digits
+    why = "looks like SHA-1; give the SHA-256" if re.fullmatch(f"[0-9a-f]{{{_SHA1_DIGITS}}}", digits) else "is not one"
+    raise ValueError(f"a SHA-256 fingerprint has {_DIGITS} hexadecimal digits, with or without colons; this {why}")
 
 
 @lru_cache(maxsize=16)
-def _checked(ca_file: str, changed_ns: int) -> ssl.SSLContext:
+def _signed(ca_file: str, changed_ns: int) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=ca_file or None)
 
 
 @lru_cache(maxsize=1)
-def _unchecked() -> ssl.SSLContext:
-    """Anything goes, anonymous Diffie-Hellman too: what api-ssl offers without a certificate."""
+def _pinned() -> ssl.SSLContext:
+    """Who signed it does not matter, nor for whom: `Trust.check` knows the certificate itself."""
     made = ssl.create_default_context()
     made.check_hostname = False
     made.verify_mode = ssl.CERT_NONE
+    return made
+
+
+@lru_cache(maxsize=1)
+def _anything() -> ssl.SSLContext:
+    """Anonymous Diffie-Hellman, too: what api-ssl offers without a certificate."""
+    made = _pinned.__wrapped__()
     made.set_ciphers("ALL:+aNULL:@SECLEVEL=0")  # anonymous ones last
     return made

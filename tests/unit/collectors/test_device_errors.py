@@ -10,7 +10,7 @@ import pytest
 from librouteros import exceptions as librouteros_exceptions
 
 from poller import errors
-from poller.collectors.routeros import client
+from poller.collectors.routeros import failures
 from poller.collectors.snmp import gufo_engine
 
 
@@ -38,7 +38,7 @@ def test_no_piece_of_a_datagram_is_repeated() -> None:
     [
         (librouteros_exceptions.TrapError("not enough permissions (9)"), errors.DeviceAuthFailed),
         (librouteros_exceptions.TrapError("no such command prefix"), errors.DeviceUnsupported),
-        (librouteros_exceptions.TrapError("failure: already exists"), errors.DeviceProtocolError),
+        (librouteros_exceptions.TrapError("failure: already exists"), failures.CommandRefused),
         (librouteros_exceptions.ConnectionClosed("gone"), errors.DeviceUnreachable),
         (ConnectionResetError(), errors.DeviceUnreachable),
         (socket.gaierror(-2, "unknown"), errors.DeviceUnreachable),
@@ -49,4 +49,4 @@ def test_no_piece_of_a_datagram_is_repeated() -> None:
     ],
 )
 def test_routeros_kinds(error: Exception, kind: type[errors.DeviceError]) -> None:
-    assert type(client.translate(error, "10.0.0.1", "login")) is kind
+    assert type(failures.translate(error, "10.0.0.1", "login")) is kind
