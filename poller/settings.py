@@ -168,7 +168,7 @@ class Settings(BaseSettings):
     session_idle_s: float = Field(
         600.0, ge=0, le=86_400, description="A kept connection to a device that nobody uses is closed after so long."
     )
-    session_age_s: float = Field(21_600.0, ge=0, le=2_678_400, description="It is replaced when it is so old.")
+    session_age_s: float = Field(86_400.0, ge=0, le=2_678_400, description="It is replaced when it is so old.")
     sessions_per_host: int = Field(
         4, ge=1, le=1000, description="Kept connections to one address at a time, of one collector and worker process."
     )

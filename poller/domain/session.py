@@ -15,7 +15,7 @@ EXAMPLE = "for example routeros.per_host=2"
 @dataclass(frozen=True, slots=True)
 class Limits:
     idle_s: float = 600.0  # closed when nobody used it for so long
-    age_s: float = 21_600.0  # and replaced when it is so old
+    age_s: float = 86_400.0  # and replaced when it is so old
     per_host: int = 4  # connections to one address at a time
     pace_s: float = 0.0  # least time between two new ones
 

@@ -253,9 +253,9 @@ def test_without_a_login_it_says_what_it_needs() -> None:
     assert "kind login" in outcome(RouterOsCollector(), "127.0.0.1", None).message
 
 
-@pytest.mark.parametrize("said", [b"\xef\xff\xff\xff", b"\x03!re\x04=a=b\0" * 400_000, b"\0" * 2_000_000])
+@pytest.mark.parametrize("said", [b"\xef\xff\xff\xff", b"\0" * 2_000_000])
 def test_an_endless_answer_is_refused(said: bytes) -> None:
-    """A quarter of a gigabyte in one word is announced, or rows and ends without an end: nobody holds them."""
+    """A quarter of a gigabyte in one word is announced, or ends without an end come: nobody waits for the rest."""
     result, _ = poll(lambda sentence: said if sentence[0] == b"/login" else None, timeout_s=10)
     assert result.error_code == "protocol_error"
     assert "longer than" in result.message or "more than" in result.message

@@ -1,4 +1,4 @@
-"""docs/collectors.md tells every option, and none that does not exist."""
+"""docs/collectors.md and docs/routeros.md tell every option, and none that does not exist."""
 
 from __future__ import annotations
 
@@ -15,19 +15,30 @@ from poller.collectors.routeros.options import RouterOsOptions
 from poller.collectors.snmp import catalog, language
 from poller.collectors.snmp.options import SnmpOptions
 
-PAGE = (Path(__file__).parents[3] / "docs" / "collectors.md").read_text()
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE, ROUTEROS = (DOCS / "collectors.md").read_text(), (DOCS / "routeros.md").read_text()
 
 
 @pytest.mark.parametrize(
-    ("section", "model"),
-    [("snmp", SnmpOptions), ("routeros", RouterOsOptions), ("ping", PingOptions), ("http", HttpOptions)],
+    ("page", "section", "model"),
+    [
+        (PAGE, "snmp", SnmpOptions),
+        (PAGE, "ping", PingOptions),
+        (PAGE, "http", HttpOptions),
+        (ROUTEROS, "Options", RouterOsOptions),
+    ],
 )
-def test_options(section: str, model: type[api.Options]) -> None:
-    text = PAGE.partition(f"\n## {section}\n")[2].partition("\n## ")[0].partition("\n### ")[0]
+def test_options(page: str, section: str, model: type[api.Options]) -> None:
+    text = page.partition(f"\n## {section}\n")[2].partition("\n## ")[0].partition("\n### ")[0]
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(model.model_fields)
 
 
-@pytest.mark.parametrize("name", [*catalog.built_in(), *FAMILIES, *sorted(language.METRIC_TYPES)])
+@pytest.mark.parametrize("name", [*catalog.built_in(), *sorted(language.METRIC_TYPES)])
 def test_names(name: str) -> None:
-    """Modules, families and metric types."""
+    """Modules and metric types."""
     assert f"`{name}`" in PAGE
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_families(name: str) -> None:
+    assert f"`{name}`" in ROUTEROS
