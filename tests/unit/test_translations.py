@@ -15,7 +15,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 
 from poller import errors, settings
 from poller.collectors.http import exchange as http
-from poller.collectors.routeros import client as routeros
+from poller.collectors.routeros import failures as routeros
 from poller.collectors.snmp import gufo_engine, pysnmp_engine
 from poller.db import failures as sql
 from poller.security import vault
