@@ -44,7 +44,13 @@ def test_any_bytes_are_sentences_or_refused(data: bytes, size: int) -> None:
 
 @pytest.mark.parametrize(
     ("sent", "text"),
-    [("zażółć".encode(), "zażółć"), (b"caf\xe9", "café"), (b"\xff\xfe", "ÿþ"), ("😀".encode(), "😀"), (b"007", "007")],
+    [
+        ("zażółć".encode(), "zażółć"),
+        (b"caf\xe9", "café"),
+        (b"\xff\xfe", "ÿþ"),
+        ("网络 😀".encode(), "网络 😀"),
+        (b"007", "007"),
+    ],
 )
 def test_texts_are_utf_8_or_latin_1(sent: bytes, text: str) -> None:
     """Whatever was typed into a comment, by whatever tool; and nothing becomes a number."""

@@ -6,7 +6,7 @@ import pytest
 
 from poller import errors
 from poller.collectors import registry
-from poller.collectors.routeros import RouterOsCollector, client, families, values
+from poller.collectors.routeros import RouterOsCollector, families, values
 from poller.collectors.routeros.families import INTERFACES, RESOURCE
 from poller.collectors.routeros.options import RouterOsOptions
 from poller.collectors.routeros.shapes import Shapes
@@ -55,15 +55,6 @@ def test_durations(text: str, seconds: float | None) -> None:
 @pytest.mark.parametrize(("text", "truth"), [("true", 1), ("yes", 1), ("false", 0), ("no", 0), ("maybe", None)])
 def test_truth(text: str, truth: float | None) -> None:
     assert values.truth(text) == truth
-
-
-@pytest.mark.parametrize("text", ["café", "zażółć", "网络", "plain"])
-def test_utf8_survives_the_wire(text: str) -> None:
-    assert client.decode(client.encode(text)) == text
-
-
-def test_what_is_not_utf8_is_latin_1() -> None:
-    assert client.decode("caf\xe9") == "café"
 
 
 ETHER = {"name": "ether1", "type": "ether", "running": "true", "rx-byte": "100", "comment": "007", "mac-address": "AA"}
