@@ -117,7 +117,7 @@ def test_the_port_follows_tls() -> None:
     [
         ({"families": "interface"}, 'unknown family "interface"; did you mean interfaces?'),
         ({"families": ""}, "name at least one family"),
-        ({"insecure": True}, "ca_file and insecure need tls=true"),
+        ({"insecure": True}, "insecure needs tls=true"),
         ({"tls": True, "insecure": True, "ca_file": "x"}, "contradict each other"),
         ({"tls": "perhaps"}, 'option "tls"'),
         ({"timeout": 3}, 'unknown option "timeout"'),
