@@ -7,7 +7,7 @@ CLIENTS := $(VENV)/clients/.ready
 SIDE_BY_SIDE := -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench fuzz packages clients format clean
+.PHONY: help setup run test check bench fuzz newcomer packages clients format clean
 
 help:      ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -57,6 +57,10 @@ $(CLIENTS): $(STAMP)
 	@test -x $(VENV)/clients/bin/python || $(PYTHON) -m venv $(VENV)/clients
 	@$(VENV)/clients/bin/python -m pip install --quiet 'RouterOS-api==0.21.0' 'mktxp==2.1.0'
 	@touch $@
+
+newcomer: setup ## from nothing to readings of a plugin of one's own, timed; installs it into .venv for a moment
+	@POLLER="$(CURDIR)/$(BIN)/poller" PIP="$(CURDIR)/$(BIN)/python -m pip" tests/newcomer; status=$$?; \
+	$(BIN)/python -m pip uninstall --quiet --yes poller-demo; exit $$status
 
 packages: ## Debian packages that the tests use
 	@deploy/packages postgresql snmp snmpd chromium docker-compose faketime prometheus-snmp-exporter

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from poller.beat.homes import Homes
@@ -30,6 +31,10 @@ class Dispatcher:
         self._published = ""
         self._homes.forget()
 
+    def resize(self, sizes: Mapping[str, int]) -> None:
+        """From now on batches of these queues have so many targets; all others are of the usual size."""
+        self._room = replace(self._room, sizes=sizes)
+
     def dispatch(self, leader: str, epoch: int, producer: Any, queues: Mapping[str, int], now_ms: int) -> Claim:
         """One claim, published. `queues` says how many batches may wait in each.
 
@@ -46,7 +51,7 @@ class Dispatcher:
     def _publish(self, claim: Claim, producer: Any) -> None:
         with broker_errors(), producer.batch(max_size=500):
             for queue, urgent, ids in claim.parts:
-                for name, batch in self._homes.batches(queue, ids, self._room.batch_size):
+                for name, batch in self._homes.batches(queue, ids, self._room.size_of(queue)):
                     self._send(claim.token, name, urgent, [int(i) for i in batch], producer)
 
     def _send(self, token: str, queue: str, urgent: bool, ids: list[int], producer: Any) -> None:

@@ -182,6 +182,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         living = workers.living(self._services.redis, self._services.keys, now_ms)
         self._homes.look(living, now_ms)
         rooms = capacity.rooms(living, self._settings.max_queue)
+        self._dispatcher.resize(capacity.batch_sizes(living, self._settings.batch_size))
         if time.monotonic() < self._trust_until:
             rooms = {**self._last_rooms, **rooms}
         found = rooms.keys() - self._last_rooms.keys()

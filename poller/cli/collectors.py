@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-import enum
+import json
 import sys
-import types
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from poller import errors
 from poller.cli import completion, render, trust
-from poller.cli.columns import Column, Fit, column, plain
+from poller.cli.columns import Column, Fit, Item, column, plain
 from poller.cli.lazy import Listing
 from poller.cli.render import Json
 
 if TYPE_CHECKING:
     from poller.collectors.api import Collector
-    from poller.collectors.registry import Registry
+
+
+def _state(item: Item) -> str:
+    """What an operator should know first: that it is not trusted, else that its time will be over."""
+    state = item["state"] or "unknown"
+    return "deprecated API" if item["deprecated"] and state in ("ok", "unknown") else str(state)
+
 
 _COLUMNS = (
     column("NAME", "name", fit=Fit.WHOLE),
     Column("FROM", lambda item: f"{item['distribution']} {item['version']}".rstrip()),
-    column("API", "api_version", right=True),
+    Column("API", lambda item: "-".join(dict.fromkeys(map(str, item["api_versions"]))), right=True),
     Column("CREDENTIALS", lambda item: " or ".join(item["credentials"]) or "none"),
-    Column("STATE", lambda item: item["state"] or "unknown", fit=Fit.WHOLE),
+    Column("ABILITIES", lambda item: " ".join(item["abilities"]), fit=Fit.WRAP),
+    Column("STATE", _state, fit=Fit.WHOLE),
 )
 _OPTIONS = (
     column("COLLECTOR", "collector"),
@@ -32,16 +39,18 @@ _OPTIONS = (
     Column("TYPE", lambda item: f"{item['type']}, required" if item["required"] else item["type"]),
     column("MEANING", "description", fit=Fit.WRAP),
 )
+_DEPRECATED = (
+    column("DEPRECATED", "name", fit=Fit.WHOLE),
+    Column("FROM", lambda item: f"{item['distribution']} {item['version']}".rstrip()),
+    column("REASON", "deprecated", fit=Fit.WRAP),
+)
 _BROKEN = (
-    column("BROKEN", "name"),
+    column("BROKEN", "name", fit=Fit.WHOLE),
     column("FROM", "distribution"),
+    column("STATE", "state", fit=Fit.WRAP),
     column("REASON", "reason", fit=Fit.WRAP),
     column("TRY", "hint", fit=Fit.WRAP),
 )
-
-_WORDS = {int: "integer", float: "number", str: "text", bool: "true|false", type(None): "nothing"}
-_LISTS = (list, tuple, set, frozenset)
-_BOUNDS = {"ge": "", "gt": "above ", "le": "to ", "lt": "below "}
 
 
 app = typer.Typer(cls=Listing, help="What is installed, its options, and what becomes of those that crash.")
@@ -53,21 +62,34 @@ def list_(
         str | None,
         typer.Argument(metavar="NAME", help="Only this one.", autocompletion=completion.collectors),
     ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of its options, nothing else.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Installed collectors, their options, those that failed to load, and those that crashed."""
+    """Installed collectors, their abilities and options, those that failed to load, and those that crashed."""
     from dataclasses import asdict
 
-    from poller.collectors import api, registry
+    from poller.collectors import api, describing, registry
 
     found = registry.load()
     chosen = found.collectors if name is None else {name: found.get(name)}
+    if schema:
+        _print_schema(name, found.collectors)
+        return
     known = trust.read()
-    items = [{**_item(each, found), **known.of(each, found)} for each in chosen.values()]
+    items = [{**describing.item(each, found), **known.of(each, found)} for each in chosen.values()]
     doubted = [item for item in known.doubted() if name in (None, item["collector"])]
     broken = [asdict(each) for each in found.broken if name in (None, each.name)]
     if as_json:
-        more = {"api_version": api.API_VERSION, "items": items, "doubted": doubted, "broken": broken}
+        items = [{**item, "schema": describing.schema(chosen[item["name"]])} for item in items]
+        more = {
+            "api_version": api.API_VERSION,
+            "api_served": sorted(api.SERVED),
+            "items": items,
+            "doubted": doubted,
+            "broken": broken,
+        }
         render.document("poller.collectors/1", more)
         return
     _show(items, doubted, broken)
@@ -92,6 +114,7 @@ def _show(items: list[dict[str, Any]], doubted: list[dict[str, Any]], broken: li
         sections += [(group, (_titled(group[0]["collector"]), *_OPTIONS[2:])) for group in options if group]
     else:
         sections.append(([option for group in options for option in group], _OPTIONS))
+    sections += [([item for item in items if item["deprecated"]], _DEPRECATED)]
     sections += [(doubted, trust.COLUMNS), (broken, _BROKEN)]
     for number, (rows, head) in enumerate(section for section in sections if section[0]):
         if number:
@@ -99,58 +122,20 @@ def _show(items: list[dict[str, Any]], doubted: list[dict[str, Any]], broken: li
         render.listing("poller.collectors/1", rows, head, as_json=False)
 
 
+def _print_schema(name: str | None, collectors: Mapping[str, Collector]) -> None:
+    from poller.collectors import describing
+
+    if name is None:
+        raise errors.InvalidInput("--schema is of one collector", hint="poller collectors list snmp --schema")
+    render.echo(json.dumps(describing.schema(collectors[name]), indent=2, ensure_ascii=False))
+
+
 def _titled(collector: str) -> Column:
     return Column(f"OPTION OF {collector}", _OPTIONS[1].text)
-
-
-def _item(collector: Collector, found: Registry) -> dict[str, Any]:
-    distribution, _, version = found.distributions[collector.name].rpartition(" ")
-    return {
-        "name": collector.name,
-        "distribution": distribution,
-        "version": version,
-        "api_version": collector.api_version,
-        "credentials": [model.kind for model in collector.credentials],
-        "options": list(_options(collector)),
-    }
-
-
-def _options(collector: Collector) -> Iterator[dict[str, Any]]:
-    for name, field in collector.Options.model_fields.items():
-        required = field.is_required()
-        yield {
-            "name": name,
-            "type": _type(field.annotation) + _bounds(field.metadata),
-            "default": None if required else field.get_default(call_default_factory=True, validated_data={}),
-            "required": required,
-            "description": field.description or "",
-        }
-
-
-def _type(annotation: Any) -> str:
-    """An annotation as an operator reads it: `tuple[str, ...]` -> `list of text`, `int | None` -> `integer`."""
-    origin, parts = get_origin(annotation), get_args(annotation)
-    if origin is Literal:
-        return "|".join(map(str, parts))
-    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
-        return "|".join(str(each.value) for each in annotation)
-    if origin in (Union, types.UnionType):
-        return " or ".join(_type(part) for part in parts if part is not type(None))
-    if origin is Annotated:
-        return _type(parts[0])
-    if origin in _LISTS:
-        return f"list of {_type(parts[0])}"
-    return _WORDS.get(annotation) or str(getattr(origin or annotation, "__name__", annotation))
-
-
-def _bounds(metadata: list[Any]) -> str:
-    """` 1 to 65535`, ` above 0 to 60`; nothing for what has no bounds."""
-    given = {key: getattr(rule, key) for rule in metadata for key in _BOUNDS if getattr(rule, key, None) is not None}
-    return "".join(f" {word}{given[key]}" for key, word in _BOUNDS.items() if key in given)
 
 
 def _written(value: Any) -> str:
     """A value as one types it behind `-o key=`."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return ",".join(map(str, value)) if isinstance(value, _LISTS) else plain(value)
+    return ",".join(map(str, value)) if isinstance(value, list | tuple | set | frozenset) else plain(value)

@@ -60,11 +60,16 @@ class Root(LazyGroup):
         Branch("poll", "poller.cli.poll:command", "Poll targets now.", _LOOKING),
         Branch("collect", "poller.cli.collect:command", "Try a collector on an address.", _LOOKING),
         Branch("snmp", "poller.cli.snmp:app", "Ask an SNMP agent: walk, get, identify.", _LOOKING),
+        Branch(
+            "discover", "poller.cli.discover:command", "What is at an address, and which targets suit it?", _LOOKING
+        ),
         Branch("collectors", "poller.cli.collectors:app", "What is installed, its options, and its crashes.", _LOOKING),
+        Branch("sinks", "poller.cli.sinks:command", "Where readings can go.", _LOOKING),
         Branch("breaker", "poller.cli.breaker:app", "Targets that are left alone, and why.", _LOOKING),
         Branch("deadletter", "poller.cli.deadletter:app", "Targets that need a person.", _LOOKING),
         Branch("board", "poller.cli.board:app", "The schedule as it is in Redis.", _LOOKING),
         Branch("explain", "poller.cli.explain:command", "What a code means, and what to do.", _LOOKING),
+        Branch("plugin", "poller.cli.plugin:app", "Write a collector of your own.", _CARE),
         Branch("db", "poller.cli.db:app", "The database's schema.", _CARE),
         Branch("settings", "poller.cli.settings_cmd:command", "Every setting and its origin.", _CARE),
         Branch("version", "poller.cli.version:command", "Version of this program.", _CARE),

@@ -59,11 +59,13 @@ class Child:
         self.restart_at: float | None = None
         self.retired = False
         self.replaced_by: float | None = None  # it was asked to make room for its successor, until then
+        self.renewed = False  # that was our wish, and no fault of its own
         self._log = log
         self._say = say
 
     def start(self) -> None:
         self.restart_at = self.replaced_by = None
+        self.renewed = False
         self.started_at = time.monotonic()
         self.process = subprocess.Popen(
             self.role.argv,
@@ -161,6 +163,14 @@ class Supervisor:
                 self._say("poller", f"{child.role.name} has {text}: it is replaced")
                 child.ask()
 
+    def replace(self, wanted: Wanted, patience_s: float) -> None:
+        """Each of these finishes what it does, goes, and has a successor at once. Does not wait for it."""
+        until = time.monotonic() + patience_s
+        for child in self.children:
+            if wanted(child.role.name) and child.running and not child.retired and child.replaced_by is None:
+                child.replaced_by, child.renewed = until, True
+                child.ask()
+
     def ask(self, wanted: Wanted, patience_s: float, enough: Callable[[], bool] = lambda: False) -> None:
         """Ask roles to stop and give them time; who needs longer is not killed yet. They are not restarted.
 
@@ -190,6 +200,9 @@ class Supervisor:
 
     def _plan_restart(self, child: Child, now: float) -> None:
         assert child.process is not None
+        if child.renewed:
+            child.restart_at = now
+            return
         if now - child.started_at > HEALTHY_S:
             child.failures = 0
             if child.replaced_by is not None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from poller import bootstrap, errors, events
@@ -12,18 +10,15 @@ from poller.cli import backend, chosen, deadletter, render
 from poller.cli.columns import Column, Fit, column
 from poller.domain.deadletter import Reason
 from poller.domain.events import Event, Kind
-from poller.domain.quarantine import Record, Trust
+from poller.domain.quarantine import Record
 from poller.state import quarantine
 from poller.state.quarantine import Release
-from poller.web import units
+from poller.web import trust, units
+from poller.web.trust import Known
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
-    from poller.collectors.api import Collector
-    from poller.collectors.registry import Registry
     from poller.db.deadletters import Named
-
-DECLARED = "declared: by its author or in isolated_collectors"
 
 COLUMNS = (
     column("DOUBTED", "collector", fit=Fit.WHOLE),
@@ -35,39 +30,14 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class Known:
-    """What the cluster knows; None when it cannot be asked."""
-
-    records: Mapping[Release, Record] | None
-    declared: frozenset[str]
-
-    def of(self, collector: Collector, registry: Registry) -> dict[str, Any]:
-        """For an installed collector: state, since when, crashes and the reason."""
-        if self.records is None:
-            return {"state": None, "since": None, "crashes": None, "reason": "Redis does not answer"}
-        found = self.records.get(Release(collector.name, registry.distributions[collector.name]), Record())
-        if found.trust is Trust.OK and (getattr(collector, "isolated", False) or collector.name in self.declared):
-            return {**_view(found), "state": Trust.ISOLATED.value, "reason": found.reason or DECLARED}
-        return _view(found)
-
-    def doubted(self) -> list[dict[str, Any]]:
-        """Everything that is held against any release, also against one that is not installed here."""
-        return [
-            {"collector": release.collector, "distribution": release.distribution, **_view(found)}
-            for release, found in sorted((self.records or {}).items(), key=lambda pair: pair[0].field)
-        ]
-
-
 def read() -> Known:
     """Of a Redis that is away only a note is made: what is installed can be listed without it."""
     services = bootstrap.services()
-    declared = frozenset(services.settings.isolated_collectors)
     try:
-        return Known(quarantine.read(services.redis, services.keys), declared)
+        return trust.read(services)
     except errors.StoreError as error:
         render.note(f"note: which collectors are isolated or quarantined is not known: {error.message}")
-        return Known(None, declared)
+        return Known(None, trust.declared(services))
 
 
 def release(name: str, wait_s: float, dry_run: bool, as_json: bool) -> None:
@@ -121,16 +91,4 @@ def _event(services: Services, release: Release, found: Record) -> Event:
 
 
 def _told(release: Release, found: Record) -> dict[str, Any]:
-    return {"distribution": release.distribution, **_view(found)}
-
-
-def _view(found: Record) -> dict[str, Any]:
-    since = datetime.fromtimestamp(found.since_ms / 1000, UTC) if found.since_ms else None
-    seconds = max(0, events.now_ms() - found.since_ms) // 1000 if since else None
-    return {
-        "state": found.trust.value,
-        "since": since,
-        "since_seconds": seconds,
-        "crashes": len(found.crashes_ms),
-        "reason": found.reason,
-    }
+    return {"distribution": release.distribution, **trust.view(found)}

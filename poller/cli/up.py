@@ -17,6 +17,7 @@ from poller import bootstrap, errors
 from poller import settings as settings_module
 from poller.bootstrap import Services
 from poller.cli import demo, embedded, flower, home, roles, summary
+from poller.cli.installed import Installed
 from poller.cli.logview import LogView
 from poller.cli.supervise import Supervisor
 from poller.db import devices, migrate
@@ -27,6 +28,8 @@ from poller.web import units
 DEMO_DEVICES = 200
 LONGEST_DRAIN_S = 2.5
 START_UP_S = 10.0
+#: What a worker may take to finish its polls when it makes room for one that knows a new plugin.
+REPLACE_S = 10.0
 WEB_PORT = 8080
 
 
@@ -142,8 +145,12 @@ class Up:
         """
         counted_from = began + START_UP_S
         before = summary.mark(services, {}).polls
+        installed = Installed()
         while not self.stopping.wait(0.1):
             self.supervisor.look()
+            if news := installed.news(time.monotonic()):
+                self._note(f"{news}: workers and page start again")
+                self.supervisor.replace(lambda name: name.startswith("worker") or name == "web", REPLACE_S)
             if self.first is None:
                 self.first = self._mark_if_polling(services, before)
                 counted_from = min(counted_from, self.first.at) if self.first else counted_from

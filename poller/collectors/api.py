@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_chec
 from pydantic import BaseModel, ConfigDict
 
 from poller.collectors.credentials import Credential
+from poller.domain.api_version import Served, Stated
 from poller.domain.interval import Policy
 from poller.domain.readings import Kind, Reading, ReadingSet, Series, SeriesSet
 from poller.domain.schedule import Schedule
@@ -36,8 +37,12 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 T = TypeVar("T")
 
-#: The contract's version. A collector states the one it was written for.
+#: The contract's version. A collector states the one it was written for, or the first and the last it works with.
 API_VERSION = 1
+
+#: What this release serves. A version that gets a successor is served for a year more, and two minor releases at least:
+#: until then `ends` names the release without it, `poller collectors` says so, and `adapt` keeps its plugins working.
+SERVED: Mapping[int, Served] = {1: Served()}
 
 
 class Options(BaseModel):
@@ -112,10 +117,14 @@ class Collector(Protocol):
     """
 
     name: ClassVar[str]
-    api_version: ClassVar[int]
     Options: ClassVar[type[Options]]
     #: Credential models it accepts, preferred first; empty when it needs none.
     credentials: ClassVar[tuple[type[Credential], ...]]
+
+    @property
+    def api_version(self) -> Stated:
+        """`1`, or `(1, 2)`: the first and the last version it works with. A plain attribute of the class will do."""
+        ...
 
     def collect(self, poll: Poll) -> AsyncIterator[Yielded] | Iterator[Yielded]:
         """Yield readings. Raise a `DeviceError` for the device's trouble; what was yielded is kept."""
@@ -141,6 +150,36 @@ class Isolated(Protocol):
     """
 
     isolated: ClassVar[bool]
+
+
+@runtime_checkable
+class Costs(Protocol):
+    """Ability: `cost = 8.0` when a poll takes as much of a worker as eight ordinary ones do.
+
+    Batches of its targets get so much smaller, and with them the number of its polls at a time.
+    """
+
+    cost: ClassVar[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A target that would suit a device: the options it should have, and why, in a sentence."""
+
+    options: Mapping[str, Any]
+    reason: str
+
+
+@runtime_checkable
+class Discovers(Protocol):
+    """Ability: find out whether a device is one for this collector, and which targets it should have.
+
+    `poller discover ADDRESS` asks each that can. The poll's options are the defaults, or what the operator gave.
+    """
+
+    def discover(self, poll: Poll) -> AsyncIterator[Suggestion]:
+        """Yield suggestions; none, or a DeviceError, says that it is nothing for us. An async generator."""
+        ...
 
 
 @runtime_checkable
@@ -231,6 +270,7 @@ __all__ = [
     "ChecksOptions",
     "Closeable",
     "Collector",
+    "Costs",
     "Credential",
     "DeviceAuthFailed",
     "DeviceBusy",
@@ -241,6 +281,7 @@ __all__ = [
     "DeviceUnreachable",
     "DeviceUnsupported",
     "DeviceUnwell",
+    "Discovers",
     "Documented",
     "Isolated",
     "KeepsSessions",
@@ -252,11 +293,13 @@ __all__ = [
     "Poll",
     "Reading",
     "ReadingSet",
+    "SERVED",
     "Schedule",
     "Scheduled",
     "Series",
     "SeriesSet",
     "SessionLost",
+    "Suggestion",
     "Traffic",
     "Yielded",
 ]

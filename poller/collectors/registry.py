@@ -6,27 +6,39 @@ import difflib
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from math import isfinite
+from typing import Any, NamedTuple
 
 import pydantic
 
-from poller import errors
-from poller.collectors.api import API_VERSION, ChecksOptions, Collector, Credential, KeepsSessions, Options, Scheduled
-from poller.domain import naming, schedule
+from poller import errors, plugins
+from poller.collectors.api import (
+    SERVED,
+    ChecksOptions,
+    Collector,
+    Costs,
+    Credential,
+    KeepsSessions,
+    Options,
+    Scheduled,
+)
+from poller.domain import api_version, naming, schedule
+from poller.domain.api_version import Served
 from poller.domain.schedule import Schedule
+from poller.plugins import Broken
 
 GROUP = "poller.collectors"
 
 
-@dataclass(frozen=True)
-class Broken:
-    """A collector that is installed but cannot be used, and why."""
+class Admitted(NamedTuple):
+    """A collector that can be used, the version of the contract it is used by, and what to say of that, if anything."""
 
-    name: str
-    distribution: str
-    reason: str
-    hint: str = ""
+    collector: Collector
+    api_version: int
+    stated: tuple[int, int]
+    notice: str
 
 
 @dataclass(frozen=True)
@@ -34,6 +46,11 @@ class Registry:
     collectors: Mapping[str, Collector] = field(default_factory=dict)
     broken: tuple[Broken, ...] = ()
     distributions: Mapping[str, str] = field(default_factory=dict)
+    #: By name: the version of the contract each is used by, those it works with (the first and the last), and for which
+    #: of them that will end, in a sentence.
+    api_versions: Mapping[str, int] = field(default_factory=dict)
+    stated: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    deprecated: Mapping[str, str] = field(default_factory=dict)
 
     def get(self, name: str) -> Collector:
         """The collector of that name; the error names the nearest one, or why it is broken."""
@@ -61,6 +78,11 @@ class Registry:
         """Names of the collectors that keep sessions."""
         return tuple(name for name, found in self.collectors.items() if isinstance(found, KeepsSessions))
 
+    @property
+    def costs(self) -> dict[str, float]:
+        """What a poll of a collector costs, of those that cost more than an ordinary one."""
+        return {name: float(found.cost) for name, found in self.collectors.items() if isinstance(found, Costs)}
+
     def options(self, name: str, raw: Mapping[str, Any]) -> Options:
         """Validated options; the error names the field, what was wrong and what it takes."""
         model = self.get(name).Options
@@ -84,53 +106,42 @@ class Registry:
         return options
 
 
-def load(points: Iterable[EntryPoint] | None = None) -> Registry:
+def load(points: Iterable[EntryPoint] | None = None, served: Mapping[int, Served] = SERVED) -> Registry:
     """Import every collector of the entry-point group, built-ins and plugins alike."""
-    collectors: dict[str, Collector] = {}
-    distributions: dict[str, str] = {}
-    broken: list[Broken] = []
-    for point in sorted(points if points is not None else entry_points(group=GROUP), key=ours_first):
-        comes_from = origin(point)
-        try:
-            collector = _instance(point)
-        except errors.PollerError as error:
-            broken.append(Broken(point.name, comes_from, str(error), error.hint))
-            continue
-        except (Exception, SystemExit) as error:  # noqa: BLE001  a plugin may raise anything at import
-            broken.append(Broken(point.name, comes_from, f"{type(error).__name__}: {error}"))
-            continue
-        if point.name in collectors:
-            broken.append(Broken(point.name, comes_from, f"the name is taken by {distributions[point.name]}"))
-            continue
-        collectors[point.name] = collector
-        distributions[point.name] = comes_from
-    return Registry(collectors, tuple(broken), distributions)
+    found = plugins.load(entry_points(group=GROUP) if points is None else points, _make, partial(admit, served=served))
+    each = found.plugins.items()
+    return Registry(
+        {name: admitted.collector for name, admitted in each},
+        found.broken,
+        found.distributions,
+        {name: admitted.api_version for name, admitted in each},
+        {name: admitted.stated for name, admitted in each},
+        {name: admitted.notice for name, admitted in each if admitted.notice},
+    )
 
 
-def ours_first(point: EntryPoint) -> tuple[bool, str, str]:
-    """Sorts ours first, so that a plugin cannot take a built-in's name by accident of order."""
-    distribution = point.dist.name if point.dist else ""
-    return (distribution != "poller", point.name, distribution)
+def _make(thing: Any) -> Any:
+    return thing()
 
 
-def origin(point: EntryPoint) -> str:
-    return f"{point.dist.name} {point.dist.version}" if point.dist else "unknown distribution"
-
-
-def _instance(point: EntryPoint) -> Collector:
-    collector = point.load()()
-    if collector.name != point.name:
+def admit(collector: Any, name: str, served: Mapping[int, Served] = SERVED) -> Admitted:
+    """Does it keep the contract, as far as one can see without a device? Raises ConfigError, saying what is wrong."""
+    if collector.name != name:
         raise errors.ConfigError(f'it calls itself "{collector.name}"')
-    if odd := naming.why_not_a_word(point.name):  # it is part of the name of a queue
+    if odd := naming.why_not_a_word(name):  # it is part of the name of a queue
         raise errors.ConfigError(f"its name {odd}")
-    if collector.api_version != API_VERSION:
-        raise errors.ConfigError(f"it needs collector API {collector.api_version}, this is {API_VERSION}")
+    stated = api_version.span(collector.api_version)
+    version = api_version.choose(stated, served, "collector")
+    collector = served[version].adapt(collector)
     if not isinstance(collector, Collector):
         raise errors.ConfigError("it does not implement poller.collectors.api.Collector")
+    if not (isinstance(collector.Options, type) and issubclass(collector.Options, Options)):
+        raise errors.ConfigError("its Options is not a class made from poller.collectors.api.Options")
     _check_abilities(collector)
+    _check_cost(collector)
     _check_credentials(collector)
     _check_schedule(collector)
-    return collector
+    return Admitted(collector, version, stated, api_version.notice(version, served, "collector"))
 
 
 def _check_abilities(collector: Collector) -> None:
@@ -142,9 +153,22 @@ def _check_abilities(collector: Collector) -> None:
     if inspect.isgeneratorfunction(collector.collect) and not blocks:
         hint = "its author adds blocking = True to run it in threads, or writes async def"
         raise errors.ConfigError("its collect is a plain generator", hint=hint)
+    if inspect.iscoroutinefunction(collector.collect):
+        raise errors.ConfigError("its collect yields nothing", hint="its author writes yield where it says return")
     if inspect.isasyncgenfunction(collector.collect) and blocks:
         hint = "its author removes blocking = True, or writes def instead of async def"
         raise errors.ConfigError("it says blocking, and its collect is an async generator", hint=hint)
+
+
+def _check_cost(collector: Collector) -> None:
+    """It divides the size of a batch."""
+    if not isinstance(collector, Costs):
+        return
+    cost: Any = collector.cost
+    if not isinstance(cost, int | float) or isinstance(cost, bool) or not isfinite(cost) or cost < 1:
+        raise errors.ConfigError(
+            f"its cost is {cost!r:.40}", hint="its author writes a number from 1 (an ordinary poll)"
+        )
 
 
 def _check_credentials(collector: Collector) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 
-from poller import errors
-from poller.collectors.registry import Broken, origin, ours_first
+from poller import errors, plugins
 from poller.domain.staleness import Evidence, Source
+from poller.plugins import Broken
 
 GROUP = "poller.staleness"
 
@@ -58,18 +58,11 @@ class Sources:
 
 def load(points: Iterable[EntryPoint] | None = None) -> Sources:
     """Import every source of the entry-point group, built-ins and plugins alike."""
-    functions: dict[str, Source] = {}
-    broken: list[Broken] = []
-    for point in sorted(points if points is not None else entry_points(group=GROUP), key=ours_first):
-        try:
-            source = point.load()
-        except (Exception, SystemExit) as error:  # noqa: BLE001  a plugin may raise anything at import
-            broken.append(Broken(point.name, origin(point), f"{type(error).__name__}: {error}"))
-            continue
-        if point.name in functions:
-            broken.append(Broken(point.name, origin(point), "the name is taken"))
-        elif not callable(source):
-            broken.append(Broken(point.name, origin(point), "it is no function"))
-        else:
-            functions[point.name] = source
-    return Sources(functions, tuple(broken))
+    found = plugins.load(entry_points(group=GROUP) if points is None else points, lambda source: source, _admit)
+    return Sources(found.plugins, found.broken)
+
+
+def _admit(source: Source, _name: str) -> Source:
+    if not callable(source):
+        raise errors.ConfigError("it is no function")
+    return source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from poller.domain import routing
 from poller.domain.overview import Worker
 
 #: Batches that may wait for each one a worker can poll at a time: enough to keep it busy between two ticks,
@@ -25,6 +26,19 @@ def rooms(workers: Iterable[Worker], most: int) -> dict[str, int]:
         for queue in worker.queues:
             slots[queue] = slots.get(queue, 0) + worker.slots
     return {queue: min(most, max(1, WAITING_PER_SLOT * number)) for queue, number in sorted(slots.items())}
+
+
+def batch_sizes(workers: Iterable[Worker], batch_size: int) -> dict[str, int]:
+    """How many targets a batch of a queue has, where polls cost more than ordinary ones; of several costs the highest.
+
+    A batch is then about as much work as any other, and a worker polls fewer of these targets at a time.
+    """
+    costs: dict[str, float] = {}
+    for worker in workers:
+        for queue in worker.queues:
+            cost = worker.costs.get(routing.parse(queue)[0], 1.0)
+            costs[queue] = max(cost, costs.get(queue, 1.0))
+    return {queue: max(1, int(batch_size / cost)) for queue, cost in costs.items() if cost > 1}
 
 
 def shortage(needed_per_s: float, done_per_s: float, overdue: int) -> float | None:

@@ -51,6 +51,8 @@ class Worker:
     collectors: Mapping[str, str] = field(default_factory=dict)  # name -> distribution and version
     queues: Sequence[str] = ()  # the ones it takes batches from
     sessions: Sequence[str] = ()  # those of its collectors that keep sessions
+    costs: Mapping[str, float] = field(default_factory=dict)  # what a poll costs, of collectors that cost more than 1
+    broken: Mapping[str, str] = field(default_factory=dict)  # collectors it has and cannot use -> the state of each
     slots: int = 1  # batches it polls at a time
     spool_waiting: int = 0  # polls whose rows wait on its disk, counted once for each store they wait for
     spool_dropped: int = 0  # of these, the ones it had to drop since it started

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from poller.domain.api_version import Served, Stated
 from poller.domain.readings import ReadingSet
 from poller.domain.target import PollTarget
 
 API_VERSION = 1
+
+#: What this release serves; the promise is that of collectors, see `poller.collectors.api.SERVED`.
+SERVED: Mapping[int, Served] = {1: Served()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,11 @@ class Sink(Protocol):
     """Made once per worker process with `Sink(stores)`; `write` is called by one thread, one call after another."""
 
     name: ClassVar[str]
-    api_version: ClassVar[int]
+
+    @property
+    def api_version(self) -> Stated:
+        """`1`, or `(1, 2)`: the first and the last version it works with. A plain attribute of the class will do."""
+        ...
 
     def write(self, samples: Sequence[Sample]) -> None:
         """Store them: all or, raising StoreError, none that a retry would double.

@@ -3,31 +3,57 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any, NamedTuple
 
-from poller import errors
-from poller.sinks.api import API_VERSION, Sink, Stores
+from poller import errors, plugins
+from poller.domain import api_version
+from poller.domain.api_version import Served
+from poller.plugins import Broken, Loaded
+from poller.sinks.api import SERVED, Sink, Stores
 
 GROUP = "poller.sinks"
 
 
-def installed(points: Iterable[EntryPoint] | None = None) -> dict[str, EntryPoint]:
-    """Sinks by name, without importing them; ours cannot be replaced by a plugin of the same name."""
-    found = sorted(points if points is not None else entry_points(group=GROUP), key=_plugins_first)
-    return {point.name: point for point in found}
+class Admitted(NamedTuple):
+    """The class of a sink that can be used, the version of the contract, and what to say of that, if anything."""
+
+    sink: Any
+    api_version: int
+    notice: str
+
+
+def survey(points: Iterable[EntryPoint] | None = None, served: Mapping[int, Served] = SERVED) -> Loaded[Admitted]:
+    """Every installed sink, imported but not made; a broken one never harms the others."""
+    found = entry_points(group=GROUP) if points is None else points
+    return plugins.load(found, lambda kind: kind, partial(admit, served=served))
+
+
+def admit(kind: Any, name: str, served: Mapping[int, Served] = SERVED) -> Admitted:
+    """Does the class keep the contract? Raises ConfigError, saying what is wrong."""
+    for method in ("write", "close"):
+        if not callable(getattr(kind, method, None)):
+            raise errors.ConfigError("it does not implement poller.sinks.api.Sink", cause=f"it has no {method}")
+    if getattr(kind, "name", None) != name:
+        raise errors.ConfigError(f'it calls itself "{getattr(kind, "name", "")}"')
+    version = api_version.choose(getattr(kind, "api_version", None), served, "sink")
+    return Admitted(served[version].adapt(kind), version, api_version.notice(version, served, "sink"))
 
 
 def load(names: Iterable[str], stores: Stores, points: Iterable[EntryPoint] | None = None) -> list[Sink]:
-    """Make the named sinks, in that order. Raises InvalidSetting: a worker without its sink loses data."""
-    known = installed(points)
+    """Make the named sinks, in that order; others are not even imported.
+
+    Raises InvalidSetting: a worker without its sink loses data.
+    """
+    installed = list(entry_points(group=GROUP) if points is None else points)
+    wanted = list(dict.fromkeys(names))
+    found = survey([point for point in installed if point.name in wanted])
     made: list[Sink] = []
-    for name in dict.fromkeys(names):
-        if name not in known:
-            close_all(made)
-            raise _unknown(name, known)
+    for name in wanted:
         try:
-            made.append(_make(known[name], stores))
+            made.append(_make(name, found, stores, {point.name for point in installed}))
         except BaseException:
             close_all(made)
             raise
@@ -39,24 +65,20 @@ def close_all(sinks: Iterable[Sink]) -> None:
         sink.close()
 
 
-def _make(point: EntryPoint, stores: Stores) -> Sink:
+def _make(name: str, found: Loaded[Admitted], stores: Stores, known: Iterable[str]) -> Sink:
+    if name not in found.plugins:
+        broken = next((each for each in found.broken if each.name == name), None)
+        raise _unknown(name, known) if broken is None else _unusable(broken)
     try:
-        sink = point.load()(stores)
+        sink = found.plugins[name].sink(stores)
     except errors.PollerError:
         raise
-    except Exception as error:  # a plugin may raise anything at import
-        raise _unusable(point, f"{type(error).__name__}: {error}") from error
+    except Exception as error:  # a plugin may raise anything
+        reason = f"{type(error).__name__}: {error}"
+        raise _unusable(Broken(name, found.distributions[name], reason)) from error
     if not isinstance(sink, Sink):
-        raise _unusable(point, "it does not implement poller.sinks.api.Sink")
-    if sink.api_version != API_VERSION:
-        raise _unusable(point, f"it needs sink API {sink.api_version}, this is {API_VERSION}")
+        raise _unusable(Broken(name, found.distributions[name], "it does not implement poller.sinks.api.Sink"))
     return sink
-
-
-def _plugins_first(point: EntryPoint) -> tuple[bool, str]:
-    """The last of one name wins, so ours come last."""
-    distribution = point.dist.name if point.dist else ""
-    return (distribution == "poller", distribution)
 
 
 def _unknown(name: str, known: Iterable[str]) -> errors.InvalidSetting:
@@ -65,6 +87,6 @@ def _unknown(name: str, known: Iterable[str]) -> errors.InvalidSetting:
     return errors.InvalidSetting(f'unknown sink "{name}"', hint=hint + "installed: " + ", ".join(sorted(known)))
 
 
-def _unusable(point: EntryPoint, reason: str) -> errors.InvalidSetting:
-    origin = f" ({point.dist.name} {point.dist.version})" if point.dist else ""
-    return errors.InvalidSetting(f'sink "{point.name}"{origin} cannot be used', cause=reason)
+def _unusable(broken: Broken) -> errors.InvalidSetting:
+    text = f'sink "{broken.name}" ({broken.distribution}) cannot be used'
+    return errors.InvalidSetting(text, cause=broken.reason, hint=broken.hint)

@@ -58,7 +58,7 @@ class Board:
 
         `queues` says how many batches may wait in each; whatever finds no room stays due.
         """
-        pairs = [word for pair in queues.items() for word in pair]
+        triples = [word for queue, batches in queues.items() for word in (queue, batches, room.size_of(queue))]
         arguments = [
             leader,
             _ms(now_ms),
@@ -66,9 +66,8 @@ class Board:
             published,
             token,
             room.targets,
-            room.batch_size,
             ROUTINE_MARK,
-            *pairs,
+            *triples,
         ]
         now, claimed, again, *rest = _led(self._run("claim", arguments))
         parts = [Claimed(queue, bool(int(urgent)), ids) for queue, urgent, ids in batched(rest, 3)]

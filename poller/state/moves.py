@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,6 +19,10 @@ class Room:
     targets: int
     batch_size: int
     lease_ms: int  # covers the wait in the queue; `start` sets the lease anew
+    sizes: Mapping[str, int] = field(default_factory=dict)  # of batches of queues whose polls cost more
+
+    def size_of(self, queue: str) -> int:
+        return self.sizes.get(queue, self.batch_size)
 
 
 class Claimed(NamedTuple):

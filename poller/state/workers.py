@@ -117,5 +117,6 @@ def _worker(text: str) -> Worker | None:
     sound = named and all(type(number) is int for number in numbers)
     lists = (found.queues, found.sessions)
     listed = all(isinstance(each, list | tuple) and all(isinstance(name, str) for name in each) for each in lists)
-    mapped = isinstance(found.tags, dict) and isinstance(found.collectors, dict)
-    return found if sound and listed and mapped else None
+    mapped = all(isinstance(each, dict) for each in (found.tags, found.collectors, found.costs, found.broken))
+    priced = mapped and all(isinstance(cost, int | float) and cost >= 1 for cost in found.costs.values())
+    return found if sound and listed and priced else None

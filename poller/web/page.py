@@ -10,6 +10,7 @@ import jinja2
 
 from poller.web import tables, view
 from poller.web.assets import Assets
+from poller.web.collectors import CollectorsView
 from poller.web.device import DeviceView
 from poller.web.health import GLYPHS
 from poller.web.view import View
@@ -47,9 +48,13 @@ class Page:
         )
         self._overview = environment.get_template("overview.html")
         self._device = environment.get_template("device.html")
+        self._collectors = environment.get_template("collectors.html")
 
     def render(self, shown: View, wishes: Wishes) -> str:
         return self._overview.render(view=shown, wishes=wishes)
 
     def device(self, shown: DeviceView, theme: Theme) -> str:
         return self._device.render(view=shown, theme=theme)
+
+    def collectors(self, shown: CollectorsView, theme: Theme) -> str:
+        return self._collectors.render(view=shown, theme=theme)

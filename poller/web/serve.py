@@ -6,6 +6,7 @@ import asyncio
 import errno
 import socket
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import sqlalchemy as sa
 import uvicorn
@@ -15,8 +16,10 @@ from poller.bootstrap import Services
 from poller.db import engine, rates
 from poller.domain.overview import Overview
 from poller.observability import logs
-from poller.state import client, overview
+from poller.state import client, overview, workers
+from poller.web import trust
 from poller.web.app import create_app
+from poller.web.collectors import Found
 from poller.web.sources import Sources
 
 log = logs.get(__name__)
@@ -65,9 +68,13 @@ def sources(services: Services) -> Sources:
         checks = {"sql": lambda: _ask_sql(services), "redis": lambda: _ask_redis(services)}
         return {name: _reason(check) for name, check in checks.items()}
 
+    def collectors() -> Found:
+        living = workers.living(services.redis, services.keys, services.board.now_ms())
+        return Found(services.registry, trust.read(services), living)
+
     flower = services.settings.flower_url
     links = {"Flower": flower} if flower else {}
-    return Sources(read, ready, links, lambda device, asked: rates.of_device(services.engine, device, asked))
+    return Sources(read, ready, links, partial(rates.of_device, services.engine), collectors)
 
 
 class _Server(uvicorn.Server):

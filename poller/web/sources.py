@@ -1,4 +1,4 @@
-"""What the web role asks of the rest of the program: three blocking questions and some addresses."""
+"""What the web role asks of the rest of the program: four blocking questions and some addresses."""
 
 from __future__ import annotations
 
@@ -6,19 +6,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from poller import errors
+from poller.collectors.registry import Registry
 from poller.db.rates import Asked, Rated
 from poller.domain.overview import Overview
+from poller.web.collectors import Found
+from poller.web.trust import Known
 
 
 def _no_device(name: str, asked: Asked) -> Sequence[Rated]:
     raise errors.NotFound(f'no device named "{name}"')
 
 
+def _none_installed() -> Found:
+    return Found(Registry(), Known({}, frozenset()), ())
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """`overview` and `rates` raise StoreError when they cannot be read; `ready` never raises."""
+    """`overview`, `rates` and `collectors` raise StoreError when they cannot be read; `ready` never raises."""
 
     overview: Callable[[], Overview]
     ready: Callable[[], Mapping[str, str]]  # dependency -> "" when fine, else the reason
     links: Mapping[str, str] = field(default_factory=dict)  # title -> http(s) address, shown in the header
     rates: Callable[[str, Asked], Sequence[Rated]] = _no_device  # of a device; raises NotFound
+    collectors: Callable[[], Found] = _none_installed  # raises StoreError

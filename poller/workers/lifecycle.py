@@ -102,6 +102,8 @@ def _come_up(sender: Any, **_: Any) -> None:
         _State.children = Children(pools.most_children(sender))
     for broken in services.registry.broken:
         log.error("collector_unusable", name=broken.name, distribution=broken.distribution, reason=broken.reason)
+    for name, notice in services.registry.deprecated.items():
+        log.warning("collector_deprecated", name=name, notice=notice)
 
 
 @worker_process_init.connect

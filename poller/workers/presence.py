@@ -100,6 +100,8 @@ class Presence:
             collectors=dict(self._services.registry.distributions),
             queues=self._domains.served,
             sessions=self._services.registry.keeping_sessions,
+            costs=self._services.registry.costs,
+            broken={broken.name: broken.state for broken in self._services.registry.broken},
             slots=self._slots,
             spool_waiting=done.spool_waiting,
             spool_dropped=done.spool_dropped,

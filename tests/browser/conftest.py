@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "web"))
 
+import web_collectors
 import web_overviews as fleet
 import web_rates
 
@@ -57,7 +58,13 @@ class Site:
 
     def start(self, listener: socket.socket | None = None) -> None:
         links = {"Flower": "http://127.0.0.1:5555"}
-        sources = Sources(self.look, dict, links, lambda device, asked: web_rates.answering(self.polls)(device, asked))
+        sources = Sources(
+            self.look,
+            dict,
+            links,
+            lambda device, asked: web_rates.answering(self.polls)(device, asked),
+            lambda: web_collectors.FOUND,
+        )
         self._server = serve.server(sources)
         sockets = [listener or serve.listen("127.0.0.1", self.port)]
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": sockets})

@@ -11,7 +11,7 @@ from poller import errors
 from poller.collectors import api
 from poller.collectors.credentials import Community, Credential, SnmpV3
 from poller.collectors.resolving import Resolver
-from poller.collectors.snmp import catalog, engines, freshness, logins, matching, reading, taking
+from poller.collectors.snmp import catalog, discovering, engines, freshness, logins, matching, reading, taking
 from poller.collectors.snmp.engines import Engines
 from poller.collectors.snmp.hands import Hands
 from poller.collectors.snmp.links import Way
@@ -77,6 +77,9 @@ class SnmpCollector:
             raise reading.without_frames(error) from None
         finally:
             visit.end(well)
+
+    def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
+        return discovering.discover(poll)
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
         names = options.modules or tuple(sorted(matching.table(options.match).names()))

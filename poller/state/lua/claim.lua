@@ -4,8 +4,8 @@
 --                           writes urgent:<queue>, due:<queue>, inflight, run, outbox, board
 -- ARGV    leader token ('' = no election), now in ms ('' = server clock), lease in ms,
 --         token of the last claim that was published ('' = none known), token of this claim,
---         targets to claim at most, targets per batch, mark of a list of routine batches,
---         then pairs: queue, batches that may wait in each of its two lists
+--         targets to claim at most, mark of a list of routine batches,
+--         then triples: queue, batches that may wait in each of its two lists, targets in each batch
 -- Returns {'NOTLEADER'} or {now, token, again (0|1), then triples: queue, urgent (1|0), {ids}}
 --
 -- What is urgent goes before all routine polls; within each, the oldest first.
@@ -46,7 +46,7 @@ if old then
 end
 local lease = string.format('%d', now + ARGV[3])
 local reply = {now, '', 0}
-local left, size = tonumber(ARGV[6]), tonumber(ARGV[7])
+local left = tonumber(ARGV[6])
 
 -- The rows are the first of their set: they leave it by rank, which costs the server far less than by name.
 -- What is no target's number is nobody's: it goes.
@@ -92,7 +92,7 @@ local function admitted(set, queue, rows)
   return pass
 end
 
-local function take(set, list, queue, urgent, most)
+local function take(set, list, queue, urgent, most, size)
   local room = math.min(left, (most - redis.call('LLEN', list)) * size)
   if room <= 0 then return end
   local rows = redis.call('ZRANGEBYSCORE', set, '-inf', now, 'WITHSCORES', 'LIMIT', 0, room)
@@ -108,7 +108,11 @@ local function take(set, list, queue, urgent, most)
   reply[#reply + 1] = ids
 end
 
-for i = 9, #ARGV, 2 do take(p .. 'urgent:' .. ARGV[i], ARGV[i], ARGV[i], 1, tonumber(ARGV[i + 1])) end
-for i = 9, #ARGV, 2 do take(p .. 'due:' .. ARGV[i], ARGV[i] .. ARGV[8], ARGV[i], 0, tonumber(ARGV[i + 1])) end
+for i = 8, #ARGV, 3 do
+  take(p .. 'urgent:' .. ARGV[i], ARGV[i], ARGV[i], 1, tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]))
+end
+for i = 8, #ARGV, 3 do
+  take(p .. 'due:' .. ARGV[i], ARGV[i] .. ARGV[7], ARGV[i], 0, tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]))
+end
 if reply[2] ~= '' then redis.call('SET', p .. 'outbox', cjson.encode(reply)) end
 return reply

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from poller.cli import main
 from poller.collectors import api, registry
+from poller.domain.api_version import Served
 
 
 class Colour(enum.StrEnum):
@@ -97,7 +98,8 @@ def test_options_are_shown_as_one_types_them(capsys: pytest.CaptureFixture[str])
 def test_one_that_failed_to_load_is_named_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     """It hides no other, and asking for it by name says the same."""
     _, out, _ = run(capsys)
-    assert "gone\tunknown distribution\tModuleNotFoundError: No module named 'no_such_module_anywhere'" in out
+    reason = "ModuleNotFoundError: No module named 'no_such_module_anywhere'"
+    assert f"gone\tunknown distribution\tfailed to import\t{reason}" in out
     assert [item["name"] for item in json.loads(run(capsys, "--json")[1])["broken"]] == ["gone"]
     code, _, err = run(capsys, "gone")
     assert code == 2
@@ -129,3 +131,43 @@ def test_on_a_terminal_each_collector_has_a_table_of_its_own(
     assert "OPTION OF routeros" in out
     assert "…" not in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_abilities_and_api_versions_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """In one line each; for programs also what this release serves."""
+    head, *lines = run(capsys)[1].splitlines()
+    assert head.split("\t") == ["name", "from", "api", "credentials", "abilities", "state"]
+    rows = {line.split("\t")[0]: line.split("\t") for line in lines[: lines.index("")]}
+    assert rows["snmp"][2] == "1"
+    assert "discovery" in rows["snmp"][4].split()
+    assert "sessions" in rows["routeros"][4].split()
+    found = json.loads(run(capsys, "--json")[1])
+    assert (found["api_version"], found["api_served"]) == (1, [1])
+    snmp = next(item for item in found["items"] if item["name"] == "snmp")
+    assert (snmp["api_versions"], snmp["cost"], snmp["deprecated"]) == ([1, 1], 1.0, "")
+
+
+@pytest.mark.usefixtures("plugins")
+def test_the_schema_of_the_options_is_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    """By itself, and with everything else."""
+    schema = json.loads(run(capsys, "odd", "--schema")[1])
+    assert schema["properties"]["size"]["exclusiveMaximum"] == 10
+    assert schema["required"] == ["path"]
+    assert schema["additionalProperties"] is False
+    assert json.loads(run(capsys, "odd", "--json")[1])["items"][0]["schema"] == schema
+    code, _, err = run(capsys, "--schema")
+    assert code == 2
+    assert "--schema is of one collector" in err
+
+
+def test_a_deprecated_api_is_a_state_with_a_reason(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once this release serves a newer one, too."""
+    load = registry.load
+    soon = {1: Served(ends="2.0"), 2: Served()}
+    monkeypatch.setattr(EntryPoint, "load", lambda self: Odd)
+    monkeypatch.setattr(registry, "load", lambda: load(POINTS[:1], soon))
+    out = run(capsys)[1]
+    assert "\tdeprecated API\n" in out
+    assert "odd\tunknown distribution\tit uses collector API 1, which poller 2.0 will not serve any more" in out

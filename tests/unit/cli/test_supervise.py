@@ -83,6 +83,21 @@ def test_one_that_does_not_make_room_is_killed(stage: Stage) -> None:
     assert stage.was_said("kid did not stop in time: killed")
 
 
+def test_one_that_is_to_be_renewed_has_a_successor_at_once(stage: Stage) -> None:
+    """Softly, without a pause and without a complaint, however young it was; others are not asked."""
+    child = stage.run(OBEDIENT + "time.sleep(60)")
+    stage.until(lambda: stage.was_said("ready"))
+    first = child.process
+    assert first is not None
+    stage.supervisor.replace(lambda name: name == "somebody else", 10)
+    assert child.replaced_by is None
+    stage.supervisor.replace(lambda name: name == "kid", 10)
+    stage.until(lambda: child.process is not first and child.running)
+    assert first.returncode == 0
+    assert not stage.was_said("starting it again")
+    assert not child.renewed
+
+
 def test_one_below_its_limit_is_left_alone(stage: Stage) -> None:
     """However often one looks."""
     child = stage.run(OBEDIENT + "time.sleep(60)", memory_bytes=500 * MIB)

@@ -52,7 +52,7 @@ def needs_an_extra() -> Any:
 def points(**things: Any) -> list[Any]:
     class Loaded:
         def __init__(self, name: str, thing: Any) -> None:
-            self.name, self._thing, self.dist = name, thing, None
+            self.name, self._thing, self.dist, self.group = name, thing, None, registry.GROUP
 
         def load(self) -> Any:
             return self._thing
@@ -84,7 +84,7 @@ def test_broken_ones_are_named_with_their_reason_and_the_good_one_works() -> Non
     assert set(found.collectors) == {"good"}
     reasons = {broken.name: broken.reason for broken in found.broken}
     assert reasons["odd"] == 'it calls itself "other"'
-    assert reasons["newer"] == "it needs collector API 99, this is 1"
+    assert reasons["newer"] == "it needs collector API 99, this poller serves 1"
     assert reasons["empty"] == "it does not implement poller.collectors.api.Collector"
     assert reasons["bang"] == "RuntimeError: cannot be made"
     assert reasons["exit"] == "SystemExit: 1"
@@ -193,3 +193,41 @@ def test_a_generator_that_does_not_fit_its_abilities_is_refused_by_name() -> Non
     assert "blocking = True" in reasons["plain"]
     assert "async generator" in reasons["confused"]
     assert "its isolated is neither True nor False" in reasons["vague"]
+
+
+class Dear(Good):
+    name = "dear"
+    cost = 8
+
+
+class Returning(Good):
+    name = "returning"
+
+    async def collect(self, poll: api.Poll) -> Any:
+        return [api.Reading("one", 1.0)]
+
+
+class Shapeless(Good):
+    name = "shapeless"
+    Options = dict  # type: ignore[assignment]
+
+
+def test_a_cost_is_a_number_from_one() -> None:
+    """The size of a batch is divided by it."""
+
+    def costing(what: Any) -> Any:
+        return type("Odd", (Good,), {"name": "odd", "cost": what})
+
+    assert registry.load(points(dear=Dear, good=Good)).costs == {"dear": 8.0}
+    for what in (0, 0.5, -1, float("nan"), float("inf"), "8", None, True):
+        [broken] = registry.load(points(odd=costing(what))).broken
+        assert broken.reason.startswith("its cost is"), what
+
+
+def test_what_could_never_be_polled_is_refused_at_the_door() -> None:
+    """A coroutine that yields nothing, and options that check nothing."""
+    found = registry.load(points(returning=Returning, shapeless=Shapeless))
+    assert {each.name: each.reason for each in found.broken} == {
+        "returning": "its collect yields nothing",
+        "shapeless": "its Options is not a class made from poller.collectors.api.Options",
+    }

@@ -20,6 +20,7 @@ class Point:
     """An entry point that is not installed."""
 
     dist = None
+    group = staleness.GROUP
 
     def __init__(self, name: str, thing: Any) -> None:
         self.name, self._thing = name, thing
@@ -69,7 +70,7 @@ def test_a_taken_name_stays_with_the_first() -> None:
     points = [Point("one", lambda evidence: 0.1), Point("one", lambda evidence: 0.9)]
     found = staleness.load(points)  # type: ignore[arg-type]
     assert found.score("one", EVIDENCE) == 0.1
-    assert [broken.reason for broken in found.broken] == ["the name is taken"]
+    assert [broken.reason for broken in found.broken] == ["the name is taken by unknown distribution"]
 
 
 def test_an_unknown_one_is_refused_with_the_nearest() -> None:

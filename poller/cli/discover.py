@@ -1,0 +1,194 @@
+"""`poller discover`: what is at an address, as far as the installed collectors can tell, and which targets suit it."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from poller import bootstrap, errors
+from poller.cli import completion, render
+from poller.cli.columns import Column, Fit, column, plain
+from poller.domain import duration
+
+if TYPE_CHECKING:
+    from poller.collectors.api import Collector, Credential, Discovers
+    from poller.collectors.registry import Registry
+
+_COLUMNS = (
+    column("COLLECTOR", "collector", fit=Fit.WHOLE),
+    Column("OPTIONS", lambda item: plain(item["options"]), fit=Fit.WRAP),
+    column("WHY", "reason", fit=Fit.WRAP),
+)
+
+
+def command(
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="An IP address or a host name.")],
+    collector: Annotated[
+        list[str] | None,
+        typer.Option(help="Ask only this one; may be given again.", autocompletion=completion.collectors),
+    ] = None,
+    credential: Annotated[
+        list[str] | None,
+        typer.Option(help="A stored credential to try; may be given again.", autocompletion=completion.credentials),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the one collector that is asked."),
+    ] = None,
+    timeout: Annotated[str, typer.Option(help="When to give up.")] = "10s",
+    as_json: render.Json = False,
+) -> None:
+    """Ask each collector that can discover what it would read there. Nothing is stored.
+
+    Only credentials that are named are sent. With one --collector and none, the secret is taken as by `poller collect`.
+    """
+    from poller.collectors import registry
+
+    found = registry.load()
+    asked = _asked(found, collector or ())
+    chosen = asked[0] if collector and len(asked) == 1 else None
+    options = _options(found, asked, chosen, option or ())
+    logins = _logins(asked, chosen, credential or (), options)
+    budget_s = duration.timeout_ms(timeout) / 1000
+    answers = asyncio.run(_ask_all(address, asked, options, logins, budget_s))
+    items = [item for _, suggested, _ in answers for item in suggested]
+    silent = [{"collector": name, "reason": reason} for name, suggested, reason in answers if not suggested]
+    render.listing("poller.discover/1", items, _COLUMNS, as_json, address=address, nothing=silent)
+    if not as_json:
+        _say(address, items, silent, logins)
+    if not items:
+        raise typer.Exit(1)
+
+
+def _asked(found: Registry, names: Sequence[str]) -> list[Collector]:
+    """Those named, else all that can. Raises InvalidInput for one that cannot."""
+    from poller.collectors.api import Discovers
+
+    able = {name: each for name, each in found.collectors.items() if isinstance(each, Discovers)}
+    for name in names:
+        if found.get(name) and name not in able:
+            raise errors.InvalidInput(f"collector {name} cannot discover", hint="these can: " + ", ".join(able))
+    if not able:
+        raise errors.InvalidInput("no installed collector can discover", hint="poller collectors")
+    return [able[name] for name in dict.fromkeys(names)] or list(able.values())
+
+
+def _options(
+    found: Registry, asked: Sequence[Collector], chosen: Collector | None, words: Sequence[str]
+) -> dict[str, Any]:
+    from poller.cli import collect
+
+    if words and chosen is None:
+        raise errors.InvalidInput("--option is for one collector", hint="name it with --collector")
+    given = collect.values(words)
+    return {each.name: found.checked_options(each.name, given) for each in asked if given or _needs_nothing(each)}
+
+
+def _needs_nothing(collector: Collector) -> bool:
+    return not any(field.is_required() for field in collector.Options.model_fields.values())
+
+
+def _logins(
+    asked: Sequence[Collector], chosen: Collector | None, names: Sequence[str], options: Mapping[str, Any]
+) -> dict[str, list[Credential | None]]:
+    """What each may log in with: the named credentials of a kind it takes."""
+    from poller.cli import collect
+
+    if not names and chosen is not None and chosen.name in options:
+        return {chosen.name: [collect.credential_for(chosen, options[chosen.name])]}
+    opened = [_open(name) for name in names]
+    return {
+        each.name: [one for one in opened if isinstance(one, each.credentials)] if each.credentials else [None]
+        for each in asked
+    }
+
+
+def _open(name: str) -> Credential:
+    from poller.cli import backend
+    from poller.collectors import credentials
+    from poller.db import engine, inventory, lookup
+
+    services = bootstrap.services()
+    database = backend.database(services)
+    with engine.peeking(database) as conn:
+        key = lookup.credential_id(conn, name)
+    sealed = inventory.credential(database, key or 0)
+    if sealed is None:
+        raise errors.NotFound(f'no credential named "{name}"', hint="poller credential list")
+    models = {model.kind: model for each in services.registry.collectors.values() for model in each.credentials}
+    return credentials.from_json(services.keyring.open(sealed.envelope, sealed.name), models)
+
+
+async def _ask_all(
+    address: str,
+    asked: Sequence[Collector],
+    options: Mapping[str, Any],
+    logins: Mapping[str, Sequence[Credential | None]],
+    budget_s: float,
+) -> list[tuple[str, list[dict[str, Any]], str]]:
+    """Of each: its name, what it suggests, and why nothing. All at the same time."""
+    work = [_ask(address, each, options.get(each.name), logins[each.name], budget_s) for each in asked]
+    return [(each.name, *answer) for each, answer in zip(asked, await asyncio.gather(*work), strict=True)]
+
+
+async def _ask(
+    address: str, collector: Any, options: Any, logins: Sequence[Credential | None], budget_s: float
+) -> tuple[list[dict[str, Any]], str]:
+    if options is None:
+        return [], "some of its options must be given"
+    reason = "no credential of a kind it takes was named" if not logins else ""
+    for credential in logins:
+        try:
+            found = await _suggestions(address, collector, options, credential, budget_s)
+        except errors.DeviceError as error:
+            reason = str(error)
+            continue
+        if found:
+            return found, ""
+        reason = "it suggests nothing"
+    return [], reason
+
+
+async def _suggestions(
+    address: str, collector: Any, options: Any, credential: Credential | None, budget_s: float
+) -> list[dict[str, Any]]:
+    """Raises DeviceError, whatever the collector does."""
+    from poller.collectors import drain
+    from poller.collectors.api import Poll
+
+    finder: Discovers = collector
+    deadline = asyncio.get_running_loop().time() + budget_s
+    poll = Poll(0, address, address, options, credential, deadline)
+    try:
+        async with asyncio.timeout_at(deadline):
+            suggested = [each async for each in finder.discover(poll)]
+    except errors.DeviceError as error:
+        texts = [drain.scrubbed(text, credential) for text in (error.message, error.cause, error.hint)]
+        raise errors.DeviceError(*texts) from None
+    except TimeoutError:
+        raise errors.DeviceTimeout(f"no answer within {budget_s:g} s") from None
+    except Exception as error:  # noqa: BLE001  a plugin may raise anything
+        text = drain.scrubbed(f"{type(error).__name__}: {error}", credential)
+        raise errors.CollectorCrashed(f"collector {collector.name} crashed", cause=text) from None
+    return [{"collector": collector.name, "options": dict(each.options), "reason": each.reason} for each in suggested]
+
+
+def _say(
+    address: str, items: Sequence[Mapping[str, Any]], silent: Sequence[Mapping[str, str]], logins: Mapping[str, Any]
+) -> None:
+    for each in silent:
+        render.note(f"{each['collector']}: {each['reason']}")
+    if items:
+        best = items[0]
+        words = "".join(f" -o {shlex.quote(f'{key}={_word(value)}')}" for key, value in best["options"].items())
+        render.note(f"next: poller device add NAME {address} --collector {best['collector']}{words}")
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

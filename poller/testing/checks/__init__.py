@@ -1,0 +1,1 @@
+"""What every collector must keep to, one function for each promise. See `poller.testing.conformance`."""

@@ -1,0 +1,93 @@
+"""The conformance suite: one line in a test file, and pytest tells whether a collector keeps the contract.
+
+    TestOlt = conformance.suite(Olt, device=olt, credential=Login(username="mon", password="secret"))
+
+`device` is a context manager that gives a `conformance.Device`: where a device answers, real or simulated. Each check
+is a test of its own; one that fails says in a sentence what to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+import uvloop
+
+from poller.collectors.api import Collector, Credential
+from poller.testing.checks import contract, faults, leaks, readings, secrets, sessions
+from poller.testing.subject import Device, Failed, Inapplicable, Subject
+
+Check = Callable[[Subject], Awaitable[None]]
+
+#: In the order in which an author meets them.
+CHECKS: tuple[Check, ...] = (
+    contract.contract,
+    contract.options_described,
+    contract.options_stored,
+    contract.unknown_option,
+    readings.reads_the_device,
+    readings.readings,
+    faults.deadline,
+    faults.cancellation,
+    faults.refused,
+    faults.reset,
+    faults.garbage,
+    leaks.leaks,
+    leaks.side_by_side,
+    secrets.secrets,
+    sessions.sessions,
+    readings.discovery,
+)
+
+
+def suite(
+    collector: Callable[[], Collector],
+    device: Callable[[], AbstractContextManager[Device]],
+    *,
+    options: Mapping[str, Any] | None = None,
+    credential: Credential | None = None,
+    port: str | None = "port",
+    probe: bool = False,
+) -> type:
+    """A test class for pytest: assign it to a name that begins with `Test`.
+
+    `options` go with those of the device. `port` is the name of the option that says where the device listens: that is
+    how the suite leads the collector to devices that are silent, hang up or talk nonsense. A `probe` reports a device
+    that is down by its readings, not by an error.
+    """
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def subject(cls: Any) -> Iterator[Subject]:
+        with device() as there:
+            yield Subject(collector, there, options or {}, credential, port, probe)
+
+    tests = {f"test_{check.__name__}": _test(check) for check in CHECKS}
+    name = getattr(collector, "__name__", "Collector")
+    return type(f"Test{name}", (), {"subject": subject, "__doc__": f"{name} keeps the collector contract.", **tests})
+
+
+def run(check: Check, subject: Subject) -> None:
+    """One check, on a loop like that of a worker. Raises Failed or Inapplicable."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(check(subject))  # type: ignore[arg-type]
+
+
+def _test(check: Check) -> Callable[[Any, Subject], None]:
+    def test(self: Any, subject: Subject) -> None:
+        try:
+            run(check, subject)
+        except Failed as failure:
+            pytest.fail(str(failure), pytrace=False)
+        except Inapplicable as reason:
+            pytest.skip(str(reason))
+
+    test.__doc__ = check.__doc__
+    test.__name__ = f"test_{check.__name__}"
+    return test
+
+
+__all__ = ["CHECKS", "Device", "Failed", "Inapplicable", "Subject", "run", "suite"]

@@ -1,0 +1,38 @@
+"""The routes of the collectors: their page, and the same for programs."""
+
+from __future__ import annotations
+
+import time
+
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.concurrency import run_in_threadpool
+
+from poller import errors
+from poller.web import collectors
+from poller.web.page import Page
+from poller.web.sources import Sources
+from poller.web.themes import ChosenTheme, keep
+
+
+def add(app: FastAPI, sources: Sources, page: Page) -> None:
+    @app.get("/collectors", response_class=HTMLResponse)
+    async def collectors_page(theme: ChosenTheme) -> Response:
+        try:
+            found = await run_in_threadpool(sources.collectors)
+        except errors.PollerError as error:
+            return PlainTextResponse(f"{error}\n", status_code=503)
+        shown = collectors.present(found, _now_ms())
+        return keep(theme, HTMLResponse(page.collectors(shown, theme.shown)))
+
+    @app.get("/api/collectors")
+    async def collectors_document() -> JSONResponse:
+        try:
+            found = await run_in_threadpool(sources.collectors)
+        except errors.PollerError as error:
+            return JSONResponse({"error": {"message": str(error)}}, status_code=503)
+        return JSONResponse(collectors.document(found, _now_ms()))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

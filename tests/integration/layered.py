@@ -1,0 +1,54 @@
+"""An environment on top of the one that runs the tests: what is installed into it is gone with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+from tests.conftest import missing
+
+
+class Layer:
+    """Everything that the tests have is there, poller too; `install` adds to it alone."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        venv.create(directory, with_pip=False)
+        below = sysconfig.get_path("purelib")
+        site = Path(sysconfig.get_path("purelib", vars={"base": str(directory), "platbase": str(directory)}))
+        (site / "below.pth").write_text(f"import site; site.addsitedir({below!r})\n")
+        self.python = directory / "bin" / "python"
+        script = f"#!{self.python}\nimport sys\nfrom poller.cli.main import main\nsys.exit(main())\n"
+        self.poller = directory / "bin" / "poller"
+        self.poller.write_text(script)
+        self.poller.chmod(0o755)
+
+    @property
+    def pip(self) -> list[str]:
+        return [str(self.python), "-m", "pip", "--disable-pip-version-check"]
+
+    def install(self, package: Path) -> None:
+        """Without asking an index for anything: what is needed to build it is among the tests' own packages."""
+        try:
+            import hatchling  # noqa: F401
+        except ImportError:
+            missing("hatchling is not installed")
+        self.run(*self.pip, "install", "--quiet", "--no-build-isolation", "--no-deps", str(package))
+
+    def run(self, *words: str, cwd: Path | None = None, env: dict[str, str] | None = None, stdin: str = "") -> str:
+        """What it printed; a failure shows what it said."""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("POLLER_", "PYTEST_"))}
+        done = subprocess.run(
+            words, cwd=cwd, env={**clean, **(env or {})}, input=stdin, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        return done.stdout
+
+
+def on_top(directory: Path) -> Layer:
+    assert sys.prefix != sys.base_prefix, "the tests run in an environment of their own"
+    return Layer(directory)

@@ -1,0 +1,99 @@
+"""The conformance suite: good collectors pass, each broken one fails its own check, and ours pass as anybody's do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from poller import testing
+from poller.collectors.credentials import Community, Login
+from poller.collectors.routeros import RouterOsCollector
+from poller.collectors.snmp import SnmpCollector
+from poller.sim import fleet
+from poller.sim.fleet import Fault, Protocol
+from poller.testing import conformance
+from poller.testing.checks import faults, leaks, secrets, sessions
+from poller.testing.conformance import CHECKS, Device, Failed, Inapplicable, Subject
+from tests.integration import plugin_zoo
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[Device]:
+    with plugin_zoo.device() as made:
+        yield made
+
+
+@pytest.fixture
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorter waits, fewer devices that talk nonsense: the zoo is large."""
+    for module, brief_s in ((faults, 0.15), (leaks, 0.3), (secrets, 0.2)):
+        monkeypatch.setattr(module, "BRIEF_S", brief_s)
+    monkeypatch.setattr(faults, "BABBLERS", (0, 2))
+    monkeypatch.setattr(faults, "_CANCEL_AFTER_S", 0.03)
+
+    async def settled(enough: Any) -> bool:
+        return await testing.subject.settled(enough, 0.3)
+
+    for module in (faults, leaks, sessions):
+        monkeypatch.setattr(module, "settled", settled)
+
+
+def failures(collector: Any, device: Device) -> dict[str, str]:
+    """What the suite says of it, by check."""
+    subject = Subject(collector, device, {}, plugin_zoo.LOGIN)
+    said = {}
+    for check in CHECKS:
+        try:
+            conformance.run(check, subject)
+        except Failed as failure:
+            said[check.__name__] = str(failure)
+        except Inapplicable:
+            continue
+    return said
+
+
+@pytest.mark.parametrize("collector", plugin_zoo.GOOD, ids=lambda each: each.__name__)
+def test_a_good_collector_passes(device: Device, hurry: None, collector: Any) -> None:
+    """Plain, with sessions, in threads, with discovery."""
+    assert failures(collector, device) == {}
+
+
+@pytest.mark.parametrize(
+    ("collector", "broken", "advice"), plugin_zoo.BROKEN, ids=lambda each: getattr(each, "__name__", "")
+)
+def test_each_broken_promise_fails_its_own_check_and_says_what_to_do(
+    device: Device, hurry: None, collector: Any, broken: set[str], advice: str
+) -> None:
+    """And no other: an author is not sent looking in the wrong place."""
+    said = failures(collector, device)
+    assert said.keys() == broken
+    assert advice in " ".join(said.values())
+
+
+def _simulated(protocol: Protocol) -> fleet.SimDevice:
+    return next(d for d in fleet.devices(20) if d.protocol is protocol and d.fault is Fault.NONE)
+
+
+@contextmanager
+def agent() -> Iterator[Device]:
+    device = _simulated(Protocol.SNMP)
+    with testing.simulated([device]) as ports:
+        yield Device(device.address, port=ports.snmp)
+
+
+@contextmanager
+def router() -> Iterator[Device]:
+    device = _simulated(Protocol.ROUTEROS)
+    with testing.simulated([device]) as ports:
+        yield Device(device.address, port=ports.routeros)
+
+
+TestSnmp = conformance.suite(
+    SnmpCollector, agent, options={"timeout": 0.2, "retries": 1}, credential=Community(community=fleet.COMMUNITY)
+)
+TestRouterOs = conformance.suite(
+    RouterOsCollector, router, credential=Login(username=fleet.USERNAME, password=fleet.PASSWORD)
+)

@@ -1,0 +1,76 @@
+"""A collector that costs more gets smaller batches: a worker polls fewer of its targets at a time."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from poller.beat import dispatch, reconcile
+from poller.beat.dispatch import Dispatcher
+from poller.beat.homes import Homes
+from poller.beat.hosts import Hosts
+from poller.bootstrap import Services
+from poller.db import imports
+from poller.domain import capacity
+from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.overview import Worker
+from poller.state import workers
+
+NOW = 1_800_000_000_000
+DUE = NOW + 60_000
+QUEUES = {"poll.snmp": 3, "poll.olt": 3}
+
+
+@pytest.fixture
+def sent(services: Services, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Queue and size of each batch that is published; 300 targets of each collector are due."""
+    drafts = [TargetDraft(name, name, {}, interval_ms=60_000, timeout_ms=5_000) for name in ("snmp", "olt")]
+    rows = [imports.Row(DeviceDraft(f"d{n}", f"10.0.{n // 200}.{n % 200}"), drafts) for n in range(300)]
+    imports.apply_import(services.engine, rows)
+    reconcile.reconcile(services.board, services.engine, "", NOW)
+    found: list[tuple[str, int]] = []
+
+    def publish(arguments: tuple[str, list[int]], queue: str, **_: Any) -> None:
+        found.append((queue, len(arguments[1])))
+
+    monkeypatch.setattr(dispatch, "poll", SimpleNamespace(apply_async=publish))
+    return found
+
+
+def worker(**costs: float) -> Worker:
+    return Worker("w", NOW, 0, 0, 0, 0, queues=tuple(QUEUES), costs=costs)
+
+
+def published(services: Services, living: list[Worker]) -> None:
+    dispatcher = Dispatcher(services.board, services.settings, Homes(services, Hosts()))
+    dispatcher.resize(capacity.batch_sizes(living, services.settings.batch_size))
+    dispatcher.dispatch("", 1, SimpleNamespace(batch=lambda max_size: nullcontext()), QUEUES, DUE)
+
+
+def test_batches_of_an_expensive_collector_are_smaller_by_its_cost(
+    services: Services, sent: list[tuple[str, int]]
+) -> None:
+    """And as many wait as of any other: so there are fewer polls on their way, and the rest stays due."""
+    published(services, [worker(olt=8.0)])
+    assert (
+        sent == [("poll.snmp", 64)] * 3 + [("poll.olt", 8)] * 3
+        or sent == [("poll.olt", 8)] * 3 + [("poll.snmp", 64)] * 3
+    )
+    assert services.redis.zcard(services.keys.due("poll.olt")) == 300 - 24
+
+
+def test_without_a_cost_all_are_alike(services: Services, sent: list[tuple[str, int]]) -> None:
+    published(services, [worker()])
+    assert {size for _, size in sent} == {64}
+
+
+def test_workers_tell_the_leader(services: Services) -> None:
+    """The leader need not have the plugin; a cost that is none makes no strange worker."""
+    workers.announce(services.redis, services.keys, worker(olt=8.0))
+    [seen] = workers.known(services.redis, services.keys)
+    assert capacity.batch_sizes([seen], 64) == {"poll.olt": 8}
+    workers.announce(services.redis, services.keys, worker(olt=0.0))
+    assert workers.known(services.redis, services.keys) == []

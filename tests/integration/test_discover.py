@@ -1,0 +1,84 @@
+"""`poller discover`: what is at an address, as far as the installed collectors can tell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from poller.sim import fleet
+from poller.sim.fleet import Fault, Protocol
+from poller.sim.process import simulated
+from tests.integration.commands import Cli, ok
+
+
+class Sim(NamedTuple):
+    address: str
+    port: int
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[Sim]:
+    device = next(d for d in fleet.devices(20) if d.protocol is Protocol.SNMP and d.fault is Fault.NONE)
+    with simulated([device]) as ports:
+        yield Sim(device.address, ports.snmp)
+
+
+@pytest.fixture
+def cli(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    monkeypatch.delenv("POLLER_COLLECT_SECRET", raising=False)
+    return cli
+
+
+def snmp(agent: Sim, *more: str) -> list[str]:
+    return ["discover", agent.address, "--collector", "snmp", "-o", f"port={agent.port}", *more]
+
+
+def test_an_agent_is_found_with_the_modules_that_suit_it(cli: Cli, agent: Sim) -> None:
+    """By a stored credential; what is suggested can be added as it stands."""
+    ok(cli("credential", "add", "lab", "--kind", "community", stdin=f"{fleet.COMMUNITY}\n"))
+    found = ok(cli(*snmp(agent, "--credential", "lab", "--json"))).json
+    [item] = found["items"]
+    assert (item["collector"], item["options"]["port"]) == ("snmp", agent.port)
+    assert {"system", "if_mib"} <= set(item["options"]["modules"])
+    assert "sysObjectID" in item["reason"]
+    said = ok(cli(*snmp(agent, "--credential", "lab")))
+    next_words = said.err.partition("next: poller ")[2].strip().replace("NAME", "sw1").split()
+    ok(cli(*next_words))
+
+
+def test_the_secret_may_be_piped_as_for_collect(cli: Cli, agent: Sim) -> None:
+    assert ok(cli(*snmp(agent), stdin=f"{fleet.COMMUNITY}\n")).out.count("snmp\t") == 1
+
+
+def test_a_wrong_credential_is_told_without_its_secret(cli: Cli, agent: Sim) -> None:
+    """Exit code 1: nothing was found."""
+    answer = cli(*snmp(agent, "-o", "timeout=0.2", "-o", "retries=0"), stdin="not-the-community\n")
+    assert answer.code == 1
+    assert answer.err.startswith("snmp: no answer from")
+    assert "not-the-community" not in answer.err + answer.out
+
+
+def test_without_a_credential_nobody_is_sent_one(cli: Cli, agent: Sim) -> None:
+    """Each collector says what it lacks."""
+    answer = cli("discover", agent.address, "--json", "--timeout", "1s")
+    reasons = {each["collector"]: each["reason"] for each in json.loads(answer.out)["nothing"]}
+    assert reasons["snmp"] == "no credential of a kind it takes was named"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--collector", "snpm"], 'unknown collector "snpm"'),
+        (["-o", "port=1"], "--option is for one collector"),
+        (["--collector", "snmp", "-o", "prot=1"], 'unknown option "prot"'),
+        (["--collector", "snmp", "--credential", "nobody"], 'no credential named "nobody"'),
+        (["--collector", "snmp", "--timeout", "soon"], "not a duration"),
+    ],
+)
+def test_mistakes_are_refused_by_name(cli: Cli, words: list[str], text: str) -> None:
+    answer = cli("discover", "127.0.0.1", *words, stdin="x\n")
+    assert answer.code in (2, 3)
+    assert text in answer.err

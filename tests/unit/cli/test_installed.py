@@ -1,0 +1,73 @@
+"""`poller up` sees that a plugin came, was upgraded or went, once pip is done; and pays next to nothing for looking."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from poller.cli import installed
+from poller.cli.installed import QUIET_S, Installed
+
+
+def put(directory: Path, version: str = "1.0", name: str = "olt") -> Path:
+    about = directory / f"acme_{name}-{version}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: acme-{name}\nVersion: {version}\n")
+    (about / "entry_points.txt").write_text(f"[poller.collectors]\n{name} = acme_{name}:Olt\n")
+    touch(directory)
+    return about
+
+
+def touch(directory: Path) -> None:
+    """Two changes within the resolution of a file system's clock are still two."""
+    touch.times += 1_000_000_000  # type: ignore[attr-defined]
+    os.utime(directory, ns=(touch.times, touch.times))  # type: ignore[attr-defined]
+
+
+touch.times = 1_800_000_000_000_000_000  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def test_a_new_plugin_is_told_once_after_things_have_calmed_down(place: Path) -> None:
+    looking = Installed()
+    assert looking.news(0) == ""
+    put(place)
+    assert looking.news(10) == "", "pip may still be at work"
+    assert looking.news(10 + QUIET_S) == "installed: collector olt (acme-olt 1.0)"
+    assert looking.news(20) == looking.news(30) == ""
+
+
+def test_an_upgrade_and_a_removal_are_news_too(place: Path) -> None:
+    old = put(place)
+    looking = Installed()
+    shutil.rmtree(old)
+    put(place, "1.1")
+    looking.news(0)
+    assert looking.news(5) == ("installed: collector olt (acme-olt 1.1); removed: collector olt (acme-olt 1.0)")
+    shutil.rmtree(place / "acme_olt-1.1.dist-info")
+    touch(place)
+    looking.news(10)
+    assert looking.news(15) == "removed: collector olt (acme-olt 1.1)"
+
+
+def test_what_is_no_plugin_is_no_news(place: Path) -> None:
+    looking = Installed()
+    (place / "something.py").write_text("")
+    touch(place)
+    looking.news(0)
+    assert looking.news(5) == ""
+
+
+def test_nothing_is_read_while_nothing_changes(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks ten times a second for months."""
+    looking = Installed()
+    monkeypatch.setattr(installed, "_plugins", lambda: pytest.fail("it looked inside"))
+    assert [looking.news(now / 10) for now in range(100)] == [""] * 100

@@ -1,0 +1,83 @@
+"""`poller plugin new`: what it writes, what it refuses, and that it touches nothing that is there."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from poller.cli import main
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    return (main.run(["plugin", "new", *arguments]), *capsys.readouterr())
+
+
+def test_a_package_is_written_and_the_next_command_told(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "acme-olt2")
+    assert (code, out) == (0, "wrote 6 files to acme-olt2\n")
+    assert err == "next: pip install ./acme-olt2\n"
+    files = sorted(str(path.relative_to(here / "acme-olt2")) for path in here.rglob("*") if path.is_file())
+    assert files == [
+        ".gitignore", "README.md", "poller_acme_olt2/__init__.py", "poller_acme_olt2/collector.py",
+        "pyproject.toml", "tests/test_acme_olt2.py",
+    ]  # fmt: skip
+    project = tomllib.loads((here / "acme-olt2" / "pyproject.toml").read_text())
+    assert project["project"]["name"] == "poller-acme-olt2"
+    assert project["project"]["entry-points"]["poller.collectors"] == {"acme-olt2": "poller_acme_olt2:AcmeOlt2"}
+    assert "{{" not in "".join(path.read_text() for path in here.rglob("*") if path.is_file())
+
+
+def test_another_place_may_be_given(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "olt", "--path", "src/mine", "--json")
+    assert code == 0
+    said = json.loads(out)
+    assert (said["schema"], said["path"], len(said["files"])) == ("poller.plugin.new/1", "src/mine", 6)
+    assert (here / "src" / "mine" / "pyproject.toml").is_file()
+
+
+def test_nothing_that_exists_is_overwritten(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not even an empty directory is taken for ours."""
+    (here / "olt").mkdir()
+    (here / "file").write_text("mine")
+    for arguments in (["olt"], ["other", "--path", "olt"], ["other", "--path", "file"]):
+        code, _, err = run(capsys, *arguments)
+        assert code == 2
+        assert "exists already; nothing was written" in err
+    assert sorted(path.name for path in here.iterdir()) == ["file", "olt"]
+    assert list((here / "olt").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("OLT", "olt"), ("2olt", "olt"), ("olt!", "olt"), ("a b", "a-b"), ("../x", "x"), ("", "olt"), ("-x", None),
+     ("x" * 41, "x" * 40), ("olt_", "olt"), ("é", "olt"), ("a.b", "a-b"), ("a\nb", "a-b")],
+)  # fmt: skip
+def test_a_bad_name_is_refused_with_a_good_one(
+    here: Path, capsys: pytest.CaptureFixture[str], name: str, nearest: str | None
+) -> None:
+    code, _, err = run(capsys, name)
+    assert code == 2
+    assert nearest is None or f"try: poller plugin new {nearest}\n" in err
+    assert list(here.iterdir()) == []
+
+
+def test_the_name_of_an_installed_collector_is_taken(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "snmp")
+    assert code == 2
+    assert 'there is a collector named "snmp" already' in err
+    assert list(here.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "olt", "--path", "/proc/nowhere/olt")
+    assert code == 2
+    assert "/proc/nowhere/olt" in err

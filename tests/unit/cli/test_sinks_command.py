@@ -1,0 +1,57 @@
+"""`poller sinks`: where readings can go, where they go, and what cannot be used."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from poller.cli import main
+from poller.sinks import registry
+
+
+@pytest.fixture
+def with_a_broken_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    survey = registry.survey
+    points = [EntryPoint("gone", "no_such_module_anywhere:X", registry.GROUP)]
+    monkeypatch.setattr(registry, "survey", lambda: survey([*registry.entry_points(group=registry.GROUP), *points]))
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    return (main.run(["sinks", *arguments]), *capsys.readouterr())
+
+
+@pytest.mark.usefixtures("home")
+def test_sinks_are_listed_with_origin_use_and_state(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys)
+    rows: list[Any] = [line.split("\t") for line in out.splitlines()]
+    assert code == 0
+    assert rows[0] == ["name", "from", "api", "used", "state", "note"]
+    assert {row[0]: (row[2], row[3], row[4]) for row in rows[1:]} == {
+        "sql": ("1", "yes", "ok"), "stream": ("1", "no", "ok"),
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("home", "with_a_broken_one")
+def test_a_broken_one_is_named_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    """It hides no other; one that the settings ask for is worth a word."""
+    assert "gone\tunknown distribution\tfailed to import\tModuleNotFoundError" in run(capsys)[1]
+    found = json.loads(run(capsys, "--json")[1])
+    assert [item["name"] for item in found["items"]] == ["sql", "stream"]
+    assert [each["name"] for each in found["broken"]] == ["gone"]
+
+
+@pytest.mark.usefixtures("home", "with_a_broken_one")
+def test_a_sink_that_is_wanted_and_cannot_be_used_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POLLER_SINKS", "sql,gone")
+    assert "the setting sinks names gone, which cannot be used" in run(capsys)[2]
+
+
+def test_plural_and_singular(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+    assert main.run(["sink"]) == 0
+    assert "sql" in capsys.readouterr().out
