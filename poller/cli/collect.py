@@ -18,7 +18,7 @@ import typer
 from poller import errors
 from poller.cli import completion, render, words
 from poller.cli.columns import Column, column, plain
-from poller.domain import duration
+from poller.domain import duration, naming
 
 if TYPE_CHECKING:
     from poller.collectors.api import Collector, Credential, Options
@@ -61,6 +61,7 @@ def command(
 
     form = Output.JSON if as_json else output
     budget_s = duration.timeout_ms(timeout) / 1000
+    address = naming.address(address)
     found = registry.load()
     chosen = found.get(collector)
     options = found.checked_options(collector, values(option or ()))
@@ -90,17 +91,13 @@ async def _collect(
 
 def values(options: Sequence[str]) -> dict[str, Any]:
     """`key=value` words, each value a YAML scalar (or list): `port=1161`, `tls=true`, `modules=[system]`."""
-    import yaml
+    return {key: _value(key, text) for key, text in words.pairs(options).items()}
 
-    values = {}
-    for key, text in words.pairs(options).items():
-        try:
-            values[key] = yaml.safe_load(text) if text else ""
-        except yaml.YAMLError:
-            raise errors.InvalidInput(
-                f'option "{key}": "{text}" is not a YAML value', hint="put it in quotes"
-            ) from None
-    return values
+
+def _value(key: str, text: str) -> Any:
+    if not text or text.startswith("*"):  # a pattern of files; to YAML a name for something said before
+        return text
+    return words.structure(key, text)
 
 
 def credential_for(collector: Collector, options: Options) -> Credential | None:
@@ -114,7 +111,7 @@ def credential_for(collector: Collector, options: Options) -> Credential | None:
     if text is None and isinstance(collector, BringsCredential) and collector.brings_credential(options):
         return None
     if text is None and sys.stdin.isatty():
-        return secret_input.read(collector.credentials[0], {})
+        return secret_input.ask(collector.credentials)
     text = sys.stdin.read() if text is None else text
     if not text.strip("\r\n"):
         kinds = " or ".join(model.kind for model in collector.credentials)

@@ -28,6 +28,7 @@ class Column(NamedTuple):
     fit: Fit = Fit.CUT
     spare: int = 0
     short: Callable[[Item], str] | None = None  # for a screen, where people read it now
+    least: int = 0  # cells that it keeps, if it needs them, when others may be left out instead
 
     def on_screen(self, item: Item) -> str:
         return one_line((self.short or self.text)(item))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from poller.db.targets import Target
     from poller.domain.rates import Line
 
-_PLOT_WIDTH = 24
+_PLOT_WIDTH, _SMALL_PLOT_WIDTH = 24, 12
+_WIDE_SCREEN = 130
+_LABELS_WIDTH = 32  # ifName=GigabitEthernet1/0/24 and a little: cut to ifName=… a row is nobody's
 
 
 def show(engine: Engine, device: str, chosen: Sequence[Target], asked: Asked, as_json: bool) -> None:
@@ -51,7 +54,12 @@ def _columns(span: bool) -> Iterator[Column]:
     """On a screen things are called by what they are known by, and there is a picture; a pipe gets all labels."""
     yield column("TARGET", "target", fit=Fit.WHOLE, spare=3)
     yield column("METRIC", "metric", fit=Fit.WHOLE)
-    yield Column("LABELS", lambda item: plain(item["labels"]), short=lambda item: plain(dict(_line(item).known_by)))
+    yield Column(
+        "LABELS",
+        lambda item: plain(item["labels"]),
+        short=lambda item: plain(dict(_line(item).known_by)),
+        least=_LABELS_WIDTH,
+    )
     yield _number("RATE", "per_second")
     if span:
         yield _number("MEAN", "mean_per_second", spare=2)
@@ -73,7 +81,8 @@ def _number(title: str, key: str, spare: int = 0) -> Column:
 
 
 def _plot(item: Item) -> str:
-    return sparkline.draw([rate.per_second for rate in _line(item).rates], _PLOT_WIDTH)
+    wide = shutil.get_terminal_size().columns >= _WIDE_SCREEN
+    return sparkline.draw([rate.per_second for rate in _line(item).rates], _PLOT_WIDTH if wide else _SMALL_PLOT_WIDTH)
 
 
 def _line(item: Item) -> Line:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import getpass
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from poller import errors
+from poller.collectors import credentials
 from poller.collectors.credentials import Credential
 
 
@@ -18,6 +19,18 @@ def read(model: type[Credential], plain: Mapping[str, str]) -> Credential:
     if sys.stdin.isatty():
         return model.from_fields({**plain, **_asked(model, plain)})
     return _piped(model, plain, sys.stdin.read().strip("\r\n"))
+
+
+def ask(accepted: Sequence[type[Credential]]) -> Credential:
+    """At a terminal, for a collector that takes any of these: the first by its fields, another as a JSON object."""
+    first, *others = accepted
+    if not others or len(first.model_fields) > 1:
+        return first.from_fields(_asked(first, {}))
+    kinds = " or ".join(model.kind for model in others)
+    text = getpass.getpass(f"{first.kind}, or a JSON object for {kinds}: ")
+    if not text:
+        raise errors.InvalidInput("the secret is missing")
+    return credentials.read(text, accepted)
 
 
 def _asked(model: type[Credential], plain: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ import typer
 
 from poller import errors
 from poller.cli import completion, render
-from poller.domain import duration
+from poller.domain import duration, naming
 from poller.web import units
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def walk(
             printer.end(asked.sent)
     if not printer.printed:
         raise errors.NotFound(
-            f"{address} has nothing under {', '.join(sought)}", hint=f"poller snmp walk {address} system"
+            f"{address} has nothing under {', '.join(sought)}",
+            hint=f"poller snmp walk {address} system{_again(option, 'modules')}",
         )
 
 
@@ -132,15 +133,20 @@ def identify(
     item = _identity(address, options, names, {key: found[oid] for key, oid in SYSTEM.items() if oid in found})
     render.record("poller.snmp.identify/1", item, as_json)
     if not as_json:
-        given = "".join(f" -o {shlex.quote(word)}" for word in option or ())
-        render.note(f"next: poller collect snmp {address}{given} -o modules={','.join(item['modules'])}")
+        chosen = ",".join(item["modules"])
+        render.note(f"next: poller collect snmp {address}{_again(option, 'match')} -o modules={chosen}")
+
+
+def _again(option: Sequence[str] | None, *but: str) -> str:
+    """The same options for another command, but for those of these names."""
+    return "".join(f" -o {shlex.quote(word)}" for word in option or () if word.partition("=")[0] not in but)
 
 
 class Asked:
     """Whom, how, and how many requests it took."""
 
     def __init__(self, address: str, options: SnmpOptions, credential: Credential | None, timeout: str) -> None:
-        self.address, self.options, self.credential = address, options, credential
+        self.address, self.options, self.credential = naming.address(address), options, credential
         self.budget_s = duration.timeout_ms(timeout) / 1000
         self.sent = 0
 

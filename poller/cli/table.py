@@ -56,6 +56,7 @@ def fitted(rows: Sequence[Sequence[str]], columns: Sequence[Column], screen: int
             widths = {p: width for p, width in natural.items() if p not in left_out and p != under}
             if _shrink(widths, columns, screen):
                 return Layout(widths, under, sorted(left_out))
+    _shrink(widths, [each._replace(least=0) for each in columns], screen)
     return Layout(widths, under, sorted(left_out))
 
 
@@ -63,12 +64,12 @@ def _shrink(widths: dict[int, int], columns: Sequence[Column], screen: int) -> b
     """Sentences give way first, then the widest of what may be cut. False when it is too wide even so."""
     room = screen - _GAP * (len(widths) - 1)
     for fit in (Fit.REST, Fit.WRAP, Fit.CUT):
-        places = [place for place in widths if columns[place].fit is fit]
+        least = {p: max(columns[p].least, _LEAST[fit]) for p in widths if columns[p].fit is fit}
         while sum(widths.values()) > room:
-            widest = max(places, key=lambda place: widths[place], default=None)
-            if widest is None or widths[widest] <= _LEAST[fit]:
+            places = [place for place in least if widths[place] > least[place]]
+            if not places:
                 break
-            widths[widest] -= 1
+            widths[max(places, key=lambda place: widths[place])] -= 1
     return sum(widths.values()) <= room
 
 

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def command() -> None:
-    """Listen for SNMP notifications where the settings say. Ctrl-C stops it."""
+    """Listen for SNMP notifications; have the devices that send them polled. Ctrl-C stops it.
+
+    It hears POLLER_TRAP_BIND and POLLER_TRAP_PORT: 127.0.0.1 and 1162, unless you say otherwise.
+    """
     from poller.cli.backend import database
     from poller.observability import logs
     from poller.traps import intake

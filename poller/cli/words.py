@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import types
 from collections.abc import Iterable, Mapping
 from typing import Any, Union, get_args, get_origin
@@ -36,13 +35,20 @@ def _typed(model: type[BaseModel], key: str, text: str) -> Any:
     field = model.model_fields.get(key)
     kinds = _kinds(field.annotation) if field else set()
     if kinds & {dict, *_SEQUENCES} and text[:1] in ("[", "{"):
-        try:
-            return json.loads(text)
-        except ValueError as error:
-            raise errors.InvalidInput(f'option "{key}": not valid JSON: {error}') from None
+        return structure(key, text)
     if kinds & set(_SEQUENCES) and str not in kinds:
         return [part.strip() for part in text.split(",") if part.strip()]
     return text
+
+
+def structure(key: str, text: str) -> Any:
+    """A list or mapping as YAML, which JSON is too: `[system, if_mib]`."""
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise errors.InvalidInput(f'option "{key}": "{text}" is not a YAML value', hint="put it in quotes") from None
 
 
 def _kinds(annotation: Any) -> set[Any]:

@@ -13,6 +13,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, SecretStr
 
 from poller import errors
+from poller.domain import naming, nearest
 
 
 class Credential(BaseModel):
@@ -54,9 +55,17 @@ class Credential(BaseModel):
             return cls.model_validate(fields)
         except pydantic.ValidationError as error:
             first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-            field = ".".join(str(part) for part in first["loc"]) or "credential"
+            field = ".".join(str(part) for part in first["loc"])
+            if first["type"] == "extra_forbidden":
+                raise cls._unknown(field) from None
             text = first["msg"].removeprefix("Value error, ")
-            raise errors.InvalidInput(f"{cls.kind} credential: {field}: {text}") from None
+            raise errors.InvalidInput(": ".join(filter(None, (f"{cls.kind} credential", field, text)))) from None
+
+    @classmethod
+    def _unknown(cls, field: str) -> errors.InvalidInput:
+        meant = nearest.nearest(field, cls.model_fields)
+        hint = f"did you mean {meant}?" if meant else f"it takes {', '.join(cls.model_fields)}"
+        return errors.InvalidInput(f'{cls.kind} credential: unknown field "{naming.printable(field)}"', hint=hint)
 
     def secrets(self) -> list[str]:
         """The secret texts themselves: for those who must keep them out of logs."""
@@ -141,7 +150,7 @@ def from_json(text: str, models: dict[str, type[Credential]] | None = None) -> C
 def read(text: str, accepted: Sequence[type[Credential]]) -> Credential:
     """What a person gave to a collector that accepts these models, preferred first; never repeats the text.
 
-    A JSON object is the model of its `kind`, else the first that has all its keys; plain text is the first.
+    A JSON object is the model of its `kind`, else the first that has the most of its keys; plain text is the first.
     """
     text = text.strip("\r\n")
     if not text.lstrip().startswith("{"):
@@ -150,7 +159,7 @@ def read(text: str, accepted: Sequence[type[Credential]]) -> Credential:
     if "kind" in fields:
         model = {model.kind: model for model in accepted}.get(str(fields.pop("kind")))
     else:
-        model = next((model for model in accepted if set(fields) <= set(model.model_fields)), accepted[0])
+        model = max(accepted, key=lambda model: len(set(fields) & set(model.model_fields)))
     if model is None:
         raise errors.InvalidInput(
             "the credential is of a kind this collector does not take",

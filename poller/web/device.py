@@ -84,6 +84,7 @@ class DeviceView:
     metrics: Sequence[Choice]
     spans: Sequence[Choice]
     rows: Sequence[Row]
+    several: bool = False  # targets with counters, which may be the same: then each row says whose it is
     empty: str = ""
     previous: str = ""
     following: str = ""
@@ -100,6 +101,7 @@ def present(device: str, rated: Sequence[Rated], asking: Asking, now_ms: int) ->
         [Choice(name or "traffic", asking.query(metric=name, page=0), name == asking.metric) for name in ("", *names)],
         [Choice(span, asking.query(since=span, page=0), span is asking.span) for span in Span],
         rows,
+        sum(bool(each.names) for each in rated) > 1,
         "" if rows else _empty(device, rated),
         asking.query(page=asking.page - 1) if asking.page > 1 else "",
         asking.query(page=asking.page + 1) if len(found) > PER_PAGE else "",

@@ -106,16 +106,17 @@ def test_the_secret_may_be_piped(sim: Sim) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_secret_is_asked_for_in_a_terminal_and_not_shown(sim: Sim) -> None:
-    """On a terminal of its own, with nothing in the environment."""
+@pytest.mark.parametrize("typed", [fleet.COMMUNITY, json.dumps({"community": fleet.COMMUNITY})])
+def test_the_secret_is_asked_for_in_a_terminal_and_not_shown(sim: Sim, typed: str) -> None:
+    """On a terminal of its own, with nothing in the environment; a JSON object is as good as in a pipe."""
     pid, terminal = pty.fork()
     if pid == 0:  # pragma: no cover  the child
         for key in [key for key in os.environ if key.startswith("POLLER_")]:
             del os.environ[key]
         words = ["collect", "snmp", sim.switch.address, "-o", f"port={sim.snmp_port}", "-o", "modules=system"]
         os.execv(sys.executable, [sys.executable, "-m", "poller", *words])
-    shown = _read_until(terminal, b"community: ")
-    os.write(terminal, fleet.COMMUNITY.encode() + b"\n")
+    shown = _read_until(terminal, b"community, or a JSON object for snmpv3: ")
+    os.write(terminal, typed.encode() + b"\n")
     shown += _read_until(terminal, b"")
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 0, shown
@@ -163,6 +164,8 @@ def test_json_says_the_failure_too(sim: Sim) -> None:
         (("snmp", "127.0.0.1", "-o", "prot=1"), 'unknown option "prot"; did you mean port?'),
         (("snmp", "127.0.0.1", "-o", "port"), "not of the form key=value"),
         (("snmp", "127.0.0.1", "-o", "port={1"), 'option "port": "{1" is not a YAML value'),
+        (("snmp", "127.0.0.1", "-o", "config=*.nothing"), "no module file matches /"),
+        (("snmp", "127.0.0.1:1161"), "the port is an option of the collector"),
         (("snmp", "127.0.0.1", "--timeout", "soon"), '"soon" is not a duration'),
         (("snmp", "127.0.0.1", "--output", "xml"), "xml"),
         (("snmp",), "ADDRESS"),

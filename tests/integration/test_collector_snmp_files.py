@@ -69,7 +69,8 @@ def test_an_edit_counts_at_the_next_poll(port: int, tmp_path: Path) -> None:
     )
     for drained, name in ((first, "before"), (second, "after"), (repaired, "repaired")):
         assert {found for found, _ in by_series(drained.outcome)} == {name}
-    assert (broken.outcome.result, broken.outcome.error_code) == (Result.FAILED, "options_invalid")
+    for drained in (broken, gone):
+        assert (drained.outcome.result, drained.outcome.error_code) == (Result.FAILED, "options_invalid")
     assert f'{file}: module mine: unknown key "wlak"' in broken.outcome.message
     assert f"module file {file} cannot be read" in gone.outcome.message
 

@@ -112,6 +112,8 @@ def test_a_table_of_ones_own_can_be_tried(snmpd: Snmpd, capsys: pytest.CaptureFi
     assert code == 0
     assert (found["device"], found["modules"]) == ("mine", ["system", "ip_mib"])
     assert str(table) in found["because"]
+    _, _, err = poller(capsys, snmpd, "identify", "-o", f"match={table}")
+    assert err == f"next: poller collect snmp 127.0.0.1 -o port={snmpd.port} -o modules=system,ip_mib\n"
 
 
 @pytest.mark.parametrize(
@@ -119,6 +121,7 @@ def test_a_table_of_ones_own_can_be_tried(snmpd: Snmpd, capsys: pytest.CaptureFi
     [
         (["walk", "ifInOctet"], 2, "did you mean ifInOctets?"),
         (["walk", "1.3.6.1.4.1.99999"], 3, "has nothing under 1.3.6.1.4.1.99999"),
+        (["walk", "1.3.6.1.4.1.99999"], 3, "try: poller snmp walk 127.0.0.1 system -o port="),
         (["get", "ifInOctets"], 2, "one value per row"),
         (["walk", "system", "-o", "prot=1"], 2, "prot"),
         (["walk", "system", "--timeout", "soon"], 2, "soon"),

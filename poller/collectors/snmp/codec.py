@@ -121,7 +121,7 @@ def header(data: Octets, at: int, end: int) -> tuple[int, int, int]:
             raise Malformed("a bad length")
         size = int.from_bytes(data[at + 2 : start], "big")
     if start + size > end:
-        raise Malformed("longer than what it is in")
+        raise Malformed("a length that goes beyond its message")
     return tag, start, start + size
 
 

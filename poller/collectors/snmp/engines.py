@@ -31,7 +31,7 @@ def way_to(
     if context:
         raise errors.DeviceUnsupported(
             "only SNMPv3 has contexts, and the credential is a community",
-            cause="leave the option context away, or use a credential of kind snmpv3",
+            hint="leave the option context away, or use a credential of kind snmpv3",
         )
     secret = credential.community.get_secret_value()
     return Way(address, port, version, secret, engine="gufo" if engine == "auto" else engine)

@@ -77,9 +77,14 @@ class Shelf:
         return library
 
     def known(self, config: tuple[str, ...]) -> Library | None:
-        """If none of them was edited since; costs no more than a look at each."""
+        """If none of them was edited or removed since; costs no more than a look at each."""
         stamps, library = self._libraries.get(config, (None, None))
-        return library if stamps == list(_stamps(config)) else None
+        if stamps is None:
+            return None
+        try:
+            return library if stamps == list(_stamps(config)) else None
+        except errors.ConfigError:
+            return None
 
     def _file(self, stamp: Stamp) -> File:
         path = stamp[0]

@@ -17,6 +17,7 @@ import yaml
 
 from poller import errors
 from poller.collectors.snmp import catalog, oid
+from poller.domain import nearest
 
 #: Module names for a sysObjectID and a sysDescr.
 Choose = Callable[[str, str], tuple[str, ...]]
@@ -95,11 +96,11 @@ def chooser(path: str, config: tuple[str, ...] = ()) -> Choose:
 
 def refuse_unknown(path: str, names: Collection[str], config: tuple[str, ...]) -> None:
     """Raises InvalidInput for a module that neither the program nor a file of `config` has."""
-    missing = sorted(set(names) - catalog.known(config))
-    if missing:
-        raise errors.InvalidInput(
-            f'{path}: unknown module "{missing[0]}"', hint="name its file with config, or correct the table"
-        )
+    known = catalog.known(config)
+    for name in sorted(set(names) - known):
+        meant = nearest.nearest(name, known)
+        near = f"did you mean {meant}? or " if meant else ""
+        raise errors.InvalidInput(f'{path}: unknown module "{name}"', hint=f"{near}name its file with config")
 
 
 @cache

@@ -20,7 +20,7 @@ MOST_REPETITIONS = 200
 class SnmpOptions(api.Options):
     config: Annotated[
         tuple[str, ...],
-        Field(description="Files of your own with modules, in snmp_exporter's format; patterns such as *.yml, too"),
+        Field(description="Files of modules in snmp_exporter's format, a list or separated by commas; or *.yml"),
     ] = ()
     modules: Annotated[
         tuple[str, ...],
@@ -107,8 +107,8 @@ class SnmpOptions(api.Options):
 
     @field_validator("config", mode="before")
     @classmethod
-    def _one_path(cls, value: Any) -> Any:
-        return (value,) if isinstance(value, str) else value
+    def _split_paths(cls, value: Any) -> Any:
+        return tuple(path.strip() for path in value.split(",")) if isinstance(value, str) else value
 
     @field_validator("config")
     @classmethod

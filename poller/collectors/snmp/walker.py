@@ -21,6 +21,7 @@ BACKOFF = 1.5
 MAX_ROWS = 200_000
 #: We stop this long before the platform's deadline, so that what was read can still be handed over.
 HAND_OVER_S = 0.02
+_MAY_NOT = "this user or community may not read it, or not at this security level"
 
 
 class Patience(NamedTuple):
@@ -235,7 +236,7 @@ class Walker:
             engine.AUTHORIZATION_ERROR: errors.DeviceAuthFailed,
         }
         kind = kinds.get(error.status, errors.DeviceProtocolError)
-        return kind(f"{error.message} at {where}")
+        return kind(f"{error.message} at {where}", cause=_MAY_NOT if error.status in kinds else "")
 
 
 class _Loop(errors.DeviceProtocolError):

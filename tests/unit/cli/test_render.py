@@ -192,6 +192,27 @@ def test_times_targets_and_codes_are_whole_on_every_screen(
     assert notes == (f"no room for {left_out}: a wider terminal or --json shows all\n" if left_out else "")
 
 
+@pytest.mark.parametrize(
+    ("width", "row"),
+    [
+        (50, ["ifHCInOctets", "ifName=GigabitEthernet1/0/24", "▁▂▃"]),
+        (45, ["ifHCInOctets", "ifName=GigabitEthernet1/0/24"]),
+        (30, ["ifHCInOctets", "ifName=GigabitE…"]),
+    ],
+)
+def test_labels_keep_their_room_while_others_can_go(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int, row: list[str]
+) -> None:
+    """A picture is left out before the name of what it shows is cut; where nothing can go, the name is."""
+    terminal(monkeypatch, "stdout")
+    monkeypatch.setenv("COLUMNS", str(width))
+    labels = Column("LABELS", lambda item: str(item["labels"]), least=32)
+    columns = (column("METRIC", "metric", fit=Fit.WHOLE), labels, column("PLOT", "plot", fit=Fit.WHOLE, spare=1))
+    item = {"metric": "ifHCInOctets", "labels": "ifName=GigabitEthernet1/0/24", "plot": "▁▂▃"}
+    render.listing("s/1", [item], columns, as_json=False)
+    assert capsys.readouterr().out.splitlines()[2].split() == row
+
+
 def test_a_row_without_a_message_has_no_line_below(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ def test_odd_pairs_are_refused(given: list[str]) -> None:
         ("port", "161", "161"),
         ("names", "a, b", ["a", "b"]),
         ("names", '["a,b"]', ["a,b"]),
+        ("names", "[a, b]", ["a", "b"]),
         ("maybe", "1,2", ["1", "2"]),
         ("either", "a,b", "a,b"),
         ("table", '{"a": 1}', {"a": 1}),
@@ -52,7 +53,7 @@ def test_lists_and_structures_are_taken_apart(key: str, text: str, expected: obj
     assert words.typed(Model, {key: text}) == {key: expected}
 
 
-def test_bad_json_names_the_option() -> None:
-    """Not only the column of the error."""
+def test_a_broken_structure_names_the_option() -> None:
+    """And repeats it."""
     with pytest.raises(errors.InvalidInput, match='"table"'):
         words.typed(Model, {"table": "{"})

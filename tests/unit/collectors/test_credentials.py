@@ -50,6 +50,16 @@ def test_refusals_name_the_field_and_not_the_secret(text: str, accepted: tuple[t
     assert SECRET not in f"{raised.value} {raised.value.hint} {raised.value!r}"
 
 
+def test_a_mistyped_field_is_named_and_changes_no_kind() -> None:
+    """A JSON object with most of the fields of one kind is of that kind."""
+    with pytest.raises(errors.InvalidInput, match=r'^snmpv3 credential: unknown field "auth_pasword"$') as raised:
+        credentials.read(json.dumps({"username": "mon", "auth_pasword": SECRET}), (Community, SnmpV3))
+    assert raised.value.hint == "did you mean auth_password?"
+    with pytest.raises(errors.InvalidInput, match=r'^community credential: unknown field "x"$') as raised:
+        credentials.read('{"x": 1, "community": "c"}', (Community, SnmpV3))
+    assert raised.value.hint == "it takes community"
+
+
 @pytest.mark.parametrize("field", ["auth_password", "priv_password"])
 def test_an_empty_password_is_not_taken_for_none(field: str) -> None:
     """Who meant to encrypt shall not poll in the clear."""

@@ -56,6 +56,17 @@ def test_a_broken_edit_is_an_error_until_it_is_repaired(tmp_path: Path, monkeypa
     assert shelf.library((path,)).names() == {"one"}
 
 
+def test_a_removed_file_is_not_at_hand(tmp_path: Path) -> None:
+    """Whether it was ever read or not; whoever asks for its modules hears why."""
+    path = write(tmp_path / "one.yml", ONE)
+    catalog.select(("one",), (path,))
+    os.unlink(path)
+    for config in ((path,), (str(tmp_path / "*.yml"),), (str(tmp_path / "never.yml"),)):
+        assert catalog.at_hand(("one",), config) is None
+        with pytest.raises(errors.ConfigError):
+            catalog.select(("one",), config)
+
+
 def test_later_files_win(tmp_path: Path) -> None:
     """Both formats side by side, and a pattern in the order of its names."""
     write(tmp_path / "a.yml", "both: {walk: [1.1], auth: {community: a}}\nfirst: {walk: [1.1]}")

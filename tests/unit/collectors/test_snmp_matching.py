@@ -139,8 +139,9 @@ def test_a_target_with_a_wrong_table_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(errors.InvalidInput, match=r"own\.yml"):
         known.checked_options("snmp", {"match": str(path)})
     path.write_text("match: [{sysObjectID: 1.3.7.*, modules: [udc]}]")
-    with pytest.raises(errors.InvalidInput, match='unknown module "udc"'):
+    with pytest.raises(errors.InvalidInput, match='unknown module "udc"') as raised:
         known.checked_options("snmp", {"match": str(path)})
+    assert raised.value.hint == "did you mean ucd? or name its file with config"
     with pytest.raises(errors.InvalidInput, match="nothing is left to choose"):
         known.checked_options("snmp", {"match": str(path), "modules": "system"})
     path.write_text("base: [system]")

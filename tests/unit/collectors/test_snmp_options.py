@@ -101,6 +101,7 @@ def test_a_module_of_the_old_format_may_ask_for_version_1() -> None:
     [
         ({"config": "/etc/poller/snmp.yml"}, "config", ("/etc/poller/snmp.yml",)),
         ({"config": ["/a/../b.yml", "/b.yml"]}, "config", ("/b.yml",)),
+        ({"config": "/a.yml, /b.yml"}, "config", ("/a.yml", "/b.yml")),
         ({"config": "/b.yml", "modules": "whatever"}, "modules", ("whatever",)),
         ({"config": "/b.yml", "auth": "public_v2"}, "auth", "public_v2"),
     ],

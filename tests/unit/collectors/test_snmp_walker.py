@@ -199,6 +199,7 @@ def test_no_such_name_ends_a_walk_of_version_1() -> None:
 def test_a_refusal_is_the_credentials_fault(status: int) -> None:
     error = walk(Agent(trouble=times(1, ErrorStatus(status)))).error
     assert isinstance(error, errors.DeviceAuthFailed)
+    assert "security level" in str(error)
 
 
 def test_scalars_are_split_when_one_spoils_the_request() -> None:

@@ -20,8 +20,8 @@ with warnings.catch_warnings():
     from starlette.testclient import TestClient
 
 
-def site(stored: list[Stored]) -> TestClient:
-    return TestClient(create_app(Sources(lambda: fleet.HEALTHY, dict, {}, web_rates.answering(stored))))
+def site(stored: list[Stored], *targets: str) -> TestClient:
+    return TestClient(create_app(Sources(lambda: fleet.HEALTHY, dict, {}, web_rates.answering(stored, targets))))
 
 
 def rows(html: str) -> list[list[str]]:
@@ -47,6 +47,14 @@ def test_a_page_shows_traffic_first() -> None:
     assert all(cells[2].endswith("bit/s") and cells[6] == "ok" for cells in found)
     assert len(pictures(html)) == 6
     assert '<a href="?metric=ifInErrors&amp;since=1h">ifInErrors</a>' in html
+
+
+def test_rows_of_several_targets_say_whose_they_are() -> None:
+    """Two targets may read the same counter; one alone says nothing of itself."""
+    html = site(web_rates.polls(), "fast", "slow").get("/devices/sw1").text
+    assert [cells[0] for cells in rows(html)[::6]] == [
+        f'eth1 <span class="note">{target}</span>' for target in ("fast", "slow")
+    ]
 
 
 def test_another_counter_and_another_time() -> None:

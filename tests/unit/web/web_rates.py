@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from poller import errors
 from poller.db import rates
@@ -42,13 +43,14 @@ def _poll(minute: int, interfaces: int, ago: int, restart: int, name: str) -> Re
     return ReadingSet.of(found)
 
 
-def answering(stored: Sequence[Stored]) -> Callable[[str, Asked], Sequence[Rated]]:
-    """The source of a web application that knows one device, `sw1`."""
+def answering(stored: Sequence[Stored], targets: Sequence[str] = ()) -> Callable[[str, Asked], Sequence[Rated]]:
+    """The source of a web application that knows one device, `sw1`; of several targets each reads the same."""
 
     def of(device: str, asked: Asked) -> Sequence[Rated]:
         if device != "sw1":
             raise errors.NotFound(f'no device named "{device}"')
         polls = (rates.MOST_POLLS if asked.since_ms else rates.GLANCE) + 1
-        return [rates.rated(TARGET, stored[-polls:], asked, polls)]
+        named = [replace(TARGET, name=name) for name in targets] or [TARGET]
+        return [rates.rated(each, stored[-polls:], asked, polls) for each in named]
 
     return of
