@@ -63,15 +63,16 @@ def options_model(registry: Registry, collector: str) -> type[Options]:
 
 
 def needs_credential(registry: Registry, collector: str, options: Mapping[str, Any]) -> bool:
+    """If not, the device's may be of any kind."""
     from poller.collectors import api
 
     return api.needs_credential(registry.get(collector), registry.options(collector, options))
 
 
-def check_kind(registry: Registry, collector: str, options: Mapping[str, Any], credential: str, kind: str) -> None:
-    """Can this collector use a credential of that kind, or does it need none with these options?"""
+def check_kind(registry: Registry, collector: str, credential: str, kind: str) -> None:
+    """Can this collector use a credential of that kind?"""
     accepted = [model.kind for model in registry.get(collector).credentials]
-    if kind not in accepted and needs_credential(registry, collector, options):
+    if accepted and kind not in accepted:
         raise errors.InvalidInput(
             f'collector {collector} cannot use credential "{credential}" of kind {kind}',
             hint="it takes " + ", ".join(accepted),

@@ -121,10 +121,10 @@ def target_draft(
     )
     draft.raise_first(problems)
     kinds = [model.kind for model in registry.get(collector).credentials]
-    options = wanted.options or {}
-    if credential:
-        backend.check_kind(registry, collector, options, credential, credentials.kind(engine, credential))
-    elif backend.needs_credential(registry, collector, options):
+    needed = backend.needs_credential(registry, collector, wanted.options or {})
+    if credential and (needed or wanted.credential):
+        backend.check_kind(registry, collector, credential, credentials.kind(engine, credential))
+    elif needed:
         render.note(f"note: {collector} needs a credential ({' or '.join(kinds)}), and this target has none yet")
     return wanted
 

@@ -86,10 +86,17 @@ class _Judge:
         used, collector = target.credential or device.credential or "", target.collector or ""
         if used in self._kinds and collector in self._registry.collectors:
             try:
-                backend.check_kind(self._registry, collector, target.options or {}, used, self._kinds[used])
+                backend.check_kind(self._registry, collector, used, self._kinds[used])
             except errors.InvalidInput as error:
-                self._complain(raw, [Problem("credential", str(error), error.hint)])
+                if target.credential or self._needs_credential(target):
+                    self._complain(raw, [Problem("credential", str(error), error.hint)])
         return target
+
+    def _needs_credential(self, target: draft.TargetDraft) -> bool:
+        """Of one with wrong options it cannot be said: their complaint is enough."""
+        if target.options is None:
+            return True
+        return backend.needs_credential(self._registry, target.collector or "", target.options)
 
     def _check_known(self, raw: Raw, credential: str | None, collectors: list[str | None]) -> None:
         """The database would find it too, but only here is known which kind the collectors take."""

@@ -158,8 +158,7 @@ def edit(
     draft.raise_first(problems)
     if credential:
         registry = bootstrap.services().registry
-        options = old.options if wanted.options is None else wanted.options
-        backend.check_kind(registry, old.collector, options, credential, credentials.kind(engine, credential))
+        backend.check_kind(registry, old.collector, credential, credentials.kind(engine, credential))
     changed = targets.edit(engine, device_name, name, wanted, backend.wake_up())
     render.changed(f"changed target {device_name}/{changed.name}", "poller.target/1", item(changed), as_json)
 

@@ -22,7 +22,9 @@ def _of(verdict: Verdict, target: PollTarget) -> Iterator[Event]:
         code, failures = verdict.after.code, verdict.after.failures
         if code in site.DARK:
             yield _event(Kind.DEVICE_WENT_DOWN, verdict, target, f"{target.device} is down: {verdict.after.message}")
-        said = f"{target.device}/{target.name} is left alone after {_failures(failures)} in a row: {code}"
+        waits = verdict.after.breaker.probe_ms > verdict.after.finished_ms
+        what = "is left alone" if waits else "is asked again at its next slot"
+        said = f"{target.device}/{target.name} {what} after {_failures(failures)} in a row: {code}"
         yield _event(Kind.BREAKER_OPENED, verdict, target, said, code=code, failures=failures)
     elif verdict.closed:
         failures, open_ms = verdict.before.failures, verdict.after.finished_ms - verdict.before.breaker.since_ms

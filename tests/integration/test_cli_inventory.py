@@ -82,6 +82,24 @@ def test_a_device_and_its_first_target_in_one_go(cli: Cli) -> None:
     assert target["options"] == {"port": 1161, "modules": ["system", "if_mib"]}
 
 
+def test_a_device_has_a_credential_that_only_some_of_its_targets_use(cli: Cli) -> None:
+    """Those that need none take it for nothing; those that need another say so."""
+    ok(cli("credential", "add", "public", "--kind", "community", stdin="public-secret\n"))
+    ok(cli("credential", "add", "api", "--kind", "token", stdin="api-secret\n"))
+    ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "public", "--collector", "snmp"))
+    ok(cli("target", "add", "sw1", "--collector", "ping"))
+    assert "needs" not in ok(cli("target", "add", "sw1", "--collector", "http", "-o", "expect=200,401")).err
+    wants = ["target", "add", "sw1", "--collector", "http", "--name", "api", "-o", "auth=bearer"]
+    refused = cli(*wants, "--json")
+    assert refused.error["message"] == 'collector http cannot use credential "public" of kind community'
+    ok(cli(*wants, "--credential", "api"))
+    assert cli("target", "edit", "sw1", "http", "--credential", "public", "--json").error["code"] == "P201"
+    listed = ok(cli("target", "list", "sw1", "--json")).json["items"]
+    assert [(each["name"], each["credential"]) for each in listed] == [
+        ("api", "api"), ("http", ""), ("ping", ""), ("snmp", ""),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

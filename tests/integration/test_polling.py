@@ -14,9 +14,11 @@ from poller import errors
 from poller.db import devices, readings, runs
 from poller.db.tables import targets as targets_table
 from poller.domain.draft import DeviceDraft
+from poller.domain.events import Kind
 from poller.domain.outcome import Result
 from poller.domain.overview import State
 from poller.domain.target import TargetSpec
+from poller.state import events
 from poller.workers import collect, warming
 from tests.integration.worlds import QUEUE, World
 
@@ -51,6 +53,31 @@ def test_one_target_changes_nothing_for_the_others(world: World) -> None:
     states = world.board.statuses(ids)
     assert [states[i].state for i in ids] == [State.OK, State.DEGRADED, State.DEGRADED, State.DEGRADED]
     assert world.sound(ids)
+
+
+def test_a_finding_is_stored_told_and_asked_about_at_every_slot(world: World) -> None:
+    """It fails, with its readings; the second in a row is an event, and its end is seen at the next slot."""
+    [one] = world.add("down")
+    for number in range(4):
+        world.again([one], f"t{number}")
+        assert world.outcomes()[one] == (Result.FAILED, "down")
+        now_ms = int(world.services.redis.time()[0]) * 1000
+        assert world.due_ms(one) <= now_ms + 61_000
+    stored = readings.latest(world.services.engine, [one])[one]
+    assert list(stored.readings.values) == [1.0]
+    assert world.board.statuses([one])[one].state is State.FAILING
+    world.collector.recovered = True
+    world.again([one], "t4")
+    after = world.board.statuses([one])[one]
+    assert (after.state, after.breaker.trips) == (State.OK, 0)
+    happened = events.after(world.services.redis, world.services.keys, events.BEGINNING, 10)
+    assert [each.event.kind for each in happened if each.event] == [
+        Kind.DEVICE_WENT_DOWN,
+        Kind.BREAKER_OPENED,
+        Kind.DEVICE_RECOVERED,
+        Kind.BREAKER_CLOSED,
+    ]
+    assert "asked again at its next slot" in str(happened[1])
 
 
 def test_healthy_targets_do_not_wait_for_a_hanging_one(world: World) -> None:

@@ -10,8 +10,9 @@ from typing import ClassVar
 
 import pytest
 
+from poller import errors
 from poller.collectors import api
-from poller.collectors.credentials import Token
+from poller.collectors.credentials import Credential, Login, Token
 from poller.collectors.registry import Registry
 from poller.domain.outcome import Result
 from poller.domain.target import PollTarget
@@ -114,5 +115,19 @@ def test_a_target_may_bring_its_credential_by_its_options(runtime: Runtime) -> N
     for takes_s in (0.1, 0):
         batch = Batch(runtime, Registry({"keyed": Keyed()}), 1)
         batch.start([Known(target, 1, SlowOptions(takes_s=takes_s))], {})
+        results += [item.outcome.result for item in batch.next_round() or ()]
+    assert results == [Result.OK, Result.REFUSED]
+
+
+@pytest.mark.parametrize("opened", [Login.from_text("admin:hunter22"), errors.NotFound("it was removed")])
+def test_a_credential_that_is_none_of_its_business_is_neither_handed_over_nor_missed(
+    runtime: Runtime, opened: Credential | errors.PollerError
+) -> None:
+    """The device's, for another collector; or one that does not open."""
+    target = PollTarget(1, 1, "t", 1, "d", "127.0.0.1", "", "keyed", 60_000, 5_000, credential_id=7)
+    results = []
+    for takes_s in (0.1, 0):
+        batch = Batch(runtime, Registry({"keyed": Keyed()}), 1)
+        batch.start([Known(target, 1, SlowOptions(takes_s=takes_s))], {7: opened})
         results += [item.outcome.result for item in batch.next_round() or ()]
     assert results == [Result.OK, Result.REFUSED]

@@ -49,6 +49,8 @@ class Fake:
         if poll.options.do in ("busy", "quiet"):
             yield api.Reading("load", float(len(self.addresses)) if poll.options.do == "busy" else 7.0)
         yield api.Reading("polls", 1.0, {"device": poll.device}, api.Kind.COUNTER)
+        if poll.options.do == "down" and not self.recovered:
+            raise api.DeviceDown("nobody there")
         if poll.options.do == "fail":
             raise api.DeviceTimeout("no answer")
         if poll.options.do == "crash":

@@ -72,6 +72,15 @@ def test_what_was_read_before_an_error_is_kept() -> None:
     assert (outcome.result, names(outcome)) == (Result.PARTIAL, ["one"])
 
 
+@pytest.mark.parametrize("kind", [errors.DeviceDown, errors.DeviceUnwell])
+def test_a_finding_is_a_failure_whose_readings_are_kept(kind: type[errors.DeviceError]) -> None:
+    """Also behind a part that failed before; and it is not asked about twice."""
+    part = api.PartFailed("a part", errors.DeviceTimeout("late"))
+    for outcome in (drained(raising(kind("gone"), ONE)), drained(raising(kind("gone"), part, ONE))):
+        assert (outcome.result, outcome.error_code, outcome.retryable) == (Result.FAILED, kind.error_code, False)
+        assert names(outcome) == ["one"]
+
+
 def test_a_failed_part_makes_it_partial_and_is_named() -> None:
     part = api.PartFailed("if_mib", errors.DeviceTimeout("no answer"))
     outcome = drained(yielding(part, ONE))

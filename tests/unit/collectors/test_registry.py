@@ -63,7 +63,7 @@ def points(**things: Any) -> list[Any]:
 def test_the_built_in_collectors_are_there() -> None:
     """Through the same door as anybody's."""
     found = registry.load()
-    assert {"snmp", "routeros"} <= set(found.collectors)
+    assert {"snmp", "routeros", "ping", "http"} <= set(found.collectors)
     assert found.distributions["snmp"].startswith("poller ")
 
 

@@ -93,3 +93,19 @@ def test_what_took_its_worker_along_is_left_alone_at_once() -> None:
     rules = Settings().breaker_rules
     opened = breaker.record(CLOSED, 1, error_codes.WORKER_DIED, NOW, rules, 0.0)
     assert (opened.trips, opened.probe_ms - NOW) == (1, 30_000)
+
+
+@pytest.mark.parametrize("code", [error_codes.DOWN, error_codes.UNWELL])
+def test_what_a_probe_finds_is_news_after_two_in_a_row_and_is_never_waited_with(code: str) -> None:
+    """However long it lasts: it is looked at again at the next slot."""
+    rules = Settings().breaker_rules
+    assert breaker.record(CLOSED, 1, code, NOW, rules, 0.5) == CLOSED
+    for failures in (2, 3, 1000):
+        opened = breaker.record(Breaker(failures - 2, NOW, NOW), failures, code, NOW, rules, 0.5)
+        assert (opened.trips, opened.probe_ms) == (failures - 1, NOW)
+        assert breaker.admit(opened, NOW) is Position.HALF_OPEN
+
+
+def test_an_operator_who_wants_breakers_to_open_at_once_gets_that_of_findings_too() -> None:
+    rules = Settings(breaker_failures=1).breaker_rules
+    assert breaker.record(CLOSED, 1, error_codes.DOWN, NOW, rules, 0.5).trips == 1
