@@ -12,11 +12,10 @@ from typing import Any, get_args
 import pytest
 
 from poller import errors
-from poller.collectors.credentials import Community, SnmpV3
+from poller.collectors.credentials import Community, Credential, SnmpV3
 from poller.collectors.snmp import types
-from poller.collectors.snmp.engine import Link, Page, Row
+from poller.collectors.snmp.engine import Link, Row
 from poller.collectors.snmp.engines import Choice, Engines
-from poller.collectors.snmp.pysnmp_engine import PysnmpLink
 from poller.collectors.snmp.walker import Walker
 from tests.integration.snmp_links import get, rows, talk, walk
 from tests.integration.test_collector_snmp import AUTH, PRIV, Snmpd, free_udp_port, has_ipv6, net_snmp, running_snmpd
@@ -208,18 +207,18 @@ def test_an_agent_that_started_anew_is_followed(engine: Choice, tmp_path: Path) 
     asyncio.run(twice())
 
 
-def test_several_columns_in_one_request(engine: Choice, snmpd: Snmpd) -> None:
-    """Where the engine can: pysnmp."""
+@pytest.mark.parametrize("credential", [PUBLIC, FULL])
+def test_what_follows_several_oids_is_told_in_one_request(engine: Choice, snmpd: Snmpd, credential: Credential) -> None:
+    """The first row of each column, and nothing behind all there is."""
     roots = [f"{INTERFACES}.{column}" for column in (1, 2, 4)]
 
-    async def ask(walker: Walker, link: Link) -> list[Page]:
-        if not isinstance(link, PysnmpLink):
-            return [await link.page(root, root, 50, 1.0) for root in roots]
-        return list(await link.pages(roots, roots, 50, 1.0))
+    async def ask(walker: Walker, link: Link) -> list[str]:
+        names = list(await link.after([*roots, "2.999"], 1.0))
+        assert names == [*(await link.after([*roots], 1.0)), ""]
+        return names[:-1]
 
-    pages = asyncio.run(talk(engine, snmpd.port, PUBLIC, ask))
-    for root, page in zip(roots, pages, strict=True):
-        assert list(page.rows) == rows(engine, snmpd.port, PUBLIC, root)
+    names = asyncio.run(talk(engine, snmpd.port, credential, ask))
+    assert names == [rows(engine, snmpd.port, credential, root)[0][0] for root in roots]
 
 
 def test_a_context_is_the_agents_own(engine: Choice, snmpd: Snmpd) -> None:

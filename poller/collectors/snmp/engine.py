@@ -79,6 +79,10 @@ class Link(Protocol):
         """The values of these OIDs; those the agent does not have are left out."""
         ...
 
+    async def after(self, oids: Sequence[str], wait_s: float) -> Sequence[str]:
+        """The OID that follows each of these, in their order; an empty text where nothing does."""
+        ...
+
     def rest(self) -> None:
         """Nothing is asked for a while: what comes meanwhile is thrown away."""
         ...

@@ -35,8 +35,12 @@ class Hands:
         self._share_after_s = 0.0 if long else LONG_S
 
     @property
+    def first(self) -> Walker:
+        return self._walkers[0]
+
+    @property
     def answered(self) -> bool:
-        return self._walkers[0].answered
+        return self.first.answered
 
     @property
     def sent(self) -> int:

@@ -229,25 +229,27 @@ def _states(metric: Metric, current: int, labels: Mapping[str, str]) -> Iterator
     """One for each state there is, and one for a state nobody has heard of."""
     names = {**metric.enum_values}
     names.setdefault(current, str(current))
-    for known, text in names.items():
-        yield _series(metric.name, {**labels, metric.name: text}, Kind.GAUGE), partial(_is_state, names, known)
+    for text in dict.fromkeys(names.values()):
+        yield _series(metric.name, {**labels, metric.name: text}, Kind.GAUGE), partial(_is_state, names, text)
 
 
-def _is_state(names: Mapping[int, str], known: int, value: Value) -> float | None:
-    current = state(value)
-    return int(current == known) if current in names else None
+def _is_state(names: Mapping[int, str], text: str, value: Value) -> float | None:
+    current = names.get(state(value))
+    return None if current is None else int(current == text)
 
 
 def _bits(metric: Metric, labels: Mapping[str, str]) -> Iterator[tuple[Series, Convert]]:
-    for bit, text in metric.enum_values.items():
-        yield _series(metric.name, {**labels, metric.name: text}, Kind.GAUGE), partial(_is_set, bit)
+    names = metric.enum_values
+    for text in dict.fromkeys(names.values()):
+        bits = tuple(bit for bit, name in names.items() if name == text)
+        yield _series(metric.name, {**labels, metric.name: text}, Kind.GAUGE), partial(_is_set, bits)
 
 
-def _is_set(bit: int, value: Value) -> float | None:
+def _is_set(bits: Sequence[int], value: Value) -> float | None:
     """None for what has no bits: the exporter fails the whole scrape there."""
     if not isinstance(value, bytes):
         return None
-    return int(0 <= bit < len(value) * 8 and bool(value[bit // 8] & (128 >> bit % 8)))
+    return int(any(0 <= bit < len(value) * 8 and value[bit // 8] & (128 >> bit % 8) for bit in bits))
 
 
 def _series(name: str, labels: Mapping[str, str], kind: Kind) -> Series:

@@ -17,12 +17,16 @@ from poller.collectors.snmp.rendering import Value
 from poller.domain.readings import Kind, ReadingSet, Series, SeriesSet
 
 Row = tuple[str, Value]
+#: Different values of these hashes are usual: -1 and -2, 0 and no octets at all.
+_AMBIGUOUS = frozenset({hash(-1), hash(0)})
 
 
 class Plan:
     """Turns the values of one shape into readings."""
 
     __slots__ = (
+        "_ambiguous",
+        "_ambiguous_values",
         "_constants",
         "_converted",
         "_direct",
@@ -53,6 +57,8 @@ class Plan:
         self._shaping = _getter(self._shaping_at)
         self._oids = hash(tuple(oids))
         self._shape = hash(self._shaping(values))
+        self._ambiguous = _getter([at for at in self._shaping_at if hash(values[at]) in _AMBIGUOUS])
+        self._ambiguous_values = self._ambiguous(values)
 
     def narrowed(self, oids: Sequence[str], values: Sequence[Value], positions: Sequence[int]) -> Plan:
         """The same series from fewer rows: those at these positions of ours (-1: one that we do not have).
@@ -85,6 +91,8 @@ class Plan:
     def read(self, oids_hash: int, values: Sequence[Value]) -> ReadingSet | None:
         """None unless nothing but numbers changed: same OIDs, same label texts, and numbers where numbers were."""
         if oids_hash != self._oids or hash(self._shaping(values)) != self._shape:
+            return None
+        if self._ambiguous(values) != self._ambiguous_values:
             return None
         try:
             numbers = array("d", self._direct(values))

@@ -1,4 +1,4 @@
-"""The thorough engine: pysnmp writes and reads the PDUs, on a socket of ours; contexts, exact types, several columns.
+"""The thorough engine: pysnmp writes and reads the PDUs, on a socket of ours; contexts, exact types.
 
 Fifty times the cost of gufo, so it is for what gufo cannot do. Why not pysnmp's own engine: decision 0019.
 `_TRANSLATION` is the only place that knows the library's exceptions.
@@ -175,17 +175,11 @@ class PysnmpLink(Listener):
         question = speaking.walk_question(cursor, repetitions, bulk=self._bulk)
         return speaking.page_of(await self._ask(question, wait_s), root)
 
-    async def pages(
-        self, cursors: Sequence[str], roots: Sequence[str], repetitions: int, wait_s: float
-    ) -> Sequence[Page]:
-        """The rows after each cursor within its root, all in one answer: a GETBULK of several columns."""
-        kind, second = (codec.GET_BULK, repetitions) if self._bulk else (codec.GET_NEXT, 0)
-        found = await self._ask(Question(kind, cursors, 0, second), wait_s)
-        width = len(cursors)
-        return [speaking.page_of(found[column::width], root) for column, root in enumerate(roots)]
-
     async def get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
         return speaking.there(await self._ask(Question(codec.GET, oids), wait_s))
+
+    async def after(self, oids: Sequence[str], wait_s: float) -> Sequence[str]:
+        return speaking.names_of(await self._ask(Question(codec.GET_NEXT, oids), wait_s))
 
     async def _ask(self, question: Question, wait_s: float) -> list[Found]:
         deadline = self._loop.time() + wait_s

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from poller import errors
 from poller.collectors import api
+from poller.collectors.snmp import freshness
 from poller.collectors.snmp.engine import Row
 from poller.collectors.snmp.hands import Hands
 from poller.collectors.snmp.profile import Part, Profile
@@ -49,10 +50,16 @@ async def everything(profile: Profile, hands: Hands, lost: Lost | None = None) -
     async def read(walker: Walker, part: Part) -> Walked:
         if lost is not None and part.name in lost.parts:
             return Walked(error=lost.error)
-        walked = await _read_part(walker, part, beside if part is parts[0] else ())
-        if walked.error is not None and not hands.answered:  # nobody there: do not ask for the rest
+        more = beside if part is parts[0] else ()
+        walked = await _read_part(walker, part, more)
+        if walked.error is None:
+            return walked
+        if not hands.answered:  # nobody there: do not ask for the rest
             raise walked.error
-        return walked
+        if not more or not isinstance(walked.error, api.DeviceTimeout):
+            return walked
+        # A signal may be what is silent: it must not take others with it.
+        return await _read_part(walker, part, tuple(name for name in more if name == freshness.UPTIME))
 
     found = _sorted_out(parts, await hands.do(read, parts), profile.signals, beside)
     found.failures.extend(unfiltered)
@@ -64,7 +71,7 @@ async def _wanted(profile: Profile, hands: Hands) -> tuple[Sequence[Part], list[
 
     async def read(walker: Walker, part: Part) -> Walked:
         walked = await walker.walk(part.walk)
-        if walked.error is not None and not hands.answered:
+        if walked.error is not None and not await _goes_on(walked.error, walker, hands):
             raise walked.error
         return walked
 
@@ -101,7 +108,8 @@ async def _read_part(walker: Walker, part: Part, beside: tuple[str, ...]) -> Wal
 
 
 async def along(route: Route, hands: Hands) -> list[Row]:
-    """The rows of a known way, in its order; they may be others than expected. Raises Lost, or that nobody answered.
+    """The rows of a known way, in its order; they may be others than expected, and are none where a table that was
+    empty has got some. Raises Lost, or that nobody answered.
 
     GETs go last: one that touches something silent says nothing about who is there.
     """
@@ -111,14 +119,19 @@ async def along(route: Route, hands: Hands) -> list[Row]:
         try:
             return await (walker.get(route.get, known=True) if leg is None else walker.stretch(leg))
         except api.DeviceError as error:
-            if not hands.answered:
+            if not await _goes_on(error, walker, hands):
                 raise
             raise Lost(_silent(error, route.got if leg is None else (leg.part,)), error) from None
 
     *walked, got = await hands.do(read, legs)
     for rows in walked:
         got += rows
-    return got
+    return got if await hands.first.nothing_in(route.gaps) else []
+
+
+async def _goes_on(error: errors.DeviceError, walker: Walker, hands: Hands) -> bool:
+    """Is there somebody to ask for the rest? What was asked for first may be the only thing that is silent."""
+    return hands.answered or (isinstance(error, api.DeviceTimeout) and await walker.is_there())
 
 
 def _silent(error: errors.DeviceError, parts: Sequence[str]) -> Sequence[str]:

@@ -2,7 +2,7 @@
 
 A request costs about as much as PACKET_ROWS rows. So unneeded rows are skipped only where many are side by side,
 answers of a walk are filled, and what is left over travels together in GETs. Of each table a whole column is always
-walked: a row that has come since shows there.
+walked: a row that has come since shows there. A table without a row is a gap, which is asked for beside.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from poller.collectors.snmp import gaps
 from poller.collectors.snmp.engine import Row
+from poller.collectors.snmp.gaps import Gap
 from poller.collectors.snmp.profile import Part, Profile
 from poller.collectors.snmp.walker import Leg
 
@@ -49,6 +51,8 @@ class Route(NamedTuple):
     positions: Sequence[int]
     #: Names of the parts that GETs read of.
     got: tuple[str, ...]
+    #: Where rows may come that the legs would not meet.
+    gaps: tuple[Gap, ...] = ()
 
 
 class _Span(NamedTuple):
@@ -66,6 +70,10 @@ class _Span(NamedTuple):
     def covers(self, read: int, at: int) -> bool:
         return read == self.read and self.start <= at < self.stop
 
+    def meets(self, read: int, at: int) -> bool:
+        """Whatever comes before the row `at`: a walk begins behind the row before its first."""
+        return self.covers(read, at) or (read == self.read and self.ends and at == self.stop)
+
 
 def find(everything: Sequence[Read], profile: Profile, signals: Sequence[str], pace: Pace) -> Route:
     """The way to all numbers of `everything`, and to `signals` before them."""
@@ -80,7 +88,8 @@ def find(everything: Sequence[Read], profile: Profile, signals: Sequence[str], p
         positions.extend(range(starts[span.read] + span.start, starts[span.read] + span.stop))
     legs = tuple(_leg(everything[piece.read], piece) for span in spans for piece in _pieces(span, pace))
     parts = dict.fromkeys(everything[read].part.name for read, _ in got)
-    return Route(tuple(map(sys.intern, names)), legs, positions, tuple(parts))
+    unmet = gaps.find(everything, profile, lambda read, at: any(span.meets(read, at) for span in spans))
+    return Route(tuple(map(sys.intern, names)), legs, positions, tuple(parts), unmet)
 
 
 def _column(one: Read, oid: str, profile: Profile) -> str | None:

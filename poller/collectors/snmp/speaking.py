@@ -160,6 +160,11 @@ def page_of(found: Sequence[Found], root: str) -> Page:
     return Page(rows, ended=not rows)
 
 
+def names_of(found: Sequence[Found]) -> list[str]:
+    """What follows, by name; empty where nothing does."""
+    return ["" if value is Missing.END_OF_VIEW else name for name, value in found]
+
+
 def there(found: Sequence[Found]) -> list[Row]:
     """The rows that have a value."""
     return [(name, value) for name, value in found if value is not None and not isinstance(value, Missing)]

@@ -49,7 +49,7 @@ async def take(hands: Hands, wanted: Wanted, memory: Memory, now: float, period:
             if readings is not None:
                 memory.shortcut = known
                 return Taken(_yielded(readings, known.plan), well=True)
-    memory.tuning.fits = 0
+    memory.tuning.fits, memory.tuning.looks_ahead = 0, True
     profile = await _profile(hands, wanted, memory, now, often=period is None)
     found = await reading.everything(profile, hands, lost)
     items, plan = _mapped(found, profile, memory)

@@ -57,6 +57,8 @@ class Tuning:
     oids: Size = field(init=False)
     #: Most rows the agent put in an answer when it was asked for more; 0 while it never fell short.
     fits: int = 0
+    #: It says what follows several OIDs at once. Where it did not, it is tried anew when everything is read.
+    looks_ahead: bool = True
     #: Rows of each subtree in its last walk: the next one asks for just as many.
     sizes: dict[str, int] = field(default_factory=dict)
 

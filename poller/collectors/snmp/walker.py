@@ -10,6 +10,8 @@ from typing import NamedTuple, TypeVar
 from poller import errors
 from poller.collectors.snmp import engine, oid
 from poller.collectors.snmp.engine import ErrorStatus, Garbled, Link, NoReply, Page, Row
+from poller.collectors.snmp.freshness import UPTIME
+from poller.collectors.snmp.gaps import Gap
 from poller.collectors.snmp.tuning import Tuning
 
 T = TypeVar("T")
@@ -75,6 +77,15 @@ class Walker:
         await self._link.begin(self.ask)
         self.answered = False  # to an introduction everybody answers: the user may still be refused in silence
 
+    async def is_there(self) -> bool:
+        """After silence: is it only what was asked for that is silent? One try, of what every agent has."""
+        if not self.answered:
+            try:
+                await self.ask(lambda _, wait_s: self._link.get((UPTIME,), wait_s), tries=1)
+            except errors.DeviceError:
+                return self.answered  # an error is an answer, too
+        return True
+
     async def get(self, oids: Sequence[str], known: bool = False) -> list[Row]:
         """Scalars, several to a request; a request that is too big is split.
 
@@ -96,6 +107,10 @@ class Walker:
         tries = min(2, self._patience.retries + 1) if known and self.answered else 0
 
         async def exchange(attempt: int, wait_s: float) -> tuple[Sequence[Row], int]:
+            if len(oids) > 1 and not self.answered and 0 < attempt == self._patience.retries and UPTIME in oids:
+                await self._link.get((UPTIME,), wait_s)  # the last try: is it only the rest that is silent?
+                self.answered = True
+                raise NoReply("no answer")
             some = oids[: max(1, len(oids) >> attempt)] if self.answered else oids
             return await self._link.get(some, wait_s), len(some)
 
@@ -130,6 +145,30 @@ class Walker:
         except ErrorStatus as error:
             raise self._refused(error, cursor) from None
         return rows
+
+    async def nothing_in(self, gaps: Sequence[Gap]) -> bool:
+        """Has none of the gaps been filled? It is believed of an agent that does not say: all else is known by then."""
+        at = 0
+        try:
+            while at < len(gaps) and self._tuning.looks_ahead:
+                some = gaps[at : at + self._tuning.oids.now]
+                names = await self._after([gap.cursor for gap in some])
+                if any(gap.is_filled_by(name) for gap, name in zip(some, names, strict=False)):
+                    return False
+                at += len(names)
+                self._tuning.looks_ahead = bool(names)
+        except errors.DeviceError:
+            self._tuning.looks_ahead = False
+        return True
+
+    async def _after(self, oids: Sequence[str]) -> Sequence[str]:
+        """What follows the first of these, as many as can be had at once."""
+        try:
+            return await self.ask(lambda _, wait_s: self._link.after(oids, wait_s), min(2, self._patience.retries + 1))
+        except ErrorStatus as error:
+            if error.status not in (engine.NO_SUCH_NAME, engine.TOO_BIG):
+                raise
+        return ("",) if len(oids) == 1 else await self._after(oids[: len(oids) // 2])
 
     async def walk(self, root: str, seen: Seen | None = None) -> Walked:
         """A subtree, or the scalar of exactly that OID. Device errors are returned, not raised.

@@ -72,6 +72,7 @@ class Link:
         self.given: set[str] = set()
         #: Subtrees about which it does not speak.
         self.silent: tuple[str, ...] = ()
+        self.looks_ahead = True
 
     async def begin(self, ask: Ask) -> None: ...
 
@@ -94,6 +95,16 @@ class Link:
             raise ErrorStatus(engine.NO_SUCH_NAME)
         self.given.update(oids)
         return [(name, self._values[name]) for name in oids if name in self._values]
+
+    async def after(self, oids: Sequence[str], wait_s: float) -> Sequence[str]:
+        starts = [bisect.bisect_right(self._keys, oid.parse(name)) for name in oids]
+        for name in oids:
+            self._hear(name)
+        if not self.looks_ahead:
+            raise NoReply("silence")
+        if not self._bulk and max(starts) == len(self._sorted):
+            raise ErrorStatus(engine.NO_SUCH_NAME)
+        return [self._sorted[start][0] if start < len(self._sorted) else "" for start in starts[: self._most_oids]]
 
     def _hear(self, name: str) -> None:
         self.asked.append(name)

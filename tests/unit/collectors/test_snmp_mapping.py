@@ -117,6 +117,14 @@ def test_enum_as_state_set() -> None:
     assert mapped({"1.1.0": 9}, metric("EnumAsStateSet", **enum))[("m", (("m", "9"),))] == 1
 
 
+@pytest.mark.parametrize(("kind", "value"), [("EnumAsStateSet", 3), ("Bits", b"\x10")])
+def test_states_of_one_name_are_one_sample(kind: str, value: Value) -> None:
+    """It is 1 when either holds. The exporter fails the scrape."""
+    enum = {"enum_values": {1: "other", 2: "up", 3: "other"}}
+    expected = {("m", (("m", "other"),)): 1, ("m", (("m", "up"),)): 0}
+    assert mapped({"1.1.0": value}, metric(kind, **enum)) == expected
+
+
 def test_bits() -> None:
     """Bit 0 is the highest of the first octet; missing octets are zeros; a non-octet value gives nothing."""
     enum = {"enum_values": {0: "a", 7: "b", 9: "c"}}

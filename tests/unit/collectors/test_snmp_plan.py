@@ -149,3 +149,14 @@ modules:
     shapes.read([("1.3.6.1.4.1.9.1.2.1", types.Counter64(5))], own, True)
     later, _ = shapes.read([("1.3.6.1.4.1.9.1.2.1", 6), ("1.3.6.1.4.1.9.1.2.2", 7)], own, True)
     assert [series.width for series in later.series.series] == [64, 64]
+
+
+@pytest.mark.parametrize(("before", "after"), [(-1, -2), (-2, -1), (0, b""), (b"", 0)])
+def test_a_label_follows_a_number_whose_hash_another_has(before: Value, after: Value) -> None:
+    """Python's hash of -1 is that of -2, and no octets have that of 0."""
+    text = {"modules": {"m": {"metrics": [{"name": "level", "oid": "1.3.6.1.4.1.9.1", "type": "DisplayString"}]}}}
+    profile = Profile(tuple(loading.parse(yaml.safe_dump(text), "test").values()))
+    shapes = Shapes()
+    for value in (before, after):
+        readings, _ = shapes.read([("1.3.6.1.4.1.9.1.0", value)], profile, True)
+        assert readings.series.series[0].labels == (("level", str(value) if value != b"" else ""),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poller.collectors import api
-from poller.collectors.snmp import catalog, freshness, taking
+from poller.collectors.snmp import catalog, freshness, loading, taking
 from poller.collectors.snmp.choosing import SYS_OBJECT_ID
 from poller.collectors.snmp.hands import Hands
 from poller.collectors.snmp.language import Settled
@@ -34,14 +35,16 @@ class Poller:
     memory: Memory = field(default_factory=lambda: Memory.of(Profile(()), Settled(50, 0, 0.01)))
     link: dict[str, Any] = field(default_factory=dict)
     refresh_s: float = REFRESH_S
+    #: What the modules mean; None: built-in ones.
+    select: Profile | None = field(default=None, init=False)
 
     def choose(self, object_id: str, descr: str) -> tuple[str, ...]:
         self.asked_for = (object_id, descr)
         return ("system", "if_mib") if object_id.endswith(".1") else ("system",)
 
-    def poll(self, silent: tuple[str, ...] = ()) -> dict[Any, float]:
+    def poll(self, silent: tuple[str, ...] = (), deaf: bool = False) -> dict[Any, float]:
         self.last = Link(self.device.values(), **self.link)
-        self.last.silent = silent
+        self.last.silent, self.last.looks_ahead = silent, not deaf
         self.taken = asyncio.run(self._poll())
         self.memory.tuning.end_poll()
         (readings,) = [item for item in self.taken.items if isinstance(item, api.ReadingSet)]
@@ -56,7 +59,7 @@ class Poller:
             raise AssertionError(number)
 
         clock = self.device.clock
-        wanted = Wanted(self.modules, catalog.select, self.choose)
+        wanted = Wanted(self.modules, lambda names: self.select or catalog.select(names), self.choose)
         period = freshness.period(clock, self.refresh_s, 7)
         return await taking.take(Hands(walker, nobody, 1), wanted, self.memory, clock, period)
 
@@ -253,17 +256,106 @@ def test_a_table_that_falls_silent_costs_only_itself(count: int) -> None:
     assert poller.series is before
 
 
+@pytest.mark.parametrize("count", [1, 30])
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("silent", ["1.3.6.1.2.1.2", "1.3.6.1.2.1.31.1.1"])
+def test_what_falls_silent_may_be_what_is_asked_for_first(count: int, agent: dict[str, Any], silent: str) -> None:
+    """The shortcut's first request gets no answer, and yet the device is there."""
+    poller = Poller(device(count), link=agent)
+    poller.poll()
+    poller.device.clock += 60
+    found = poller.poll(silent=(silent,))
+    assert [item.part for item in poller.taken.items if isinstance(item, api.PartFailed)] == [f"if_mib {silent}"]
+    assert ("sysUpTime", ()) in found
+
+
+def test_a_device_that_is_gone_is_asked_once_more_and_no_longer() -> None:
+    poller = Poller(device(4))
+    poller.poll()
+    with pytest.raises(api.DeviceTimeout, match="no answer from it"):
+        poller.poll(silent=("1",))
+    assert len(poller.last.asked) == 2
+
+
+ALARMS, LEVELS, GROUP = "1.3.6.1.4.1.9.5.1", "1.3.6.1.4.1.9.7.1", "1.3.6.1.4.1.9.8"
+_INDEX = [{"labelname": "i", "type": "gauge"}]
+SPARSE = {
+    "get": [f"{GROUP}.1.0", f"{GROUP}.2.0"],
+    "metrics": [
+        {"name": "ifInOctets", "oid": f"{TABLE}.10", "type": "counter", "indexes": _INDEX},
+        {"name": "alarm", "oid": f"{ALARMS}.2", "type": "gauge", "indexes": _INDEX},
+        {"name": "alarmText", "oid": f"{ALARMS}.3", "type": "DisplayString", "indexes": _INDEX},
+        {"name": "level", "oid": f"{LEVELS}.1", "type": "gauge", "indexes": _INDEX},
+        {"name": "other", "oid": "1.3.6.1.4.1.9.6.1", "type": "gauge"},
+        {"name": "first", "oid": f"{GROUP}.1", "type": "gauge"},
+        {"name": "second", "oid": f"{GROUP}.2", "type": "gauge"},
+    ],
+}
+
+
+@dataclass
+class Sparse(Device):
+    """Besides its interfaces it has what comes and goes."""
+
+    more: dict[str, Any] = field(default_factory=dict)
+
+    def values(self) -> dict[str, Any]:
+        return {**super().values(), **self.more}
+
+
+@dataclass
+class SparsePoller(Poller):
+    walk: tuple[str, ...] = (TABLE, "1.3.6.1.4.1.9")
+
+    def __post_init__(self) -> None:
+        body = {**SPARSE, "walk": list(self.walk)}
+        modules = loading.parse(json.dumps({"modules": {"sparse": body}}), "test")
+        self.select = Profile(tuple(modules.values()))
+
+
+@pytest.mark.parametrize("walk", [("1.3.6.1.4.1.9",), (TABLE, ALARMS, LEVELS), (TABLE, f"{ALARMS}.3", f"{ALARMS}.2")])
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    "come",
+    [{f"{ALARMS}.2.7": 1, f"{ALARMS}.3.7": b"fire"}, {f"{LEVELS}.1.1": 5}, {f"{GROUP}.1.0": 1, f"{GROUP}.2.0": 2}],
+)
+def test_the_first_row_of_an_empty_table_is_seen_in_the_same_poll(
+    walk: tuple[str, ...], agent: dict[str, Any], come: dict[str, Any]
+) -> None:
+    """An alarm, the first tunnel, a subagent that is back: also where nothing of that table was there before."""
+    for more in ({"1.3.6.1.4.1.9.6.1.0": 1}, {f"{LEVELS}.1.3": 1}):
+        poller = SparsePoller(Sparse({1: "eth1", 2: "eth2"}, more=dict(more)), link=agent, walk=walk)
+        poller.poll()
+        poller.device.clock += 60
+        poller.poll()
+        assert poller.memory.shortcut is not None
+        poller.device.more |= come
+        poller.device.clock += 60
+        found = poller.poll()
+        assert found == SparsePoller(poller.device, walk=walk).poll()
+
+
+def test_an_agent_that_does_not_look_ahead_is_asked_again_at_the_next_refresh() -> None:
+    """What it says besides counts, and nothing is lost but time."""
+    poller = SparsePoller(Sparse({1: "eth1"}))
+    poller.poll()
+    expected = SparsePoller(poller.device).poll()
+    assert poller.poll(deaf=True) == expected
+    asked = len(poller.last.asked)
+    assert poller.poll(deaf=True) == expected
+    assert len(poller.last.asked) < asked
+    poller.device.more[f"{ALARMS}.2.1"] = 1
+    poller.device.clock += REFRESH_S
+    assert poller.poll() == SparsePoller(poller.device).poll()
+
+
 def test_a_module_of_single_columns_is_read_in_few_requests() -> None:
     """Each column is a walk of its own the first time; then one is walked, and the rest come in GETs."""
-    from poller.collectors.snmp import loading
-
     columns = [f"{TABLE}.{n}" for n in (10, 13, 14, 16, 19, 20)]
     metrics = [
         {"name": f"m{n}", "oid": column, "type": "counter", "indexes": [{"labelname": "i", "type": "gauge"}]}
         for n, column in enumerate(columns)
     ]
-    import json
-
     modules = loading.parse(json.dumps({"modules": {"few": {"walk": columns, "metrics": metrics}}}), "test")
     profile = Profile(tuple(modules.values()))
     memory, made, requests = Memory.of(profile, Settled(50, 0, 0.01)), device(4), []
