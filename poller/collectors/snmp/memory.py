@@ -20,6 +20,8 @@ class Memory:
     tuning: Tuning
     shapes: Shapes = field(default_factory=Shapes)
     shortcut: Shortcut | None = None
+    #: Rows there were when everything was read last.
+    rows: int = 0
     #: The modules that suit the device, where the target names none.
     chosen: Chosen | None = None
     #: It sent something dangerous.

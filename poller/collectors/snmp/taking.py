@@ -53,8 +53,11 @@ async def take(hands: Hands, wanted: Wanted, memory: Memory, now: float, period:
     profile = await _profile(hands, wanted, memory, now, often=period is None)
     found = await reading.everything(profile, hands, lost)
     items, plan = _mapped(found, profile, memory)
+    # A busy agent may cut a table short and call it the end: what has become less is looked at once more.
+    less, memory.rows = len(found.rows) < memory.rows, len(found.rows)
     # Where it depends on what a column holds which rows are wanted, that is to be found out every time.
-    if plan is not None and not found.failures and period is not None and not profile.filter_parts:
+    lasts = not found.failures and not less and not profile.filter_parts
+    if plan is not None and lasts and period is not None:
         pace = Pace(memory.tuning.per_answer, memory.tuning.per_get)
         memory.shortcut = shortcut.make(found, profile, plan, pace, now, period, known)
     return Taken(items, well=not found.failures)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -333,6 +334,29 @@ def test_the_first_row_of_an_empty_table_is_seen_in_the_same_poll(
         poller.device.clock += 60
         found = poller.poll()
         assert found == SparsePoller(poller.device, walk=walk).poll()
+
+
+@dataclass
+class Busy(Device):
+    """It calls the first column of ifXTable the end of it while it has no time."""
+
+    busy: bool = False
+
+    def values(self) -> dict[str, Any]:
+        kept = (TABLE, f"{X_TABLE}.1.", "1.3.6.1.2.1.1.", "1.3.6.1.2.1.2.1.")
+        return {name: value for name, value in super().values().items() if not self.busy or name.startswith(kept)}
+
+
+def test_a_table_that_was_cut_short_once_is_whole_in_the_next_poll() -> None:
+    """Nothing failed, so that is what there is; but what is less than before is looked at once more."""
+    poller = Poller(Busy({n: f"eth{n}" for n in range(1, 31)}))
+    whole = set(poller.poll())
+    for busy in (False, True, False, False, False):
+        poller.device = dataclasses.replace(poller.device, busy=busy, clock=poller.device.clock + 60)
+        found = poller.poll()
+        assert found == cold(poller.device)
+        assert (set(found) == whole) is not busy
+    assert poller.memory.shortcut is not None
 
 
 def test_an_agent_that_does_not_look_ahead_is_asked_again_at_the_next_refresh() -> None:
