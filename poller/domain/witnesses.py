@@ -17,12 +17,13 @@ _UPTIMES = {"sysUpTime": 1.0, "routeros_system_uptime": 100.0}
 _DISCONTINUITY, _HIGH_SPEED, _SPEED, _CONNECTOR = (
     "ifCounterDiscontinuityTime", "ifHighSpeed", "ifSpeed", "ifConnectorPresent",
 )  # fmt: skip
-_ABOUT_A_ROW = frozenset({_DISCONTINUITY, _HIGH_SPEED, _SPEED, _CONNECTOR})
+_ROUTEROS_RATE = "routeros_interface_rate"  # Mbit/s, as ifHighSpeed
+_ABOUT_A_ROW = frozenset({_DISCONTINUITY, _HIGH_SPEED, _SPEED, _CONNECTOR, _ROUTEROS_RATE})
 #: ifSpeed stands still here when the link is faster.
 _SPEED_IS_MORE = 2.0**32 - 1
 _NO_CONNECTOR = 2.0
 #: Bits of a link's speed that one count takes at least. The shortest Ethernet frame has 64 octets.
-_BITS_EACH = {"Octets": 8.0, "Pkts": 8.0 * 64}
+_BITS_EACH = {"Octets": 8.0, "Pkts": 8.0 * 64, "x_byte": 8.0, "x_packet": 8.0 * 64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Finder:
     def of(self, at: int, series: Series) -> Witnesses:
         bits = next((bits for ending, bits in _BITS_EACH.items() if series.name.endswith(ending)), 0.0)
         row = self._rows.get(series.labels, {})
-        speeds = row.get(_HIGH_SPEED), row.get(_SPEED)
+        speeds = row.get(_HIGH_SPEED, row.get(_ROUTEROS_RATE)), row.get(_SPEED)
         return Witnesses(
             at, self._uptime, self._uptime_unit_cs, row.get(_DISCONTINUITY), *speeds, row.get(_CONNECTOR), bits
         )

@@ -19,8 +19,8 @@ from poller import errors
 from poller.collectors.api import SessionLost
 from poller.collectors.routeros import failures
 from poller.collectors.routeros.failures import EXPECTED, TRAPS, CommandRefused, translate
+from poller.collectors.routeros.families.declaration import Row
 from poller.collectors.routeros.link import Link, OutOfTurn, open_link
-from poller.collectors.routeros.shapes import Row
 
 #: The router refused a command, and the session is as good as before.
 REFUSALS = (errors.DeviceUnsupported, errors.DeviceAuthFailed, CommandRefused)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Hashable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from poller import errors
 from poller.collectors import api
 from poller.collectors.credentials import Credential, Login
 from poller.collectors.routeros import client, families
-from poller.collectors.routeros.families import FAMILIES, Family
+from poller.collectors.routeros.asking import Asking
+from poller.collectors.routeros.conversation import Conversation
+from poller.collectors.routeros.families import FAMILIES
+from poller.collectors.routeros.memory import Memory
 from poller.collectors.routeros.options import RouterOsOptions
-from poller.collectors.routeros.shapes import Row, Shapes
 
 #: We stop this long before the platform's deadline, so that what was read can still be handed over.
 _HAND_OVER_S = 0.05
@@ -28,21 +31,22 @@ class RouterOsCollector:
     credentials: ClassVar[tuple[type[Credential], ...]] = (Login,)
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
-        dialogue = _Dialogue(poll)
+        memory: Memory = poll.memory.setdefault("routeros", Memory())
+        dialogue = _Dialogue(poll, memory)
+        asked = dialogue.asking
         try:
-            await poll.session(self, dialogue.print_all)
+            await poll.session(self, dialogue.ask_all)
         except api.DeviceError as error:
-            if not dialogue.asking:  # there was no session
+            if not asked.at:  # there was no session
                 raise
-            dialogue.failures.append(api.PartFailed(dialogue.asking, error))
+            asked.failures.append(api.PartFailed(asked.at, error))
         yield api.Traffic(dialogue.sent)
-        shapes: Shapes = poll.memory.setdefault("routeros", Shapes())
-        readings = shapes.read(dialogue.answers)
-        if readings is not None:
-            yield readings
-        elif not dialogue.failures:
+        present = memory.presence(dialogue.wanted, dialogue.now)
+        if not asked.failures and not any(present.values()):
             raise api.DeviceUnsupported(f"the router has nothing of {', '.join(poll.options.families)}")
-        for failure in dialogue.failures:
+        if asked.answers or present:
+            yield memory.shapes.read(asked.answers, present)
+        for failure in asked.failures:
             yield failure
 
     def session_key(self, poll: api.Poll) -> Hashable:
@@ -71,42 +75,33 @@ class RouterOsCollector:
             options.trust.context()
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
-        texts: dict[str, str] = {}
+        texts = {families.PRESENT: families.PRESENT_HELP}
         for name in options.families:
-            texts.update(families.help_texts(FAMILIES[name]))
+            texts |= FAMILIES[name].help_texts()
         return texts
 
 
 class _Dialogue:
-    """What is asked of a router in one poll, and what it answers. Trouble costs only the families after it."""
+    """What is asked of a router in one poll, and what it answers."""
 
-    def __init__(self, poll: api.Poll) -> None:
-        self.answers: list[tuple[Family, Sequence[Row]]] = []
-        self.failures: list[api.PartFailed] = []
-        self.asking = ""  # the family
+    def __init__(self, poll: api.Poll, memory: Memory) -> None:
+        self.wanted = [FAMILIES[name] for name in poll.options.families]
+        self.now = asyncio.get_running_loop().time()
+        self.asking = Asking(memory, {"address_lists": poll.options.address_lists}, self.now)
         self.sent = 0  # sentences
+        self._due = memory.due(self.wanted, poll.options.every, self.now)
         self._poll = poll
 
-    async def print_all(self, router: client.Router) -> None:
+    async def ask_all(self, router: client.Router) -> None:
         """Raises when the connection is not in step with the router any more."""
         router.begin()
         try:
-            for name in self._poll.options.families:
-                self.asking = name
-                await self._try(router, name)
+            await self.asking.read(Conversation(router, partial(_deadline, self._poll)), self._due)
         except api.SessionLost:
-            self.asking = ""
+            self.asking.at = ""
             raise
         finally:
             self.sent += router.sent
-
-    async def _try(self, router: client.Router, name: str) -> None:
-        family = FAMILIES[name]
-        try:
-            async with _deadline(self._poll, f"no complete answer to {family.path}/print"):
-                self.answers.append((family, await router.print(family.path, family.proplist())))
-        except client.REFUSALS as error:  # it said no: the session goes on
-            self.failures.append(api.PartFailed(name, error))
 
 
 async def _connect(address: str, options: RouterOsOptions) -> client.Router:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from poller.collectors import api
+from poller.collectors.routeros import choosing
 from poller.collectors.routeros import tls as api_ssl
-from poller.collectors.routeros.families import FAMILIES
+from poller.collectors.routeros.families import DEFAULT
 from poller.collectors.routeros.tls import Trust
 
 PLAIN_PORT, TLS_PORT = 8728, 8729
@@ -18,8 +18,15 @@ PLAIN_PORT, TLS_PORT = 8728, 8729
 
 class RouterOsOptions(api.Options):
     families: Annotated[
-        tuple[str, ...], Field(description="What to read: family names, a list or separated by commas")
-    ] = ("resource", "interfaces")
+        tuple[str, ...], Field(description="What to read: family names, a list or separated by commas; or all")
+    ] = DEFAULT
+    every: Annotated[
+        dict[str, float],
+        Field(default_factory=dict, description="Families to read less often than the target is polled: {routes: 5m}"),
+    ]
+    address_lists: Annotated[
+        tuple[str, ...], Field(description="Firewall address lists whose entries the family address_lists reads")
+    ] = ()
     port: Annotated[int | None, Field(ge=1, le=65535, description="TCP port; 8728, or 8729 with tls")] = None
     tls: Annotated[bool, Field(description="Speak api-ssl and check the router's certificate")] = False
     ca_file: Annotated[str, Field(description="PEM file, on the worker, of the CA that signed the certificate")] = ""
@@ -38,25 +45,25 @@ class RouterOsOptions(api.Options):
         """None for the plain API."""
         return Trust(self.ca_file, self.fingerprint, self.server_name, self.insecure) if self.tls else None
 
-    @field_validator("families", mode="before")
+    @field_validator("families", "address_lists", mode="before")
     @classmethod
-    def _split_families(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return tuple(name.strip() for name in value.split(",") if name.strip())
-        return value
+    def _split(cls, value: Any) -> Any:
+        return choosing.words(value)
 
     @field_validator("families")
     @classmethod
     def _known_families(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        there = ", ".join(FAMILIES)
-        for name in names:
-            if name not in FAMILIES:
-                near = difflib.get_close_matches(name, FAMILIES, n=1, cutoff=0.4)
-                hint = f"did you mean {near[0]}? " if near else ""
-                raise ValueError(f'unknown family "{name}"; {hint}there are: {there}')
-        if not names:
-            raise ValueError(f"name at least one family; there are: {there}")
-        return tuple(dict.fromkeys(names))
+        return choosing.families(names)
+
+    @field_validator("every", mode="before")
+    @classmethod
+    def _lengths(cls, value: Any) -> Any:
+        return choosing.intervals(value)
+
+    @model_validator(mode="after")
+    def _about_chosen_families(self) -> Self:
+        choosing.check(self.families, self.every, self.address_lists)
+        return self
 
     @field_validator("ca_file")
     @classmethod

@@ -1,63 +1,116 @@
-"""Rows of a menu to readings. Series are made once per row and reused while its labels stay what they are."""
+"""Rows of menus to readings. Series are made once per row and reused while its labels stay what they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
 
-from poller.collectors.routeros.families import Family
+from poller.collectors.routeros import families, values
+from poller.collectors.routeros.families.declaration import PREFIX, WIDTH, Rows, Table
 from poller.domain.readings import Kind, ReadingSet, Series, SeriesSet
 
-Row = Mapping[str, str]
-_RowKey = tuple[str, tuple[str, ...], tuple[bool, ...]]
+#: Shapes remembered: with and without the families that are read less often.
+_KEPT = 4
+
+#: Table, texts of labels and of the info, and which of its metrics are there.
+_RowKey = tuple[Table, tuple[str, ...], tuple[bool, ...]]
+_Known = dict[_RowKey, tuple[Series, ...]]
+
+
+class Answer(NamedTuple):
+    """Rows for one table of a family."""
+
+    family: str
+    table: Table
+    rows: Rows
 
 
 @dataclass(slots=True)
 class Shapes:
     """What is remembered of one router's series between its polls."""
 
-    rows: dict[_RowKey, tuple[Series, ...]] = field(default_factory=dict)
-    last: SeriesSet | None = None
+    rows: dict[str, _Known] = field(default_factory=dict)  # by family
+    recent: tuple[SeriesSet, ...] = ()
 
-    def read(self, answers: Iterable[tuple[Family, Sequence[Row]]]) -> ReadingSet | None:
-        """One set of all families' rows, the identical series set while nothing but numbers changed."""
-        series: list[Series] = []
-        values: list[float] = []
-        rows: dict[_RowKey, tuple[Series, ...]] = {}
-        seen: set[tuple[str, tuple[str, ...]]] = set()
-        for family, answer in answers:
-            for row in answer:
-                key, numbers = _measure(family, row)
-                identity = (family.name, key[1][: len(family.labels)])
-                if identity in seen:  # a second row of that name would be the same series again
-                    continue
-                seen.add(identity)
-                rows[key] = self.rows.get(key) or _series(family, key)
-                series += rows[key]
-                values += numbers
-        self.rows = rows
-        if not series:
-            return None
-        if self.last is None or self.last.series != tuple(series):
-            self.last = SeriesSet(tuple(series))
-        return ReadingSet(self.last, values)
+    def read(self, answers: Sequence[Answer], present: Mapping[str, bool]) -> ReadingSet:
+        """One set of all rows, the identical series set while nothing but numbers changed."""
+        series = [_presence(family) for family in present]
+        numbers: list[float] = [float(there) for there in present.values()]
+        fresh: dict[str, _Known] = {answer.family: {} for answer in answers}
+        for family, key, found in _merged(answers):
+            known = self.rows.get(family, {}).get(key) or _series(key)
+            fresh[family][key] = known
+            series += known
+            numbers += found
+        self.rows |= fresh
+        return ReadingSet(self._same_as_before(tuple(series)), numbers)
+
+    def _same_as_before(self, series: tuple[Series, ...]) -> SeriesSet:
+        for shape in self.recent:
+            if shape.series == series:
+                return shape
+        shape = SeriesSet(series)
+        self.recent = (*self.recent[-_KEPT + 1 :], shape)
+        return shape
 
 
-def _measure(family: Family, row: Row) -> tuple[_RowKey, list[float]]:
-    numbers = [item.parse(row[item.name]) if item.name in row else None for item in family.properties]
-    texts = tuple(row.get(name, "") for name in (*family.labels.values(), *family.info.values()))
-    key = (family.name, texts, tuple(number is not None for number in numbers))
-    return key, [1, *(number for number in numbers if number is not None)]
+def _merged(answers: Iterable[Answer]) -> Iterator[tuple[str, _RowKey, list[float]]]:
+    """Every row once: of two with the same labels the last one counts, or their sum."""
+    rows: dict[tuple[str, tuple[str, ...]], tuple[str, _RowKey, list[float]]] = {}
+    for family, table, found in answers:
+        for row in found:
+            key, numbers = _measure(table, row)
+            identity = (_mark(table), key[1][: len(table.labels)])
+            before = rows.get(identity)
+            if before is not None and table.adds_up and before[1][2] == key[2]:
+                numbers = [one + other for one, other in zip(before[2], numbers, strict=True)]
+                if table.info:
+                    numbers[0] = 1
+            rows[identity] = (family, key, numbers)
+    yield from rows.values()
 
 
-def _series(family: Family, key: _RowKey) -> tuple[Series, ...]:
-    _, texts, present = key
-    labels = dict(zip((*family.labels, *family.info), texts, strict=True))
-    identity = tuple(sorted((label, labels[label]) for label in family.labels))
-    info = Series(family.info_metric, tuple(sorted(labels.items())), Kind.INFO)
-    metrics = [
-        Series(item.metric, identity, item.kind)
-        for item, there in zip(family.properties, present, strict=True)
-        if there
+def _measure(table: Table, row: Mapping[str, str]) -> tuple[_RowKey, list[float]]:
+    texts, columns = _plan(table)
+    numbers: list[float] = [1] if table.info else []
+    there = []
+    for name, parse, absent in columns:
+        text = row.get(name)
+        number = parse(text) if text else absent
+        there.append(number is not None)
+        if number is not None:
+            numbers.append(number)
+    return (table, tuple([row.get(name, "") for name in texts]), tuple(there)), numbers
+
+
+@cache
+def _plan(table: Table) -> tuple[tuple[str, ...], tuple[tuple[str, values.Parse, float | None], ...]]:
+    """What to look up in a row: texts, then numbers."""
+    info = table.info.labels.values() if table.info else ()
+    columns = tuple((metric.property, metric.parse, metric.absent) for metric in table.metrics)
+    return (*table.labels.values(), *info), columns
+
+
+def _mark(table: Table) -> str:
+    """What its rows are: two tables may give the same metrics, of menus of different versions."""
+    return table.info.name if table.info else table.metrics[0].name
+
+
+def _series(key: _RowKey) -> tuple[Series, ...]:
+    table, texts, there = key
+    labels = dict(zip((*table.labels, *(table.info.labels if table.info else ())), texts, strict=True))
+    identity = tuple(sorted((label, labels[label]) for label in table.labels))
+    made = [
+        Series(PREFIX + metric.name, identity, metric.kind, WIDTH if metric.kind is Kind.COUNTER else 0)
+        for metric, present in zip(table.metrics, there, strict=True)
+        if present
     ]
-    return (info, *metrics)
+    info = [Series(PREFIX + table.info.name, tuple(sorted(labels.items())), Kind.INFO)] if table.info else []
+    return (*info, *made)
+
+
+@cache
+def _presence(family: str) -> Series:
+    return Series(families.PRESENT, (("family", family),), Kind.GAUGE)

@@ -1,18 +1,12 @@
-"""RouterOS texts to numbers, rows to readings."""
+"""RouterOS texts to numbers: every spelling of versions 6 and 7 that families declare."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from poller import errors
-from poller.collectors import registry
-from poller.collectors.routeros import RouterOsCollector, families, values
-from poller.collectors.routeros.families import INTERFACES, RESOURCE
-from poller.collectors.routeros.options import RouterOsOptions
-from poller.collectors.routeros.shapes import Shapes
-from poller.domain.readings import Kind
-
-REGISTRY = registry.Registry({"routeros": RouterOsCollector()})
+from poller.collectors.routeros import values
 
 
 @pytest.mark.parametrize(
@@ -26,6 +20,8 @@ REGISTRY = registry.Registry({"routeros": RouterOsCollector()})
         ("4GiB", None),
         ("٣", None),
         ("007", 7),
+        ("1e400", None),
+        ("9" * 65, None),
     ],
 )
 def test_numbers(text: str, number: float | None) -> None:
@@ -39,8 +35,12 @@ def test_numbers(text: str, number: float | None) -> None:
         ("5s", 5),
         ("1h", 3600),
         ("250ms", 0.25),
+        ("1s250ms", 1.25),
+        ("3ms20us", 0.00302),
         ("4d05:06:07", 363967),
+        ("1w4d05:06:07", 968767),
         ("05:06:07.250", 18367.25),
+        ("00:00:00", 0),
         ("", None),
         ("never", None),
         ("5", None),
@@ -52,78 +52,102 @@ def test_durations(text: str, seconds: float | None) -> None:
     assert got == (None if seconds is None else pytest.approx(seconds))
 
 
+@pytest.mark.parametrize(("text", "ms"), [("12ms", 12), ("1ms500us", 1.5), ("1d", 86_400_000), ("soon", None)])
+def test_durations_in_milliseconds(text: str, ms: float | None) -> None:
+    assert values.milliseconds(text) == ms
+
+
 @pytest.mark.parametrize(("text", "truth"), [("true", 1), ("yes", 1), ("false", 0), ("no", 0), ("maybe", None)])
 def test_truth(text: str, truth: float | None) -> None:
     assert values.truth(text) == truth
 
 
-ETHER = {"name": "ether1", "type": "ether", "running": "true", "rx-byte": "100", "comment": "007", "mac-address": "AA"}
-
-
-def test_rows_become_readings_and_text_stays_text() -> None:
-    """A comment of `007` or an interface called `yes` is not a number and not a truth."""
-    readings = Shapes().read([(INTERFACES, [ETHER, {"name": "yes", "rx-byte": "5"}])])
-    assert readings is not None
-    found = {(reading.name, reading.labels["name"]): reading for reading in readings}
-    assert found["routeros_interface_rx_byte", "ether1"].value == 100
-    assert found["routeros_interface_rx_byte", "ether1"].kind is Kind.COUNTER
-    assert found["routeros_interface_rx_byte", "ether1"].labels == {"name": "ether1"}
-    assert found["routeros_interface_running", "ether1"].value == 1
-    assert found["routeros_interface_info", "ether1"].labels["comment"] == "007"
-    assert found["routeros_interface_rx_byte", "yes"].value == 5
-    assert ("routeros_interface_running", "yes") not in found
-
-
-def test_new_numbers_keep_the_series_object() -> None:
-    shapes = Shapes()
-    first = shapes.read([(INTERFACES, [ETHER])])
-    second = shapes.read([(INTERFACES, [{**ETHER, "rx-byte": "200"}])])
-    renamed = shapes.read([(INTERFACES, [{**ETHER, "comment": "new"}])])
-    assert first is not None
-    assert second is not None
-    assert renamed is not None
-    assert second.series is first.series
-    assert 200 in second.values
-    assert renamed.series is not second.series
-
-
-def test_a_second_row_of_the_same_name_is_not_the_same_series_twice() -> None:
-    readings = Shapes().read([(INTERFACES, [ETHER, {**ETHER, "type": "vlan"}])])
-    assert readings is not None
-    assert len({(s.name, s.labels) for s in readings.series.series}) == len(readings.values)
-
-
-def test_no_rows_no_readings() -> None:
-    assert Shapes().read([(INTERFACES, [])]) is None
-
-
-@pytest.mark.parametrize("family", [RESOURCE, INTERFACES])
-def test_families_ask_for_what_they_need_and_explain_it(family: families.Family) -> None:
-    asked = family.proplist().split(",")
-    assert len(asked) == len(set(asked))
-    assert {item.name for item in family.properties} <= set(asked)
-    assert all(families.help_texts(family).values())
-    assert all(name.startswith("routeros_") for name in families.help_texts(family))
-
-
-def test_the_port_follows_tls() -> None:
-    assert RouterOsOptions().effective_port == 8728
-    assert RouterOsOptions(tls=True).effective_port == 8729
-    assert RouterOsOptions(tls=True, port=1).effective_port == 1
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("24.1", 24.1),
+        ("24.1V", 24.1),
+        ("-52dBm", -52),
+        ("-52@6Mbps", -52),
+        ("-52dBm@HT20-3", -52),
+        ("97%", 97),
+        ("3 %", 3),
+        ("4120RPM", 4120),
+        ("120m", 120),
+        ("41C", 41),
+        ("", None),
+        ("ok", None),
+        ("12 34", None),
+        ("1.2.3", None),
+    ],
+)
+def test_numbers_with_units(text: str, number: float | None) -> None:
+    assert values.quantity(text) == number
 
 
 @pytest.mark.parametrize(
-    ("raw", "text"),
+    ("text", "bits"),
     [
-        ({"families": "interface"}, 'unknown family "interface"; did you mean interfaces?'),
-        ({"families": ""}, "name at least one family"),
-        ({"insecure": True}, "insecure needs tls=true"),
-        ({"tls": True, "insecure": True, "ca_file": "x"}, "contradict each other"),
-        ({"tls": "perhaps"}, 'option "tls"'),
-        ({"timeout": 3}, 'unknown option "timeout"'),
+        ("10Mbps", 1e7),
+        ("1Gbps", 1e9),
+        ("2.5Gbps", 2.5e9),
+        ("100Gbps", 1e11),
+        ("130Mbps-20MHz/2S/SGI", 130e6),
+        ("866.6Mbps-80MHz/2S/SGI", 866.6e6),
+        ("512kbps", 512e3),
+        ("0bps", 0),
+        ("1200950000", 1200950000),
+        ("", None),
+        ("fast", None),
+        ("auto-1Gbps", None),
     ],
 )
-def test_refused_options(raw: dict[str, object], text: str) -> None:
-    with pytest.raises(errors.InvalidInput) as raised:
-        REGISTRY.options("routeros", raw)
-    assert text in str(raised.value)
+def test_rates(text: str, bits: float | None) -> None:
+    assert values.bits(text) == (None if bits is None else pytest.approx(bits))
+
+
+def test_rates_in_megabits() -> None:
+    assert [values.megabits(text) for text in ("100Mbps", "2.5Gbps", "1000000", "?")] == [100, 2500, 1, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("2026-01-31 23:59:59", 1769903999),
+        ("jan/31/2026 23:59:59", 1769903999),
+        ("1970-01-01", 0),
+        ("feb/30/2026 00:00:00", None),
+        ("yesterday", None),
+        ("", None),
+    ],
+)
+def test_dates_of_both_versions(text: str, instant: float | None) -> None:
+    assert values.instant(text) == instant
+
+
+def test_lanes_of_a_switch_are_added_up() -> None:
+    assert [values.total(text) for text in ("5", "1,2,3", "1,x", "")] == [5, 6, None, None]
+
+
+def test_one_of_several_values() -> None:
+    upload, download = values.part(0, "/"), values.part(1, "/", values.bits)
+    assert (upload("12/34"), download("12/34kbps")) == (12, 34000)
+    assert download("12") is None
+
+
+def test_words_and_other_units() -> None:
+    assert [values.is_("link-ok")(text) for text in ("link-ok", "no-link")] == [1, 0]
+    assert values.times(1024)("2") == 2048
+    assert values.times(1024)("two") is None
+
+
+PARSERS = (values.number, values.seconds, values.milliseconds, values.truth, values.quantity, values.bits,
+           values.megabits, values.instant, values.total, values.part(1, ","))  # fmt: skip
+
+
+@given(st.text() | st.from_regex(r"-?[0-9.]{0,80}[a-zA-Z@%/:, ]{0,9}[0-9]{0,9}"))
+def test_any_text_is_a_finite_number_or_none(text: str) -> None:
+    """A device can send anything."""
+    for parse in PARSERS:
+        value = parse(text)
+        assert value is None or abs(float(value)) < float("inf")

@@ -1,0 +1,118 @@
+"""mktxp, the exporter people use for RouterOS, as a process of its own on the same router."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from benchmarks import cluster
+from benchmarks.equal import Sample
+from poller import errors
+from poller.cli import roles
+from poller.sim import fleet
+
+HINT = "pip install --group dev"
+PROGRAM = Path(sys.executable).with_name("mktxp")
+PATIENCE_S = 60.0
+PREFIX = "mktxp_"
+#: What it says about itself, and about a speed test that we leave off.
+_OWN = ("collection_time", "internet_")
+
+#: Everything it can read of a router.
+_ON = (
+    "health", "installed_packages", "dhcp", "dhcp_lease", "connections", "connection_stats", "interface", "routerboard",
+    "wireguard_peers", "bridge_vlan", "route", "pool", "firewall", "neighbor", "dns", "ipv6_route", "ipv6_pool",
+    "ipv6_firewall", "ipv6_neighbor", "poe", "monitor", "netwatch", "public_ip", "wireless", "wireless_clients",
+    "capsman", "capsman_clients", "w60g", "eoip", "gre", "ipip", "lte", "ipsec", "switch_port", "kid_control_assigned",
+    "kid_control_dynamic", "user", "queue", "bfd", "bgp", "routing_stats", "certificate", "container",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Mktxp:
+    pid: int
+    port: int
+
+    def scrape(self) -> dict[Sample, float]:
+        """Samples by our names: without prefix, `_total` and the labels that name the router."""
+        found: dict[Sample, float] = {}
+        for family in text_string_to_metric_families(self._text()):
+            for one in family.samples:
+                name = one.name.removeprefix(PREFIX)
+                if name.startswith(_OWN) or name == one.name:
+                    continue
+                if family.type == "counter":
+                    name = name.removesuffix("_total")
+                labels = {key: text for key, text in one.labels.items() if not key.startswith("routerboard_")}
+                found[Sample(name, frozenset(labels.items()))] = one.value
+        return found
+
+    def _text(self) -> str:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        try:
+            connection.request("GET", "/metrics", headers={"Accept-Encoding": "identity"})
+            answer = connection.getresponse()
+            body = answer.read().decode()
+        finally:
+            connection.close()
+        if answer.status != 200:
+            raise errors.StoreUnavailable("mktxp failed a scrape", body.strip()[-200:])
+        return body
+
+
+def installed() -> bool:
+    return PROGRAM.exists()
+
+
+@contextmanager
+def running(folder: Path, address: str, port: int, lists: Sequence[str] = ()) -> Iterator[Mktxp]:
+    """With everything on, on a free port of loopback."""
+    home, listen = folder / "mktxp", roles.free_port()
+    home.mkdir()
+    (home / "mktxp.conf").write_text(_routers(address, port, lists))
+    (home / "_mktxp.conf").write_text(_itself(listen))
+    (home / "mktxp.conf").chmod(0o600)
+    environment = {**os.environ, "TZ": "UTC", "PYTHONUNBUFFERED": "1"}
+    with (folder / "mktxp.log").open("w") as log:
+        child = subprocess.Popen([PROGRAM, "--cfg-dir", home, "export"], stdout=log, stderr=log, env=environment)
+    try:
+        cluster.until("starting mktxp", 1, lambda: _listens(listen), PATIENCE_S, every_s=0.05)
+        yield Mktxp(child.pid, listen)
+    finally:
+        child.terminate()
+        child.wait()
+
+
+def _routers(address: str, port: int, lists: Sequence[str]) -> str:
+    where = {"hostname": address, "port": str(port), "username": fleet.USERNAME, "password": fleet.PASSWORD}
+    on = dict.fromkeys(("enabled", *_ON), "True") | {
+        f"{ip}address_list": ",".join(lists) or "None" for ip in ("", "ipv6_")
+    }
+    return _section("router", {**where, **on}) + _section("default", {})
+
+
+def _itself(listen: int) -> str:
+    own = {"listen": f"'127.0.0.1:{listen}'", "socket_timeout": "20", "minimal_collect_interval": "0"}
+    return _section("MKTXP", {**own, "bandwidth": "False", "verbose_mode": "False"})
+
+
+def _section(name: str, lines: Mapping[str, str]) -> str:
+    return f"[{name}]\n" + "".join(f"    {key} = {text}\n" for key, text in lines.items())
+
+
+def _listens(port: int) -> bool:
+    """A scrape would do its work twice."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,210 @@
+"""Do mktxp and poller say the same of one router? Every sample of mktxp's is looked for among ours.
+
+Ours has fewer labels on a number and the rest on the row's info (decision 24): a sample of theirs is found where name,
+value and all of its labels are those of one of our rows. What differs is listed, with the reason; nothing else may.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.equal import Sample
+from poller import errors
+from poller.collectors.routeros.families import FAMILIES
+from poller.collectors.routeros.families.declaration import PREFIX
+from poller.domain.readings import ReadingSet
+
+Labels = Mapping[str, str]
+
+#: Theirs to ours, where a name is a slip, or one info of ours says what several of theirs do.
+RENAMED = {
+    "interface_comment_info": "interface_info",
+    "interface_type_info": "interface_info",
+    "interface_mac_address_info": "interface_info",
+    "interface_default_name_info": "interface_info",
+    "interface_vlan_info_info": "interface_vlan_info",
+    "w60g_remote_address_info": "w60g_info",
+    "w60g_tx_sector_info": "w60g_info",
+    "dhcp_lease_info": "dhcp_lease_expires_after",
+    "queue_simple_queued_bytes_downloadd": "queue_simple_queued_bytes_download",
+}
+#: Labels of theirs that are numbers of ours: they change, and a label that changes is a new series.
+MEASURED = {
+    ("netwatch_info", "status"): "netwatch_status",
+    ("capsman_interfaces_info", "current_registered_clients"): "capsman_interface_clients",
+}
+#: Labels of theirs that count down: when a certificate ends is its value.
+_LEFT_OUT = {("certificate_expiration_timestamp_seconds", "expires_after")}
+_FLAGS = {"true": "1", "false": "0", "yes": "1", "no": "0"}
+_NO_LEASE = "No DHCP Record"
+_ANY = "*"
+_LATELY_S = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One of our samples, with the labels of the info that belongs to it."""
+
+    labels: Labels
+    value: float
+
+
+class Ours:
+    """Our readings by name, each with all labels of its row."""
+
+    def __init__(self, readings: ReadingSet) -> None:
+        self._rows: dict[tuple[str, str], list[Row]] = {}  # by metric and the label `name`, which most have
+        infos: dict[tuple[str, ...], Labels] = {}
+        for reading in readings:
+            name = reading.name.removeprefix(PREFIX)
+            infos |= {(name, *_identity(reading.labels, labels)): reading.labels for labels in _OF_INFO.get(name, ())}
+        for reading in readings:
+            name = reading.name.removeprefix(PREFIX)
+            info, identity = _INFOS.get(name, ("", ()))
+            more = infos.get((info, *_identity(reading.labels, identity)), {})
+            row = Row(_comparable(name, {**more, **reading.labels}), reading.value)
+            for at in {row.labels.get("name", ""), ""}:
+                self._rows.setdefault((name, at), []).append(row)
+
+    def has(self, name: str, labels: Labels, value: float) -> bool:
+        return any(math.isclose(row.value, value, rel_tol=1e-12) for row in self.rows(name, labels))
+
+    def rows(self, name: str, labels: Labels) -> Iterator[Row]:
+        """Those with these labels, whatever others they have."""
+        found = self._rows.get((name, labels.get("name", "")), ())
+        return (row for row in found if all(text in (_ANY, row.labels.get(key, "")) for key, text in labels.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What mktxp says otherwise. `explains`: is a sample that we do not have of this kind?"""
+
+    what: str
+    why: str
+    explains: Callable[[Ours, str, Labels, float], bool]
+
+
+def _zero(ours: Ours, name: str, labels: Labels, value: float) -> bool:
+    return value == 0 and not list(ours.rows(name, labels))
+
+
+def _own_name(ours: Ours, name: str, labels: Labels, value: float) -> bool:
+    return name == "interface_info" and labels.get("default_name") == labels.get("name") != ""
+
+
+def _mtu(ours: Ours, name: str, labels: Labels, value: float) -> bool:
+    return name == "interface_l2mtu" and ours.has("interface_mtu", labels, value)
+
+
+def _size(ours: Ours, name: str, labels: Labels, value: float) -> bool:
+    return name == "ip_pool_total_ipv6" and value == 0
+
+
+def _neighbors(ours: Ours, name: str, labels: Labels, value: float) -> bool:
+    known = {key: labels.get(key, "") for key in ("address", "interface", "mac_address")}
+    return name == "ipv6_neighbor_info" and ours.has("neighbor_info", known, 1)
+
+
+def _dates(ours: Ours, name: str, labels: Labels, value: float) -> bool:
+    return name == "active_users_info" and bool(list(ours.rows(name, labels))) and abs(value - time.time()) < _LATELY_S
+
+
+def _processes(ours: Ours, name: str, labels: Labels, value: float) -> bool:
+    return name == "routing_stats_processes_info" and ours.has(name, {**labels, "pid": _ANY}, value)
+
+
+DIFFERENCES = (
+    Difference(
+        "0 for what the router does not say",
+        "a port without a link has no rate, an IPv6 menu that is not there no number; poller gives no sample",
+        _zero,
+    ),
+    Difference(
+        "`interface_default_name` of what has no default name",
+        "mktxp repeats the name; poller leaves the label empty",
+        _own_name,
+    ),
+    Difference("`interface_l2mtu`", "mktxp shows the MTU under this name; poller shows the L2 MTU", _mtu),
+    Difference("`ip_pool_total_ipv6`", "mktxp looks for ranges, which IPv6 pools do not have, and says 0", _size),
+    Difference("`ipv6_neighbor`", "mktxp lists the IPv4 neighbours under this name", _neighbors),
+    Difference("`active_users_info` of RouterOS 6", "mktxp cannot read its dates, and says now", _dates),
+    Difference("`pid` of `routing_stats_processes`", "mktxp leaves it empty", _processes),
+)
+
+
+@dataclass(slots=True)
+class Verdict:
+    equal: int = 0
+    explained: Counter[str] = field(default_factory=Counter)  # by what differs
+    missing: list[str] = field(default_factory=list)
+
+
+def judge(theirs: Mapping[Sample, float], readings: ReadingSet) -> Verdict:
+    ours, verdict = Ours(readings), Verdict()
+    for sample, value in theirs.items():
+        name = RENAMED.get(sample.name, sample.name)
+        labels = _comparable(name, dict(sample.labels))
+        numbers = {key: labels.pop(key) for key in list(labels) if (name, key) in MEASURED}
+        labels = {key: text for key, text in labels.items() if (name, key) not in _LEFT_OUT}
+        if ours.has(name, labels, value) and all(
+            ours.has(MEASURED[name, key], _shared(labels), float(text)) for key, text in numbers.items()
+        ):
+            verdict.equal += 1
+            continue
+        reason = next((each.what for each in DIFFERENCES if each.explains(ours, name, labels, value)), None)
+        if reason is None:
+            verdict.missing.append(f"{sample.name}{labels} {value}")
+        else:
+            verdict.explained[reason] += 1
+    return verdict
+
+
+def must_be_equal(theirs: Mapping[Sample, float], readings: ReadingSet) -> Verdict:
+    """Raises StoreConflict with the first sample that we do not have."""
+    verdict = judge(theirs, readings)
+    if verdict.missing or not verdict.equal:
+        odd = verdict.missing[0] if verdict.missing else "nothing"
+        raise errors.StoreConflict(f"mktxp says {odd} and poller does not ({len(verdict.missing)} differ)")
+    return verdict
+
+
+def _shared(labels: Labels) -> Labels:
+    return {"name": labels["name"]} if "name" in labels else {}
+
+
+def _comparable(name: str, labels: Mapping[str, str]) -> dict[str, str]:
+    """Labels as both spell them: flags as 1 and 0, a rule by one name, no lease as nothing."""
+    made = {key: _FLAGS.get(text, text) for key, text in labels.items()}
+    if name.startswith("firewall_") and "chain" in made:
+        made["name"] = _rule(labels)
+    if made.get("dhcp_address") == _NO_LEASE:
+        made["dhcp_address"] = ""
+    if "dhcp_name" in made and made["dhcp_name"] in (made.get("mac_address"), made.get("src_address")):
+        made["dhcp_name"] = ""
+    return made
+
+
+def _rule(labels: Labels) -> str:
+    """A rule as mktxp names it."""
+    more = [labels[key] for key in ("out_interface", "protocol") if labels.get(key)]
+    return "| " + " | ".join([labels["chain"], labels["action"], labels["comment"], *more])
+
+
+def _identity(labels: Labels, names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(labels.get(name, "") for name in names)
+
+
+def _infos() -> Iterator[tuple[str, tuple[str, tuple[str, ...]]]]:
+    """For each metric the info of its table, and the labels by which both belong together."""
+    for family in FAMILIES.values():
+        for table in family.tables():
+            for metric in table.metrics if table.info else ():
+                yield metric.name, (table.info.name if table.info else "", tuple(table.labels))
+
+
+_INFOS = dict(_infos())
+_OF_INFO = {info: {labels for name, labels in _INFOS.values() if name == info} for info, _ in _INFOS.values()}

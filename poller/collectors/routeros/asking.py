@@ -1,0 +1,129 @@
+"""One pass over a router: what a poll asks for each family, and what is made of a refusal.
+
+A refusal costs one menu. When the connection is out of step, the families after it are lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+
+from poller.collectors import api
+from poller.collectors.routeros.client import REFUSALS
+from poller.collectors.routeros.conversation import Conversation
+from poller.collectors.routeros.families.addresses import LEASES
+from poller.collectors.routeros.families.declaration import DHCP_NAME, Ask, Family, Rows, Table, Then
+from poller.collectors.routeros.families.system import IDENTITY, RESOURCE
+from poller.collectors.routeros.memory import Memory
+from poller.collectors.routeros.shapes import Answer
+
+
+class Asking:
+    """What one poll asks, and what it is answered. `chosen` are the options that choose rows."""
+
+    def __init__(self, memory: Memory, chosen: Mapping[str, Sequence[str]], now: float) -> None:
+        self.answers: list[Answer] = []
+        self.failures: list[api.PartFailed] = []
+        self.at = ""  # the family under way
+        self._memory = memory
+        self._chosen = chosen
+        self._now = now
+
+    async def read(self, router: Conversation, families: Sequence[Family]) -> None:
+        """Raises when the connection is not in step with the router any more."""
+        if not families:
+            await self._greet(router)
+        for family in families:
+            self.at = family.name
+            failed = len(self.failures)
+            for ask in family.asks:
+                await self._read(router, family, ask)
+            if len(self.failures) == failed:
+                self._memory.read_at[family.name] = self._now
+
+    async def _greet(self, router: Conversation) -> None:
+        """Nothing is due: is it still there?"""
+        self.at = IDENTITY.name
+        with contextlib.suppress(*REFUSALS):
+            await router.say(IDENTITY.asks[0].command, IDENTITY.asks[0].proplist())
+
+    async def _read(self, router: Conversation, family: Family, ask: Ask) -> None:
+        queries = self._queries(ask)
+        if queries is None or self._memory.refuses(ask, self._now):
+            return
+        try:
+            rows = await self._rows(router, ask, queries)
+        except api.DeviceUnsupported:  # it has no such menu: noted, and no error
+            return
+        except REFUSALS as error:  # it said no to this one: the session goes on
+            self.failures.append(api.PartFailed(family.name, _explained(error, family)))
+            return
+        if family is RESOURCE:
+            self._memory.note_version(next((row["version"] for row in rows if "version" in row), ""))
+        for table in ask.tables:
+            self.answers.append(Answer(family.name, table, self._reshaped(table, rows)))
+
+    def _queries(self, ask: Ask) -> Sequence[str] | None:
+        """None: it is about rows that were chosen, and none were."""
+        if ask.wanted is None:
+            return [f"?{query}" for query in ask.queries]
+        name, option = ask.wanted
+        words = [word for value in self._chosen[option] for word in (f"?{name}={value}", "?#|")]
+        return [words[0], *words[2:]] if words else None
+
+    async def _rows(self, router: Conversation, ask: Ask, queries: Sequence[str]) -> Rows:
+        proplist = () if ask.count else ask.proplist()
+        known = router.menu(ask.command) if ask.only else None
+        if known is not None and ask.only:
+            rows: Rows = [row for row in known if ask.only(row)]
+        else:
+            words = dict.fromkeys(("count-only",) if ask.count else ask.words, "")
+            rows = await self._say(router, ask.command, proplist, queries, words)
+        if ask.then and rows:
+            rows = await self._more(router, ask.then, rows, proplist)
+        return _renamed(rows, ask.called)
+
+    async def _more(self, router: Conversation, then: Then, rows: Rows, proplist: Sequence[str]) -> Rows:
+        words = {}
+        if then.numbers:
+            # A comma would make two of a name.
+            words = {then.numbers: ",".join(row["name"] for row in rows if row.get("name") and "," not in row["name"])}
+            if not words[then.numbers]:
+                return rows
+            words["once"] = ""
+        return then.join(rows, await self._say(router, then.command, then.properties or proplist, (), words))
+
+    async def _say(
+        self,
+        router: Conversation,
+        command: str,
+        proplist: Sequence[str],
+        queries: Sequence[str],
+        words: Mapping[str, str],
+    ) -> Rows:
+        try:
+            return await router.say(command, proplist, queries, **words)
+        except api.DeviceUnsupported:
+            self._memory.note_refused(command, self._now)
+            raise
+
+    def _reshaped(self, table: Table, rows: Rows) -> Rows:
+        if table is LEASES:
+            self._memory.leases.learn(rows)
+        shaped = table.reshape(rows) if table.reshape else rows
+        return self._memory.leases.named(shaped) if DHCP_NAME in table.made else shaped
+
+
+def _renamed(rows: Rows, called: Mapping[str, str]) -> Rows:
+    """Properties by the names our tables know."""
+    if not called:
+        return rows
+    ours = {theirs: name for name, theirs in called.items()}
+    return [{ours.get(name, name): text for name, text in row.items()} for row in rows]
+
+
+def _explained(error: api.DeviceError, family: Family) -> api.DeviceError:
+    """Not allowed: then it says what to allow."""
+    if not isinstance(error, api.DeviceAuthFailed):
+        return error
+    return api.DeviceAuthFailed(error.message, error.cause, f"give the group of the login the policy {family.policy}")

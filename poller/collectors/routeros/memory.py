@@ -1,0 +1,57 @@
+"""What a worker remembers of a router between polls: its series, what it does not have, when what was read.
+
+Instants are of the event loop's clock. Everything here may be lost at any time: then more is asked once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from poller.collectors.routeros.families.declaration import Ask, Family
+from poller.collectors.routeros.leases import Leases
+from poller.collectors.routeros.shapes import Shapes
+
+#: A menu that was refused is tried again after this long: somebody may have installed a package.
+FORGET_S = 6 * 3600.0
+#: Polls do not come at exactly their time: a family is due this share of its interval early.
+EARLY = 0.1
+
+
+@dataclass(slots=True)
+class Memory:
+    shapes: Shapes = field(default_factory=Shapes)
+    refused: dict[str, float] = field(default_factory=dict)  # command to when that is forgotten
+    read_at: dict[str, float] = field(default_factory=dict)  # family to when
+    leases: Leases = field(default_factory=Leases)
+    version: str = ""
+
+    def due(self, wanted: Iterable[Family], every_s: Mapping[str, float], now: float) -> list[Family]:
+        """Which of these families a poll at this moment reads."""
+        lengths = ((family, every_s.get(family.name, family.every_s)) for family in wanted)
+        return [family for family, every in lengths if self._is_due(family, every, now)]
+
+    def _is_due(self, family: Family, every_s: float, now: float) -> bool:
+        last = self.read_at.get(family.name)
+        return last is None or (now - last >= every_s * (1 - EARLY) and self.has(family, now))
+
+    def refuses(self, ask: Ask, now: float) -> bool:
+        """Did the router say lately that it has no such menu?"""
+        return any(self.refused.get(command, now) > now for command in ask.commands())
+
+    def note_refused(self, command: str, now: float) -> None:
+        self.refused[command] = now + FORGET_S
+
+    def note_version(self, version: str) -> None:
+        """Another version has other menus."""
+        if self.version and version != self.version:
+            self.refused.clear()
+        self.version = version
+
+    def has(self, family: Family, now: float) -> bool:
+        """Does the router have any of its menus, as far as we know?"""
+        return not all(self.refuses(ask, now) for ask in family.asks)
+
+    def presence(self, wanted: Iterable[Family], now: float) -> dict[str, bool]:
+        """Of the families that were asked for at least once: does the router have them?"""
+        return {family.name: self.has(family, now) for family in wanted if family.name in self.read_at}

@@ -1,0 +1,204 @@
+"""Which sentences a poll sends, what it remembers of refusals, and how often a family is read."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from poller import errors
+from poller.collectors.routeros.asking import Asking
+from poller.collectors.routeros.conversation import Conversation
+from poller.collectors.routeros.families import DEFAULT, FAMILIES
+from poller.collectors.routeros.families.declaration import Rows
+from poller.collectors.routeros.memory import FORGET_S, Memory
+
+Answer = Callable[..., Rows]
+NOTHING: Rows = []
+PORTS = [{"name": "ether1", "type": "ether"}, {"name": "a,b", "type": "ether"}, {"name": "bridge", "type": "bridge"}]
+
+
+class Script:
+    """A router that answers by command, and has nothing else."""
+
+    def __init__(self, **menus: Any) -> None:
+        self.menus = {"/" + name.replace("__", "-").replace("_", "/"): rows for name, rows in menus.items()}
+        self.heard: list[tuple[str, tuple[str, ...], dict[str, str]]] = []
+
+    async def call(self, command: str, /, *queries: str, **words: str) -> Rows:
+        self.heard.append((command, queries, words))
+        answer = self.menus.get(command, errors.DeviceUnsupported("refused", cause="no such command prefix"))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    @property
+    def commands(self) -> list[str]:
+        return [command for command, _, _ in self.heard]
+
+
+@contextlib.asynccontextmanager
+async def forever(text: str) -> AsyncIterator[None]:
+    yield
+
+
+def ask(router: Script, memory: Memory, *names: str, now: float = 0.0, lists: tuple[str, ...] = ()) -> Asking:
+    asking = Asking(memory, {"address_lists": lists}, now)
+    due = memory.due([FAMILIES[name] for name in names], {}, now)
+    asyncio.run(asking.read(Conversation(router, forever), due))
+    return asking
+
+
+def test_ports_are_monitored_in_one_sentence_and_only_those_that_exist() -> None:
+    """Names come from the interfaces, if these were read; a comma in a name would make two of it."""
+    router = Script(interface_print=PORTS, interface_ethernet_monitor=[{"name": "ether1", "rate": "1Gbps"}])
+    ask(router, Memory(), "interfaces", "ethernet")
+    assert router.commands == ["/interface/print", "/interface/ethernet/monitor"]
+    assert router.heard[1][2]["numbers"] == "ether1"
+    assert "once" in router.heard[1][2]
+
+
+def test_without_the_interfaces_ports_are_asked_for_by_kind() -> None:
+    router = Script(interface_print=PORTS[:1], interface_ethernet_monitor=NOTHING)
+    ask(router, Memory(), "ethernet")
+    assert [queries for _, queries, _ in router.heard] == [("?type=ether",), ()]
+
+
+def test_a_router_without_ports_is_not_asked_about_them() -> None:
+    router = Script(interface_print=[PORTS[2]])
+    ask(router, Memory(), "interfaces", "ethernet")
+    assert router.commands == ["/interface/print"]
+
+
+def test_default_families_cost_five_sentences() -> None:
+    router = Script(
+        system_resource_print=[{"version": "7.18"}], system_identity_print=[{"name": "r"}], system_health_print=NOTHING,
+        interface_print=PORTS, interface_ethernet_monitor=NOTHING,
+    )  # fmt: skip
+    ask(router, Memory(), *DEFAULT)
+    assert len(router.heard) == 5
+    assert all(".proplist" in words for _, _, words in router.heard)
+
+
+def test_a_menu_that_is_not_there_is_skipped_remembered_and_no_error() -> None:
+    router, memory = Script(routing_bgp_session_print=NOTHING), Memory()
+    assert ask(router, memory, "bgp").failures == []
+    ask(router, memory, "bgp", now=60)
+    assert router.commands == ["/routing/bgp/session/print", "/routing/bgp/peer/print", "/routing/bgp/session/print"]
+    assert memory.presence([FAMILIES["bgp"]], 60) == {"bgp": True}
+    ask(router, memory, "bgp", now=FORGET_S + 1)
+    assert router.commands[-1] == "/routing/bgp/peer/print"
+
+
+def test_a_new_version_has_other_menus() -> None:
+    router, memory = Script(system_resource_print=[{"version": "6.49"}]), Memory()
+    ask(router, memory, "resource", "bgp")
+    router.menus["/system/resource/print"] = [{"version": "7.18"}]
+    ask(router, memory, "resource", "bgp", now=60)
+    ask(router, memory, "resource", "bgp", now=120)
+    assert router.commands.count("/routing/bgp/session/print") == 2
+
+
+def test_a_family_the_router_has_nothing_of_is_not_asked_for_again() -> None:
+    router, memory = Script(), Memory()
+    ask(router, memory, "poe")
+    assert memory.presence([FAMILIES["poe"]], 0) == {"poe": False}
+    assert memory.due([FAMILIES["poe"]], {}, 60) == []
+    assert memory.due([FAMILIES["poe"]], {}, FORGET_S + 1) == [FAMILIES["poe"]]
+
+
+def test_no_permission_names_the_policy_and_costs_only_that_family() -> None:
+    router = Script(
+        system_resource_print=errors.DeviceAuthFailed("refused", cause="not enough permissions (9)"),
+        system_identity_print=[{"name": "r"}],
+    )
+    asking = ask(router, Memory(), "resource", "identity")
+    [failure] = asking.failures
+    assert failure.part == "resource"
+    assert "policy read" in failure.error.hint
+    assert [answer.family for answer in asking.answers] == ["identity"]
+
+
+def test_trouble_with_the_connection_ends_the_pass_and_says_where() -> None:
+    router = Script(system_resource_print=NOTHING, system_identity_print=errors.DeviceTimeout("no answer"))
+    memory = Memory()
+    asking = Asking(memory, {}, 0.0)
+    with pytest.raises(errors.DeviceTimeout):
+        asyncio.run(asking.read(Conversation(router, forever), [FAMILIES[name] for name in DEFAULT]))
+    assert asking.at == "identity"
+    assert set(memory.read_at) == {"resource"}
+
+
+def test_routes_are_counted_by_the_router() -> None:
+    router = Script(ip_route_print=[{"ret": "3"}], ipv6_route_print=[{"ret": "1"}])
+    asking = ask(router, Memory(), "routes")
+    assert len(router.heard) == 12
+    assert all("count-only" in words and ".proplist" not in words for _, _, words in router.heard)
+    assert ("?bgp=yes",) in [queries for _, queries, _ in router.heard]
+    assert len(asking.answers) == 12
+
+
+def test_entries_of_address_lists_are_read_for_lists_that_were_named() -> None:
+    path = "/ip/firewall/address-list/print"
+    router = Script()
+    router.menus[path] = [{"ret": "1"}]
+    ask(router, Memory(), "address_lists")
+    assert router.commands.count(path) == 3
+    ask(router, Memory(), "address_lists", lists=("a", "b", "c"))
+    assert ("?list=a", "?list=b", "?#|", "?list=c", "?#|") in [queries for _, queries, _ in router.heard]
+
+
+def test_a_sentence_is_sent_once_a_poll() -> None:
+    """Two families may read the clients of the wireless interfaces."""
+    router = Script()
+    router.menus["/interface/wifi/registration-table/print"] = [{"mac-address": "AA", "interface": "wifi1"}]
+    asking = ask(router, Memory(), "wireless_clients", "capsman")
+    assert router.commands.count("/interface/wifi/registration-table/print") == 1
+    assert {answer.family for answer in asking.answers} == {"wireless_clients", "capsman"}
+
+
+def test_clients_are_known_by_the_name_in_their_lease() -> None:
+    router, memory = Script(), Memory()
+    router.menus["/ip/dhcp-server/lease/print"] = [{"mac-address": "AA", "address": "10.0.0.5", "host-name": "phone"}]
+    router.menus["/interface/wifi/registration-table/print"] = [{"mac-address": "AA"}, {"mac-address": "BB"}]
+    rows = ask(router, memory, "dhcp", "wireless_clients").answers[-1].rows
+    assert (rows[0]["dhcp-name"], rows[0]["dhcp-address"]) == ("phone", "10.0.0.5")
+    assert "dhcp-name" not in rows[1]
+
+
+def test_version_6_calls_things_differently() -> None:
+    router = Script(routing_bfd_neighbor_print=[{"address": "10.0.0.1", "interface": "ether1", "up": "true"}])
+    [answer] = ask(router, Memory(), "bfd").answers
+    assert answer.rows[0]["remote-address"] == "10.0.0.1"
+
+
+def test_a_poll_with_nothing_due_still_asks_whether_the_router_is_there() -> None:
+    router, memory = Script(system_identity_print=[{"name": "r"}], ip_route_print=[{"ret": "3"}]), Memory()
+    ask(router, memory, "routes")
+    router.heard.clear()
+    assert ask(router, memory, "routes", now=60).answers == []
+    assert router.commands == ["/system/identity/print"]
+
+
+@pytest.mark.parametrize(
+    ("every_s", "polled_s", "read_at"),
+    [
+        ({}, 60, [0, 300, 600]),
+        ({"routes": 120}, 60, [0, 120, 240, 360, 480, 600]),
+        ({"routes": 0}, 60, [0, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600]),
+        ({"routes": 90}, 60, [0, 120, 240, 360, 480, 600]),
+        ({"routes": 3600}, 60, [0]),
+    ],
+)
+def test_a_family_is_read_at_its_own_interval(every_s: dict[str, float], polled_s: int, read_at: list[int]) -> None:
+    """Polls come a little early or late; a family is not put off for that."""
+    memory, routes, read = Memory(), FAMILIES["routes"], []
+    for number, planned in enumerate(range(0, 601, polled_s)):
+        now = planned + (-0.5 if number % 2 else 0.5)
+        if memory.due([routes], every_s, now):
+            memory.read_at["routes"] = now
+            read.append(planned)
+    assert read == read_at

@@ -1,0 +1,232 @@
+"""What families ask for, what rows become, and which families a target may choose."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from poller import errors
+from poller.collectors import registry
+from poller.collectors.routeros import RouterOsCollector
+from poller.collectors.routeros.families import DEFAULT, FAMILIES, PRESENT, reshaping
+from poller.collectors.routeros.families.addresses import KID_CONTROL
+from poller.collectors.routeros.families.declaration import PREFIX, Family, Rows
+from poller.collectors.routeros.families.firewall import CONNECTIONS, FIREWALL
+from poller.collectors.routeros.families.interfaces import INTERFACES
+from poller.collectors.routeros.options import RouterOsOptions
+from poller.collectors.routeros.shapes import Answer, Shapes
+from poller.domain.readings import Kind, Reading, ReadingSet
+
+REGISTRY = registry.Registry({"routeros": RouterOsCollector()})
+ETHER = {"name": "ether1", "type": "ether", "running": "true", "rx-byte": "100", "comment": "007", "mac-address": "AA"}
+
+
+def answers(family: Family, rows: Rows) -> list[Answer]:
+    return [Answer(family.name, table, rows) for table in family.asks[0].tables]
+
+
+def interfaces(shapes: Shapes, *rows: dict[str, str]) -> ReadingSet:
+    return shapes.read(answers(INTERFACES, rows), {})
+
+
+def by_name(readings: ReadingSet, label: str) -> dict[tuple[str, str], Reading]:
+    return {(reading.name.removeprefix(PREFIX), reading.labels.get(label, "")): reading for reading in readings}
+
+
+def test_rows_become_readings_and_text_stays_text() -> None:
+    """A comment of `007` or an interface called `yes` is not a number and not a truth."""
+    found = by_name(interfaces(Shapes(), ETHER, {"name": "yes", "rx-byte": "5", "actual-mtu": "auto"}), "name")
+    assert found["interface_rx_byte", "ether1"].value == 100
+    assert (found["interface_rx_byte", "ether1"].kind, found["interface_rx_byte", "ether1"].width) == (Kind.COUNTER, 64)
+    assert found["interface_rx_byte", "ether1"].labels == {"name": "ether1"}
+    assert found["interface_running", "ether1"].value == 1
+    assert found["interface_info", "ether1"].labels["comment"] == "007"
+    assert found["interface_info", "ether1"].kind is Kind.INFO
+    assert found["interface_rx_byte", "yes"].value == 5
+    assert ("interface_actual_mtu", "yes") not in found
+
+
+def test_what_a_router_leaves_out_is_no_where_that_is_meant() -> None:
+    """Flags are left out when they are not set; numbers are not zero because nobody said them."""
+    found = by_name(interfaces(Shapes(), {"name": "ether1"}), "name")
+    assert found["interface_running", "ether1"].value == 0
+    assert ("interface_rx_byte", "ether1") not in found
+
+
+def test_new_numbers_keep_the_series_object() -> None:
+    shapes = Shapes()
+    first = interfaces(shapes, ETHER)
+    second = interfaces(shapes, {**ETHER, "rx-byte": "200"})
+    renamed = interfaces(shapes, {**ETHER, "comment": "new"})
+    assert second.series is first.series
+    assert 200 in second.values
+    assert renamed.series is not second.series
+
+
+def test_a_poll_without_the_slow_families_has_a_shape_of_its_own_that_is_kept_too() -> None:
+    shapes = Shapes()
+    both = [*answers(INTERFACES, [ETHER]), *answers(FAMILIES["packages"], [{"name": "routeros", "version": "7"}])]
+    whole, part = shapes.read(both, {}), interfaces(shapes, ETHER)
+    assert shapes.read(both, {}).series is whole.series
+    assert interfaces(shapes, ETHER).series is part.series
+
+
+def test_of_two_rows_with_the_same_name_the_last_one_counts() -> None:
+    readings = interfaces(Shapes(), ETHER, {**ETHER, "rx-byte": "7"})
+    assert len({(s.name, s.labels) for s in readings.series.series}) == len(readings.values)
+    assert by_name(readings, "name")["interface_rx_byte", "ether1"].value == 7
+
+
+def test_rules_that_look_alike_are_added_up() -> None:
+    rule = {"chain": "forward", "action": "accept", "bytes": "10", "packets": "1"}
+    found = by_name(Shapes().read(answers(FIREWALL, [rule, rule, {**rule, "action": "drop"}]), {}), "action")
+    assert found["firewall_filter", "accept"].value == 20
+    assert found["firewall_filter", "drop"].value == 10
+
+
+def test_counts_of_both_ip_versions_are_added_up() -> None:
+    told = [
+        Answer("connections", table, [{"ret": count}])
+        for ask, count in zip(CONNECTIONS.asks, ("5", "7"), strict=True)
+        for table in ask.tables
+    ]
+    found = by_name(Shapes().read(told, {}), "")
+    assert found["ip_connections_total", ""].value == 12
+    assert found["ipv6_connections_total", ""].value == 7
+
+
+def test_a_target_sees_which_families_its_router_has() -> None:
+    found = Shapes().read([], {"health": True, "lte": False})
+    assert {reading.labels["family"]: reading.value for reading in found} == {"health": 1, "lte": 0}
+    assert {reading.name for reading in found} == {PRESENT}
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=str)
+def test_a_family_is_well_declared(family: Family) -> None:
+    texts = family.help_texts()
+    assert all(texts.values())
+    assert all(re.fullmatch(r"routeros_[a-z0-9_]+", name) for name in texts)
+    for ask in family.asks:
+        assert all(command.startswith("/") for command in ask.commands())
+        assert len(set(ask.proplist())) == len(ask.proplist())
+        for table in ask.tables:
+            assert table.info or table.metrics
+            assert not set(table.labels) & set(table.info.labels if table.info else ())
+    if family.every_s:
+        assert family.name not in DEFAULT
+
+
+def test_one_name_has_one_meaning() -> None:
+    """The same metric from menus of different versions has the same help, kind and labels."""
+    seen: dict[str, tuple[str, Kind, tuple[str, ...]]] = {}
+    for family in FAMILIES.values():
+        for table in family.tables():
+            for metric in table.metrics:
+                meaning = (metric.help, metric.kind, tuple(table.labels))
+                assert seen.setdefault(metric.name, meaning) == meaning
+
+
+# Rows that are made of other rows
+
+
+def test_sensors_of_both_versions_are_one_row() -> None:
+    v7 = [{"name": "voltage", "value": "24.1", "type": "V"}, {"name": "temperature", "value": "41", "type": "C"}]
+    assert reshaping.sensors(v7) == [{"voltage": "24.1", "temperature": "41"}]
+    assert reshaping.sensors([{"voltage": "24.1"}]) == [{"voltage": "24.1"}]
+    assert reshaping.sensors([]) == []
+
+
+@pytest.mark.parametrize(
+    ("ranges", "size"),
+    [
+        ("10.0.0.10-10.0.0.19", 10),
+        ("10.0.0.0/24,10.1.0.1", 257),
+        ("2001:db8::/64", 2**64),
+        ("10.0.0.9-10.0.0.1", 0),
+        ("rubbish,10.0.0.1", 0),
+        ("", 0),
+    ],
+)
+def test_the_size_of_a_pool(ranges: str, size: int) -> None:
+    assert reshaping.sized([{"ranges": ranges}]) == [{"ranges": ranges, "total": str(size)}]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "length", "size"),
+    [("2001:db8::/48", "64", 65536), ("2001:db8::/64", "56", 1), ("2001:db8::/48", "many", 0), ("?", "64", 0)],
+)
+def test_the_size_of_an_ipv6_pool(prefix: str, length: str, size: int) -> None:
+    """It gives prefixes away, not addresses."""
+    assert reshaping.sized([{"prefix": prefix, "prefix-length": length}])[0]["total"] == str(size)
+
+
+def test_a_pool_with_nothing_taken_is_empty() -> None:
+    pools = reshaping.used([{"name": "a"}, {"name": "b"}], [{"pool": "a"}, {"pool": "a"}, {}])
+    assert [pool["used"] for pool in pools] == ["2", "0"]
+
+
+@pytest.mark.parametrize(
+    ("address", "host"), [("10.0.0.1:443", "10.0.0.1"), ("[fe80::1]:53", "fe80::1"), ("fe80::1", "fe80::1"), ("", "")]
+)
+def test_an_address_without_its_port(address: str, host: str) -> None:
+    assert reshaping.host(address) == host
+
+
+def test_a_second_command_speaks_of_the_same_names() -> None:
+    ports = [{"name": "a"}, {"name": "b"}]
+    assert reshaping.by_name(ports, [{"name": "b", "rate": "1"}]) == [{"name": "a"}, {"name": "b", "rate": "1"}]
+    assert reshaping.by_name(ports, [{"rate": "1"}, {"rate": "2"}])[1] == {"name": "b", "rate": "2"}
+    assert reshaping.by_name(ports, [{"rate": "1"}]) == ports
+
+
+# Options
+
+
+def test_families_are_read_in_one_order_whatever_is_written() -> None:
+    assert RouterOsOptions(families="interfaces, resource").families == ("resource", "interfaces")
+    assert RouterOsOptions(families=["all"]).families == tuple(FAMILIES)
+    assert RouterOsOptions().families == DEFAULT
+
+
+def test_the_port_follows_tls() -> None:
+    assert RouterOsOptions().effective_port == 8728
+    assert RouterOsOptions(tls=True).effective_port == 8729
+    assert RouterOsOptions(tls=True, port=1).effective_port == 1
+
+
+@pytest.mark.parametrize("every", [{"routes": "5m", "packages": 3600}, "routes=5m, packages=1h"])
+def test_a_family_may_have_its_own_interval(every: object) -> None:
+    assert RouterOsOptions(families="all", every=every).every == {"routes": 300, "packages": 3600}
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        ({"families": "interface"}, 'unknown family "interface"; did you mean interfaces?'),
+        ({"families": ""}, "name at least one family"),
+        ({"families": 5}, 'option "families"'),
+        ({"every": "routes"}, "write routes=5m"),
+        ({"every": {"route": 5}}, "did you mean routes?"),
+        ({"every": {"routes": "soon"}, "families": "routes"}, "routes: "),
+        ({"every": {"routes": 60}}, "routes is not among the families"),
+        ({"every": [1]}, 'option "every"'),
+        ({"every": {"health": "99d"}}, "31d"),
+        ({"address_lists": "blocked"}, "needs the family address_lists"),
+        ({"insecure": True}, "insecure needs tls=true"),
+        ({"tls": True, "insecure": True, "ca_file": "x"}, "contradict each other"),
+        ({"tls": "perhaps"}, 'option "tls"'),
+        ({"timeout": 3}, 'unknown option "timeout"'),
+    ],
+)
+def test_refused_options(raw: dict[str, object], text: str) -> None:
+    with pytest.raises(errors.InvalidInput) as raised:
+        REGISTRY.options("routeros", raw)
+    assert text in str(raised.value)
+
+
+def test_a_device_under_kid_control_is_known_by_its_lease() -> None:
+    table = KID_CONTROL.asks[0].tables[0]
+    assert "dhcp-name" not in KID_CONTROL.asks[0].proplist()
+    assert table.info is not None
+    assert "dhcp_name" in table.info.labels
