@@ -62,7 +62,8 @@ def test_families_can_be_chosen() -> None:
 def test_it_says_how_many_sentences_it_sent() -> None:
     async def run() -> int | None:
         async with scripted(healthy) as script:
-            drained = await polled(RouterOsCollector(), "127.0.0.1", LOGIN, port=script.port)
+            both = {"port": script.port, "families": "resource,interfaces"}
+            drained = await polled(RouterOsCollector(), "127.0.0.1", LOGIN, **both)
             return drained.traffic.sent if drained.traffic else None
 
     assert asyncio.run(run()) == 3  # a login and two menus
@@ -146,16 +147,31 @@ async def _polled_with(credential: Login) -> Outcome:
 # What a router may say
 
 
-def test_one_refused_menu_costs_only_itself() -> None:
-    def partly(sentence: Sentence) -> list[Sentence]:
-        if sentence[0] == b"/system/resource/print":
-            return [[b"!trap", b"=category=0", b"=message=no such command prefix"], DONE]
-        return healthy(sentence)
+NO_SUCH = [
+    [[b"!trap", b"=category=0", b"=message=no such command prefix"]],
+    [[b"!trap", b"=category=0"]],
+    [[b"!trap", b"=message=no such command or directory (bfd)"]],
+]
 
-    result, _ = poll(partly)
-    assert (result.result, result.error_code) == (Result.PARTIAL, "unsupported")
-    assert result.message.startswith("resource: ")
-    assert ("routeros_interface_rx_byte", (("name", "ether1"),)) in by_series(result)
+
+@pytest.mark.parametrize("trap", NO_SUCH)
+def test_a_menu_that_is_not_there_is_no_error_and_can_be_seen(trap: list[Sentence]) -> None:
+    """The other menus are read on the same session."""
+    result, heard = poll(
+        lambda sentence: [*trap, DONE] if sentence[0].startswith(b"/system/resource") else healthy(sentence)
+    )
+    assert result.result is Result.OK, result.message
+    found = by_series(result)
+    assert found["routeros_family_present", (("family", "resource"),)] == 0
+    assert found["routeros_family_present", (("family", "interfaces"),)] == 1
+    assert ("routeros_interface_rx_byte", (("name", "ether1"),)) in found
+    assert [sentence[0] for sentence in heard].count(b"/login") == 1
+
+
+def test_a_router_that_has_nothing_of_what_was_asked_is_unsupported() -> None:
+    result, _ = poll(lambda sentence: [DONE] if sentence[0] == b"/login" else [*NO_SUCH[0], DONE])
+    assert (result.result, result.error_code) == (Result.FAILED, "unsupported")
+    assert "nothing of resource, interfaces" in result.message
 
 
 @pytest.mark.parametrize(
@@ -164,8 +180,6 @@ def test_one_refused_menu_costs_only_itself() -> None:
         ([[b"!trap", b"=message=oops", b"=weird=1"]], "protocol_error"),
         ([[b"!trap"]], "protocol_error"),
         ([[b"!trap", b"=category=0", b"=message=no such item"]], "protocol_error"),
-        ([[b"!trap", b"=category=0"]], "unsupported"),
-        ([[b"!trap", b"=message=no such command or directory (bfd)"]], "unsupported"),
         ([[b"!trap", b"=message=a"], [b"!trap", b"=message=b"]], "protocol_error"),
         ([[b"!re", b"=name=half"], [b"!trap", b"=message=interrupted", b"=category=2"]], "protocol_error"),
         ([[b"!trap", b"=message=not enough permissions (9)"]], "auth_failed"),

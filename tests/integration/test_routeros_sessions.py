@@ -37,7 +37,8 @@ COLLECTOR = RouterOsCollector()
 
 async def poll(pool: Sessions, address: str, port: int, timeout_s: float = 5, **more: Any) -> Outcome:
     """As a worker does it."""
-    options = COLLECTOR.Options.model_validate({"port": port, **more.get("options", {})})
+    chosen = {"port": port, "families": "resource,interfaces", **more.get("options", {})}
+    options = COLLECTOR.Options.model_validate(chosen)
     deadline = asyncio.get_running_loop().time() + timeout_s
     credential = more.get("credential", LOGIN)
     asked = Poll(more.get("target", 1), address, address, options, credential, deadline, {}, pool)
