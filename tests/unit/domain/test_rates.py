@@ -157,6 +157,32 @@ def test_mean_and_highest_leave_out_what_is_not_known() -> None:
     assert (single.highest(), single.mean()) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("metric", "rate_mbit", "verdict"),
+    [
+        ("routeros_interface_rx_byte", 10, Verdict.IMPLAUSIBLE),
+        ("routeros_interface_rx_byte", 1000, Verdict.OK),
+        ("routeros_interface_tx_packet", 10, Verdict.OK),
+        ("routeros_interface_rx_error", 0.001, Verdict.OK),
+    ],
+)
+def test_a_router_of_another_protocol_has_links_too(metric: str, rate_mbit: float, verdict: Verdict) -> None:
+    """The rate of its link is read with another family, under the same label."""
+    labels = {"name": "ether1"}
+    polls = [
+        poll(
+            m,
+            [
+                Reading("routeros_interface_rate", rate_mbit, labels),
+                Reading(metric, m * 60 * growth, labels, Kind.COUNTER, 64),
+            ],
+        )
+        for m, growth in ((0, 0), (1, 6_250_000 if metric.endswith("byte") else 1000))
+    ]
+    [line] = rates.answer(polls, ASKED).lines
+    assert line.newest.verdict is verdict
+
+
 def test_a_router_of_another_protocol_has_an_uptime_too() -> None:
     """In seconds, and longer than 497 days."""
     days = 600 * 86_400
