@@ -222,3 +222,19 @@ def test_the_snmp_section_compares_before_it_measures(tmp_path: Path) -> None:
     assert values(document)["pysnmp_ratio"] > 5
     assert rows["requests of a repeat poll"]["gufo"] <= rows["requests of a first poll"]["gufo"]
     assert len(set(rows["samples of a poll"].values())) == 1
+
+
+def test_the_routeros_section_compares_before_it_measures(tmp_path: Path) -> None:
+    """Everything that mktxp reads is read with fewer commands and less CPU, and the usual families with five."""
+    from benchmarks import mktxp
+    from tests.conftest import missing
+
+    if not mktxp.installed():
+        missing("mktxp is not installed")
+    document = measured(tmp_path, "routeros")
+    rows = {
+        text: dict(zip(document["grid"]["columns"], found, strict=True)) for text, _, found in document["grid"]["rows"]
+    }
+    assert rows["commands"]["default families"] == 5
+    assert rows["commands"]["poller"] < rows["commands"]["mktxp"]
+    assert rows["CPU of a poll"]["poller"] < rows["CPU of a poll"]["mktxp"]
