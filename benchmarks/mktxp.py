@@ -20,8 +20,8 @@ from poller import errors
 from poller.cli import roles
 from poller.sim import fleet
 
-HINT = "pip install --group dev"
-PROGRAM = Path(sys.executable).with_name("mktxp")
+HINT = "make clients"
+PROGRAM = Path(sys.prefix) / "clients" / "bin" / "mktxp"
 PATIENCE_S = 60.0
 PREFIX = "mktxp_"
 #: What it says about itself, and about a speed test that we leave off.

@@ -71,7 +71,7 @@ class Ours:
                 self._rows.setdefault((name, at), []).append(row)
 
     def has(self, name: str, labels: Labels, value: float) -> bool:
-        return any(math.isclose(row.value, value, rel_tol=1e-12) for row in self.rows(name, labels))
+        return any(_equal(row.value, value) for row in self.rows(name, labels))
 
     def rows(self, name: str, labels: Labels) -> Iterator[Row]:
         """Those with these labels, whatever others they have."""
@@ -170,6 +170,11 @@ def must_be_equal(theirs: Mapping[Sample, float], readings: ReadingSet) -> Verdi
         odd = verdict.missing[0] if verdict.missing else "nothing"
         raise errors.StoreConflict(f"mktxp says {odd} and poller does not ({len(verdict.missing)} differ)")
     return verdict
+
+
+def _equal(ours: float, theirs: float) -> bool:
+    """To the last count; a fraction may have been rounded on another way to it."""
+    return float(ours) == theirs or (theirs % 1 != 0 and math.isclose(ours, theirs, rel_tol=1e-12))
 
 
 def _shared(labels: Labels) -> Labels:
