@@ -102,7 +102,7 @@ def test_a_target_sees_which_families_its_router_has() -> None:
     assert {reading.name for reading in found} == {PRESENT}
 
 
-@pytest.mark.parametrize("family", FAMILIES.values(), ids=str)
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda family: family.name)
 def test_a_family_is_well_declared(family: Family) -> None:
     texts = family.help_texts()
     assert all(texts.values())
