@@ -1,0 +1,246 @@
+"""Three programs that know nothing of each other accept the simulated routers: librouteros, RouterOS-api, mktxp."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from poller.sim import clock, fleet, hardware
+from poller.sim.process import Running, simulated
+from poller.sim.routeros import commands, users
+from poller.sim.serve import TlsPorts
+from tests.conftest import wait_until
+from tests.integration import other_programs
+
+if os.environ.get("CI") != "true":
+    pytest.importorskip("librouteros", reason="the extra poller[routeros] is not installed")
+
+import librouteros
+from librouteros.exceptions import MultiTrapError, TrapError
+from librouteros.login import async_plain, token
+from librouteros.query import And, Key, Or
+
+PORTS = 60
+LAB = fleet.laboratory(PORTS)
+OLD = dataclasses.replace(fleet.laboratory(PORTS, index=1, version=6), software="6.42.7")
+NOW = 1_800_000_000.0
+
+NAME, TYPE, ADDRESS = Key("name"), Key("type"), Key("address")
+
+
+@pytest.fixture(scope="module")
+def ports() -> Iterator[Running]:
+    with simulated([LAB, OLD], tls=TlsPorts(), clock=clock.frozen(NOW)) as running:
+        yield running
+
+
+def login(ports: Running, **more: Any) -> dict[str, Any]:
+    default = {"host": LAB.address, "username": fleet.USERNAME, "password": fleet.PASSWORD, "port": ports.routeros}
+    return {**default, **more}
+
+
+# librouteros
+
+
+def names(*kinds: str) -> list[str]:
+    return [port.name for port in hardware.chassis(LAB.model, LAB.variant).ports if port.kind.value in kinds]
+
+
+def test_librouteros_selects_with_conditions(ports: Running) -> None:
+    """Equal, unlike, smaller, in, and, or: its own query words find what they should."""
+    api = librouteros.connect(**login(ports))
+    interfaces = api.path("/interface")
+    for condition, expected in (
+        ([TYPE == "vlan"], names("vlan")),
+        ([TYPE != "ether", TYPE != "vlan"], [n for n in names(*hardware.Kind) if n not in names("ether", "vlan")]),
+        ([TYPE.In("lte", "w60g", "wg")], names("lte", "w60g", "wg")),
+        ([Or(TYPE == "lte", NAME == "ether7")], ["ether7", "lte1"]),
+        ([And(TYPE == "ether", NAME == "ether7")], ["ether7"]),
+        ([Key("mtu") < 1450], names("wg")),
+    ):
+        assert sorted(row["name"] for row in interfaces.select(NAME).where(*condition)) == sorted(expected)
+    assert len(tuple(interfaces)) == PORTS
+    api.close()
+
+
+def test_librouteros_async_reads_and_monitors(ports: Running) -> None:
+    """Several results, a monitor of several items, in its asynchronous form."""
+    up = [port for port in hardware.chassis(LAB.model, LAB.variant).ports if port.up]
+    linked = [up[0].name, next(port.name for port in up if port.optical)]
+
+    async def run() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        api = await librouteros.async_connect(**login(ports, login_method=async_plain))
+        rows = [row async for row in api.path("/interface").select(NAME).where(TYPE == "wlan")]
+        ethernet = api.path("/interface/ethernet")
+        seen = [row async for row in ethernet("monitor", numbers=",".join(linked), once=True)]
+        await api.close()
+        return rows, seen
+
+    rows, seen = asyncio.run(run())
+    assert [row["name"] for row in rows] == names("wlan")
+    assert [row["name"] for row in seen] == linked
+    assert "sfp-vendor-name" in seen[1]
+
+
+def test_librouteros_sees_traps_of_every_kind(ports: Running) -> None:
+    """One with a category, one without, two at once; and the session goes on after each."""
+    limited = librouteros.connect(**login(ports, username=users.LIMITED))
+    with pytest.raises(TrapError) as one:
+        list(limited("/interface/ethernet/monitor", numbers="99", once=True))
+    assert one.value.message == commands.DENIED
+    api = librouteros.connect(**login(ports))
+    with pytest.raises(TrapError) as none:
+        list(api("/interface/ethernet/monitor", numbers="999", once=True))
+    assert (none.value.message, none.value.category) == ("no such item", 0)
+    with pytest.raises(MultiTrapError) as two:
+        list(api("/no/such/menu/print"))
+    assert [trap.message for trap in two.value.traps] == ["no such command or directory (no)", "no such command prefix"]
+    for session in (limited, api):
+        assert list(session("/system/identity/print")) == [{"name": LAB.name}]
+        session.close()
+
+
+def test_librouteros_adds_updates_and_removes(ports: Running) -> None:
+    """A row of a client's own is found by its id until it is removed."""
+    api = librouteros.connect(**login(ports, username=users.ADMIN))
+    addresses = api.path("ip", "address")
+    number = addresses.add(interface="ether1", address="172.16.1.1/24", comment="x" * 300)
+    addresses.update(**{".id": number, "address": "172.16.2.1/24"})
+    assert list(addresses.select(ADDRESS).where(Key(".id") == number)) == [{"address": "172.16.2.1/24"}]
+    addresses.remove(number)
+    assert list(addresses.select(ADDRESS).where(Key(".id") == number)) == []
+    api.close()
+
+
+def test_librouteros_answers_the_challenge_of_an_old_router(ports: Running) -> None:
+    """Before 6.43 a login is two sentences; a wrong one is refused in the words of that time."""
+    api = librouteros.connect(**login(ports, host=OLD.address, login_method=token))
+    assert next(iter(api("/system/resource/print")))["version"] == "6.42.7 (stable)"
+    api.close()
+    with pytest.raises(TrapError, match="cannot log in"):
+        librouteros.connect(**login(ports, host=OLD.address, login_method=token, password="guess"))
+
+
+def wrapped(context: ssl.SSLContext, host: str = LAB.address) -> Any:
+    return lambda sock: context.wrap_socket(sock, server_hostname=host)
+
+
+def test_librouteros_speaks_tls(ports: Running) -> None:
+    """With the authority's certificate, and without any; but not with one that nobody it knows has signed."""
+    known = ssl.create_default_context(cafile=ports.ca_file)
+    api = librouteros.connect(**login(ports, port=ports.routeros_tls, ssl_wrapper=wrapped(known)))
+    assert list(api("/system/identity/print")) == [{"name": LAB.name}]
+    assert len(tuple(api.path("/interface"))) == PORTS
+    api.close()
+    with pytest.raises(ssl.SSLCertVerificationError):
+        librouteros.connect(**login(ports, port=ports.routeros_tls, ssl_wrapper=wrapped(ssl.create_default_context())))
+    nobody = ssl.create_default_context()
+    nobody.check_hostname = False
+    nobody.set_ciphers("ADH:@SECLEVEL=0")
+    api = librouteros.connect(**login(ports, port=ports.routeros_anonymous, ssl_wrapper=wrapped(nobody)))
+    assert list(api("/system/identity/print")) == [{"name": LAB.name}]
+    api.close()
+
+
+# RouterOS-api
+
+
+@pytest.fixture(scope="module")
+def routeros_api() -> ModuleType:
+    return other_programs.routeros_api()
+
+
+@pytest.fixture
+def api(ports: Running, routeros_api: ModuleType) -> Iterator[Any]:
+    pool = routeros_api.RouterOsApiPool(**login(ports, username=users.ADMIN), plaintext_login=True)
+    yield pool.get_api()
+    pool.disconnect()
+
+
+def test_routeros_api_reads_with_queries(api: Any, routeros_api: ModuleType) -> None:
+    """Queries, properties, counts, and nothing at all."""
+    interfaces = api.get_resource("/interface")
+    assert [row["name"] for row in interfaces.get(type="wlan")] == names("wlan")
+    equal = routeros_api.query.IsEqualQuery
+    either = routeros_api.query.OrQuery(equal("type", "lte"), equal("type", "wlan"))
+    rows = interfaces.call("print", {"proplist": "name"}, additional_queries=[either])
+    assert sorted(row["name"] for row in rows) == sorted(names("lte", "wlan"))
+    assert interfaces.call("print", {"count-only": ""}).done_message["ret"] == str(PORTS)
+    assert interfaces.get(name="nosuch") == []  # !empty, since 7.18
+
+
+def test_routeros_api_has_several_commands_in_flight(api: Any) -> None:
+    """Three commands are sent before the first answer is read, and each gets its own, whatever the order."""
+    asked = {
+        path: api.get_resource(path).call_async("print")
+        for path in ("/interface", "/system/identity", "/ip/dhcp-server/lease")
+    }
+    assert len(asked["/ip/dhcp-server/lease"].get()) == 40
+    assert asked["/system/identity"].get() == [{"name": LAB.name}]
+    assert len(asked["/interface"].get()) == PORTS
+
+
+def test_routeros_api_listens_and_cancels(ports: Running, api: Any, routeros_api: ModuleType) -> None:
+    """What another session adds is heard; /cancel ends it with an interruption."""
+    news = iter(api.get_resource("/ip/address").call_async("listen"))
+    wait_until(lambda: "/ip/address/listen" in ports.visits(LAB.address).commands, "the command")
+    other = librouteros.connect(**login(ports, username=users.ADMIN))
+    number = other.path("ip", "address").add(interface="ether1", address="172.16.9.1/24")
+    heard = next(news)
+    assert (heard["id"], heard["address"]) == (number, "172.16.9.1/24")
+    other.path("ip", "address").remove(number)
+    assert next(news) == {"id": number, ".dead": "yes"}
+    other.close()
+    api.get_binary_resource("/").call("cancel")
+    with pytest.raises(routeros_api.exceptions.RouterOsApiCommunicationError, match="interrupted"):
+        next(news)
+
+
+def test_routeros_api_is_told_what_is_wrong(api: Any, routeros_api: ModuleType) -> None:
+    """A trap ends a command, not the connection."""
+    trap = routeros_api.exceptions.RouterOsApiCommunicationError
+    with pytest.raises(trap, match="no such command"):
+        api.get_resource("/no/such").get()
+    addresses = api.get_resource("/ip/address")
+    with pytest.raises(trap, match="input does not match any value of interface"):
+        addresses.add(address="10.1.1.1/24", interface="nosuch")
+    assert api.get_resource("/system/identity").get() == [{"name": LAB.name}]
+
+
+def test_routeros_api_logs_in_the_old_way(ports: Running, routeros_api: ModuleType) -> None:
+    """With a challenge, on a router that knows no other."""
+    opened = routeros_api.RouterOsApiPool(**login(ports, host=OLD.address), plaintext_login=False)
+    assert opened.get_api().get_resource("/system/identity").get() == [{"name": OLD.name}]
+    opened.disconnect()
+
+
+# mktxp
+
+
+def test_mktxp_exports_a_router_with_everything(ports: Running, tmp_path: Path) -> None:
+    """All its collectors are on, every family is exported, and its log has no complaint."""
+    with other_programs.exporting(tmp_path, LAB.address, ports.routeros, again_after_s=600) as exporter:
+        text = exporter.scrape()
+        assert exporter.complaints() == []
+    exported = {line.split("{")[0] for line in text.splitlines() if line.startswith("mktxp_")}
+    for family in (
+        *("system_uptime", "system_identity_info", "routerboard_info", "installed_packages_info"),
+        *("system_cpu_temperature", "system_psu1_state", "interface_rx_byte_total", "interface_sfp_rx_power"),
+        *("poe_out_power", "dhcp_lease_info", "ip_pool_used", "dns_info", "ip_connections_total", "connection_stats"),
+        *("firewall_filter_total", "firewall_nat_ipv6_total", "firewall_address_list", "neighbor_info"),
+        *("routes_total_routes", "queue_tree_bytes_total", "queue_simple_bytes_upload_total", "bgp_established"),
+        *("bfd_up", "peer_rx_total", "ipsec_peer_state_info", "netwatch_icmp_rtt_avg_ms", "wlan_noise_floor"),
+        *("wlan_clients_signal_strength", "capsman_clients_signal_strength", "lte_rsrp", "w60g_distance"),
+        *("certificate_expiration_timestamp_seconds", "active_users_info", "container_info", "switch_rx_bytes_total"),
+        *("kid_control_device_bytes_down_total", "routing_stats_process_time_total", "public_ip_address_info"),
+        *("interface_bridge_vlan_info", "interface_vlan_info_info", "capsman_remote_caps_info"),
+    ):
+        assert f"mktxp_{family}" in exported, family
