@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from poller import errors
-from poller.sim import hardware
+from poller.sim import hardware, routerboards
 
 COMMUNITY = "public"
 USERNAME = "poller"
@@ -113,9 +113,11 @@ def devices(
 
 def laboratory(interfaces: int = 300, index: int = 0, seed: int = 1, version: int = 7) -> SimDevice:
     """A router that has every menu, with so many interfaces, as RouterOS 7 or 6. Raises InvalidInput."""
+    fewest, most = routerboards.FEWEST_PORTS, routerboards.MOST_PORTS
+    if not fewest <= interfaces <= most:
+        raise errors.InvalidInput(f"lab: {interfaces} interfaces are out of range", hint=f"give {fewest} to {most}")
     device = _device(index, seed, Protocol.ROUTEROS, Fault.NONE, SLOW_SECONDS)
     model = f"lab6-{interfaces}" if version == 6 else f"lab-{interfaces}"
-    hardware.model(model)
     return replace(device, name=f"lab-{device.site}-{index + 1:04d}", model=model, variant=0)
 
 

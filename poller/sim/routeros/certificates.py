@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import ipaddress
 import ssl
@@ -10,20 +11,19 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import dh, ec
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 MOST_NAMES = 256  # addresses a certificate is made out to: those of the first routers of the fleet
 _DAYS = datetime.timedelta(days=30)
 _PEM = serialization.Encoding.PEM
 # The 2048-bit group of RFC 7919: any client that offers finite-field Diffie-Hellman knows it or computes with it.
-_FFDHE_2048 = int(
+_FFDHE_2048 = bytes.fromhex(
     "FFFFFFFFFFFFFFFFADF85458A2BB4A9AAFDC5620273D3CF1D8B9C583CE2D3695A9E13641146433FBCC939DCE249B3EF97D2FE363630C75D8"
     "F681B202AEC4617AD3DF1ED5D5FD65612433F51F5F066ED0856365553DED1AF3B557135E7F57C935984F0C70E0E68B77E2A689DAF3EFE872"
     "1DF158A136ADE73530ACCA4F483A797ABC0AB182B324FB61D108A94BB2C8E3FBB96ADAB760D7F4681D4F42A3DE394DF4AE56EDE76372BB19"
     "0B07A7C8EE0A6D709E02FCE1CDF7E2ECC03404CD28342F619172FE9CE98583FF8E4F1232EEF28183C3FE3B1B4C6FAD733BB5FCBC2EC22005"
-    "C58EF1837D1683B2C6F34A26C1B2EFFA886B423861285C97FFFFFFFFFFFFFFFF",
-    16,
+    "C58EF1837D1683B2C6F34A26C1B2EFFA886B423861285C97FFFFFFFFFFFFFFFF"
 )
 
 
@@ -46,13 +46,19 @@ def signed(directory: Path, addresses: Sequence[str]) -> ssl.SSLContext:
 def anonymous(directory: Path) -> ssl.SSLContext:
     """Routers whose api-ssl has no certificate: anonymous Diffie-Hellman, which TLS 1.3 does not have any more."""
     group = directory / "dh.pem"
-    parameters = dh.DHParameterNumbers(_FFDHE_2048, 2).parameters()
-    group.write_bytes(parameters.parameter_bytes(_PEM, serialization.ParameterFormat.PKCS3))
+    group.write_text(_parameters())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers("ADH:AECDH:@SECLEVEL=0")
     context.load_dh_params(str(group))
     return context
+
+
+def _parameters() -> str:
+    """The group as OpenSSL reads it: a sequence of the prime and the generator 2."""
+    prime = b"\x02\x82\x01\x01\0" + _FFDHE_2048
+    encoded = base64.encodebytes(b"\x30\x82\x01\x08" + prime + b"\x02\x01\x02").decode()
+    return f"-----BEGIN DH PARAMETERS-----\n{encoded}-----END DH PARAMETERS-----\n"
 
 
 def _name(text: str) -> x509.Name:

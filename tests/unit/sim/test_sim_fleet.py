@@ -121,3 +121,28 @@ def test_chassis_is_believable() -> None:
                 busiest = max(port.rates.in_octets, port.rates.out_octets) * 8 * 1.5 * 1.55
                 assert busiest <= port.speed_bps
                 assert port.up or not any(port.rates)
+
+
+@pytest.mark.parametrize("interfaces", [0, 39, 4001])
+def test_a_laboratory_of_no_size_is_refused(interfaces: int) -> None:
+    """It has one interface of every kind at least."""
+    with pytest.raises(errors.InvalidInput, match="lab") as refused:
+        fleet.laboratory(interfaces)
+    assert refused.value.hint == "give 40 to 4000"
+
+
+def test_a_laboratory_has_as_many_interfaces_as_asked_for() -> None:
+    """Of every kind there is, in both versions."""
+    for version in (6, 7):
+        device = fleet.laboratory(300, version=version)
+        chassis = hardware.chassis(device.model, device.variant)
+        assert chassis.version[0] == version
+        assert len({port.name for port in chassis.ports}) == 300
+        assert {port.kind for port in chassis.ports} == set(hardware.Kind)
+
+
+def test_an_unknown_model_is_refused_by_name() -> None:
+    """Also one that only looks like a laboratory."""
+    for name in ("nosuch", "lab-12", "lab7-100"):
+        with pytest.raises(errors.InvalidInput, match=name):
+            hardware.chassis(name, 0)
