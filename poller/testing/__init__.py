@@ -12,8 +12,10 @@ from typing import Any
 from poller.collectors.api import Collector, Credential, Poll
 from poller.collectors.drain import drain
 from poller.domain.outcome import Outcome
-from poller.sim import fleet
+from poller.sim import clock, fleet
 from poller.sim.process import simulated
+from poller.sim.routeros.mishaps import Mishap
+from poller.sim.serve import TlsPorts
 
 
 async def collect(
@@ -31,4 +33,4 @@ async def collect(
     return await drain(collector, poll)
 
 
-__all__ = ["collect", "fleet", "simulated"]
+__all__ = ["Mishap", "TlsPorts", "clock", "collect", "fleet", "simulated"]

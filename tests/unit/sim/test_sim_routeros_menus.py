@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
-from pathlib import Path
 
 import pytest
 
@@ -124,11 +122,3 @@ def test_dates_changed_their_form() -> None:
     """Version 7.10 writes them as the rest of the world does."""
     assert moment(life.EPOCH, (7, 10)) == "2026-01-01 00:00:00"
     assert moment(life.EPOCH, (6, 49)) == "jan/01/2026 00:00:00"
-
-
-def test_the_simulator_knows_nothing_of_the_collector() -> None:
-    """Two programs that share code agree about their mistakes."""
-    package = Path(inspect.getfile(menus)).parents[2]
-    sources = [path.read_text() for path in package.rglob("*.py")]
-    assert len(sources) > 20
-    assert not any("poller.collectors.routeros" in source or "librouteros" in source for source in sources)
