@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy.engine import Engine
 
 from poller.db import readings, targets
+from poller.db.readings import Stored
 from poller.db.targets import Target
 from poller.domain import identity, rates
 from poller.domain.rates import Answer, Question
@@ -46,25 +47,34 @@ def of_device(engine: Engine, device: str, asked: Asked) -> list[Rated]:
 
 def of_targets(engine: Engine, chosen: Sequence[Target], asked: Asked) -> list[Rated]:
     """In the order of the targets; one that was never polled has no lines. `most` is for all together."""
-    polls = (MOST_POLLS if asked.since_ms else GLANCE) + 1
-    stored = readings.history(engine, [target.id for target in chosen], polls, asked.since_ms)
+    polls = most_polls(asked)
+    return together(chosen, readings.history(engine, [target.id for target in chosen], polls, asked.since_ms), asked)
+
+
+def most_polls(asked: Asked) -> int:
+    return (MOST_POLLS if asked.since_ms else GLANCE) + 1
+
+
+def together(chosen: Sequence[Target], stored: Mapping[int, Sequence[Stored]], asked: Asked) -> list[Rated]:
+    """Of targets by what is stored of each. Which counters are wanted is asked once, of the names of all of them."""
+    wanted = asked.choose(dict.fromkeys(name for target in chosen for name in _names(stored.get(target.id, ()))))
     found: list[Rated] = []
     for target in chosen:
         left = replace(
             asked,
+            choose=lambda _: wanted,
             most=asked.most - sum(len(each.answer.lines) for each in found),
             skip=max(0, asked.skip - sum(each.answer.total for each in found)),
         )
-        found.append(rated(target, stored.get(target.id, []), left, polls))
+        found.append(_rated(target, stored.get(target.id, ()), left))
     return found
 
 
-def rated(target: Target, stored: Sequence[readings.Stored], asked: Asked, polls: int) -> Rated:
-    """Of one target, from at most so many `polls` of it."""
+def _rated(target: Target, stored: Sequence[Stored], asked: Asked) -> Rated:
     names = _names(stored)
     wanted = frozenset(asked.choose(names))
     # The oldest of a full answer has polls before it that were not asked for: it is only there for the next one.
-    cut = len(stored) == polls
+    cut = len(stored) == most_polls(asked)
     question = Question(
         target.max_ms or target.interval_ms,
         identity.chosen(target.options),
@@ -77,7 +87,7 @@ def rated(target: Target, stored: Sequence[readings.Stored], asked: Asked, polls
     return Rated(target, len(stored), names, answer, cut and bool(asked.since_ms))
 
 
-def _names(stored: Sequence[readings.Stored]) -> Collection[str]:
+def _names(stored: Sequence[Stored]) -> Collection[str]:
     """As the newest poll has them; behind it those that a table had which did not answer this time."""
     shapes = {poll.readings.series.id: poll.readings.series for poll in reversed(stored)}
     return dict.fromkeys(s.name for shape in shapes.values() for s in shape.series if s.kind is Kind.COUNTER)

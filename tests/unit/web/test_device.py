@@ -13,6 +13,7 @@ import web_rates
 from poller import errors
 from poller.db.readings import Stored
 from poller.web.app import create_app
+from poller.web.device import Asking
 from poller.web.sources import Sources
 
 with warnings.catch_warnings():
@@ -164,3 +165,16 @@ def test_a_database_that_does_not_answer_is_named() -> None:
         answer = client.get(path)
         assert answer.status_code == 503
         assert "cannot use the database" in answer.text
+
+
+def test_traffic_is_that_of_the_device_and_not_of_each_target() -> None:
+    """A target that counts no octets adds nothing to it; where none does, all counters are shown."""
+    ports, processor = web_rates.polls(2, 1), web_rates.counting("ssCpuRawIdle")
+    both = web_rates.of_targets({"ports": ports, "processor": processor}, Asking().asked(web_rates.now_ms()))
+    found = [[line.series.name for line in each.answer.lines] for each in both]
+    assert found == [
+        ["ifHCInOctets", "ifHCOutOctets"],
+        [],
+    ]
+    [alone] = web_rates.of_targets({"processor": processor}, Asking().asked(web_rates.now_ms()))
+    assert [line.series.name for line in alone.answer.lines] == ["ssCpuRawIdle"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from poller import errors
@@ -23,7 +23,7 @@ def polls(
     minutes: int = 60, interfaces: int = 3, lost: Sequence[int] = (), restart: int = 0, name: str = "eth"
 ) -> list[Stored]:
     """One a minute up to now; some are lost, and the device may have restarted so many minutes ago."""
-    now = time.time_ns() // 1_000_000
+    now = now_ms()
     return [
         Stored(1, now - ago * MINUTE, _poll(minutes - ago, interfaces, ago, restart, name))
         for ago in range(minutes, -1, -1)
@@ -49,8 +49,24 @@ def answering(stored: Sequence[Stored], targets: Sequence[str] = ()) -> Callable
     def of(device: str, asked: Asked) -> Sequence[Rated]:
         if device != "sw1":
             raise errors.NotFound(f'no device named "{device}"')
-        polls = (rates.MOST_POLLS if asked.since_ms else rates.GLANCE) + 1
-        named = [replace(TARGET, name=name) for name in targets] or [TARGET]
-        return [rates.rated(each, stored[-polls:], asked, polls) for each in named]
+        return of_targets(dict.fromkeys(targets or ["snmp"], stored), asked)
 
     return of
+
+
+def of_targets(stored: Mapping[str, Sequence[Stored]], asked: Asked) -> Sequence[Rated]:
+    """Of targets of these names, as a database would have answered."""
+    targets = [replace(TARGET, id=number, name=name) for number, name in enumerate(stored)]
+    return rates.together(targets, {t.id: stored[t.name][-rates.most_polls(asked) :] for t in targets}, asked)
+
+
+def counting(name: str) -> list[Stored]:
+    """Two polls of a single counter."""
+    return [
+        Stored(1, now_ms() - ago * MINUTE, ReadingSet.of([Reading(name, 100 - ago, {}, Kind.COUNTER, 32)]))
+        for ago in (1, 0)
+    ]
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
