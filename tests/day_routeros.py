@@ -61,7 +61,8 @@ class Router:
     address: str
     requests: int = 0
     logins: int = 0
-    loss: str = ""  # what strikes its next answer
+    loss: str = ""  # what strikes it
+    spared: int = 0  # answers before that
     struck: int = 0  # answers that did not come as they should
     dark_until: float = 0.0
     seen: Counter[str] = field(default_factory=Counter)
@@ -85,6 +86,16 @@ class Router:
         if menu == 1:
             return [b"=free-memory=%d" % value, b"=version=7.18", b"=uptime=1d"]
         return [b"=name=%d-%d" % (self.number, row), b"=rx-byte=%d" % value, b"=tx-byte=%d" % value]
+
+    def next_loss(self) -> str:
+        """What becomes of this answer; nothing, mostly."""
+        if not self.loss or self.spared:
+            self.spared = max(0, self.spared - 1)
+            return ""
+        loss, self.loss = self.loss, ""
+        self.struck += 1
+        self.seen[loss] += 1
+        return loss
 
     def lose_session(self, loss: str) -> None:
         """While it is idle, unless a poll is under way in this very moment."""
@@ -115,10 +126,7 @@ class Line(asyncio.Protocol):
             if self._loop.time() < router.dark_until:
                 router.struck += 1
                 self._loop.call_at(router.dark_until, self._write, answer)
-            elif router.loss and words[0] != b"/login":
-                loss, router.loss = router.loss, ""
-                router.struck += 1
-                router.seen[loss] += 1
+            elif words[0] != b"/login" and (loss := router.next_loss()):
                 self._spoil(loss, answer)
             else:
                 self._write(answer)
@@ -214,15 +222,14 @@ class Day:
                 at = hour * HOUR_S + self._dice.uniform(0, HOUR_S)
                 loop.call_at(max(at, loop.time()), self._strike, router, self._dice.choice(LOSSES))
 
-    @staticmethod
-    def _strike(router: Router, loss: str) -> None:
+    def _strike(self, router: Router, loss: str) -> None:
         if loss in UNHEARD:
             router.lose_session(loss)
         else:
-            router.loss = loss
+            router.loss, router.spared = loss, self._dice.randrange(2)
 
     async def _polls(self, router: Router, port: int, interval_s: float, phase_s: float, families: str) -> None:
-        loop = asyncio.get_running_loop()
+        loop = cast(virtual_clock.Loop, asyncio.get_running_loop())
         options = self._collector.Options.model_validate({"port": port, "families": families})
         memory: dict[str, object] = {}
         due = phase_s
@@ -231,7 +238,8 @@ class Day:
             before, struck = router.requests, router.struck
             deadline = loop.time() + TIMEOUT_S
             poll = Poll(1, router.address, router.address, options, LOGIN, deadline, memory, self._sessions)
-            outcome = await drain.drain(self._collector, poll)
+            with loop.waiting():
+                outcome = await drain.drain(self._collector, poll)
             self._judge(router, outcome, before, router.struck > struck)
             due += interval_s
 

@@ -6,20 +6,21 @@ Sockets are real. A jump is made only when none of them has anything to say, so 
 from __future__ import annotations
 
 import asyncio
-import select
+import contextlib
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-#: How long, in earnest, to wait for what the kernel is about to hand over before the clock jumps.
-GRACE_S = 0.000_3
+#: While somebody waits for an answer: how long, in earnest, the kernel may take to hand it over before the clock jumps.
+GRACE_S = 0.002
 
 
 class _Selector(selectors.EpollSelector):
     """Does not wait: says how long one would have had to."""
 
     jumped_s = 0.0
+    waiting = 0  # for answers
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
@@ -27,8 +28,8 @@ class _Selector(selectors.EpollSelector):
             return ready
         if timeout is None:
             return super().select(None)
-        select.select([self.fileno()], [], [], GRACE_S)  # epoll itself cannot wait for less than a millisecond
-        ready = super().select(0)
+        if self.waiting:
+            ready = super().select(GRACE_S)
         if not ready:
             self.jumped_s += timeout
         return ready
@@ -41,6 +42,15 @@ class Loop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._virtual.jumped_s
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Something is on its way to a socket: the clock must not run ahead of it."""
+        self._virtual.waiting += 1
+        try:
+            yield
+        finally:
+            self._virtual.waiting -= 1
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
