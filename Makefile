@@ -7,7 +7,7 @@ CLIENTS := $(VENV)/clients/.ready
 SIDE_BY_SIDE := -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench fuzz newcomer packages clients format clean
+.PHONY: help setup run test check bench fuzz day newcomer packages clients format clean
 
 help:      ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -49,8 +49,17 @@ bench: setup ## measure it; QUICK=1 takes two minutes, SECTIONS="cost rebuild" c
 	@$(BIN)/python -m benchmarks $(if $(QUICK),--quick,--size $(SIZE)) $(SECTIONS)
 
 DATAGRAMS ?= 1000000
-fuzz: setup ## a hostile SNMP agent sends a million mutated answers; DATAGRAMS=50000 is shorter
+REPLIES ?= 500000
+fuzz: setup ## hostile devices: a million mutated SNMP answers, half a million of RouterOS; DATAGRAMS=, REPLIES=
+	@echo "== SNMP"
 	@$(BIN)/python -m tests.fuzz_snmp --datagrams $(DATAGRAMS)
+	@echo "== RouterOS"
+	@$(BIN)/python -m tests.fuzz_routeros --replies $(REPLIES)
+
+ROUTERS ?= 100
+HOURS ?= 24
+day: setup ## a day of polling 100 routers on a clock that jumps, with and without losses; ROUTERS=, HOURS=
+	@$(BIN)/python -m tests.day_routeros --routers $(ROUTERS) --hours $(HOURS)
 
 clients: $(CLIENTS) ## other people's RouterOS programs, for the tests, apart: one of them installs a package named "tests"
 
