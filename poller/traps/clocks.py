@@ -22,16 +22,20 @@ class Clocks:
     """Only for messages whose signature is right: anything else must not move a clock."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[bytes, _Seen] = OrderedDict()
+        self._seen: OrderedDict[tuple[bytes, str], _Seen] = OrderedDict()
 
-    def timely(self, engine_id: bytes, boots: int, time: int, now_s: float) -> bool:
-        """False for an old message; a newer one moves our idea of that engine's clock. `now_s` never goes back."""
-        seen = self._seen.get(engine_id)
+    def timely(self, engine_id: bytes, boots: int, time: int, now_s: float, user: str = "") -> bool:
+        """False for an old message; a newer one moves our idea of that engine's clock. `now_s` never goes back.
+
+        By `user`: whoever has one password can sign for any engine, and must not move the clock of others.
+        """
+        name = engine_id, user
+        seen = self._seen.get(name)
         if boots == MOST_BOOTS:
             return False
         if seen is None or boots > seen.boots or (boots == seen.boots and time > seen.latest):
-            self._seen[engine_id] = seen = _Seen(boots, time, time - now_s)
-            self._seen.move_to_end(engine_id)
+            self._seen[name] = seen = _Seen(boots, time, time - now_s)
+            self._seen.move_to_end(name)
             while len(self._seen) > MOST:
                 self._seen.popitem(last=False)
         return boots == seen.boots and time >= now_s + seen.ahead_s - WINDOW_S

@@ -17,6 +17,7 @@ from pysnmp.proto.mpmod.rfc3412 import ScopedPDU, SNMPv3Message
 from pysnmp.proto.secmod.rfc3414.service import SnmpUSMSecurityModel, UsmSecurityParameters
 
 from poller.collectors.credentials import Credential, SnmpV3
+from poller.collectors.snmp import usm
 from poller.traps.clocks import Clocks
 from poller.traps.message import BROKEN, Malformed, Notice, Refused, Replayed, notice
 
@@ -109,7 +110,7 @@ class Secure:
         try:
             if credential.auth_password is not None:
                 self._authenticate(credential)
-                if not self.clocks.timely(self.sender.engine_id, self.sender.boots, self.sender.time, now_s):
+                if not self._is_timely(usm.fingerprint(credential), now_s):
                     raise Replayed
             scoped = self._scoped(credential)
             return notice(scoped.getComponentByName("data").getComponent())
@@ -119,6 +120,10 @@ class Secure:
     def answer(self) -> bytes | None:
         """A v3 inform is for an engine that answers: we are none, and nobody is led to believe it."""
         return None
+
+    def _is_timely(self, user: str, now_s: float) -> bool:
+        sender = self.sender
+        return self.clocks.timely(sender.engine_id, sender.boots, sender.time, now_s, user)
 
     def _authenticate(self, credential: SnmpV3) -> None:
         if not self.flags & _AUTH_FLAG:

@@ -1,6 +1,6 @@
 """The thorough engine: pysnmp writes and reads the PDUs, on a socket of ours; contexts, exact types.
 
-Fifty times the cost of gufo, so it is for what gufo cannot do. Why not pysnmp's own engine: decision 0019.
+Fifteen times the cost of gufo, so it is for what gufo cannot do. Why not pysnmp's own engine: decision 0019.
 `_TRANSLATION` is the only place that knows the library's exceptions.
 """
 

@@ -119,9 +119,11 @@ async def along(route: Route, hands: Hands) -> list[Row]:
         try:
             return await (walker.get(route.get, known=True) if leg is None else walker.stretch(leg))
         except api.DeviceError as error:
+            met = hands.answered
             if not await _goes_on(error, walker, hands):
                 raise
-            raise Lost(_silent(error, route.got if leg is None else (leg.part,)), error) from None
+            parts = _silent(error, route.got if leg is None else (leg.part,))
+            raise Lost(parts, error if met else walker.silence()) from None
 
     *walked, got = await hands.do(read, legs)
     for rows in walked:

@@ -45,10 +45,6 @@ class Usm:
         encrypted = bool(self.keys.cipher)
         self.usual = secured.usual(engine_id, self.username.encode(), self.keys) if encrypted else None
 
-    def forget(self) -> None:
-        """Another engine may be there the next time."""
-        self.engine_id, self.keys, self.usual, self.clock = b"", Keys(), None, Clock()
-
     def set_clock(self, clock: Clock, now: float) -> None:
         self.clock, self.heard_at = clock, now
 

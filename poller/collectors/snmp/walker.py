@@ -243,7 +243,7 @@ class Walker:
         for attempt in range(tries):
             wait_s = self._patience.wait_s(attempt, self._now())
             if wait_s <= 0:
-                raise self._silent(attempt)
+                raise self.silence(attempt)
             self.sent += 1
             self.retried += attempt > 0
             try:
@@ -255,9 +255,11 @@ class Walker:
                 raise
             self.answered = True
             return answer
-        raise self._silent(tries)
+        raise self.silence(tries)
 
-    def _silent(self, tries: int) -> errors.DeviceTimeout:
+    def silence(self, tries: int | None = None) -> errors.DeviceTimeout:
+        """What is said of it after so many tries; after all that there are if not told."""
+        tries = self._patience.retries + 1 if tries is None else tries
         took_s = self._now() - self._started
         if self.answered:
             return errors.DeviceTimeout(

@@ -41,3 +41,12 @@ def test_engines_have_clocks_of_their_own() -> None:
     clocks = Clocks()
     clocks.timely(ENGINE, 9, 9000, now_s=0.0)
     assert clocks.timely(b"other", 1, 1, now_s=0.0)
+
+
+def test_a_user_moves_only_its_own_idea_of_a_clock() -> None:
+    """With one password every engine can be signed for: that must not make the messages of others old."""
+    clocks = Clocks()
+    assert clocks.timely(ENGINE, 5, 100, 0, "theirs")
+    assert clocks.timely(ENGINE, MOST_BOOTS - 1, 0, 1, "forger")
+    assert clocks.timely(ENGINE, 5, 102, 2, "theirs")
+    assert not clocks.timely(ENGINE, 5, 102, 2, "forger")
