@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import gzip
+import hashlib
 import logging
 import resource
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -145,6 +147,20 @@ def test_any_certificate_will_do_if_the_operator_says_so(tmp_path: Path) -> None
     assert values(outcome)["http_tls_expiry_seconds"] < 0
 
 
+@pytest.mark.parametrize("pinned", [True, False])
+def test_a_pinned_certificate_and_no_other(tmp_path: Path, pinned: bool) -> None:
+    """Whoever signed it, and however old it is; another server is asked nothing."""
+    made = identity(tmp_path, days=-3)
+    found = hashlib.sha256(ssl.PEM_cert_to_DER_cert(made.ca_file.read_text())).hexdigest()
+    with serving(saying(OK), made.context) as server:
+        outcome = get(server.port, scheme="https", fingerprint=found if pinned else "00" * 32)
+        assert len(server.asked) == pinned
+        assert server.connections == 1
+    assert (values(outcome)["http_up"], values(outcome)["http_tls_trusted"]) == (pinned, pinned)
+    assert values(outcome)["http_tls_expiry_seconds"] == pytest.approx(-3 * DAY_S, abs=60)
+    assert pinned or f"it is not the pinned one: its SHA-256 is {found}" in outcome.message
+
+
 @pytest.mark.parametrize(("host", "result"), [("www.example.org", Result.OK), ("", Result.FAILED)])
 def test_the_name_that_is_asked_for_is_the_one_that_is_checked(tmp_path: Path, host: str, result: Result) -> None:
     made = identity(tmp_path, name="www.example.org")
@@ -171,20 +187,22 @@ def test_logging_in(credential: Credential, options: dict[str, Any], header: byt
 
 
 @pytest.mark.parametrize(
-    ("script", "auth"),
+    ("script", "auth", "code"),
     [
-        (saying("HTTP/1.1 401 Unauthorized"), "bearer"),
-        (saying("HTTP/1.1 500 hunter22-secret"), "bearer"),
-        (lambda head, c: c.sendall(head), "header"),
-        (lambda head, c: c.sendall(b"HTTP/1.1 302 X\r\nLocation: http://hunter22-secret\x00/\r\n\r\n"), "bearer"),
+        (saying("HTTP/1.1 401 Unauthorized"), "bearer", "auth_failed"),
+        (saying("HTTP/1.1 500 hunter22-secret"), "bearer", "unwell"),
+        (lambda head, c: c.sendall(head), "header", "unwell"),
+        (saying("HTTP/1.1 302 X\r\nLocation: http://hunter22-secret\x00/"), "bearer", "unwell"),
     ],
-)
-def test_a_secret_is_in_no_message_and_no_log(script: Script, auth: str, caplog: pytest.LogCaptureFixture) -> None:
+)  # fmt: skip
+def test_a_secret_is_in_no_message_and_no_log(
+    script: Script, auth: str, code: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """Not even when the server sends it back."""
     caplog.set_level(logging.DEBUG)
     outcome = ask(script, Token.from_text("hunter22-secret"), auth=auth, redirects=1)
     assert outcome.result is Result.FAILED
-    assert outcome.error_code == ("auth_failed" if b"401" in repr(outcome).encode() else "unwell")
+    assert outcome.error_code == code
     assert "hunter22" not in repr(outcome) + caplog.text
 
 

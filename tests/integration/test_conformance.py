@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 
 from poller import testing
-from poller.collectors.credentials import Community, Login
+from poller.collectors.credentials import Community, Login, Token
+from poller.collectors.http import HttpCollector
+from poller.collectors.ping import PingCollector
 from poller.collectors.routeros import RouterOsCollector
 from poller.collectors.snmp import SnmpCollector
 from poller.sim import fleet
@@ -17,7 +20,7 @@ from poller.sim.fleet import Fault, Protocol
 from poller.testing import conformance
 from poller.testing.checks import faults, leaks, secrets, sessions
 from poller.testing.conformance import CHECKS, Device, Failed, Inapplicable, Subject
-from tests.integration import plugin_zoo
+from tests.integration import plugin_zoo, web_servers
 
 
 @pytest.fixture(scope="module")
@@ -96,4 +99,38 @@ TestSnmp = conformance.suite(
 )
 TestRouterOs = conformance.suite(
     RouterOsCollector, router, credential=Login(username=fleet.USERNAME, password=fleet.PASSWORD)
+)
+
+
+@contextmanager
+def web_server() -> Iterator[Device]:
+    with web_servers.serving(_guarded) as server:
+        yield Device("127.0.0.1", port=server.port)
+
+
+def _guarded(head: bytes, connection: socket.socket) -> None:
+    there = b"Bearer right-token" in head
+    web_servers.saying("HTTP/1.1 200 OK" if there else "HTTP/1.1 401 X", b'{"load": 0.5}')(head, connection)
+
+
+@contextmanager
+def listener() -> Iterator[Device]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield Device("127.0.0.1", port=server.getsockname()[1])
+
+
+@contextmanager
+def loopback() -> Iterator[Device]:
+    yield Device("127.0.0.1")
+
+
+TestHttp = conformance.suite(
+    HttpCollector,
+    web_server,
+    options={"auth": "bearer", "values": {"load": "load"}},
+    credential=Token(token="right-token"),
+)
+TestPing = conformance.suite(PingCollector, loopback, options={"interval": 0}, port=None)
+TestTcpPing = conformance.suite(
+    PingCollector, listener, options={"method": "tcp", "interval": 0, "timeout": 0.2}, probe=True
 )

@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 import json
-import logging
 import ssl
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpcore
 
 from poller.collectors import api
 from poller.collectors.credentials import Token
 
 #: More than any cluster says of itself.
 MOST_BYTES = 32 * 1024 * 1024
-
-logging.getLogger("httpx").setLevel(logging.WARNING)  # it would write a line for each request
+_TRANSLATION: dict[type[Exception], type[api.DeviceError]] = {
+    httpcore.TimeoutException: api.DeviceTimeout,
+    httpcore.NetworkError: api.DeviceUnreachable,
+    httpcore.ProtocolError: api.DeviceProtocolError,
+    httpcore.UnsupportedProtocol: api.DeviceProtocolError,
+    OSError: api.DeviceUnreachable,
+}
+_EXPECTED = tuple(_TRANSLATION)
 
 
 class TokenRefused(api.DeviceAuthFailed):
     """It does not know our token: no request will be answered."""
+
+
+class _Network(httpcore.AnyIOBackend):
+    """Remembers the connection it made: one that is cancelled during its handshake is known to nobody else."""
+
+    made: httpcore.AsyncNetworkStream | None = None
+
+    async def connect_tcp(self, *args: Any, **kwargs: Any) -> httpcore.AsyncNetworkStream:
+        await self.close()
+        self.made = await super().connect_tcp(*args, **kwargs)
+        return self.made
+
+    async def close(self) -> None:
+        if self.made is not None:
+            await self.made.aclose()
+            self.made = None
 
 
 class Client:
@@ -29,41 +50,35 @@ class Client:
     def __init__(self, address: str, port: int, scheme: str, token: Token, context: ssl.SSLContext) -> None:
         self._name = f"{address} port {port}"
         host = f"[{address}]" if ":" in address else address
-        self._http = httpx.AsyncClient(
-            base_url=f"https://{host}:{port}/api2/json",
-            headers={"Authorization": _authorization(scheme, token), "Accept-Encoding": "identity"},
-            verify=context,
-            timeout=None,  # noqa: S113  the poll has one deadline for all of it
-            trust_env=False,  # a proxy of the environment would see the token
-            follow_redirects=False,
-            limits=httpx.Limits(max_connections=1),
-        )
+        self._url = f"https://{host}:{port}/api2/json"
+        self._headers = [("Authorization", _authorization(scheme, token)), ("Accept-Encoding", "identity")]
+        self._network = _Network()
+        self._pool = httpcore.AsyncConnectionPool(context, max_connections=1, network_backend=self._network)
 
     async def get(self, path: str) -> Any:
         """What the server says under `data`. Raises a DeviceError."""
         try:
-            async with self._http.stream("GET", path) as answer:
+            async with self._pool.stream("GET", self._url + path, headers=self._headers) as answer:
                 body = await self._body(answer)
-        except httpx.HTTPError as error:
+        except _EXPECTED as error:
             raise self._translated(error) from None
-        except httpx.InvalidURL:
-            raise api.OptionsUnusable(f"{self._name} is no address of a server") from None
         self._check(answer, path)
         return self._data(body, path)
 
     async def close(self) -> None:
-        await self._http.aclose()
+        await self._pool.aclose()
+        await self._network.close()
 
-    async def _body(self, answer: httpx.Response) -> bytes:
+    async def _body(self, answer: httpcore.Response) -> bytes:
         body = bytearray()
-        async for piece in answer.aiter_raw():
+        async for piece in answer.aiter_stream():
             body += piece
             if len(body) > MOST_BYTES:
                 raise api.DeviceProtocolError(f"{self._name} answered with more than {MOST_BYTES} bytes")
         return bytes(body)
 
-    def _check(self, answer: httpx.Response, path: str) -> None:
-        status = answer.status_code
+    def _check(self, answer: httpcore.Response, path: str) -> None:
+        status = answer.status
         if status == 401:
             raise TokenRefused(f"{self._name} refused our token", cause="status 401")
         if status == 403:
@@ -71,7 +86,8 @@ class Client:
         if status in (404, 501):
             raise api.DeviceUnsupported(f"{self._name} does not have {path}", cause=f"status {status}")
         if status != 200:  # the reason is Proxmox' own sentence
-            cause = f"{path}: status {status} {answer.reason_phrase}".strip()
+            reason = answer.extensions.get("reason_phrase", b"").decode(errors="replace")
+            cause = f"{path}: status {status} {reason}".strip()
             raise api.DeviceProtocolError(f"{self._name} cannot answer", cause=cause)
 
     def _data(self, body: bytes, path: str) -> Any:
@@ -80,21 +96,18 @@ class Client:
         except (ValueError, LookupError, TypeError, RecursionError):
             raise api.DeviceProtocolError(f"{self._name}: the answer to {path} is not Proxmox' JSON") from None
 
-    def _translated(self, error: httpx.HTTPError) -> api.DeviceError:
-        """The request, which holds the token, is in the exception; only its text is passed on."""
+    def _translated(self, error: Exception) -> api.DeviceError:
+        """What we sent, which holds the token, is in none of their texts."""
         text = str(error) or type(error).__name__
-        if isinstance(error, httpx.TimeoutException):
-            return api.DeviceTimeout(f"{self._name} did not answer in time", cause=text)
         if any(isinstance(each, ssl.SSLError) for each in _beneath(error)):
             hint = "set ca_file or fingerprint"
             return api.DeviceProtocolError(f"{self._name}: its certificate is not trusted", text, hint)
-        if isinstance(error, httpx.ProtocolError | httpx.DecodingError):
-            return api.DeviceProtocolError(f"{self._name} does not speak HTTP", cause=text)
-        return api.DeviceUnreachable(f"{self._name} cannot be reached", cause=text)
+        kind = next(_TRANSLATION[base] for base in type(error).__mro__ if base in _TRANSLATION)
+        return kind(f"{self._name} cannot be read", cause=text)
 
 
 def _beneath(error: BaseException) -> Iterator[BaseException]:
-    """httpx wraps what httpcore wraps what anyio raises."""
+    """httpcore wraps what anyio wraps what ssl raises."""
     below: BaseException | None = error
     while below is not None:
         yield below

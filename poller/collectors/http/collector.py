@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from poller import errors
 from poller.collectors import api
 from poller.collectors.credentials import Login, Token
-from poller.collectors.http import auth, connecting, exchange, readings, statuses, tls, urls
+from poller.collectors.http import auth, connecting, exchange, readings, statuses, urls
 from poller.collectors.http.exchange import Request
 from poller.collectors.http.options import HttpOptions, expression
 from poller.collectors.http.seen import Seen
@@ -50,11 +50,10 @@ class HttpCollector:
         return bool(options.auth == "none")
 
     def check_options(self, options: Any) -> None:
-        if options.ca_file:
-            try:
-                tls.context(options.ca_file, insecure=False)
-            except api.OptionsUnusable as error:
-                raise errors.ConfigError(error.message, error.cause, error.hint) from None
+        try:
+            options.trust.context()
+        except api.OptionsUnusable as error:
+            raise errors.ConfigError(error.message, error.cause, error.hint) from None
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
         return {**readings.HELP, **{metric: f"{path} of the body" for metric, path in options.values.items()}}
@@ -101,12 +100,13 @@ class _Visit:
 
     async def _ask(self, url: Url, host: str, secret: tuple[str, str] | None) -> None:
         options = self._options
-        request = Request(options.method, options.max_body, options.ca_file, options.insecure, host, secret)
+        request = Request(options.method, options.max_body, options.trust, host, secret)
         self.asked += 1
         try:
             await exchange.run(url, request, self.seen)
         except connecting.Untrusted:
-            await _glance(url, host, self.seen)
+            if self.seen.certificate is None:
+                await _glance(url, host, self.seen)
             raise
 
     def _told(self, error: api.DeviceError) -> api.DeviceError:

@@ -12,6 +12,7 @@ from typing import Any
 from poller import errors
 from poller.collectors.http import tls
 from poller.collectors.http.seen import Seen
+from poller.collectors.http.tls import Trust
 from poller.collectors.http.urls import Url
 
 _Address = tuple[int, tuple[Any, ...]]  # family, and what `connect` takes
@@ -23,11 +24,12 @@ class Untrusted(errors.DeviceProtocolError):
     """Its certificate is none that we may trust; nothing was asked."""
 
 
-async def streams(url: Url, name: str, context: ssl.SSLContext | None, seen: Seen) -> Streams:
+async def streams(url: Url, name: str, trust: Trust, seen: Seen) -> Streams:
     """Abort the writer's transport when done. `name` is what the certificate must be for.
 
-    Raises Untrusted, OSError, and whatever ends the caller's patience.
+    Raises Untrusted, OptionsUnusable, OSError, and whatever ends the caller's patience.
     """
+    context = trust.context() if url.scheme == "https" else None
     with seen.phase("resolve", "resolving its name"):
         addresses = await _addresses(url)
     with seen.phase("connect", "connecting"):
@@ -36,7 +38,7 @@ async def streams(url: Url, name: str, context: ssl.SSLContext | None, seen: See
         if context is None:
             return await asyncio.open_connection(sock=made, limit=_BUFFER_BYTES)
         with seen.phase("tls", "the TLS handshake"):
-            return await _secured(made, name, context, seen)
+            return await _secured(made, name, context, trust, seen)
     except BaseException:
         made.close()
         raise
@@ -73,27 +75,32 @@ async def _connect(addresses: Sequence[_Address]) -> socket.socket:
     raise failed
 
 
-async def _secured(made: socket.socket, name: str, context: ssl.SSLContext, seen: Seen) -> Streams:
+async def _secured(made: socket.socket, name: str, context: ssl.SSLContext, trust: Trust, seen: Seen) -> Streams:
     try:
         reader, writer = await asyncio.open_connection(
             sock=made, ssl=context, server_hostname=name, limit=_BUFFER_BYTES
         )
     except ssl.SSLCertVerificationError as error:
-        raise Untrusted(
-            "its certificate cannot be trusted",
-            cause=error.verify_message,
-            hint="set ca_file, or insecure=true; where the address is not the name, set host",
-        ) from None
-    seen.trusted = context.verify_mode is ssl.CERT_REQUIRED
+        raise _untrusted(error.verify_message) from None
     session = writer.get_extra_info("ssl_object")
+    certificate = session.getpeercert(True)
     seen.protocol = session.version() or ""
-    seen.certificate = tls.read(session.getpeercert(True))
+    seen.certificate = tls.read(certificate)
+    if objection := trust.objection(certificate):
+        writer.transport.abort()
+        raise _untrusted(objection)
+    seen.trusted = not trust.insecure
     return reader, writer
+
+
+def _untrusted(why: str) -> Untrusted:
+    hint = "set ca_file, fingerprint or insecure=true; where the address is not the name, set host"
+    return Untrusted("its certificate cannot be trusted", cause=why, hint=hint)
 
 
 async def look_at_certificate(url: Url, name: str, seen: Seen) -> None:
     """Of a server that we do not trust: when does its certificate expire? Nothing is asked of it."""
     glance = Seen()
-    _, writer = await streams(url, name, tls.context("", insecure=True), glance)
+    _, writer = await streams(url, name, tls.ANY, glance)
     writer.transport.abort()
     seen.certificate, seen.protocol = glance.certificate, glance.protocol

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 import h11
 
 from poller import errors
-from poller.collectors.http import connecting, tls
+from poller.collectors.http import connecting
 from poller.collectors.http.seen import Seen
+from poller.collectors.http.tls import Trust
 from poller.collectors.http.urls import Url
 
 #: Status line and headers together; more is no answer.
@@ -45,8 +46,7 @@ class Request:
 
     method: str
     body_bytes: int  # of the answer: no more of it is read
-    ca_file: str
-    insecure: bool
+    trust: Trust
     host: str = ""  # in place of the URL's
     #: A header with a secret in it.
     authorization: tuple[str, str] | None = field(default=None, repr=False)
@@ -54,9 +54,8 @@ class Request:
 
 async def run(url: Url, request: Request, seen: Seen) -> None:
     """Ask, and fill `seen`. Raises a DeviceError; connecting.Untrusted if nothing was asked for lack of trust."""
-    context = tls.context(request.ca_file, request.insecure) if url.scheme == "https" else None
     try:
-        reader, writer = await connecting.streams(url, request.host or url.host, context, seen)
+        reader, writer = await connecting.streams(url, request.host or url.host, request.trust, seen)
         try:
             await _ask(url, request, reader, writer, seen)
         finally:

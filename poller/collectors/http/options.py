@@ -10,13 +10,15 @@ from typing import Annotated, Any, Literal, Self
 import re2
 from pydantic import Field, field_validator, model_validator
 
-from poller.collectors import api
+from poller.collectors import api, fingerprints
 from poller.collectors.http import paths, statuses, urls
+from poller.collectors.http.tls import Trust
 from poller.collectors.http.urls import PORTS, Url
 
 _METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 _PLACE = ("scheme", "port", "path")
+_TRUST = ("ca_file", "fingerprint", "insecure")
 _QUIET = re2.Options()
 _QUIET.log_errors = False
 
@@ -43,6 +45,9 @@ class HttpOptions(api.Options):
     redirects: Annotated[int, Field(ge=0, le=10, description="Redirections to follow, wherever they lead")] = 0
     max_body: Annotated[int, Field(ge=0, le=16_777_216, description="Bytes of the body to read, no more")] = 1_048_576
     ca_file: Annotated[str, Field(description="PEM file, on the worker, of the CA that signed the certificate")] = ""
+    fingerprint: Annotated[
+        str, Field(description="SHA-256 of the certificate: this one is trusted, whoever signed it, and no other")
+    ] = ""
     insecure: Annotated[bool, Field(description="With https: accept any certificate")] = False
     auth: Annotated[
         Literal["none", "basic", "bearer", "header"],
@@ -55,6 +60,10 @@ class HttpOptions(api.Options):
         if self.url:
             return urls.parse(self.url)
         return Url(self.scheme, urls.host_name(address), self.port or PORTS[self.scheme], urls.target(self.path))
+
+    @property
+    def trust(self) -> Trust:
+        return Trust(self.ca_file, self.fingerprint, self.insecure)
 
     @property
     def reads_body(self) -> bool:
@@ -131,6 +140,11 @@ class HttpOptions(api.Options):
         """A worker has another current directory than whoever adds a target."""
         return os.path.abspath(os.path.expanduser(path)) if path else ""
 
+    @field_validator("fingerprint")
+    @classmethod
+    def _is_sha256(cls, text: str) -> str:
+        return fingerprints.parse(text) if text else ""
+
     @field_validator("header")
     @classmethod
     def _is_header(cls, name: str) -> str:
@@ -140,18 +154,21 @@ class HttpOptions(api.Options):
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
-        given = [name for name in _PLACE if name in self.model_fields_set]
+        given = [name for name in _PLACE if getattr(self, name) != HttpOptions.model_fields[name].default]
         if self.url and given:
             raise ValueError(f"url says it all: leave {', '.join(given)} away")
-        if self.ca_file and self.insecure:
-            raise ValueError("ca_file and insecure contradict each other: give one")
-        if (self.ca_file or self.insecure) and not self.redirects and not self._is_tls:
-            raise ValueError("ca_file and insecure need https")
+        self._check_trust([name for name in _TRUST if getattr(self, name)])
         if self.reads_body and (self.method == "HEAD" or not self.max_body):
             raise ValueError("match and values need a body: method GET, and a max_body above 0")
-        if "header" in self.model_fields_set and self.auth != "header":
+        if self.header != HttpOptions.model_fields["header"].default and self.auth != "header":
             raise ValueError("header needs auth=header")
         return self
+
+    def _check_trust(self, given: list[str]) -> None:
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} contradict each other: give one")
+        if given and not self.redirects and not self._is_tls:
+            raise ValueError(f"{given[0]} needs https")
 
     @property
     def _is_tls(self) -> bool:

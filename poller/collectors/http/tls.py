@@ -11,6 +11,7 @@ from pathlib import Path
 from cryptography import x509
 
 from poller import errors
+from poller.collectors import fingerprints
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +27,36 @@ class Certificate:
         return (self.expires_at - now).total_seconds()
 
 
-def context(ca_file: str, insecure: bool) -> ssl.SSLContext:
-    """Kept until the CA file changes: reading certificates costs milliseconds. Raises OptionsUnusable."""
-    if insecure:
-        return _unchecked()
-    try:
-        return _checked(ca_file, Path(ca_file).stat().st_mtime_ns if ca_file else 0)
-    except (OSError, ssl.SSLError) as error:
-        raise errors.OptionsUnusable(
-            f'the CA file "{ca_file}" cannot be used', cause=str(error), hint="give ca_file a PEM file on the worker"
-        ) from None
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What the operator said. Nothing: a CA of the system, for the name that is asked for."""
+
+    ca_file: str = ""
+    fingerprint: str = ""
+    insecure: bool = False
+
+    def context(self) -> ssl.SSLContext:
+        """Kept until the CA file changes: reading certificates costs milliseconds. Raises OptionsUnusable."""
+        if self.insecure or self.fingerprint:
+            return _unchecked()
+        try:
+            return _checked(self.ca_file, Path(self.ca_file).stat().st_mtime_ns if self.ca_file else 0)
+        except (OSError, ssl.SSLError) as error:
+            raise errors.OptionsUnusable(
+                f'the CA file "{self.ca_file}" cannot be used',
+                cause=str(error),
+                hint="give ca_file a PEM file on the worker",
+            ) from None
+
+    def objection(self, certificate: bytes | None) -> str:
+        """What is wrong with a certificate that OpenSSL let pass; empty for nothing."""
+        found = fingerprints.of(certificate)
+        if not self.fingerprint or found == self.fingerprint:
+            return ""
+        return f"it is not the pinned one: its SHA-256 is {found}"
+
+
+ANY = Trust(insecure=True)
 
 
 @lru_cache(maxsize=64)

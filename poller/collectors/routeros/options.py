@@ -7,9 +7,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from poller.collectors import api
+from poller.collectors import api, fingerprints
 from poller.collectors.routeros import choosing
-from poller.collectors.routeros import tls as api_ssl
 from poller.collectors.routeros.families import DEFAULT
 from poller.collectors.routeros.tls import Trust
 
@@ -74,7 +73,7 @@ class RouterOsOptions(api.Options):
     @field_validator("fingerprint")
     @classmethod
     def _is_sha256(cls, text: str) -> str:
-        return api_ssl.fingerprint(text) if text else ""
+        return fingerprints.parse(text) if text else ""
 
     @model_validator(mode="after")
     def _one_kind_of_trust(self) -> Self:

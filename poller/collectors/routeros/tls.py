@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 import ssl
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from poller import errors
-
-_SHA1_DIGITS, _DIGITS = 40, 64
+from poller.collectors import fingerprints
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +37,13 @@ class Trust:
         """After the handshake, before anything is said. Raises DeviceProtocolError when the pin does not fit."""
         if not self.fingerprint:
             return
-        found = hashlib.sha256(certificate).hexdigest() if certificate else "none"
+        found = fingerprints.of(certificate)
         if found != self.fingerprint:
             raise errors.DeviceProtocolError(
                 f"{router} has another certificate than the pinned one; nothing was sent to it",
                 cause=f"its SHA-256 is {found}, not {self.fingerprint}",
                 hint="if its certificate was renewed, set the new fingerprint; else somebody is in between",
             )
-
-
-def fingerprint(text: str) -> str:
-    """A SHA-256 fingerprint as people write it, with colons or without, as 64 small digits. Raises ValueError."""
-    digits = re.sub(r"[:\s]", "", text).lower()
-    if re.fullmatch(f"[0-9a-f]{{{_DIGITS}}}", digits):
-        return digits
-    why = "looks like SHA-1; give the SHA-256" if re.fullmatch(f"[0-9a-f]{{{_SHA1_DIGITS}}}", digits) else "is not one"
-    raise ValueError(f"a SHA-256 fingerprint has {_DIGITS} hexadecimal digits, with or without colons; this {why}")
 
 
 @lru_cache(maxsize=16)

@@ -1,0 +1,23 @@
+"""The sink keeps to the contract. That nothing is ever written twice no file of lines can promise: see the README."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+from poller_jsonlines import JsonLinesSink
+
+from poller.sinks.api import Stores
+from poller.testing import sink_conformance
+
+
+@contextmanager
+def stores() -> Iterator[Stores]:
+    with tempfile.TemporaryDirectory() as home:
+        yield Stores(engine=None, redis=None, settings=SimpleNamespace(home=Path(home)))
+
+
+TestJsonLines = sink_conformance.suite(JsonLinesSink, stores)
