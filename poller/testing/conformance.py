@@ -59,15 +59,18 @@ def suite(
     that is down by its readings, not by an error.
     """
 
-    @pytest.fixture(scope="class")
-    @classmethod
-    def subject(cls: Any) -> Iterator[Subject]:
-        with device() as there:
-            yield Subject(collector, there, options or {}, credential, port, probe)
+    class Suite:
+        @pytest.fixture(scope="class")
+        @classmethod
+        def subject(cls) -> Iterator[Subject]:
+            with device() as there:
+                yield Subject(collector, there, options or {}, credential, port, probe)
 
-    tests = {f"test_{check.__name__}": _test(check) for check in CHECKS}
-    name = getattr(collector, "__name__", "Collector")
-    return type(f"Test{name}", (), {"subject": subject, "__doc__": f"{name} keeps the collector contract.", **tests})
+    name = getattr(collector, "__name__", "the collector")
+    Suite.__doc__ = f"{name} keeps the collector contract."
+    for check in CHECKS:
+        setattr(Suite, f"test_{check.__name__}", _test(check))
+    return Suite
 
 
 def run(check: Check, subject: Subject) -> None:
