@@ -120,7 +120,8 @@ def written(option: Mapping[str, Any]) -> str:
 
 def _broken(found: Found) -> Iterator[Trouble]:
     for each in found.registry.broken:
-        yield Trouble(each.name, each.distribution, each.state, " ".join(filter(None, (each.reason, each.hint))))
+        hint = f"; try: {each.hint}" if each.hint else ""
+        yield Trouble(each.name, each.distribution, each.state, f"{each.reason}{hint}")
 
 
 def _elsewhere(found: Found) -> Iterator[Trouble]:
