@@ -20,10 +20,18 @@ class Sim(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def agent() -> Iterator[Sim]:
-    device = next(d for d in fleet.devices(20) if d.protocol is Protocol.SNMP and d.fault is Fault.NONE)
-    with simulated([device]) as ports:
-        yield Sim(device.address, ports.snmp)
+def lab() -> Iterator[dict[Protocol, Sim]]:
+    """An agent and a router."""
+    healthy = [device for device in fleet.devices(20) if device.fault is Fault.NONE]
+    chosen = {kind: next(d for d in healthy if d.protocol is kind) for kind in Protocol}
+    with simulated(list(chosen.values())) as ports:
+        at = {Protocol.SNMP: ports.snmp, Protocol.ROUTEROS: ports.routeros}
+        yield {kind: Sim(device.address, at[kind]) for kind, device in chosen.items()}
+
+
+@pytest.fixture
+def agent(lab: dict[Protocol, Sim]) -> Sim:
+    return lab[Protocol.SNMP]
 
 
 @pytest.fixture
@@ -47,6 +55,14 @@ def test_an_agent_is_found_with_the_modules_that_suit_it(cli: Cli, agent: Sim) -
     said = ok(cli(*snmp(agent, "--credential", "lab")))
     next_words = said.err.partition("next: poller ")[2].strip().replace("NAME", "sw1").split()
     ok(cli(*next_words))
+
+
+def test_a_router_is_found_with_its_version(cli: Cli, lab: dict[Protocol, Sim]) -> None:
+    router = lab[Protocol.ROUTEROS]
+    words = ["discover", router.address, "--collector", "routeros", "-o", f"port={router.port}", "--json"]
+    [item] = ok(cli(*words, stdin=f"{fleet.USERNAME}:{fleet.PASSWORD}\n")).json["items"]
+    assert item["options"] == {"port": router.port}
+    assert item["reason"].startswith("RouterOS ")
 
 
 def test_the_secret_may_be_piped_as_for_collect(cli: Cli, agent: Sim) -> None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from poller import errors
 from poller.collectors import api
 from poller.collectors.credentials import Credential, Login
-from poller.collectors.routeros import client, families
+from poller.collectors.routeros import client, discovering, families
 from poller.collectors.routeros.asking import Asking
 from poller.collectors.routeros.conversation import Conversation
 from poller.collectors.routeros.families import FAMILIES
@@ -69,6 +69,9 @@ class RouterOsCollector:
 
     async def close_session(self, session: client.Router, *, politely: bool) -> None:
         await session.close(politely=politely)
+
+    def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
+        return discovering.discover(self, poll)
 
     def check_options(self, options: Any) -> None:
         if options.trust is not None:
