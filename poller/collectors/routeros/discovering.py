@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from poller.collectors.api import KeepsSessions, Poll, Suggestion
 from poller.collectors.routeros.client import Router
-from poller.collectors.routeros.shapes import Row
+from poller.collectors.routeros.families.declaration import Row
 
 
 async def discover(keeper: KeepsSessions[Router], poll: Poll) -> AsyncIterator[Suggestion]:
