@@ -6,7 +6,7 @@ Whatever it does not tell is believed until the target's next refresh.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from poller.collectors.snmp import oid
@@ -40,6 +40,16 @@ def has_changed(names: Sequence[str], before: Signals, now: Signals) -> bool:
         _restarted(old, new, now.at - before.at) if name == UPTIME else old != new
         for name, old, new in zip(names, before.values, now.values, strict=True)
     )
+
+
+def outlived(before: Mapping[str, Value], then: float, now: Mapping[str, Value], at: float) -> bool:
+    """May names that were learned beside `before` be those of other rows by now? By signals that come with them.
+
+    Where the device no longer says how long it is up, they may. Other signals that are missing prove nothing.
+    """
+    names = [name for name in before if name in now or name == UPTIME]
+    values = (tuple(said.get(name) for name in names) for said in (before, now))
+    return has_changed(names, Signals(then, next(values)), Signals(at, next(values)))
 
 
 def _restarted(before: Value, now: Value, passed_s: float) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from poller.collectors.snmp.choosing import Chosen
 from poller.collectors.snmp.language import Settled
 from poller.collectors.snmp.plan import Shapes
 from poller.collectors.snmp.profile import Profile
+from poller.collectors.snmp.rendering import Value
 from poller.collectors.snmp.shortcut import Shortcut
 from poller.collectors.snmp.tuning import Tuning
 
@@ -22,6 +24,9 @@ class Memory:
     shortcut: Shortcut | None = None
     #: Rows there were when everything was read last.
     rows: int = 0
+    #: What the device said of its own changes when all of it was read last, and when that was.
+    signals: Mapping[str, Value] = field(default_factory=dict)
+    signals_at: float = 0.0
     #: The modules that suit the device, where the target names none.
     chosen: Chosen | None = None
     #: It sent something dangerous.

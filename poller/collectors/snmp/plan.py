@@ -126,6 +126,10 @@ class Shapes:
         plan = self._compile(oids, values, profile, complete)
         return plan.exactly(values), plan
 
+    def forget_names(self) -> None:
+        """They may be those of other rows by now. Only the usual shape is kept: it is checked before it is used."""
+        self.plans, self.known = self.plans[:1], {}
+
     def _compile(self, oids: Sequence[str], values: Sequence[Value], profile: Profile, complete: bool) -> Plan:
         by_oid = dict(zip(oids, values, strict=True))
         mapped = mapping.map_values(by_oid, profile, {} if complete else self.known)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from poller.collectors import api
-from poller.collectors.snmp import choosing, reading, shortcut
+from poller.collectors.snmp import choosing, freshness, reading, shortcut
 from poller.collectors.snmp.choosing import Choose
 from poller.collectors.snmp.hands import Hands
 from poller.collectors.snmp.memory import Memory
@@ -52,7 +52,11 @@ async def take(hands: Hands, wanted: Wanted, memory: Memory, now: float, period:
     memory.tuning.fits, memory.tuning.looks_ahead = 0, True
     profile = await _profile(hands, wanted, memory, now, often=period is None)
     found = await reading.everything(profile, hands, lost)
+    if freshness.outlived(memory.signals, memory.signals_at, found.signals, now):
+        memory.shapes.forget_names()
     items, plan = _mapped(found, profile, memory)
+    if not found.failures:
+        memory.signals, memory.signals_at = found.signals, now
     # A busy agent may cut a table short and call it the end: what has become less is looked at once more.
     less, memory.rows = len(found.rows) < memory.rows, len(found.rows)
     # Where it depends on what a column holds which rows are wanted, that is to be found out every time.

@@ -257,6 +257,26 @@ def test_a_table_that_falls_silent_costs_only_itself(count: int) -> None:
     assert poller.series is before
 
 
+@pytest.mark.parametrize("gone", [True, False])
+def test_names_from_before_a_restart_are_not_those_of_today(gone: bool) -> None:
+    """The table of names keeps silent when the device is back: better no name than another interface's."""
+    poller = Poller(device(4))
+    poller.poll()
+    poller.device.clock += 60
+    known = poller.poll(silent=(X_TABLE,))
+    assert any(("ifName", "name eth1") in labels for _, labels in known)  # nothing has happened since it was read
+    reboot_reshuffled(poller.device)
+    if gone:
+        with pytest.raises(api.DeviceTimeout):
+            poller.poll(silent=("1",))
+    poller.device.clock += 60
+    for _ in range(2):
+        found = poller.poll(silent=(X_TABLE,))
+        assert {text for _, labels in found for key, text in labels if key == "ifName"} == {""}
+        poller.device.clock += 60
+    assert poller.poll() == cold(poller.device)
+
+
 @pytest.mark.parametrize("count", [1, 30])
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("silent", ["1.3.6.1.2.1.2", "1.3.6.1.2.1.31.1.1"])
