@@ -101,12 +101,13 @@ _SENSORS = (
     ("2pin-voltage", "V", 24.2),
 )
 _TUNNELS = (0.001, 0.02)
+_YOUNG = frozenset({Kind.WIFI, Kind.WIREGUARD, Kind.LOOPBACK})  # interfaces that version 6 does not have
 
 
 def laboratory(name: str, ports: int, software: str) -> Model:
     """A router with every feature and every menu filled, and this many interfaces."""
     vlans = ports // 4
-    special = (
+    possible = (
         Group("sfp-sfpplus{n}", 8, 10 * GBIT, (0.01, 0.2), ("peering", "backbone", ""), down=0.2),
         Group("bridge{n}", 1, 0, (0, 0), ("LAN",), kind=Kind.BRIDGE),
         Group("vlan{n}", vlans, GBIT, (0.001, 0.02), ("floor", "tenant", ""), kind=Kind.VLAN, first=100),
@@ -121,6 +122,7 @@ def laboratory(name: str, ports: int, software: str) -> Model:
         Group("ipip-tunnel{n}", 1, GBIT, _TUNNELS, ("",), kind=Kind.IPIP, mtu=1480),
         Group("wireguard{n}", 1, GBIT, _TUNNELS, ("road warriors",), kind=Kind.WIREGUARD, mtu=1420),
     )
+    special = tuple(group for group in possible if software.startswith("7") or group.kind not in _YOUNG)
     copper = Group("ether{n}", ports - sum(g.count for g in special), GBIT, (0.001, 0.1), DESKS, down=0.3)
     return Model(
         name,
