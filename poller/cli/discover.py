@@ -54,6 +54,7 @@ def command(
     options = _options(found, asked, chosen, option or ())
     logins = _logins(asked, chosen, credential or (), options)
     budget_s = duration.timeout_ms(timeout) / 1000
+    asked.sort(key=lambda each: logins[each.name] == [None])  # who logs in knows more
     answers = asyncio.run(_ask_all(address, asked, options, logins, budget_s))
     items = [item for _, suggested, _ in answers for item in suggested]
     silent = [{"collector": name, "reason": reason} for name, suggested, reason in answers if not suggested]
@@ -101,10 +102,14 @@ def _logins(
     if not names and chosen is not None and chosen.name in options:
         return {chosen.name: [collect.credential_for(chosen, options[chosen.name])]}
     opened = [_open(name) for name in names]
-    return {
-        each.name: [one for one in opened if isinstance(one, each.credentials)] if each.credentials else [None]
-        for each in asked
-    }
+    return {each.name: _suited(each, opened, options.get(each.name)) for each in asked}
+
+
+def _suited(collector: Collector, opened: Sequence[Credential], options: Any) -> list[Credential | None]:
+    from poller.collectors.api import needs_credential
+
+    suited: list[Credential | None] = [one for one in opened if isinstance(one, collector.credentials)]
+    return suited if suited or (options is not None and needs_credential(collector, options)) else [None]
 
 
 def _open(name: str) -> Credential:

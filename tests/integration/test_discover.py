@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from poller import testing
+from poller.collectors.http import HttpCollector
+from poller.domain.outcome import Result
 from poller.sim import fleet
 from poller.sim.fleet import Fault, Protocol
 from poller.sim.process import simulated
+from tests.integration import web_servers
 from tests.integration.commands import Cli, ok
 
 
@@ -98,3 +104,30 @@ def test_mistakes_are_refused_by_name(cli: Cli, words: list[str], text: str) -> 
     answer = cli("discover", "127.0.0.1", *words, stdin="x\n")
     assert answer.code in (2, 3)
     assert text in answer.err
+
+
+def test_what_needs_no_login_is_asked_without_one(cli: Cli, agent: Sim) -> None:
+    """Whoever answers a ping is worth a target; what was given is part of it."""
+    found = ok(cli("discover", agent.address, "--collector", "ping", "-o", "count=2", "--json")).json
+    [item] = found["items"]
+    assert (item["collector"], item["options"]) == ("ping", {"count": 2})
+    assert item["reason"].startswith("it answers ")
+
+
+@pytest.mark.parametrize("status", [200, 403])
+def test_a_web_server_is_found_and_its_certificate_pinned(cli: Cli, tmp_path: Path, status: int) -> None:
+    """What is suggested is polled as it stands: the status is the one to expect."""
+    made = web_servers.identity(tmp_path)
+    with web_servers.serving(web_servers.saying(f"HTTP/1.1 {status} X"), made.context) as server:
+        where = ["-o", f"port={server.port}", "-o", "scheme=https"]
+        [item] = ok(cli("discover", "127.0.0.1", "--collector", "http", *where, "--json")).json["items"]
+        assert f"answers with status {status}; pinned, because self" in item["reason"]
+        polled = asyncio.run(testing.collect(HttpCollector(), "127.0.0.1", **item["options"]))
+    assert polled.result is Result.OK, polled
+    assert set(item["options"]) == {"port", "scheme", "fingerprint"} | ({"expect"} if status == 403 else set())
+
+
+def test_no_web_server_is_said_to_be_none(cli: Cli, free_port: int) -> None:
+    answer = cli("discover", "127.0.0.1", "--collector", "http", "-o", f"port={free_port}")
+    assert answer.code == 1
+    assert "Connection refused" in answer.err

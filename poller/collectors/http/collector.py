@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from poller import errors
 from poller.collectors import api
 from poller.collectors.credentials import Login, Token
-from poller.collectors.http import auth, connecting, exchange, readings, statuses, urls
+from poller.collectors.http import auth, connecting, discovering, exchange, readings, statuses, urls
 from poller.collectors.http.exchange import Request
 from poller.collectors.http.options import HttpOptions, expression
 from poller.collectors.http.seen import Seen
@@ -44,6 +44,9 @@ class HttpCollector:
             raise error
         for item in readings.values(visit.seen, poll.options.values):
             yield item
+
+    def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
+        return discovering.discover(poll)
 
     def brings_credential(self, options: Any) -> bool:
         """Without auth none is needed, and none is used."""

@@ -21,6 +21,7 @@ class Certificate:
     expires_at: datetime
     subject: str
     issuer: str
+    fingerprint: str  # its SHA-256
 
     def seconds_left(self, now: datetime) -> float:
         """Negative: it has expired."""
@@ -78,7 +79,7 @@ def read(der: bytes | None) -> Certificate | None:
         return None
     try:
         found = x509.load_der_x509_certificate(der)
-        return Certificate(found.not_valid_after_utc, _name(found.subject), _name(found.issuer))
+        return Certificate(found.not_valid_after_utc, _name(found.subject), _name(found.issuer), fingerprints.of(der))
     except (ValueError, x509.InvalidVersion, x509.UnsupportedGeneralNameType):
         return None
 

@@ -46,20 +46,29 @@ class PingCollector:
         self._pings: dict[int, Pings] = {}
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
+        method, seen = await self._ask(poll)
+        yield _readings(method, seen)
+        yield api.Traffic(seen.sent)
+        if not seen.seconds:
+            raise _down(poll, method, seen)
+
+    async def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
+        method, seen = await self._ask(poll)
+        if not seen.seconds:
+            raise _down(poll, method, seen)
+        given = poll.options.model_dump(mode="json", exclude_unset=True)
+        yield api.Suggestion(given, f"it answers {_named(poll, method)} within {max(seen.seconds) * 1000:.3g} ms")
+
+    async def _ask(self, poll: api.Poll) -> tuple[str, Trips]:
+        """How it was asked, and what came back."""
         options: PingOptions = poll.options
         family, where = _socket_address(await self._resolver.address(poll.address))
         pings = None if options.method == "tcp" else self._icmp(family, options.method)
         left_s = poll.deadline - asyncio.get_running_loop().time() - _HAND_OVER_S
         pace = trips.pace(options.count, options.interval, options.timeout, left_s)
         if pings is not None:
-            seen = await pings.burst(where, pace, options.size)
-        else:
-            seen = await tcp.burst(family, (where[0], options.port, *where[2:]), pace)
-        method = "tcp" if pings is None else "icmp"
-        yield _readings(method, seen)
-        yield api.Traffic(seen.sent)
-        if not seen.seconds:
-            raise _down(poll.address, f"TCP port {options.port}" if pings is None else "ICMP", seen)
+            return "icmp", await pings.burst(where, pace, options.size)
+        return "tcp", await tcp.burst(family, (where[0], options.port, *where[2:]), pace)
 
     async def close(self) -> None:
         while self._pings:
@@ -97,9 +106,14 @@ def _socket_address(literal: str) -> tuple[int, tuple[Any, ...]]:
     return family, where
 
 
-def _down(address: str, how: str, seen: Trips) -> api.DeviceDown:
+def _named(poll: api.Poll, method: str) -> str:
+    return "ICMP" if method == "icmp" else f"TCP port {poll.options.port}"
+
+
+def _down(poll: api.Poll, method: str, seen: Trips) -> api.DeviceDown:
     asked = "1 question" if seen.sent == 1 else f"{seen.sent} questions"
-    return api.DeviceDown(f"{address} is down: no answer to {asked} ({how})", cause=seen.told)
+    text = f"{poll.address} is down: no answer to {asked} ({_named(poll, method)})"
+    return api.DeviceDown(text, cause=seen.told)
 
 
 def _readings(method: str, seen: Trips) -> api.ReadingSet:
