@@ -13,7 +13,7 @@ from poller.sim.routeros import sentences
 
 SECRET = "fuzz-s3cret-pass"
 #: Of the answers that are mutated; more of them would be a test of the network.
-ENDLESS = 0.0004
+ENDLESS = 0.0001
 Dice = random.Random
 Sentence = list[bytes]
 
