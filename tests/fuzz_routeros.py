@@ -27,6 +27,7 @@ from poller.collectors import drain
 from poller.collectors.api import Poll
 from poller.collectors.credentials import Login
 from poller.collectors.routeros import RouterOsCollector
+from poller.collectors.routeros.families import FAMILIES
 from poller.collectors.sessions import Sessions
 from poller.domain.outcome import Outcome
 from tests import virtual_clock
@@ -43,7 +44,6 @@ STEP_S = 1.0
 GROWTH_MB = 16.0
 SIDE_BY_SIDE = 16
 TLS_SHARE = 0.05
-MENUS = "resource,interfaces"
 
 
 @dataclass
@@ -107,12 +107,16 @@ def listening(report: Report) -> Iterator[None]:
 async def _polls(hostile: Hostile, ports: tuple[int, int], replies: int, dice: Dice, report: Report) -> None:
     """One device after the other, with sessions that are kept as a worker keeps them."""
     loop, collector, sessions = asyncio.get_running_loop(), RouterOsCollector(), Sessions()
-    plain = collector.Options.model_validate({"port": ports[0], "families": MENUS})
-    over_tls = collector.Options.model_validate({"port": ports[1], "families": MENUS, "tls": True, "insecure": True})
+    memory: dict[str, Any] = {}
     while hostile.sent < replies:
-        options = over_tls if dice.random() < TLS_SHARE else plain
+        chosen: dict[str, object] = {"families": dice.sample(list(FAMILIES), dice.choice((1, 2, 2, 3)))}
+        chosen |= {"address_lists": ["fuzz"]} if "address_lists" in chosen["families"] else {}
+        over_tls = dice.random() < TLS_SHARE
+        chosen |= {"port": ports[1], "tls": True, "insecure": True} if over_tls else {"port": ports[0]}
+        options = collector.Options.model_validate(chosen)
         started = loop.time()
-        poll = Poll(1, "device", "127.0.0.1", options, LOGIN, started + DEADLINE_S, {}, sessions)
+        memory = {} if dice.random() < 0.3 else memory
+        poll = Poll(1, "device", "127.0.0.1", options, LOGIN, started + DEADLINE_S, memory, sessions)
         outcome = await drain.drain(collector, poll)
         judge(outcome, loop.time() - started, report)
     await sessions.close()

@@ -16,6 +16,21 @@ SECRET = "fuzz-s3cret-pass"
 ENDLESS = 0.0001
 Dice = random.Random
 Sentence = list[bytes]
+#: Some of all that properties have: numbers, durations, truths, rates, addresses, versions, texts.
+VALUES = (
+    b"0", b"7", b"1500", b"18446744073709551615", b"-52", b"24.1", b"true", b"false", b"1w2d3h4m5s", b"00:01:02",
+    b"1Gbps", b"52/17", b"10.0.0.1-10.0.0.9", b"192.0.2.0/24", b"7.18.2 (stable)", b"ether1,ether2", b"link-ok", b"",
+    b"ether", b"2026-11-16 10:00:00", b"fd00::1", b"caf\xc3\xa9", b"caf\xe9",
+)  # fmt: skip
+#: And what no property has.
+ODD = (
+    b"9" * 60, b"9" * 400, b"9" * 5000, b"-", b"--1", b"1e999", b"nan", b"-inf", b"0x10", b"1_000", b" 5 ", b"5\n",
+    b"\0", b"/", "\u0661\u0662".encode(), b"\xff\xfe", b"99999999999999999999w", b"1w" * 30, b":::", b"99:99:99.",
+    b"1.2.3.4-", b"-1.2.3.4", b"0.0.0.0-255.255.255.255", b"1.2.3.4/999", b"::/0", b"9999999999", b"9999-99-99 99:99:99",
+    b"0001-01-01 00:00:00",
+    b"1/2/3/4", b"," * 300, b"=", b"=a=b", b"7.", b"v.v", b"x" * 4000, "\U0001f600".encode() * 50, b"\r\n!done\0",
+    b"a\x1b[31mb", b"%s%n", b"Gbps", b"1e5Gbps", b"@", b"-@-",
+)  # fmt: skip
 
 
 # What goes wrong between sentences
@@ -55,6 +70,14 @@ def other_words(said: list[Sentence], dice: Dice) -> list[Sentence]:
     return changed
 
 
+def other_values(said: list[Sentence], dice: Dice) -> list[Sentence]:
+    return [
+        [b"=".join((*word.split(b"=", 2)[:2], dice.choice(ODD))) if word[:1] == b"=" and dice.random() < 0.3 else word
+         for word in words]
+        for words in said
+    ]  # fmt: skip
+
+
 def trapped(said: list[Sentence], dice: Dice) -> list[Sentence]:
     texts = (b"no such command", b"not enough permissions (9)", b"interrupted", SECRET.encode(), b"\xff\0", b"")
     words = [b"!trap", *dice.sample([b"=message=" + dice.choice(texts), b"=category=%d" % dice.randrange(9)], 1)]
@@ -65,7 +88,10 @@ def fatal(said: list[Sentence], dice: Dice) -> list[Sentence]:
     return [*said[: dice.randrange(len(said))], [b"!fatal", *dice.choice(([], [b"session terminated"], [b"=a=b"]))]]
 
 
-SPEECHES = [dropped, doubled, shuffled, other_tag, untagged, other_words, other_words, trapped, fatal]
+SPEECHES = [
+    dropped, doubled, shuffled, other_tag, untagged, other_words, other_words, other_values, other_values, trapped,
+    fatal,
+]  # fmt: skip
 
 
 # What goes wrong between bytes
@@ -104,16 +130,24 @@ def noise(data: bytes, dice: Dice) -> bytes:
 BYTES = [truncated, flipped, flipped, overwritten, overwritten, other_length, other_length, noise]
 
 
-def honest(words: Sentence) -> list[Sentence]:
+def honest(words: Sentence, dice: Dice) -> list[Sentence]:
+    """What a router says to any menu: a few rows that have what was asked for, or most of it."""
     tag = [word for word in words if word.startswith(b".tag=")]
-    rows: list[Sentence] = []
-    if words[0] == b"/system/resource/print":
-        rows = [[b"!re", b"=uptime=1w2d3h", b"=version=7.18.2 (stable)", b"=free-memory=123456", b"=cpu-load=5"]]
-    elif words[0] == b"/interface/print":
-        rows = [
-            [b"!re", b"=.id=*%X" % n, b"=name=ether%d" % n, b"=rx-byte=%d" % 2**n, b"=running=true"] for n in range(6)
-        ]
-    return [[*row, *tag] for row in (*rows, [b"!done"])]
+    attributes = dict(word[1:].split(b"=", 1) for word in words if word.startswith(b"=") and word.count(b"=") > 1)
+    if words[0] == b"/login":
+        return [[b"!done", *tag]]
+    if b"count-only" in attributes:
+        return [[b"!done", b"=ret=%d" % dice.randrange(5000), *tag]]
+    names = [name for name in attributes.get(b".proplist", b"name").split(b",") if name]
+    rows = range(dice.choice((0, 1, 1, 2, 6)))
+    told = [[b"!re", *(b"=%s=%s" % (name, plausible(name, n, dice)) for name in names), *tag] for n in rows]
+    return [*told, [b"!done", *tag]]
+
+
+def plausible(name: bytes, number: int, dice: Dice) -> bytes:
+    if name in (b"name", b".id", b"interface", b"mac-address"):
+        return b"%s-%d" % (name, number)
+    return dice.choice(VALUES)
 
 
 @dataclass
@@ -127,7 +161,7 @@ class Hostile:
 
     def reply(self, words: Sentence) -> tuple[bytes, bool]:
         """Bytes, and whether they are wrong."""
-        said = honest(words)
+        said = honest(words, self.dice)
         if self.dice.random() < (0.7 if words[0] == b"/login" else 0.4):  # else a poll would not come far
             return b"".join(map(sentences.encode, said)), False
         if self.dice.random() < 0.5:
