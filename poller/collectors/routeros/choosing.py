@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from poller import errors
-from poller.collectors.routeros.families import FAMILIES
+from poller.collectors.routeros.families import DEFAULT, FAMILIES
 from poller.domain import duration
 
-ALL = "all"
+#: Words for several families.
+BASIC, ALL = "basic", "all"
+_GROUPS: Mapping[str, Iterable[str]] = {BASIC: DEFAULT, ALL: FAMILIES}
 
 
 def words(value: Any) -> Any:
@@ -23,10 +25,11 @@ def words(value: Any) -> Any:
 def families(names: Sequence[str]) -> tuple[str, ...]:
     """In the order in which they are read. Raises ValueError."""
     for name in names:
-        _check(name, [*FAMILIES, ALL])
+        _check(name, [*_GROUPS, *FAMILIES])
     if not names:
-        raise ValueError(f"name at least one family; there are: {', '.join(FAMILIES)}")
-    return tuple(name for name in FAMILIES if name in names or ALL in names)
+        raise ValueError(f"name at least one family; there are: {', '.join([*_GROUPS, *FAMILIES])}")
+    chosen = {family for name in names for family in _GROUPS.get(name, (name,))}
+    return tuple(family for family in FAMILIES if family in chosen)
 
 
 def intervals(value: Any) -> Any:

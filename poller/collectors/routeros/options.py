@@ -9,7 +9,6 @@ from pydantic import Field, field_validator, model_validator
 
 from poller.collectors import api, fingerprints
 from poller.collectors.routeros import choosing
-from poller.collectors.routeros.families import DEFAULT
 from poller.collectors.routeros.tls import Trust
 
 PLAIN_PORT, TLS_PORT = 8728, 8729
@@ -17,8 +16,9 @@ PLAIN_PORT, TLS_PORT = 8728, 8729
 
 class RouterOsOptions(api.Options):
     families: Annotated[
-        tuple[str, ...], Field(description="What to read: family names, a list or separated by commas; or all")
-    ] = DEFAULT
+        tuple[str, ...],
+        Field(validate_default=True, description="What to read: families, a list or separated by commas; basic, all"),
+    ] = (choosing.BASIC,)
     every: Annotated[
         dict[str, float],
         Field(default_factory=dict, description="Families to read less often than the target is polled: {routes: 5m}"),

@@ -186,7 +186,8 @@ def test_a_second_command_speaks_of_the_same_names() -> None:
 def test_families_are_read_in_one_order_whatever_is_written() -> None:
     assert RouterOsOptions(families="interfaces, resource").families == ("resource", "interfaces")
     assert RouterOsOptions(families=["all"]).families == tuple(FAMILIES)
-    assert RouterOsOptions().families == DEFAULT
+    assert RouterOsOptions().families == RouterOsOptions(families="basic").families == DEFAULT
+    assert RouterOsOptions(families="basic,lte").families == (*DEFAULT, "lte")
 
 
 def test_the_port_follows_tls() -> None:
