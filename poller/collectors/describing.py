@@ -78,6 +78,8 @@ def _type(annotation: Any) -> str:
         return _type(parts[0])
     if origin in LISTS:
         return f"list of {_type(parts[0])}"
+    if origin is dict:
+        return f"{_type(parts[1])} by name"
     return _WORDS.get(annotation) or str(getattr(origin or annotation, "__name__", annotation))
 
 

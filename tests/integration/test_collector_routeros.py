@@ -17,6 +17,7 @@ from poller.domain.outcome import Outcome, Result
 from poller.sim import fleet
 from poller.sim.fleet import Fault, SimDevice
 from poller.sim.process import simulated
+from poller.sim.routeros import users
 from tests.integration.scripted_router import (
     DONE,
     LOGIN,
@@ -57,6 +58,20 @@ def test_families_can_be_chosen() -> None:
     result, heard = poll(healthy, families="resource")
     assert result.result is Result.OK
     assert [sentence[0] for sentence in heard] == [b"/login", b"/system/resource/print"]
+
+
+def test_a_family_with_an_interval_of_its_own_keeps_out_of_the_polls_in_between() -> None:
+    async def run() -> list[list[Sentence]]:
+        memory: dict[str, object] = {}
+        async with scripted(healthy) as script:
+            for _ in range(2):
+                result = await poll_script(script, memory=memory, families="resource,interfaces", every="interfaces=1h")
+                assert result.result is Result.OK, result.message
+                assert by_series(result)["routeros_family_present", (("family", "interfaces"),)] == 1
+            return script.heard
+
+    commands = [sentence[0] for sentence in asyncio.run(run())]
+    assert [commands.count(name) for name in (b"/system/resource/print", b"/interface/print")] == [2, 1]
 
 
 def test_it_says_how_many_sentences_it_sent() -> None:
@@ -222,6 +237,20 @@ def test_what_a_router_may_say_instead(said: list[Sentence] | bytes | None, code
     assert ("routeros_system_uptime", ()) in by_series(result)
 
 
+@pytest.mark.parametrize("said", [None, [[b"!trap", b"=message=not enough permissions (9)"], DONE]])
+def test_what_is_remembered_does_not_make_a_failed_poll_a_partial_one(said: list[Sentence] | None) -> None:
+    """A router that fell silent, or took our rights away, after a good poll."""
+
+    async def run() -> list[Result]:
+        memory: dict[str, object] = {}
+        async with scripted(healthy) as script:
+            first = await poll_script(script, memory=memory)
+            script.answer = lambda sentence: [DONE] if sentence[0] == b"/login" else said
+            return [first.result, (await poll_script(script, timeout_s=0.5, memory=memory)).result]
+
+    assert asyncio.run(run()) == [Result.OK, Result.FAILED]
+
+
 def test_an_empty_answer_empty_sentences_and_new_reply_words_are_fine() -> None:
     """RouterOS 7.18 says !empty; both ends ignore sentences without words, and we replies that we do not know."""
 
@@ -325,6 +354,18 @@ def test_every_simulated_router_gives_its_resources_and_interfaces(
         assert result.result is Result.OK, result.message
         names = {name for name, _ in by_series(result)}
         assert {"routeros_system_uptime", "routeros_interface_rx_byte", "routeros_interface_info"} <= names
+
+
+def test_a_login_that_may_not_monitor_is_told_which_policy_it_lacks(
+    fleet_of_routers: list[SimDevice], sim_port: int
+) -> None:
+    """What it may read is read."""
+    limited = Login(username=users.LIMITED, password=fleet.PASSWORD)
+    result = outcome(RouterOsCollector(), fleet_of_routers[0].address, limited, port=sim_port)
+    assert (result.result, result.error_code) == (Result.PARTIAL, "auth_failed")
+    assert result.message.startswith("ethernet: ")
+    assert "needs the policies api, read, test" in result.message
+    assert ("routeros_system_uptime", ()) in by_series(result)
 
 
 EXPECTED = {

@@ -126,4 +126,5 @@ def _explained(error: api.DeviceError, family: Family) -> api.DeviceError:
     """Not allowed: then it says what to allow."""
     if not isinstance(error, api.DeviceAuthFailed):
         return error
-    return api.DeviceAuthFailed(error.message, error.cause, f"give the group of the login the policy {family.policy}")
+    cause = f"{error.cause}; the group of the login needs the policies {', '.join(family.policies)}"
+    return api.DeviceAuthFailed(error.message, cause, f"/user/group/set GROUP policy={','.join(family.policies)}")

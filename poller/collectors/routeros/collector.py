@@ -44,7 +44,7 @@ class RouterOsCollector:
         present = memory.presence(dialogue.wanted, dialogue.now)
         if not asked.failures and not any(present.values()):
             raise api.DeviceUnsupported(f"the router has nothing of {', '.join(poll.options.families)}")
-        if asked.answers or present:
+        if asked.answers or not asked.failures:  # what is only remembered makes no failed poll a partial one
             yield memory.shapes.read(asked.answers, present)
         for failure in asked.failures:
             yield failure

@@ -29,7 +29,7 @@ def number(text: str) -> float | None:
     """A plain number; None for anything else, such as the empty text or `4GiB`."""
     if len(text) > _LONGEST:
         return None
-    if text.isdecimal() and text.isascii():
+    if text.isdecimal() and text.isascii():  # nearly always
         return int(text)
     if _INTEGER.fullmatch(text):
         return int(text)
@@ -95,6 +95,8 @@ def instant(text: str) -> float | None:
 
 def total(text: str) -> float | None:
     """The sum of numbers with commas between them: a switch counts each lane of its CPU port."""
+    if "," not in text:
+        return number(text)
     parts = [number(part) for part in text.split(",")]
     return sum(part for part in parts if part is not None) if None not in parts else None
 

@@ -90,7 +90,7 @@ def test_options_are_shown_as_one_types_them(capsys: pytest.CaptureFixture[str])
         ["ratio=", "number", ""],
         ["words=x,y", "list of text", ""],
         ["deep=true", "true|false", ""],
-        ["table=", "dict", ""],
+        ["table=", "integer by name", ""],
     ]
 
 

@@ -118,7 +118,8 @@ def test_no_permission_names_the_policy_and_costs_only_that_family() -> None:
     asking = ask(router, Memory(), "resource", "identity")
     [failure] = asking.failures
     assert failure.part == "resource"
-    assert "policy read" in failure.error.hint
+    assert "needs the policies api, read" in failure.error.cause
+    assert failure.error.hint.endswith("policy=api,read")
     assert [answer.family for answer in asking.answers] == ["identity"]
 
 

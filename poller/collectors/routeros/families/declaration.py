@@ -121,9 +121,10 @@ class Family:
     every_s: int = 0  # read it no more often, unless the target says otherwise; 0: in every poll
 
     @property
-    def policy(self) -> str:
-        """What the group of the login must be allowed; `api` it has, or there would be no session."""
-        return "read and test" if any(ask.then and ask.then.numbers for ask in self.asks) else "read"
+    def policies(self) -> tuple[str, ...]:
+        """What the group of the login must be allowed."""
+        monitors = any(ask.then and ask.then.numbers for ask in self.asks)
+        return ("api", "read", "test") if monitors else ("api", "read")
 
     def tables(self) -> tuple[Table, ...]:
         return tuple(dict.fromkeys(table for ask in self.asks for table in ask.tables))
