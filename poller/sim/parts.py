@@ -7,6 +7,8 @@ import functools
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from poller import errors
+
 MBIT = 1_000_000
 GBIT = 1_000 * MBIT
 
@@ -151,4 +153,8 @@ class Chassis:
 
 @functools.cache
 def version(software: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in software.split("."))
+    """Raises InvalidInput when it is none."""
+    parts = software.split(".")
+    if not all(part.isascii() and part.isdecimal() for part in parts):
+        raise errors.InvalidInput(f'software: "{software}" is no version of RouterOS', hint="give one like 7.18.2")
+    return tuple(map(int, parts))

@@ -239,3 +239,18 @@ def test_a_slow_reader_gets_everything(ports: Running) -> None:
                     ended.append(sentence[-1])
     assert set(rows.values()) == {300}
     assert len(rows) == count
+
+
+def test_an_answer_that_nobody_reads_is_not_made(ports: Running) -> None:
+    """What the system's buffers do not take is not even written down: the client's reading sets the pace."""
+    count = 400
+    before = ports.visits(LAB.address).said
+    with socket.create_connection((LAB.address, ports.routeros), timeout=10) as opened:
+        say(opened, *LOGIN)
+        for number in range(count):
+            say(opened, "/interface/print", f".tag={number}")
+        seen = [-1, ports.visits(LAB.address).said - before]
+        while seen[-1] != seen[-2]:
+            time.sleep(0.2)
+            seen.append(ports.visits(LAB.address).said - before)
+    assert 0 < seen[-1] < count * 301 / 2

@@ -10,7 +10,7 @@ import collections
 import contextlib
 import socket
 import struct
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, cast
 
 from poller.sim import garbage, sockets
@@ -200,11 +200,11 @@ class Connection(asyncio.Protocol):
 
     # Time.
 
-    def _later(self, what: str, seconds: float, do: object, *arguments: object) -> None:
+    def _later(self, what: str, seconds: float, do: Callable[..., object], *arguments: object) -> None:
         before = self._timers.pop(what, None)
         if before is not None:
             before.cancel()
-        self._timers[what] = self._loop.call_later(seconds, do, *arguments)  # type: ignore[arg-type]
+        self._timers[what] = self._loop.call_later(seconds, do, *arguments)
 
     def _wait_for_more(self) -> None:
         """A router with an idle limit hangs up on a client that says nothing for that long."""

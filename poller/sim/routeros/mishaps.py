@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from poller import errors
+
 
 class Mishap(enum.StrEnum):
     STALL = "stall"  # says the beginning, then nothing; with `seconds`, the rest after all
@@ -27,6 +29,11 @@ class Accident:
     seconds: float | None = None
     text: str = "simulated failure"
     times: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value in (("after", self.after), ("times", self.times), ("seconds", self.seconds or 0)):
+            if value < 0:
+                raise errors.InvalidInput(f"{name}: {value} is out of range", hint="give 0 or more")
 
     def concerns(self, command: str) -> bool:
         return command == self.command if self.command else command != "/login"

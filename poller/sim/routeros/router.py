@@ -18,6 +18,7 @@ class Router:
     def __init__(self, device: SimDevice) -> None:
         self.device = device
         self.chassis = hardware.chassis(device.model, device.variant, device.software)
+        _ = self.chassis.version  # a wrong one is refused now, not at the first command
         self.life = life.life(device.salt, device.fault is Fault.REBOOT)
         self.mac = hardware.first_mac(device.salt)
         self.changes = Changes()

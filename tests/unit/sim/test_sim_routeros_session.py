@@ -6,9 +6,11 @@ import dataclasses
 
 import pytest
 
+from poller import errors
 from poller.sim import fleet, hardware, life
 from poller.sim.fleet import Fault
 from poller.sim.routeros import commands, plans, sentences, tables, users
+from poller.sim.routeros.mishaps import Accident, Mishap
 from poller.sim.routeros.router import Router
 from poller.sim.routeros.session import MOST_STRANGE, NEVER, REFUSED, REFUSED_BEFORE_6_43, Session
 
@@ -357,3 +359,18 @@ def test_a_router_counts_its_visits(session: Session) -> None:
     seen = session.router
     assert (seen.logins, seen.commands) == (1, {"/login": 1, "/system/identity/print": 1, "unknown": 1})
     assert seen.said == 1 + 2 + 3
+
+
+@pytest.mark.parametrize("software", ["seven", "7.x", "7..1"])
+def test_software_that_is_no_version_is_refused(software: str) -> None:
+    """When the router is made, naming it."""
+    with pytest.raises(errors.InvalidInput, match=software) as refused:
+        router(software=software)
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize("fields", [{"after": -1}, {"times": -2}, {"seconds": -0.5}])
+def test_accidents_that_cannot_happen_are_refused(fields: dict[str, float]) -> None:
+    """By the field that is wrong."""
+    with pytest.raises(errors.InvalidInput, match=next(iter(fields))):
+        Accident(Mishap.STALL, **fields)  # type: ignore[arg-type]
