@@ -12,6 +12,7 @@ from poller import bootstrap, errors
 from poller.cli import completion, render
 from poller.cli.chosen import place
 from poller.cli.columns import Fit, column
+from poller.domain import error_codes
 from poller.domain.overview import State
 from poller.domain.status import Status
 from poller.web import health, units
@@ -47,7 +48,7 @@ def command(
     _refuse_absent(wanted, places)
     _refuse_unserved(services, wanted)
     done = _wait(services, [t.id for t in wanted], asked_ms, wait_s)
-    found = readings.latest(engine, [t.id for t in wanted if t.id in done and done[t.id].state is not State.FAILING])
+    found = readings.latest(engine, [t.id for t in wanted if t.id in done and _has_readings(done[t.id])])
     items = [_item(t, done.get(t.id), found.get(t.id)) for t in wanted]
     render.listing("poller.poll/1", items, _COLUMNS, as_json)
     if len(done) < len(wanted):
@@ -55,6 +56,11 @@ def command(
         raise typer.Exit(TIMED_OUT)
     if any(status.state is State.FAILING for status in done.values()):
         raise typer.Exit(1)
+
+
+def _has_readings(status: Status) -> bool:
+    """Of this poll, not of one before it."""
+    return status.state is not State.FAILING or status.code in error_codes.FINDINGS
 
 
 def _wanted(found: Sequence[Target], device: str, name: str | None) -> list[Target]:

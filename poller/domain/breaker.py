@@ -52,8 +52,7 @@ def rules(usual: Rule, auth_ms: int) -> Rules:
     finding = Rule(min(2, usual.after), 0, 0)
     by_code = {
         error_codes.AUTH_FAILED: Rule(1, auth_ms, auth_ms),  # asking again soon may lock the account
-        error_codes.DOWN: finding,
-        error_codes.UNWELL: finding,
+        **dict.fromkeys(error_codes.FINDINGS, finding),
         error_codes.WORKER_DIED: deadly,
         error_codes.COLLECTOR_DIED: deadly,
         error_codes.HOST_BUSY: never,

@@ -27,6 +27,9 @@ CREDENTIAL_UNUSABLE = "credential_unusable"
 LEASE_LOST = "lease_lost"
 WORKER_DIED = "worker_died"
 
+#: What a probe found out: its readings are kept, though the poll has failed.
+FINDINGS = frozenset({DOWN, UNWELL})
+
 
 @dataclass(frozen=True, slots=True)
 class Explained:

@@ -331,7 +331,7 @@ def test_nobody_there_is_down() -> None:
         assert values(outcome)["http_up"] == 0
         assert "http_status" not in values(outcome)
     assert "failed at connecting (Connection refused)" in refused.message
-    assert "the time of the poll was up (at waiting for its answer)" in silent.message
+    assert "gave no complete answer in time (the time of the poll was up at waiting for its answer)" in silent.message
 
 
 def test_a_server_without_tls_is_unwell_to_who_wants_it() -> None:

@@ -152,6 +152,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = 65536  # an answer in one piece: in two it waits for the other side's acknowledgement
 
     def do_GET(self) -> None:
         fake: Fake = self.server.fake  # type: ignore[attr-defined]

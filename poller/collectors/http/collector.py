@@ -72,6 +72,7 @@ class _Visit:
         self._options: HttpOptions = poll.options
         self._began = time.perf_counter()
         self._matched: bool | None = None
+        self._url: Url | None = None  # the one that is asked
 
     async def run(self) -> api.DeviceError | None:
         """What is wrong with the server, or with us; None when all is well."""
@@ -79,7 +80,8 @@ class _Visit:
             async with asyncio.timeout_at(self._poll.deadline - _HAND_OVER_S):
                 url = await self._follow()
         except TimeoutError:
-            return self._told(api.DeviceTimeout("the time of the poll was up", cause=f"at {self.seen.doing}"))
+            text = f"{self._url or self._poll.address} gave no complete answer in time"
+            return self._told(api.DeviceTimeout(text, cause=f"the time of the poll was up at {self.seen.doing}"))
         except api.DeviceError as error:
             return self._told(error)
         return self._judge(url)
@@ -95,7 +97,7 @@ class _Visit:
         secret = auth.header(options, self._poll.credential)
         while True:
             for_it = url.origin == first.origin
-            self.seen = Seen()
+            self.seen, self._url = Seen(), url
             await self._ask(url, options.host if for_it else "", secret if for_it else None)
             if self.asked > options.redirects or self.seen.status not in _REDIRECTIONS or not self.seen.location:
                 return url
