@@ -179,6 +179,8 @@ def _items(asked: Asked, place: Place, table: Table, watch: Watch) -> tuple[int,
     named = asked.attributes.get(watch.items) or asked.attributes.get(".id")
     if not named:
         raise Trap(f"missing value for argument {watch.items}", ARGUMENT)
+    if watch.items == "number" and "," in named:
+        raise Trap("ambiguous value of number, more than one possible value matches input", ARGUMENT)
     places = plans.places(table, place.router.chassis)
     try:
         return tuple(places[name.strip()] for name in named.split(","))

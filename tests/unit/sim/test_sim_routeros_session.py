@@ -374,3 +374,13 @@ def test_accidents_that_cannot_happen_are_refused(fields: dict[str, float]) -> N
     """By the field that is wrong."""
     with pytest.raises(errors.InvalidInput, match=next(iter(fields))):
         Accident(Mishap.STALL, **fields)  # type: ignore[arg-type]
+
+
+def test_mobile_links_are_asked_for_in_the_way_of_their_version() -> None:
+    """Version 7 monitors several by their numbers, version 6 has info of one number."""
+    new, old = logged_in(router("lab-100", "")), logged_in(router("lab6-100", ""))
+    monitor, info = ("/interface/lte/monitor", "=numbers=0", "=once="), ("/interface/lte/info", "=number=0", "=once=")
+    for session, right, wrong in ((new, monitor, info), (old, info, monitor)):
+        assert rows(say(session, *right))[0]["registration-status"] == "registered"
+        assert say(session, *wrong)[0][1:] == ["=category=0", "=message=no such command"]
+    assert say(old, "/interface/lte/info", "=number=0,0", "=once=")[0][0] == "!trap"
