@@ -81,16 +81,21 @@ def run(check: Check, subject: Subject) -> None:
 
 def _test(check: Check) -> Callable[[Any, Subject], None]:
     def test(self: Any, subject: Subject) -> None:
+        failure = reason = ""
         try:
             run(check, subject)
-        except Failed as failure:
-            pytest.fail(str(failure), pytrace=False)
-        except Inapplicable as reason:
-            pytest.skip(str(reason))
+        except Failed as failed:
+            failure = str(failed)
+        except Inapplicable as inapplicable:
+            reason = str(inapplicable)
+        if failure:  # outside of `except`, so that the author reads one sentence, once
+            pytest.fail(failure, pytrace=False)
+        if reason:
+            pytest.skip(reason)
 
     test.__doc__ = check.__doc__
     test.__name__ = f"test_{check.__name__}"
     return test
 
 
-__all__ = ["CHECKS", "Device", "Failed", "Inapplicable", "Subject", "run", "suite"]
+__all__ = ["CHECKS", "Check", "Device", "Failed", "Inapplicable", "Subject", "run", "suite"]

@@ -31,13 +31,13 @@ class Layer:
     def pip(self) -> list[str]:
         return [str(self.python), "-m", "pip", "--disable-pip-version-check"]
 
-    def install(self, package: Path) -> None:
+    def install(self, *packages: Path) -> None:
         """Without asking an index for anything: what is needed to build it is among the tests' own packages."""
         try:
             import hatchling  # noqa: F401
         except ImportError:
             missing("hatchling is not installed")
-        self.run(*self.pip, "install", "--quiet", "--no-build-isolation", "--no-deps", str(package))
+        self.run(*self.pip, "install", "--quiet", "--no-build-isolation", "--no-deps", *map(str, packages))
 
     def run(self, *words: str, cwd: Path | None = None, env: dict[str, str] | None = None, stdin: str = "") -> str:
         """What it printed; a failure shows what it said."""

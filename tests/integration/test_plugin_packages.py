@@ -13,15 +13,57 @@ from poller.sim.fleet import Fault, Protocol
 from poller.sim.process import simulated
 from poller.testing.conformance import CHECKS
 from tests.integration import layered
-from tests.integration.layered import Layer
 
 PAGE = Path(__file__).parents[2] / "docs" / "plugins.md"
-PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--override-ini=addopts=", "-rs")
+PYTEST = ("-m", "pytest", "-v", "-p", "no:cacheprovider", "--override-ini=addopts=", "--color=no")
+SINK_PROJECT = """
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "acme-files"
+version = "0.1.0"
+"""
+SINK_TEST = """
+import os
+from contextlib import nullcontext
+from pathlib import Path
+from acme_files import Files
+from poller.testing import sink_conformance
+
+PLACE = Path(os.environ["ACME_FILES"])
+TestFiles = sink_conformance.suite(Files, lambda: nullcontext(None), lambda: list(PLACE.iterdir()))
+"""
+
+
+class Desk:
+    """Three packages of their authors, installed, and what their tests said."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.layer = layered.on_top(place / "layer")
+        (place / "readings").mkdir()
+        self.env = {"ACME_FILES": str(place / "readings"), "POLLER_SINKS": "sql,files"}
+        self.poller("plugin", "new", "demo")
+        write(place / "acme-olt", shown_files("A complete example"))
+        sink = shown_files("Sinks")
+        sink |= {"pyproject.toml": SINK_PROJECT + sink["pyproject.toml"], "test_files.py": SINK_TEST}
+        write(place / "acme-files", sink)
+        packages = [place / name for name in ("demo", "acme-olt", "acme-files")]
+        self.layer.install(*packages)
+        self.tested = self.layer.run(str(self.layer.python), *PYTEST, *map(str, packages), cwd=place, env=self.env)
+
+    def poller(self, *words: str) -> str:
+        return self.layer.run(str(self.layer.poller), *words, cwd=self.place, env=self.env)
+
+    def passed(self, suite: str) -> int:
+        return len(re.findall(rf"::{suite}::\w+ PASSED", self.tested))
 
 
 @pytest.fixture(scope="module")
-def layer(tmp_path_factory: pytest.TempPathFactory) -> Layer:
-    return layered.on_top(tmp_path_factory.mktemp("layer"))
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    return Desk(tmp_path_factory.mktemp("desk"))
 
 
 def shown_files(section: str) -> dict[str, str]:
@@ -38,53 +80,28 @@ def write(directory: Path, files: dict[str, str]) -> None:
         (directory / name).write_text(text)
 
 
-def passed(output: str) -> int:
-    found = re.search(r"(\d+) passed", output)
-    assert found, output
-    return int(found[1])
-
-
-def test_a_new_plugin_installs_passes_conformance_and_polls_without_an_edit(layer: Layer, tmp_path: Path) -> None:
+def test_a_new_plugin_installs_passes_conformance_and_polls_without_an_edit(desk: Desk) -> None:
     """As its README says."""
-    layer.run(str(layer.poller), "plugin", "new", "demo", cwd=tmp_path)
-    layer.install(tmp_path / "demo")
-    assert "poller-demo 0.1.0" in layer.run(str(layer.poller), "collectors", "demo", cwd=tmp_path)
-    assert passed(layer.run(str(layer.python), *PYTEST, cwd=tmp_path / "demo")) >= 12
+    assert desk.passed("TestDemo") >= 13
+    assert "poller-demo 0.1.0" in desk.poller("collectors", "demo")
     router = next(d for d in fleet.devices(20) if d.protocol is Protocol.ROUTEROS and d.fault is Fault.NONE)
     with simulated([router]) as ports:
-        words = ["collect", "demo", router.address, "-o", f"port={ports.routeros}", "--json"]
-        said = json.loads(layer.run(str(layer.poller), *words, cwd=tmp_path))
+        said = json.loads(desk.poller("collect", "demo", router.address, "-o", f"port={ports.routeros}", "--json"))
     assert {item["metric"] for item in said["items"]} == {"demo_answer_seconds", "demo_info"}
 
 
-def test_the_documented_collector_is_complete(layer: Layer, tmp_path: Path) -> None:
-    """Its three files, as they stand on the page: installed, tested, listed and run."""
-    write(tmp_path / "acme-olt", shown_files("A complete example"))
-    layer.install(tmp_path / "acme-olt")
-    assert passed(layer.run(str(layer.python), *PYTEST, cwd=tmp_path / "acme-olt")) >= 13
-    listed = json.loads(layer.run(str(layer.poller), "collectors", "olt", "--json", cwd=tmp_path))
-    [item] = listed["items"]
+def test_the_documented_collector_is_complete(desk: Desk) -> None:
+    """Its three files, as they stand on the page: installed, tested and listed."""
+    assert desk.passed("TestOlt") >= 14
+    [item] = json.loads(desk.poller("collectors", "olt", "--json"))["items"]
     assert [option["name"] for option in item["options"]] == ["port", "slots"]
     assert item["schema"]["properties"]["slots"]["maximum"] == 16
 
 
-def test_the_documented_sink_is_complete(layer: Layer, tmp_path: Path) -> None:
+def test_the_documented_sink_is_complete(desk: Desk) -> None:
     """Listed, and kept to its contract by the suite for sinks."""
-    shown = shown_files("Sinks")
-    head = '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
-    head += '[project]\nname = "acme-files"\nversion = "0.1.0"\n'
-    test = (
-        "import os\nfrom contextlib import nullcontext\nfrom pathlib import Path\n"
-        "from acme_files import Files\nfrom poller.testing import sink_conformance\n"
-        "PLACE = Path(os.environ['ACME_FILES'])\n"
-        "TestFiles = sink_conformance.suite(Files, lambda: nullcontext(None), lambda: list(PLACE.iterdir()))\n"
-    )
-    write(tmp_path / "acme-files", {**shown, "pyproject.toml": head + shown["pyproject.toml"], "test_files.py": test})
-    layer.install(tmp_path / "acme-files")
-    (tmp_path / "place").mkdir()
-    env = {"ACME_FILES": str(tmp_path / "place"), "POLLER_SINKS": "sql,files"}
-    assert passed(layer.run(str(layer.python), *PYTEST, "test_files.py", cwd=tmp_path / "acme-files", env=env)) == 4
-    listed = json.loads(layer.run(str(layer.poller), "sinks", "--json", cwd=tmp_path, env=env))
+    assert desk.passed("TestFiles") == 4
+    listed = json.loads(desk.poller("sinks", "--json"))
     assert {item["name"]: item["used"] for item in listed["items"]} == {"files": True, "sql": True, "stream": False}
 
 
