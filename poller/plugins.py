@@ -80,8 +80,11 @@ def load(points: Iterable[EntryPoint], make: Callable[[Any], Any], admit: Callab
 
 def ours_first(point: EntryPoint) -> tuple[bool, str, str]:
     """Sorts ours first, so that a plugin cannot take a built-in's name by accident of order."""
-    distribution = point.dist.name if point.dist else ""
-    return (distribution != "poller", point.name, distribution)
+    return (not is_ours(point), point.name, point.dist.name if point.dist else "")
+
+
+def is_ours(point: EntryPoint) -> bool:
+    return bool(point.dist and point.dist.name == "poller")
 
 
 def origin(point: EntryPoint) -> str:

@@ -60,6 +60,8 @@ def _times() -> tuple[int, ...]:
 
 
 def _plugins() -> set[Plugin]:
+    """Not our own: a new poller beside a scheduler of the old one is worse than an old one."""
     from poller import plugins
 
-    return {(group, point.name, plugins.origin(point)) for group in GROUPS for point in entry_points(group=group)}
+    found = ((group, point) for group in GROUPS for point in entry_points(group=group))
+    return {(group, point.name, plugins.origin(point)) for group, point in found if not plugins.is_ours(point)}

@@ -66,6 +66,15 @@ def test_what_is_no_plugin_is_no_news(place: Path) -> None:
     assert looking.news(5) == ""
 
 
+def test_a_new_poller_is_left_to_whoever_installed_it(place: Path) -> None:
+    """Its scheduler would stay the old one."""
+    looking = Installed()
+    about = put(place)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: poller\nVersion: 99.0\n")
+    looking.news(0)
+    assert looking.news(5) == ""
+
+
 def test_nothing_is_read_while_nothing_changes(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It looks ten times a second for months."""
     looking = Installed()
