@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from poller import errors
 from poller.collectors import registry
 from poller.collectors.routeros import RouterOsCollector
 from poller.collectors.routeros.families import DEFAULT, FAMILIES, PRESENT, reshaping
 from poller.collectors.routeros.families.addresses import KID_CONTROL
-from poller.collectors.routeros.families.declaration import PREFIX, Family, Rows
+from poller.collectors.routeros.families.declaration import PREFIX, Ask, Family, Rows
 from poller.collectors.routeros.families.firewall import CONNECTIONS, FIREWALL
 from poller.collectors.routeros.families.interfaces import INTERFACES
 from poller.collectors.routeros.options import RouterOsOptions
@@ -127,6 +130,25 @@ def test_one_name_has_one_meaning() -> None:
                 assert seen.setdefault(metric.name, meaning) == meaning
 
 
+TEXTS = st.text(max_size=8) | st.sampled_from(
+    ["", "true", "1,2", "3/4", "9" * 70, "1Gbps", "-52@6Mbps", "10.0.0.1-9", "::/0"]
+)
+ASKS = [ask for family in FAMILIES.values() for ask in family.asks]
+
+
+@given(st.sampled_from(ASKS), st.data())
+def test_whatever_a_router_answers_becomes_readings_or_nothing(ask: Ask, data: st.DataObject) -> None:
+    """Properties missing or full of rubbish, rows twice, a second command about other rows: no series comes twice."""
+    row = st.dictionaries(st.sampled_from([*ask.proplist(), "name", "ret"]), TEXTS, max_size=12)
+    rows: Rows = data.draw(st.lists(row, max_size=4))
+    if ask.then:
+        rows = ask.then.join(rows, data.draw(st.lists(row, max_size=4)))
+    told = [Answer("some", table, table.reshape(rows) if table.reshape else rows) for table in ask.tables]
+    readings = Shapes().read(told, {})
+    assert len({(series.name, series.labels) for series in readings.series.series}) == len(readings.values)
+    assert all(math.isfinite(value) for value in readings.values)
+
+
 # Rows that are made of other rows
 
 
@@ -154,7 +176,13 @@ def test_the_size_of_a_pool(ranges: str, size: int) -> None:
 
 @pytest.mark.parametrize(
     ("prefix", "length", "size"),
-    [("2001:db8::/48", "64", 65536), ("2001:db8::/64", "56", 1), ("2001:db8::/48", "many", 0), ("?", "64", 0)],
+    [
+        ("2001:db8::/48", "64", 65536),
+        ("2001:db8::/64", "56", 1),
+        ("2001:db8::/120", "999999999999", 256),
+        ("2001:db8::/48", "many", 0),
+        ("?", "64", 0),
+    ],
 )
 def test_the_size_of_an_ipv6_pool(prefix: str, length: str, size: int) -> None:
     """It gives prefixes away, not addresses."""

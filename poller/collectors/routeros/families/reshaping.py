@@ -60,7 +60,8 @@ def _size(pool: Row) -> int:
     """An IPv4 pool has ranges of addresses, an IPv6 pool a prefix that is given away in smaller ones."""
     try:
         if "prefix" in pool:
-            return 1 << max(0, int(pool["prefix-length"]) - ipaddress.ip_network(pool["prefix"]).prefixlen)
+            given = min(int(pool["prefix-length"]), ipaddress.IPV6LENGTH)
+            return 1 << max(0, given - ipaddress.ip_network(pool["prefix"]).prefixlen)
         return sum(_addresses(part.strip()) for part in pool.get("ranges", "").split(",") if part.strip())
     except (ValueError, TypeError, KeyError):
         return 0
