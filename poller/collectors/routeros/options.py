@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Annotated, Any, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from poller.collectors import api, fingerprints
 from poller.collectors.routeros import choosing
@@ -59,10 +59,13 @@ class RouterOsOptions(api.Options):
     def _lengths(cls, value: Any) -> Any:
         return choosing.intervals(value)
 
-    @model_validator(mode="after")
-    def _about_chosen_families(self) -> Self:
-        choosing.check(self.families, self.every, self.address_lists)
-        return self
+    @field_validator("every", "address_lists")
+    @classmethod
+    def _about_families_that_are_read(cls, value: Any, info: ValidationInfo) -> Any:
+        named = value if info.field_name == "every" else ("address_lists",) if value else ()
+        if "families" in info.data:  # else it has an error of its own
+            choosing.among(info.data["families"], *named)
+        return value
 
     @field_validator("ca_file")
     @classmethod
