@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 #: Rows that every agent we know of answers at once, and OIDs that every one takes in a GET.
 _FIRST_ROWS, _FIRST_OIDS = 50, 20
 #: Clean polls before a size that failed is dared again; twice as many after each time it fails again.
 _FORGIVE_AFTER_POLLS, _FORGIVE_AFTER_AT_MOST = 100, 3200
+#: A size that has arrived before is too much after so many silences in a row, or at one place in so many polls.
+_SILENCES = 4
+_NOWHERE: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -20,10 +25,32 @@ class Size:
     _troubled: bool = False
     _clean_polls: int = 0
     _forgive_after: int = _FORGIVE_AFTER_POLLS
+    #: The most that has arrived at once. What was silent last, and how often since an answer as large.
+    _proven: int = 0
+    _doubted: int = 0
+    _silences: int = 0
+    #: Where it was silent: in this poll, and in how many polls before it.
+    _places: tuple[str, ...] = ()
+    _places_before: Mapping[str, int] = field(default_factory=lambda: _NOWHERE)
 
     def __post_init__(self) -> None:
         self.now = min(self.now, self.limit)
         self.ceiling = self.ceiling or self.limit
+
+    def arrived(self, count: int) -> None:
+        """An answer of that many came."""
+        self._proven = max(self._proven, count)
+        if count >= self._doubted:
+            self._doubted = self._silences = 0
+
+    def silent(self, asked: int, place: str) -> None:
+        """No answer to that many at this place, but one to fewer: too many, or only a lost packet?"""
+        self._doubted, self._silences = asked, self._silences + 1
+        self._places = (*self._places, place)
+        in_a_row = max(self._silences, self._places_before.get(place, 0) + 1)
+        if asked > self._proven or (in_a_row >= _SILENCES and 2 * asked > self.now):
+            self._proven, self._doubted, self._silences = min(self._proven, asked // 2), 0, 0
+            self.too_many(asked)
 
     def too_many(self, asked: int) -> None:
         """An answer of that many did not arrive whole."""
@@ -33,6 +60,10 @@ class Size:
 
     def end_poll(self) -> None:
         """After each poll: grow towards the ceiling, and after many clean ones dare the limit again."""
+        if self._places or self._places_before:
+            before = self._places_before
+            self._places_before = {place: before.get(place, 0) + 1 for place in self._places} or _NOWHERE
+            self._places = ()
         if self._troubled:
             self._troubled, self._clean_polls = False, 0
         elif self.now < self.limit:

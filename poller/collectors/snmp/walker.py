@@ -126,7 +126,8 @@ class Walker:
                 raise self._refused(error, oids[0]) from None
         else:
             if asked < len(oids):
-                self._tuning.oids.too_many(len(oids))
+                self._tuning.oids.silent(len(oids), oids[0])
+            self._tuning.oids.arrived(asked)
             return rows, asked
         self._tuning.oids.too_many(len(oids))
         return await self._get(oids[: len(oids) // 2], known)
@@ -219,9 +220,10 @@ class Walker:
                 asked = max(1, want >> attempt) if self.answered else want  # noqa: B023  awaited at once
                 page = await self._link.page(cursor, root, asked, wait_s)
                 if asked < want:  # noqa: B023
-                    self._tuning.rows.too_many(want)  # noqa: B023
+                    self._tuning.rows.silent(want, cursor)  # noqa: B023
                 elif len(page.rows) < asked and not page.ended:
                     self._tuning.fits = max(self._tuning.fits, len(page.rows))
+                self._tuning.rows.arrived(asked if page.ended else len(page.rows))
                 return page
 
             try:

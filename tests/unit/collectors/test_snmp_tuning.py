@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from poller.collectors.snmp.tuning import Size, Tuning
 
 
@@ -75,3 +77,45 @@ def test_rows_in_an_answer_are_what_the_agent_can_send() -> None:
     assert tuning.per_answer == 50
     tuning.fits = 31
     assert tuning.per_answer == 31
+
+
+def test_a_lost_packet_is_not_taken_for_an_answer_that_is_too_big() -> None:
+    """One in fifty is lost, large ones and small ones: what has arrived before goes on being asked for."""
+    size, dice = Size(50, 50), random.Random(4)
+    size.arrived(50)
+    for _ in range(300):
+        for number in range(30):
+            asked = 50 if number % 3 else 3
+            if dice.random() < 0.02:
+                size.silent(asked, str(number))
+                size.arrived(asked // 2)
+            else:
+                size.arrived(asked)
+        size.end_poll()
+        assert size.now == 50
+
+
+def test_a_size_that_no_longer_arrives_is_given_up() -> None:
+    """The fourth silence in a row is no accident any more, nor the fourth poll with one at the same place."""
+    size = Size(50, 50)
+    size.arrived(50)
+    for _ in range(4):
+        assert size.now == 50
+        size.silent(50, "anywhere")
+        size.arrived(25)
+    assert size.now == 25
+    size = Size(50, 50)
+    for _ in range(4):
+        size.arrived(50)
+        assert size.now == 50
+        size.silent(50, "long texts")
+        size.arrived(25)
+        size.arrived(50)
+        size.end_poll()
+    assert size.now == 25
+
+
+def test_a_size_that_never_arrived_is_given_up_at_once() -> None:
+    size = Size(50, 50)
+    size.silent(50, "1.3")
+    assert size.now == 25
