@@ -269,6 +269,7 @@ def test_no_socket_is_left_by_a_tls_handshake_that_fails(
         before = open_files()
         result = await poll_script(script, timeout_s=0.4, tls=True, insecure=True)
         assert result.error_code == code, result.message
+        assert said is None or "failed at the TLS handshake" in result.message
         await asyncio.wait_for(ended.wait(), 2)
         await asyncio.sleep(0.02)
         assert open_files() <= before

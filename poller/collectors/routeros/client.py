@@ -169,7 +169,7 @@ async def connect(address: str, port: int, tls: ssl.SSLContext | None, server_na
             f"{name} refused the connection", cause="the api service is off, or an access list is in the way"
         ) from None
     except EXPECTED as error:
-        raise translate(error, name, "connecting") from None
+        raise failures.of_connecting(error, name, tls is not None) from None
 
 
 def _challenge(rows: Sequence[Row]) -> str | None:
@@ -182,4 +182,4 @@ def _response(challenge: str, password: str) -> str:
     return "00" + digest.hexdigest()
 
 
-__all__ = ["EXPECTED", "REFUSALS", "CommandRefused", "Router", "connect", "translate"]
+__all__ = ["REFUSALS", "CommandRefused", "Router", "connect"]

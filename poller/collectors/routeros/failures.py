@@ -32,6 +32,7 @@ _NO_SUCH_COMMAND, _NO_SUCH_ITEM = "no such command", "no such item"
 _MISSING = "0"  # category of a trap: a command or an item is not there
 _NOT_ALLOWED = ("not enough permissions", "(9)")  # newer versions, all of them
 _SLOW_RADIUS = "(13)"
+_HANDSHAKE_HINT = "a router without a certificate needs insecure=true, and the plain API tls=false"
 _HUNG_UP = "it hung up"
 TRUST_HINT = "set ca_file, fingerprint or server_name, or insecure=true"
 
@@ -49,6 +50,14 @@ def translate(error: BaseException, router: str, doing: str) -> errors.DeviceErr
     if isinstance(error, ssl.SSLCertVerificationError):
         text, hint = f"certificate verify failed: {getattr(error, 'verify_message', text)}", TRUST_HINT
     return kind(f"{router} failed at {doing}", cause=text, hint=hint)
+
+
+def of_connecting(error: BaseException, router: str, over_tls: bool) -> errors.DeviceError:
+    """The same, before anything was said. Who hangs up in a handshake has no certificate, or speaks no TLS."""
+    shaking = over_tls and isinstance(error, ssl.SSLError | ConnectionResetError | ConnectionAbortedError)
+    made = translate(error, router, "the TLS handshake" if shaking else "connecting")
+    hint = _HANDSHAKE_HINT if shaking and not made.hint else made.hint
+    return type(made)(made.message, made.cause, hint)
 
 
 def of_login(error: BaseException, router: str) -> errors.DeviceError:
