@@ -32,9 +32,7 @@ def database() -> Iterator[Stores]:
         Database.engine.dispose()
 
 
-TestSql = sink_conformance.suite(
-    SqlSink, database, lambda: readings.history(Database.engine, [TARGET.id], 100).get(TARGET.id, [])
-)
+TestSql = sink_conformance.suite(SqlSink, database, lambda: readings.between(Database.engine, TARGET.id, 0, 2**62))
 
 
 class Good:
