@@ -29,6 +29,8 @@ _LARGEST = 9000 + 128
 _FULL = (errno.EAGAIN, errno.ENOBUFS)
 _FULL_PAUSE_S, _FULL_PAUSES = 0.005, 40
 
+_Key = tuple[str, int]  # address, number
+
 
 @dataclass(slots=True, eq=False)
 class _Question:
@@ -46,7 +48,7 @@ class Pings:
 
     def __init__(self, family: int) -> None:
         self._door = door.opened(family)
-        self._pending: dict[tuple[str, int], _Question] = {}
+        self._pending: dict[_Key, _Question] = {}
         self._sequence = int.from_bytes(os.urandom(2), "big")
         self._unread = 0
         # The loop watches this one in place of the socket: libuv gives up on a socket that has an error to tell.
@@ -67,11 +69,12 @@ class Pings:
         try:
             return await asked.run()
         finally:
-            for key in asked.keys:
-                self._pending.pop(key, None)
+            for key, question in asked.questions:
+                if self._pending.get(key) is question:  # not another's, that got the same number meanwhile
+                    del self._pending[key]
 
-    def send(self, where: tuple[Any, ...], question: _Question) -> tuple[str, int]:
-        """Raises OSError. The key under which the answer is waited for; forget it when nobody waits any more."""
+    def send(self, where: tuple[Any, ...], question: _Question) -> _Key:
+        """Raises OSError. The key under which its answer is waited for."""
         key = self._free_key(where[0])
         echo = Echo(self._door.identifier, key[1], question.payload)
         data = packet.request(self._door.family, echo, summed=self._door.sums)
@@ -87,7 +90,7 @@ class Pings:
             self._read_answers()
         return key
 
-    def _free_key(self, address: str) -> tuple[str, int]:
+    def _free_key(self, address: str) -> _Key:
         while True:
             self._sequence = (self._sequence + 1) & 0xFFFF
             if (address, self._sequence) not in self._pending:
@@ -156,7 +159,7 @@ class _Burst:
     """The questions of one poll."""
 
     def __init__(self, pings: Pings, where: tuple[Any, ...], pace: Pace, size: int) -> None:
-        self.keys: list[tuple[str, int]] = []
+        self.questions: list[tuple[_Key, _Question]] = []
         self._pings, self._where, self._pace = pings, where, pace
         self._padding = bytes(size - LEAST_BYTES)
         self._seconds: list[float] = []
@@ -181,7 +184,7 @@ class _Burst:
         question = _Question(os.urandom(LEAST_BYTES) + self._padding, 0.0, 0, self._answered, self._complained)
         for _ in range(_FULL_PAUSES):
             try:
-                self.keys.append(self._pings.send(self._where, question))
+                self.questions.append((self._pings.send(self._where, question), question))
                 return
             except OSError as error:
                 if error.errno not in _FULL:

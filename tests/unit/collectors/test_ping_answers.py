@@ -100,6 +100,36 @@ def test_every_question_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len({data[8:16] for data, _ in network.sent}) == 20
 
 
+def test_numbers_that_come_again_belong_to_who_asked_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are 65536 of them: who has its answer does not take away the question of another."""
+    held: list[bytes] = []
+
+    def slow(network: Network, data: bytes, where: str) -> None:
+        held.append(data)
+
+    async def scenario() -> tuple[Trips, Trips]:
+        network = Network(slow)
+        made = door.Door(network, socket.AF_INET, IDENTIFIER, raw=False)  # type: ignore[arg-type]
+        monkeypatch.setattr(icmp.door, "opened", lambda family: made)
+        pings = Pings(socket.AF_INET)
+        first = asyncio.ensure_future(pings.burst((HOST, 0), Pace(2, 0.0, 0.1), 56))
+        await asyncio.sleep(0.01)
+        network.say(answer(held[0]))
+        await asyncio.sleep(0.01)
+        pings._sequence = int.from_bytes(held[0][6:8], "big") - 1
+        second = asyncio.ensure_future(pings.burst((HOST, 0), Pace(1, 0.0, 5.0), 56))
+        await first
+        assert held[2][6:8] == held[0][6:8]
+        network.say(answer(held[2]))
+        try:
+            return first.result(), await second
+        finally:
+            pings.close()
+
+    first, second = asyncio.run(scenario())
+    assert (len(first.seconds), len(second.seconds)) == (1, 1)
+
+
 @pytest.mark.parametrize("lost", [0, 1, 2])
 def test_loss_is_counted(monkeypatch: pytest.MonkeyPatch, lost: int) -> None:
     """Whichever of them it is."""
