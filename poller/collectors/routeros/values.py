@@ -16,7 +16,9 @@ _PIECE = re.compile(r"([0-9]+)(ms|us|w|d|h|m|s)")
 _CLOCK = re.compile(r"([0-9]+):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?")
 _DECIMAL = re.compile(r"-?[0-9]+\.[0-9]+")
 _INTEGER = re.compile(r"-?[0-9]+")
-_LEADING = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?) ?(?:[A-Za-z%]*(?:@.*)?)")
+_LEADING = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?) ?(?:[A-Za-z%]*(?:@.*)?)(?<!iB)")
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT])iB")
+_BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([GMk]?)(?:bps|bit/s)(?:[-/@ ].*)?", re.IGNORECASE)
 _TIMES = {"g": 1e9, "m": 1e6, "k": 1e3, "": 1.0}
 _TRUTH = {"true": 1, "yes": 1, "false": 0, "no": 0}
@@ -44,6 +46,18 @@ def quantity(text: str) -> float | None:
     """A number and what it is measured in: `24.1V`, `-52dBm`, `-52@6Mbps`, `3 %`, `120m`; or the bare number."""
     found = _LEADING.fullmatch(text) if len(text) <= _LONGEST else None
     return number(found[1]) if found else None
+
+
+def size(text: str) -> float | None:
+    """Bytes: `2048`, `2560KiB`, `1.5MiB`."""
+    found = _SIZE.fullmatch(text) if len(text) <= _LONGEST else None
+    return float(found[1]) * _BINARY[found[2]] if found else number(text)
+
+
+def kibibytes(text: str) -> float | None:
+    """Bytes of a size that is in KiB where it does not say otherwise."""
+    value = size(text)
+    return value if value is None or number(text) is None else value * _BINARY["K"]
 
 
 def seconds(text: str) -> float | None:
@@ -131,12 +145,14 @@ __all__ = [
     "bits",
     "instant",
     "is_",
+    "kibibytes",
     "megabits",
     "milliseconds",
     "number",
     "part",
     "quantity",
     "seconds",
+    "size",
     "times",
     "total",
     "truth",

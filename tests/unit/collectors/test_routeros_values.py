@@ -79,10 +79,29 @@ def test_truth(text: str, truth: float | None) -> None:
         ("ok", None),
         ("12 34", None),
         ("1.2.3", None),
+        ("4GiB", None),
+        ("1310nm", 1310),
+        ("32mA", 32),
     ],
 )
 def test_numbers_with_units(text: str, number: float | None) -> None:
     assert values.quantity(text) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "in_kib"),
+    [
+        ("2048", 2048, 2048 * 1024),
+        ("2048KiB", 2048 * 1024, 2048 * 1024),
+        ("1.5MiB", 1572864, 1572864),
+        ("1GiB", 2**30, 2**30),
+        ("2kB", None, None),
+        ("", None, None),
+    ],
+)
+def test_sizes(text: str, size: float | None, in_kib: float | None) -> None:
+    """Some menus write no unit and mean KiB."""
+    assert (values.size(text), values.kibibytes(text)) == (size, in_kib)
 
 
 @pytest.mark.parametrize(
@@ -141,8 +160,10 @@ def test_words_and_other_units() -> None:
     assert values.times(1024)("two") is None
 
 
-PARSERS = (values.number, values.seconds, values.milliseconds, values.truth, values.quantity, values.bits,
-           values.megabits, values.instant, values.total, values.part(1, ","))  # fmt: skip
+PARSERS = (
+    *(values.number, values.size, values.kibibytes, values.quantity, values.truth, values.total, values.part(1, ",")),
+    *(values.seconds, values.milliseconds, values.bits, values.megabits, values.instant),
+)
 
 
 @given(st.text() | st.from_regex(r"-?[0-9.]{0,80}[a-zA-Z@%/:, ]{0,9}[0-9]{0,9}"))

@@ -82,7 +82,7 @@ DNS = Family(
                     labels=same("property"),
                     metrics=(
                         Metric("value", "dns_info", "Size of the cache, and what of it is used, in bytes",
-                               parse=values.times(1024, values.quantity)),
+                               parse=values.kibibytes),
                     ),
                     reshape=reshaping.cache,
                     reads=("cache-size", "cache-used"),

@@ -114,9 +114,9 @@ ROUTING_STATS = Family(
                     labels=same("tasks"),
                     metrics=(
                         Metric("private-mem-blocks", "routing_stats_private_mem", "Memory of its own, in bytes",
-                               parse=values.quantity),
+                               parse=values.size),
                         Metric("shared-mem-blocks", "routing_stats_shared_mem", "Memory it shares, in bytes",
-                               parse=values.quantity),
+                               parse=values.size),
                         counter("kernel-time", "routing_stats_kernel_time", "Seconds in the kernel", values.seconds),
                         counter("process-time", "routing_stats_process_time", "Seconds of work", values.seconds),
                         Metric("max-busy", "routing_stats_max_busy", "Longest time busy, in seconds",
