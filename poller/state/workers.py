@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import redis
@@ -16,6 +16,7 @@ from poller.state.keys import Keys
 HEARTBEAT_S = 2.0
 DEAD_AFTER_MS = 10_000
 FORGET_AFTER_MS = 15 * 60_000
+_FIELDS = frozenset(field.name for field in fields(Worker))
 
 
 def announce(client: redis.Redis, keys: Keys, worker: Worker, news: bool = False) -> int:
@@ -105,11 +106,11 @@ def _followed(everybody: Sequence[Worker]) -> set[str]:
 
 
 def _worker(text: str) -> Worker | None:
-    """None for what no worker of this version wrote: one strange entry must not blind everybody."""
+    """None for what no worker wrote: one strange entry must not blind everybody. What a newer one adds is left out."""
     try:
-        fields: dict[str, Any] = json.loads(text)
-        found = Worker(**fields)
-    except (ValueError, TypeError, RecursionError):
+        said: dict[str, Any] = json.loads(text)
+        found = Worker(**{name: value for name, value in said.items() if name in _FIELDS})
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return None
     counts = (found.polls, found.in_flight, found.rss_bytes, found.slots)
     numbers = (found.seen_ms, found.started_ms, found.polled_ms, *counts)

@@ -101,3 +101,11 @@ def test_a_strange_worker_entry_blinds_nobody(redis_client: redis.Redis, entry: 
     strange = json.dumps({**text, "name": "bad", **json.loads(entry)}) if entry.startswith("{") else entry
     redis_client.hset(KEYS.workers, "bad", strange)
     assert [worker.name for worker in workers.living(redis_client, KEYS, text["seen_ms"])] == ["good"]
+
+
+def test_a_worker_of_a_newer_release_is_seen(redis_client: redis.Redis) -> None:
+    """While a fleet is upgraded, a leader of before must go on giving it work."""
+    workers.announce(redis_client, KEYS, Worker("newer", 0, 0, 7, 1, 2**20, queues=["poll.snmp"]))
+    text = json.loads(str(redis_client.hget(KEYS.workers, "newer")))
+    redis_client.hset(KEYS.workers, "newer", json.dumps({**text, "what_comes_next": [1]}))
+    assert [worker.queues for worker in workers.living(redis_client, KEYS, text["seen_ms"])] == [["poll.snmp"]]
