@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import enum
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import EntryPoint
@@ -80,7 +81,7 @@ def load(points: Iterable[EntryPoint], make: Callable[[Any], Any], admit: Callab
 
 def ours_first(point: EntryPoint) -> tuple[bool, str, str]:
     """Sorts ours first, so that a plugin cannot take a built-in's name by accident of order."""
-    return (not is_ours(point), point.name, point.dist.name if point.dist else "")
+    return (not is_ours(point), point.name, (point.dist.name if point.dist else "") or "")
 
 
 def is_ours(point: EntryPoint) -> bool:
@@ -107,10 +108,10 @@ def _attempt(point: EntryPoint, step: Callable[[], Any], fault: Fault) -> Any:
     except errors.PollerError as error:
         return Broken(point.name, origin(point), str(error), error.hint, fault)
     except BaseException as error:  # noqa: BLE001  a plugin may raise anything, SystemExit too
-        return Broken(point.name, origin(point), _text(error), "", fault)
+        return Broken(point.name, origin(point), text(error), "", fault)
 
 
-def _text(error: BaseException) -> str:
+def text(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}".removesuffix(": ")
     except Exception:  # noqa: BLE001  even that may be broken
@@ -125,6 +126,7 @@ def _watched(point: EntryPoint) -> Iterator[None]:
     timer.daemon = True
     timer.start()
     try:
-        yield
+        with redirect_stdout(sys.stderr):  # which is for what we say: `--json` has readers
+            yield
     finally:
         timer.cancel()

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poller import errors
-from poller.cli import completion, render, words
+from poller import errors, plugins
+from poller.cli import aside, completion, render, words
 from poller.cli.columns import Column, column, plain
 from poller.domain import duration, naming
 
@@ -68,7 +68,7 @@ def command(
     credential = credential_for(chosen, options)
     if sys.__stderr__ and not faulthandler.is_enabled():
         faulthandler.enable(sys.__stderr__)  # a plugin that crashes in C code takes us along, and leaves its place
-    drained = asyncio.run(_collect(chosen, address, options, credential, budget_s))
+    drained = aside.run(_collect(chosen, address, options, credential, budget_s), budget_s + aside.TIDY_S)
     _print(drained, form, chosen, address, options)
     _report(drained)
 
@@ -103,12 +103,12 @@ def _value(key: str, text: str) -> Any:
 def credential_for(collector: Collector, options: Options) -> Credential | None:
     from poller.cli import secret_input
     from poller.collectors import credentials
-    from poller.collectors.api import BringsCredential
+    from poller.collectors.api import needs_credential
 
     if not collector.credentials:
         return None
     text = os.environ.get(SECRET_VARIABLE)
-    if text is None and isinstance(collector, BringsCredential) and collector.brings_credential(options):
+    if text is None and not needs_credential(collector, options):
         return None
     if text is None and sys.stdin.isatty():
         return secret_input.ask(collector.credentials)
@@ -157,7 +157,12 @@ def _expose(readings: ReadingSet, collector: Collector, options: Options) -> Non
     from poller.cli import exposition
     from poller.collectors.api import Documented
 
-    texts: Mapping[str, str] = collector.help_texts(options) if isinstance(collector, Documented) else {}
+    texts: Mapping[str, str] = {}
+    if isinstance(collector, Documented):
+        try:
+            texts = {str(name): str(text) for name, text in collector.help_texts(options).items()}
+        except Exception as error:  # noqa: BLE001  a plugin may raise anything: the readings are there
+            render.note(f"collector {collector.name} has no help texts: {plugins.text(error)}")
     for line in exposition.lines(readings, texts):
         render.echo(line)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,13 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poller import bootstrap, errors
-from poller.cli import completion, render
+from poller.cli import aside, completion, render
 from poller.cli.columns import Column, Fit, column, plain
 from poller.domain import duration
 
 if TYPE_CHECKING:
-    from poller.collectors.api import Collector, Credential, Discovers
+    from poller.collectors.api import Collector, Credential, Discovers, Poll
     from poller.collectors.registry import Registry
+
+#: Who suggests more than this for one address will not end by itself.
+_MOST = 100
 
 _COLUMNS = (
     column("COLLECTOR", "collector", fit=Fit.WHOLE),
@@ -55,7 +59,8 @@ def command(
     logins = _logins(asked, chosen, credential or (), options)
     budget_s = duration.timeout_ms(timeout) / 1000
     asked.sort(key=lambda each: logins[each.name] == [None])  # who logs in knows more
-    answers = asyncio.run(_ask_all(address, asked, options, logins, budget_s))
+    longest_s = budget_s * max(map(len, logins.values()), default=1)
+    answers = aside.run(_ask_all(address, asked, options, logins, budget_s), longest_s + aside.TIDY_S)
     items = [item for _, suggested, _ in answers for item in suggested]
     silent = [{"collector": name, "reason": reason} for name, suggested, reason in answers if not suggested]
     render.listing("poller.discover/1", items, _COLUMNS, as_json, address=address, nothing=silent)
@@ -165,21 +170,40 @@ async def _suggestions(
     from poller.collectors import drain
     from poller.collectors.api import Poll
 
-    finder: Discovers = collector
-    deadline = asyncio.get_running_loop().time() + budget_s
-    poll = Poll(0, address, address, options, credential, deadline)
+    poll = Poll(0, address, address, options, credential, asyncio.get_running_loop().time() + budget_s)
+    finding = asyncio.create_task(_find(collector, poll))
+    _, late = await asyncio.wait([finding], timeout=budget_s)
+    if late:
+        finding.cancel()
+        raise errors.DeviceTimeout(f"no answer within {budget_s:g} s")
     try:
-        async with asyncio.timeout_at(deadline):
-            suggested = [each async for each in finder.discover(poll)]
+        return finding.result()
     except errors.DeviceError as error:
         texts = [drain.scrubbed(text, credential) for text in (error.message, error.cause, error.hint)]
         raise errors.DeviceError(*texts) from None
-    except TimeoutError:
-        raise errors.DeviceTimeout(f"no answer within {budget_s:g} s") from None
-    except Exception as error:  # noqa: BLE001  a plugin may raise anything
-        text = drain.scrubbed(f"{type(error).__name__}: {error}", credential)
+
+
+async def _find(collector: Any, poll: Poll) -> list[dict[str, Any]]:
+    """What it suggests, as far as anybody could want it. Raises DeviceError, whatever the collector does."""
+    from poller import plugins
+    from poller.collectors.api import Suggestion
+
+    finder: Discovers = collector
+    found: list[dict[str, Any]] = []
+    try:
+        async for each in finder.discover(poll):
+            if not isinstance(each, Suggestion):
+                raise TypeError(f"it suggests a {type(each).__name__}, not an api.Suggestion")
+            options = json.loads(json.dumps(dict(each.options)))
+            found.append({"collector": collector.name, "options": options, "reason": str(each.reason)})
+            if len(found) == _MOST:
+                break
+    except errors.DeviceError:
+        raise
+    except BaseException as error:  # noqa: BLE001  a plugin may raise anything, SystemExit too
+        text = plugins.text(error)
         raise errors.CollectorCrashed(f"collector {collector.name} crashed", cause=text) from None
-    return [{"collector": collector.name, "options": dict(each.options), "reason": each.reason} for each in suggested]
+    return found
 
 
 def _say(

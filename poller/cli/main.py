@@ -19,7 +19,7 @@ from typer.main import get_command
 
 import poller
 from poller import errors
-from poller.cli import render
+from poller.cli import aside, render
 from poller.cli.lazy import Branch, LazyGroup
 from poller.domain.nearest import nearest
 
@@ -106,7 +106,7 @@ def _root(
 
 
 def main() -> None:
-    sys.exit(run(sys.argv[1:]))
+    aside.leave(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -91,9 +92,14 @@ def _words(name: str) -> dict[str, str]:
         "package": f"poller_{module}",
         "module": module,
         "metric": module,
-        "class_name": "".join(part.capitalize() for part in module.split("_")),
+        "class_name": _class_name(module),
         "port": str(PORT),
     }
+
+
+def _class_name(module: str) -> str:
+    name = "".join(part.capitalize() for part in module.split("_"))
+    return f"{name}Collector" if keyword.iskeyword(name) else name  # None, True, False
 
 
 def _refuse_taken(name: str) -> None:

@@ -19,6 +19,7 @@ from poller.domain.interval import Policy
 from poller.domain.readings import Kind, Reading, ReadingSet, Series, SeriesSet
 from poller.domain.schedule import Schedule
 from poller.errors import (
+    CollectorCrashed,
     DeviceAuthFailed,
     DeviceBusy,
     DeviceDown,
@@ -246,9 +247,13 @@ class BringsCredential(Protocol):
 
 
 def needs_credential(collector: Collector, options: Any) -> bool:
-    """Must a target with these options have one?"""
-    if isinstance(collector, BringsCredential) and collector.brings_credential(options):
-        return False
+    """Must a target with these options have one? Raises CollectorCrashed, whatever the collector raises."""
+    try:
+        if isinstance(collector, BringsCredential) and collector.brings_credential(options):
+            return False
+    except BaseException as error:
+        text = f"collector {collector.name} raised {type(error).__name__} in brings_credential"
+        raise CollectorCrashed(text) from error
     return bool(collector.credentials)
 
 

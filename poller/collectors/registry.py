@@ -12,6 +12,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 import pydantic
+from pydantic_core import to_jsonable_python
 
 from poller import errors, plugins
 from poller.collectors.api import (
@@ -90,9 +91,8 @@ class Registry:
             return model.model_validate(dict(raw))
         except pydantic.ValidationError as error:
             raise errors.InvalidInput(_explain(name, model, error)) from None
-        except Exception as error:  # a plugin's validator may raise anything: its target's trouble only
-            text = f"collector {name}: its options cannot be checked"
-            raise errors.InvalidInput(text, f"{type(error).__name__}: {error}") from error
+        except BaseException as error:  # a validator may raise anything, SystemExit too: its target's trouble only
+            raise _unchecked(name, error) from error
 
     def checked_options(self, name: str, raw: Mapping[str, Any]) -> Options:
         """The same, with a look at what the options name: for whoever saves a target, or polls but once."""
@@ -103,6 +103,8 @@ class Registry:
                 collector.check_options(options)
             except errors.ConfigError as error:
                 raise errors.InvalidInput(f"collector {name}: {error.message}", error.cause, error.hint) from None
+            except BaseException as error:
+                raise _unchecked(name, error) from error
         return options
 
 
@@ -137,11 +139,25 @@ def admit(collector: Any, name: str, served: Mapping[int, Served] = SERVED) -> A
         raise errors.ConfigError("it does not implement poller.collectors.api.Collector")
     if not (isinstance(collector.Options, type) and issubclass(collector.Options, Options)):
         raise errors.ConfigError("its Options is not a class made from poller.collectors.api.Options")
+    _check_options(collector)
     _check_abilities(collector)
     _check_cost(collector)
     _check_credentials(collector)
     _check_schedule(collector)
     return Admitted(collector, version, stated, api_version.notice(version, served, "collector"))
+
+
+def _check_options(collector: Collector) -> None:
+    """Every list of collectors shows them: one whose options cannot be shown must not take the others along."""
+    model = collector.Options
+    try:
+        for field in model.model_fields.values():
+            if not field.is_required():
+                to_jsonable_python(field.get_default(call_default_factory=True, validated_data={}))
+        model.model_json_schema()
+    except Exception as error:  # noqa: BLE001  whatever a plugin raises
+        hint = "its author gives it types and defaults that JSON can say"
+        raise errors.ConfigError("its Options cannot be shown", plugins.text(error), hint) from None
 
 
 def _check_abilities(collector: Collector) -> None:
@@ -187,6 +203,10 @@ def _check_schedule(collector: Collector) -> None:
     settled = schedule.settle(collector.schedule, None, schedule.NO_DEFAULTS)
     for problem in schedule.problems(collector.schedule, settled):
         raise errors.ConfigError(f"its schedule: {problem.message}", hint=problem.hint)
+
+
+def _unchecked(name: str, error: BaseException) -> errors.InvalidInput:
+    return errors.InvalidInput(f"collector {name}: its options cannot be checked", plugins.text(error))
 
 
 def _explain(name: str, model: type[Options], error: pydantic.ValidationError) -> str:

@@ -106,8 +106,11 @@ class Batch:
         if known.problem is not None:
             return Outcome(Result.REFUSED, _code(known.problem), outcome.clean(str(known.problem)))
         collector = self._registry.get(known.target.collector)
-        if isinstance(opened, collector.credentials) or not needs_credential(collector, known.options):
-            return None
+        try:
+            if isinstance(opened, collector.credentials) or not needs_credential(collector, known.options):
+                return None
+        except errors.CollectorCrashed as error:
+            return outcome.from_error(error)
         text = str(opened) if isinstance(opened, errors.PollerError) else _lacks(collector)
         return Outcome(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE, outcome.clean(text))
 

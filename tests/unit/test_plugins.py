@@ -157,3 +157,20 @@ def test_staleness_sources_come_in_by_the_same_door(install: Install) -> None:
     found = staleness.load()
     assert "mine" in found.functions
     assert [(each.name, each.reason) for each in found.broken] == [("worse", "it is no function")]
+
+
+def test_what_a_plugin_prints_when_it_is_loaded_is_not_taken_for_our_answer(
+    install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`poller collectors --json` has readers."""
+    install("acme-olt", "olt", "print('welcome to Acme')\n" + COLLECTOR)
+    assert "olt" in registry.load().collectors
+    assert capsys.readouterr() == ("", "welcome to Acme\n")
+
+
+def test_what_is_left_of_a_broken_installation_harms_nobody(install: Install, tmp_path: Path) -> None:
+    """A distribution without a name, as an interrupted pip leaves it, beside a whole one."""
+    install("acme-olt", "olt", COLLECTOR)
+    install("zeta-olt", "olt", COLLECTOR)
+    (tmp_path / "zeta_olt-1.0.dist-info" / "METADATA").unlink()
+    assert broken("olt").state == "duplicate name"

@@ -81,3 +81,13 @@ def test_a_place_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[s
     code, _, err = run(capsys, "olt", "--path", "/proc/nowhere/olt")
     assert code == 2
     assert "/proc/nowhere/olt" in err
+
+
+@pytest.mark.parametrize("name", ["none", "true", "false", "class", "login", "options", "api", "test"])
+def test_words_that_mean_something_to_python_make_a_package_that_can_be_imported(
+    here: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """`class None:` is no class."""
+    assert run(capsys, name)[0] == 0
+    for path in here.rglob("*.py"):
+        compile(path.read_text(), str(path), "exec")

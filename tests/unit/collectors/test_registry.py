@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import Any
 
+import pydantic
 import pytest
 
 from poller import errors
@@ -231,3 +232,62 @@ def test_what_could_never_be_polled_is_refused_at_the_door() -> None:
         "returning": "its collect yields nothing",
         "shapeless": "its Options is not a class made from poller.collectors.api.Options",
     }
+
+
+def _optional(**fields: Any) -> Any:
+    class Odd(Good):
+        name = "odd"
+        Options = pydantic.create_model("Options", __base__=Unchecked, **fields)
+
+    return Odd
+
+
+class Unchecked(api.Options):
+    model_config = pydantic.ConfigDict(arbitrary_types_allowed=True)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        (Any, object()),
+        (type(points), pydantic.Field(description="no schema")),
+        (int, pydantic.Field(default_factory=lambda: 1 // 0)),
+        (int, pydantic.Field(default_factory=lambda: sys.exit(4))),
+    ],
+    ids=["default", "schema", "factory", "exit"],
+)
+def test_options_that_cannot_be_shown_are_refused_at_the_door(field: Any) -> None:
+    """Else the list of collectors, the page and the API would fail for all of them."""
+    found = registry.load(points(good=Good, odd=_optional(field=field)))
+    assert list(found.collectors) == ["good"]
+    assert [broken.state for broken in found.broken] == ["breaks the contract"]
+
+
+@pytest.mark.parametrize("raised", [SystemExit(5), KeyboardInterrupt(), RecursionError("deep")])
+def test_whatever_a_collector_raises_over_options_is_said_in_our_words(raised: BaseException) -> None:
+    """In a worker a SystemExit would cost a place for good, and soon all of them."""
+
+    def bang(_: object, options: object = None) -> Any:
+        raise raised
+
+    class Odd(Good):
+        name = "odd"
+
+        class Options(api.Options):
+            @pydantic.model_validator(mode="before")
+            @classmethod
+            def _bang(cls, value: Any) -> Any:
+                raise raised
+
+    class Picky(Good):
+        name = "picky"
+        check_options = brings_credential = bang
+        credentials = (Token,)
+
+    found = registry.load(points(odd=Odd, picky=Picky))
+    with pytest.raises(errors.InvalidInput, match="its options cannot be checked"):
+        found.options("odd", {})
+    with pytest.raises(errors.InvalidInput, match="its options cannot be checked"):
+        found.checked_options("picky", {})
+    with pytest.raises(errors.CollectorCrashed, match="picky raised"):
+        api.needs_credential(found.get("picky"), found.options("picky", {}))
