@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
-from importlib.metadata import entry_points
+from importlib.metadata import Distribution, entry_points
 
 GROUPS = ("poller.collectors", "poller.sinks", "poller.staleness")
 LOOK_EVERY_S = 1.0
@@ -39,9 +40,14 @@ class Installed:
         return _told(before, self._plugins)
 
 
-def _told(before: set[Plugin], after: set[Plugin]) -> str:
+def _told(before: Mapping[Plugin, int], after: Mapping[Plugin, int]) -> str:
     """`installed: collector demo (poller-demo 0.1.0)`"""
-    parts = [("installed", after - before), ("removed", before - after)]
+    again = {plugin for plugin in before.keys() & after.keys() if before[plugin] != after[plugin]}
+    parts = [
+        ("installed", after.keys() - before.keys()),
+        ("installed again", again),
+        ("removed", before.keys() - after.keys()),
+    ]
     return "; ".join(f"{verb}: {', '.join(sorted(map(_named, found)))}" for verb, found in parts if found)
 
 
@@ -59,9 +65,24 @@ def _times() -> tuple[int, ...]:
     return tuple(times)
 
 
-def _plugins() -> set[Plugin]:
-    """Not our own: a new poller beside a scheduler of the old one is worse than an old one."""
+def _plugins() -> dict[Plugin, int]:
+    """Each with the time of its installation: who works on a plugin installs the same version many times.
+
+    Not our own: a new poller beside a scheduler of the old one is worse than an old one.
+    """
     from poller import plugins
 
     found = ((group, point) for group in GROUPS for point in entry_points(group=group))
-    return {(group, point.name, plugins.origin(point)) for group, point in found if not plugins.is_ours(point)}
+    return {
+        (group, point.name, plugins.origin(point)): _installed_ns(point.dist)
+        for group, point in found
+        if not plugins.is_ours(point)
+    }
+
+
+def _installed_ns(distribution: Distribution | None) -> int:
+    """When its RECORD was written, the last thing an installer does; 0 if it has none."""
+    files = (distribution.files if distribution else None) or ()
+    with suppress(OSError):
+        return max((os.stat(str(file.locate())).st_mtime_ns for file in files if file.name == "RECORD"), default=0)
+    return 0

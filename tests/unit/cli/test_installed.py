@@ -58,6 +58,20 @@ def test_an_upgrade_and_a_removal_are_news_too(place: Path) -> None:
     assert looking.news(15) == "removed: collector olt (acme-olt 1.1)"
 
 
+def test_the_same_version_installed_again_is_news(place: Path) -> None:
+    """So works whoever writes a plugin: edit, install, look."""
+    record = put(place) / "RECORD"
+    record.write_text("acme_olt-1.0.dist-info/RECORD,,\n")
+    looking = Installed()
+    os.utime(record, ns=(touch.times, touch.times))  # type: ignore[attr-defined]
+    touch(place)
+    looking.news(0)
+    assert looking.news(5) == "installed again: collector olt (acme-olt 1.0)"
+    touch(place)
+    looking.news(10)
+    assert looking.news(15) == "", "something else was installed"
+
+
 def test_what_is_no_plugin_is_no_news(place: Path) -> None:
     looking = Installed()
     (place / "something.py").write_text("")
