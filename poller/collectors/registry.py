@@ -212,11 +212,12 @@ def _unchecked(name: str, error: BaseException) -> errors.InvalidInput:
 def _explain(name: str, model: type[Options], error: pydantic.ValidationError) -> str:
     parts = []
     for item in error.errors(include_url=False, include_context=False):
-        field_name = ".".join(str(part) for part in item["loc"]) or "options"
+        field_name = ".".join(str(part) for part in item["loc"])  # none: it is about several
         if item["type"] == "extra_forbidden":
             near = difflib.get_close_matches(field_name, model.model_fields, n=1)
             known = f"did you mean {near[0]}?" if near else "it takes " + ", ".join(model.model_fields)
             parts.append(f'unknown option "{field_name}"; {known}')
         else:
-            parts.append(f'option "{field_name}": {item["msg"].removeprefix("Value error, ")}')
+            said = item["msg"].removeprefix("Value error, ")
+            parts.append(f'option "{field_name}": {said}' if field_name else said)
     return f"collector {name}: " + "; ".join(parts)

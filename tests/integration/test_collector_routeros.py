@@ -34,7 +34,9 @@ from tests.unit.collectors.polls import by_series, outcome, polled
 if os.environ.get("CI") != "true":
     pytest.importorskip("librouteros", reason="the extra poller[routeros] is not installed")
 
-from poller.collectors.routeros import RouterOsCollector
+from librouteros import exceptions
+
+from poller.collectors.routeros import RouterOsCollector, failures
 
 SIM_LOGIN = Login(username=fleet.USERNAME, password=fleet.PASSWORD)
 
@@ -138,6 +140,14 @@ def test_a_refused_login_says_why_and_nothing_secret(said: list[Sentence] | byte
     assert (result.result, result.error_code) == (Result.FAILED, code), result.message
     assert PASSWORD not in result.message
     assert len(heard) == 1
+
+
+@pytest.mark.parametrize(("over_tls", "text"), [(False, "api-ssl, set tls=true"), (True, "see in /ip/service")])
+def test_who_hangs_up_at_the_login_may_be_meant_otherwise(over_tls: bool, text: str) -> None:
+    """The plain API at the port of api-ssl, or a service that listens to others only."""
+    hint = failures.of_login(exceptions.ConnectionClosed("it hung up"), "core", over_tls).hint
+    assert text in hint
+    assert ("tls=true" in hint) is not over_tls
 
 
 def test_a_router_that_forgets_the_login_at_once_is_not_asked_again() -> None:

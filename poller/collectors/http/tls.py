@@ -45,7 +45,7 @@ class Trust:
         except (OSError, ssl.SSLError) as error:
             raise errors.OptionsUnusable(
                 f'the CA file "{self.ca_file}" cannot be used',
-                cause=str(error),
+                cause=error.strerror or str(error),
                 hint="give ca_file a PEM file on the worker",
             ) from None
 

@@ -72,8 +72,9 @@ def _strange(word: str) -> str:
 class Router:
     """A connection to one router. `close` must be called, whatever happened."""
 
-    def __init__(self, name: str, link: Link) -> None:
+    def __init__(self, name: str, link: Link, *, over_tls: bool = False) -> None:
         self._name = name
+        self._over_tls = over_tls
         self._link = link
         self._api = _Api(_Protocol(transport=link, encoding=_ENCODING))
         self._tags = itertools.count(1)
@@ -104,7 +105,7 @@ class Router:
         except UnicodeEncodeError:  # its text would show a piece
             raise errors.DeviceAuthFailed("user name or password are no text that could be sent") from None
         except EXPECTED as error:
-            raise failures.of_login(error, self._name) from None
+            raise failures.of_login(error, self._name, self._over_tls) from None
 
     async def call(self, command: str, /, *queries: str, **attributes: str) -> Sequence[Row]:
         """One command and all rows of its answer, as text; what `!done` carries (`ret`) is the last one.
@@ -163,7 +164,7 @@ async def connect(address: str, port: int, tls: ssl.SSLContext | None, server_na
     """A connection, not logged in yet."""
     name = f"{address} port {port}"
     try:
-        return Router(name, await open_link(address, port, tls, server_name))
+        return Router(name, await open_link(address, port, tls, server_name), over_tls=tls is not None)
     except ConnectionRefusedError:
         raise errors.DeviceUnreachable(
             f"{name} refused the connection", cause="the api service is off, or an access list is in the way"

@@ -33,6 +33,10 @@ _MISSING = "0"  # category of a trap: a command or an item is not there
 _NOT_ALLOWED = ("not enough permissions", "(9)")  # newer versions, all of them
 _SLOW_RADIUS = "(13)"
 _HANDSHAKE_HINT = "a router without a certificate needs insecure=true, and the plain API tls=false"
+_LOGIN_HINTS = {
+    False: "if that is the port of api-ssl, set tls=true; else see in /ip/service whom the router listens to",
+    True: "see in /ip/service whom the router listens to",
+}
 _HUNG_UP = "it hung up"
 TRUST_HINT = "set ca_file, fingerprint or server_name, or insecure=true"
 
@@ -60,11 +64,16 @@ def of_connecting(error: BaseException, router: str, over_tls: bool) -> errors.D
     return type(made)(made.message, made.cause, hint)
 
 
-def of_login(error: BaseException, router: str) -> errors.DeviceError:
-    """The same, of a login: a trap there means user name or password, unless whoever knows them was too slow."""
+def of_login(error: BaseException, router: str, over_tls: bool) -> errors.DeviceError:
+    """The same, of a login: a trap there means user name or password, unless whoever knows them was too slow.
+
+    Who hangs up instead does not want us, or speaks TLS.
+    """
     if isinstance(error, TRAPS) and _SLOW_RADIUS not in str(error):
         return errors.DeviceAuthFailed(f"{router} refused the login", cause=str(error))
-    return translate(error, router, "login")
+    made = translate(error, router, "login")
+    hint = _LOGIN_HINTS[over_tls] if isinstance(error, exceptions.ConnectionClosed | ConnectionError) else made.hint
+    return type(made)(made.message, made.cause, hint)
 
 
 def _of_trap(error: BaseException) -> type[errors.DeviceError]:

@@ -242,7 +242,7 @@ def test_a_family_may_have_its_own_interval(every: object) -> None:
         ({"every": [1]}, 'option "every"'),
         ({"every": {"health": "99d"}}, "31d"),
         ({"address_lists": "blocked"}, 'option "address_lists": the family address_lists is not read'),
-        ({"insecure": True}, "insecure needs tls=true"),
+        ({"insecure": True}, "collector routeros: insecure needs tls=true"),
         ({"tls": True, "insecure": True, "ca_file": "x"}, "contradict each other"),
         ({"tls": "perhaps"}, 'option "tls"'),
         ({"timeout": 3}, 'unknown option "timeout"'),
