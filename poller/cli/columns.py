@@ -62,16 +62,21 @@ def plain(value: Any) -> str:
     if isinstance(value, datetime):
         return rfc3339(value)
     if isinstance(value, Mapping):
-        return " ".join(f"{key}={_word(part)}" for key, part in value.items())
+        return " ".join(f"{key}={word(part)}" for key, part in value.items())
     if isinstance(value, list | tuple):
         return " ".join(map(str, value))
     return str(value)
 
 
-def _word(part: Any) -> str:
+def word(part: Any) -> str:
+    """The value of an option as `-o` takes it."""
+    if isinstance(part, bool):
+        return "true" if part else "false"
+    if isinstance(part, Mapping):
+        return ",".join(f"{key}={word(each)}" for key, each in part.items())
     if isinstance(part, list | tuple):
-        return ",".join(map(str, part))
-    return str(part)
+        return ",".join(map(word, part))
+    return str(int(part)) if isinstance(part, float) and part.is_integer() else str(part)
 
 
 def one_line(text: str) -> str:

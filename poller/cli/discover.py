@@ -12,12 +12,14 @@ import typer
 
 from poller import bootstrap, errors
 from poller.cli import aside, completion, render
-from poller.cli.columns import Column, Fit, column, plain
+from poller.cli.columns import Column, Fit, column, plain, word
 from poller.domain import duration
 
 if TYPE_CHECKING:
     from poller.collectors.api import Collector, Credential, Discovers, Poll
     from poller.collectors.registry import Registry
+
+    Named = tuple[str, Credential | None]  # as it is stored, if it is; and what is in it, if anything is needed
 
 #: Who suggests more than this for one address will not end by itself.
 _MOST = 100
@@ -27,6 +29,8 @@ _COLUMNS = (
     Column("OPTIONS", lambda item: plain(item["options"]), fit=Fit.WRAP),
     column("WHY", "reason", fit=Fit.WRAP),
 )
+
+_NO_LOGIN: Named = ("", None)
 
 
 def command(
@@ -58,7 +62,7 @@ def command(
     options = _options(found, asked, chosen, option or ())
     logins = _logins(asked, chosen, credential or (), options)
     budget_s = duration.timeout_ms(timeout) / 1000
-    asked.sort(key=lambda each: logins[each.name] == [None])  # who logs in knows more
+    asked.sort(key=lambda each: logins[each.name] == [_NO_LOGIN])  # who logs in knows more
     longest_s = budget_s * max(map(len, logins.values()), default=1)
     answers = aside.run(_ask_all(address, asked, options, logins, budget_s), longest_s + aside.TIDY_S)
     items = [item for _, suggested, _ in answers for item in suggested]
@@ -100,21 +104,21 @@ def _needs_nothing(collector: Collector) -> bool:
 
 def _logins(
     asked: Sequence[Collector], chosen: Collector | None, names: Sequence[str], options: Mapping[str, Any]
-) -> dict[str, list[Credential | None]]:
+) -> dict[str, list[Named]]:
     """What each may log in with: the named credentials of a kind it takes."""
     from poller.cli import collect
 
     if not names and chosen is not None and chosen.name in options:
-        return {chosen.name: [collect.credential_for(chosen, options[chosen.name])]}
-    opened = [_open(name) for name in names]
+        return {chosen.name: [("", collect.credential_for(chosen, options[chosen.name]))]}
+    opened: list[Named] = [(name, _open(name)) for name in names]
     return {each.name: _suited(each, opened, options.get(each.name)) for each in asked}
 
 
-def _suited(collector: Collector, opened: Sequence[Credential], options: Any) -> list[Credential | None]:
+def _suited(collector: Collector, opened: Sequence[Named], options: Any) -> list[Named]:
     from poller.collectors.api import needs_credential
 
-    suited: list[Credential | None] = [one for one in opened if isinstance(one, collector.credentials)]
-    return suited if suited or (options is not None and needs_credential(collector, options)) else [None]
+    suited = [one for one in opened if isinstance(one[1], collector.credentials)]
+    return suited if suited or (options is not None and needs_credential(collector, options)) else [_NO_LOGIN]
 
 
 def _open(name: str) -> Credential:
@@ -137,7 +141,7 @@ async def _ask_all(
     address: str,
     asked: Sequence[Collector],
     options: Mapping[str, Any],
-    logins: Mapping[str, Sequence[Credential | None]],
+    logins: Mapping[str, Sequence[Named]],
     budget_s: float,
 ) -> list[tuple[str, list[dict[str, Any]], str]]:
     """Of each: its name, what it suggests, and why nothing. All at the same time."""
@@ -146,19 +150,19 @@ async def _ask_all(
 
 
 async def _ask(
-    address: str, collector: Any, options: Any, logins: Sequence[Credential | None], budget_s: float
+    address: str, collector: Any, options: Any, logins: Sequence[Named], budget_s: float
 ) -> tuple[list[dict[str, Any]], str]:
     if options is None:
         return [], "some of its options must be given"
     reason = "no credential of a kind it takes was named" if not logins else ""
-    for credential in logins:
+    for name, credential in logins:
         try:
             found = await _suggestions(address, collector, options, credential, budget_s)
         except errors.DeviceError as error:
             reason = str(error)
             continue
         if found:
-            return found, ""
+            return [{**each, "credential": name} for each in found], ""
         reason = "it suggests nothing"
     return [], reason
 
@@ -213,11 +217,6 @@ def _say(
         render.note(f"{each['collector']}: {each['reason']}")
     if items:
         best = items[0]
-        words = "".join(f" -o {shlex.quote(f'{key}={_word(value)}')}" for key, value in best["options"].items())
-        render.note(f"next: poller device add NAME {address} --collector {best['collector']}{words}")
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        login = f" --credential {shlex.quote(best['credential'])}" if best["credential"] else ""
+        words = "".join(f" -o {shlex.quote(f'{key}={word(value)}')}" for key, value in best["options"].items())
+        render.note(f"next: poller device add NAME {address}{login} --collector {best['collector']}{words}")

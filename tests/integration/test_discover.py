@@ -55,12 +55,13 @@ def test_an_agent_is_found_with_the_modules_that_suit_it(cli: Cli, agent: Sim) -
     ok(cli("credential", "add", "lab", "--kind", "community", stdin=f"{fleet.COMMUNITY}\n"))
     found = ok(cli(*snmp(agent, "--credential", "lab", "--json"))).json
     [item] = found["items"]
-    assert (item["collector"], item["options"]["port"]) == ("snmp", agent.port)
+    assert (item["collector"], item["credential"], item["options"]["port"]) == ("snmp", "lab", agent.port)
     assert {"system", "if_mib"} <= set(item["options"]["modules"])
     assert "sysObjectID" in item["reason"]
     said = ok(cli(*snmp(agent, "--credential", "lab")))
     next_words = said.err.partition("next: poller ")[2].strip().replace("NAME", "sw1").split()
     ok(cli(*next_words))
+    assert ok(cli("device", "show", "sw1", "--json")).json["credential"] == "lab"
 
 
 def test_a_router_is_found_with_its_version(cli: Cli, lab: dict[Protocol, Sim]) -> None:

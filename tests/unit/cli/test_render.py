@@ -122,6 +122,7 @@ def test_colours_follow_the_terminal_and_the_environment(
         (True, "yes"),
         (False, "no"),
         ({"a": [1, 2], "b": "x"}, "a=1,2 b=x"),
+        ({"tls": True, "every": {"routes": 900.0, "dns": 1.5}}, "tls=true every=routes=900,dns=1.5"),
         (("a", "b"), "a b"),
         (datetime(2026, 1, 2, 3, 4, 5, 678, UTC), "2026-01-02T03:04:05Z"),
     ],
