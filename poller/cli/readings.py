@@ -75,7 +75,7 @@ def _show(engine: Engine, device: str, chosen: Sequence[Target], metric: str | N
     more = {"device": device, "total": len(rows)}
     render.listing("poller.readings/1", rows[:limit], _COLUMNS, as_json, **more)
     if not as_json:
-        _explain(device, len(chosen), len(rows), limit)
+        _explain(device, chosen, {each.name for each in chosen if each.id not in latest}, len(rows), limit)
 
 
 def _rows(target: Target, stored: Stored, now: float) -> Iterator[dict[str, Any]]:
@@ -94,12 +94,14 @@ def _rows(target: Target, stored: Stored, now: float) -> Iterator[dict[str, Any]
         }
 
 
-def _explain(device: str, targets: int, rows: int, limit: int) -> None:
+def _explain(device: str, targets: Sequence[Target], unread: set[str], rows: int, limit: int) -> None:
     if not targets:
         render.note(f"{device} has no targets: poller target add {device} --collector snmp")
-    elif not rows:
-        render.note("nothing has been read yet, or nothing matches")
-    elif rows > limit:
+    elif not rows and not unread:
+        render.note("nothing matches")
+    for name in sorted(unread):
+        render.note(f"{device}/{name}: nothing has been read yet; poller runs {device}/{name} tells how its polls went")
+    if rows > limit:
         render.note(f"{rows:,} values in all; more with --limit {rows} or --metric NAME")
 
 

@@ -282,7 +282,7 @@ def test_the_last_decision_is_told_where_the_board_is(
 def test_readings_of_a_device(cli: Cli, home: Path) -> None:
     """The last poll of each target, with labels, kinds and age."""
     ok(cli("device", "add", "sw1", "192.0.2.1", "--collector", "snmp"))
-    assert "nothing has been read yet" in ok(cli("readings", "sw1")).err
+    assert "sw1/snmp: nothing has been read yet; poller runs sw1/snmp" in ok(cli("readings", "sw1")).err
     engine = sql.create(f"sqlite:///{home}/poller.db")
     now = time.time_ns() // 1_000_000
     found = [
@@ -302,6 +302,7 @@ def test_readings_of_a_device(cli: Cli, home: Path) -> None:
     assert all(5 <= item["age_seconds"] < 65 for item in items)
     text = ok(cli("readings", "sw1", "--metric", "oct")).out
     assert text.splitlines()[1].split("\t")[:4] == ["snmp", "octets", "if=eth0", str(2**40)]
+    assert "nothing matches" in ok(cli("readings", "sw1", "--metric", "nonsense")).err
     assert "3 values in all" in ok(cli("readings", "sw1", "--limit", "1")).err
 
 
