@@ -145,9 +145,12 @@ def _port(device: SimDevice, ports: Ports) -> int:
 
 
 def _examples(devices: Sequence[SimDevice], ports: Ports, written: Path | None) -> Iterator[str]:
-    healthy = next((d for d in devices if d.protocol is Protocol.SNMP and d.fault is Fault.NONE), None)
-    if healthy:
-        yield f"try: snmpbulkwalk -v2c -c {fleet.COMMUNITY} {healthy.address}:{ports.snmp} 1.3.6.1.2.1.2"
+    healthy = {d.protocol: d.address for d in reversed(devices) if d.fault is Fault.NONE}
+    if agent := healthy.get(Protocol.SNMP):
+        yield f"try: snmpbulkwalk -v2c -c {fleet.COMMUNITY} {agent}:{ports.snmp} 1.3.6.1.2.1.2"
+    if router := healthy.get(Protocol.ROUTEROS):
+        login = f"{fleet.USERNAME}:{fleet.PASSWORD}"
+        yield f"try: echo {login} | poller collect routeros {router} -o port={ports.routeros}"
     if written:
         yield f"The inventory of {units.counted(len(devices), 'device')} is in {written}. To poll them:"
         yield f"  echo {fleet.COMMUNITY} | poller credential add {fleet.SNMP_CREDENTIAL} --kind community"
@@ -156,7 +159,7 @@ def _examples(devices: Sequence[SimDevice], ports: Ports, written: Path | None) 
         )
         yield f"  poller device import {written}"
     else:
-        yield "try: poller sim --write devices.json      (the same fleet as an inventory to import)"
+        yield "The same command with --write devices.json also writes this fleet as an inventory to import."
 
 
 def _write(path: Path, rows: list[dict[str, object]]) -> None:
