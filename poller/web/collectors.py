@@ -115,7 +115,9 @@ def written(option: Mapping[str, Any]) -> str:
         return "must be given"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return ",".join(map(str, value)) if isinstance(value, list | tuple | set | frozenset) else str(value or "")
+    if isinstance(value, list | tuple | set | frozenset):
+        return ",".join(map(str, value))
+    return "" if value is None or value == {} else str(value)
 
 
 def _broken(found: Found) -> Iterator[Trouble]:

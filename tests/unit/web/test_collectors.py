@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 
+import pytest
 import web_overviews as fleet
 from web_collectors import FOUND, found
 
 from poller import errors
 from poller.web.app import create_app
+from poller.web.collectors import written
 from poller.web.sources import Sources
 
 with warnings.catch_warnings():
@@ -72,3 +74,12 @@ def test_the_overview_leads_there() -> None:
 def test_nothing_installed_is_no_error() -> None:
     client = TestClient(create_app(Sources(lambda: fleet.HEALTHY, dict, {})))
     assert client.get("/collectors").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("default", "text"),
+    [(0, "0"), (0.2, "0.2"), (False, "false"), ("", ""), (None, ""), ({}, ""), (("a", "b"), "a,b")],
+)
+def test_a_default_is_shown_as_it_is_typed(default: object, text: str) -> None:
+    """Zero is one, too."""
+    assert written({"default": default, "required": False}) == text
