@@ -17,6 +17,9 @@ from poller.collectors.routeros.families.system import IDENTITY, RESOURCE
 from poller.collectors.routeros.memory import Memory
 from poller.collectors.routeros.shapes import Answer
 
+#: More would take a worker's time from everybody else: such a menu is left out, and named.
+MOST_ROWS = 20_000
+
 
 class Asking:
     """What one poll asks, and what it is answered. `chosen` are the options that choose rows."""
@@ -58,10 +61,14 @@ class Asking:
         except REFUSALS as error:  # it said no to this one: the session goes on
             self.failures.append(api.PartFailed(family.name, _explained(error, family)))
             return
-        if family is RESOURCE:
-            self._memory.note_version(next((row["version"] for row in rows if "version" in row), ""))
+        if family is RESOURCE and rows:
+            self._memory.note_router(rows[0])
         for table in ask.tables:
-            self.answers.append(Answer(family.name, table, self._reshaped(table, rows)))
+            shaped = self._reshaped(table, rows)
+            if len(shaped) > MOST_ROWS:
+                self.failures.append(api.PartFailed(family.name, _too_many(ask, len(shaped))))
+                return
+            self.answers.append(Answer(family.name, table, shaped))
 
     def _queries(self, ask: Ask) -> Sequence[str] | None:
         """None: it is about rows that were chosen, and none were."""
@@ -120,6 +127,11 @@ def _renamed(rows: Rows, called: Mapping[str, str]) -> Rows:
         return rows
     ours = {theirs: name for name, theirs in called.items()}
     return [{ours.get(name, name): text for name, text in row.items()} for row in rows]
+
+
+def _too_many(ask: Ask, rows: int) -> api.DeviceError:
+    text = f"{ask.command} has {rows:,} rows, and at most {MOST_ROWS:,} are read"
+    return api.DeviceProtocolError(text, hint="leave the family away")
 
 
 def _explained(error: api.DeviceError, family: Family) -> api.DeviceError:

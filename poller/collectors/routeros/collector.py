@@ -43,9 +43,10 @@ class RouterOsCollector:
         yield api.Traffic(dialogue.sent)
         present = memory.presence(dialogue.wanted, dialogue.now)
         if not asked.failures and not any(present.values()):
+            memory.refused.clear()  # somebody will mend that, here or there: the next poll asks again
             raise api.DeviceUnsupported(f"the router has nothing of {', '.join(poll.options.families)}")
         if asked.answers or not asked.failures:  # what is only remembered makes no failed poll a partial one
-            yield memory.shapes.read(asked.answers, present)
+            yield await memory.shapes.read_in_turns(asked.answers, present)
         for failure in asked.failures:
             yield failure
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from poller.collectors.routeros.families.declaration import Ask, Family
+from poller.collectors.routeros import values
+from poller.collectors.routeros.families.declaration import Ask, Family, Row
 from poller.collectors.routeros.leases import Leases
 from poller.collectors.routeros.shapes import Shapes
 
@@ -24,7 +25,8 @@ class Memory:
     refused: dict[str, float] = field(default_factory=dict)  # command to when that is forgotten
     read_at: dict[str, float] = field(default_factory=dict)  # family to when
     leases: Leases = field(default_factory=Leases)
-    version: str = ""
+    router: tuple[str, str] | tuple[()] = ()  # its version and board
+    up_s: float = 0.0
 
     def due(self, wanted: Iterable[Family], every_s: Mapping[str, float], now: float) -> list[Family]:
         """Which of these families a poll at this moment reads."""
@@ -42,11 +44,14 @@ class Memory:
     def note_refused(self, command: str, now: float) -> None:
         self.refused[command] = now + FORGET_S
 
-    def note_version(self, version: str) -> None:
-        """Another version has other menus."""
-        if self.version and version != self.version:
+    def note_router(self, resource: Row) -> None:
+        """Another version or board has other menus, and packages come with a reboot. Its leases are others, too."""
+        router = (resource.get("version", ""), resource.get("board-name", ""))
+        up_s = values.seconds(resource.get("uptime", "")) or 0.0
+        if self.router and (router != self.router or up_s < self.up_s):
             self.refused.clear()
-        self.version = version
+            self.leases = Leases()
+        self.router, self.up_s = router, up_s
 
     def has(self, family: Family, now: float) -> bool:
         """Does the router have any of its menus, as far as we know?"""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from poller.collectors.routeros import families, values
 from poller.collectors.routeros.families.declaration import PREFIX, WIDTH, Rows, Table
@@ -13,10 +14,13 @@ from poller.domain.readings import Kind, ReadingSet, Series, SeriesSet
 
 #: Shapes remembered: with and without the families that are read less often.
 _KEPT = 4
+#: So many rows in a row, before others have their turn.
+_BREATH = 500
 
 #: Table, texts of labels and of the info, and which of its metrics are there.
 _RowKey = tuple[Table, tuple[str, ...], tuple[bool, ...]]
 _Known = dict[_RowKey, tuple[Series, ...]]
+_Measured = tuple[str, _RowKey, list[float]]  # of a family
 
 
 class Answer(NamedTuple):
@@ -36,14 +40,35 @@ class Shapes:
 
     def read(self, answers: Sequence[Answer], present: Mapping[str, bool]) -> ReadingSet:
         """One set of all rows, the identical series set while nothing but numbers changed."""
+        steps = self._steps(answers, present)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                return cast(ReadingSet, done.value)
+
+    async def read_in_turns(self, answers: Sequence[Answer], present: Mapping[str, bool]) -> ReadingSet:
+        """The same, and between two steps others have their turn: a large router must not stop a worker's loop."""
+        steps = self._steps(answers, present)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                return cast(ReadingSet, done.value)
+            await asyncio.sleep(0)
+
+    def _steps(self, answers: Sequence[Answer], present: Mapping[str, bool]) -> Generator[None, None, ReadingSet]:
         series = [_presence(family) for family in present]
         numbers: list[float] = [float(there) for there in present.values()]
         fresh: dict[str, _Known] = {answer.family: {} for answer in answers}
-        for family, key, found in _merged(answers):
+        merged = yield from _merged(answers)
+        for number, (family, key, found) in enumerate(merged, 1):
             known = self.rows.get(family, {}).get(key) or _series(key)
             fresh[family][key] = known
             series += known
             numbers += found
+            if number % _BREATH == 0:
+                yield
         self.rows |= fresh
         return ReadingSet(self._same_as_before(tuple(series)), numbers)
 
@@ -56,11 +81,13 @@ class Shapes:
         return shape
 
 
-def _merged(answers: Iterable[Answer]) -> Iterator[tuple[str, _RowKey, list[float]]]:
+def _merged(answers: Iterable[Answer]) -> Generator[None, None, Iterable[_Measured]]:
     """Every row once: of two with the same labels the last one counts, or their sum."""
-    rows: dict[tuple[str, tuple[str, ...]], tuple[str, _RowKey, list[float]]] = {}
+    rows: dict[tuple[str, tuple[str, ...]], _Measured] = {}
     for family, table, found in answers:
-        for row in found:
+        for number, row in enumerate(found, 1):
+            if number % _BREATH == 0:
+                yield
             key, numbers = _measure(table, row)
             identity = (_mark(table), key[1][: len(table.labels)])
             before = rows.get(identity)
@@ -69,7 +96,7 @@ def _merged(answers: Iterable[Answer]) -> Iterator[tuple[str, _RowKey, list[floa
                 if table.info:
                     numbers[0] = 1
             rows[identity] = (family, key, numbers)
-    yield from rows.values()
+    return rows.values()
 
 
 def _measure(table: Table, row: Mapping[str, str]) -> tuple[_RowKey, list[float]]:

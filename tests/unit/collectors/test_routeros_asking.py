@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from poller import errors
-from poller.collectors.routeros.asking import Asking
+from poller.collectors.routeros.asking import MOST_ROWS, Asking
 from poller.collectors.routeros.conversation import Conversation
 from poller.collectors.routeros.families import DEFAULT, FAMILIES
 from poller.collectors.routeros.families.declaration import Rows
@@ -203,3 +203,39 @@ def test_a_family_is_read_at_its_own_interval(every_s: dict[str, float], polled_
             memory.read_at["routes"] = now
             read.append(planned)
     assert read == read_at
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        {"version": "7.16", "board-name": "hAP", "uptime": "2d"},
+        {"version": "7.15", "board-name": "CCR", "uptime": "2d"},
+        {"version": "7.15", "board-name": "hAP", "uptime": "5m"},
+    ],
+    ids=["upgraded", "replaced", "rebooted"],
+)
+def test_another_router_at_the_address_is_asked_for_everything_again(after: dict[str, str]) -> None:
+    """Its menus may be others, and its addresses are somebody else's."""
+    router = Script(system_resource_print=[{"version": "7.15", "board-name": "hAP", "uptime": "1d"}])
+    memory = Memory()
+    ask(router, memory, "resource", "interfaces")
+    memory.leases.learn([{"mac-address": "m", "address": "10.0.0.1", "host-name": "tv"}])
+    ask(router, memory, "resource", "interfaces")
+    assert (memory.refused != {}, memory.leases.names != {}) == (True, True)
+    router.menus |= {"/system/resource/print": [after], "/interface/print": PORTS}
+    ask(router, memory, "resource", "interfaces")  # learns of it
+    router.heard.clear()
+    found = ask(router, memory, "resource", "interfaces")
+    assert router.commands == ["/system/resource/print", "/interface/print"]
+    assert [answer.family for answer in found.answers].count("interfaces") > 0
+    assert memory.leases.names == {}
+
+
+def test_a_menu_without_end_costs_itself_only() -> None:
+    """Its readings would take a worker from all others for seconds."""
+    many = [{"name": f"e{number}"} for number in range(MOST_ROWS + 1)]
+    found = ask(Script(interface_print=many, system_identity_print=[{"name": "r"}]), Memory(), "identity", "interfaces")
+    assert {answer.family for answer in found.answers} == {"identity"}
+    [failed] = found.failures
+    assert failed.part == "interfaces"
+    assert failed.error.message == "/interface/print has 20,001 rows, and at most 20,000 are read"
