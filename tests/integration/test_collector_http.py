@@ -12,7 +12,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import uvloop
 from poller import testing
 from poller.collectors.api import Credential
 from poller.collectors.credentials import Login, Token
-from poller.collectors.http import HttpCollector
+from poller.collectors.http import HttpCollector, connecting
 from poller.domain.outcome import Outcome, Result
 from tests.integration.web_servers import Script, identity, saying, serving
 
@@ -243,7 +243,7 @@ def test_redirections_are_followed_as_far_as_allowed() -> None:
 
 def test_a_loop_of_redirections_ends() -> None:
     with serving(redirecting("/")) as server:
-        outcome = get(server.port, redirects=10, expect="200")
+        outcome = get(server.port, redirects=10)
         assert len(server.asked) == 11
     assert (outcome.result, outcome.error_code) == (Result.FAILED, "unwell")
 
@@ -353,3 +353,21 @@ def test_nothing_is_left_open() -> None:
     while len(os.listdir("/proc/self/fd")) > before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_of_several_addresses_a_silent_one_does_not_keep_us_from_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its queue is full, so that it drops what comes."""
+    monkeypatch.setattr(connecting, "_PATIENCE_S", 0.1)
+
+    async def made(full: socket.socket, port: int) -> int:
+        addresses = [(socket.AF_INET, full.getsockname()), (socket.AF_INET, ("127.0.0.1", port))]
+        with await connecting._connect(addresses) as connected:
+            return int(connected.getpeername()[1])
+
+    with ExitStack() as open_now, serving(saying(OK)) as server:
+        full = open_now.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):
+            one = open_now.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        assert asyncio.run(asyncio.wait_for(made(full, server.port), 10)) == server.port

@@ -99,8 +99,10 @@ class _Visit:
             for_it = url.origin == first.origin
             self.seen, self._url = Seen(), url
             await self._ask(url, options.host if for_it else "", secret if for_it else None)
-            if self.asked > options.redirects or self.seen.status not in _REDIRECTIONS or not self.seen.location:
+            if self.seen.status not in _REDIRECTIONS or not self.seen.location or not options.redirects:
                 return url
+            if self.asked > options.redirects:
+                raise api.DeviceUnwell(f"{first} redirects more than {options.redirects} times, at last at {url}")
             url = _next(url, self.seen.location)
 
     async def _ask(self, url: Url, host: str, secret: tuple[str, str] | None) -> None:

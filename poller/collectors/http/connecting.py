@@ -18,6 +18,8 @@ from poller.collectors.http.urls import Url
 _Address = tuple[int, tuple[Any, ...]]  # family, and what `connect` takes
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _BUFFER_BYTES = 64 * 1024
+#: For an address of several, before the next is tried.
+_PATIENCE_S = 1.0
 
 
 class Untrusted(errors.DeviceProtocolError):
@@ -58,13 +60,14 @@ async def _addresses(url: Url) -> Sequence[_Address]:
 
 
 async def _connect(addresses: Sequence[_Address]) -> socket.socket:
-    """To the first that lets us; the error of the last."""
+    """To the first that lets us; the error of the last. One that is silent must not keep us from the next."""
     failed: OSError = OSError("it has no address")
-    for family, where in addresses:
+    for number, (family, where) in enumerate(addresses, 1):
         made = socket.socket(family, socket.SOCK_STREAM)
         try:
             made.setblocking(False)
-            await asyncio.get_running_loop().sock_connect(made, where)
+            async with asyncio.timeout(_PATIENCE_S if number < len(addresses) else None):
+                await asyncio.get_running_loop().sock_connect(made, where)
             return made
         except OSError as error:
             made.close()
