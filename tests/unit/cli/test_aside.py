@@ -96,14 +96,19 @@ class Finder:
 def test_one_that_discovers_badly_is_told_and_the_others_are_heard(deed: str, reason: str) -> None:
     asked: Any = [Finder(deed), Finder("")]
     asked[0].name = "odd"
-    work = discover._ask_all("127.0.0.1", asked, {"odd": 1, "finder": 1}, {"odd": [None], "finder": [None]}, 0.2)
+    work = discover._ask_all(
+        "127.0.0.1", asked, {"odd": 1, "finder": 1}, {"odd": [("", None)], "finder": [("", None)]}, 0.2
+    )
     [odd, good] = aside.run(work, 5.0)
-    assert good == ("finder", [{"collector": "finder", "options": {"port": 1}, "reason": "it answers"}], "")
+    found = {"collector": "finder", "options": {"port": 1}, "reason": "it answers", "credential": ""}
+    assert good == ("finder", [found], "")
     assert odd[:2] == ("odd", [])
     assert reason in odd[2]
 
 
 def test_one_that_suggests_without_end_is_cut_off() -> None:
     finder: Any = Finder("endless")
-    [(_, found, _)] = aside.run(discover._ask_all("127.0.0.1", [finder], {"finder": 1}, {"finder": [None]}, 5.0), 10.0)
+    [(_, found, _)] = aside.run(
+        discover._ask_all("127.0.0.1", [finder], {"finder": 1}, {"finder": [("", None)]}, 5.0), 10.0
+    )
     assert len(found) == 100
