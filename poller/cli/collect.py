@@ -64,7 +64,7 @@ def command(
     address = naming.address(address)
     found = registry.load()
     chosen = found.get(collector)
-    options = found.checked_options(collector, values(option or ()))
+    options = found.checked_options(collector, values(chosen.Options, option or ()))
     credential = credential_for(chosen, options)
     if sys.__stderr__ and not faulthandler.is_enabled():
         faulthandler.enable(sys.__stderr__)  # a plugin that crashes in C code takes us along, and leaves its place
@@ -89,15 +89,9 @@ async def _collect(
             await collector.close()
 
 
-def values(options: Sequence[str]) -> dict[str, Any]:
-    """`key=value` words, each value a YAML scalar (or list): `port=1161`, `tls=true`, `modules=[system]`."""
-    return {key: _value(key, text) for key, text in words.pairs(options).items()}
-
-
-def _value(key: str, text: str) -> Any:
-    if not text or text.startswith("*"):  # a pattern of files; to YAML a name for something said before
-        return text
-    return words.structure(key, text)
+def values(model: type[Options], options: Sequence[str]) -> dict[str, Any]:
+    """`key=value` words, understood as when a target is added: `port=1161`, `tls=true`, `modules=[system]`."""
+    return words.typed(model, words.pairs(options))
 
 
 def credential_for(collector: Collector, options: Options) -> Credential | None:

@@ -94,7 +94,7 @@ def _options(
 
     if words and chosen is None:
         raise errors.InvalidInput("--option is for one collector", hint="name it with --collector")
-    given = collect.values(words)
+    given = collect.values(chosen.Options, words) if chosen else {}
     return {each.name: found.checked_options(each.name, given) for each in asked if given or _needs_nothing(each)}
 
 

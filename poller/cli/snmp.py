@@ -225,7 +225,7 @@ def _prepared(option: Sequence[str] | None, *more: str) -> tuple[SnmpOptions, Na
     from poller.collectors.snmp.names import Names
     from poller.collectors.snmp.options import SnmpOptions
 
-    options: Any = registry.load().checked_options("snmp", collect.values(option or ()))
+    options: Any = registry.load().checked_options("snmp", collect.values(SnmpOptions, option or ()))
     assert isinstance(options, SnmpOptions)
     for name in sorted(options.model_fields_set - TALKING - {*more}):
         raise errors.InvalidInput(

@@ -18,7 +18,7 @@ class _PinnedObject(ssl.SSLObject):
         found = hashlib.sha256(self.getpeercert(True) or b"").hexdigest()
         wanted = getattr(self.context, "fingerprint", "")
         if found != wanted:
-            raise ssl.SSLCertVerificationError(f"its certificate has the fingerprint {found}")
+            raise ssl.SSLCertVerificationError(ssl.SSL_ERROR_SSL, f"its fingerprint is {found}, not {wanted}")
 
 
 class _Pinned(ssl.SSLContext):

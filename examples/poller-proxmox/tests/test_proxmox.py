@@ -111,6 +111,7 @@ def test_a_server_that_is_not_trusted_never_sees_the_token(cluster: Fake, option
     outcome = poll(ProxmoxVe(), cluster, **options)
     assert (outcome.result, outcome.error_code) == (Result.FAILED, "protocol_error")
     assert "certificate" in outcome.message
+    assert "('" not in outcome.message, "a text, not what Python shows of one"
     assert cluster.asked == []
 
 
