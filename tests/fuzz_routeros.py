@@ -157,7 +157,8 @@ async def fuzz(replies: int, seed: int, say: Callable[[str], None] = lambda text
         for step in range(1, steps + 1):
             dices = [Dice((seed + step) * 100 + i) for i in range(SIDE_BY_SIDE)]
             await asyncio.gather(*(_polls(hostile, ports, replies * step // steps, dice, report) for dice in dices))
-            report.memory.append((sys.getallocatedblocks(), settled_mb()))
+            mb = settled_mb()  # first: it collects garbage
+            report.memory.append((sys.getallocatedblocks(), mb))
             held = f"{report.memory[-1][1]:.1f} MB in {report.memory[-1][0]} blocks"
             say(f"{hostile.sent} replies, {report.polls} polls, {held}, slowest {report.slowest_s:.2f} s")
         await asyncio.sleep(0.3)
