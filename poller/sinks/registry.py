@@ -73,9 +73,8 @@ def _make(name: str, found: Loaded[Admitted], stores: Stores, known: Iterable[st
         sink = found.plugins[name].sink(stores)
     except errors.PollerError:
         raise
-    except Exception as error:  # a plugin may raise anything
-        reason = f"{type(error).__name__}: {error}"
-        raise _unusable(Broken(name, found.distributions[name], reason)) from error
+    except BaseException as error:  # a plugin may raise anything, SystemExit too
+        raise _unusable(Broken(name, found.distributions[name], plugins.text(error))) from error
     if not isinstance(sink, Sink):
         raise _unusable(Broken(name, found.distributions[name], "it does not implement poller.sinks.api.Sink"))
     return sink

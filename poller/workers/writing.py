@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from sqlalchemy.engine import Engine
 
-from poller import errors
+from poller import errors, plugins
 from poller.db import deadletters, runs
 from poller.domain import outcome
 from poller.domain.deadletter import Letter
@@ -125,7 +125,7 @@ class Writer(Generic[T]):
         while (items := self._next()) is not None:
             try:
                 self._write(items)
-            except Exception as error:  # noqa: BLE001  a sink may be anyone's, and this thread must go on
+            except BaseException as error:  # noqa: BLE001  a sink may be anyone's, and this thread must go on
                 self._failed(error)
             else:
                 self._written(len(items))
@@ -170,10 +170,8 @@ class Writer(Generic[T]):
                 self.spool.forget(self._taken)
                 self._outage.late += polls
 
-    def _failed(self, error: Exception) -> None:
-        reason = outcome.clean(
-            str(error) if isinstance(error, errors.PollerError) else f"{type(error).__name__}: {error}"
-        )
+    def _failed(self, error: BaseException) -> None:
+        reason = outcome.clean(str(error) if isinstance(error, errors.PollerError) else plugins.text(error))
         with self._changed:
             self._spill(reason)
             self._outage.begins(reason)

@@ -35,7 +35,7 @@ class Store:
 
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
-        self.problem: Callable[[list[int]], Exception | None] = lambda _: None
+        self.problem: Callable[[list[int]], BaseException | None] = lambda _: None
         self.open = threading.Event()  # while it is not set, nothing is answered
         self.open.set()
         self.asked = threading.Semaphore(0)
@@ -360,3 +360,21 @@ def die(worker: Writing) -> None:
     assert worker._home._lock is not None
     os.close(worker._home._lock)
     worker._home._lock = None
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    "raised", [SystemExit(1), KeyboardInterrupt(), Unspeakable()], ids=["exit", "ctrl-c", "no text"]
+)
+def test_whatever_a_sink_raises_its_thread_goes_on(world: World, raised: BaseException) -> None:
+    """Else nothing would be written by this worker any more, and nobody told."""
+    worker = world.worker()
+    first = [raised]
+    world.sink.problem = lambda _: first.pop() if first else None
+    store(worker, 1)
+    store(worker, 2)
+    soon(lambda: sorted(set(world.sink.rows)) == [1, 2])
