@@ -127,6 +127,10 @@ class SiteWatch:
         held = self._board.held(outage.number)
         rows = [(i, site.return_ms(i, ids.get(i, plan.RESUME_WITHIN_MS), now_ms)) for i in held]
         self._board.release(self._leader.token, rows)
+        statuses = self._board.statuses(outage.canaries)
+        unheard = [i for i in outage.canaries if i in statuses and statuses[i].ok_ms < outage.asked_ms]
+        if unheard:
+            self._board.demand(unheard)  # asked a moment too early: else it would wait for its own breaker
         outages.start_anew(self._services.redis, self._services.keys, outage.site, now_ms)
         outages.forget(self._services.redis, self._services.keys, outage.site)
         self._known.pop(outage.site, None)

@@ -132,6 +132,20 @@ def test_a_dark_site_waits_aside_while_canaries_ask_and_comes_back_spread(world:
     assert world.sound()
 
 
+def test_a_canary_that_was_asked_too_early_is_asked_again_with_the_return(world: World) -> None:
+    """Two have answered, one had timed out just before: it does not wait for its own breaker."""
+    world.poll(world.west, dark=True)
+    world.watch.look(world.now)
+    early, *others = sorted(world.urgent())
+    world.now += 3_000
+    world.poll({early}, dark=True)
+    world.poll(set(others), dark=False)
+    world.watch.look(world.now)
+    assert outages.dark(world.redis, world.keys) == {}
+    assert world.urgent() == {early}
+    assert world.sound()
+
+
 def test_a_site_that_is_back_is_not_taken_for_dark_because_of_its_outage(world: World) -> None:
     """What its polls found before it came back is in the last minute still."""
     world.poll(world.west, dark=True)
