@@ -163,7 +163,11 @@ class Settings(BaseSettings):
         3, ge=1, le=1000, description="Crashes of a collector's process after which nobody runs it any more."
     )
     quarantine_window_s: float = Field(3600.0, ge=60, le=2_678_400, description="Time within which these are counted.")
-    target_cache: int = Field(50_000, ge=100, description="Targets whose configuration a worker process remembers.")
+    target_cache: int = Field(
+        50_000,
+        ge=100,
+        description="Targets a worker process remembers, some 25 KB each; polls of others cost several times as much.",
+    )
     secret_cache_s: float = Field(60.0, ge=0, le=3600, description="How long a worker keeps a decrypted credential.")
     session_idle_s: float = Field(
         600.0, ge=0, le=86_400, description="A kept connection to a device that nobody uses is closed after so long."

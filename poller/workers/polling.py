@@ -123,7 +123,7 @@ class Poller:
         start = self._board.start(token, attempt + 1, call, self._margin_ms, [target_id])
         [answer] = start.answers
         if answer.result is Result.OK:
-            known, _ = self._targets.get({target_id: answer.version})
+            known, _ = self._targets.get({target_id: answer.version}, time.monotonic())
             if target_id in known:
                 self._write(token, attempt, start, [answer], [Collected(target_id, outcome, 0)], known)
             else:
@@ -132,7 +132,8 @@ class Poller:
     def _poll_started(
         self, token: str, attempt: int, start: Start, started: dict[int, Started], turn: ExitStack
     ) -> list[int]:
-        known, changed = self._targets.get({answer.id: answer.version for answer in started.values()})
+        versions = {answer.id: answer.version for answer in started.values()}
+        known, changed = self._targets.get(versions, time.monotonic())
         known = self._still_ours(token, start, started, known)
         wanted = {k.target.credential_id for k in known.values() if k.target.credential_id is not None}
         # What SQL does not have any more is about to leave the board: reconcile removes it.

@@ -18,6 +18,12 @@ from poller.collectors.credentials import Credential
 from poller.collectors.registry import Registry
 from poller.db import inventory
 from poller.domain.target import PollTarget
+from poller.observability import logs
+
+log = logs.get(__name__)
+
+#: A target that was not polled here for so long makes room for another.
+FORGET_S = 3600.0
 
 
 @dataclass(slots=True)
@@ -29,47 +35,66 @@ class Known:
     options: Any = None
     problem: errors.PollerError | None = None
     memory: dict[str, Any] = field(default_factory=dict)
+    used_at: float = 0.0  # on the monotonic clock
 
 
 class Targets:
-    """An LRU of targets. An entry older than the version the board asks for is read again."""
+    """What is remembered of targets, within a limit. An entry older than the version the board asks for is read again.
+
+    When it is full, those that are there stay, as long as they are polled here. Targets come in turns: to make room
+    for each new one would be to forget everybody shortly before their next poll.
+    """
 
     def __init__(self, engine: Engine, registry: Registry, limit: int) -> None:
         self._engine = engine
         self._registry = registry
         self._limit = limit
         self._lock = threading.Lock()
-        self._known: OrderedDict[int, Known] = OrderedDict()
+        self._known: OrderedDict[int, Known] = OrderedDict()  # the one that was not used for the longest time first
+        self._was_full = False
 
     def unknown(self, ids: Iterable[int]) -> int:
-        """How many of these were never polled here, or so long ago that they are forgotten."""
+        """How many of these were never polled here, or are not remembered."""
         with self._lock:
             return sum(target_id not in self._known for target_id in ids)
 
-    def get(self, versions: Mapping[int, int]) -> tuple[dict[int, Known], set[int]]:
+    def get(self, versions: Mapping[int, int], now: float) -> tuple[dict[int, Known], set[int]]:
         """The targets of a batch, given the version the board has of each; removed ones are missing.
 
         Also says which of their credentials may have changed: those of targets that were read anew.
         """
         with self._lock:
             found = {i: known for i, v in versions.items() if (known := self._known.get(i)) and known.version >= v}
-            for target_id in found:
+            for target_id, known in found.items():
+                known.used_at = now
                 self._known.move_to_end(target_id)
         missing = [i for i in versions if i not in found]
-        fresh = self._read(missing, versions) if missing else {}
+        fresh = self._read(missing, versions, now) if missing else {}
         credentials = {known.target.credential_id for known in fresh.values()} - {None}
         return {**found, **fresh}, credentials  # type: ignore[return-value]
 
-    def _read(self, ids: Iterable[int], versions: Mapping[int, int]) -> dict[int, Known]:
+    def _read(self, ids: Iterable[int], versions: Mapping[int, int], now: float) -> dict[int, Known]:
         rows = inventory.poll_targets(self._engine, ids)
         fresh = {i: self._prepared(target, max(versions[i], target.version)) for i, target in rows.items()}
         with self._lock:
             for target_id, known in fresh.items():
-                self._known[target_id] = known
-                self._known.move_to_end(target_id)
-            while len(self._known) > self._limit:
-                self._known.popitem(last=False)
+                known.used_at = now
+                if target_id in self._known or self._has_room(now):
+                    self._known[target_id] = known
+                    self._known.move_to_end(target_id)
         return fresh
+
+    def _has_room(self, now: float) -> bool:
+        """Or makes some, at the cost of who is polled elsewhere by now."""
+        if len(self._known) < self._limit:
+            return True
+        if now - next(iter(self._known.values())).used_at > FORGET_S:
+            self._known.popitem(last=False)
+            return True
+        if not self._was_full:
+            self._was_full = True
+            log.warning("target_cache_full", limit=self._limit, hint="raise POLLER_TARGET_CACHE, or add workers")
+        return False
 
     def _prepared(self, target: PollTarget, version: int) -> Known:
         try:
