@@ -97,6 +97,20 @@ def test_after_a_time_out_nothing_more_is_asked_nor_read() -> None:
     with_router(lambda sentence: None if sentence[0] == b"/late" else healthy(sentence), work)
 
 
+def test_who_has_repeated_a_tag_is_not_believed_without_one() -> None:
+    """An answer without a tag is some other command's, unless the router never repeats them."""
+
+    def forgetful(sentence: Sentence) -> list[Sentence] | bytes:
+        return healthy(sentence) if sentence[0] == b"/login" else encode(b"!re", b"=name=x") + encode(b"!done")
+
+    async def work(router: client.Router, script: Script) -> None:
+        for problem in (errors.DeviceProtocolError, errors.DeviceUnreachable):  # the answer, and then the end
+            with pytest.raises(problem):
+                await router.call("/interface/print")
+
+    with_router(forgetful, work)
+
+
 def test_an_answer_one_byte_at_a_time_is_an_answer() -> None:
     async def run() -> None:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

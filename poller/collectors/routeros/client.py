@@ -47,6 +47,7 @@ class _Api(AsyncApi):  # type: ignore[misc]
 
     heard = 0  # sentences
     tag = ""  # of the command under way
+    repeats_tags = False  # it did so once, and so it always will
 
     async def readSentence(self) -> tuple[str, dict[str, str]]:
         reply, words = await self.protocol.readSentence()
@@ -54,12 +55,17 @@ class _Api(AsyncApi):  # type: ignore[misc]
         if not reply.startswith("!"):
             raise exceptions.ProtocolError("its answer does not begin with a reply word")
         fields: dict[str, str] = {}
+        tagged = False
         for word in words:
             parts = word.split("=", 2)
             if len(parts) == 3 and not parts[0]:
                 fields[parts[1]] = parts[2]
-            elif word != self.tag:
+            elif word == self.tag:
+                tagged = self.repeats_tags = True
+            else:
                 raise exceptions.ProtocolError(_strange(word))
+        if self.repeats_tags and not tagged:
+            raise exceptions.ProtocolError("it does not say which command it answers, as it did before")
         if reply == "!trap":  # the library takes exactly these two
             fields = {"message": fields.get("message", "no reason given"), "category": fields.get("category", "")}
         return reply, fields
