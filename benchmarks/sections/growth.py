@@ -22,7 +22,8 @@ class Size:
 
 
 def run(size: Size, _stage: Stage) -> Findings:
-    seen = {devices: _measured(size, devices) for devices in size.fleets}
+    hardest_first = {devices: _measured(size, devices) for devices in reversed(size.fleets)}
+    seen = {devices: hardest_first[devices] for devices in size.fleets}
     figures = [figure for devices, one in seen.items() for figure in _figures(devices, one)]
     largest = seen[size.fleets[-1]]
     carried = size.interval_s * 1000 / largest.poll_ms
