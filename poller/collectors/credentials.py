@@ -141,7 +141,7 @@ def from_json(text: str, models: dict[str, type[Credential]] | None = None) -> C
     """A stored credential back to its model."""
     fields = _json_object(text)
     kind = str(fields.pop("kind", ""))
-    known = {**BUILT_IN, **(models or {})}
+    known = {**(models or {}), **BUILT_IN}
     if kind not in known:
         raise errors.InvalidInput(f'unknown credential kind "{kind}"', hint="use " + ", ".join(known))
     return known[kind].from_fields(fields)

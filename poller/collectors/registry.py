@@ -6,7 +6,6 @@ import difflib
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from math import isfinite
 from typing import Any, NamedTuple
@@ -25,6 +24,7 @@ from poller.collectors.api import (
     Options,
     Scheduled,
 )
+from poller.collectors.credentials import BUILT_IN
 from poller.domain import api_version, naming, schedule
 from poller.domain.api_version import Served
 from poller.domain.schedule import Schedule
@@ -110,7 +110,14 @@ class Registry:
 
 def load(points: Iterable[EntryPoint] | None = None, served: Mapping[int, Served] = SERVED) -> Registry:
     """Import every collector of the entry-point group, built-ins and plugins alike."""
-    found = plugins.load(entry_points(group=GROUP) if points is None else points, _make, partial(admit, served=served))
+    kinds = dict(BUILT_IN)
+
+    def admitted(collector: Any, name: str) -> Admitted:
+        made = admit(collector, name, served, kinds)
+        kinds.update({model.kind: model for model in made.collector.credentials})
+        return made
+
+    found = plugins.load(entry_points(group=GROUP) if points is None else points, _make, admitted)
     each = found.plugins.items()
     return Registry(
         {name: admitted.collector for name, admitted in each},
@@ -126,8 +133,16 @@ def _make(thing: Any) -> Any:
     return thing()
 
 
-def admit(collector: Any, name: str, served: Mapping[int, Served] = SERVED) -> Admitted:
-    """Does it keep the contract, as far as one can see without a device? Raises ConfigError, saying what is wrong."""
+def admit(
+    collector: Any,
+    name: str,
+    served: Mapping[int, Served] = SERVED,
+    kinds: Mapping[str, type[Credential]] = BUILT_IN,
+) -> Admitted:
+    """Does it keep the contract, as far as one can see without a device? Raises ConfigError, saying what is wrong.
+
+    `kinds` are the kinds of credentials that are taken, and by which models.
+    """
     if collector.name != name:
         raise errors.ConfigError(f'it calls itself "{collector.name}"')
     if odd := naming.why_not_a_word(name):  # it is part of the name of a queue
@@ -142,7 +157,7 @@ def admit(collector: Any, name: str, served: Mapping[int, Served] = SERVED) -> A
     _check_options(collector)
     _check_abilities(collector)
     _check_cost(collector)
-    _check_credentials(collector)
+    _check_credentials(collector, kinds)
     _check_schedule(collector)
     return Admitted(collector, version, stated, api_version.notice(version, served, "collector"))
 
@@ -174,6 +189,9 @@ def _check_abilities(collector: Collector) -> None:
     if inspect.isasyncgenfunction(collector.collect) and blocks:
         hint = "its author removes blocking = True, or writes def instead of async def"
         raise errors.ConfigError("it says blocking, and its collect is an async generator", hint=hint)
+    if blocks and isinstance(collector, KeepsSessions):
+        hint = "its author keeps connections in poll.memory or in the instance, or writes async def"
+        raise errors.ConfigError("it says blocking, and keeps sessions: a thread cannot wait for one", hint=hint)
 
 
 def _check_cost(collector: Collector) -> None:
@@ -187,11 +205,23 @@ def _check_cost(collector: Collector) -> None:
         )
 
 
-def _check_credentials(collector: Collector) -> None:
-    """Every poll asks whether its credential is one of these, and must not fail over the question."""
+def _check_credentials(collector: Collector, kinds: Mapping[str, type[Credential]]) -> None:
+    """Every poll asks whether its credential is one of these, and must not fail over the question.
+
+    A kind says which model a stored credential is read by: with two of them, one would read what the other wrote.
+    """
     models = collector.credentials
     if not isinstance(models, tuple) or not all(isinstance(m, type) and issubclass(m, Credential) for m in models):
         raise errors.ConfigError("its credentials are not a tuple of credential models")
+    taken = dict(kinds)
+    for model in models:
+        kind = getattr(model, "kind", None)
+        hint = f'its author writes kind = "..." in {model.__name__}, a word that is its own'
+        if odd := "is missing" if kind is None else naming.why_not_a_word(kind):
+            raise errors.ConfigError(f"the kind of its credential model {model.__name__} {odd}", hint=hint)
+        if taken.setdefault(str(kind), model) is not model:
+            text = f'its credential model {model.__name__} has the kind "{kind}", which another model has'
+            raise errors.ConfigError(text, hint=hint)
 
 
 def _check_schedule(collector: Collector) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pydantic
 import pytest
+from pydantic import SecretStr
 
 from poller import errors
 from poller.collectors import api, registry
-from poller.collectors.credentials import Token
+from poller.collectors.credentials import Credential, Login, Token
 
 
 class Good:
@@ -76,6 +77,63 @@ def test_credentials_that_no_poll_could_be_asked_about_are_refused_at_the_door(
     monkeypatch.setattr(Good, "credentials", models)
     [broken] = registry.load(points(good=Good)).broken
     assert broken.reason == "its credentials are not a tuple of credential models"
+
+
+class Nameless(Credential):
+    enable: SecretStr
+
+
+class Enable(Login):
+    """Meant to be a kind of its own, and is that of all logins."""
+
+    enable: SecretStr
+
+
+class Pin(Credential):
+    kind = "pin"
+    pin: SecretStr
+
+
+class OtherPin(Credential):
+    kind = "pin"
+    number: SecretStr
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (Nameless, "the kind of its credential model Nameless is missing"),
+        (Enable, 'its credential model Enable has the kind "login", which another model has'),
+        (OtherPin, 'its credential model OtherPin has the kind "pin", which another model has'),
+    ],
+)
+def test_a_kind_of_credentials_belongs_to_one_model(model: type[Credential], reason: str) -> None:
+    """Else a plugin would read what is stored for others, and each worker has to know them all."""
+
+    class First(Good):
+        name = "first"
+        credentials = (Pin, Login)
+
+    class Second(Good):
+        name = "second"
+        credentials = (model,)
+
+    found = registry.load(points(first=First, second=Second))
+    assert set(found.collectors) == {"first"}
+    [broken] = found.broken
+    assert (broken.reason, broken.state) == (reason, "breaks the contract")
+    assert f'kind = "..." in {model.__name__}' in broken.hint
+
+
+def test_collectors_may_share_a_model() -> None:
+    class First(Good):
+        name = "first"
+        credentials = (Pin,)
+
+    class Second(First):
+        name = "second"
+
+    assert registry.load(points(first=First, second=Second)).broken == ()
 
 
 def test_broken_ones_are_named_with_their_reason_and_the_good_one_works() -> None:
@@ -181,6 +239,17 @@ class Confused(Good):
     blocking = True
 
 
+class Attached(Threaded):
+    name = "attached"
+
+    def session_key(self, poll: api.Poll) -> int:
+        return 0
+
+    async def open_session(self, poll: api.Poll) -> None: ...
+
+    async def close_session(self, session: None, *, politely: bool) -> None: ...
+
+
 class Vague(Good):
     name = "vague"
     isolated = "maybe"
@@ -188,11 +257,13 @@ class Vague(Good):
 
 def test_a_generator_that_does_not_fit_its_abilities_is_refused_by_name() -> None:
     """At load, not at its first poll; the one that says what it is works."""
-    found = registry.load(points(plain=Plain, threaded=Threaded, confused=Confused, vague=Vague))
+    odd = {"plain": Plain, "confused": Confused, "attached": Attached, "vague": Vague}
+    found = registry.load(points(threaded=Threaded, **odd))
     assert list(found.collectors) == ["threaded"]
     reasons = {each.name: f"{each.reason} {each.hint}" for each in found.broken}
     assert "blocking = True" in reasons["plain"]
     assert "async generator" in reasons["confused"]
+    assert "a thread cannot wait" in reasons["attached"]
     assert "its isolated is neither True nor False" in reasons["vague"]
 
 
