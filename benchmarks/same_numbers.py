@@ -89,7 +89,7 @@ class Difference:
 
 
 def _zero(ours: Ours, name: str, labels: Labels, value: float) -> bool:
-    return value == 0 and not list(ours.rows(name, labels))
+    return value == 0 and name in _METRICS and not list(ours.rows(name, labels))
 
 
 def _own_name(ours: Ours, name: str, labels: Labels, value: float) -> bool:
@@ -113,6 +113,12 @@ def _dates(ours: Ours, name: str, labels: Labels, value: float) -> bool:
     return name == "active_users_info" and bool(list(ours.rows(name, labels))) and abs(value - time.time()) < _LATELY_S
 
 
+def _boards(ours: Ours, name: str, labels: Labels, value: float) -> bool:
+    return (
+        name == "capsman_remote_caps_info" and not labels.get("board") and ours.has(name, {**labels, "board": _ANY}, 1)
+    )
+
+
 def _processes(ours: Ours, name: str, labels: Labels, value: float) -> bool:
     return name == "routing_stats_processes_info" and ours.has(name, {**labels, "pid": _ANY}, value)
 
@@ -132,6 +138,9 @@ DIFFERENCES = (
     Difference("`ip_pool_total_ipv6`", "mktxp looks for ranges, which IPv6 pools do not have, and says 0", _size),
     Difference("`ipv6_neighbor`", "mktxp lists the IPv4 neighbours under this name", _neighbors),
     Difference("`active_users_info` of RouterOS 6", "mktxp cannot read its dates, and says now", _dates),
+    Difference(
+        "`board` of access points with the package wifi", "it is `board-name` there; mktxp leaves it empty", _boards
+    ),
     Difference("`pid` of `routing_stats_processes`", "mktxp leaves it empty", _processes),
 )
 
@@ -211,5 +220,6 @@ def _infos() -> Iterator[tuple[str, tuple[str, tuple[str, ...]]]]:
                 yield metric.name, (table.info.name if table.info else "", tuple(table.labels))
 
 
+_METRICS = {metric.name for family in FAMILIES.values() for table in family.tables() for metric in table.metrics}
 _INFOS = dict(_infos())
 _OF_INFO = {info: {labels for name, labels in _INFOS.values() if name == info} for info, _ in _INFOS.values()}

@@ -66,7 +66,7 @@ class Script:
         self.heard.append([word for word in sentence if word not in tags])
         said = self.answer(self.heard[-1])
         if isinstance(said, list):
-            said = b"".join(encode(*words, *([] if words[:1] == [b"!fatal"] else tags)) for words in said)
+            said = b"".join(encode(*words, *(tags if words and words[0] != b"!fatal" else [])) for words in said)
         writer.write(said or b"")
         return said != b""
 

@@ -12,7 +12,7 @@ from poller.collectors import api
 from poller.collectors.routeros.client import REFUSALS
 from poller.collectors.routeros.conversation import Conversation
 from poller.collectors.routeros.families.addresses import LEASES
-from poller.collectors.routeros.families.declaration import DHCP_NAME, Ask, Family, Rows, Table, Then
+from poller.collectors.routeros.families.declaration import DHCP_NAME, Ask, Family, Row, Rows, Table, Then
 from poller.collectors.routeros.families.system import IDENTITY, RESOURCE
 from poller.collectors.routeros.memory import Memory
 from poller.collectors.routeros.shapes import Answer
@@ -28,27 +28,38 @@ class Asking:
         self.answers: list[Answer] = []
         self.failures: list[api.PartFailed] = []
         self.at = ""  # the family under way
+        self.is_there = False  # it answered something, and not only with refusals
         self._memory = memory
         self._chosen = chosen
         self._now = now
 
     async def read(self, router: Conversation, families: Sequence[Family]) -> None:
         """Raises when the connection is not in step with the router any more."""
-        if not families:
-            await self._greet(router)
         for family in families:
             self.at = family.name
-            failed = len(self.failures)
+            await self._read_family(router, family)
+        self.is_there = bool(self.answers)
+        if not self.answers and (self.failures or not families):
+            await self._greet(router)
+
+    async def _read_family(self, router: Conversation, family: Family) -> None:
+        failed = len(self.failures)
+        try:
             for ask in family.asks:
                 await self._read(router, family, ask)
-            if len(self.failures) == failed:
-                self._memory.read_at[family.name] = self._now
+        except api.SessionLost:
+            raise
+        except api.DeviceError as error:
+            self._memory.note_cut(family, error, self._now)
+            raise
+        self._memory.note_read(family, self.failures[failed:], self._now)
 
     async def _greet(self, router: Conversation) -> None:
-        """Nothing is due: is it still there?"""
+        """Nothing was due, or all of it refused: does it speak to us at all?"""
         self.at = IDENTITY.name
         with contextlib.suppress(*REFUSALS):
             await router.say(IDENTITY.asks[0].command, IDENTITY.asks[0].proplist())
+            self.is_there = True
 
     async def _read(self, router: Conversation, family: Family, ask: Ask) -> None:
         queries = self._queries(ask)
@@ -91,14 +102,17 @@ class Asking:
         return _renamed(rows, ask.called)
 
     async def _more(self, router: Conversation, then: Then, rows: Rows, proplist: Sequence[str]) -> Rows:
-        words = {}
-        if then.numbers:
+        properties = then.properties or proplist
+        if not then.numbers:
+            return then.join(rows, await self._say(router, then.command, properties, (), {}))
+        joined: list[Row] = []
+        for group in [[row] for row in rows] if then.one_by_one else [rows]:
             # A comma would make two of a name.
-            words = {then.numbers: ",".join(row["name"] for row in rows if row.get("name") and "," not in row["name"])}
-            if not words[then.numbers]:
-                return rows
-            words["once"] = ""
-        return then.join(rows, await self._say(router, then.command, then.properties or proplist, (), words))
+            names = ",".join(row["name"] for row in group if row.get("name") and "," not in row["name"])
+            words = {then.numbers: names, "once": ""}
+            more = await self._say(router, then.command, properties, (), words) if names else []
+            joined += then.join(group, more)
+        return joined
 
     async def _say(
         self,

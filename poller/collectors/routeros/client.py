@@ -25,6 +25,8 @@ from poller.collectors.routeros.link import Link, OutOfTurn, open_link
 #: The router refused a command, and the session is as good as before.
 REFUSALS = (errors.DeviceUnsupported, errors.DeviceAuthFailed, CommandRefused)
 _ENCODING = "utf-8"
+#: Replies that are taken for something; others are passed over.
+_ANSWERS = ("!re", "!done", "!trap")
 
 
 class _Protocol(AsyncApiProtocol):  # type: ignore[misc]
@@ -64,7 +66,7 @@ class _Api(AsyncApi):  # type: ignore[misc]
                 tagged = self.repeats_tags = True
             else:
                 raise exceptions.ProtocolError(_strange(word))
-        if self.repeats_tags and not tagged:
+        if self.repeats_tags and not tagged and reply in _ANSWERS:
             raise exceptions.ProtocolError("it does not say which command it answers, as it did before")
         if reply == "!trap":  # the library takes exactly these two
             fields = {"message": fields.get("message", "no reason given"), "category": fields.get("category", "")}
@@ -91,6 +93,7 @@ class Router:
     def begin(self) -> None:
         """A poll begins. Until something is read, an end of a kept connection is no news of the router: SessionLost."""
         self._polls += 1
+        self._link.begin_poll()
         self._mark = (self._api.heard, self._link.received)
         self._sent_before = self._link.sent if self._polls > 1 else 0
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Hashable, Mapping
-from functools import partial
 from typing import Any, ClassVar
 
 from poller import errors
@@ -18,8 +17,9 @@ from poller.collectors.routeros.families import FAMILIES
 from poller.collectors.routeros.memory import Memory
 from poller.collectors.routeros.options import RouterOsOptions
 
-#: We stop this long before the platform's deadline, so that what was read can still be handed over.
-_HAND_OVER_S = 0.05
+#: We stop this long before the platform's deadline, so that what was read can still be handed over: at least, and for
+#: each row, but never more than this share of the poll.
+_HAND_OVER_S, _HAND_OVER_ROW_S, _HAND_OVER_SHARE = 0.05, 50e-6, 0.25
 
 
 class RouterOsCollector:
@@ -41,13 +41,15 @@ class RouterOsCollector:
                 raise
             asked.failures.append(api.PartFailed(asked.at, error))
         yield api.Traffic(dialogue.sent)
+        failures = asked.failures + memory.remembered(dialogue.left_out)
         present = memory.presence(dialogue.wanted, dialogue.now)
-        if not asked.failures and not any(present.values()):
+        if not failures and not any(present.values()):
             memory.refused.clear()  # somebody will mend that, here or there: the next poll asks again
             raise api.DeviceUnsupported(f"the router has nothing of {', '.join(poll.options.families)}")
-        if asked.answers or not asked.failures:  # what is only remembered makes no failed poll a partial one
+        # What is only remembered makes no failed poll a partial one, nor does a router that refuses all that is wanted.
+        if asked.answers or not failures or (asked.is_there and memory.is_well(dialogue.wanted)):
             yield await memory.shapes.read_in_turns(asked.answers, present)
-        for failure in asked.failures:
+        for failure in failures:
             yield failure
 
     def session_key(self, poll: api.Poll) -> Hashable:
@@ -94,18 +96,23 @@ class _Dialogue:
         self.asking = Asking(memory, {"address_lists": poll.options.address_lists}, self.now)
         self.sent = 0  # sentences
         self._due = memory.due(self.wanted, poll.options.every, self.now)
+        self.left_out = [family for family in self.wanted if family not in self._due]
         self._poll = poll
+        self._most_hand_over_s = max(_HAND_OVER_S, (poll.deadline - self.now) * _HAND_OVER_SHARE)
 
     async def ask_all(self, router: client.Router) -> None:
         """Raises when the connection is not in step with the router any more."""
         router.begin()
         try:
-            await self.asking.read(Conversation(router, partial(_deadline, self._poll)), self._due)
+            await self.asking.read(Conversation(router, self._within), self._due)
         except api.SessionLost:
             self.asking.at = ""
             raise
         finally:
             self.sent += router.sent
+
+    def _within(self, text: str, rows: int) -> contextlib.AbstractAsyncContextManager[None]:
+        return _deadline(self._poll, text, min(_HAND_OVER_S + rows * _HAND_OVER_ROW_S, self._most_hand_over_s))
 
 
 async def _connect(address: str, options: RouterOsOptions) -> client.Router:
@@ -120,9 +127,9 @@ async def _connect(address: str, options: RouterOsOptions) -> client.Router:
 
 
 @contextlib.asynccontextmanager
-async def _deadline(poll: api.Poll, text: str) -> AsyncIterator[None]:
+async def _deadline(poll: api.Poll, text: str, hand_over_s: float = _HAND_OVER_S) -> AsyncIterator[None]:
     try:
-        async with asyncio.timeout_at(poll.deadline - _HAND_OVER_S):
+        async with asyncio.timeout_at(poll.deadline - hand_over_s):
             yield
     except TimeoutError:
         raise api.DeviceTimeout(text, cause="the time of the poll is up") from None

@@ -38,6 +38,10 @@ class Link(asyncio.Protocol):
         self._waiting: asyncio.Future[None] | None = None
         self._lost = asyncio.Event()
 
+    def begin_poll(self) -> None:
+        """What it may say is counted from here."""
+        self._decoder.begin()
+
     # A command: begin, write, sentence until it is answered, end.
 
     def begin(self) -> None:
@@ -49,7 +53,6 @@ class Link(asyncio.Protocol):
         if self._over is not None or self._transport.is_closing():
             raise exceptions.ConnectionClosed("it hung up")
         self._asked = True
-        self._decoder.begin()
 
     async def write(self, data: bytes) -> None:
         """A sentence. Commands are short: the system's buffer takes them."""

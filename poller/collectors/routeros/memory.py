@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from poller.collectors import api
 from poller.collectors.routeros import values
 from poller.collectors.routeros.families.declaration import Ask, Family, Row
 from poller.collectors.routeros.leases import Leases
@@ -17,6 +18,22 @@ from poller.collectors.routeros.shapes import Shapes
 FORGET_S = 6 * 3600.0
 #: Polls do not come at exactly their time: a family is due this share of its interval early.
 EARLY = 0.1
+#: A family that ended the connection twice in a row has a pause, which doubles with each further time, up to the last.
+PAUSE_S, LONGEST_PAUSE_S = 60.0, 3600.0
+_DOUBLINGS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a family could not be read, or not all of it, when it was asked for last."""
+
+    failures: tuple[api.PartFailed, ...]
+    asked_at: float
+    cuts: int = 0  # so often in a row its answer, or the want of one, ended the connection
+
+    @property
+    def pause_s(self) -> float:
+        return min(LONGEST_PAUSE_S, PAUSE_S * 2 ** min(self.cuts - 2, _DOUBLINGS)) if self.cuts > 1 else 0.0
 
 
 @dataclass(slots=True)
@@ -24,18 +41,51 @@ class Memory:
     shapes: Shapes = field(default_factory=Shapes)
     refused: dict[str, float] = field(default_factory=dict)  # command to when that is forgotten
     read_at: dict[str, float] = field(default_factory=dict)  # family to when
+    troubles: dict[str, Trouble] = field(default_factory=dict)  # by family; gone when it was read
     leases: Leases = field(default_factory=Leases)
     router: tuple[str, str] | tuple[()] = ()  # its version and board
     up_s: float = 0.0
 
     def due(self, wanted: Iterable[Family], every_s: Mapping[str, float], now: float) -> list[Family]:
-        """Which of these families a poll at this moment reads."""
+        """Which of these families a poll at this moment reads, in this order.
+
+        Who ended the connection comes last, so that it keeps nobody else from being read.
+        """
         lengths = ((family, every_s.get(family.name, family.every_s)) for family in wanted)
-        return [family for family, every in lengths if self._is_due(family, every, now)]
+        due = [family for family, every in lengths if self._is_due(family, every, now)]
+        return sorted(due, key=self._cuts)
 
     def _is_due(self, family: Family, every_s: float, now: float) -> bool:
         last = self.read_at.get(family.name)
+        if trouble := self.troubles.get(family.name):
+            last, every_s = trouble.asked_at, max(every_s, trouble.pause_s)
         return last is None or (now - last >= every_s * (1 - EARLY) and self.has(family, now))
+
+    def _cuts(self, family: Family) -> int:
+        trouble = self.troubles.get(family.name)
+        return trouble.cuts if trouble else 0
+
+    def note_read(self, family: Family, failures: Iterable[api.PartFailed], now: float) -> None:
+        """It was asked for, and this is what the router refused of it."""
+        if refused := tuple(failures):
+            self.troubles[family.name] = Trouble(refused, now)
+        else:
+            self.troubles.pop(family.name, None)
+            self.read_at[family.name] = now
+
+    def note_cut(self, family: Family, error: api.DeviceError, now: float) -> None:
+        """It was asked for, and then there was no connection any more."""
+        cuts = self._cuts(family) + 1
+        self.troubles[family.name] = Trouble((api.PartFailed(family.name, error),), now, cuts)
+
+    def remembered(self, families: Iterable[Family]) -> list[api.PartFailed]:
+        """What is wrong with these: they were not asked for this time."""
+        troubles = (self.troubles.get(family.name) for family in families)
+        return [failure for trouble in troubles if trouble for failure in trouble.failures]
+
+    def is_well(self, families: Iterable[Family]) -> bool:
+        """Was any of these read when it was asked for last?"""
+        return any(family.name in self.read_at and family.name not in self.troubles for family in families)
 
     def refuses(self, ask: Ask, now: float) -> bool:
         """Did the router say lately that it has no such menu?"""
@@ -50,6 +100,7 @@ class Memory:
         up_s = values.seconds(resource.get("uptime", "")) or 0.0
         if self.router and (router != self.router or up_s < self.up_s):
             self.refused.clear()
+            self.troubles.clear()
             self.leases = Leases()
         self.router, self.up_s = router, up_s
 

@@ -5,9 +5,10 @@ A word is its length and its bytes; an empty one ends the sentence. Texts are UT
 
 from __future__ import annotations
 
-#: More than any router's menu: a peer that sends more is not answering us. A word takes a hundred bytes here.
+#: More than all menus of a router that anybody polls: a peer that says more in one poll is not answering us, and what
+#: it said is in memory until the poll ends. A word takes a hundred bytes there.
 MAX_BYTES = 64 * 1024 * 1024
-MAX_WORDS = 1_000_000
+MAX_WORDS = 2_000_000
 _WIRE = "latin-1"  # one byte, one character
 
 Sentence = list[str]
@@ -34,14 +35,14 @@ class Decoder:
         return not (self._rest or self._sentence)
 
     def begin(self) -> None:
-        """The next answer: what it may take is counted from here."""
+        """The next poll: what its answers may take is counted from here."""
         self._bytes = self._words = 0
 
     def feed(self, data: bytes) -> list[Sentence]:
         """The sentences that these bytes complete, empty ones left out. Raises Malformed."""
         self._bytes += len(data)
         if self._bytes > MAX_BYTES:
-            raise Malformed(f"the answer is longer than {MAX_BYTES} bytes")
+            raise Malformed(f"it said more than {MAX_BYTES:,} bytes in one poll")
         if self._rest:
             self._rest += data
             if len(self._rest) < self._need:
@@ -49,7 +50,7 @@ class Decoder:
             data, self._rest = bytes(self._rest), bytearray()
         done = self._take(data)
         if self._words + len(self._sentence) > MAX_WORDS:
-            raise Malformed(f"the answer has more than {MAX_WORDS} words")
+            raise Malformed(f"it said more than {MAX_WORDS:,} words in one poll")
         return done
 
     def _take(self, data: bytes) -> list[Sentence]:
@@ -88,7 +89,7 @@ def _long(data: bytes, at: int) -> tuple[int, int]:
         return 0, start
     size = int.from_bytes(data[at:start], "big") & (1 << 7 * (more + 1)) - 1
     if size > MAX_BYTES:
-        raise Malformed(f"the answer is longer than {MAX_BYTES} bytes")
+        raise Malformed(f"a word is longer than {MAX_BYTES:,} bytes")
     return size, start
 
 

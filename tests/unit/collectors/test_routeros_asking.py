@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 from poller import errors
+from poller.collectors.api import SessionLost
 from poller.collectors.routeros.asking import MOST_ROWS, Asking
 from poller.collectors.routeros.conversation import Conversation
 from poller.collectors.routeros.families import DEFAULT, FAMILIES
@@ -41,7 +43,7 @@ class Script:
 
 
 @contextlib.asynccontextmanager
-async def forever(text: str) -> AsyncIterator[None]:
+async def forever(text: str, rows: int) -> AsyncIterator[None]:
     yield
 
 
@@ -131,6 +133,86 @@ def test_trouble_with_the_connection_ends_the_pass_and_says_where() -> None:
         asyncio.run(asking.read(Conversation(router, forever), [FAMILIES[name] for name in DEFAULT]))
     assert asking.at == "identity"
     assert set(memory.read_at) == {"resource"}
+
+
+def cut(router: Script, memory: Memory, *names: str, now: float) -> Asking:
+    """A poll in which the connection ends."""
+    asking = Asking(memory, {}, now)
+    with pytest.raises(errors.DeviceTimeout):
+        asyncio.run(asking.read(Conversation(router, forever), memory.due([FAMILIES[n] for n in names], {}, now)))
+    return asking
+
+
+def test_a_family_that_ends_the_connection_keeps_no_other_from_being_read() -> None:
+    """It is asked for after all others from then on; again and again, it has pauses, and still counts as failed."""
+    wanted = ("interfaces", "resource", "identity")
+    router, memory = Script(system_resource_print=NOTHING, system_identity_print=[{"name": "r"}]), Memory()
+    router.menus["/interface/print"] = errors.DeviceTimeout("no complete answer")
+    assert cut(router, memory, *wanted, now=0).answers == []
+    assert {answer.family for answer in cut(router, memory, *wanted, now=60).answers} == {"resource", "identity"}
+    asked = []
+    for now in range(120, 4 * 3600, 60):
+        due = memory.due([FAMILIES[name] for name in wanted], {}, now)
+        if FAMILIES["interfaces"] in due:
+            asked.append(now)
+            assert due[-1] is FAMILIES["interfaces"]
+            cut(router, memory, *wanted, now=now)
+        else:
+            [failure] = memory.remembered([FAMILIES["interfaces"]])
+            assert failure.part == "interfaces"
+    pauses = [after - before for before, after in itertools.pairwise(asked)]
+    assert pauses[:5] == [120, 240, 480, 900, 1740]  # doubled; a poll may come a tenth early
+    assert set(pauses[6:]) == {3240}
+    router.menus["/interface/print"] = PORTS
+    now = asked[-1] + 3600
+    assert [answer.family for answer in ask(router, memory, *wanted, now=now).answers][-1] == "interfaces"
+    assert memory.remembered([FAMILIES["interfaces"]]) == []
+    assert [family.name for family in memory.due([FAMILIES[name] for name in wanted], {}, now + 60)] == list(wanted)
+
+
+def test_one_bad_moment_costs_no_pause() -> None:
+    router, memory = Script(), Memory()
+    router.menus["/interface/print"] = errors.DeviceTimeout("no complete answer")
+    cut(router, memory, "interfaces", now=0)
+    assert memory.due([FAMILIES["interfaces"]], {}, 1) == [FAMILIES["interfaces"]]
+
+
+def test_a_session_that_was_over_before_is_nobodys_fault() -> None:
+    memory = Memory()
+    router = Script(interface_print=SessionLost("it has ended the session"))
+    with pytest.raises(SessionLost):
+        asyncio.run(Asking(memory, {}, 0).read(Conversation(router, forever), [FAMILIES["interfaces"]]))
+    assert memory.troubles == {}
+
+
+def test_what_was_refused_is_asked_for_at_its_own_interval_too() -> None:
+    """And is known to be refused meanwhile."""
+    refused = errors.DeviceAuthFailed("refused", cause="not enough permissions (9)")
+    router, memory = Script(certificate_print=refused, system_resource_print=NOTHING), Memory()
+    for now in (0, 60, 120):
+        ask(router, memory, "certificates", "resource", now=now)
+        [failure] = memory.remembered([FAMILIES["certificates"]])
+        assert isinstance(failure.error, errors.DeviceAuthFailed)
+    assert router.commands.count("/certificate/print") == 1
+    router.menus["/certificate/print"] = NOTHING
+    ask(router, memory, "certificates", now=FAMILIES["certificates"].every_s)
+    assert memory.remembered([FAMILIES["certificates"]]) == []
+
+
+def test_modems_of_version_6_are_asked_about_one_by_one() -> None:
+    """Its command takes one name; version 7 has another, which takes all of them."""
+    router = Script(interface_lte_print=[{"name": "lte1"}, {"name": "lte2"}, {"name": "a,b"}])
+
+    async def call(command: str, /, *queries: str, **words: str) -> Rows:
+        if command != "/interface/lte/info":
+            return await Script.call(router, command, *queries, **words)
+        assert "," not in words["number"]
+        router.heard.append((command, queries, words))
+        return [{"rssi": "-71" if words["number"] == "lte1" else "-88"}]
+
+    router.call = call  # type: ignore[method-assign]
+    [answer] = ask(router, Memory(), "lte").answers
+    assert [row.get("rssi") for row in answer.rows] == ["-71", "-88", None]
 
 
 def test_routes_are_counted_by_the_router() -> None:

@@ -80,7 +80,7 @@ def test_rows_words_and_ends_without_an_end_are_refused(piece: bytes) -> None:
         endless()
 
 
-def test_limits_count_from_the_beginning_of_each_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_count_from_the_beginning_of_each_poll(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sentences, "MAX_BYTES", 100)
     decoder = Decoder()
     for _ in range(10):

@@ -78,6 +78,7 @@ class Then:
     join: Callable[[Rows, Rows], Rows]
     numbers: str = ""  # the word that takes the names of the rows; empty: the command is about a menu of its own
     properties: tuple[str, ...] = ()  # empty: the same as in the first command
+    one_by_one: bool = False  # it takes one name
 
     @property
     def command(self) -> str:

@@ -81,6 +81,7 @@ _PER_INTERFACE = Table(
 )
 _SIGNAL = {"signal-strength": "signal"}
 _RX_SIGNAL = {"signal-strength": "rx-signal"}
+_BOARD = {"board": "board-name"}
 
 WIRELESS_CLIENTS = Family(
     "wireless_clients",
@@ -112,8 +113,8 @@ CAPSMAN = Family(
     "access points managed by the router, and their clients",
     (
         Ask("/caps-man/remote-cap", (_REMOTE_CAPS,)),
-        Ask("/interface/wifi/capsman/remote-cap", (_REMOTE_CAPS,)),
-        Ask("/interface/wifiwave2/capsman/remote-cap", (_REMOTE_CAPS,)),
+        Ask("/interface/wifi/capsman/remote-cap", (_REMOTE_CAPS,), called=_BOARD),
+        Ask("/interface/wifiwave2/capsman/remote-cap", (_REMOTE_CAPS,), called=_BOARD),
         Ask("/caps-man/registration-table", (_PER_INTERFACE, _CAPSMAN_CLIENTS), called=_RX_SIGNAL),
         Ask("/interface/wifi/registration-table", (_PER_INTERFACE, _CAPSMAN_CLIENTS), called=_SIGNAL),
         Ask("/interface/wifiwave2/registration-table", (_PER_INTERFACE, _CAPSMAN_CLIENTS), called=_SIGNAL),
@@ -181,12 +182,14 @@ _LTE = Table(
 )
 
 #: Version 6 says `info` where version 7 says `monitor`.
+_LTE_INFO = Then("/interface/lte", "info", reshaping.by_name, numbers="number", one_by_one=True)
+
 LTE = Family(
     "lte",
     "LTE and 5G modems",
     (
         Ask("/interface/lte", (_LTE,), then=_monitored("/interface/lte")),
-        Ask("/interface/lte", (_LTE,), then=Then("/interface/lte", "info", reshaping.by_name, numbers="number")),
+        Ask("/interface/lte", (_LTE,), then=_LTE_INFO),
     ),
 )
 

@@ -156,7 +156,7 @@ def _caps(chassis: Chassis) -> Sequence[Cap]:
     return [Cap(n) for n in range(1, chassis.model.setup.caps + 1)]
 
 
-def _remote_caps(path: str, first: int, where: Callable[[Chassis], bool]) -> Table:
+def _remote_caps(path: str, board: str, first: int, where: Callable[[Chassis], bool]) -> Table:
     return Table(
         path,
         lambda chassis: [Cap(cap.number + first) for cap in _caps(chassis)],
@@ -164,8 +164,7 @@ def _remote_caps(path: str, first: int, where: Callable[[Chassis], bool]) -> Tab
             ".id": number,
             "address": lambda cap: f"{cap.mac}/0",
             "name": lambda cap: f"[{cap.mac}]",
-            "board": text("cAPGi-5acD2nD"),
-            "board-name": text("cAPGi-5acD2nD"),
+            board: text("cAPGi-5acD2nD"),
             "serial": lambda cap: f"HF{cap.number:08d}",
             "version": text("7.18.2"),
             "identity": lambda cap: f"cap-{cap.number}",
@@ -177,8 +176,8 @@ def _remote_caps(path: str, first: int, where: Callable[[Chassis], bool]) -> Tab
     )
 
 
-CAPS = _remote_caps("/caps-man/remote-cap", 0, having(Feature.WIRELESS))
-WIFI_CAPS = _remote_caps("/interface/wifi/capsman/remote-cap", 20, since(7, 13))
+CAPS = _remote_caps("/caps-man/remote-cap", "board", 0, having(Feature.WIRELESS))
+WIFI_CAPS = _remote_caps("/interface/wifi/capsman/remote-cap", "board-name", 20, since(7, 13))
 
 CAP_INTERFACES = Table(
     "/caps-man/interface",

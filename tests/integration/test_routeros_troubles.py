@@ -1,0 +1,116 @@
+"""One family that is refused, slow or without end: what becomes of the poll, and of the others."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import pytest
+
+from poller.domain.outcome import Outcome, Result
+from tests.integration.scripted_router import DONE, LOGIN, Answer, Script, Sentence, healthy, scripted
+from tests.unit.collectors.polls import by_series, polled
+
+if os.environ.get("CI") != "true":
+    pytest.importorskip("librouteros", reason="the extra poller[routeros] is not installed")
+
+from poller.collectors.routeros import RouterOsCollector, sentences
+
+REFUSED: list[Sentence] = [[b"!trap", b"=message=not enough permissions (9)"], DONE]
+
+
+async def polls(script: Script, times: int, timeout_s: float = 5, **options: Any) -> list[Outcome]:
+    """Polls that remember the ones before."""
+    memory: dict[str, Any] = {}
+    ask = {"port": script.port, "timeout_s": timeout_s, "memory": memory, **options}
+    return [(await polled(RouterOsCollector(), "127.0.0.1", LOGIN, **ask)).outcome for _ in range(times)]
+
+
+def run(answer: Answer, times: int, **options: Any) -> tuple[list[Outcome], Script]:
+    async def main() -> tuple[list[Outcome], Script]:
+        async with scripted(answer) as script:
+            return await polls(script, times, **options), script
+
+    return asyncio.run(main())
+
+
+def metrics(result: Outcome) -> set[str]:
+    return {name for name, _ in by_series(result)}
+
+
+def guarded(sentence: Sentence) -> list[Sentence]:
+    """Lets nobody see its certificates."""
+    if sentence[0] == b"/certificate/print":
+        return REFUSED
+    return [[b"!done", b"=ret=3"]] if sentence[0] == b"/ip/route/print" else healthy(sentence)
+
+
+def test_a_refusal_when_nothing_else_is_due_is_no_failed_login() -> None:
+    """Routes are read every five minutes: the second poll asks for the certificates alone."""
+    results, script = run(guarded, 2, families=["routes", "certificates"], every={"certificates": 0})
+    assert [(each.result, each.error_code) for each in results] == [(Result.PARTIAL, "auth_failed")] * 2
+    assert [words[0] for words in script.heard].count(b"/certificate/print") == 2
+    assert metrics(results[1]) == {"routeros_family_present"}
+
+
+def test_a_refusal_is_told_also_when_it_is_not_asked_for() -> None:
+    """A target does not seem to be well now and then."""
+    results, script = run(guarded, 3, families=["resource", "certificates"])
+    assert [(each.result, each.error_code) for each in results] == [(Result.PARTIAL, "auth_failed")] * 3
+    assert [words[0] for words in script.heard].count(b"/certificate/print") == 1
+    assert "routeros_system_cpu_load" in metrics(results[2])
+
+
+@pytest.mark.parametrize("families", [["certificates"], ["resource", "interfaces"]])
+def test_a_router_that_refuses_all_that_is_wanted_has_failed(families: list[str]) -> None:
+    """Whatever it said before, and although it still says its name."""
+    allowed = 2
+
+    def forbidding(sentence: Sentence) -> list[Sentence]:
+        nonlocal allowed
+        if sentence[0] in (b"/login", b"/system/identity/print"):
+            return healthy(sentence)
+        allowed -= 1
+        return healthy(sentence) if allowed >= 0 and families != ["certificates"] else REFUSED
+
+    *_, last = run(forbidding, 2, families=families)[0]
+    assert (last.result, last.error_code) == (Result.FAILED, "auth_failed")
+
+
+def test_a_menu_that_never_ends_keeps_no_other_from_being_read() -> None:
+    """The next poll reads it last, and has all the rest."""
+
+    def slow(sentence: Sentence) -> list[Sentence] | None:
+        return None if sentence[0] == b"/system/resource/print" else healthy(sentence)
+
+    first, second = run(slow, 2, timeout_s=0.4, families=["resource", "interfaces"])[0]
+    assert (first.result, first.error_code) == (Result.FAILED, "timeout")
+    assert (second.result, second.error_code) == (Result.PARTIAL, "timeout")
+    assert "routeros_interface_rx_byte" in metrics(second)
+
+
+def test_what_was_read_is_kept_when_the_time_is_up_however_much_it_is() -> None:
+    """Eight thousand rows take longer to become readings than an ordinary poll takes to be handed over."""
+
+    def large(sentence: Sentence) -> list[Sentence] | None:
+        if sentence[0] == b"/interface/print":
+            return [*([b"!re", b"=name=e%d" % n, b"=rx-byte=%d" % n, b"=running=true"] for n in range(8_000)), DONE]
+        return None if sentence[0] == b"/ip/route/print" else healthy(sentence)
+
+    [result] = run(large, 1, timeout_s=2, families=["interfaces", "routes"])[0]
+    assert (result.result, result.error_code) == (Result.PARTIAL, "timeout"), result.message
+    assert result.samples > 16_000
+
+
+def test_what_a_router_may_say_in_a_poll_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only in one answer: everything is kept until the poll ends. The next poll begins anew."""
+    monkeypatch.setattr(sentences, "MAX_WORDS", 1_500)
+    rows = [[b"!re", b"=name=x%d" % n] for n in range(250)]  # four words each, with tag and end
+
+    def talkative(sentence: Sentence) -> list[Sentence]:
+        return [*rows, DONE] if sentence[0].endswith(b"/print") else healthy(sentence)
+
+    results, _ = run(talkative, 2, families=["interfaces", "identity", "resource"])
+    assert [(each.result, each.error_code) for each in results] == [(Result.PARTIAL, "protocol_error")] * 2
+    assert "more than 1,500 words in one poll" in results[0].message
