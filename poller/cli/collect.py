@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from poller.collectors.drain import Drained
     from poller.domain.readings import ReadingSet
 
+#: For what an instance holds, after the poll.
+CLOSE_S = 0.4
 SECRET_VARIABLE = "POLLER_COLLECT_SECRET"  # noqa: S105  its name, not its value
 
 
@@ -82,11 +84,14 @@ async def _collect(
 
     deadline = asyncio.get_running_loop().time() + budget_s
     poll = Poll(0, address, address, options, credential, deadline)
-    try:
-        return await drain.explain(collector, poll)
-    finally:
-        if isinstance(collector, Closeable):
-            await collector.close()
+    drained = await drain.explain(collector, poll)
+    if isinstance(collector, Closeable):
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await collector.close()
+        except Exception as error:  # noqa: BLE001  a plugin may raise anything, and the poll is over
+            render.note(f"{collector.name} could not be closed: {plugins.text(error)}")
+    return drained
 
 
 def values(model: type[Options], options: Sequence[str]) -> dict[str, Any]:

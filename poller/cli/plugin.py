@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -47,9 +48,9 @@ def new(
     files = write(place, words)
     body = {"name": name, "path": str(place), "files": files, "distribution": words["distribution"]}
     text = f"wrote {len(files)} files to {place}"
-    render.changed(
-        text, "poller.plugin.new/1", body, as_json, f"pip install ./{place}" if path is None else f"pip install {place}"
-    )
+    # A word without a slash would be the name of somebody else's package.
+    here = place if place.is_absolute() else f"./{place}"
+    render.changed(text, "poller.plugin.new/1", body, as_json, f"pip install {shlex.quote(str(here))}")
 
 
 def write(place: Path, words: Mapping[str, str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import struct
@@ -13,6 +14,8 @@ _SO_RCVBUFFORCE = 33
 _SO_TIMESTAMPNS = 35
 _IP_RECVERR, _IPV6_RECVERR = 11, 25
 _SOL_RAW, _ICMP_FILTER, _ICMPV6_FILTER = 255, 1, 1
+#: The system has no sockets of this kind, or none for us.
+_NOT_FOR_US = (errno.EPERM, errno.EACCES, errno.EPROTONOSUPPORT, errno.ESOCKTNOSUPPORT)
 _ICMP_ORIGINS = (2, 3)  # ICMP and ICMPv6: others are our own system's
 
 #: A thousand answers may come while this process is busy with something else.
@@ -42,11 +45,17 @@ class Door:
 
 
 def opened(family: int) -> Door:
-    """The kind that needs no privilege if the system allows it, else a raw one. Raises OSError."""
-    try:
-        return _unprivileged(family)
-    except PermissionError:
-        return _raw(family)
+    """The kind that needs no privilege if there is one for us, else a raw one.
+
+    Raises PermissionError where neither is, and OSError.
+    """
+    for kind in (_unprivileged, _raw):
+        try:
+            return kind(family)
+        except OSError as error:
+            if error.errno not in _NOT_FOR_US:
+                raise
+    raise PermissionError("no socket for ICMP")
 
 
 def _unprivileged(family: int) -> Door:

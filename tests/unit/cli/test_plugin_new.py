@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -42,6 +43,13 @@ def test_another_place_may_be_given(here: Path, capsys: pytest.CaptureFixture[st
     said = json.loads(out)
     assert (said["schema"], said["path"], len(said["files"])) == ("poller.plugin.new/1", "src/mine", 6)
     assert (here / "src" / "mine" / "pyproject.toml").is_file()
+
+
+@pytest.mark.parametrize("place", ["mine", "./mine", "src/mine", "my own"])
+def test_the_next_command_installs_what_was_written(place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """And no stranger's package: pip takes a word without a slash for a name."""
+    _, _, err = run(capsys, "olt", "--path", place)
+    assert err == f"next: pip install {shlex.quote(f'./{Path(place)}')}\n"
 
 
 def test_nothing_that_exists_is_overwritten(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

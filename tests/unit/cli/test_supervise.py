@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 import time
@@ -59,6 +60,37 @@ def test_what_dies_is_started_again_and_it_is_said_why(stage: Stage, code: str, 
     stage.run(code)
     stage.until(lambda: stage.was_said(f"{why}; starting it again in 1 s"))
     assert stage.was_said(f"{why}; starting it again in 0.5 s")
+
+
+@pytest.mark.parametrize(
+    ("what", "error"),
+    [
+        ("subprocess.Popen", OSError(errno.EAGAIN, "Resource temporarily unavailable")),
+        ("threading.Thread.start", RuntimeError("can't start new thread")),
+    ],
+    ids=["no process", "no thread"],
+)
+def test_one_that_cannot_be_started_just_now_is_tried_later(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, what: str, error: Exception
+) -> None:
+    """The others run on, and nothing of the try stays."""
+    healthy = stage.run(OBEDIENT + "time.sleep(60)")
+    first = healthy.process
+    kid = stage.run("raise SystemExit(3)")
+    stage.until(lambda: stage.was_said("exit code 3; starting it again"))
+
+    def refused(*_: object, **__: object) -> None:
+        raise error
+
+    with monkeypatch.context() as without:
+        without.setattr(what, refused)
+        stage.until(lambda: stage.was_said(f"kid cannot be started ({error}); starting it again in 1 s"))
+    tried = kid.process
+    stage.until(lambda: kid.process is not tried)
+    assert healthy.process is first
+    assert healthy.running
+    assert tried is not None
+    assert tried.wait(5) != 0
 
 
 def test_a_child_above_its_limit_makes_room_for_its_successor(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -240,13 +240,15 @@ def test_a_full_buffer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(run(busy, monkeypatch, Pace(3, 0.0, 5.0)).seconds) == 3
 
 
-def test_without_permission_it_is_tcp_or_a_clear_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`auto` finds another way, `icmp` says what to do."""
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EACCES, errno.EPROTONOSUPPORT])
+def test_without_permission_it_is_tcp_or_a_clear_refusal(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`auto` finds another way, `icmp` says what to do; also where the system has no such sockets for anybody."""
 
     def forbidden(family: int) -> door.Door:
-        raise PermissionError(errno.EPERM, "Operation not permitted")
+        raise OSError(number, "no")
 
-    monkeypatch.setattr(icmp.door, "opened", forbidden)
+    monkeypatch.setattr(icmp.door, "_unprivileged", forbidden)
+    monkeypatch.setattr(icmp.door, "_raw", forbidden)
     with socket.create_server(("127.0.0.1", 0)) as server:
         options = {"port": server.getsockname()[1], "count": 1}
         auto = asyncio.run(testing.collect(PingCollector(), "127.0.0.1", **options))

@@ -1,0 +1,39 @@
+"""`poller collect`: what a collector does after its poll does not cost the poll."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from poller.cli import collect
+from poller.collectors import api
+from poller.domain.outcome import Result
+
+
+class Clumsy:
+    name = "clumsy"
+    api_version = 1
+    Options = api.Options
+    credentials = ()
+
+    async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
+        yield api.Reading("one", 1.0)
+
+    async def close(self) -> None:
+        raise RuntimeError("no such file")
+
+
+class Slow(Clumsy):
+    async def close(self) -> None:
+        await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize(("collector", "said"), [(Clumsy(), "RuntimeError: no such file"), (Slow(), "TimeoutError")])
+def test_a_collector_that_cannot_be_closed_has_polled_all_the_same(
+    collector: Clumsy, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drained = asyncio.run(collect._collect(collector, "127.0.0.1", api.Options(), None, 5))
+    assert drained.outcome.result is Result.OK
+    assert f"clumsy could not be closed: {said}" in capsys.readouterr().err
