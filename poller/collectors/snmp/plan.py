@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
@@ -19,6 +20,8 @@ from poller.domain.readings import Kind, ReadingSet, Series, SeriesSet
 Row = tuple[str, Value]
 #: Different values of these hashes are usual: -1 and -2, 0 and no octets at all.
 _AMBIGUOUS = frozenset({hash(-1), hash(0)})
+#: Lists of positions that are remembered for all devices together.
+_SHARED = 4_096
 
 
 class Plan:
@@ -46,10 +49,10 @@ class Plan:
         constant = [s for s in mapped.samples if not s.source]
         self.series = SeriesSet(tuple(s.series for s in (*direct, *converted, *constant)))
         self.duplicates: tuple[Series, ...] = tuple(mapped.duplicates)
-        self._direct_at = array("I", (position[s.source] for s in direct))
+        self._direct_at = _shared(tuple(position[s.source] for s in direct))
         self._converted = tuple((position[s.source], s.convert or rendering.number) for s in converted)
         self._constants = array("d", (s.value for s in constant))
-        self._shaping_at = array("I", sorted(position[text] for text in mapped.shaping if text in position))
+        self._shaping_at = _shared(tuple(sorted(position[text] for text in mapped.shaping if text in position)))
         self._expect(oids, values)
 
     def _expect(self, oids: Sequence[str], values: Sequence[Value]) -> None:
@@ -57,7 +60,7 @@ class Plan:
         self._shaping = _getter(self._shaping_at)
         self._oids = hash(tuple(oids))
         self._shape = hash(self._shaping(values))
-        self._ambiguous = _getter([at for at in self._shaping_at if hash(values[at]) in _AMBIGUOUS])
+        self._ambiguous = _getter(tuple(at for at in self._shaping_at if hash(values[at]) in _AMBIGUOUS))
         self._ambiguous_values = self._ambiguous(values)
 
     def narrowed(self, oids: Sequence[str], values: Sequence[Value], positions: Sequence[int]) -> Plan:
@@ -68,9 +71,9 @@ class Plan:
         there = {old: new for new, old in enumerate(positions) if old >= 0}
         plan = Plan.__new__(Plan)
         plan.series, plan.duplicates, plan._constants = self.series, self.duplicates, self._constants
-        plan._direct_at = array("I", (there[at] for at in self._direct_at))
+        plan._direct_at = _shared(tuple(there[at] for at in self._direct_at))
         plan._converted = tuple((there[at], convert) for at, convert in self._converted)
-        plan._shaping_at = array("I", (there[at] for at in self._shaping_at if at in there))
+        plan._shaping_at = _shared(tuple(there[at] for at in self._shaping_at if at in there))
         plan._expect(oids, values)
         return plan
 
@@ -161,8 +164,15 @@ def _is_plain(sample: mapping.Sample, value: Value) -> bool:
     return isinstance(value, int) and sample.convert is None
 
 
-def _getter(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """`operator.itemgetter` that gives a tuple for none and for one position, too."""
+@lru_cache(_SHARED)
+def _shared(positions: tuple[int, ...]) -> tuple[int, ...]:
+    """The first tuple of this content: devices of one kind have their numbers at the same positions."""
+    return positions
+
+
+@lru_cache(_SHARED)
+def _getter(positions: tuple[int, ...]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """`operator.itemgetter` that gives a tuple for none and for one position, too. Shared likewise."""
     if not positions:
         return lambda values: ()
     if len(positions) == 1:
