@@ -35,14 +35,14 @@ class Verdict(NamedTuple):
 
 @dataclass(slots=True)
 class Judge:
-    """`fetch` opens stored credentials, in a thread; it may raise StoreError."""
+    """`fetch` opens stored credentials, in a thread; one that cannot be read is a StoreError."""
 
     fetch: Fetch
     keys: secure.Keys = field(default_factory=secure.Keys)
     clocks: Clocks = field(default_factory=Clocks)
 
     async def judge(self, datagram: Datagram, senders: Sequence[Sender], now_s: float) -> Verdict:
-        """Raises StoreError when the credentials cannot be read."""
+        """Raises StoreError when it may be a credential's that cannot be read."""
         try:
             envelope = self._envelope(datagram.content)
         except message.Malformed:
@@ -71,6 +71,9 @@ class Judge:
                 return Verdict("malformed")
             who = tuple(sender for sender in senders if key in sender.credentials)
             return Verdict("accepted" if notice.name in WANTED else "ignored", who, notice, envelope.answer())
+        for unread in opened.values():
+            if isinstance(unread, errors.StoreError):
+                raise unread
         return Verdict(worst)
 
 

@@ -31,7 +31,7 @@ from poller.state.moves import Finish, Start, Started
 from poller.workers import letters, news, stalls
 from poller.workers.blackbox import BlackBox
 from poller.workers.blocking import Limits, Threads
-from poller.workers.collect import Batch, Collected
+from poller.workers.collect import Batch, Collected, Opened
 from poller.workers.isolation import Isolation
 from poller.workers.retrying import Retries
 from poller.workers.runtime import Runtime
@@ -134,11 +134,11 @@ class Poller:
     ) -> list[int]:
         versions = {answer.id: answer.version for answer in started.values()}
         known, changed = self._targets.get(versions, time.monotonic())
-        known = self._still_ours(token, start, started, known)
         wanted = {k.target.credential_id for k in known.values() if k.target.credential_id is not None}
-        # What SQL does not have any more is about to leave the board: reconcile removes it.
-        self._hand_back(token, start, [started.pop(i) for i in set(started) - set(known)], STORE_PAUSE_MS)
         opened = self._secrets.get(wanted, changed)
+        known = self._still_ours(token, start, started, _readable(known, opened))
+        # What SQL does not have any more is about to leave the board: reconcile removes it. Or SQL is away.
+        self._hand_back(token, start, [started.pop(i) for i in set(started) - set(known)], STORE_PAUSE_MS)
         again: list[int] = []
         lent = False
         with self._box.noted(token, attempt, len(known), start.queue) as flight:
@@ -350,6 +350,18 @@ class _Tracked:
             self._batch.cancel()
         with self._poller._lock:
             self._poller._running.discard(self._batch)
+
+
+def _readable(known: dict[int, Known], opened: Mapping[int, Opened]) -> dict[int, Known]:
+    """Without those whose credential could not be read. Raises StoreError if these are all."""
+    unread = {i: item for i, item in opened.items() if isinstance(item, errors.StoreError)}
+    ready = {i: found for i, found in known.items() if found.target.credential_id not in unread}
+    if unread:
+        error = next(iter(unread.values()))
+        if not ready:
+            raise error
+        log.warning("credentials_not_read", targets=len(known) - len(ready), error=str(error))
+    return ready
 
 
 def _statistics(queue: str, rows: Sequence[Run], verdicts: Sequence[Verdict], retries: int) -> dict[str, int]:

@@ -61,7 +61,8 @@ class Targets:
     def get(self, versions: Mapping[int, int], now: float) -> tuple[dict[int, Known], set[int]]:
         """The targets of a batch, given the version the board has of each; removed ones are missing.
 
-        Also says which of their credentials may have changed: those of targets that were read anew.
+        Also says which of their credentials may have changed: those of targets that were read anew. While SQL is away
+        those that would have to be read are missing, too; raises StoreError if that is all of them.
         """
         with self._lock:
             found = {i: known for i, v in versions.items() if (known := self._known.get(i)) and known.version >= v}
@@ -69,7 +70,13 @@ class Targets:
                 known.used_at = now
                 self._known.move_to_end(target_id)
         missing = [i for i in versions if i not in found]
-        fresh = self._read(missing, versions, now) if missing else {}
+        fresh: dict[int, Known] = {}
+        try:
+            fresh = self._read(missing, versions, now) if missing else {}
+        except errors.StoreError as error:
+            if not found:
+                raise
+            log.warning("targets_not_read", targets=len(missing), error=str(error))
         credentials = {known.target.credential_id for known in fresh.values()} - {None}
         return {**found, **fresh}, credentials  # type: ignore[return-value]
 
@@ -118,31 +125,36 @@ class Secrets:
     def get(self, ids: Collection[int], changed: Collection[int] = ()) -> dict[int, Credential | errors.PollerError]:
         """The credentials of a batch; one that does not open is its error, and harms only its users.
 
-        What may have changed is read again: a rotated credential is used from the next poll on.
+        What may have changed is read again: a rotated credential is used from the next poll on. While SQL is away what
+        was read before will do, however old; what never was is a StoreError.
         """
         now = time.monotonic()
         with self._lock:
-            for key in changed:
-                self._opened.pop(key, None)
-            found = {i: item for i in ids if (entry := self._opened.get(i)) and (item := entry[1]) and entry[0] > now}
+            entries = {i: entry for i in ids if (entry := self._opened.get(i))}
+        found = {i: item for i, (until, item) in entries.items() if until > now and i not in changed}
         missing = [i for i in ids if i not in found]
         if missing:
-            found.update(self._fetch(missing, now))
+            found.update(self._fetch(missing))
         return found
 
-    def _fetch(self, ids: Sequence[int], now: float) -> dict[int, Credential | errors.PollerError]:
+    def _fetch(self, ids: Sequence[int]) -> dict[int, Credential | errors.PollerError]:
         try:
             sealed = inventory.credentials(self._engine, ids)
-        except errors.StoreError:
-            with self._lock:  # a database that is away must not stop the polling: what we had will do
-                known = {i: self._opened[i][1] for i in ids if i in self._opened}
-            if len(known) < len(ids):
-                raise
-            return known
+        except errors.StoreError as error:
+            return self._had(ids, error)
         fresh = {i: self._open(sealed.get(i)) for i in ids}
+        until = time.monotonic() + self._keep_s
         with self._lock:
-            self._opened.update({i: (now + self._keep_s, item) for i, item in fresh.items()})
+            self._opened.update({i: (until, item) for i, item in fresh.items()})
         return fresh
+
+    def _had(self, ids: Sequence[int], error: errors.StoreError) -> dict[int, Credential | errors.PollerError]:
+        """For as long again: a database that is silent takes its time whenever it is asked."""
+        until = time.monotonic() + self._keep_s
+        with self._lock:
+            had = {i: self._opened[i][1] for i in ids if i in self._opened}
+            self._opened.update({i: (until, item) for i, item in had.items()})
+        return {i: had.get(i, error) for i in ids}
 
     def _open(self, sealed: inventory.Sealed | None) -> Credential | errors.PollerError:
         if sealed is None:

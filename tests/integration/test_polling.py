@@ -11,7 +11,8 @@ import sqlalchemy as sa
 from kombu.common import QoS
 
 from poller import errors
-from poller.db import devices, readings, runs
+from poller.collectors.credentials import Community
+from poller.db import credentials, devices, inventory, readings, runs
 from poller.db.tables import targets as targets_table
 from poller.domain.draft import DeviceDraft
 from poller.domain.events import Kind
@@ -19,8 +20,9 @@ from poller.domain.outcome import Result
 from poller.domain.overview import State
 from poller.domain.target import TargetSpec
 from poller.state import events
-from poller.workers import collect, warming
-from tests.integration.worlds import QUEUE, World
+from poller.workers import collect, polling, warming
+from poller.workers.polling import Poller
+from tests.integration.worlds import QUEUE, Fake, World
 
 
 def test_a_batch_ends_in_rows_and_every_target_is_due_again(world: World) -> None:
@@ -205,22 +207,89 @@ def test_an_inventory_that_is_down_hands_unknown_targets_back_later(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ours, not the device's fault: no failure is counted, and there is no tight circle."""
-    from poller.db import inventory
-
     ids = world.add("answer")
-
-    def refuse(*_: Any) -> None:
-        raise errors.StoreUnavailable("down")
-
-    monkeypatch.setattr(inventory, "poll_targets", refuse)
+    monkeypatch.setattr(inventory, "poll_targets", _refuse)
     world.claim()
     with pytest.raises(errors.StoreUnavailable):
         world.poller.poll("t", ids)
     assert world.sound(ids)
-    assert world.in_flight() == 0
-    now_ms = int(world.services.redis.time()[0]) * 1000
-    assert world.services.redis.zscore(world.services.keys.due(QUEUE), str(ids[0])) > now_ms + 1_000
-    assert world.board.statuses(ids)[ids[0]].failures == 0
+    assert _waits_for_sql(world, ids[0])
+
+
+def test_an_inventory_that_is_down_stops_nobody_who_is_known(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one of the batch that would have to be read waits alone."""
+    ids = world.add("answer", "answer", "answer")
+    world.again(ids, "t")
+    del world.poller._targets._known[ids[0]]
+    world.collector.addresses.clear()
+    monkeypatch.setattr(inventory, "poll_targets", _refuse)
+    world.again(ids, "u")
+    assert sorted(world.collector.addresses) == ["127.0.0.2", "127.0.0.3"]
+    assert world.sound(ids)
+    assert _waits_for_sql(world, ids[0])
+
+
+def test_a_credential_that_cannot_be_read_stops_only_its_own_targets(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are neither polled nor refused; if nobody else is there, it is our error, as before."""
+    ids = _with_credentials(world, monkeypatch)
+    world.again(ids, "t")
+    assert world.outcomes() == dict.fromkeys(ids, (Result.OK, ""))
+    del world.poller._secrets._opened[1]
+    world.collector.addresses.clear()
+    monkeypatch.setattr(inventory, "credentials", _refuse)
+    world.again(ids, "u")
+    assert world.collector.addresses == ["127.0.0.2"]
+    assert world.outcomes() == dict.fromkeys(ids, (Result.OK, ""))
+    assert world.sound(ids)
+    assert _waits_for_sql(world, ids[0])
+    world.poller._secrets._opened.clear()
+    with pytest.raises(errors.StoreUnavailable):
+        world.again(ids, "v")
+    assert all(_waits_for_sql(world, target_id) for target_id in ids)
+
+
+def test_credentials_that_came_too_late_poll_nobody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease that ran out while SQL took its time is somebody else's by now."""
+    ids = _with_credentials(world, monkeypatch)
+    monkeypatch.setattr(polling, "SLOW_LOAD_S", 0.0)
+    really = inventory.credentials
+
+    def late(*arguments: Any) -> Any:
+        world.services.redis.zadd(world.services.keys.inflight, {str(ids[0]): 1})
+        world.board.reap("")
+        return really(*arguments)
+
+    monkeypatch.setattr(inventory, "credentials", late)
+    world.claim()
+    world.poller.poll("t", ids)
+    assert world.collector.addresses == ["127.0.0.2"]
+    assert world.sound(ids)
+
+
+def _refuse(*_: Any) -> None:
+    raise errors.StoreUnavailable("down")
+
+
+def _with_credentials(world: World, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Two targets that need one, each its own: 1 and 2."""
+    monkeypatch.setattr(Fake, "credentials", (Community,))
+    world.poller = Poller(world.services, "worker@test")
+    ids = world.add("answer", "answer")
+    for number, name in enumerate(("one", "two")):
+        sealed = world.services.keyring.seal(Community(community=f"{name}-secret").to_json(), name)
+        credentials.add(world.services.engine, name, Community.kind, sealed)
+        with world.services.engine.begin() as conn:
+            one = sa.update(targets_table).where(targets_table.c.id == ids[number])
+            conn.execute(one.values(credential_id=number + 1))
+    return ids
+
+
+def _waits_for_sql(world: World, target_id: int) -> bool:
+    """Due in some seconds, as if nothing had happened."""
+    later = world.due_ms(target_id) > world.board.now_ms() + 1_000
+    return later and world.in_flight() == 0 and world.board.statuses([target_id])[target_id].failures == 0
 
 
 def _until(condition: Any, within_s: float = 5.0) -> None:

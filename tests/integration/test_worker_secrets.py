@@ -44,5 +44,36 @@ def test_a_database_that_is_away_does_not_take_the_credentials_along(
 
     monkeypatch.setattr(inventory, "credentials", away)
     assert secrets.get([known]) == opened
-    with pytest.raises(errors.StoreUnavailable):
-        secrets.get([known, unknown])
+    assert secrets.get([known], changed=[known]) == opened  # one more target that uses it is no reason to lose it
+    both = secrets.get([known, unknown])
+    assert both[known] == opened[known]
+    assert isinstance(both[unknown], errors.StoreUnavailable)
+
+
+def test_a_database_that_is_away_is_not_asked_by_every_batch(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A silent one lets each of them wait."""
+    one, asked = stored(services, "one"), []
+
+    def away(*_: Any) -> None:
+        asked.append(1)
+        raise errors.StoreUnavailable("away")
+
+    secrets = Secrets(services, keep_s=60.0)
+    opened = secrets.get([one])
+    monkeypatch.setattr(inventory, "credentials", away)
+    secrets._opened[one] = (0.0, opened[one])  # as if a minute had passed
+    assert [secrets.get([one]) for _ in range(3)] == [opened] * 3
+    assert len(asked) == 1
+
+
+def test_a_rotated_credential_is_read_at_once(services: Services) -> None:
+    """Its targets have changed with it."""
+    one = stored(services, "one")
+    secrets = Secrets(services, keep_s=60.0)
+    before = secrets.get([one])[one]
+    fresh = Community(community="another-secret")
+    credentials.rotate(services.engine, "one", fresh.kind, services.keyring.seal(fresh.to_json(), "one"))
+    assert secrets.get([one])[one] == before
+    assert secrets.get([one], changed=[one])[one] == secrets.get([one])[one] == fresh
