@@ -5,6 +5,7 @@ Only the target whose code ran at that moment gets an outcome here; the leases b
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 
 from poller import errors, events
@@ -22,6 +23,8 @@ from poller.workers.polling import Poller
 
 log = logs.get(__name__)
 
+LOOK_S = 2.0
+
 
 class Aftermath:
     def __init__(self, services: Services, poller: Poller) -> None:
@@ -34,6 +37,13 @@ class Aftermath:
             blackbox.open_wrecks(self._services.settings.home, self._explain)
         except (errors.StoreError, OSError) as error:
             log.warning("dead_worker_not_explained_yet", error=str(error))
+        except Exception:
+            log.exception("dead_workers_not_found")
+
+    def keep_looking(self, stopping: threading.Event) -> None:
+        """In a thread of its own: a database that does not answer must not keep the heartbeat waiting."""
+        while not stopping.wait(LOOK_S):
+            self.look()
 
     def _explain(self, wreck: Wreck) -> None:
         try:

@@ -37,6 +37,9 @@ class Presence:
         self._domains = Domains(services, tags, self._news.set)
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self._looking = threading.Thread(
+            target=self._aftermath.keep_looking, args=(self._stopping,), name="aftermath", daemon=True
+        )
 
     def attach(self, consumer: Any) -> None:
         """A consumer (re)connected. Called on Celery's hub."""
@@ -49,6 +52,7 @@ class Presence:
         if self._thread is None:
             self._thread = threading.Thread(target=self._beat, name="presence", daemon=True)
             self._thread.start()
+            self._looking.start()
 
     def detach(self) -> None:
         self._poller.slots.detach()
@@ -65,6 +69,8 @@ class Presence:
             workers.leave(self._services.redis, self._services.keys, self._view(Tally()).key)
         except errors.StoreError as error:
             log.warning("good_bye_not_said", error=str(error))
+        if self._looking.is_alive():
+            self._looking.join(timeout=LAST_BEAT_S)
 
     def _beat(self) -> None:
         while True:
@@ -73,7 +79,6 @@ class Presence:
             if self._stopping.is_set():
                 return
             self._announce(news)
-            self._aftermath.look()
 
     def _announce(self, news: bool) -> None:
         """With news, the leader is woken: it may have waited for us."""
