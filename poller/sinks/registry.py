@@ -11,8 +11,11 @@ from typing import Any, NamedTuple
 from poller import errors, plugins
 from poller.domain import api_version
 from poller.domain.api_version import Served
+from poller.observability import logs
 from poller.plugins import Broken, Loaded
 from poller.sinks.api import SERVED, Sink, Stores
+
+log = logs.get(__name__)
 
 GROUP = "poller.sinks"
 
@@ -61,8 +64,12 @@ def load(names: Iterable[str], stores: Stores, points: Iterable[EntryPoint] | No
 
 
 def close_all(sinks: Iterable[Sink]) -> None:
+    """One that cannot be closed keeps no other from it, and hides nothing that happened before."""
     for sink in sinks:
-        sink.close()
+        try:
+            sink.close()
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a plugin may raise anything, and we leave anyway
+            log.warning("sink_not_closed", sink=sink.name, error=type(error).__name__)
 
 
 def _make(name: str, found: Loaded[Admitted], stores: Stores, known: Iterable[str]) -> Sink:

@@ -39,8 +39,7 @@ def _tell(targets: int) -> None:
 
 def _served(services: Services) -> set[str]:
     """Queues that a living worker takes batches from."""
-    seconds, micros = services.redis.time()
-    living = workers.living(services.redis, services.keys, seconds * 1000 + micros // 1000)
+    living = workers.living(services.redis, services.keys, services.board.now_ms())
     return {queue for worker in living for queue in worker.queues}
 
 

@@ -26,6 +26,7 @@ from poller import app as application
 from poller import bootstrap, errors
 from poller.domain import routing
 from poller.observability import logs
+from poller.sinks import registry
 from poller.state import queues
 from poller.workers import children, garbage, intake, leaving, open_files, pools, stalls, threads, watchdog
 from poller.workers.children import Children, Phase, Tally
@@ -202,9 +203,11 @@ def _end_by_force(hostname: str) -> None:
 @worker_shutdown.connect
 def _go_down(sender: Any, **_: Any) -> None:
     if poller.cache_info().currsize:  # it came up
-        _leave(sender.hostname)
-        if _State.is_program:  # a collector's thread that never ends would keep us
-            _later(LEAVE_S, os._exit, sender.exitcode or 0)
+        try:
+            _leave(sender.hostname)
+        finally:
+            if _State.is_program:  # a collector's thread that never ends would keep us
+                _later(LEAVE_S, os._exit, sender.exitcode or 0)
 
 
 def _leave(hostname: str) -> None:
@@ -212,11 +215,13 @@ def _leave(hostname: str) -> None:
     if _State.is_down:
         return
     _State.is_down = True
-    stop(hostname, 0.0)  # it may end without a signal, too
-    if _State.farewell is not None:
-        _State.farewell.join(timeout=LEAVE_S)
-    leaving.hand_back_queued(bootstrap.services(), poller(hostname), _queues())
-    _close(hostname, (_State.stop_by or 0.0) - time.monotonic())
+    try:
+        stop(hostname, 0.0)  # it may end without a signal, too
+        if _State.farewell is not None:
+            _State.farewell.join(timeout=LEAVE_S)
+        leaving.hand_back_queued(bootstrap.services(), poller(hostname), _queues())
+    finally:
+        _close(hostname, (_State.stop_by or 0.0) - time.monotonic())
 
 
 def _queues() -> set[str]:
@@ -227,8 +232,7 @@ def _queues() -> set[str]:
 def _close(hostname: str, within_s: float) -> None:
     poller(hostname).writing.close(max(LEAST_CLOSING_S, within_s))
     poller(hostname).close()
-    for sink in bootstrap.services().sinks:
-        sink.close()
+    registry.close_all(bootstrap.services().sinks)
 
 
 def _later(seconds: float, do: Callable[..., Any], *arguments: Any) -> None:

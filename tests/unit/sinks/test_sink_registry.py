@@ -47,6 +47,13 @@ class Explosive(Good):
         raise OSError("no route")
 
 
+class Stubborn(Good):
+    name = "stubborn"
+
+    def close(self) -> None:
+        raise SystemExit("I stay")
+
+
 def points(**classes: str) -> list[EntryPoint]:
     return [EntryPoint(name, f"{__name__}:{value}", registry.GROUP) for name, value in classes.items()]
 
@@ -54,7 +61,8 @@ def points(**classes: str) -> list[EntryPoint]:
 @pytest.fixture(autouse=True)
 def importable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Entry points of the tests lead to this module, under whatever name it was loaded."""
-    here = {"Good": Good, "FromTheFuture": FromTheFuture, "NoSink": NoSink, "Explosive": Explosive}
+    classes = (Good, FromTheFuture, NoSink, Explosive, Stubborn)
+    here = {each.__name__: each for each in classes}
 
     really = EntryPoint.load
 
@@ -100,3 +108,11 @@ def test_a_sink_that_cannot_be_used_says_why(target: str, reason: str) -> None:
         registry.load(["good", "bad"], STORES, points(good="Good", bad=target))
     assert reason in caught.value.cause
     assert CLOSED == ["good"]
+
+
+def test_a_sink_that_cannot_be_closed_keeps_no_other_from_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor does it hide what is wrong with another."""
+    with pytest.raises(errors.InvalidSetting, match='unknown sink "godo"'):
+        registry.load(["stubborn", "good", "godo"], STORES, points(stubborn="Stubborn", good="Good"))
+    assert CLOSED == ["good"]
+    assert "sink_not_closed" in capsys.readouterr().out

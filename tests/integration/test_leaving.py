@@ -1,0 +1,17 @@
+"""A worker leaves, and Redis has left before it."""
+
+from __future__ import annotations
+
+import pytest
+
+from poller.bootstrap import Services
+from poller.settings import Settings
+from poller.workers import leaving
+
+
+@pytest.mark.usefixtures("home")
+def test_without_redis_the_leases_bring_back_what_is_queued(free_port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is said, and nothing is raised: the worker has more to close."""
+    services = Services(Settings(redis_url=f"redis://127.0.0.1:{free_port}/0"))
+    leaving.hand_back_queued(services, None, ["poll.snmp"])  # type: ignore[arg-type]
+    assert "batches_not_handed_back" in capsys.readouterr().out
