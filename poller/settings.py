@@ -49,6 +49,10 @@ TRANSLATION: dict[type[Exception], type[errors.PollerError]] = {
 }
 
 
+#: Times `spool_patience_s`: the readings of a poll wait for a store that is only slow, and then its rows; see
+#: workers/writing.py.
+LONGEST_WRITE = 10
+
 Words = Annotated[tuple[str, ...], NoDecode]
 
 
@@ -168,7 +172,12 @@ class Settings(BaseSettings):
         ge=100,
         description="Targets a worker process remembers, some 25 KB each; polls of others cost several times as much.",
     )
-    secret_cache_s: float = Field(60.0, ge=0, le=3600, description="How long a worker keeps a decrypted credential.")
+    secret_cache_s: float = Field(
+        60.0,
+        ge=0,
+        le=3600,
+        description="A worker reads a credential again after so long; in its memory it stays until the process ends.",
+    )
     session_idle_s: float = Field(
         600.0, ge=0, le=86_400, description="A kept connection to a device that nobody uses is closed after so long."
     )
@@ -192,7 +201,11 @@ class Settings(BaseSettings):
     )
     sinks: Words = Field(("sql",), description="Where readings go, by entry-point name.")
     spool_patience_s: float = Field(
-        1.0, ge=0.05, le=30, description="How long a poll waits for its rows to be written before they go to disk."
+        1.0,
+        ge=0.05,
+        le=30,
+        description="How long a poll waits for its rows to be written before they go to disk; "
+        "at most a tenth of lease_margin_s.",
     )
     spool_mb: int = Field(
         256,
@@ -283,6 +296,17 @@ class Settings(BaseSettings):
         if value > lock_s / 2:
             raise ValueError(
                 f"{value:g} is more than half of leader_lock_s, which is {lock_s:g}: one lost renewal ends it"
+            )
+        return value
+
+    @field_validator("spool_patience_s", mode="after")
+    @classmethod
+    def _within_lease(cls, value: float, info: ValidationInfo) -> float:
+        margin_s = info.data.get("lease_margin_s", math.inf)
+        if value > margin_s / LONGEST_WRITE:
+            raise ValueError(
+                f"{value:g} is more than a tenth of lease_margin_s, which is {margin_s:g}: "
+                "a poll whose rows wait for a slow database would lose its lease"
             )
         return value
 

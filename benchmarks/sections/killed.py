@@ -39,6 +39,7 @@ class Size:
 def run(size: Size, stage: Stage) -> Findings:
     os.environ.setdefault("POLLER_BATCH_SIZE", str(size.batch))
     os.environ.setdefault("POLLER_LEASE_MARGIN_S", str(size.margin_s))
+    os.environ.setdefault("POLLER_SPOOL_PATIENCE_S", str(min(1.0, size.margin_s / 10)))
     fleet = _devices(size.devices)
     with simulated(fleet) as simulator:
         asked = Asked(size.interval_s, ("system",), longest_s=size.limit_s)

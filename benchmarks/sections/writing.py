@@ -69,7 +69,8 @@ def _figures(url: str, size: Size, stage: Stage, runner: str) -> Iterator[Figure
     name = engine.dialect.name
     migrate.upgrade(engine)
     sink = Sink(Stores(engine, None, None))
-    writing = Writing(engine, [sink], Settings(home=stage.home, spool_patience_s=30.0), runner)
+    patient = Settings(home=stage.home, lease_margin_s=300.0, spool_patience_s=30.0)
+    writing = Writing(engine, [sink], patient, runner)
     ways: dict[str, Store] = {"": _by_writers(writing), "_direct": _direct(engine, sink)}
     clock = _Clock()
     for threads, where in ((1, "alone"), (THREADS, f"beside {THREADS - 1} others")):

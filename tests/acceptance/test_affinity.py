@@ -28,7 +28,7 @@ pytestmark = pytest.mark.timeout(180)
 
 ROUTERS, INTERVAL_S, TIMEOUT_S, MARGIN_S = 24, 2.0, 1.9, 2.0
 LEASE_S = TIMEOUT_S + MARGIN_S
-NUMBERS = {"POLLER_LEASE_MARGIN_S": f"{MARGIN_S:g}"}
+NUMBERS = {"POLLER_LEASE_MARGIN_S": f"{MARGIN_S:g}", "POLLER_SPOOL_PATIENCE_S": f"{MARGIN_S / 10:g}"}
 
 
 @contextmanager

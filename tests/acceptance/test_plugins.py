@@ -198,7 +198,8 @@ def striking(
     directory: Path, deed: str, margin_s: float, base_s: float, env: Mapping[str, str] | None = None, **limits: int
 ) -> Iterator[Deadly]:
     """All is well, also with the targets of the plugin, until one of them begins to do its deed."""
-    names = {"LEASE_MARGIN_S": margin_s, "BREAKER_BASE_S": base_s, "QUEUE_WAIT_S": 1}
+    leases = {"LEASE_MARGIN_S": margin_s, "SPOOL_PATIENCE_S": min(1.0, margin_s / 10), "QUEUE_WAIT_S": 1}
+    names = {**leases, "BREAKER_BASE_S": base_s}
     settings = {f"POLLER_{name}": f"{value:g}" for name, value in names.items()} | dict(env or {})
     with Cluster(directory, **settings) as cluster:
         troublemaker.install(directory / "plugins")

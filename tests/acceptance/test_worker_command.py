@@ -29,9 +29,8 @@ def pollers(cluster: Cluster, since: float) -> set[int]:
 def test_processes_are_restarted_replaced_and_stopped(tmp_path: Path) -> None:
     """One is killed, one grows beyond its limit, the others go on; SIGTERM ends all and nobody waits for a lease."""
     words = ("--processes", "2", "--concurrency", "3", "--tags", "zone=dmz", "--name", "edge", "--memory-limit", "300M")
-    with Cluster(
-        tmp_path, POLLER_BATCH_SIZE="4", POLLER_WORKER_DRAIN_S="1", POLLER_LEASE_MARGIN_S="3", POLLER_QUEUE_WAIT_S="3"
-    ) as cluster:
+    leases = {"POLLER_LEASE_MARGIN_S": "3", "POLLER_SPOOL_PATIENCE_S": "0.3", "POLLER_QUEUE_WAIT_S": "3"}
+    with Cluster(tmp_path, POLLER_BATCH_SIZE="4", POLLER_WORKER_DRAIN_S="1", **leases) as cluster:
         cluster.valkey.start()
         cluster.add_targets(60, 1.0, 0.2)
         cluster.start_beat()

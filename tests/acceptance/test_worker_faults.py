@@ -25,7 +25,11 @@ TARGETS, INTERVAL_S, POLL_S, TIMEOUT_S = 120, 2.0, 0.6, 0.9
 MARGIN_S, QUEUE_WAIT_S = 3.0, 3.0
 #: From the start of a poll until its target is taken away from a worker that says nothing any more.
 LEASE_S = TIMEOUT_S + MARGIN_S
-NUMBERS = {"POLLER_LEASE_MARGIN_S": f"{MARGIN_S:g}", "POLLER_QUEUE_WAIT_S": f"{QUEUE_WAIT_S:g}"}
+NUMBERS = {
+    "POLLER_LEASE_MARGIN_S": f"{MARGIN_S:g}",
+    "POLLER_SPOOL_PATIENCE_S": f"{MARGIN_S / 10:g}",
+    "POLLER_QUEUE_WAIT_S": f"{QUEUE_WAIT_S:g}",
+}
 
 
 def polling(cluster: Cluster, workers: int) -> None:

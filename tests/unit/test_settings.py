@@ -11,6 +11,7 @@ import pytest
 from poller import errors, masking, setting_sources, settings
 from poller.domain import breaker, error_codes
 from poller.domain.interval import Adaptive
+from poller.workers import writing
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +92,18 @@ def test_leadership_must_survive_one_lost_renewal(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("POLLER_LEADER_RENEW_S", "1.6")
     with pytest.raises(errors.InvalidSetting, match=r"leader_renew_s .* half of leader_lock_s, which is 3"):
         settings.load()
+
+
+def test_waiting_for_a_slow_database_must_not_cost_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readings and then rows wait for some times their patience."""
+    assert 2 * (1 + writing.SLOW_TIMES) == settings.LONGEST_WRITE
+    monkeypatch.setenv("POLLER_SPOOL_PATIENCE_S", "1.5")
+    settings.load()
+    monkeypatch.setenv("POLLER_SPOOL_PATIENCE_S", "1.6")
+    with pytest.raises(errors.InvalidSetting, match=r"spool_patience_s .* tenth of lease_margin_s, which is 15"):
+        settings.load()
+    monkeypatch.setenv("POLLER_LEASE_MARGIN_S", "16")
+    settings.load()
 
 
 def test_adaptive_numbers_reach_the_decision(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,7 @@ def test_a_round_without_readings_is_no_business_of_a_sink(world: World) -> None
 
 def test_rounds_that_wait_are_written_together(world: World) -> None:
     """Sixteen threads make a few transactions, not sixteen."""
-    worker = world.worker(spool_patience_s=10)
+    worker = world.worker(lease_margin_s=100, spool_patience_s=10)
     world.ledger.open.clear()
     threads = [threading.Thread(target=store, args=(worker, number)) for number in range(16)]
     threads[0].start()
