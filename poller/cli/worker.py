@@ -24,6 +24,9 @@ from poller.workers import blackbox, open_files
 
 #: A process needs this much before it polls anything; a lower limit would only restart it for ever.
 LEAST_MEMORY = 160 * 2**20
+#: What a process has when it polls, and what each target that it remembers adds to that.
+OWN_MEMORY = 200 * 2**20
+TARGET_MEMORY = 25_000
 #: After its polls were cut off, a process that stops still writes, says good-bye and leaves.
 LEAVING_S = 15.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
@@ -52,7 +55,10 @@ def command(
     open_files.check(concurrency or settings.worker_concurrency, settings.batch_size, open_files.raise_limit())
     limit = _memory(memory_limit)
     many = processes or len(os.sched_getaffinity(0))
-    Crew(settings).run([roles.worker(number, env, _named(name), concurrency, limit) for number in range(1, many + 1)])
+    crew = Crew(settings)
+    if (needed := OWN_MEMORY + TARGET_MEMORY * settings.target_cache) > limit > 0:
+        crew.say("poller", _too_low(limit, needed, settings.target_cache))
+    crew.run([roles.worker(number, env, _named(name), concurrency, limit) for number in range(1, many + 1)])
 
 
 def _tags(settings: Settings, text: str | None) -> dict[str, str]:
@@ -76,6 +82,15 @@ def _memory(text: str | None) -> int:
     return limit
 
 
+def _too_low(limit: int, needed: int, targets: int) -> str:
+    many = f"{targets:,} targets (target_cache)"
+    return (
+        f"warning: --memory-limit is {limit / 2**20:.0f} MiB; a process that remembers {many} has about "
+        f"{needed / 2**20:.0f} MiB and would be replaced again and again: "
+        "with a fleet of that size raise it, or lower POLLER_TARGET_CACHE"
+    )
+
+
 def _named(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise errors.InvalidInput(
@@ -92,7 +107,7 @@ class Crew:
         self._settings = settings
         self._patience_s = settings.worker_drain_s + LEAVING_S
         self._view = LogView(to_stderr=True)
-        self._supervisor = Supervisor(None, self._say, self._patience_s)
+        self._supervisor = Supervisor(None, self.say, self._patience_s)
         self._stopping, self._hurrying = threading.Event(), threading.Event()
         self._unread = False  # nobody reads what we say
 
@@ -117,12 +132,12 @@ class Crew:
         name = signal.Signals(number).name
         if self._stopping.is_set():
             self._hurrying.set()
-            self._say("poller", f"{name} again: ending at once; what was under way comes back when its leases end")
+            self.say("poller", f"{name} again: ending at once; what was under way comes back when its leases end")
         else:
-            self._say("poller", f"{name}: stopping; what is polled may finish (once more: at once)")
+            self.say("poller", f"{name}: stopping; what is polled may finish (once more: at once)")
         self._stopping.set()
 
-    def _say(self, who: str, text: str) -> None:
+    def say(self, who: str, text: str) -> None:
         """Never fails: a reader that left stops us, as a closed terminal does."""
         try:
             if self._settings.log_format == "json":
