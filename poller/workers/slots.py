@@ -17,15 +17,18 @@ class Slots:
         self._consumer: Any = None
         self._most = 0
         self._lent = 0
+        self._told = 0  # how many of them the consumer knows of
         self._lock = threading.Lock()
 
     def attach(self, consumer: Any) -> None:
-        """A consumer (re)connected: it takes as many messages as it has places, and knows of none that are lent."""
+        """A consumer (re)connected: it takes as many messages as it has places, and knows of none that are lent.
+
+        Called on Celery's hub.
+        """
         with self._lock:
-            self._consumer = consumer
+            self._consumer, self._told = consumer, 0
             self._most = getattr(consumer.pool, "spare", 0)
-            if self._lent:
-                consumer.qos.increment_eventually(self._lent)
+        self._tell()
 
     def detach(self) -> None:
         """It lost its connection, and will count anew: until then places are only lent by our own count."""
@@ -47,17 +50,27 @@ class Slots:
             if self._lent >= self._most:
                 return False
             self._lent += 1
-            if self._consumer is not None:
-                self._consumer.qos.increment_eventually()
-                self._consumer.hub.call_soon(_look_again)
+            self._tell_soon()
             return True
 
     def _take_back(self) -> None:
         with self._lock:
             self._lent -= 1
-            if self._consumer is not None:
-                self._consumer.qos.decrement_eventually()
+            self._tell_soon()
 
+    def _tell_soon(self) -> None:
+        if self._consumer is not None:
+            self._consumer.hub.call_soon(self._tell)
 
-def _look_again() -> None:
-    """Nothing to do: but Celery's loop turns once, and finds that it may take another message."""
+    def _tell(self) -> None:
+        """On Celery's hub, which changes this number, too, and has no lock for it. Calls may come in any order."""
+        with self._lock:
+            if self._consumer is None:
+                return
+            more, self._told = self._lent - self._told, self._lent
+            qos = self._consumer.qos
+            if more > 0:
+                qos.increment_eventually(more)
+            elif more < 0:
+                qos.decrement_eventually(-more)
+            qos.update()  # before the hub waits for its next event

@@ -156,9 +156,11 @@ class Cluster:
         files = {recorder.FILE_VARIABLE: str(self.directory / "polls"), "PYTHONPATH": path}
         return environment(self.directory / "home", **names, **files)
 
-    def add_targets(self, count: int, interval_s: float, seconds: float = 0.0, prefix: str = "d") -> None:
+    def add_targets(
+        self, count: int, interval_s: float, seconds: float = 0.0, prefix: str = "d", timeout_s: float = 0.9
+    ) -> None:
         """Devices `d0` and so on with one target each, whose polls take `seconds`. Nobody is woken."""
-        draft = target(interval_s, seconds)
+        draft = target(interval_s, seconds, timeout_s)
         rows = [imports.Row(DeviceDraft(f"{prefix}{i}", "127.0.0.1"), [draft]) for i in range(count)]
         imports.apply_import(self.services.engine, rows)
 
@@ -202,6 +204,12 @@ class Cluster:
         """Who answers `celery inspect ping`."""
         done = self._run([*CELERY, "inspect", "ping", "--json"], timeout)
         return set(json.loads(done.stdout)) if done.returncode == 0 else set()
+
+    def prefetch(self, timeout: float = 60) -> int:
+        """How many batches the only worker takes at a time, as `celery inspect stats` tells it."""
+        done = self._run([*CELERY, "inspect", "stats", "--json"], timeout)
+        [said] = json.loads(done.stdout).values() if done.returncode == 0 else [{"prefetch_count": 0}]
+        return int(said["prefetch_count"])
 
     def _run(self, words: Sequence[str], timeout: float) -> subprocess.CompletedProcess[str]:
         env = self.environment(self.valkey.port, {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,25 @@ def test_a_cold_stop_loses_nothing_either(tmp_path: Path) -> None:
         worker.wait(20)
         assert cluster.services.board.sizes()[2] == 0
         cluster.sound()
+
+
+def test_a_broker_reset_while_batches_wait_costs_no_place(tmp_path: Path) -> None:
+    """Celery begins to count anew, and would count with fewer places if it took those that are lent for its own."""
+    with Cluster(tmp_path, POLLER_BATCH_SIZE="1") as cluster:
+        cluster.valkey.start()
+        cluster.add_targets(12, 4.0, 3.0, timeout_s=3.5)
+        beat = cluster.start_beat()
+        worker = cluster.start_worker("--concurrency", "4")
+        soon(lambda: cluster.prefetch() > 5, 30, "batches lend their places")
+        cluster.valkey.kill()
+        soon(lambda: "Connection to broker lost" in worker.text(), 10, "it counts anew")
+        cluster.valkey.start()
+        cluster.all_polled(time.time(), 20)
+        assert cluster.prefetch() > 4, "no more is lent"
+        beat.terminate()
+        beat.wait(10)
+        soon(lambda: cluster.services.board.sizes()[2] == 0, 10, "nothing is in flight")
+        assert cluster.prefetch() == 4
 
 
 def test_a_concurrency_beyond_the_open_files_is_refused(tmp_path: Path) -> None:
