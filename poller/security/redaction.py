@@ -27,29 +27,49 @@ def redact_url(url: str) -> str:
 
 
 class Redactor:
-    """Remembers secrets of this process and removes them from texts. Safe for threads."""
+    """Remembers secrets of this process and removes them from texts. Safe for threads.
+
+    There may be a password for each router: neither a new one nor a text may cost more because of the others.
+    """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: set[str] = set()
-        self._pattern: re.Pattern[str] | None = None
+        self._lengths: dict[str, tuple[int, ...]] = {}  # of secrets that begin like this, the longest first
         self._lock = threading.Lock()
         for secret in secrets:
             self.remember(secret)
 
     def remember(self, secret: str) -> None:
         """From now on this text is masked wherever it shows up."""
+        if len(secret) < SHORTEST or secret in self._secrets:
+            return
+        beginning = secret[:SHORTEST]
         with self._lock:
-            if len(secret) < SHORTEST or secret in self._secrets:
-                return
             self._secrets.add(secret)
-            longest_first = sorted(self._secrets, key=len, reverse=True)
-            self._pattern = re.compile("|".join(map(re.escape, longest_first)))
+            lengths = {len(secret), *self._lengths.get(beginning, ())}
+            self._lengths[beginning] = tuple(sorted(lengths, reverse=True))
 
     def text(self, text: str) -> str:
         """A text without remembered secrets and without passwords in URLs."""
-        if self._pattern:
-            text = self._pattern.sub(MASK, text)
+        text = self._masked(text)
         return redact_url(text) if "://" in text else text
+
+    def _masked(self, text: str) -> str:
+        """From left to right, at each place the longest secret that begins there."""
+        beginnings = self._lengths
+        places = [at for at in range(len(text) - SHORTEST + 1) if text[at : at + SHORTEST] in beginnings]
+        pieces: list[str] = []
+        end = 0
+        for at in places:
+            length = self._length_at(at, text) if at >= end else 0
+            if length:
+                pieces += text[end:at], MASK
+                end = at + length
+        return "".join([*pieces, text[end:]])
+
+    def _length_at(self, at: int, text: str) -> int:
+        lengths = self._lengths[text[at : at + SHORTEST]]
+        return next((length for length in lengths if text[at : at + length] in self._secrets), 0)
 
     def fields(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """A log record: fields with telling names are masked whole, texts are searched, depth included."""
