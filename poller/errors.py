@@ -25,7 +25,7 @@
     |  |- DeviceBusy          its host bears no more at a time: the poll did not get its turn, and sent nothing
     |  |- CollectorCrashed    the collector raised something that is not in this tree
     |  |- CollectorDied       the collector's own process ended, or had to be ended, during the poll
-    |  '- CollectorBusy       the collector had no thread left in time; nothing was sent
+    |  '- CollectorBusy       the collector had no thread left in time, or the worker no socket; nothing was sent
     |- StoreError             our side: never counts against a device
     |  |- StoreUnavailable    Redis or SQL does not answer
     |  '- StoreConflict       somebody else changed the same thing first

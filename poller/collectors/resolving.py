@@ -8,6 +8,7 @@ import socket
 from dataclasses import dataclass, field
 
 from poller import errors
+from poller.collectors import shortage
 
 _KEEP_S = 300.0
 _KEEP_FAILURE_S = 15.0
@@ -21,7 +22,7 @@ class Resolver:
     _known: dict[str, tuple[float, str]] = field(default_factory=dict)
 
     async def address(self, host: str) -> str:
-        """An IP literal; DeviceUnreachable when the name has none."""
+        """An IP literal; DeviceUnreachable when the name has none, CollectorBusy when nobody could be asked."""
         now = asyncio.get_running_loop().time()
         until, address = self._known.get(host, (0.0, ""))
         if until < now:
@@ -38,7 +39,9 @@ class Resolver:
             return float("inf"), host
         try:
             found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_DGRAM)
-        except (OSError, UnicodeError):
+        except (OSError, UnicodeError) as error:
+            if (short := shortage.of_files(error, host)) is not None:
+                raise short from None
             return now + _KEEP_FAILURE_S, ""
         return now + _KEEP_S, str(found[0][4][0])
 

@@ -85,8 +85,9 @@ EXPLAINED: dict[str, Explained] = {
         "update or remove the plugin that the message names; poller collectors counts such ends",
     ),
     COLLECTOR_BUSY: Explained(
-        "all threads of the collector were at work until the deadline; nothing was sent",
-        "more workers, a higher POLLER_BLOCKING_THREADS, or a plugin that does not hang: see collector_thread_stuck",
+        "all threads of the collector were at work until the deadline, or the worker had no socket; nothing was sent",
+        "the message says which: more workers; a higher POLLER_BLOCKING_THREADS, or a plugin that does not hang (see"
+        " collector_thread_stuck); or a higher limit of open files",
     ),
     COLLECTOR_QUARANTINED: Explained(
         "the collector's process crashed so often that nobody runs it any more; nothing was sent",

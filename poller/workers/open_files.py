@@ -18,6 +18,11 @@ def raise_limit() -> int:
     return 2**31 if hard == resource.RLIM_INFINITY else hard
 
 
+def spare(concurrency: int, batch_size: int, limit: int) -> int:
+    """How many more batches there would be files for."""
+    return max(0, (limit - OWN) // batch_size - concurrency)
+
+
 def check(concurrency: int, batch_size: int, limit: int) -> None:
     """Each target of each batch may hold a socket at the same time. Raises InvalidSetting."""
     need = concurrency * batch_size + OWN

@@ -12,7 +12,11 @@ from typing import Any, ClassVar
 from celery.concurrency import thread
 from celery.worker import state
 
-#: Threads for each place of the worker: as many more batches may wait for devices that do not answer.
+from poller import bootstrap
+from poller.workers import open_files
+
+#: Threads for each place of the worker: as many more batches may wait for devices that do not answer, if there are
+#: files for all of them.
 THREADS_PER_SLOT = 8
 
 
@@ -22,7 +26,9 @@ class TaskPool(thread.TaskPool):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.spare = self.limit * (THREADS_PER_SLOT - 1)
+        batch_size = bootstrap.services().settings.batch_size
+        most = open_files.spare(self.limit, batch_size, open_files.raise_limit())
+        self.spare = min(self.limit * (THREADS_PER_SLOT - 1), most)
         self.executor = ThreadPoolExecutor(max_workers=self.limit + self.spare)  # started as they are needed
 
     def on_stop(self) -> None:

@@ -13,6 +13,7 @@ import gufo.snmp
 from gufo.snmp import _fast
 
 from poller import errors
+from poller.collectors import shortage
 from poller.collectors.snmp import codec, datagram, speaking, usm
 from poller.collectors.snmp.engine import Ask, ErrorStatus, Garbled, Page, Row
 from poller.collectors.snmp.listening import Listener
@@ -48,6 +49,8 @@ EXPECTED = tuple(_TRANSLATION)
 
 def translate(error: Exception, agent: str) -> errors.DeviceError:
     """The library's exception as one of ours; the nearest class in its ancestry decides."""
+    if (short := shortage.of_files(error, agent)) is not None:
+        return short
     kind = next(_TRANSLATION[base] for base in type(error).__mro__ if base in _TRANSLATION)
     if isinstance(error, TimeoutError | ConnectionRefusedError):
         return kind(f"{agent} refused the connection", cause="no SNMP agent listens on that port")

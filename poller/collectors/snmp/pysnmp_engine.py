@@ -145,7 +145,10 @@ def connect_v3(address: str, port: int, known: Usm, context: str = "") -> Pysnmp
 
 
 def _open(address: str, port: int) -> socket.socket:
-    opened = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        opened = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+    except OSError as error:
+        raise gufo_engine.translate(error, f"{address} port {port}") from None
     try:
         opened.setblocking(False)
         opened.connect((address, port))  # so that only the agent is heard, and its refusals are

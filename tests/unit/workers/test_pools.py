@@ -72,6 +72,16 @@ def test_a_batch_that_is_too_large_on_its_own_is_refused_too() -> None:
     assert refused.value.hint.startswith("lower batch_size")
 
 
+@pytest.mark.parametrize(("files", "spare"), [(20 * 64, 4), (16 * 64, 0), (2**31, 112)], ids=["some", "none", "many"])
+def test_no_more_places_are_lent_than_there_are_files_for(
+    monkeypatch: pytest.MonkeyPatch, files: int, spare: int
+) -> None:
+    """A batch that waits keeps its sockets, and the one that has its place opens others."""
+    monkeypatch.setattr(open_files, "raise_limit", lambda: files + open_files.OWN)
+    pool = threads.TaskPool(16)
+    assert (pool.spare, pool.executor._max_workers) == (spare, 16 + spare)
+
+
 def test_a_worker_adds_up_what_its_children_did() -> None:
     """The successor of a dead child goes on counting where that one ended; what it held is gone."""
     family = Children(3)
