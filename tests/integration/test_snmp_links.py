@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from poller.collectors import api
 from poller.collectors.credentials import Community
 from poller.collectors.drain import drain
-from poller.collectors.snmp import SnmpCollector
+from poller.collectors.snmp import SnmpCollector, links
 from poller.collectors.snmp.links import Links
 from poller.collectors.snmp.options import SnmpOptions
 from poller.domain.outcome import Outcome, Result
@@ -128,23 +128,41 @@ def test_what_comes_between_two_polls_is_thrown_away(agents: Running) -> None:
 
 
 def test_there_are_never_more_than_the_process_can_afford(agents: Running) -> None:
-    """The one that waited longest goes."""
+    """And those that are kept are used: devices that come in turns do not close each other's."""
 
-    async def polls() -> tuple[int, list[int], list[int]]:
+    async def polls() -> list[set[int]]:
+        collector, seen = SnmpCollector(), []
+        collector._engines.links = Links(most=2)
+        for _ in range(3):
+            for device in range(3):
+                await poll(collector, agents.snmp, device)
+            seen.append(set(ports_of(collector)))
+        await collector.close()
+        return seen
+
+    first, *others = asyncio.run(polls())
+    assert len(first) == 2
+    assert others == [first, first]
+
+
+def test_a_link_that_nobody_used_for_long_makes_room(agents: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its device is polled elsewhere by now, or gone."""
+
+    async def polls() -> tuple[list[int], list[int]]:
         collector = SnmpCollector()
         collector._engines.links = Links(most=2)
         for device in (0, 1):
             await poll(collector, agents.snmp, device)
         before = ports_of(collector)
+        monkeypatch.setattr(links, "IDLE_S", 0.0)
         await poll(collector, agents.snmp, 2)
         after = ports_of(collector)
         await collector.close()
-        return len(after), before, after
+        return before, after
 
-    number, before, after = asyncio.run(polls())
-    assert number == 2
-    assert before[1] in after
-    assert before[0] not in after
+    before, after = asyncio.run(polls())
+    assert len(after) == 1
+    assert after[0] not in before
 
 
 def test_links_of_a_loop_that_is_gone_are_not_used_on_another(agents: Running) -> None:

@@ -55,15 +55,19 @@ class Links:
         return link
 
     def keep(self, way: Way, link: Link) -> None:
-        """After a poll that went well. Two polls of one device may have had a link each: one is enough."""
-        if way in self._idle:
+        """After a poll that went well. Two polls of one device may have had a link each: one is enough.
+
+        When there are too many, those that are there stay as long as they are used. Devices come in turns: to make
+        room for each would be to close every link shortly before its next poll.
+        """
+        now = asyncio.get_running_loop().time()
+        while self._idle and next(iter(self._idle.values()))[1] < now - IDLE_S:
+            self._idle.popitem(last=False)[1][0].close()
+        if way in self._idle or len(self._idle) >= self._most:
             link.close()
             return
         link.rest()
-        now = asyncio.get_running_loop().time()
         self._idle[way] = link, now
-        while self._idle and (len(self._idle) > self._most or next(iter(self._idle.values()))[1] < now - IDLE_S):
-            self._idle.popitem(last=False)[1][0].close()
 
     def close(self) -> None:
         while self._idle:
