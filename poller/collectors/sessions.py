@@ -45,7 +45,7 @@ class _Host:
     name: str
     keeper: KeepsSessions[Any]
     limits: Limits
-    kept: dict[Key, _Kept] = field(default_factory=dict)
+    kept: OrderedDict[Key, _Kept] = field(default_factory=OrderedDict)  # the longest unused first
     waiting: deque[tuple[Key, asyncio.Future[_Kept]]] = field(default_factory=deque)
     closing: set[asyncio.Task[None]] = field(default_factory=set)
     next_open: float = 0.0
@@ -182,10 +182,10 @@ class Sessions:
                 return None
             kept.idle_since, kept.user_ends = None, math.inf
             return kept
-        if len(host.kept) >= host.limits.per_host and not self._end_idle(list(host.kept.values())):
+        if len(host.kept) >= host.limits.per_host and not self._end_idle(host.kept):
             return None
         if len(self._kept) >= self._most:
-            self._end_idle(self._kept.values())
+            self._end_idle(self._kept)
         kept = _Kept(key, host)
         self._kept[key] = host.kept[key] = kept
         return kept
@@ -195,22 +195,26 @@ class Sessions:
             return now > kept.user_ends + OVERTIME_S
         return now > kept.dies_at or now - kept.idle_since > kept.host.limits.idle_s
 
-    def _end_idle(self, among: Any) -> bool:
-        """Make room: the one that was not used for the longest time goes."""
-        idle = [kept for kept in among if kept.idle_since is not None]
-        if idle:
-            self._end(min(idle, key=lambda kept: kept.idle_since or 0.0), politely=True)
-        return bool(idle)
+    def _end_idle(self, among: OrderedDict[Key, _Kept]) -> bool:
+        """Make room: the one that was used last goes. Devices come in turns, so it is the last to be needed again;
+        to end the longest unused one would be to end each shortly before its next poll. `idle_s` ends those that
+        nobody needs.
+        """
+        idle = next((kept for kept in reversed(among.values()) if kept.idle_since is not None), None)
+        if idle is not None:
+            self._end(idle, politely=True)
+        return idle is not None
 
     def _give_back(self, kept: _Kept) -> None:
         if kept.gone:  # it was taken away
             return
         kept.idle_since = asyncio.get_running_loop().time()
         self._kept.move_to_end(kept.key)
+        kept.host.kept.move_to_end(kept.key)
         if kept.session is None or self._closed:
             self._end(kept, politely=True)
         elif len(self._kept) > self._most:
-            self._end_idle(self._kept.values())
+            self._end_idle(self._kept)
         self._grant(kept.host)
         self._sweep_later()
 
@@ -247,7 +251,7 @@ class Sessions:
         self._sweeper = None
         now = asyncio.get_running_loop().time()
         for kept in list(self._kept.values()):
-            if self._is_over(kept, now):
+            if not kept.gone and self._is_over(kept, now):  # who waited for one may have ended another
                 self._end(kept, politely=kept.idle_since is not None)
                 self._grant(kept.host)
         for name, host in list(self._hosts.items()):

@@ -261,14 +261,32 @@ def test_new_connections_to_a_host_keep_their_distance() -> None:
     asyncio.run(run())
 
 
-def test_the_longest_unused_session_goes_when_there_are_too_many() -> None:
+@pytest.mark.parametrize(
+    ("rules", "network"),
+    [(Rules(most=5), "192.0.2.{}"), (limits(per_host=5), "192.0.2.1")],
+    ids=["hosts", "devices of one host"],
+)
+def test_devices_that_come_in_turns_find_their_sessions_though_there_are_too_many(rules: Rules, network: str) -> None:
+    """The one that was used last makes room; there are never more of them than the limit."""
+
+    async def run() -> None:
+        keeper, pool = Keeper(), Sessions(rules)
+        for number in [*range(10)] * 4:
+            await poll_of(pool, f"r{number}", network.format(number)).session(keeper, pause(0))
+            assert len(keeper.left) == len(pool) <= 5
+        assert pool.opened == 10 + 3 * 5
+        assert {line.ended for line in keeper.lines} == {"politely", ""}
+
+    asyncio.run(run())
+
+
+def test_those_that_had_to_be_opened_beyond_the_limit_are_closed_after_their_polls() -> None:
     async def run() -> None:
         keeper, pool = Keeper(), Sessions(Rules(most=2))
-        for number in (1, 2, 1, 3):
-            await poll_of(pool, f"r{number}", f"192.0.2.{number}").session(keeper, pause(0))
+        polls = [poll_of(pool, f"r{n}", f"192.0.2.{n}").session(keeper, pause(0.01)) for n in range(5)]
+        await asyncio.gather(*polls)
         await until(lambda: len(keeper.left) == 2)
-        assert {line.device for line in keeper.left} == {"r1", "r3"}
-        assert keeper.lines[1].ended == "politely"
+        assert len(pool) == 2
 
     asyncio.run(run())
 
@@ -322,6 +340,26 @@ def test_a_collector_that_ignores_its_end_loses_its_session(monkeypatch: pytest.
         assert await poll_of(pool).session(keeper, pause(0)) == 1
         assert await stubborn == 0
         assert [line.ended for line in keeper.lines] == ["at once", ""]
+
+    asyncio.run(run())
+
+
+def test_a_sweep_that_gives_a_session_to_who_waits_ends_none_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two collectors of a host ignore their end: the poll that waited for the second keeps what it was given."""
+    monkeypatch.setattr(sessions, "OVERTIME_S", 0.0)
+
+    async def run() -> None:
+        keeper, pool = Keeper(), Sessions(limits(per_host=2))
+        stubborn = [
+            asyncio.create_task(poll_of(pool, name, within_s=0.05).session(keeper, pause(0.2))) for name in ("r1", "r2")
+        ]
+        await until(lambda: len(keeper.lines) == 2)
+        waiting = asyncio.create_task(poll_of(pool, "r2").session(keeper, pause(0.01)))
+        await asyncio.sleep(0.1)
+        pool._sweep()
+        assert await waiting == 2
+        assert await asyncio.gather(*stubborn) == [0, 1]
+        assert [line.ended for line in keeper.lines] == ["at once", "at once", ""]
 
     asyncio.run(run())
 
