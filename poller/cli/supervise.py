@@ -143,7 +143,7 @@ class Supervisor:
                 continue
             if child.restart_at is not None:
                 if now >= child.restart_at:
-                    child.start()
+                    self._start_again(child, now)
             elif not child.running:
                 self._plan_restart(child, now)
             elif child.replaced_by is not None and now >= child.replaced_by:
@@ -198,6 +198,15 @@ class Supervisor:
         self.children = [child for child in self.children if child not in ended]
         return killed
 
+    def _start_again(self, child: Child, now: float) -> None:
+        """If there is no memory, process or thread left for it just now, the others run on, and it is tried later."""
+        try:
+            child.start()
+        except (OSError, RuntimeError) as error:
+            if child.running:  # and nobody would read what it says
+                child.signal(signal.SIGKILL)
+            self._restart_later(child, now, f"cannot be started ({error})")
+
     def _plan_restart(self, child: Child, now: float) -> None:
         assert child.process is not None
         if child.renewed:
@@ -208,11 +217,13 @@ class Supervisor:
             if child.replaced_by is not None:
                 child.restart_at = now
                 return
+        child.signal(signal.SIGKILL)  # whatever it left behind in its group
+        self._restart_later(child, now, _reason(child.process.returncode))
+
+    def _restart_later(self, child: Child, now: float, reason: str) -> None:
         child.failures += 1
         pause = backoff.exponential(child.failures, RESTART_BASE_S, RESTART_CAP_S)
         child.restart_at = now + pause
-        child.signal(signal.SIGKILL)  # whatever it left behind in its group
-        reason = _reason(child.process.returncode)
         self._say("poller", f"{child.role.name} {reason}; starting it again in {pause:g} s")
 
     def _log_file(self, name: str) -> logging.Handler | None:
