@@ -18,6 +18,8 @@ from poller.collectors.http.urls import Url
 
 #: We stop this long before the platform's deadline, so that what was seen can still be handed over.
 _HAND_OVER_S = 0.05
+#: These say nothing of the server.
+_OURS = (api.DeviceAuthFailed, api.OptionsUnusable, errors.CollectorBusy)
 _REDIRECTIONS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -35,7 +37,7 @@ class HttpCollector:
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
         visit = _Visit(poll)
         error = await visit.run()
-        if isinstance(error, api.DeviceAuthFailed | api.OptionsUnusable):  # it says nothing of the server
+        if isinstance(error, _OURS):
             raise error
         for reading in visit.readings(up=error is None):
             yield reading
@@ -118,7 +120,7 @@ class _Visit:
 
     def _told(self, error: api.DeviceError) -> api.DeviceError:
         """Nobody there is another matter than an answer that is wrong, or breaks off."""
-        if isinstance(error, api.DeviceAuthFailed | api.OptionsUnusable):
+        if isinstance(error, _OURS):
             return error
         nobody = isinstance(error, api.DeviceUnreachable | api.DeviceTimeout) and not self.seen.status
         return (api.DeviceDown if nobody else api.DeviceUnwell)(error.message, error.cause, error.hint)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import h11
 
 from poller import errors
+from poller.collectors import shortage
 from poller.collectors.http import connecting
 from poller.collectors.http.seen import Seen
 from poller.collectors.http.tls import Trust
@@ -66,6 +67,8 @@ async def run(url: Url, request: Request, seen: Seen) -> None:
 
 def translate(error: BaseException, url: Url, seen: Seen) -> errors.DeviceError:
     """An exception from beneath as one of ours. What we sent is never repeated: it may hold a secret."""
+    if (short := shortage.of_files(error, str(url))) is not None:
+        return short
     kind = next(TRANSLATION[base] for base in type(error).__mro__ if base in TRANSLATION)
     return kind(f"{url} failed at {seen.doing}", cause=_reason(error))
 

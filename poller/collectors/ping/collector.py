@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from poller.collectors import api
+from poller.collectors import api, shortage
 from poller.collectors.ping import tcp, trips
 from poller.collectors.ping.icmp import Pings
 from poller.collectors.ping.options import PingOptions
@@ -61,6 +61,13 @@ class PingCollector:
 
     async def _ask(self, poll: api.Poll) -> tuple[str, Trips]:
         """How it was asked, and what came back."""
+        try:
+            return await self._burst(poll)
+        except OSError as error:
+            unable = api.DeviceUnreachable("this system cannot ask it", cause=str(error))
+            raise shortage.of_files(error, poll.address) or unable from None
+
+    async def _burst(self, poll: api.Poll) -> tuple[str, Trips]:
         options: PingOptions = poll.options
         family, where = _socket_address(await self._resolver.address(poll.address))
         pings = None if options.method == "tcp" else self._icmp(family, options.method)
@@ -78,7 +85,7 @@ class PingCollector:
         return HELP
 
     def _icmp(self, family: int, method: str) -> Pings | None:
-        """The socket of this process; None where the system allows none, and TCP will do."""
+        """The socket of this process; None where the system allows none, and TCP will do. Raises OSError."""
         known = self._pings.get(family)
         if known is not None and known.loop is asyncio.get_running_loop():
             return known
@@ -94,8 +101,6 @@ class PingCollector:
                 cause="its group is not in net.ipv4.ping_group_range, and it lacks CAP_NET_RAW",
                 hint="sysctl -w net.ipv4.ping_group_range='0 2147483647', or method=tcp",
             ) from None
-        except OSError as error:
-            raise api.DeviceUnreachable("this system cannot ask it", cause=str(error)) from None
         return self._pings[family]
 
 

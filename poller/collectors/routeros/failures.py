@@ -8,6 +8,7 @@ import ssl
 from librouteros import exceptions
 
 from poller import errors
+from poller.collectors import shortage
 
 _TRANSLATION: dict[type[BaseException], type[errors.DeviceError]] = {
     exceptions.ConnectionClosed: errors.DeviceUnreachable,
@@ -47,6 +48,8 @@ class CommandRefused(errors.DeviceProtocolError):
 
 def translate(error: BaseException, router: str, doing: str) -> errors.DeviceError:
     """One of EXPECTED as one of ours."""
+    if (short := shortage.of_files(error, router)) is not None:
+        return short
     if isinstance(error, TRAPS):
         return _of_trap(error)(f"{router} refused {doing}", cause=str(error))
     kind = next(_TRANSLATION[base] for base in type(error).__mro__ if base in _TRANSLATION)
