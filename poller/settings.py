@@ -170,7 +170,7 @@ class Settings(BaseSettings):
     target_cache: int = Field(
         50_000,
         ge=100,
-        description="Targets a worker process remembers, some 25 KB each; polls of others cost several times as much.",
+        description="Targets a worker process remembers, some 30 KB each; polls of others cost several times as much.",
     )
     secret_cache_s: float = Field(
         60.0,
@@ -197,7 +197,7 @@ class Settings(BaseSettings):
         4096,
         ge=1,
         le=100_000,
-        description="Kept connections of one worker process; beyond that the longest unused one is closed.",
+        description="Kept connections of one worker process; beyond that a new one replaces the one used last.",
     )
     sinks: Words = Field(("sql",), description="Where readings go, by entry-point name.")
     spool_patience_s: float = Field(

@@ -26,7 +26,7 @@ from poller.workers import blackbox, open_files
 LEAST_MEMORY = 160 * 2**20
 #: What a process has when it polls, and what each target that it remembers adds to that.
 OWN_MEMORY = 200 * 2**20
-TARGET_MEMORY = 25_000
+TARGET_MEMORY = 30_000
 #: After its polls were cut off, a process that stops still writes, says good-bye and leaves.
 LEAVING_S = 15.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+import structlog
 
 from poller.workers.targets import FORGET_S, Known, Targets
 from tests.integration.worlds import World
@@ -19,15 +19,16 @@ def remembered(before: dict[int, Known], after: dict[int, Known]) -> list[bool]:
     return [after[i] is known for i, known in before.items()]
 
 
-def test_a_fleet_that_does_not_fit_is_remembered_in_part(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fleet_that_does_not_fit_is_remembered_in_part(world: World) -> None:
     """Not forgotten in turns, each just before its next poll; and somebody is told, once."""
     ids = world.add(*["ok"] * 5)
     targets = Targets(world.services.engine, world.services.registry, 3)
-    first = asked(targets, ids, 0)
-    for interval in (1, 2, 3):
-        assert targets.unknown(ids) == 2
-        assert remembered(first, asked(targets, ids, interval * INTERVAL_S)) == [True, True, True, False, False]
-    assert capsys.readouterr().out.count("target_cache_full") == 1
+    with structlog.testing.capture_logs() as lines:
+        first = asked(targets, ids, 0)
+        for interval in (1, 2, 3):
+            assert targets.unknown(ids) == 2
+            assert remembered(first, asked(targets, ids, interval * INTERVAL_S)) == [True, True, True, False, False]
+    assert [line["event"] for line in lines] == ["target_cache_full"]
 
 
 def test_who_is_polled_elsewhere_makes_room(world: World) -> None:
