@@ -33,7 +33,7 @@ def test_a_limit_below_what_the_remembered_targets_take_is_warned_of(
 
 
 def test_a_limit_that_suffices_and_none_are_no_news(capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(capsys, "--memory-limit", "1.5G") == ""
+    assert said(capsys, "--memory-limit", "2G") == ""
     assert said(capsys) == ""
 
 
