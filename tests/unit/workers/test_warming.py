@@ -45,8 +45,12 @@ def test_who_finds_no_room_waits_until_a_turn_is_over() -> None:
 def test_a_batch_larger_than_all_the_room_has_its_turn_alone() -> None:
     """It would wait for ever."""
     warming = Warming(threading.Event())
-    with warming.turn(MOST + 1), in_thread(warming, 1) as began:
-        assert not began.wait(0.3)
+    with ExitStack() as first:
+        first.enter_context(warming.turn(MOST + 1))
+        with in_thread(warming, 1) as began:
+            assert not began.wait(0.3)
+            first.close()
+            assert began.wait(WITHIN_S)
 
 
 def test_nobody_waits_in_a_worker_that_stops() -> None:
