@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import structlog
 
 from poller.bootstrap import Services
 from poller.settings import Settings
@@ -10,8 +11,9 @@ from poller.workers import leaving
 
 
 @pytest.mark.usefixtures("home")
-def test_without_redis_the_leases_bring_back_what_is_queued(free_port: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_redis_the_leases_bring_back_what_is_queued(free_port: int) -> None:
     """It is said, and nothing is raised: the worker has more to close."""
     services = Services(Settings(redis_url=f"redis://127.0.0.1:{free_port}/0"))
-    leaving.hand_back_queued(services, None, ["poll.snmp"])  # type: ignore[arg-type]
-    assert "batches_not_handed_back" in capsys.readouterr().out
+    with structlog.testing.capture_logs() as lines:
+        leaving.hand_back_queued(services, None, ["poll.snmp"])  # type: ignore[arg-type]
+    assert [line["event"] for line in lines] == ["batches_not_handed_back"]

@@ -98,7 +98,7 @@ def test_what_was_read_is_kept_when_the_time_is_up_however_much_it_is() -> None:
             return [*([b"!re", b"=name=e%d" % n, b"=rx-byte=%d" % n, b"=running=true"] for n in range(8_000)), DONE]
         return None if sentence[0] == b"/ip/route/print" else healthy(sentence)
 
-    [result] = run(large, 1, timeout_s=2, families=["interfaces", "routes"])[0]
+    [result] = run(large, 1, timeout_s=4, families=["interfaces", "routes"])[0]
     assert (result.result, result.error_code) == (Result.PARTIAL, "timeout"), result.message
     assert result.samples > 16_000
 
