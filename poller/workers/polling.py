@@ -5,7 +5,6 @@ The device's trouble is an outcome in the rows; only our own (Redis, SQL, a bug)
 
 from __future__ import annotations
 
-import json
 import secrets
 import threading
 import time
@@ -21,14 +20,13 @@ from poller import errors, events
 from poller.bootstrap import Services
 from poller.collectors.api import Closeable
 from poller.collectors.sessions import Sessions
-from poller.domain import histogram, run, site
+from poller.domain import run
 from poller.domain.outcome import Outcome, Result
 from poller.domain.run import Run
 from poller.observability import logs
 from poller.sinks.api import Sample
-from poller.state import outages
 from poller.state.moves import Finish, Start, Started
-from poller.workers import letters, news, stalls
+from poller.workers import counts, letters, news, stalls
 from poller.workers.blackbox import BlackBox
 from poller.workers.blocking import Limits, Threads
 from poller.workers.collect import Batch, Collected, Opened
@@ -37,7 +35,7 @@ from poller.workers.retrying import Retries
 from poller.workers.runtime import Runtime
 from poller.workers.slots import Slots
 from poller.workers.targets import Known, Secrets, Targets
-from poller.workers.verdict import Judge, Verdict
+from poller.workers.verdict import Judge
 from poller.workers.warming import Warming
 from poller.workers.watchdog import Watchdog
 from poller.workers.writing import Writing
@@ -236,8 +234,8 @@ class Poller:
         again = self._retries.choose(attempt, start, done, known)
         verdicts = [self._judge.judge(start, *pair, known[pair[1].id]) for pair in done if pair[1].id not in again]
         self.writing.write_rows(rows, letters.changes(verdicts))
-        stats = _statistics(start.queue, rows, verdicts, len(again)) | _by_site(verdicts, known)
-        texts = _error_texts([row for row in rows if row.target_id not in again], known)
+        stats = counts.of_round(start.queue, rows, verdicts, len(again)) | counts.by_site(verdicts, known)
+        texts = counts.error_texts([row for row in rows if row.target_id not in again], known)
         moves = [verdict.move for verdict in verdicts]
         self._patiently(lambda: self._board.finish(token, moves, stats, texts, None, start.believed_ms, start.queue))
         self.polls += len(moves)
@@ -362,49 +360,3 @@ def _readable(known: dict[int, Known], opened: Mapping[int, Opened]) -> dict[int
             raise error
         log.warning("credentials_not_read", targets=len(known) - len(ready), error=str(error))
     return ready
-
-
-def _statistics(queue: str, rows: Sequence[Run], verdicts: Sequence[Verdict], retries: int) -> dict[str, int]:
-    """Counters of one round, for people and metrics; see state/overview.py."""
-    finished = {verdict.move.id for verdict in verdicts}
-    late = [max(0, run.started_ms - run.plan_ms) for run in rows if run.attempt == 1]
-    counts = Counter(run.outcome.value for run in rows if run.target_id in finished)
-    counts.update(f"l{histogram.bucket(value)}" for value in late)
-    counts["polls"] = counts[f"q:{queue}"] = len(verdicts)
-    counts["samples"] = sum(run.samples for run in rows)
-    counts["missed_slots"] = sum(verdict.after.missed - verdict.before.missed for verdict in verdicts)
-    counts["retries"] = retries
-    counts["breaker_skips"] = sum(verdict.skipped for verdict in verdicts)
-    counts["breaker_opened"] = sum(verdict.opened for verdict in verdicts)
-    counts["breaker_closed"] = sum(verdict.closed for verdict in verdicts)
-    counted = {name: number for name, number in counts.items() if number}
-    return {**counted, "lmax": max(late)} if late else counted
-
-
-def _by_site(verdicts: Sequence[Verdict], known: Mapping[int, Known]) -> dict[str, int]:
-    """How many polls each site had, and how many of them found nobody."""
-    counts: Counter[str] = Counter()
-    for verdict in verdicts:
-        if name := known[verdict.move.id].target.site:
-            polls, dark = outages.counted(name)
-            counts[polls] += 1
-            counts[dark] += verdict.after.code in site.DARK and verdict.after.failures > 0
-    return {field: number for field, number in counts.items() if number}
-
-
-def _error_texts(rows: Sequence[Run], known: dict[int, Known]) -> list[str]:
-    return [
-        json.dumps(
-            [
-                run.finished_ms,
-                run.target_id,
-                known[run.target_id].target.device,
-                known[run.target_id].target.name,
-                run.error_code,
-                run.message,
-            ],
-            ensure_ascii=False,
-        )
-        for run in rows
-        if run.error_code
-    ]
