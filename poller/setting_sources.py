@@ -9,7 +9,8 @@ import difflib
 import json
 import os
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +25,69 @@ OTHER_NAMES = {
 }
 SECRETS = ("redis_url", "database_url", "secret_key", "flower_basic_auth", "sentry_dsn")
 RUN_FILE = "run.json"
+HOME, CONFIG, HERE = ".poller", "poller.toml", Path()
+SQLITE = "sqlite:///"
 
 
 def layers(environ: Mapping[str, str], fields: Collection[str]) -> list[tuple[str, dict[str, Any]]]:
     """The sources below the environment, strongest first, each with its name."""
-    config = Path(environ.get("POLLER_CONFIG", "poller.toml"))
+    place = _place(environ)
+    config = config_file(environ)
     toml = _read_toml(config, fields, required="POLLER_CONFIG" in environ)
-    home = Path(environ.get("POLLER_HOME") or toml.get("home") or ".poller").expanduser()
+    if "POLLER_CONFIG" not in environ:
+        toml = _as_seen_from(place, toml)
+    home = Path(environ.get("POLLER_HOME") or toml.get("home") or _ours(place / HOME)).expanduser()
     return [
         ("file named by POLLER_*_FILE", _read_secret_files(environ)),
         (str(config), toml),
         (f"the poller up running on {home}", _read_run_file(home, fields)),
+        (f"found in {place}", {"home": home} if place != HERE else {}),
     ]
+
+
+def config_file(environ: Mapping[str, str]) -> Path:
+    """The poller.toml, whether it exists or not; an absolute path if it was found above the working directory."""
+    return Path(environ["POLLER_CONFIG"]) if "POLLER_CONFIG" in environ else _ours(_place(environ) / CONFIG)
+
+
+def _place(environ: Mapping[str, str]) -> Path:
+    """The nearest directory, from here up, that holds a home or a poller.toml, as git finds its own; else here.
+
+    Who names a home is not helped: nothing is looked for.
+    """
+    sought = [(HOME, os.path.isdir)] + ([] if "POLLER_CONFIG" in environ else [(CONFIG, os.path.isfile)])
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        return HERE
+    if "POLLER_HOME" not in environ:
+        for place in here.parents if not _holds(here, sought) else ():
+            if _holds(place, sought):
+                return place
+    return HERE
+
+
+def _holds(place: Path, sought: Iterable[tuple[str, Callable[[Path], bool]]]) -> bool:
+    return any(is_one(place / name) for name, is_one in sought)
+
+
+def _ours(path: Path) -> Path:
+    """What was found above must be ours, or root's: whoever may write to /tmp would choose our servers for us."""
+    with suppress(FileNotFoundError):
+        if path.is_absolute() and path.stat().st_uid not in (os.geteuid(), 0):
+            name = "POLLER_CONFIG" if path.name == CONFIG else "POLLER_HOME"
+            raise errors.InvalidSetting(f"{path} belongs to another user", hint=f"set {name}={path} to use it")
+    return path
+
+
+def _as_seen_from(place: Path, values: dict[str, Any]) -> dict[str, Any]:
+    """Paths in a file that was found above are meant from where it is."""
+    home, url = str(values.get("home", "")), str(values.get("database_url", ""))
+    if place != HERE and home:
+        values = {**values, "home": str(place / Path(home).expanduser())}
+    if place != HERE and url.startswith(SQLITE):
+        values = {**values, "database_url": SQLITE + str(place / url.removeprefix(SQLITE))}
+    return values
 
 
 def origins_of(environ: Mapping[str, str], fields: Collection[str]) -> dict[str, str]:
@@ -75,7 +127,15 @@ def _read_secret_files(environ: Mapping[str, str]) -> dict[str, Any]:
 def _read_run_file(home: Path, fields: Collection[str]) -> dict[str, Any]:
     """What a living `poller up` on this home offers, so that a second terminal just works."""
     try:
-        run = json.loads((home / RUN_FILE).read_text())
+        text = (home / RUN_FILE).read_text()
+    except PermissionError:
+        raise errors.InvalidSetting(
+            f"home: you may not read {home}", hint="become its owner, or set POLLER_HOME to a directory of your own"
+        ) from None
+    except OSError:
+        return {}
+    try:
+        run = json.loads(text)
         os.kill(int(run["pid"]), 0)
     except (OSError, ValueError, KeyError, TypeError):
         return {}

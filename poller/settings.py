@@ -64,7 +64,8 @@ class Settings(BaseSettings):
     # Where things are
     home: Path = Field(
         Path(".poller"),
-        description="Directory of the embedded server's data, logs, key file and SQLite file.",
+        description="Directory of the embedded server's data, logs, key file and SQLite file. "
+        "Not set: the nearest .poller here or above, or one made here.",
     )
     redis_url: SecretStr = Field(
         SecretStr("redis://127.0.0.1:6379/0"),

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from poller import bootstrap, errors
+from poller import bootstrap, errors, setting_sources
 from poller import settings as settings_module
 from poller.bootstrap import Services
 from poller.cli import demo, embedded, flower, home, roles, summary
@@ -58,7 +58,7 @@ class Up:
     def __init__(self, settings: Settings, view: LogView) -> None:
         self.settings = settings
         self.view = view
-        self.env: dict[str, str] = {"POLLER_HOME": str(settings.home), "PYTHONUNBUFFERED": "1"}
+        self.env: dict[str, str] = {"PYTHONUNBUFFERED": "1", **_same_settings(settings)}
         self.supervisor = Supervisor(settings.home / "logs", self._say)
         self.stopping = threading.Event()
         self.unread = False  # nobody reads what we say
@@ -211,6 +211,13 @@ class Up:
         if not self.stopping.is_set():
             self._note(f"{signal.Signals(number).name}: stopping")
         self.stopping.set()
+
+
+def _same_settings(settings: Settings) -> dict[str, str]:
+    """Who is told of a home looks for nothing above the working directory; what we found there is told, too."""
+    config = setting_sources.config_file(os.environ)
+    above = {"POLLER_CONFIG": str(config)} if config.is_absolute() and config.is_file() else {}
+    return {"POLLER_HOME": str(settings.home), **above}
 
 
 def _host(bind: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from poller import errors, masking, setting_sources, settings
+from poller.cli import up
 from poller.domain import breaker, error_codes
 from poller.domain.interval import Adaptive
 from poller.workers import writing
@@ -152,6 +153,102 @@ def test_a_living_poller_up_is_found_and_a_dead_one_is_not(tmp_path: Path) -> No
     assert settings.load().broker_url == "redis://127.0.0.1:1234/0"
     (home / setting_sources.RUN_FILE).write_text(json.dumps({**run, "pid": 2**22 + 1}))
     assert settings.load().broker_url == "redis://127.0.0.1:6379/0"
+
+
+def test_a_home_above_is_found_from_below(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As git finds its repository: the nearest one, with the `poller up` that runs on it."""
+    (tmp_path / ".poller").mkdir()
+    run = {"pid": os.getpid(), "settings": {"redis_url": "redis://127.0.0.1:1234/0"}}
+    (tmp_path / ".poller" / setting_sources.RUN_FILE).write_text(json.dumps(run))
+    _go_below(monkeypatch, tmp_path)
+    loaded = settings.load()
+    assert (loaded.home, loaded.broker_url) == (tmp_path / ".poller", "redis://127.0.0.1:1234/0")
+    assert settings.origins(os.environ)["home"] == f"found in {tmp_path}"
+    (tmp_path / "a" / ".poller").mkdir()
+    assert settings.load().home == tmp_path / "a" / ".poller"
+    Path(".poller").mkdir()
+    assert settings.load().home == tmp_path / "a" / "b" / ".poller"
+    assert settings.origins(os.environ)["home"] == "default"
+
+
+def test_without_a_home_above_it_is_made_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A file of that name is none."""
+    (tmp_path / ".poller").touch()
+    here = _go_below(monkeypatch, tmp_path)
+    assert settings.load().home == here / ".poller"
+
+
+def test_who_names_a_home_gets_that_and_nothing_from_above(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By the environment or by a file; a file is not looked for then, either."""
+    (tmp_path / ".poller").mkdir()
+    (tmp_path / "poller.toml").write_text("batch_size = 7\n")
+    here = _go_below(monkeypatch, tmp_path)
+    with monkeypatch.context() as given:
+        given.setenv("POLLER_HOME", "mine")
+        assert (settings.load().home, settings.load().batch_size) == (here / "mine", 64)
+    (here / "poller.toml").write_text('home = "other"\n')
+    assert settings.load().home == here / "other"
+
+
+def test_a_file_above_is_read_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It belongs to its home: both are found or neither, and its paths are meant from there."""
+    text = 'home = "data"\ndatabase_url = "sqlite:///some.db"\nbatch_size = 7\n'
+    (tmp_path / "poller.toml").write_text(text)
+    _go_below(monkeypatch, tmp_path)
+    loaded = settings.load()
+    assert (loaded.home, loaded.batch_size) == (tmp_path / "data", 7)
+    assert loaded.sql_url == f"sqlite:///{tmp_path}/some.db"
+    assert settings.origins(os.environ)["batch_size"] == str(tmp_path / "poller.toml")
+
+
+def test_what_poller_up_found_above_its_children_find_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """They are told of the home, and would not look for the file."""
+    (tmp_path / "poller.toml").write_text("batch_size = 7\n")
+    _go_below(monkeypatch, tmp_path)
+    for name, value in up._same_settings(settings.load()).items():
+        monkeypatch.setenv(name, value)
+    loaded = settings.load()
+    assert (loaded.home, loaded.batch_size) == (tmp_path / ".poller", 7)
+
+
+@pytest.mark.parametrize(("name", "hint"), [(".poller", "POLLER_HOME"), ("poller.toml", "POLLER_CONFIG")])
+def test_what_is_above_and_somebody_elses_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, hint: str
+) -> None:
+    """Anybody may make a /tmp/.poller, and it would choose our servers."""
+    found = tmp_path / name
+    found.mkdir() if name == ".poller" else found.touch()
+    _go_below(monkeypatch, tmp_path)
+    _give_away(monkeypatch, found)
+    with pytest.raises(errors.InvalidSetting, match=f"{name} belongs to another user") as caught:
+        settings.load()
+    assert f"{hint}={found}" in caught.value.hint
+
+
+def test_a_home_that_may_not_be_read_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Not taken for one on which nothing runs."""
+
+    def refused(path: Path, *_: object) -> str:
+        raise PermissionError if path.name == setting_sources.RUN_FILE else FileNotFoundError
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    monkeypatch.setenv("POLLER_HOME", str(tmp_path / "home"))
+    with pytest.raises(errors.InvalidSetting, match=r"you may not read \S+/home$"):
+        settings.load()
+
+
+def _go_below(monkeypatch: pytest.MonkeyPatch, top: Path) -> Path:
+    below = top / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    return below
+
+
+def _give_away(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    if os.geteuid() == 0:
+        os.chown(path, 65534, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 65534)
 
 
 def test_every_setting_is_described() -> None:
