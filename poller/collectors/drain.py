@@ -151,7 +151,8 @@ class Drain:
                     raise gathering.NotAReading(f"more than {MOST_ITEMS} readings in one poll")
             else:
                 return
-        except gathering.NotAReading:
+        except gathering.NotAReading as error:
+            error.where = _line(stream)
             await stream.aclose()
             raise
         await stream.aclose()
@@ -205,14 +206,17 @@ class Drain:
 
     def _crash(self, error: BaseException) -> errors.CollectorCrashed:
         reporting.crashed(self._collector.name, error)
-        frames = traceback.extract_tb(error.__traceback__)
-        where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
         try:
             said = str(error)
         except Exception:  # noqa: BLE001  even that may be broken
             said = ""
-        text = f"collector {self._collector.name} raised {type(error).__name__}"
-        return errors.CollectorCrashed(text, cause=f"{said}{where}".strip())
+        if isinstance(error, gathering.NotAReading):
+            did, where = "yielded what is no reading", error.where
+        else:
+            frames = traceback.extract_tb(error.__traceback__)
+            did = f"raised {type(error).__name__}"
+            where = _place(frames[-1].filename, frames[-1].lineno) if frames else ""
+        return errors.CollectorCrashed(f"collector {self._collector.name} {did}", cause=f"{said}{where}".strip())
 
     def stop(self) -> None:
         """Nobody waits for it any more: leave nothing running that can be stopped."""
@@ -246,6 +250,18 @@ def _cleaned(error: errors.DeviceError, credential: Credential | None) -> errors
     texts = (message, getattr(error, "cause", ""), getattr(error, "hint", ""))
     cleaned: errors.DeviceError = kind(*(scrubbed(str(text), credential) for text in texts))
     return cleaned
+
+
+def _line(stream: Any) -> str:
+    """Where an async generator stands: at the yield whose item was taken last. One in a thread is further already."""
+    frame = getattr(stream, "ag_frame", None)
+    if frame is None or frame.f_code is blocking.stream.__code__:
+        return ""
+    return _place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def _place(filename: str, line: int | None) -> str:
+    return f" ({Path(filename).name}:{line})"
 
 
 def scrubbed(text: str, credential: Credential | None) -> str:

@@ -19,7 +19,9 @@ _KEPT = 3  # series sets remembered as checked, besides the newest
 
 
 class NotAReading(TypeError):
-    """The collector yielded something that is no reading; the text says what."""
+    """The collector yielded something that is no reading; the text says what, and `where` its line."""
+
+    where = ""
 
 
 @dataclass(slots=True)
@@ -53,7 +55,7 @@ class Gathered:
             self._sets.append(item)
         elif isinstance(item, Reading):
             _check_series(item.name, item.labels, item.kind, item.width)
-            _check_values((item.value,))
+            _check_values((item.value,), item.name)
             self._loose.append(item)
         elif isinstance(item, PartFailed):
             if not isinstance(item.error, errors.DeviceError):
@@ -138,11 +140,11 @@ def _check_series(name: object, labels: object, kind: object, width: object) -> 
         raise NotAReading(f"{name!a:.80}: a name or label is no valid text") from None
 
 
-def _check_values(values: Sequence[float]) -> None:
+def _check_values(values: Sequence[float], name: str = "a value") -> None:
     """Numbers a float64 can hold; NaN and infinities are fine."""
     if type(values) is array and values.typecode == "d":
         return
     try:
         array("d", values)
     except (TypeError, OverflowError) as error:
-        raise NotAReading(f"a value is not a number: {error}") from None
+        raise NotAReading(f"{name} is not a number: {error}") from None

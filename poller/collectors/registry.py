@@ -31,6 +31,19 @@ from poller.domain.schedule import Schedule
 from poller.plugins import Broken
 
 GROUP = "poller.collectors"
+#: What every collector has.
+_MUST_HAVE = ("name", "api_version", "Options", "credentials", "collect")
+#: Kinds of mistakes in options, as pydantic calls them, and what was wanted instead.
+_WANTED = {
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "string_type": "a text",
+}
 
 
 class Admitted(NamedTuple):
@@ -143,6 +156,9 @@ def admit(
 
     `kinds` are the kinds of credentials that are taken, and by which models.
     """
+    if lacks := [attribute for attribute in _MUST_HAVE if not hasattr(collector, attribute)]:
+        hint = "its author finds the contract in docs/plugins.md"
+        raise errors.ConfigError(f"it lacks {', '.join(lacks)}", hint=hint)
     if collector.name != name:
         raise errors.ConfigError(f'it calls itself "{collector.name}"')
     if odd := naming.why_not_a_word(name):  # it is part of the name of a queue
@@ -249,5 +265,7 @@ def _explain(name: str, model: type[Options], error: pydantic.ValidationError) -
             parts.append(f'unknown option "{field_name}"; {known}')
         else:
             said = item["msg"].removeprefix("Value error, ")
+            if wanted := _WANTED.get(item["type"]):
+                said = f"{item['input']!r:.40} is not {wanted}"
             parts.append(f'option "{field_name}": {said}' if field_name else said)
     return f"collector {name}: " + "; ".join(parts)

@@ -63,6 +63,19 @@ def test_rubbish_is_a_crash_and_the_good_readings_stay(rubbish: object) -> None:
     assert names(outcome) == ["one"]
 
 
+def test_rubbish_is_told_by_its_metric_and_its_line() -> None:
+    """Of the plugin, not of ours."""
+
+    async def script(_: api.Poll) -> AsyncIterator[Any]:
+        yield ONE
+        yield Reading("fan_speed", "fast")  # type: ignore[arg-type]
+
+    line = script.__code__.co_firstlineno + 2
+    said = drained(script).message
+    assert said.startswith("collector scripted yielded what is no reading (fan_speed is not a number")
+    assert f"(test_drain_crashes.py:{line})" in said
+
+
 def test_of_more_readings_than_a_device_has_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drain, "MOST_ITEMS", 100)
     assert len(names(drained(yielding(*[ONE] * 100)))) == 1

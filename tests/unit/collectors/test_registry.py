@@ -144,10 +144,35 @@ def test_broken_ones_are_named_with_their_reason_and_the_good_one_works() -> Non
     reasons = {broken.name: broken.reason for broken in found.broken}
     assert reasons["odd"] == 'it calls itself "other"'
     assert reasons["newer"] == "it needs collector API 99, this poller serves 1"
-    assert reasons["empty"] == "it does not implement poller.collectors.api.Collector"
+    assert reasons["empty"] == "it lacks Options, credentials, collect"
     assert reasons["bang"] == "RuntimeError: cannot be made"
     assert reasons["exit"] == "SystemExit: 1"
     assert reasons["extra"] == "it needs acme"
+
+
+class Numbers(Good):
+    name = "numbers"
+
+    class Options(api.Options):
+        port: int = 1
+        ratio: float = 0.5
+        tls: bool = False
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"port": "abc"}, "option \"port\": 'abc' is not a whole number"),
+        ({"port": ""}, "option \"port\": '' is not a whole number"),
+        ({"port": 1.5}, 'option "port": 1.5 is not a whole number'),
+        ({"ratio": [1]}, 'option "ratio": [1] is not a number'),
+        ({"tls": "yess"}, "option \"tls\": 'yess' is not true or false"),
+    ],
+)
+def test_a_mistake_in_options_is_told_with_what_was_given(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(errors.InvalidInput) as raised:
+        registry.load(points(numbers=Numbers)).options("numbers", options)
+    assert str(raised.value) == f"collector numbers: {said}"
 
 
 def test_a_taken_name_stays_with_the_first() -> None:
