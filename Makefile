@@ -45,7 +45,7 @@ test: setup packages clients check ## everything above, then the tests with real
 SIZE ?= full
 bench: setup ## measure it; QUICK=1 takes two minutes, SECTIONS="cost rebuild" chooses, SIZE=small is smaller
 	@deploy/packages prometheus-snmp-exporter || echo "== without it, the comparison with the exporter is left out"
-	@$(MAKE) --no-print-directory clients || echo "== without them, the comparison with mktxp is left out"
+	@$(if $(QUICK),true,$(MAKE) --no-print-directory clients) || echo "== without them, the comparison with mktxp is left out"
 	@$(BIN)/python -m benchmarks $(if $(QUICK),--quick,--size $(SIZE)) $(SECTIONS)
 
 DATAGRAMS ?= 1000000

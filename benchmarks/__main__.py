@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from pathlib import Path
@@ -54,7 +55,7 @@ def _run_all(options: argparse.Namespace) -> int:
         documents.append(document)
     report.summary(found)
     told = plot.draw(results, documents)
-    print(f"\n{told}", file=sys.stderr)
+    print(f"\n{_shown(results)}: {told}", file=sys.stderr)
     return 0 if all(figure.met is not False for one in found.values() for figure in one.figures) else 1
 
 
@@ -65,8 +66,13 @@ def _run(name: str, one: section.Section, size: str, results: Path) -> tuple[Fin
         findings = one.run(one.sizes[size], its_own)
     report.show(name, size, findings, where)
     document = report.document(name, size, findings, where)
-    print(f"\nwritten to {report.save(results, document).name}", file=sys.stderr)
+    print(f"\nwritten to {_shown(report.save(results, document))}", file=sys.stderr)
     return findings, document
+
+
+def _shown(path: Path) -> str:
+    """As one would type it here."""
+    return os.path.relpath(path)
 
 
 if __name__ == "__main__":
