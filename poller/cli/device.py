@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from poller import bootstrap, errors
-from poller.cli import backend, completion, intervals, render, words
+from poller.cli import backend, completion, intervals, new_sites, render, words
 from poller.cli.chosen import device_argument
 from poller.cli.columns import Fit, column
 from poller.cli.confirm import Yes, confirm
@@ -86,10 +86,12 @@ def add(
     engine = backend.database()
     times = {"policy": policy, "interval": interval, "min": min_, "max": max_, "staleness": staleness}
     first = _first_target(engine, {"collector": collector, **times, "timeout": timeout}, option, credential)
+    made_sites = new_sites.of(engine, [wanted.site])
     made = devices.add(engine, wanted, first, backend.wake_up())
     polled = "".join(f", polled with {t.collector}" for t in first)
     then = "" if first else f"poller target add {name} --collector snmp"
     render.changed(f"added device {name} ({made.address}){polled}", "poller.device/1", _item(made), as_json, then)
+    new_sites.tell(made_sites)
 
 
 def _first_target(
@@ -214,8 +216,11 @@ def edit(
     if all(value is None for value in (rename, address, site, credential, tags, requires, enabled)):
         raise errors.InvalidInput("nothing to change", hint="poller device edit --help")
     wanted = _device({**fields, "enabled": enabled}, tags, requires)
-    changed = devices.edit(backend.database(), name, wanted, backend.wake_up())
+    engine = backend.database()
+    made_sites = new_sites.of(engine, [wanted.site])
+    changed = devices.edit(engine, name, wanted, backend.wake_up())
     render.changed(f"changed device {changed.name}", "poller.device/1", _item(changed), as_json)
+    new_sites.tell(made_sites)
 
 
 @app.command("rm")
@@ -256,11 +261,14 @@ def import_(
     from poller.cli import importing
 
     engine = backend.database()
-    done = importing.run(engine, file, form, update=update, dry_run=dry_run, notify=backend.wake_up())
+    done, made = importing.run(engine, file, form, update=update, dry_run=dry_run, notify=backend.wake_up())
     text = f"{_counts('device', done.added, done.updated, done.unchanged, update)}; "
     text += _counts("target", done.targets_added, done.targets_updated, done.targets_unchanged, update)
+    text += f"; {units.counted(len(made), 'new site')}" if made else ""
     message = f"would be done: {text}" if dry_run else text
-    render.changed(message, "poller.device.import/1", {**asdict(done), "dry_run": dry_run}, as_json)
+    body = {**asdict(done), "sites_added": len(made), "dry_run": dry_run}
+    render.changed(message, "poller.device.import/1", body, as_json)
+    new_sites.tell([site for site in made if site.near], dry_run)
 
 
 def _counts(noun: str, added: int, changed: int, unchanged: int, update: bool) -> str:

@@ -10,9 +10,10 @@ from typing import Any
 from sqlalchemy.engine import Engine
 
 from poller import bootstrap, errors
-from poller.cli import backend, intervals, progress, words
+from poller.cli import backend, intervals, new_sites, progress, words
 from poller.cli.inventory_files import name_of, read
 from poller.cli.inventory_rows import Complaint, Raw, grouped
+from poller.cli.new_sites import NewSite
 from poller.collectors.registry import Registry
 from poller.db import credentials, imports
 from poller.db.imports import Imported, Misfit, Row
@@ -27,8 +28,8 @@ GROUPS = 20
 
 def run(
     engine: Engine, path: Path, form: str | None, *, update: bool, dry_run: bool, notify: Notify | None
-) -> Imported:
-    """Import a file. Raises BadFile with every complaint, having changed nothing."""
+) -> tuple[Imported, list[NewSite]]:
+    """Import a file; the sites are those it made. Raises BadFile with every complaint, having changed nothing."""
     raws, complaints = read(path, form)
     judge = _Judge(name_of(path), bootstrap.services().registry, credentials.kinds(engine))
     rows = [judge.row(raw) for raw in progress.track(raws, len(raws), "checking")]
@@ -38,8 +39,9 @@ def run(
         misfits = judge.place(raws, imports.check(engine, rows, update=update))
         complaints += [misfit for misfit in misfits if (misfit.line, misfit.field) not in said]
         raise _refusal(path, update, complaints)
+    made = new_sites.of(engine, [row.device.site for row in rows])
     try:
-        return imports.apply_import(engine, rows, update=update, dry_run=dry_run, notify=notify)
+        return imports.apply_import(engine, rows, update=update, dry_run=dry_run, notify=notify), made
     except imports.Refused as refused:
         raise _refusal(path, update, judge.place(raws, refused.misfits)) from None
 

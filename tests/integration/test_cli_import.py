@@ -72,7 +72,7 @@ def test_a_good_file_is_imported_and_exists_afterwards(cli: Cli, tmp_path: Path,
     trial = ok(cli("device", "import", "fleet.csv", "--dry-run", "--json")).json
     assert (trial["added"], trial["dry_run"]) == (1000, True)
     assert ok(cli("device", "list", "--json")).json["items"] == []
-    assert ok(cli("device", "import", "fleet.csv")).out == "1,000 devices added; 1,000 targets added\n"
+    assert ok(cli("device", "import", "fleet.csv")).out == "1,000 devices added; 1,000 targets added; 9 new sites\n"
     engine = sql.create(f"sqlite:///{home}/poller.db")
     assert targets.show(engine, "sw0999", "snmp").options == {"port": 1161}
     again = cli("device", "import", "fleet.csv")

@@ -306,6 +306,30 @@ def test_readings_of_a_device(cli: Cli, home: Path) -> None:
     assert "3 values in all" in ok(cli("readings", "sw1", "--limit", "1")).err
 
 
+def test_a_site_that_is_new_is_said_to_be_and_which_it_may_have_been(cli: Cli, tmp_path: Path) -> None:
+    """A typo would silently leave the workers of the site that was meant."""
+    first = ok(cli("device", "add", "sw1", "192.0.2.1", "--site", "ams"))
+    assert "note: made the new site ams\n" in first.err
+    assert "new site" not in ok(cli("device", "add", "sw2", "192.0.2.2", "--site", "ams")).err
+    typo = "note: made the new site amz; did you mean ams?"
+    assert typo in ok(cli("device", "add", "sw3", "192.0.2.3", "--site", "amz")).err
+    ok(cli("device", "edit", "sw3", "--site", "pop-11"))
+    assert "made the new site pop-12\n" in ok(cli("device", "edit", "sw3", "--site", "pop-12")).err
+    ok(cli("site", "rm", "amz", "--yes"))
+    assert typo in ok(cli("device", "edit", "sw3", "--site", "amz")).err
+    assert "new site" not in ok(cli("device", "edit", "sw3", "--site", "")).err
+    ok(cli("site", "rm", "amz", "--yes"))
+    file = tmp_path / "more.csv"
+    file.write_text("name,address,site\nsw4,192.0.2.4,amz\nsw5,192.0.2.5,ams\nsw6,192.0.2.6,paris\n")
+    trial = ok(cli("device", "import", str(file), "--dry-run"))
+    assert trial.out == "would be done: 3 devices added; 0 targets added; 2 new sites\n"
+    assert "would make the new site amz; did you mean ams?" in trial.err
+    done = ok(cli("device", "import", str(file), "--json"))
+    assert done.json["sites_added"] == 2
+    assert typo in done.err
+    assert "new site" not in ok(cli("device", "import", str(file), "--update")).out
+
+
 def test_sites_can_carry_requirements(cli: Cli) -> None:
     """Which decide the queue of every target there."""
     ok(cli("device", "add", "sw1", "192.0.2.1", "--site", "ams", "--collector", "snmp"))
