@@ -34,6 +34,8 @@ HEALTHY_S = 30.0
 #: Between two looks at how much memory a child has.
 MEMORY_EVERY_S = 1.0
 RESTART_BASE_S, RESTART_CAP_S = 0.5, 15.0
+#: After a mistake in its configuration, which a person has to mend: longer than all of them need to find it.
+MISTAKE_S = 60.0
 _MIB = 2**20
 
 
@@ -106,6 +108,11 @@ class Child:
     def running(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
+    @property
+    def mistaken(self) -> bool:
+        """It ended for a mistake in its configuration, and was not tried again yet."""
+        return not self.running and self.process is not None and self.process.returncode == os.EX_CONFIG
+
     def _relay(self, output: IO[str]) -> None:
         for line in output:
             text = line.rstrip()
@@ -152,6 +159,11 @@ class Supervisor:
         if now >= self._weigh_at:
             self._weigh_at = now + MEMORY_EVERY_S
             self._weigh(now)
+
+    def hopeless(self, wanted: Wanted) -> bool:
+        """None of these can run as it is configured. Each has said why."""
+        meant = [child for child in self.children if wanted(child.role.name)]
+        return bool(meant) and all(child.mistaken for child in meant)
 
     def _weigh(self, now: float) -> None:
         """Who has grown beyond its limit is asked to stop; what it was doing it finishes, or hands back."""
@@ -222,9 +234,10 @@ class Supervisor:
 
     def _restart_later(self, child: Child, now: float, reason: str) -> None:
         child.failures += 1
-        pause = backoff.exponential(child.failures, RESTART_BASE_S, RESTART_CAP_S)
+        pause = MISTAKE_S if child.mistaken else backoff.exponential(child.failures, RESTART_BASE_S, RESTART_CAP_S)
         child.restart_at = now + pause
-        self._say("poller", f"{child.role.name} {reason}; starting it again in {pause:g} s")
+        if not self.hopeless(lambda _: True):  # else it is the end of us all
+            self._say("poller", f"{child.role.name} {reason}; starting it again in {pause:g} s")
 
     def _log_file(self, name: str) -> logging.Handler | None:
         if self._logs is None:
@@ -239,7 +252,7 @@ class Supervisor:
 def _reason(code: int) -> str:
     if code < 0:
         return f"was ended by {signal.Signals(-code).name}"
-    return f"ended with exit code {code}"
+    return f"ended with exit code {code}" + (", its configuration" if code == os.EX_CONFIG else "")
 
 
 def _die_with_parent() -> None:

@@ -148,9 +148,11 @@ class Up:
         installed = Installed()
         while not self.stopping.wait(0.1):
             self.supervisor.look()
+            if self.supervisor.hopeless(_is_worker):
+                raise errors.InvalidSetting("no worker can run as it is configured", hint="what their own lines say")
             if news := installed.news(time.monotonic()):
                 self._note(f"{news}: workers and page start again")
-                self.supervisor.replace(lambda name: name.startswith("worker") or name == "web", REPLACE_S)
+                self.supervisor.replace(lambda name: _is_worker(name) or name == "web", REPLACE_S)
             if self.first is None:
                 self.first = self._mark_if_polling(services, before)
                 counted_from = min(counted_from, self.first.at) if self.first else counted_from
@@ -177,7 +179,7 @@ class Up:
     def _stop_polling(self) -> None:
         """First nothing new is scheduled, then what runs may finish."""
         self.supervisor.ask(lambda name: name == "beat", 1.0)
-        self.supervisor.ask(lambda name: name.startswith("worker"), 5.0)
+        self.supervisor.ask(_is_worker, 5.0)
 
     def _stop_all(self) -> None:
         """Everything in order, the server last; nine seconds at the very most."""
@@ -211,6 +213,10 @@ class Up:
         if not self.stopping.is_set():
             self._note(f"{signal.Signals(number).name}: stopping")
         self.stopping.set()
+
+
+def _is_worker(name: str) -> bool:
+    return name.startswith("worker")
 
 
 def _same_settings(settings: Settings) -> dict[str, str]:

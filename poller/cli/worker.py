@@ -119,6 +119,10 @@ class Crew:
                 self._supervisor.add(role)
             while not self._stopping.wait(0.2):
                 self._supervisor.look()
+                if self._supervisor.hopeless(lambda _: True):
+                    raise errors.InvalidSetting(
+                        "no worker can run as it is configured", hint="what their own lines say"
+                    )
             self._supervisor.ask(lambda _: True, self._patience_s, self._hurrying.is_set)
         finally:
             killed = self._supervisor.end(lambda _: True)

@@ -6,6 +6,7 @@ import atexit
 import faulthandler
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -96,7 +97,8 @@ def _come_up(sender: Any, **_: Any) -> None:
         presence(sender.hostname)
     except errors.ConfigError as error:
         hint = f"\n  try: {error.hint}" if error.hint else ""
-        raise SystemExit(f"error[{error.code}]: {error}{hint}") from None
+        sys.stderr.write(f"error[{error.code}]: {error}{hint}\n")
+        raise SystemExit(os.EX_CONFIG) from None  # whoever supervises us need not hurry: no restart mends it
     if _State.is_program:
         atexit.register(_leave, sender.hostname)  # a cold shutdown does not tell anybody that it is over
     if pools.is_prefork(sender.pool_cls):

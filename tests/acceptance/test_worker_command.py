@@ -72,3 +72,15 @@ def test_a_second_signal_ends_all_at_once_and_blames_nobody(tmp_path: Path) -> N
         assert crew.wait(5) == 1
         assert list((tmp_path / "home" / "flights").iterdir()) == []
         assert '{"process": "poller1", ' in crew.text()
+
+
+@pytest.mark.parametrize("as_up", [False, True], ids=["worker", "up"])
+def test_a_mistake_that_no_restart_mends_ends_it(tmp_path: Path, as_up: bool) -> None:
+    """Each process says it once, the whole ends as any command with a wrong setting does."""
+    with Cluster(tmp_path, POLLER_SINKS="nowhere") as cluster:
+        cluster.valkey.start()
+        program = cluster.start_up(workers=2) if as_up else cluster.start_crew("--processes", "2")
+        assert program.wait(60) == 2, program.text()
+        assert program.text().count('unknown sink "nowhere"') == 2
+        assert "no worker can run as it is configured" in program.text()
+        assert "Traceback" not in program.text()

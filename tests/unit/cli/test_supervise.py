@@ -62,6 +62,22 @@ def test_what_dies_is_started_again_and_it_is_said_why(stage: Stage, code: str, 
     assert stage.was_said(f"{why}; starting it again in 0.5 s")
 
 
+def test_a_mistake_that_no_restart_mends_is_tried_seldom(stage: Stage) -> None:
+    """While another one runs; when none does, nothing is promised, and it can be seen."""
+    healthy = stage.run(OBEDIENT + "time.sleep(60)")
+    stage.run("raise SystemExit(78)")
+    stage.until(lambda: stage.was_said("kid ended with exit code 78, its configuration; starting it again in 60 s"))
+    assert not stage.supervisor.hopeless(lambda _: True)
+    assert not stage.supervisor.hopeless(lambda name: name == "somebody else")
+    stage.supervisor.children.remove(healthy)
+    healthy.signal(signal.SIGKILL)
+    stage.said.clear()
+    stage.run("raise SystemExit(78)")
+    stage.until(lambda: stage.supervisor.hopeless(lambda _: True))
+    stage.supervisor.look()
+    assert stage.said == []
+
+
 @pytest.mark.parametrize(
     ("what", "error"),
     [
