@@ -86,6 +86,7 @@ class BlackBox:
         self._numbers = count(1)
         self._free = list(range(SLOTS))
         self._guard = threading.Lock()
+        self._over = False
 
     def _made(self, directory: Path) -> mmap.mmap:
         """A file of our own, locked before anybody can see it. It has its blocks: a full disk must not hit us later."""
@@ -134,7 +135,11 @@ class BlackBox:
         return routing.parse(queue)[0] if queue else ""
 
     def note_fault(self, text: str) -> None:
-        """It is the running code's own fault that we end now."""
+        """It is the running code's own fault that we end now, or that of whom the text names: see `marks.verdict`.
+
+        What is under way stays noted as it is: a batch may still come to its end before we do.
+        """
+        self._over = True
         self._page[_FAULT_AT:_SIZE] = text.encode()[: marks.FAULT_SIZE].ljust(marks.FAULT_SIZE, b"\0")
 
     def keep_faults(self) -> None:
@@ -146,6 +151,8 @@ class BlackBox:
                 faulthandler.register(signal.SIGVTALRM, self._lock, chain=True)
 
     def _write(self, slot: int, text: bytes) -> None:
+        if self._over:
+            return
         at = _FLIGHTS_AT + slot * _WIDTH
         self._page[at : at + _WIDTH] = text[:_WIDTH].ljust(_WIDTH, b"\0")
 

@@ -20,6 +20,8 @@ SIZE = 8 * CELLS
 #: Room that is kept for what `faulthandler` prints, and how much of it is read: it tells of all threads.
 FAULT_SIZE, FAULT_READ = 4096, 2**18
 
+#: Who was found guilty while the process still lived.
+_GUILTY = re.compile(r"target (\d{1,18}) of flight (\d{1,18}): ")
 _THREAD = re.compile(r"Current thread 0x([0-9a-f]+)")
 #: What it prints of the thread that had the fault.
 _CURRENT = re.compile(r"(?:Current thread|Stack).*?(?=\n\n|\nThread|\Z)", re.DOTALL)
@@ -55,14 +57,28 @@ class ThreadMarks:
                 self._free.append(slot)
 
 
+def on_loop(cells: Sequence[int]) -> Whose:
+    """Whose code runs there; target 0 is nobody."""
+    return cells[TARGET], cells[FLIGHT]
+
+
+def verdict(guilty: Whose, text: str) -> str:
+    """A fault that says whose it is: until the process has ended, others may run."""
+    return f"target {guilty[0]} of flight {guilty[1]}: {text}"
+
+
 def blamed(cells: Sequence[int], fault: str = "") -> list[Whose]:
-    """Who may have ended the process: the thread with the fault, else the loop's code, else all that ran in threads."""
+    """Who may have ended the process: who the fault names, else the thread that had it, else the loop's code, else all
+    that ran in threads."""
+    if guilty := _GUILTY.match(fault):
+        whose = int(guilty[1]), int(guilty[2])
+        return [whose] if whose[0] else []
     threads = {cells[at]: (cells[at + 1], cells[at + 2]) for at in range(_THREADS_AT, CELLS, _WIDTH) if cells[at + 1]}
     found = _THREAD.search(fault)
     if found and int(found[1], 16) in threads:
         return [threads[int(found[1], 16)]]
     if cells[TARGET]:
-        return [(cells[TARGET], cells[FLIGHT])]
+        return [on_loop(cells)]
     return list(threads.values())
 
 

@@ -17,9 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from poller.observability import logs
+from poller.workers import marks
 from poller.workers.blackbox import BlackBox
 from poller.workers.cpu_alarm import CpuAlarm
-from poller.workers.marks import STEPS
 
 log = logs.get(__name__)
 
@@ -63,26 +63,34 @@ class Watchdog:
             self._put_off()
             loop.call_soon_threadsafe(self._answer)
             time.sleep(LOOK_S)
-            now = self._answers, self._box.cells[STEPS]
+            now = self._seen()
             still = still + 1 if now == seen else 0
             seen = now
             if still >= LOOKS:
-                self._end()
+                guilty, at = marks.on_loop(self._box.cells), self._where()
+                if self._seen() == seen:  # else it went on just now, and that was somebody else
+                    self._end(guilty, at)
+
+    def _seen(self) -> tuple[int, int]:
+        return self._answers, self._box.cells[marks.STEPS]
 
     def _put_off(self) -> None:
         signal.setitimer(signal.ITIMER_VIRTUAL, ALL_CPU_S)
         if self._alarm is not None:
             self._alarm.put_off()
 
-    def _end(self) -> None:
-        """Whoever starts next on this home says whose fault it was, and the leases bring the targets back."""
-        found, at = self._box.now(), self._where()
-        collector = found.flight.collector if found.flight else ""
-        self._box.note_fault(f"the loop stood still at {at}")
+    def _end(self, guilty: marks.Whose, at: str) -> None:
+        """Whoever starts next on this home says whose fault it was, and the leases bring the targets back.
+
+        It is noted first: the loop may go on with others while the last words are said.
+        """
+        target_id, flight = guilty
+        collector = self._box.collector(flight) if target_id else ""
+        self._box.note_fault(marks.verdict(guilty, f"the loop stood still at {at}"))
         log.critical(
             "poll_loop_blocked",
             collector=collector,
-            target_id=found.target_id,
+            target_id=target_id,
             seconds=LOOKS * LOOK_S,
             at=at,
             fix="a collector must not block: it should await, or use a thread",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from poller.workers import blackbox
+from poller.workers import blackbox, marks
 from poller.workers.blackbox import SLOTS, BlackBox, Flight, Wreck
 from poller.workers.marks import FLIGHT, TARGET
 
@@ -33,6 +34,15 @@ def wrecks(home: Path) -> list[Wreck]:
     found: list[Wreck] = []
     blackbox.open_wrecks(home, found.append)
     return found
+
+
+def left_by(box: BlackBox, home: Path) -> Wreck:
+    """What would be read if it died now: of a copy, of which nobody holds the lock."""
+    [path] = (home / "flights").iterdir()
+    shutil.copy(path, path.with_name("1-dead"))
+    [wreck] = wrecks(home)
+    box.close()
+    return wreck
 
 
 def run(home: Path, what: Callable[[Path], None]) -> None:
@@ -95,6 +105,29 @@ def test_a_batch_that_is_over_is_not_under_way(tmp_path: Path) -> None:
         now = box.now()
         assert (now.target_id, now.flight, [each.number for each in now.flights]) == (9, None, [new])
     assert box.now().flights == ()
+
+
+def test_who_was_found_guilty_stays_it_whoever_runs_then(tmp_path: Path) -> None:
+    """Its batch, too, is there to be read, even if it came to its end meanwhile."""
+    box = BlackBox(tmp_path, "w")
+    with box.noted(TOKEN, 0, 5, "poll.other") as other:
+        with box.noted(TOKEN, 0, 64, "poll.acme") as guilty:
+            box.note_fault(marks.verdict((9, guilty), "the loop stood still at acme.py:1 collect"))
+        box.cells[FLIGHT], box.cells[TARGET] = other, 10
+        wreck = left_by(box, tmp_path)
+    assert wreck.flight is not None
+    assert (wreck.target_id, wreck.flight.collector) == (9, "acme")
+    assert wreck.fault.endswith("the loop stood still at acme.py:1 collect")
+
+
+def test_if_nobody_was_found_guilty_nobody_is(tmp_path: Path) -> None:
+    """Neither the last batch that ran on the loop, nor the only one that is at work in a thread."""
+    box = BlackBox(tmp_path, "w")
+    with box.noted(TOKEN, 0, 64, "poll.acme") as last, box.threads.marked((9, last)):
+        box.cells[FLIGHT], box.cells[TARGET] = last, 0
+        box.note_fault(marks.verdict(marks.on_loop(box.cells), "the loop stood still"))
+        wreck = left_by(box, tmp_path)
+    assert (wreck.target_id, wreck.flight) == (0, None)
 
 
 def test_more_batches_than_can_be_noted_are_polled_all_the_same(tmp_path: Path) -> None:

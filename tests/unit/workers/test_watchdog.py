@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from poller.workers import steps, watchdog
-from poller.workers.blackbox import BlackBox
+from poller.workers import blackbox, steps, watchdog
+from poller.workers.blackbox import BlackBox, Wreck
 from poller.workers.marks import STEPS
 from poller.workers.watchdog import EXIT_CODE, Watchdog
 
@@ -115,3 +115,49 @@ def test_a_process_ends_when_its_loop_is_blocked_and_not_before(tmp_path: Path, 
 def test_a_thread_that_stops_everybody_ends_the_process_too(tmp_path: Path) -> None:
     """Not the loop's: it computes where its own time is not looked at, and nobody else gets a turn."""
     assert exit_code(tmp_path, spin_elsewhere) == -signal.SIGVTALRM
+
+
+def block_for_a_while(home: Path) -> None:
+    """One collector blocks, and lets go while the last words are said; then another has its turn, an ordinary one."""
+    watchdog.LOOK_S, watchdog.LAST_WORDS_S = 0.05, 20.0
+    box, loop = BlackBox(home, "w"), uvloop.new_event_loop()
+    loop.set_task_factory(steps.TaskFactory(box.cells))
+    last_words, others_turn = threading.Event(), threading.Event()
+
+    def tell_late(_: str, __: str) -> None:
+        last_words.set()
+        others_turn.wait()
+
+    async def bad() -> None:
+        last_words.wait()
+
+    async def good() -> None:
+        others_turn.set()
+        block(box)
+
+    async def poll(target_id: int, flight: int, collect: Callable[[], Any]) -> None:
+        steps.mark(target_id, flight)
+        await asyncio.create_task(collect())
+
+    async def both() -> None:
+        with box.noted("t", 0, 1, "poll.good") as other:
+            with box.noted("t", 0, 1, "poll.bad") as first:
+                await asyncio.create_task(poll(11, first, bad))
+            await asyncio.create_task(poll(22, other, good))
+
+    Watchdog(box, tell_late).start(loop)
+    loop.run_until_complete(both())
+
+
+def test_who_blocked_the_loop_is_blamed_not_who_ran_when_the_process_ended(tmp_path: Path) -> None:
+    """Three of these quarantine a collector."""
+    process = multiprocessing.get_context("spawn").Process(target=block_for_a_while, args=(tmp_path,))
+    process.start()
+    process.join(25)
+    assert process.exitcode == EXIT_CODE
+    found: list[Wreck] = []
+    blackbox.open_wrecks(tmp_path, found.append)
+    [wreck] = found
+    assert wreck.flight is not None
+    assert (wreck.target_id, wreck.flight.collector) == (11, "bad")
+    assert "the loop stood still at " in wreck.fault
