@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from math import isfinite
+from types import MemberDescriptorType
 from typing import Any, NamedTuple
 
 import pydantic
@@ -33,6 +34,11 @@ from poller.plugins import Broken
 GROUP = "poller.collectors"
 #: What every collector has.
 _MUST_HAVE = ("name", "api_version", "Options", "credentials", "collect")
+#: These and its abilities are asked for in every poll or heartbeat.
+_ASKED_OFTEN = (
+    "name", "Options", "credentials", "collect", "blocking", "isolated", "cost", "schedule", "session_key",
+    "open_session", "close_session", "discover", "help_texts", "check_options", "brings_credential", "close",
+)  # fmt: skip
 #: Kinds of mistakes in options, as pydantic calls them, and what was wanted instead.
 _WANTED = {
     "int_parsing": "a whole number",
@@ -156,9 +162,7 @@ def admit(
 
     `kinds` are the kinds of credentials that are taken, and by which models.
     """
-    if lacks := [attribute for attribute in _MUST_HAVE if not hasattr(collector, attribute)]:
-        hint = "its author finds the contract in docs/plugins.md"
-        raise errors.ConfigError(f"it lacks {', '.join(lacks)}", hint=hint)
+    _check_complete(collector, served)
     if collector.name != name:
         raise errors.ConfigError(f'it calls itself "{collector.name}"')
     if odd := naming.why_not_a_word(name):  # it is part of the name of a queue
@@ -170,12 +174,32 @@ def admit(
         raise errors.ConfigError("it does not implement poller.collectors.api.Collector")
     if not (isinstance(collector.Options, type) and issubclass(collector.Options, Options)):
         raise errors.ConfigError("its Options is not a class made from poller.collectors.api.Options")
+    _check_static(collector)
     _check_options(collector)
     _check_abilities(collector)
     _check_cost(collector)
     _check_credentials(collector, kinds)
     _check_schedule(collector)
     return Admitted(collector, version, stated, api_version.notice(version, served, "collector"))
+
+
+def _check_complete(collector: Any, served: Mapping[int, Served]) -> None:
+    """What the contract of its version asks for is there; of an older version only what tells which that is."""
+    current = getattr(collector, "api_version", None) in (None, max(served))
+    wanted = _MUST_HAVE if current else _MUST_HAVE[:2]
+    if lacks := [attribute for attribute in wanted if not hasattr(collector, attribute)]:
+        hint = "its author finds the contract in docs/plugins.md"
+        raise errors.ConfigError(f"it lacks {', '.join(lacks)}", hint=hint)
+
+
+def _check_static(collector: Collector) -> None:
+    """What is computed each time could raise one day, in the middle of everybody's heartbeat."""
+    for name in _ASKED_OFTEN:
+        found = inspect.getattr_static(collector, name, None)
+        computed = hasattr(type(found), "__get__") and not callable(found)
+        if computed and not isinstance(found, classmethod | MemberDescriptorType):
+            hint = f"its author writes {name} = ... in the class, or sets it when it is made"
+            raise errors.ConfigError(f"its {name} is a property", hint=hint)
 
 
 def _check_options(collector: Collector) -> None:

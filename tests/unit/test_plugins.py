@@ -119,7 +119,7 @@ def test_a_broken_contract_says_what_is_missing(install: Install) -> None:
     install("acme-olt", "olt", "class Plugin:\n    name = 'olt'\n    api_version = 1\n")
     found = broken("olt")
     assert found.state == "breaks the contract"
-    assert found.reason == "it does not implement poller.collectors.api.Collector"
+    assert found.reason == "it lacks Options, credentials, collect"
 
 
 def test_an_import_that_hangs_is_named_while_it_lasts(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -292,6 +292,44 @@ def test_a_generator_that_does_not_fit_its_abilities_is_refused_by_name() -> Non
     assert "its isolated is neither True nor False" in reasons["vague"]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["Options", "credentials", "cost", "schedule", "session_key", "discover", "isolated", "blocking", "close"],
+)
+def test_what_is_computed_each_time_is_refused_at_the_door(name: str) -> None:
+    """It is asked for in every heartbeat: one that raises there would take all others along."""
+
+    def broken(_: object) -> Any:
+        raise RuntimeError("not configured")
+
+    methods = {"open_session": Attached.open_session, "close_session": Attached.close_session}
+    odd = type("Odd", (Good,), {"name": "odd", **methods, name: property(broken)})
+    found = registry.load(points(good=Good, odd=odd))
+    assert list(found.collectors) == ["good"]
+    [broke] = found.broken
+    assert broke.name == "odd"
+    assert f"its {name} is a property" in broke.reason or "not configured" in broke.reason
+    assert (found.keeping_sessions, found.costs) == ((), {})
+
+
+def test_attributes_of_the_instance_are_as_good_as_those_of_the_class() -> None:
+    class Made(Good):
+        name = "made"
+        __slots__ = ("cost",)
+
+        def __init__(self) -> None:
+            self.cost = 4
+
+        @classmethod
+        def help_texts(cls, options: Any) -> dict[str, str]:
+            return {}
+
+        @staticmethod
+        async def close() -> None: ...
+
+    assert registry.load(points(made=Made)).costs == {"made": 4.0}
+
+
 class Dear(Good):
     name = "dear"
     cost = 8
