@@ -44,16 +44,20 @@ def place(word: str, target: str | None = None) -> tuple[str, str | None]:
     return device, name if slash else target
 
 
+def target(word: str, name: str | None) -> tuple[str, str]:
+    """The device and its target, which has to be named in one of the two ways."""
+    device, found = place(word, name)
+    if found is None:
+        raise errors.InvalidInput(f'which target of "{device}"?', hint=f"poller target list {device}")
+    return device, found
+
+
 def device_only(ctx: typer.Context, param: typer.CallbackParam, value: str | None) -> str | None:
     """For an argument that is a device alone, whatever lists print. Raises InvalidInput with the words that do."""
     device, slash, name = (value or "").partition("/")
     if not slash or ctx.resilient_parsing:
         return value
-    arguments = [each for each in ctx.command.params if each.param_type_name == "argument"]
-    if param is not arguments[-1]:
-        hint = f"a blank instead of the slash: {ctx.command_path} {device} {name}"
-    else:
-        hint = f'leave out "/{name}": {ctx.command_path} {device}'
+    hint = f'leave out "/{name}": {ctx.command_path} {device}'
     raise errors.InvalidInput(f'{param.metavar}: "{value}" is a target, and this takes a device', hint=hint)
 
 

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Annotated, Literal
 
 import typer
@@ -29,6 +29,15 @@ READER_GONE = 141
 
 #: Typer's words for it.
 _NO_CHOICE = re.compile(r"'([^']*)' is not one of (.*)", re.DOTALL)
+_NO_COMMAND = re.compile(r"No such command '([^']*)'")
+#: What other programs call it; the first that the command has is meant.
+_SYNONYMS = {
+    **dict.fromkeys(("remove", "delete", "del", "drop"), ("rm", "drop", "clear")),
+    **dict.fromkeys(("show", "get", "ls", "info"), ("show", "list")),
+    **dict.fromkeys(("create", "new", "insert"), ("add", "new")),
+    **dict.fromkeys(("set", "update", "change", "modify", "rename"), ("edit",)),
+    **dict.fromkeys(("start", "run", "serve"), ("up",)),
+}
 
 _INVENTORY, _RUNNING, _LOOKING, _CARE = "Inventory", "Running", "Looking", "Care"
 
@@ -156,13 +165,24 @@ def _usage(error: TyperException) -> errors.ConfigError:
     path = context.command_path if context else "poller"
     message = error.format_message().rstrip(".")
     near = _meant(message)
+    if called := _called(message, getattr(context.command, "commands", ()) if context else ()):
+        message, near = message.partition(". ")[0], called  # Typer's guess goes by letters: `start` is like `status`
     return errors.ConfigError(message, hint=f"did you mean {near}? (or: {path} --help)" if near else f"{path} --help")
 
 
 def _meant(message: str) -> str | None:
     """Of a value that is none of the choices, the choice that is most like it."""
     found = _NO_CHOICE.search(message)
-    return nearest(found[1], re.findall(r"'([^']*)'", found[2])) if found else None
+    if not found:
+        return None
+    word, choices = found[1], re.findall(r"'([^']*)'", found[2])
+    return nearest(word, choices) or next((each for each in choices if word and each.startswith(word)), None)
+
+
+def _called(message: str, known: Container[str]) -> str | None:
+    """The command that goes by this name elsewhere."""
+    found = _NO_COMMAND.search(message)
+    return next((name for name in _SYNONYMS.get(found[1], ()) if name in known), None) if found else None
 
 
 def _bug(error: Exception) -> errors.PollerError:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from poller import bootstrap, errors
-from poller.cli import backend, completion, device, intervals, render, words
-from poller.cli.chosen import device_argument, device_only
+from poller.cli import backend, chosen, completion, device, intervals, render, words
+from poller.cli.chosen import One, device_argument, device_only
 from poller.cli.columns import Column, Fit, column
 from poller.cli.confirm import Yes, confirm
 from poller.cli.device import CredentialName, Interval, Max, Min, Options, Policy, Requires, Staleness, Timeout
@@ -20,8 +20,10 @@ app = typer.Typer(no_args_is_help=True, help="What is polled on a device, and ho
 
 Device = Annotated[str, device_argument("DEVICE")]
 Name = Annotated[
-    str,
-    typer.Argument(metavar="TARGET", help="The target's name on this device.", autocompletion=completion.targets),
+    str | None,
+    typer.Argument(
+        metavar="[TARGET]", help="The target's name, if not behind a slash.", autocompletion=completion.targets
+    ),
 ]
 
 COLUMNS = (
@@ -116,8 +118,8 @@ def _place(after: str) -> tuple[str, str] | None:
 
 @app.command("edit")
 def edit(
-    device_name: Device,
-    name: Name,
+    device_name: One,
+    name: Name = None,
     rename: Annotated[str | None, typer.Option(metavar="NEW", help="New name.")] = None,
     policy: Policy = None,
     interval: Interval = None,
@@ -149,6 +151,7 @@ def edit(
     fields |= {"credential": credential, "enabled": enabled}
     if option is None and all(value is None for value in fields.values()):
         raise errors.InvalidInput("nothing to change", hint="poller target edit --help")
+    device_name, name = chosen.target(device_name, name)
     engine = backend.database()
     old = targets.show(engine, device_name, name)
     fields["options"] = _merged(old, option)
@@ -179,10 +182,11 @@ def _unchecked(collector: str, options: Any) -> Any:
 
 
 @app.command("rm")
-def remove(device_name: Device, name: Name, yes: Yes = False, as_json: Json = False) -> None:
+def remove(device_name: One, name: Name = None, yes: Yes = False, as_json: Json = False) -> None:
     """Remove a target."""
     from poller.db import targets
 
+    device_name, name = chosen.target(device_name, name)
     engine = backend.database()
     targets.show(engine, device_name, name)
     confirm(f"remove target {device_name}/{name}", 1, yes)

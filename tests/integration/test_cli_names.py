@@ -71,6 +71,13 @@ def test_a_device_is_all_of_its_targets_and_a_slash_chooses_one(cli: Cli, words:
     assert [item["target"] for item in cli(*words, "sw-1/extra", "--json").items] == ["extra"]
 
 
+def test_what_changes_a_target_takes_the_same_name(cli: Cli) -> None:
+    """Or its two parts, as ever."""
+    assert cli("target", "edit", "sw-1/snmp", "--disable").out == "changed target sw-1/snmp\n"
+    assert cli("target", "edit", "sw-1", "snmp", "--enable").out == "changed target sw-1/snmp\n"
+    assert cli("target", "rm", "sw-1/extra", "--yes").out == "removed target sw-1/extra\n"
+
+
 def test_a_poll_and_its_readings_take_the_same_name(cli: Cli) -> None:
     """Nothing is on the board and nothing was read, but the target was found."""
     assert 'target "sw-1/extra" is not on the board' in cli("poll", "sw-1/extra").err
@@ -86,7 +93,8 @@ def test_a_poll_and_its_readings_take_the_same_name(cli: Cli) -> None:
         (("runs", "sw-1/nosuch"), 3, 'no target named "nosuch"'),
         (("device", "show", "sw-1/snmp"), 2, 'leave out "/snmp": poller device show sw-1\n'),
         (("target", "list", "sw-1/snmp"), 2, 'leave out "/snmp": poller target list sw-1\n'),
-        (("target", "edit", "sw-1/snmp", "--disable"), 2, "instead of the slash: poller target edit sw-1 snmp\n"),
+        (("target", "edit", "sw-1", "--disable"), 2, 'which target of "sw-1"?\n  try: poller target list sw-1\n'),
+        (("target", "rm", "sw-1/snmp", "extra"), 2, "are two targets"),
         (("events", "--device", "sw-2"), 3, "did you mean sw-1?"),
         (("events", "--device", "sw-1/snnp"), 3, 'no target named "snnp"'),
         (("events", "--device", "sw-2", "--follow"), 3, "did you mean sw-1?"),
