@@ -10,12 +10,13 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import pydantic
 import pydantic_core
 import pydantic_settings
 from pydantic import BaseModel, Field, SecretStr, ValidationInfo, field_validator
+from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -52,6 +53,8 @@ TRANSLATION: dict[type[Exception], type[errors.PollerError]] = {
 #: Times `spool_patience_s`: the readings of a poll wait for a store that is only slow, and then its rows; see
 #: workers/writing.py.
 LONGEST_WRITE = 10
+
+_NOUNS: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number"}
 
 Words = Annotated[tuple[str, ...], NoDecode]
 
@@ -381,7 +384,7 @@ def _translated(error: Exception) -> errors.PollerError:
         field = str(first["loc"][0]) if first["loc"] else "settings"
         origin = origins(os.environ).get(field, "default")
         text = f"{field} (from {origin}): {first['msg'].removeprefix('Value error, ')}"
-        return kind(text, hint=f"{field}: {_described(field)}")
+        return kind(text, hint=_advice(field))
     if kind is errors.InvalidSetting:
         return kind(str(error), hint="`poller settings` lists what each one takes")
     return kind("the settings cannot be read", type(error).__name__, "this is a bug in poller")
@@ -401,9 +404,25 @@ def rows(settings: BaseModel, environ: Mapping[str, str]) -> list[tuple[str, str
     ]
 
 
-def _described(field: str) -> str:
+def _advice(field: str) -> str:
+    """What it takes, and what it is for."""
     info = Settings.model_fields.get(field)
-    return info.description or "" if info else ""
+    if info is None:
+        return "`poller settings` lists what each one takes"
+    takes = _takes(info)
+    return f"{field} takes {takes}. {info.description}" if takes else f"{field}: {info.description}"
+
+
+def _takes(info: FieldInfo) -> str:
+    """In words, of those whose type and bounds say it; of others their description does."""
+    kinds = set(get_args(info.annotation)) or {info.annotation}
+    if get_origin(info.annotation) is Literal:
+        return " or ".join(get_args(info.annotation))
+    noun = next((word for kind, word in _NOUNS.items() if kind in kinds), "")
+    words = {"gt": "above", "ge": "from", "le": "to"}
+    bounds = [f"{words[n]} {getattr(each, n):.10g}" for each in info.metadata for n in words if hasattr(each, n)]
+    such = "" if info.default is None or noun == _NOUNS[bool] else f", such as {info.default}"
+    return " ".join([noun, *bounds]) + such if noun else ""
 
 
 def _shown(value: Any) -> str:

@@ -83,6 +83,6 @@ def _one(word: str, known: dict[str, dict[str, Any]]) -> dict[str, Any]:
     found = known.get(word.lower())
     if found is None:
         near = difflib.get_close_matches(word.lower(), known, n=1)
-        hint = f"poller explain {known[near[0]]['code']}" if near else "poller explain"
-        raise errors.NotFound(f'there is no code "{word}"', hint=f"{hint}   (poller explain lists all)")
+        hint = f"poller explain {known[near[0]]['code']}   (poller explain lists all)" if near else "poller explain"
+        raise errors.NotFound(f'there is no code "{word}"', hint=hint)
     return found

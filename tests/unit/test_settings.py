@@ -68,6 +68,26 @@ def test_a_bad_value_is_an_error_that_names_the_field(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("batch_size", "batch_size takes a whole number from 1 to 1000, such as 64. Targets per message."),
+        ("web_port", "web_port takes a whole number from 0 to 65535. Port of the page."),
+        ("site_share", "site_share takes a number above 0 to 1, such as 0.6. Share"),
+        ("runs_days", "runs_days takes a number above 0 to 3650, such as 30.0. How long"),
+        ("leader_election", "leader_election takes true or false. False:"),
+        ("log_level", "log_level takes DEBUG or INFO or WARNING or ERROR. Least"),
+        ("sentry_dsn", "sentry_dsn: Where bugs"),
+    ],
+)
+def test_the_advice_says_what_a_setting_takes(monkeypatch: pytest.MonkeyPatch, name: str, advice: str) -> None:
+    """Not only what it is for."""
+    monkeypatch.setenv(f"POLLER_{name.upper()}", "many")
+    with pytest.raises(errors.InvalidSetting) as caught:
+        settings.load()
+    assert caught.value.hint.startswith(advice)
+
+
+@pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"MIN_S": "20"}, "adaptive_base_s (from default): 10 is less than adaptive_min_s, which is 20"),

@@ -43,3 +43,9 @@ def test_an_unknown_code_names_the_nearest(capsys: pytest.CaptureFixture[str]) -
     """Exit code 3, as for every name that does not exist."""
     assert main.run(["explain", "tiemout"]) == 3
     assert "try: poller explain timeout" in capsys.readouterr().err
+
+
+def test_a_code_like_no_other_gets_one_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    """The list is it; nothing has to be said twice."""
+    assert main.run(["explain", "foo"]) == 3
+    assert capsys.readouterr().err.endswith("  try: poller explain\n")
