@@ -6,7 +6,8 @@ A credential is stored encrypted as one JSON object with its `kind`. A plugin ma
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import pydantic
@@ -14,6 +15,10 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 
 from poller import errors
 from poller.domain import naming, nearest
+
+#: Whoever sees so many characters of a secret in a row sees too much of it; fewer are in many a sentence.
+_TELLING = 5
+_SEVERAL = (list, tuple, set, frozenset)
 
 
 class Credential(BaseModel):
@@ -50,16 +55,33 @@ class Credential(BaseModel):
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Self:
-        """Validate; the error names the field and never repeats a value."""
+        """Validate; the error names the field and never repeats a value, whoever wrote its text."""
         try:
             return cls.model_validate(fields)
         except pydantic.ValidationError as error:
-            first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-            field = ".".join(str(part) for part in first["loc"])
-            if first["type"] == "extra_forbidden":
-                raise cls._unknown(field) from None
-            text = first["msg"].removeprefix("Value error, ")
-            raise errors.InvalidInput(": ".join(filter(None, (f"{cls.kind} credential", field, text)))) from None
+            raise cls._refused(error, fields) from None
+        except BaseException as error:  # noqa: BLE001  a model may raise anything, and its text may be the secret
+            name = type(error).__name__
+            raise errors.InvalidInput(f"{cls.kind} credential: it cannot be checked", cause=name) from None
+
+    @classmethod
+    def _refused(cls, error: pydantic.ValidationError, fields: Mapping[str, Any]) -> errors.InvalidInput:
+        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            return cls._unknown(field)
+        text, hint = first["msg"].removeprefix("Value error, "), ""
+        if _tells(text, cls._hidden(fields)):
+            text, hint = "is not valid", "what its model says of it is not shown: it repeats the secret"
+        return errors.InvalidInput(": ".join(filter(None, (f"{cls.kind} credential", field, text))), hint=hint)
+
+    @classmethod
+    def _hidden(cls, fields: Mapping[str, Any]) -> Iterator[str]:
+        """What no text may repeat: all but the plain fields, and of these what holds others."""
+        plain = cls.plain_fields()
+        for name, value in fields.items():
+            if name not in plain or isinstance(value, (Mapping, BaseModel, *_SEVERAL)):
+                yield from _texts(_opened(value))
 
     @classmethod
     def _unknown(cls, field: str) -> errors.InvalidInput:
@@ -69,15 +91,11 @@ class Credential(BaseModel):
 
     def secrets(self) -> list[str]:
         """The secret texts themselves: for those who must keep them out of logs."""
-        return [value.get_secret_value() for _, value in self if isinstance(value, SecretStr)]
+        return list(_secrets(self))
 
     def to_json(self) -> str:
         """The text that is encrypted, secrets in the clear: for the vault only."""
-        fields = {
-            name: value.get_secret_value() if isinstance(value, SecretStr) else value
-            for name, value in self
-            if value is not None
-        }
+        fields = {name: _opened(value) for name, value in self if value is not None}
         return json.dumps({"kind": self.kind, **fields})
 
 
@@ -176,3 +194,55 @@ def _json_object(text: str) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise errors.InvalidInput("the credential must be a JSON object")
     return fields
+
+
+def _secrets(value: Any) -> Iterator[str]:
+    """At any depth."""
+    if isinstance(value, SecretStr):
+        yield value.get_secret_value()
+    for item in _items(value):
+        yield from _secrets(item)
+
+
+def _opened(value: Any) -> Any:
+    """The same as JSON has it, secrets in the clear."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, BaseModel):
+        value = dict(iter(value))
+    if isinstance(value, Mapping):
+        return {name: _opened(item) for name, item in value.items()}
+    return [_opened(item) for item in value] if isinstance(value, _SEVERAL) else value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value)
+    for item in _items(value):
+        yield from _texts(item)
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, BaseModel):
+        value = dict(iter(value))
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, _SEVERAL) else ()
+
+
+def _tells(text: str, values: Iterable[str]) -> bool:
+    """Is one of them in it, or more of one than chance would have it, however it is written?"""
+    text = text.casefold()
+    return any(_is_in(text, spelled.casefold()) for value in values if value.strip() for spelled in _spellings(value))
+
+
+def _spellings(value: str) -> tuple[str, ...]:
+    escaped = value.encode("unicode_escape").decode()
+    return value, value.strip(), repr(value)[1:-1], json.dumps(value)[1:-1], escaped
+
+
+def _is_in(text: str, value: str) -> bool:
+    """A short word counts where it stands alone: a single letter is in every text."""
+    if len(value) < _TELLING:
+        return value in (re.split(r"\W+", text) if value.isalnum() else text)
+    return any(value[at : at + _TELLING] in text for at in range(len(value) - _TELLING + 1))

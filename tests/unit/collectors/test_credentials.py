@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import pytest
+from pydantic import BaseModel, SecretStr, field_validator
 
 from poller import errors
 from poller.collectors import credentials
@@ -75,3 +78,92 @@ def test_secrets_do_not_print(made: Credential) -> None:
 @pytest.mark.parametrize("made", [Community.from_text(SECRET), Login.from_text(f"a:{SECRET}"), SnmpV3.from_fields(V3)])
 def test_stored_and_read_back(made: Credential) -> None:
     assert credentials.from_json(made.to_json()) == made
+
+
+class Inner(BaseModel):
+    pin: SecretStr
+
+
+class Strict(Credential):
+    """As a plugin brings it: whoever wrote it did not think of logs."""
+
+    kind = "strict"
+    says: ClassVar[Callable[[Any], Any]] = staticmethod(lambda value: value)
+    secret: SecretStr = SecretStr("")
+    keys: list[SecretStr] = []
+    pins: frozenset[SecretStr] = frozenset()
+    inner: Inner | None = None
+    user: str = ""
+
+    @field_validator("secret", "keys", "inner", "user")
+    @classmethod
+    def _says(cls, value: Any) -> Any:
+        return cls.says(value)
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
+
+
+ODD = "a'b\"c\\d\n\u00e9\tf"
+
+
+def said(monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], error: Callable[[Any], BaseException]) -> str:
+    monkeypatch.setattr(Strict, "says", lambda value: _raise(error(value)))
+    with pytest.raises(errors.InvalidInput) as raised:
+        Strict.from_fields(fields)
+    return f"{raised.value} {raised.value.hint}"
+
+
+@pytest.mark.parametrize("secret", [SECRET, ODD, "1234", "x", "ab cd"])
+@pytest.mark.parametrize("spelled", [str, repr, ascii, json.dumps, str.upper, lambda text: f"<{text[: len(text)]}>"])
+def test_what_a_model_of_a_plugin_says_of_a_secret_is_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, secret: str, spelled: Callable[[str], str]
+) -> None:
+    """However it is written, and wherever it stands."""
+
+    def error(value: SecretStr) -> ValueError:
+        return ValueError(f"{spelled(value.get_secret_value())} is not of the form k:v")
+
+    text = said(monkeypatch, {"secret": secret}, error)
+    assert text.startswith("strict credential: secret: is not valid")
+    assert "form" not in text
+
+
+def test_nor_is_a_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = said(monkeypatch, {"secret": SECRET}, lambda value: ValueError(f"begins with {SECRET[:6]}"))
+    assert text.startswith("strict credential: secret: is not valid")
+
+
+def test_nor_one_that_stands_deeper_or_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for fields in ({"keys": ["fine", SECRET]}, {"inner": {"pin": SECRET}}, {"user": "mon", "secrt": SECRET}):
+        text = said(monkeypatch, fields, lambda value: ValueError(f"odd: {SECRET}"))
+        assert SECRET not in text
+        assert text.startswith(f"strict credential: {next(iter(fields))}: is not valid")
+
+
+def test_nor_what_is_no_complaint_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    for error in (KeyError(SECRET), SystemExit(SECRET), errors.InvalidInput(SECRET)):
+        text = said(monkeypatch, {"secret": SECRET}, lambda value, error=error: error)  # type: ignore[misc]
+        assert text.startswith("strict credential: it cannot be checked")
+        assert SECRET not in text
+
+
+def test_what_a_model_says_without_the_secret_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A secret that shares a few letters with the text is not in it, and a user's name is no secret."""
+    for secret in (SECRET, "x", "formal", ""):
+        text = said(monkeypatch, {"secret": secret}, lambda value: ValueError("is not of the form k:v"))
+        assert text.startswith("strict credential: secret: is not of the form k:v")
+    assert "'mon' has no realm" in said(
+        monkeypatch, {"user": "mon"}, lambda value: ValueError(f"{value!r} has no realm")
+    )
+    lab = {"username": "mon", "priv_password": "privpass"}
+    with pytest.raises(errors.InvalidInput, match="priv_password needs auth_password"):
+        SnmpV3.from_fields(lab)
+
+
+def test_secrets_at_any_depth_are_stored_and_known() -> None:
+    """For those who must keep them out of logs."""
+    made = Strict.from_fields({"secret": "one", "keys": ["two", "three"], "pins": ["six"], "inner": {"pin": "four"}})
+    assert made.secrets() == ["one", "two", "three", "six", "four"]
+    assert Strict.from_text(json.dumps({k: v for k, v in json.loads(made.to_json()).items() if k != "kind"})) == made
