@@ -30,7 +30,8 @@ GRACE_S = 0.5
 #: So many readings in a row are taken before others have their turn.
 BREATH = 64
 
-#: More are not a device but a mistake, of which nothing is kept. A reading set counts as one.
+#: More are not a device but a mistake, of which nothing is kept. A reading set counts as one; how much may be in these
+#: says `gathering.MOST_SERIES`.
 MOST_ITEMS = 50_000
 
 #: Collectors that ignored their cancellation. Kept referenced (else the loop forgets them), counted, never awaited.
@@ -142,20 +143,28 @@ class Drain:
             async for item in stream:
                 if self._done:  # it was abandoned: what it says now is nobody's
                     break
-                self._gathered.take(item)
+                await self._take(item)
                 taken += 1
                 if taken % BREATH == 0:  # one that never waits would stop the loop, and with it every other poll
                     await asyncio.sleep(0)
                 if taken > MOST_ITEMS:
-                    self._gathered = gathering.Gathered(self._poll.memory)
-                    raise gathering.NotAReading(f"more than {MOST_ITEMS} readings in one poll")
+                    raise gathering.TooMany(f"more than {MOST_ITEMS} readings in one poll")
             else:
                 return
         except gathering.NotAReading as error:
+            if isinstance(error, gathering.TooMany):
+                self._gathered = gathering.Gathered(self._poll.memory)
             error.where = _line(stream)
             await stream.aclose()
             raise
         await stream.aclose()
+
+    async def _take(self, item: object) -> None:
+        if not isinstance(item, ReadingSet):
+            self._gathered.take(item)
+            return
+        for _ in self._gathered.taking(item):
+            await asyncio.sleep(0)
 
     def _finish(self, error: errors.DeviceError | None) -> None:
         if self._done:

@@ -6,13 +6,18 @@ A poll that yields the same series as the last one gives the identical `SeriesSe
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from poller import errors
 from poller.collectors.api import PartFailed, Traffic
 from poller.domain.readings import Kind, Labels, Reading, ReadingSet, Series, SeriesSet
+
+#: In the sets of one poll, all of them together. More are not a device but a mistake: they are not even looked at.
+MOST_SERIES = 200_000
+#: So many series of a new set are checked before others have their turn.
+TURN = 1_000
 
 _MEMORY_KEY = "poller.gathering"
 _KEPT = 3  # series sets remembered as checked, besides the newest
@@ -22,6 +27,10 @@ class NotAReading(TypeError):
     """The collector yielded something that is no reading; the text says what, and `where` its line."""
 
     where = ""
+
+
+class TooMany(NotAReading):
+    """More than any device has: nothing of that poll is kept."""
 
 
 @dataclass(slots=True)
@@ -37,7 +46,7 @@ class _Known:
 class Gathered:
     """Takes what is yielded, one by one; raises NotAReading on rubbish."""
 
-    __slots__ = ("_failed", "_known", "_loose", "_sets", "traffic")
+    __slots__ = ("_failed", "_known", "_loose", "_series", "_sets", "traffic")
 
     def __init__(self, memory: dict[str, Any]) -> None:
         known = memory.get(_MEMORY_KEY)
@@ -45,14 +54,15 @@ class Gathered:
             known = memory[_MEMORY_KEY] = _Known()
         self._known: _Known = known
         self._sets: list[ReadingSet] = []
+        self._series = 0  # in these
         self._loose: list[Reading] = []
         self._failed: list[PartFailed] = []
         self.traffic: Traffic | None = None
 
     def take(self, item: object) -> None:
         if isinstance(item, ReadingSet):
-            self._check_set(item)
-            self._sets.append(item)
+            for _ in self.taking(item):
+                pass
         elif isinstance(item, Reading):
             _check_series(item.name, item.labels, item.kind, item.width)
             _check_values((item.value,), item.name)
@@ -68,6 +78,17 @@ class Gathered:
             self.traffic = item
         else:
             raise NotAReading(f"yielded {type(item).__name__}, not Reading, ReadingSet, PartFailed or Traffic")
+
+    def taking(self, readings: ReadingSet) -> Iterator[None]:
+        """The same with a set, which may be large: others can have their turn whenever this yields."""
+        self._series += len(readings.series.series)
+        if self._series > MOST_SERIES:
+            raise TooMany(f"more than {MOST_SERIES} series in the reading sets of one poll")
+        if not any(readings.series is series for series in self._known.checked):
+            yield from _check_shape(readings.series)
+            self._known.checked = (*self._known.checked[-_KEPT:], readings.series)
+        _check_values(readings.values)
+        self._sets.append(readings)
 
     def failed(self) -> Sequence[PartFailed]:
         return self._failed
@@ -101,16 +122,6 @@ class Gathered:
         assert known.joined is not None
         return ReadingSet(known.joined, values if known.order is None else [values[at] for at in known.order])
 
-    def _check_set(self, readings: ReadingSet) -> None:
-        if not any(readings.series is series for series in self._known.checked):
-            seen: set[int] = set()  # the columns of a row share their labels
-            for series in readings.series.series:
-                labels = {} if id(series.labels) in seen else dict(series.labels)
-                _check_series(series.name, labels, series.kind, series.width)
-                seen.add(id(series.labels))
-            self._known.checked = (*self._known.checked[-_KEPT:], readings.series)
-        _check_values(readings.values)
-
 
 def _joined(parts: Sequence[SeriesSet]) -> tuple[SeriesSet, Sequence[int] | None]:
     """One series set of several; of two equal series the last one stays."""
@@ -120,6 +131,16 @@ def _joined(parts: Sequence[SeriesSet]) -> tuple[SeriesSet, Sequence[int] | None
         return SeriesSet(tuple(rows)), None
     order = sorted(last.values())
     return SeriesSet(tuple(rows[at] for at in order)), order
+
+
+def _check_shape(shape: SeriesSet) -> Iterator[None]:
+    seen: set[int] = set()  # the columns of a row share their labels
+    for at, series in enumerate(shape.series, 1):
+        labels = {} if id(series.labels) in seen else dict(series.labels)
+        _check_series(series.name, labels, series.kind, series.width)
+        seen.add(id(series.labels))
+        if at % TURN == 0:
+            yield
 
 
 def _check_series(name: object, labels: object, kind: object, width: object) -> None:

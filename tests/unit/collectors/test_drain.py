@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from poller import errors
-from poller.collectors import api, drain
+from poller.collectors import api, drain, gathering
 from poller.domain.outcome import Outcome, Result
 from poller.domain.readings import Kind, Reading, ReadingSet, Series, SeriesSet
 from tests.unit.collectors.scripted import ONE, Scripted, drained, names, poll, raising, yielding
@@ -229,6 +229,32 @@ def test_cancelling_the_caller_cancels_the_collector() -> None:
         return True
 
     assert asyncio.run(run())
+
+
+def test_others_have_their_turn_while_a_large_set_is_checked() -> None:
+    """Once: a set that is known is taken at once. What is wrong behind the first turn is found, too."""
+    series = tuple(Series(f"s{i}", (), Kind.GAUGE) for i in range(10 * gathering.TURN))
+    large = ReadingSet(SeriesSet(series), [1.0] * len(series))
+    bad = ReadingSet(SeriesSet((*series, Series("", (), Kind.GAUGE))), [1.0] * (len(series) + 1))
+
+    async def turns(memory: dict[str, Any], given: ReadingSet) -> tuple[int, Outcome]:
+        task = asyncio.create_task(drain.drain(Scripted(yielding(given)), poll(memory)))
+        taken = 0
+        while not task.done():
+            await asyncio.sleep(0)
+            taken += 1
+        return taken, task.result()
+
+    async def run() -> None:
+        memory: dict[str, Any] = {}
+        first, outcome = await turns(memory, large)
+        assert outcome.readings is large
+        again, outcome = await turns(memory, large)
+        assert outcome.readings is large
+        assert first == again + 10
+        assert (await turns(memory, bad))[1].error_code == "collector_crashed"
+
+    asyncio.run(run())
 
 
 def test_a_rude_one_does_not_hold_up_the_others() -> None:

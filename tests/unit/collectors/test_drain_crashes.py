@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
 
 from poller import errors
-from poller.collectors import api, drain
+from poller.collectors import api, drain, gathering
 from poller.domain.outcome import Result
 from poller.domain.readings import Kind, Reading, ReadingSet, Series, SeriesSet
 from tests.unit.collectors.scripted import ONE, SECRET, drained, names, raising, yielding
@@ -82,6 +82,29 @@ def test_of_more_readings_than_a_device_has_nothing_is_kept(monkeypatch: pytest.
     outcome = drained(yielding(*[ONE] * 101))
     assert (outcome.result, outcome.error_code, outcome.readings) == (Result.FAILED, "collector_crashed", None)
     assert "more than 100 readings in one poll" in outcome.message
+
+
+class Unread(tuple[Series, ...]):
+    """Series that nobody may look at."""
+
+    def __iter__(self) -> Iterator[Series]:
+        raise AssertionError
+
+
+def test_of_more_series_than_a_device_has_none_is_looked_at_and_nothing_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All sets of a poll together, known or new; at the next poll they are counted anew."""
+    monkeypatch.setattr(gathering, "MOST_SERIES", 100)
+    memory: dict[str, Any] = {}
+    sixty = ReadingSet(SeriesSet(tuple(Series(f"s{i}", (), Kind.GAUGE) for i in range(60))), [1.0] * 60)
+    forty = ReadingSet(SeriesSet(sixty.series.series[:40]), [2.0] * 40)
+    for _ in range(2):
+        assert drained(yielding(ONE, sixty, forty), memory=memory).result is Result.OK
+    for items in ([ONE, ReadingSet(SeriesSet(Unread(sixty.series.series * 2)), [1.0] * 120)], [ONE, sixty, sixty]):
+        outcome = drained(yielding(*items), memory=memory)
+        assert (outcome.result, outcome.error_code, outcome.readings) == (Result.FAILED, "collector_crashed", None)
+        assert "more than 100 series in the reading sets of one poll" in outcome.message
 
 
 def test_a_generator_that_yielded_rubbish_is_closed() -> None:
