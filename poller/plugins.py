@@ -6,16 +6,19 @@ from __future__ import annotations
 
 import enum
 import logging
+import re
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import EntryPoint
+from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from typing import Any, Generic, TypeVar
 
 from poller import errors
+from poller.domain import naming
 from poller.domain.api_version import NotServed
 
 #: An import that takes longer is named while it lasts: nobody can end it, and one that hangs looks like nothing else.
@@ -33,6 +36,7 @@ class Fault(enum.StrEnum):
     DUPLICATE = "duplicate name"
     VERSION = "other API version"
     CONTRACT = "breaks the contract"
+    METADATA = "unreadable entry points"
 
 
 @dataclass(frozen=True)
@@ -55,14 +59,28 @@ class Loaded(Generic[T]):
     broken: tuple[Broken, ...]
 
 
-def load(points: Iterable[EntryPoint], make: Callable[[Any], Any], admit: Callable[[Any, str], T]) -> Loaded[T]:
+def points(group: str) -> tuple[list[EntryPoint], list[Broken]]:
+    """What is installed in the group, and the distributions that are meant for it but whose list cannot be read."""
+    try:
+        return list(entry_points(group=group)), []
+    except Exception:  # noqa: BLE001  one of them all has a bad line: they are read one by one
+        return _one_by_one(group)
+
+
+def load(
+    points: Iterable[EntryPoint],
+    make: Callable[[Any], Any],
+    admit: Callable[[Any, str], T],
+    unreadable: Iterable[Broken] = (),
+) -> Loaded[T]:
     """Import each, `make` a plugin of what was imported, and `admit` it by its name.
 
     `admit` raises a ConfigError that says what is wrong. Two of one name: ours stays, else the first by distribution.
+    `unreadable` are told with those that turn out to be broken.
     """
     found: dict[str, T] = {}
     distributions: dict[str, str] = {}
-    broken: list[Broken] = []
+    broken = list(unreadable)
     for point in sorted(points, key=ours_first):
         if point.name in found:
             reason = f"the name is taken by {distributions[point.name]}"
@@ -89,7 +107,42 @@ def is_ours(point: EntryPoint) -> bool:
 
 
 def origin(point: EntryPoint) -> str:
-    return f"{point.dist.name} {point.dist.version}" if point.dist else "unknown distribution"
+    return _named(point.dist) if point.dist else "unknown distribution"
+
+
+def _named(distribution: Distribution) -> str:
+    return f"{distribution.name} {distribution.version}"
+
+
+def _one_by_one(group: str) -> tuple[list[EntryPoint], list[Broken]]:
+    """Of two distributions of one name the first counts, as in an import."""
+    found: list[EntryPoint] = []
+    broken: list[Broken] = []
+    seen: set[str] = set()
+    for distribution in distributions():
+        name = re.sub(r"[-_.]+", "-", distribution.name or "").lower()
+        if name in seen:
+            continue
+        seen.update({name} - {""})
+        try:
+            found += distribution.entry_points.select(group=group)
+        except Exception as error:  # noqa: BLE001  importlib.metadata lets through what its parser stumbles over
+            broken += _unreadable(distribution, group, error)
+    return found, broken
+
+
+def _unreadable(distribution: Distribution, group: str, error: Exception) -> list[Broken]:
+    """None if it has nothing for this group: then it is no business of ours."""
+    try:
+        lines = [line.strip() for line in (distribution.read_text("entry_points.txt") or "").splitlines()]
+    except Exception:  # noqa: BLE001  bytes that are no text
+        lines = [f"[{group}]"]
+    if f"[{group}]" not in lines:
+        return []
+    odd = next((line for line in lines if line and line[0] not in "#[" and "=" not in line), None)
+    why = text(error) if odd is None else f'the line "{naming.printable(odd)}" has no ='
+    reason = f"its entry_points.txt cannot be read: {why}"
+    return [Broken(distribution.name or "", _named(distribution), reason, "install it anew", Fault.METADATA)]
 
 
 def _made(point: EntryPoint, make: Callable[[Any], Any]) -> Any:
@@ -99,16 +152,41 @@ def _made(point: EntryPoint, make: Callable[[Any], Any]) -> Any:
 
 def _attempt(point: EntryPoint, step: Callable[[], Any], fault: Fault) -> Any:
     """What the step gives, or a Broken."""
+    with _interrupts() as came:
+        try:
+            return step()
+        except NotServed as error:
+            return Broken(point.name, origin(point), str(error), error.hint, Fault.VERSION)
+        except errors.PollerError as error:
+            return Broken(point.name, origin(point), str(error), error.hint, fault)
+        except BaseException as error:  # a plugin may raise anything, SystemExit too
+            if came.is_set() and isinstance(error, KeyboardInterrupt):
+                raise
+            return Broken(point.name, origin(point), text(error), "", fault)
+
+
+@contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """Set by a real Ctrl-C, which is for us; a plugin may raise KeyboardInterrupt of its own.
+
+    Only the main thread is ever interrupted.
+    """
+    came = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield came
+        return
+
+    def interrupted(number: int, frame: Any) -> None:
+        came.set()
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, interrupted)
     try:
-        return step()
-    except KeyboardInterrupt:
-        raise
-    except NotServed as error:
-        return Broken(point.name, origin(point), str(error), error.hint, Fault.VERSION)
-    except errors.PollerError as error:
-        return Broken(point.name, origin(point), str(error), error.hint, fault)
-    except BaseException as error:  # noqa: BLE001  a plugin may raise anything, SystemExit too
-        return Broken(point.name, origin(point), text(error), "", fault)
+        yield came
+    finally:
+        if signal.getsignal(signal.SIGINT) is interrupted:
+            signal.signal(signal.SIGINT, before)
 
 
 def text(error: BaseException) -> str:

@@ -6,7 +6,7 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
 from poller import errors, plugins
 from poller.domain.staleness import Evidence, Source
@@ -58,7 +58,8 @@ class Sources:
 
 def load(points: Iterable[EntryPoint] | None = None) -> Sources:
     """Import every source of the entry-point group, built-ins and plugins alike."""
-    found = plugins.load(entry_points(group=GROUP) if points is None else points, lambda source: source, _admit)
+    installed, unreadable = plugins.points(GROUP) if points is None else (points, [])
+    found = plugins.load(installed, lambda source: source, _admit, unreadable)
     return Sources(found.plugins, found.broken)
 
 

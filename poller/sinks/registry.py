@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from functools import partial
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any, NamedTuple
 
 from poller import errors, plugins
@@ -30,8 +30,8 @@ class Admitted(NamedTuple):
 
 def survey(points: Iterable[EntryPoint] | None = None, served: Mapping[int, Served] = SERVED) -> Loaded[Admitted]:
     """Every installed sink, imported but not made; a broken one never harms the others."""
-    found = entry_points(group=GROUP) if points is None else points
-    return plugins.load(found, lambda kind: kind, partial(admit, served=served))
+    found, unreadable = plugins.points(GROUP) if points is None else (points, [])
+    return plugins.load(found, lambda kind: kind, partial(admit, served=served), unreadable)
 
 
 def admit(kind: Any, name: str, served: Mapping[int, Served] = SERVED) -> Admitted:
@@ -50,13 +50,13 @@ def load(names: Iterable[str], stores: Stores, points: Iterable[EntryPoint] | No
 
     Raises InvalidSetting: a worker without its sink loses data.
     """
-    installed = list(entry_points(group=GROUP) if points is None else points)
+    installed, unreadable = plugins.points(GROUP) if points is None else (list(points), [])
     wanted = list(dict.fromkeys(names))
     found = survey([point for point in installed if point.name in wanted])
     made: list[Sink] = []
     for name in wanted:
         try:
-            made.append(_make(name, found, stores, {point.name for point in installed}))
+            made.append(_make(name, found, stores, {point.name for point in installed}, unreadable))
         except BaseException:
             close_all(made)
             raise
@@ -72,10 +72,12 @@ def close_all(sinks: Iterable[Sink]) -> None:
             log.warning("sink_not_closed", sink=sink.name, error=type(error).__name__)
 
 
-def _make(name: str, found: Loaded[Admitted], stores: Stores, known: Iterable[str]) -> Sink:
+def _make(
+    name: str, found: Loaded[Admitted], stores: Stores, known: Iterable[str], unreadable: Iterable[Broken]
+) -> Sink:
     if name not in found.plugins:
         broken = next((each for each in found.broken if each.name == name), None)
-        raise _unknown(name, known) if broken is None else _unusable(broken)
+        raise _unknown(name, known, unreadable) if broken is None else _unusable(broken)
     try:
         sink = found.plugins[name].sink(stores)
     except errors.PollerError:
@@ -87,10 +89,12 @@ def _make(name: str, found: Loaded[Admitted], stores: Stores, known: Iterable[st
     return sink
 
 
-def _unknown(name: str, known: Iterable[str]) -> errors.InvalidSetting:
+def _unknown(name: str, known: Iterable[str], unreadable: Iterable[Broken]) -> errors.InvalidSetting:
+    """It may be in a distribution whose list cannot be read."""
     near = difflib.get_close_matches(name, list(known), n=1)
     hint = f"did you mean {near[0]}? " if near else ""
-    return errors.InvalidSetting(f'unknown sink "{name}"', hint=hint + "installed: " + ", ".join(sorted(known)))
+    cause = "; ".join(f"{each.distribution}: {each.reason}" for each in unreadable)
+    return errors.InvalidSetting(f'unknown sink "{name}"', cause, hint + "installed: " + ", ".join(sorted(known)))
 
 
 def _unusable(broken: Broken) -> errors.InvalidSetting:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import shutil
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -72,12 +75,13 @@ def test_an_installed_plugin_is_found(install: Install) -> None:
         ("import no_such_module_anywhere", "ModuleNotFoundError: No module named 'no_such_module_anywhere'"),
         ("1 / 0", "ZeroDivisionError: division by zero"),
         ("raise SystemExit(3)", "SystemExit: 3"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
         ("class Odd(BaseException): pass\nraise Odd", "Odd"),
         ("def Plugin(:", "SyntaxError: "),
         ("", "AttributeError: "),
         ("class Plugin:\n    def __init__(self): raise OSError('no licence')", "OSError: no licence"),
     ],
-    ids=["missing", "bug", "exit", "base", "syntax", "empty", "constructor"],
+    ids=["missing", "bug", "exit", "interrupt", "base", "syntax", "empty", "constructor"],
 )
 def test_one_that_fails_to_import_is_named_with_its_reason(install: Install, code: str, reason: str) -> None:
     """Whatever it raises."""
@@ -174,3 +178,77 @@ def test_what_is_left_of_a_broken_installation_harms_nobody(install: Install, tm
     install("zeta-olt", "olt", COLLECTOR)
     (tmp_path / "zeta_olt-1.0.dist-info" / "METADATA").unlink()
     assert broken("olt").state == "duplicate name"
+
+
+def test_ctrl_c_during_an_import_is_for_us(install: Install) -> None:
+    """Only one that a plugin makes up is its own fault; the handler is what it was."""
+    before = signal.getsignal(signal.SIGINT)
+    install("acme-olt", "olt", "import signal\nsignal.raise_signal(signal.SIGINT)")
+    with pytest.raises(KeyboardInterrupt):
+        staleness.load(plugins.points(registry.GROUP)[0])
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_thread_loads_plugins_as_well(install: Install) -> None:
+    """No signal comes there, and none may be awaited there."""
+    install("acme-olt", "olt", "raise KeyboardInterrupt", staleness.GROUP)
+    found: list[staleness.Sources] = []
+    thread = threading.Thread(target=lambda: found.append(staleness.load()))
+    thread.start()
+    thread.join()
+    assert [each.reason for each in found[0].broken] == ["KeyboardInterrupt"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        (b"fine = x:Plugin\nno equals sign\n", 'the line "no equals sign" has no ='),
+        (b"fine = x:Plugin\n\xff\xfe = x:y\n", "UnicodeDecodeError: "),
+    ],
+    ids=["line", "bytes"],
+)
+def test_a_list_of_entry_points_that_cannot_be_read_costs_its_distribution_only(
+    install: Install, tmp_path: Path, lines: bytes, why: str
+) -> None:
+    """Python's own reader gives up on all of them."""
+    for group in (registry.GROUP, sinks.GROUP, staleness.GROUP):
+        install("zeta-olt", "olt", SINK, group)
+        install("acme-bad", "bad", "", group)
+        (tmp_path / "acme_bad-1.0.dist-info" / "entry_points.txt").write_bytes(f"[{group}]\n".encode() + lines)
+        found, [bad] = plugins.points(group)
+        assert "olt" in {point.name for point in found}
+        assert {"poller", "zeta-olt"} <= {point.dist.name for point in found if point.dist}
+        assert (bad.name, bad.distribution, bad.state) == ("acme-bad", "acme-bad 1.0", "unreadable entry points")
+        assert bad.reason.startswith("its entry_points.txt cannot be read: " + why)
+        for module in ("zeta_olt", "acme_bad"):
+            shutil.rmtree(tmp_path / f"{module}-1.0.dist-info")
+
+
+def test_who_has_nothing_for_us_is_not_named(install: Install) -> None:
+    install("acme-bad", "bad", "", "console_scripts]\nno equals sign\n[other")
+    found, unreadable = plugins.points(registry.GROUP)
+    assert {"snmp", "routeros"} <= {point.name for point in found}
+    assert unreadable == []
+
+
+def test_sinks_and_staleness_sources_name_what_cannot_be_read(install: Install) -> None:
+    install("acme-bad", "bad", "", f"{sinks.GROUP}]\nno equals sign\n[{staleness.GROUP}")
+    assert [each.name for each in sinks.survey().broken] == ["acme-bad"]
+    assert [each.name for each in staleness.load().broken] == ["acme-bad"]
+    with pytest.raises(errors.InvalidSetting, match='unknown sink "bad"') as raised:
+        sinks.load(["bad"], stores=None)  # type: ignore[arg-type]
+    assert raised.value.cause.startswith("acme-bad 1.0: its entry_points.txt cannot be read")
+
+
+def test_of_two_distributions_of_one_name_the_first_counts(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while another cannot be read."""
+    install("acme-bad", "bad", "", f"{staleness.GROUP}]\nno equals sign\n[other")
+    install("acme_olt", "old", "Plugin = len", staleness.GROUP)
+    monkeypatch.syspath_prepend(tmp_path / "first")
+    about = tmp_path / "first" / "acme_olt-2.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: Acme.Olt\nVersion: 2.0\n")
+    (about / "entry_points.txt").write_text(f"[{staleness.GROUP}]\nnew = acme_olt:Plugin\n")
+    assert {"old", "new"} & {point.name for point in plugins.points(staleness.GROUP)[0]} == {"new"}
