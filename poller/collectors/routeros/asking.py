@@ -5,7 +5,9 @@ A refusal costs one menu. When the connection is out of step, the families after
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import math
 from collections.abc import Mapping, Sequence
 
 from poller.collectors import api
@@ -24,7 +26,9 @@ MOST_ROWS = 20_000
 class Asking:
     """What one poll asks, and what it is answered. `chosen` are the options that choose rows."""
 
-    def __init__(self, memory: Memory, chosen: Mapping[str, Sequence[str]], now: float) -> None:
+    def __init__(
+        self, memory: Memory, chosen: Mapping[str, Sequence[str]], now: float, fair_until: float = math.inf
+    ) -> None:
         self.answers: list[Answer] = []
         self.failures: list[api.PartFailed] = []
         self.at = ""  # the family under way
@@ -32,6 +36,7 @@ class Asking:
         self._memory = memory
         self._chosen = chosen
         self._now = now
+        self._fair_until = fair_until  # who is asked later has too little time to be blamed
 
     async def read(self, router: Conversation, families: Sequence[Family]) -> None:
         """Raises when the connection is not in step with the router any more."""
@@ -43,14 +48,15 @@ class Asking:
             await self._greet(router)
 
     async def _read_family(self, router: Conversation, family: Family) -> None:
-        failed = len(self.failures)
+        failed, began = len(self.failures), asyncio.get_running_loop().time()
         try:
             for ask in family.asks:
                 await self._read(router, family, ask)
         except api.SessionLost:
             raise
         except api.DeviceError as error:
-            self._memory.note_cut(family, error, self._now)
+            unlucky = isinstance(error, api.DeviceTimeout) and began > self._fair_until
+            self._memory.note_cut(family, error, self._now, unlucky=unlucky)
             raise
         self._memory.note_read(family, self.failures[failed:], self._now)
 

@@ -19,7 +19,10 @@ from poller.collectors.routeros.options import RouterOsOptions
 
 #: We stop this long before the platform's deadline, so that what was read can still be handed over: at least, and for
 #: each row, but never more than this share of the poll.
-_HAND_OVER_S, _HAND_OVER_ROW_S, _HAND_OVER_SHARE = 0.05, 50e-6, 0.25
+_HAND_OVER_S, _HAND_OVER_ROW_S, _HAND_OVER_SHARE = 0.05, 150e-6, 0.25
+
+#: A family that is asked for within this share of the poll had its chance.
+_FAIR_SHARE = 0.25
 
 
 class RouterOsCollector:
@@ -41,7 +44,7 @@ class RouterOsCollector:
                 raise
             asked.failures.append(api.PartFailed(asked.at, error))
         yield api.Traffic(dialogue.sent)
-        failures = asked.failures + memory.remembered(dialogue.left_out)
+        failures = asked.failures + memory.remembered(dialogue.left_out, dialogue.now)
         present = memory.presence(dialogue.wanted, dialogue.now)
         if not failures and not any(present.values()):
             memory.refused.clear()  # somebody will mend that, here or there: the next poll asks again
@@ -93,12 +96,14 @@ class _Dialogue:
     def __init__(self, poll: api.Poll, memory: Memory) -> None:
         self.wanted = [FAMILIES[name] for name in poll.options.families]
         self.now = asyncio.get_running_loop().time()
-        self.asking = Asking(memory, {"address_lists": poll.options.address_lists}, self.now)
+        left_s = poll.deadline - self.now
+        chosen = {"address_lists": poll.options.address_lists}
+        self.asking = Asking(memory, chosen, self.now, self.now + left_s * _FAIR_SHARE)
         self.sent = 0  # sentences
         self._due = memory.due(self.wanted, poll.options.every, self.now)
         self.left_out = [family for family in self.wanted if family not in self._due]
         self._poll = poll
-        self._most_hand_over_s = max(_HAND_OVER_S, (poll.deadline - self.now) * _HAND_OVER_SHARE)
+        self._most_hand_over_s = max(_HAND_OVER_S, left_s * _HAND_OVER_SHARE)
 
     async def ask_all(self, router: client.Router) -> None:
         """Raises when the connection is not in step with the router any more."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -132,7 +133,7 @@ def test_trouble_with_the_connection_ends_the_pass_and_says_where() -> None:
     with pytest.raises(errors.DeviceTimeout):
         asyncio.run(asking.read(Conversation(router, forever), [FAMILIES[name] for name in DEFAULT]))
     assert asking.at == "identity"
-    assert set(memory.read_at) == {"resource"}
+    assert memory.read == {"resource"}
 
 
 def cut(router: Script, memory: Memory, *names: str, now: float) -> Asking:
@@ -158,15 +159,16 @@ def test_a_family_that_ends_the_connection_keeps_no_other_from_being_read() -> N
             assert due[-1] is FAMILIES["interfaces"]
             cut(router, memory, *wanted, now=now)
         else:
-            [failure] = memory.remembered([FAMILIES["interfaces"]])
+            [failure] = memory.remembered([FAMILIES["interfaces"]], now)
             assert failure.part == "interfaces"
+            assert " times in a row, and not asked again for " in failure.error.message
     pauses = [after - before for before, after in itertools.pairwise(asked)]
     assert pauses[:5] == [120, 240, 480, 900, 1740]  # doubled; a poll may come a tenth early
     assert set(pauses[6:]) == {3240}
     router.menus["/interface/print"] = PORTS
     now = asked[-1] + 3600
     assert [answer.family for answer in ask(router, memory, *wanted, now=now).answers][-1] == "interfaces"
-    assert memory.remembered([FAMILIES["interfaces"]]) == []
+    assert memory.remembered([FAMILIES["interfaces"]], now) == []
     assert [family.name for family in memory.due([FAMILIES[name] for name in wanted], {}, now + 60)] == list(wanted)
 
 
@@ -175,6 +177,49 @@ def test_one_bad_moment_costs_no_pause() -> None:
     router.menus["/interface/print"] = errors.DeviceTimeout("no complete answer")
     cut(router, memory, "interfaces", now=0)
     assert memory.due([FAMILIES["interfaces"]], {}, 1) == [FAMILIES["interfaces"]]
+
+
+def test_without_others_there_is_no_pause() -> None:
+    """A router that has healed is asked at the next probe, whatever it did before."""
+    router, memory = Script(), Memory()
+    router.menus["/system/resource/print"] = errors.DeviceTimeout("no complete answer")
+    for now in range(5):
+        cut(router, memory, "resource", now=now)
+    assert memory.due([FAMILIES["resource"]], {}, 5) == [FAMILIES["resource"]]
+
+
+def test_who_was_not_reached_comes_first_the_next_time() -> None:
+    """A family that takes most of the time, and answers, leaves the others some of it in turns."""
+    wanted = [FAMILIES[name] for name in ("resource", "identity", "interfaces", "routes", "dhcp", "queues")]
+    memory, reads = Memory(), Counter[str]()
+    for poll in range(12):
+        now = 60.0 * poll
+        time_s = 2.0
+        for family in memory.due(wanted, {"routes": 0, "dhcp": 0, "queues": 0}, now):
+            takes = 1.4 if family.name == "interfaces" else 0.2
+            late = time_s < 1.5
+            time_s -= takes
+            if time_s < 0:
+                memory.note_cut(family, errors.DeviceTimeout("no complete answer"), now, unlucky=late)
+                break
+            memory.note_read(family, (), now)
+            reads[family.name] += 1
+    assert len(reads) == len(wanted)
+    assert min(reads.values()) >= 5
+    assert all(trouble.cuts == 0 for trouble in memory.troubles.values())
+
+
+def test_who_was_cut_for_want_of_time_is_guilty_when_it_has_enough() -> None:
+    wanted = [FAMILIES[name] for name in ("resource", "interfaces", "routes")]
+    memory, slow = Memory(), FAMILIES["routes"]
+    memory.note_read(wanted[0], (), 0)
+    memory.note_cut(slow, errors.DeviceTimeout("x"), 0, unlucky=True)
+    assert memory.due(wanted, {}, 60)[0] is slow
+    memory.note_cut(slow, errors.DeviceTimeout("x"), 60, unlucky=False)
+    memory.note_read(wanted[0], (), 60)
+    assert memory.due(wanted, {}, 120)[-1] is slow
+    memory.note_cut(slow, errors.DeviceTimeout("x"), 120, unlucky=True)  # at the end there never is enough
+    assert slow not in memory.due(wanted, {}, 150)
 
 
 def test_a_session_that_was_over_before_is_nobodys_fault() -> None:
@@ -191,12 +236,12 @@ def test_what_was_refused_is_asked_for_at_its_own_interval_too() -> None:
     router, memory = Script(certificate_print=refused, system_resource_print=NOTHING), Memory()
     for now in (0, 60, 120):
         ask(router, memory, "certificates", "resource", now=now)
-        [failure] = memory.remembered([FAMILIES["certificates"]])
+        [failure] = memory.remembered([FAMILIES["certificates"]], now)
         assert isinstance(failure.error, errors.DeviceAuthFailed)
     assert router.commands.count("/certificate/print") == 1
     router.menus["/certificate/print"] = NOTHING
     ask(router, memory, "certificates", now=FAMILIES["certificates"].every_s)
-    assert memory.remembered([FAMILIES["certificates"]]) == []
+    assert memory.remembered([FAMILIES["certificates"]], FAMILIES["certificates"].every_s) == []
 
 
 def test_modems_of_version_6_are_asked_about_one_by_one() -> None:
@@ -282,7 +327,7 @@ def test_a_family_is_read_at_its_own_interval(every_s: dict[str, float], polled_
     for number, planned in enumerate(range(0, 601, polled_s)):
         now = planned + (-0.5 if number % 2 else 0.5)
         if memory.due([routes], every_s, now):
-            memory.read_at["routes"] = now
+            memory.note_read(routes, (), now)
             read.append(planned)
     assert read == read_at
 
