@@ -6,7 +6,7 @@ import difflib
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from math import isfinite
 from types import MemberDescriptorType
 from typing import Any, NamedTuple
@@ -136,7 +136,8 @@ def load(points: Iterable[EntryPoint] | None = None, served: Mapping[int, Served
         kinds.update({model.kind: model for model in made.collector.credentials})
         return made
 
-    found = plugins.load(entry_points(group=GROUP) if points is None else points, _make, admitted)
+    installed, unreadable = plugins.points(GROUP) if points is None else (points, [])
+    found = plugins.load(installed, _make, admitted, unreadable)
     each = found.plugins.items()
     return Registry(
         {name: admitted.collector for name, admitted in each},
