@@ -8,12 +8,14 @@ import gc
 import os
 import signal
 import tempfile
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import uvloop
 
+from poller import errors
 from poller.sim import sockets
 from poller.sim.clock import Clock
 from poller.sim.fleet import SimDevice
@@ -62,7 +64,10 @@ class Simulator:
     async def open(self, snmp_port: int = 0, routeros_port: int = 0, tls: TlsPorts | None = None) -> Ports:
         """Listen; port 0 takes a free one. Raises PortInUse, and then nothing is left open."""
         try:
-            ports = Ports(self._snmp.open(snmp_port), await self.routeros.open(routeros_port), os.getpid())
+            with _naming("--snmp-port"):
+                snmp = self._snmp.open(snmp_port)
+            with _naming("--routeros-port"):
+                ports = Ports(snmp, await self.routeros.open(routeros_port), os.getpid())
             return await self._open_tls(ports, tls) if tls else ports
         except BaseException:
             self.close()
@@ -74,8 +79,10 @@ class Simulator:
         self._directory = tempfile.TemporaryDirectory(prefix="poller-sim-")
         directory = Path(self._directory.name)
         signed = certificates.signed(directory, list(self.routeros.routers))
+        with _naming("--tls-port"):
+            routeros_tls = await self.routeros.open(tls.signed, signed)
         return ports._replace(
-            routeros_tls=await self.routeros.open(tls.signed, signed),
+            routeros_tls=routeros_tls,
             routeros_anonymous=await self.routeros.open(tls.anonymous, certificates.anonymous(directory)),
             ca_file=str(directory / "ca.pem"),
         )
@@ -107,6 +114,15 @@ class Simulator:
     @property
     def activity(self) -> Activity:
         return Activity(self._snmp.requests, self._snmp.replies, self.routeros.commands, self.routeros.connections)
+
+
+@contextmanager
+def _naming(option: str) -> Iterator[None]:
+    """Of a port that cannot be had: which of ours it was."""
+    try:
+        yield
+    except (errors.PortInUse, errors.InvalidInput) as error:
+        raise type(error)(f"{option}: {error.message}", error.cause, error.hint) from None
 
 
 Obey = Callable[[Simulator, bytes], None]

@@ -8,6 +8,7 @@ import re
 import resource
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -233,6 +234,21 @@ def test_a_terminal_shows_a_table(environment: dict[str, str], poller: Poller, t
     assert "192.0.2.1" in terminal.seen
     plain = re.sub(r"\x1b\[[0-9;]*m", "", terminal.seen)
     assert max(len(line) for line in plain.splitlines()) <= 80
+
+
+@pytest.mark.parametrize(
+    ("kind", "option"), [(socket.SOCK_DGRAM, "--snmp-port"), (socket.SOCK_STREAM, "--routeros-port")]
+)
+def test_a_port_that_somebody_has_is_told_with_its_option(poller: Poller, kind: int, option: str) -> None:
+    """The fleet has two, and one was perhaps not even given."""
+    with socket.socket(socket.AF_INET, kind) as other:
+        other.bind(("127.0.0.1", 0))
+        if kind == socket.SOCK_STREAM:
+            other.listen()
+        ports = {"--snmp-port": "0", "--routeros-port": "0", option: str(other.getsockname()[1])}
+        refused = poller("sim", "-n", "0", "--lab", "40", *(word for pair in ports.items() for word in pair))
+    assert refused.returncode == 2
+    assert f": {option}: " in refused.stderr
 
 
 def test_control_c_is_exit_code_130(environment: dict[str, str], tmp_path: Path) -> None:
