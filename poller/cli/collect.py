@@ -10,8 +10,9 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -70,7 +71,8 @@ def command(
     credential = credential_for(chosen, options)
     if sys.__stderr__ and not faulthandler.is_enabled():
         faulthandler.enable(sys.__stderr__)  # a plugin that crashes in C code takes us along, and leaves its place
-    drained = aside.run(_collect(chosen, address, options, credential, budget_s), budget_s + aside.TIDY_S)
+    with _last_words(collector):
+        drained = aside.run(_collect(chosen, address, options, credential, budget_s), budget_s + aside.TIDY_S)
     _print(drained, form, chosen, address, options)
     _report(drained)
 
@@ -92,6 +94,26 @@ async def _collect(
         except Exception as error:  # noqa: BLE001  a plugin may raise anything, and the poll is over
             render.note(f"{collector.name} could not be closed: {plugins.text(error)}")
     return drained
+
+
+@contextmanager
+def _last_words(collector: str) -> Iterator[None]:
+    """A plugin that ends the process takes us along without a word, and its exit code would pass for ours."""
+    pid, really = os.getpid(), os._exit
+
+    def end(status: int) -> NoReturn:
+        if os.getpid() == pid:  # else it is a child of the plugin's own
+            text = f"collector {collector} ended the process it ran in, with exit code {status}"
+            render.error(errors.CollectorDied(text, hint="a plugin must not call os._exit"))
+            sys.stderr.flush()
+            status = 1
+        really(status)
+
+    os._exit = end
+    try:
+        yield
+    finally:
+        os._exit = really
 
 
 def values(model: type[Options], options: Sequence[str]) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 
 import pytest
@@ -37,3 +39,26 @@ def test_a_collector_that_cannot_be_closed_has_polled_all_the_same(
     drained = asyncio.run(collect._collect(collector, "127.0.0.1", api.Options(), None, 5))
     assert drained.outcome.result is Result.OK
     assert f"clumsy could not be closed: {said}" in capsys.readouterr().err
+
+
+ENDS = """
+import asyncio, os
+from poller.cli import aside, collect
+
+async def poll():
+    if os.fork() == 0:
+        os._exit(7)  # a child of the plugin's own
+    os.wait()
+    os._exit(3)
+
+with collect._last_words("suicidal"):
+    aside.run(poll(), 5)
+"""
+
+
+def test_a_collector_that_ends_the_process_is_told_of() -> None:
+    """Once, with the exit code of a poll that failed: 3 would be a name that does not exist."""
+    done = subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error[P118]: collector suicidal ended the process it ran in, with exit code 3\n")
+    assert done.stderr.count("error") == 1
