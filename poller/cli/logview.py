@@ -41,11 +41,7 @@ class LogView:
 
     def summary(self, report: Mapping[str, Any]) -> None:
         late, cpu, board = report["lateness_ms"], report["cpu_ms_per_poll"], report["board"]
-        outcomes = ", ".join(f"{number} {name}" for name, number in sorted(report["outcomes"].items())) or "none"
-        self.line(
-            "poller",
-            f"{units.counted(report['polls'], 'poll')} of {units.counted(report['targets'], 'target')} ({outcomes})",
-        )
+        self.line("poller", _polls(report))
         self.line(
             "poller",
             f"late by {late['p50']:.0f} ms (median), {late['p99']:.0f} ms (p99), {late['max']:.0f} ms (most)",
@@ -56,3 +52,14 @@ class LogView:
             f"waiting included, at {report['polls_per_second']:.1f} polls/s",
         )
         self.line("poller", f"lost {board['lost']}, doubled {board['doubled']}")
+
+
+def _polls(report: Mapping[str, Any]) -> str:
+    """What was polled adds up; what came to no poll is beside it."""
+    from poller.cli.summary import POLLED
+
+    outcomes = report["outcomes"]
+    polled = ", ".join(f"{outcomes[name]:,} {name}" for name in POLLED if name in outcomes)
+    others = "".join(f", {number:,} {name}" for name, number in sorted(outcomes.items()) if name not in POLLED)
+    text = units.counted(report["polls"], "poll") + (f" ({polled})" if polled else "")
+    return f"{text}{others}; {units.counted(report['targets'], 'target')} at the end"

@@ -13,7 +13,7 @@ import typer
 from poller import errors
 from poller.cli import backend, completion, rates, render
 from poller.cli.chosen import place
-from poller.cli.columns import Column, Fit, column
+from poller.cli.columns import Column, Fit, column, plain
 from poller.cli.render import Json
 from poller.cli.since import Since, instant_ms
 from poller.domain import duration
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     column("TARGET", "target", fit=Fit.WHOLE),
-    column("METRIC", "metric"),
-    column("LABELS", "labels"),
+    column("METRIC", "metric", fit=Fit.WHOLE),
+    Column("LABELS", lambda item: plain(item["labels"]), least=16),
     Column("VALUE", lambda item: _number(item["value"]), right=True, fit=Fit.WHOLE),
-    column("KIND", "kind"),
-    Column("AGE", lambda item: duration.format_ms(round(item["age_seconds"]) * 1000), right=True),
+    column("KIND", "kind", fit=Fit.WHOLE, spare=2),
+    Column("AGE", lambda item: duration.format_ms(round(item["age_seconds"]) * 1000), right=True, spare=1),
 )
 
 
