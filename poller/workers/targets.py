@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,8 @@ log = logs.get(__name__)
 
 #: A target that was not polled here for so long makes room for another.
 FORGET_S = 3600.0
+#: Options that take longer to be checked are told of while it lasts: nobody can end a validator, and its batch waits.
+SLOW_S = 5.0
 
 
 @dataclass(slots=True)
@@ -36,6 +39,7 @@ class Known:
     problem: errors.PollerError | None = None
     memory: dict[str, Any] = field(default_factory=dict)
     used_at: float = 0.0  # on the monotonic clock
+    is_new: bool = True  # nobody has it yet: whoever gets it first asks for its credential again
 
 
 class Targets:
@@ -77,19 +81,29 @@ class Targets:
             if not found:
                 raise
             log.warning("targets_not_read", targets=len(missing), error=str(error))
-        credentials = {known.target.credential_id for known in fresh.values()} - {None}
-        return {**found, **fresh}, credentials  # type: ignore[return-value]
+        given = {**found, **fresh}
+        new = [known for known in given.values() if known.is_new]
+        for known in new:
+            known.is_new = False
+        return given, {known.target.credential_id for known in new} - {None}  # type: ignore[return-value]
 
     def _read(self, ids: Iterable[int], versions: Mapping[int, int], now: float) -> dict[int, Known]:
+        """Each is remembered as soon as it is prepared: if that takes too long, the next attempt goes on from there."""
         rows = inventory.poll_targets(self._engine, ids)
-        fresh = {i: self._prepared(target, max(versions[i], target.version)) for i, target in rows.items()}
-        with self._lock:
-            for target_id, known in fresh.items():
-                known.used_at = now
-                if target_id in self._known or self._has_room(now):
-                    self._known[target_id] = known
-                    self._known.move_to_end(target_id)
+        fresh: dict[int, Known] = {}
+        with _watched(rows, fresh):
+            for target_id, target in rows.items():
+                known = self._prepared(target, max(versions[target_id], target.version))
+                self._remember(known, now)
+                fresh[target_id] = known
         return fresh
+
+    def _remember(self, known: Known, now: float) -> None:
+        known.used_at = now
+        with self._lock:
+            if known.target.id in self._known or self._has_room(now):
+                self._known[known.target.id] = known
+                self._known.move_to_end(known.target.id)
 
     def _has_room(self, now: float) -> bool:
         """Or makes some, at the cost of who is polled elsewhere by now."""
@@ -108,6 +122,32 @@ class Targets:
             return Known(target, version, self._registry.options(target.collector, target.options))
         except errors.ConfigError as error:
             return Known(target, version, problem=error)
+
+
+@contextmanager
+def _watched(rows: Mapping[int, PollTarget], fresh: Mapping[int, Known]) -> Iterator[None]:
+    """Says whose options these are when it takes long: all that is seen of it otherwise are polls that come late."""
+
+    def tell() -> None:
+        at = next((target for target_id, target in rows.items() if target_id not in fresh), None)
+        if at is not None:
+            log.warning(
+                "options_checked_slowly",
+                collector=at.collector,
+                target=f"{at.device}/{at.name}",
+                seconds=SLOW_S,
+                done=len(fresh),
+                of=len(rows),
+                fix="the validators of a collector's Options must not wait for anything",
+            )
+
+    timer = threading.Timer(SLOW_S, tell)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class Secrets:

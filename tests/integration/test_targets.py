@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
 import structlog
 
+from poller.collectors.registry import Registry
+from poller.db import credentials
+from poller.workers import targets as module
 from poller.workers.targets import FORGET_S, Known, Targets
 from tests.integration.worlds import World
 
@@ -51,3 +62,67 @@ def test_an_edited_target_is_read_again_and_stays_remembered(world: World) -> No
     assert edited is not before
     assert targets.get({one: 2}, 2)[0][one] is edited
     assert targets.unknown([one, other]) == 1
+
+
+@contextmanager
+def waiting_at_the_third(world: World, ids: list[int], monkeypatch: pytest.MonkeyPatch) -> Iterator[Targets]:
+    """A batch whose third target has options that take their time, until the block ends."""
+    go_on, there = threading.Event(), threading.Event()
+    check = Registry.options
+
+    def options(registry: Registry, name: str, raw: Mapping[str, Any]) -> Any:
+        if raw["do"] == "wait":
+            there.set()
+            assert go_on.wait(30)
+        return check(registry, name, raw)
+
+    monkeypatch.setattr(Registry, "options", options)
+    targets = Targets(world.services.engine, world.services.registry, 10)
+    with ThreadPoolExecutor(1) as pool:
+        batch = pool.submit(targets.get, dict.fromkeys(ids, 1), 0)
+        try:
+            assert there.wait(30)
+            yield targets
+        finally:
+            go_on.set()
+        assert list(batch.result()[0]) == ids
+
+
+def test_who_is_prepared_is_remembered_while_another_takes_its_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next attempt goes on from there."""
+    ids = world.add("ok", "ok", "wait", "ok")
+    with waiting_at_the_third(world, ids, monkeypatch) as targets:
+        assert targets.unknown(ids) == 2
+    assert targets.unknown(ids) == 0
+
+
+def test_whoever_gets_a_target_first_asks_for_its_credential_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if another batch has prepared it, and does not come to poll it: the credential may be a new one."""
+    credentials.add(world.services.engine, "one", "community", world.services.keyring.seal("{}", "one"))
+    ids = world.add("ok", "ok", "wait", credential="one")
+    with waiting_at_the_third(world, ids, monkeypatch) as targets:
+        [credential] = targets.get({ids[0]: 1}, 1)[1]
+        assert targets.get({ids[0]: 1}, 2)[1] == set()
+        assert targets.get({ids[1]: 1}, 3)[1] == {credential}
+
+
+def test_options_that_take_long_are_told_of_by_the_name_of_their_collector(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it lasts; and nobody is told of those that do not."""
+    ids = world.add("ok", "ok", "wait", "ok")
+    with structlog.testing.capture_logs() as lines:
+        monkeypatch.setattr(module, "SLOW_S", 0.3)
+        with waiting_at_the_third(world, ids, monkeypatch) as targets:
+            until = time.monotonic() + 30
+            while not lines and time.monotonic() < until:
+                time.sleep(0.01)
+        monkeypatch.setattr(module, "SLOW_S", 5.0)
+        targets.get(dict.fromkeys(ids[:2], 2), 1)
+    [line] = lines
+    assert (line["event"], line["collector"], line["target"]) == ("options_checked_slowly", "fake", "d2/fake")
+    assert (line["done"], line["of"]) == (2, 4)
