@@ -46,6 +46,7 @@ class Seen:
     bar: Bar | None = None
     place: str = ""  # due, urgent, in_flight, parked or held
     next_ms: int = 0  # when it may be polled again; 0: not known, or now
+    queue: str = ""
 
     def position(self, now_ms: int) -> Position:
         return Position.OPEN if self.bar else breaker.admit(self.status.breaker, now_ms)
@@ -117,10 +118,10 @@ class Breakers:
         with store_errors(self._redis):
             texts, bars, *scores = pipe.execute()
         waits = batched(scores, len(_PLACES))
-        for (i, (interval_ms, _)), text, bar, row in zip(specs.items(), texts, bars, waits, strict=True):
+        for (i, (interval_ms, queue)), text, bar, row in zip(specs.items(), texts, bars, waits, strict=True):
             place, next_ms = _place(row)
             by_hand = _bar(bar, now_ms)
-            yield i, Seen(i, interval_ms, status.unpack(text or ""), text or "", by_hand, place, next_ms)
+            yield i, Seen(i, interval_ms, status.unpack(text or ""), text or "", by_hand, place, next_ms, queue)
 
     def _pages(self) -> Iterator[dict[int, str]]:
         cursor, begun = 0, False

@@ -95,6 +95,14 @@ def unroutable(overview: Overview) -> list[Unroutable]:
     ]
 
 
+def waits_for(queue: str, overview: Overview) -> str:
+    """Why a target of this queue is not polled although it is due for long."""
+    if overview.leader is None:
+        return "no leader: nothing is being scheduled"
+    lacking = (each.reason for each in unroutable(overview) if each.queue == queue)
+    return next(lacking, "the workers do not keep up")
+
+
 def namesakes(overview: Overview) -> dict[str, int]:
     """Names that several running workers have: Celery's own tools take these for one."""
     names = Counter(worker.name for worker in overview.workers if running(worker, overview))
