@@ -17,7 +17,8 @@ MINUTE_MS = 60_000
 class Column:
     id: str
     title: str
-    kind: str = "text"  # text, number, time or device: how it is aligned and, for the last two, written
+    #: text, number, time or device (DEVICE or DEVICE/TARGET): how it is aligned and, for the last two, written.
+    kind: str = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,7 @@ CHANGES = Table(
     (
         Column("at", "Time", "time"),
         Column("change", "Change"),
-        Column("subject", "Of"),
+        Column("subject", "Of", "device"),
         Column("message", "Message"),
     ),
     _changes,

@@ -36,7 +36,7 @@ function write(element, text) {
     text = clock(text, "clock" in element.dataset);
   }
   const link = element.querySelector("a");
-  if (link) link.setAttribute("href", `devices/${encodeURIComponent(text)}`);
+  if (link) link.setAttribute("href", `devices/${encodeURIComponent(text.split("/")[0])}`);
   const holder = time ?? link ?? element;
   if (holder.textContent !== text) holder.textContent = text;
 }
