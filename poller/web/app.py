@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
 import poller
-from poller.web import assets, collector_routes, device_routes, document, metrics, stream
+from poller.web import assets, collector_routes, device_routes, document, metrics, refusals, stream
 from poller.web.headers import SecurityHeaders
 from poller.web.page import Page, Wishes
 from poller.web.snapshot import Snapshots
@@ -81,8 +81,9 @@ def _add_data(app: FastAPI, snapshots: Snapshots, stopping: asyncio.Event) -> No
 def _add_page(app: FastAPI, sources: Sources, snapshots: Snapshots) -> None:
     files = assets.load()
     page = Page(files, sources.links)
-    device_routes.add(app, sources, page)
+    device_routes.add(app, sources, page, snapshots)
     collector_routes.add(app, sources, page)
+    refusals.add(app, page)
 
     @app.get("/", response_class=HTMLResponse)
     async def overview_page(theme: ChosenTheme, refresh: Annotated[int, Query(ge=0, le=3600)] = 0) -> HTMLResponse:

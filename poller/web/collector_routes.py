@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from fastapi import FastAPI
-from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from poller import errors
-from poller.web import collectors
+from poller.web import collectors, refusals
 from poller.web.page import Page
 from poller.web.sources import Sources
 from poller.web.themes import ChosenTheme, keep
@@ -17,11 +17,11 @@ from poller.web.themes import ChosenTheme, keep
 
 def add(app: FastAPI, sources: Sources, page: Page) -> None:
     @app.get("/collectors", response_class=HTMLResponse)
-    async def collectors_page(theme: ChosenTheme) -> Response:
+    async def collectors_page(request: Request, theme: ChosenTheme) -> Response:
         try:
             found = await run_in_threadpool(sources.collectors)
         except errors.PollerError as error:
-            return PlainTextResponse(f"{error}\n", status_code=503)
+            return refusals.answer(error, request, page)
         shown = collectors.present(found, _now_ms())
         return keep(theme, HTMLResponse(page.collectors(shown, theme.shown)))
 

@@ -1,4 +1,5 @@
-"""A device's rates as the texts and pictures of its page: some counters, over some time, a page of rows at a time."""
+"""A device as the texts and pictures of its page: how its targets stand, and the rates of some counters over some time,
+a page of rows at a time."""
 
 from __future__ import annotations
 
@@ -10,9 +11,12 @@ from urllib.parse import urlencode
 
 from poller.db.rates import Asked, Rated
 from poller.domain.counters import GAP_INTERVALS, Rate, Verdict
+from poller.domain.overview import Overview
 from poller.domain.rates import Line
-from poller.web import plot, quantities, units
+from poller.web import plot, quantities, targets, units
 from poller.web.health import GLYPHS, Tone
+from poller.web.standing import Standing
+from poller.web.targets import TargetsView
 
 PER_PAGE = 50
 #: As many as can be told apart in a picture of that size.
@@ -79,6 +83,8 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class DeviceView:
     device: str
+    standing: Standing
+    targets: TargetsView
     as_of: str
     asking: Asking
     metrics: Sequence[Choice]
@@ -86,34 +92,62 @@ class DeviceView:
     rows: Sequence[Row]
     several: bool = False  # targets with counters, which may be the same: then each row says whose it is
     empty: str = ""
+    command: str = ""  # what to type when it is empty
     previous: str = ""
     following: str = ""
 
 
-def present(device: str, rated: Sequence[Rated], asking: Asking, now_ms: int) -> DeviceView:
+def present(
+    device: str,
+    rated: Sequence[Rated],
+    asking: Asking,
+    now_ms: int,
+    standing: Standing,
+    overview: Overview | None = None,
+) -> DeviceView:
+    """`overview` is only looked at for what late targets wait for."""
     found = [(each, line) for each in rated for line in each.answer.lines]
     rows = [_row(each, line, asking.span, now_ms) for each, line in found[:PER_PAGE]]
     names = dict.fromkeys(name for each in rated for name in each.names)
+    empty, command = ("", "") if rows else _empty(device, rated, standing)
     return DeviceView(
         device,
+        standing,
+        targets.present(device, [each.target for each in rated], standing, overview),
         units.instant(now_ms),
         asking,
         [Choice(name or "traffic", asking.query(metric=name, page=0), name == asking.metric) for name in ("", *names)],
         [Choice(span, asking.query(since=span, page=0), span is asking.span) for span in Span],
         rows,
         sum(bool(each.names) for each in rated) > 1,
-        "" if rows else _empty(device, rated),
+        empty,
+        command,
         asking.query(page=asking.page - 1) if asking.page > 1 else "",
         asking.query(page=asking.page + 1) if len(found) > PER_PAGE else "",
     )
 
 
-def _empty(device: str, rated: Sequence[Rated]) -> str:
+def _empty(device: str, rated: Sequence[Rated], standing: Standing) -> tuple[str, str]:
+    """Why there is no rate, and what to type next."""
     if not rated:
-        return f"This device has no target. poller target add {device} --collector snmp"
+        return "This device has no target.", f"poller target add {device} --collector snmp"
     if not any(each.polls for each in rated):
-        return "Nothing has been polled yet."
-    return "No counter was read in this time." if any(each.names for each in rated) else "It has no counters."
+        return _unread(standing), f"poller runs {device}"
+    if any(each.names for each in rated):
+        return "No counter was read in this time.", f"poller runs {device}"
+    return "It has no counters. Its other values:", f"poller readings {device}"
+
+
+def _unread(standing: Standing) -> str:
+    """Polled without an answer is not the same as not polled."""
+    polled = [seen for seen in standing.seen.values() if seen.status.run_ms]
+    if not polled or any(seen.status.ok_ms for seen in polled):
+        return "Nothing has been read yet."
+    newest = max(polled, key=lambda seen: seen.status.finished_ms)
+    since = units.instant(min(seen.status.since_ms for seen in polled))
+    age = units.age(standing.now_ms - newest.status.finished_ms)
+    when = f"{since[:10]} {since[11:19]} UTC"
+    return f"Tried since {when}, and never an answer. The last error, {age} ago: {targets.error(newest)}."
 
 
 def _row(rated: Rated, line: Line, span: Span, now_ms: int) -> Row:

@@ -5,27 +5,28 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-from fastapi import FastAPI, Query
-from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from fastapi import FastAPI, Query, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from poller import errors
 from poller.db.rates import Asked
 from poller.domain import duration
-from poller.web import device, rates
+from poller.web import device, rates, refusals, targets
 from poller.web.device import Asking, Span
 from poller.web.page import Page
+from poller.web.snapshot import Snapshots
 from poller.web.sources import Sources
 from poller.web.themes import ChosenTheme, keep
 
 #: A day of so many takes two seconds of this process.
 MOST_ITEMS = 200
-_STATUS = {errors.NotFound: 404, errors.InvalidInput: 400}
 
 
-def add(app: FastAPI, sources: Sources, page: Page) -> None:
+def add(app: FastAPI, sources: Sources, page: Page, snapshots: Snapshots) -> None:
     @app.get("/devices/{name}", response_class=HTMLResponse)
     async def device_page(
+        request: Request,
         name: str,
         theme: ChosenTheme,
         metric: str = "",
@@ -35,9 +36,12 @@ def add(app: FastAPI, sources: Sources, page: Page) -> None:
         asking, now_ms = Asking(metric, since, number), _now_ms()
         try:
             rated = await run_in_threadpool(sources.rates, name, asking.asked(now_ms))
+            standing = await run_in_threadpool(sources.standing, name, [each.target.id for each in rated])
         except errors.PollerError as error:
-            return PlainTextResponse(f"{error}\n", status_code=_status(error))
-        return keep(theme, HTMLResponse(page.device(device.present(name, rated, asking, now_ms), theme.shown)))
+            return refusals.answer(error, request, page)
+        overview = (await snapshots.get()).overview if targets.any_late(standing) else None
+        shown = device.present(name, rated, asking, now_ms, standing, overview)
+        return keep(theme, HTMLResponse(page.device(shown, theme.shown)))
 
     @app.get("/api/devices/{name}/rates")
     async def device_rates(
@@ -52,13 +56,9 @@ def add(app: FastAPI, sources: Sources, page: Page) -> None:
             asked = Asked(lambda names: [each for each in names if metric in each], limit, max(0, since_ms))
             rated = await run_in_threadpool(sources.rates, name, asked)
         except errors.PollerError as error:
-            return JSONResponse({"error": {"message": str(error)}}, status_code=_status(error))
+            return JSONResponse({"error": {"message": str(error)}}, status_code=refusals.status(error))
         return JSONResponse(rates.document(name, rated, bool(since_ms), now_ms))
 
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _status(error: errors.PollerError) -> int:
-    return next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 503)

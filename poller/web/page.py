@@ -28,6 +28,15 @@ class Wishes:
     refresh_s: int = 0  # only used by browsers without scripts; 0 is never
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why there is no such page: what was wrong, and what to do."""
+
+    title: str
+    message: str
+    hint: str = ""
+
+
 class Page:
     """Compiles the templates once; rendering is pure."""
 
@@ -49,6 +58,7 @@ class Page:
         self._overview = environment.get_template("overview.html")
         self._device = environment.get_template("device.html")
         self._collectors = environment.get_template("collectors.html")
+        self._refusal = environment.get_template("refusal.html")
 
     def render(self, shown: View, wishes: Wishes) -> str:
         return self._overview.render(view=shown, wishes=wishes)
@@ -58,3 +68,7 @@ class Page:
 
     def collectors(self, shown: CollectorsView, theme: Theme) -> str:
         return self._collectors.render(view=shown, theme=theme)
+
+    def refusal(self, said: Refusal, root: str, theme: Theme) -> str:
+        """`root` is the way from the refused address to the overview."""
+        return self._refusal.render(view=said, root=root, theme=theme)

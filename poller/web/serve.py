@@ -17,7 +17,7 @@ from poller.db import engine, rates
 from poller.domain.overview import Overview
 from poller.observability import logs
 from poller.state import client, overview, workers
-from poller.web import trust
+from poller.web import standing, trust
 from poller.web.app import create_app
 from poller.web.collectors import Found
 from poller.web.sources import Sources
@@ -74,7 +74,8 @@ def sources(services: Services) -> Sources:
 
     flower = services.settings.flower_url
     links = {"Flower": flower} if flower else {}
-    return Sources(read, ready, links, partial(rates.of_device, services.engine), collectors)
+    of_device = partial(rates.of_device, services.engine)
+    return Sources(read, ready, links, of_device, collectors, partial(standing.read, services))
 
 
 class _Server(uvicorn.Server):

@@ -1,4 +1,4 @@
-"""What the web role asks of the rest of the program: four blocking questions and some addresses."""
+"""What the web role asks of the rest of the program: five blocking questions and some addresses."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from poller.collectors.registry import Registry
 from poller.db.rates import Asked, Rated
 from poller.domain.overview import Overview
 from poller.web.collectors import Found
+from poller.web.standing import Standing
 from poller.web.trust import Known
 
 
 def _no_device(name: str, asked: Asked) -> Sequence[Rated]:
     raise errors.NotFound(f'no device named "{name}"')
+
+
+def _unseen(name: str, targets: Sequence[int]) -> Standing:
+    return Standing()
 
 
 def _none_installed() -> Found:
@@ -23,10 +28,11 @@ def _none_installed() -> Found:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """`overview`, `rates` and `collectors` raise StoreError when they cannot be read; `ready` never raises."""
+    """All but `ready`, which never raises, raise StoreError when they cannot be read."""
 
     overview: Callable[[], Overview]
     ready: Callable[[], Mapping[str, str]]  # dependency -> "" when fine, else the reason
     links: Mapping[str, str] = field(default_factory=dict)  # title -> http(s) address, shown in the header
     rates: Callable[[str, Asked], Sequence[Rated]] = _no_device  # of a device; raises NotFound
-    collectors: Callable[[], Found] = _none_installed  # raises StoreError
+    collectors: Callable[[], Found] = _none_installed
+    standing: Callable[[str, Sequence[int]], Standing] = _unseen  # of a device and these targets; raises NotFound

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -21,8 +22,16 @@ class Chosen:
 
 
 def _chosen(theme: Theme | None = None, poller_theme: Annotated[str, Cookie()] = Theme.SYSTEM) -> Chosen:
-    kept = Theme(poller_theme) if poller_theme in list(Theme) else Theme.SYSTEM
-    return Chosen(theme or kept, theme is not None)
+    return Chosen(theme or _known(poller_theme), theme is not None)
+
+
+def kept(cookies: Mapping[str, str]) -> Theme:
+    """The choice of last time, for an answer to an address that could not be read."""
+    return _known(cookies.get(_COOKIE, ""))
+
+
+def _known(text: str) -> Theme:
+    return Theme(text) if text in list(Theme) else Theme.SYSTEM
 
 
 ChosenTheme = Annotated[Chosen, Depends(_chosen)]

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "web"))
 import web_collectors
 import web_overviews as fleet
 import web_rates
+import web_standings
 
 from poller.domain.overview import Overview
 from poller.web import serve
@@ -44,6 +45,8 @@ class Site:
         self.shows = shows
         self.looks = 0
         self.polls = web_rates.polls(60, 2)  # of sw1
+        self.standing = web_standings.WELL  # of sw1, too
+        self.collectors = web_collectors.FOUND
         self._listener = serve.listen("127.0.0.1", 0)
         self.port: int = self._listener.getsockname()[1]
         self.start(self._listener)
@@ -63,7 +66,8 @@ class Site:
             dict,
             links,
             lambda device, asked: web_rates.answering(self.polls)(device, asked),
-            lambda: web_collectors.FOUND,
+            lambda: self.collectors,
+            lambda *_: self.standing,
         )
         self._server = serve.server(sources)
         sockets = [listener or serve.listen("127.0.0.1", self.port)]

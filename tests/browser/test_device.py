@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 import web_overviews as fleet
 import web_rates
+import web_standings
 from playwright.sync_api import expect
 
 GROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(14, 19, 24)"}
@@ -19,7 +20,8 @@ def test_a_device_that_failed_is_one_click_away(site, open_page) -> None:
     site.shows = dataclasses.replace(fleet.FAILING, errors=(fleet.failure(0, device="sw1"),))
     page.get_by_role("link", name="sw1").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("sw1")
-    expect(page.locator("tbody tr")).to_have_count(4)
+    expect(page.locator(".rates tbody tr")).to_have_count(4)
+    expect(page.locator('[data-table="targets"] tbody tr')).to_contain_text("● ok")
     expect(page.get_by_role("img", name="ifHCInOctets over the last 1h").first).to_be_visible()
     page.get_by_role("link", name="poller", exact=True).click()
     expect(page.locator("#live")).to_have_text("● live")
@@ -34,7 +36,7 @@ def test_both_themes_without_scripts(site, open_page, theme: str) -> None:
     expect(page.locator("html")).to_have_attribute("data-theme", theme)
     expect(page.locator("body")).to_have_css("background-color", GROUNDS[theme])
     expect(page.get_by_role("link", name="6h")).to_have_attribute("aria-current", "true")
-    expect(page.locator("tbody tr").first).to_contain_text("ifInErrors")
+    expect(page.locator(".rates tbody tr").first).to_contain_text("ifInErrors")
 
 
 @pytest.mark.parametrize("width", [320, 720, 1280])
@@ -43,6 +45,52 @@ def test_long_names_need_no_sideways_scrolling(site, open_page, width: int) -> N
     site.polls = web_rates.polls(60, 2, lost=range(10, 20), restart=1, name="x" * 120)[:-1]
     page = open_page(viewport={"width": width, "height": 800})
     page.goto(f"{site.url}devices/sw1")
-    expect(page.locator("tbody tr").first).to_contain_text("reset: the device restarted")
-    expect(page.locator("tbody tr").first).to_contain_text("before: 1 gap")
+    expect(page.locator(".rates tbody tr").first).to_contain_text("reset: the device restarted")
+    expect(page.locator(".rates tbody tr").first).to_contain_text("before: 1 gap")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("theme", GROUNDS)
+@pytest.mark.parametrize("width", [320, 720, 1280])
+def test_why_a_device_is_not_well_is_text_on_every_screen(site, open_page, theme: str, width: int) -> None:
+    """A table with a caption, no script, no sideways scrolling, and an error that can be selected."""
+    message = "no answer from " + "x" * 300
+    site.polls, site.standing = [], web_standings.never_answered(message, address="a" * 120, site="s" * 120)
+    page = open_page(java_script_enabled=False, viewport={"width": width, "height": 800})
+    page.goto(f"{site.url}devices/sw1?theme={theme}")
+    table = page.get_by_role("table", name="Targets")
+    expect(table.locator("tbody .message")).to_have_text(f"timeout: {message}")
+    expect(table.locator("tbody .state")).to_contain_text("■ failing")
+    expect(table.locator("[title]")).to_have_count(0)
+    expect(page.get_by_text("and never an answer")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_on_a_phone_a_target_is_a_card(site, open_page) -> None:
+    """Name and state share the first line, the error takes the whole width."""
+    site.standing = web_standings.never_answered()
+    page = open_page(viewport={"width": 320, "height": 800})
+    page.goto(f"{site.url}devices/sw1")
+    row = page.locator('[data-table="targets"] tbody tr')
+    boxes = {name: row.locator(f".{name}").bounding_box() for name in ("name", "state", "message")}
+    assert boxes["name"]["y"] == pytest.approx(boxes["state"]["y"], abs=4)
+    assert boxes["message"]["width"] > 250
+
+
+def test_a_change_leads_to_its_device(site, open_page) -> None:
+    """Also one that came while the page was open; what is of no device leads nowhere."""
+    page = open_page()
+    expect(page.locator("#live")).to_have_text("● live")
+    site.shows = dataclasses.replace(fleet.FAILING, events=(fleet.change(0, device="sw1", target="snmp"),))
+    page.locator('[data-table="changes"]').get_by_role("link", name="sw1/snmp").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("sw1")
+
+
+def test_a_wrong_address_has_a_way_home(site, browser) -> None:
+    """In a browser of its own: one that finds no page says so on its console."""
+    page = browser.new_page()
+    for path in ("foo", "devices/nope", "devices/sw1?since=zzz"):
+        page.goto(f"{site.url}{path}")
+        page.get_by_role("link", name="Back to the overview").click()
+        expect(page).to_have_url(site.url)
+    page.close()

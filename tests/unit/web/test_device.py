@@ -1,4 +1,4 @@
-"""The page and the API of one device: rates, their verdicts and a picture of each."""
+"""The page and the API of one device: how it stands, its rates, their verdicts and a picture of each."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import xml.etree.ElementTree as ET
 import pytest
 import web_overviews as fleet
 import web_rates
+import web_standings
 
 from poller import errors
 from poller.db.readings import Stored
 from poller.web.app import create_app
 from poller.web.device import Asking
 from poller.web.sources import Sources
+from poller.web.standing import Standing
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -25,8 +27,9 @@ def site(stored: list[Stored], *targets: str) -> TestClient:
     return TestClient(create_app(Sources(lambda: fleet.HEALTHY, dict, {}, web_rates.answering(stored, targets))))
 
 
-def rows(html: str) -> list[list[str]]:
-    body = html[html.index("<tbody>") : html.index("</tbody>")]
+def rows(html: str, caption: str = "Rates") -> list[list[str]]:
+    table = html[html.index(f"<caption>{caption}</caption>") :]
+    body = table[table.index("<tbody>") : table.index("</tbody>")]
     plain = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL) for row in body.split("</tr>")]
     return [cells for cells in plain if cells]
 
@@ -105,11 +108,53 @@ def test_a_page_stays_small_whatever_is_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stored", "words"), [([], "Nothing has been polled yet."), (web_rates.polls(0), "first")], ids=["none", "one"]
+    ("stored", "words"), [([], "Nothing has been read yet."), (web_rates.polls(0), "first")], ids=["none", "one"]
 )
 def test_too_little_to_show_is_said(stored: list[Stored], words: str) -> None:
     """Nothing polled, or one poll only."""
     assert words in site(stored).get("/devices/sw1").text
+
+
+def standing_site(stored: list[Stored], standing: Standing) -> TestClient:
+    rates = web_rates.answering(stored)
+    return TestClient(create_app(Sources(lambda: fleet.HEALTHY, dict, {}, rates, standing=lambda *_: standing)))
+
+
+def test_a_device_that_never_answered_is_not_called_unpolled() -> None:
+    """Since when it is polled, the last error, and the command that tells more."""
+    html = standing_site([], web_standings.never_answered()).get("/devices/sw1").text
+    words = (
+        r"Tried since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, and never an answer\. "
+        r"The last error, 4 s ago: timeout: no answer from 192\.0\.2\.1\. <code>poller runs sw1</code>"
+    )
+    assert re.search(words, html)
+    assert "Nothing has been" not in html
+
+
+def test_a_device_is_introduced_and_its_targets_come_before_the_rates() -> None:
+    """Address, site, and a row for each target, with its error as text."""
+    html = standing_site(web_rates.polls(), web_standings.never_answered()).get("/devices/sw1").text
+    assert "<code>192.0.2.1</code> <span>site west</span>" in html
+    [cells] = rows(html, "Targets")
+    assert cells[0] == "snmp"
+    assert cells[1].startswith("■ failing")
+    assert cells[2:6] == ["snmp", "1m", "never", "in 56 s"]
+    assert cells[6] == "timeout: no answer from 192.0.2.1"
+    assert html.index("<caption>Targets") < html.index("<caption>Rates")
+
+
+def test_rates_are_shown_without_the_board() -> None:
+    """They are in the database; that nobody knows how the targets stand is said."""
+    html = standing_site(web_rates.polls(), Standing("192.0.2.1", trouble="cannot use Redis")).get("/devices/sw1").text
+    assert "Cannot see the board: cannot use Redis." in html
+    assert "○ unknown" in html
+    assert len(rows(html)) == 6
+
+
+def test_errors_of_a_device_are_no_markup() -> None:
+    """A device says what it likes, and it is only shown."""
+    html = standing_site([], web_standings.never_answered(message="<script>alert(1)</script>")).get("/devices/sw1").text
+    assert "<script>" not in html
 
 
 def test_texts_of_a_device_are_no_markup() -> None:

@@ -15,13 +15,13 @@ from poller.web.trust import Known
 NOW = 1_800_000_000_000
 
 
-def found(reason: str = "ImportError: no vendor library") -> Found:
+def found(reason: str = "ImportError: no vendor library", crash: str = "it ended its process") -> Found:
     loaded = registry.load()
     kept = {name: each for name, each in loaded.collectors.items() if name in ("snmp", "routeros")}
     installed = dataclasses.replace(
         loaded, collectors=kept, broken=(Broken("olt", "acme-olt 0.3", reason, "pip install vendor"),)
     )
-    crashed = Record(crashes_ms=(NOW, NOW, NOW), isolated_ms=NOW, quarantined_ms=NOW, reason="it ended its process")
+    crashed = Record(crashes_ms=(NOW, NOW, NOW), isolated_ms=NOW, quarantined_ms=NOW, reason=crash)
     records = {Release("routeros", loaded.distributions["routeros"]): crashed}
     workers = (
         Worker("worker1@a", NOW, NOW, 0, 0, 0, collectors={"snmp": "poller 1", "routeros": "poller 1"}),
