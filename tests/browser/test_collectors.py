@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import web_collectors
 from playwright.sync_api import expect
 
 GROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(14, 19, 24)"}
@@ -29,3 +30,13 @@ def test_both_themes_and_every_width(site, open_page, theme: str, width: int) ->
     expect(page.locator("body")).to_have_css("background-color", GROUNDS[theme])
     expect(page.get_by_text("Cannot be used")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_long_reason_leaves_a_name_in_one_piece(site, open_page) -> None:
+    """What a quarantine says widens its column, not at the cost of the others."""
+    site.collectors = web_collectors.found(crash="it ended its process during a poll of core-1.west " * 4)
+    page = open_page()
+    page.goto(f"{site.url}collectors")
+    names = page.locator('[data-table="collectors"] tbody .name a')
+    heights = [name.evaluate("e => e.getClientRects().length") for name in names.all()]
+    assert heights == [1, 1]
