@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 from collections.abc import Iterator
 from typing import Any
@@ -28,6 +29,10 @@ class TokenRefused(api.DeviceAuthFailed):
     """It does not know our token: no request will be answered."""
 
 
+class BadAnswer(api.DeviceProtocolError):
+    """It answered, but not with what was asked for: the next request may fare better."""
+
+
 class _Network(httpcore.AnyIOBackend):
     """Remembers the connection it made: one that is cancelled during its handshake is known to nobody else."""
 
@@ -51,7 +56,10 @@ class Client:
         self._name = f"{address} port {port}"
         host = f"[{address}]" if ":" in address else address
         self._url = f"https://{host}:{port}/api2/json"
-        self._headers = [("Authorization", _authorization(scheme, token)), ("Accept-Encoding", "identity")]
+        name, secret = _parts(token)
+        between = "=" if scheme == "PVEAPIToken" else ":"
+        self._headers = [("Authorization", f"{scheme}={name}{between}{secret}"), ("Accept-Encoding", "identity")]
+        self._secret = re.compile(re.escape(secret), re.IGNORECASE)
         self._network = _Network()
         self._pool = httpcore.AsyncConnectionPool(context, max_connections=1, network_backend=self._network)
 
@@ -87,18 +95,26 @@ class Client:
             raise api.DeviceUnsupported(f"{self._name} does not have {path}", cause=f"status {status}")
         if status != 200:  # the reason is Proxmox' own sentence
             reason = answer.extensions.get("reason_phrase", b"").decode(errors="replace")
-            cause = f"{path}: status {status} {reason}".strip()
-            raise api.DeviceProtocolError(f"{self._name} cannot answer", cause=cause)
+            cause = f"{path}: status {status} {self._masked(reason)}".strip()
+            raise BadAnswer(f"{self._name} cannot answer", cause=cause)
 
     def _data(self, body: bytes, path: str) -> Any:
         try:
-            return json.loads(body)["data"]
+            text = body.decode()
+            data = json.loads(text)["data"]
+            if "\\u" in text:  # half of a pair is good JSON, but no text that anybody could store
+                json.dumps(data, ensure_ascii=False).encode()
         except (ValueError, LookupError, TypeError, RecursionError):
-            raise api.DeviceProtocolError(f"{self._name}: the answer to {path} is not Proxmox' JSON") from None
+            raise BadAnswer(f"{self._name}: the answer to {path} is not Proxmox' JSON") from None
+        return data
+
+    def _masked(self, said: str) -> str:
+        """A server may repeat what it was sent; poller knows the token as it was typed, not as it is sent."""
+        return self._secret.sub("***", said)
 
     def _translated(self, error: Exception) -> api.DeviceError:
-        """What we sent, which holds the token, is in none of their texts."""
-        text = str(error) or type(error).__name__
+        """Some of their texts quote the server."""
+        text = self._masked(str(error)) or type(error).__name__
         if any(isinstance(each, ssl.SSLError) for each in _beneath(error)):
             hint = "set ca_file or fingerprint"
             return api.DeviceProtocolError(f"{self._name}: its certificate is not trusted", text, hint)
@@ -114,12 +130,11 @@ def _beneath(error: BaseException) -> Iterator[BaseException]:
         below = below.__cause__ or below.__context__
 
 
-def _authorization(scheme: str, token: Token) -> str:
-    """`user@realm!name=secret`; the Backup Server wants a colon before the secret."""
+def _parts(token: Token) -> tuple[str, str]:
+    """Of `user@realm!name=secret`, or with the colon that the Backup Server wants: what stands before and behind it."""
     name, equals, secret = token.token.get_secret_value().strip().partition("=")
     if not equals:
         name, equals, secret = name.partition(":")
     if not (equals and "@" in name and "!" in name and secret) or not (name + secret).isascii():
         raise api.DeviceAuthFailed("the token is not of the form user@realm!name=secret")
-    between = "=" if scheme == "PVEAPIToken" else ":"
-    return f"{scheme}={name}{between}{secret}"
+    return name, secret

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from poller.collectors import api
 from poller.collectors.credentials import Token
 from poller_proxmox import backup_server, trust, ve
-from poller_proxmox.client import Client, TokenRefused
+from poller_proxmox.client import BadAnswer, Client, TokenRefused
 from poller_proxmox.options import BackupOptions, VeOptions
 
 #: We stop this long before the platform's deadline, so that what was read can still be handed over.
@@ -121,13 +121,13 @@ class _Visit:
         self.requests = 0
 
     async def get(self, client: Client, path: str, part: str) -> Any:
-        """None when the server says no to that: it costs only this part. Anything worse ends the poll."""
+        """None when the server has no good answer to that: it costs only this part. Anything worse ends the poll."""
         self.requests += 1
         try:
             return await client.get(path)
         except TokenRefused:
             raise
-        except (api.DeviceAuthFailed, api.DeviceUnsupported) as error:
+        except (api.DeviceAuthFailed, api.DeviceUnsupported, BadAnswer) as error:
             self.items.append(api.PartFailed(part, error))
             return None
 

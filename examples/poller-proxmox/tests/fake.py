@@ -8,7 +8,7 @@ import ipaddress
 import json
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -108,7 +108,10 @@ BACKUP = {
 
 @dataclass
 class Fake:
-    """A server that runs. `answers` may be changed; a number is a status code, bytes are sent as they are."""
+    """A server that runs. `answers` may be changed; a number is a status code, bytes are sent as they are.
+
+    `reason`, if given, makes the reason phrase of an error of the header that came with the request.
+    """
 
     port: int
     ca_file: Path
@@ -117,6 +120,7 @@ class Fake:
     answers: dict[str, Any]
     asked: list[str] = field(default_factory=list)
     connections: int = 0
+    reason: Callable[[str], str] | None = None
 
 
 @contextmanager
@@ -168,7 +172,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(200, answer if isinstance(answer, bytes) else json.dumps({"data": answer}).encode())
 
     def _say(self, status: int, body: bytes) -> None:
-        self.send_response(status)
+        reason = self.server.fake.reason if status != 200 else None  # type: ignore[attr-defined]
+        self.send_response(status, reason and reason(self.headers["Authorization"]))
         self.send_header("Content-Type", "application/json;charset=UTF-8")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

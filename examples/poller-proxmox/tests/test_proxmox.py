@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -148,6 +149,44 @@ def test_nonsense_is_an_outcome(cluster: Fake, answer: Any, code: str) -> None:
     cluster.answers["/cluster/resources"] = answer
     outcome = poll(ProxmoxVe(), cluster, parts=["nodes"])
     assert (outcome.result, outcome.error_code) == (Result.FAILED, code)
+
+
+@pytest.mark.parametrize("answer", [400, 500, 595, b"<html>", b'{"data": [{"backup-id": "\\ud800"}]}'])
+def test_a_datastore_that_cannot_be_listed_costs_only_itself(backup_server: Fake, answer: Any) -> None:
+    """What comes after it is asked for."""
+    backup_server.answers["/admin/datastore/main/groups"] = answer
+    outcome = poll(ProxmoxBackup(), backup_server)
+    assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "protocol_error")
+    assert outcome.message.startswith("backups of main: ")
+    assert ("proxmox_task_ok", (("id", "main"), ("node", "pbs"), ("task", "garbage_collection"))) in values(outcome)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [lambda header: f"denied {header}", lambda header: f"denied {header.upper()}", lambda header: f"{header}\0"],
+    ids=["as sent", "in capitals", "no HTTP"],
+)
+def test_a_server_that_repeats_the_token_is_not_quoted(
+    backup_server: Fake, cluster: Fake, reason: Callable[[str], str]
+) -> None:
+    """Neither in the form in which it was typed nor in that of the header."""
+    secret = TOKEN.partition("=")[2]
+    for server, collector, part in ((cluster, ProxmoxVe(), "nodes"), (backup_server, ProxmoxBackup(), "node")):
+        server.reason = reason
+        server.answers = dict.fromkeys(server.answers, 500)
+        outcome = poll(collector, server, parts=[part])
+        assert (outcome.result, outcome.error_code) == (Result.FAILED, "protocol_error")
+        assert "***" in outcome.message
+        assert secret not in outcome.message.lower()
+
+
+def test_half_a_character_is_no_text(cluster: Fake) -> None:
+    """The other escapes are."""
+    cluster.answers["/cluster/resources"] = b'{"data": [{"type": "node", "node": "a\\ud800"}]}'
+    outcome = poll(ProxmoxVe(), cluster, parts=["nodes"])
+    assert (outcome.result, outcome.error_code) == (Result.FAILED, "protocol_error")
+    cluster.answers["/cluster/resources"] = b'{"data": [{"type": "node", "node": "\\ud83d\\ude00"}]}'
+    assert values(poll(ProxmoxVe(), cluster, parts=["nodes"])) == {("proxmox_node_up", (("node", "\U0001f600"),)): 0}
 
 
 def test_odd_values_are_left_out(cluster: Fake) -> None:
