@@ -130,7 +130,8 @@ def _read_run_file(home: Path, fields: Collection[str]) -> dict[str, Any]:
         text = (home / RUN_FILE).read_text()
     except PermissionError:
         raise errors.InvalidSetting(
-            f"home: you may not read {home}", hint="become its owner, or set POLLER_HOME to a directory of your own"
+            f"home: you may not read {home.absolute()}",
+            hint="become its owner, or set POLLER_HOME to a directory of your own",
         ) from None
     except OSError:
         return {}

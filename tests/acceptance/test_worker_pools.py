@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from pathlib import Path
@@ -91,6 +92,6 @@ def test_a_concurrency_beyond_the_open_files_is_refused(tmp_path: Path) -> None:
     """Before anything is polled, and in the words of the settings."""
     with Cluster(tmp_path) as cluster:
         worker = cluster.start_worker("--concurrency", "1000000")
-        assert worker.wait(20) == 1
+        assert worker.wait(20) == os.EX_CONFIG
         assert "error[P210]: worker_concurrency: 1000000 batches of 64 targets (batch_size)" in worker.text()
         assert "Traceback" not in worker.text()
