@@ -44,9 +44,9 @@ def targets(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def collectors(incomplete: str) -> list[str]:
     """Installed ones, by their entry points; none is imported."""
-    from importlib.metadata import entry_points
+    from poller import plugins
 
-    names = {point.name for point in entry_points(group="poller.collectors")}
+    names = {point.name for point in plugins.points("poller.collectors")[0]}
     return sorted(name for name in names if name.startswith(incomplete))
 
 

@@ -132,12 +132,7 @@ def _why(each: Trouble, view: Overview) -> str:
     """The device's error or, for a target that only waits, what it waits for."""
     if each.status.state is State.FAILING:
         return each.status.message
-    if view.leader is None:
-        return "no leader: nothing is being scheduled"
-    for queue in health.unroutable(view):
-        if each.late and each.late.queue == queue.queue:
-            return queue.reason
-    return "the workers do not keep up"
+    return health.waits_for(each.late.queue if each.late else "", view)
 
 
 def _totals(found: Found, shown: int) -> str:

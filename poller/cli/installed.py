@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from importlib.metadata import Distribution, entry_points
+from importlib.metadata import Distribution
 
 GROUPS = ("poller.collectors", "poller.sinks", "poller.staleness")
 LOOK_EVERY_S = 1.0
@@ -72,7 +72,7 @@ def _plugins() -> dict[Plugin, int]:
     """
     from poller import plugins
 
-    found = ((group, point) for group in GROUPS for point in entry_points(group=group))
+    found = ((group, point) for group in GROUPS for point in plugins.points(group)[0])
     return {
         (group, point.name, plugins.origin(point)): _installed_ns(point.dist)
         for group, point in found

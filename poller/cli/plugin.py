@@ -104,11 +104,9 @@ def _class_name(module: str) -> str:
 
 
 def _refuse_taken(name: str) -> None:
-    from importlib.metadata import entry_points
-
     from poller import plugins
 
-    for point in entry_points(group="poller.collectors"):
+    for point in plugins.points("poller.collectors")[0]:
         if point.name == name:
             raise errors.AlreadyExists(
                 f'there is a collector named "{name}" already', plugins.origin(point), hint="poller collectors"

@@ -275,8 +275,8 @@ def _place(filename: str, line: int | None) -> str:
 
 def scrubbed(text: str, credential: Credential | None) -> str:
     """Plugins raise what they like: no secret of this poll may be in it."""
-    for name in credential.secret_fields() if credential is not None else ():
-        secret = getattr(credential, name)
-        if secret is not None and len(secret.get_secret_value()) >= SHORTEST_SECRET:
-            text = text.replace(secret.get_secret_value(), "***")
+    secrets = credential.secrets() if credential is not None else []
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= SHORTEST_SECRET:
+            text = text.replace(secret, "***")
     return text

@@ -18,12 +18,11 @@ import threading
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import Any
 
 import uvloop
 
-from poller import errors
+from poller import errors, plugins
 from poller.collectors import credentials, registry
 from poller.collectors.api import Closeable, Collector, Poll
 from poller.collectors.drain import drain
@@ -58,7 +57,7 @@ class _Known:
 
 class Child:
     def __init__(self, hello: Hello, cells: memoryview) -> None:
-        points = [point for point in entry_points(group=registry.GROUP) if point.name == hello.collector]
+        points = [point for point in plugins.points(registry.GROUP)[0] if point.name == hello.collector]
         self._hello = hello
         self._registry = registry.load(points)
         self._collector: Collector = self._registry.get(hello.collector)
