@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from poller.domain import counters
@@ -260,7 +260,8 @@ def polled(life: Life) -> list[Poll]:
     for minute, (share, restarts, lost, part) in enumerate(life.steps, 1):
         counted = round(60 * share * life.most_per_s)
         growth += counted
-        if restarts and uptime_cs < 2**32 - 6_000 * len(life.steps):  # else it cannot be told from 497 days
+        known_cs = max(uptime_cs, seen[-1].point.uptime_cs or 0)  # it may have started over unseen
+        if restarts and known_cs < 2**32 - 6_000 * len(life.steps):  # else it cannot be told from 497 days
             restarted, value, uptime_cs = True, round(counted * (1 - part)), round(6_000 * (1 - part))
         else:
             value, uptime_cs = (value + counted) % full, (uptime_cs + 6_000) % 2**32
@@ -272,6 +273,15 @@ def polled(life: Life) -> list[Poll]:
 
 
 @given(LIVES)
+@example(
+    Life(
+        32,
+        125000.0,
+        [(0.0, False, False, 0.8), (0.69, False, True, 0.28), (0.14, True, False, 0.125)],
+        0,
+        2**32 - 12_000,
+    )
+)
 def test_no_life_of_a_device_yields_an_impossible_rate(life: Life) -> None:
     """Never negative, never faster than the link, margin included; and no rate at all over a restart."""
     seen = polled(life)
