@@ -4,7 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 CLIENTS := $(VENV)/clients/.ready
-SIDE_BY_SIDE := -n 2 --dist loadfile
+# Most tests wait most of the time: for a server, a process, a deadline.
+SIDE_BY_SIDE := -n 3 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check bench fuzz day newcomer packages clients format clean
