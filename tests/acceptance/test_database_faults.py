@@ -21,7 +21,6 @@ from poller.db import devices
 from poller.db import engine as sql
 from poller.db.tables import readings, runs
 from poller.domain.draft import DeviceDraft
-from poller.settings import Settings
 from tests.acceptance.cluster import Cluster, soon, target
 from tests.acceptance.postgres import Postgres
 from tests.acceptance.proxy import Proxy
@@ -134,11 +133,11 @@ def rows_match(cluster: Cluster) -> None:
     soon(lambda: rows() == {len(cluster.record.polls())}, 10, f"{len(cluster.record.polls())} rows, not {rows()}")
 
 
-def go_on(cluster: Cluster, seconds: float, waited_s: float = 0.5) -> None:
-    """Every target is polled, again and again for so long; of which a poll may wait so long for a store."""
+def go_on(cluster: Cluster, seconds: float) -> None:
+    """Every target is polled, again and again for so long."""
     until = time.time() + seconds
     while time.time() < until:
-        cluster.all_polled(time.time(), INTERVAL_S + waited_s + 1)
+        cluster.all_polled(time.time(), INTERVAL_S + 1.5)
 
 
 def test_a_database_that_refuses_stops_no_polling(on_postgres: OnPostgres) -> None:
@@ -177,10 +176,9 @@ def test_a_database_that_is_silent_stops_no_beat(on_postgres: OnPostgres) -> Non
 def test_a_locked_file_stops_no_polling(tmp_path: Path) -> None:
     """Somebody holds SQLite's write lock for some seconds, as a backup or a large import does.
 
-    Those who meet it first wait for it with their readings, and then with their rows.
+    Whoever meets it first waits for it twice, with readings and with rows: with a patience of 1 s that is 2.5 s.
     """
-    waited_s = 2 * Settings().spool_patience_s
-    with Cluster(tmp_path) as cluster:
+    with Cluster(tmp_path, POLLER_SPOOL_PATIENCE_S="0.25") as cluster:
         cluster.valkey.start()
         cluster.add_targets(TARGETS, INTERVAL_S)
         cluster.start_beat()
@@ -188,9 +186,9 @@ def test_a_locked_file_stops_no_polling(tmp_path: Path) -> None:
         cluster.all_polled(0, 30)
         lock = sqlite3.connect(tmp_path / "home" / "poller.db", isolation_level=None)
         lock.execute("BEGIN IMMEDIATE")
-        go_on(cluster, 3, waited_s)
+        go_on(cluster, 3)
         lock.execute("ROLLBACK")
-        go_on(cluster, 1, waited_s)
+        soon(lambda: cluster.all_polled(time.time(), 3) is None, 5, "all is well again")
         cluster.never_doubled(0)
 
 
