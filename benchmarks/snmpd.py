@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks import cluster
 from poller import errors
-from poller.collectors.snmp import gufo_engine
+from poller.collectors.snmp.engines import gufo_engine
 from poller.sim import fleet
 
 PROGRAM = "snmpd"

@@ -31,7 +31,7 @@
     |  '- StoreConflict       somebody else changed the same thing first
     '- Bug                    a mistake in this program or a plugin: please report it
 
-Each adapter translates its library's exceptions in one table: collectors/snmp/gufo_engine.py,
+Each adapter translates its library's exceptions in one table: collectors/snmp/engines/gufo_engine.py,
 collectors/routeros/failures.py, db/failures.py, state/failures.py (Redis), state/broker.py (kombu),
 security/vault.py (cryptography), settings.py (pydantic). What a run says of a failure: domain/error_codes.py.
 

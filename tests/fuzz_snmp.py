@@ -22,7 +22,7 @@ from typing import cast
 
 from poller.collectors.credentials import Community, Credential, SnmpV3
 from poller.collectors.snmp import SnmpCollector
-from poller.collectors.snmp.keys import Passwords
+from poller.collectors.snmp.wire.usm_keys import Passwords
 from poller.domain.outcome import Outcome
 from poller.sim.snmp.authority import Asked, Authority
 from tests.unit.collectors import snmp_agent

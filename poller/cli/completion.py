@@ -57,7 +57,7 @@ def snmp_names(incomplete: str) -> list[str]:
 
     import poller
 
-    modules = sorted((Path(poller.__file__).parent / "collectors" / "snmp" / "modules").glob("*.yml"))
+    modules = sorted((Path(poller.__file__).parent / "collectors" / "snmp" / "modules" / "builtin").glob("*.yml"))
     texts = [module.read_text(encoding="utf-8") for module in modules]
     names = {name for text in texts for name in re.findall(r"\bname: (\w+)", text)}
     names |= {name for text in texts for name in re.findall(r"labelname: (\w+),\s+oid:", text)}

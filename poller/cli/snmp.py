@@ -18,7 +18,7 @@ from poller.web import units
 
 if TYPE_CHECKING:
     from poller.collectors.credentials import Credential
-    from poller.collectors.snmp.names import Names, Place
+    from poller.collectors.snmp.modules.oid_names import Names, Place
     from poller.collectors.snmp.options import SnmpOptions
 
 app = typer.Typer(no_args_is_help=True, help="Ask an SNMP agent directly.")
@@ -196,9 +196,9 @@ class Printer:
 
 
 async def _walk(asked: Asked, places: Sequence[Place], printer: Printer) -> None:
-    from poller.collectors.snmp import conversation
+    from poller.collectors.snmp import terminal_session
 
-    async with conversation.talk(asked.address, asked.options, asked.credential, asked.budget_s) as agent:
+    async with terminal_session.talk(asked.address, asked.options, asked.credential, asked.budget_s) as agent:
         try:
             for place in places:
                 await agent.walk(place, printer.page)
@@ -207,9 +207,9 @@ async def _walk(asked: Asked, places: Sequence[Place], printer: Printer) -> None
 
 
 async def _get(asked: Asked, oids: Sequence[str]) -> Mapping[str, Any]:
-    from poller.collectors.snmp import conversation
+    from poller.collectors.snmp import terminal_session
 
-    async with conversation.talk(asked.address, asked.options, asked.credential, asked.budget_s) as agent:
+    async with terminal_session.talk(asked.address, asked.options, asked.credential, asked.budget_s) as agent:
         return await agent.get(oids)
 
 
@@ -221,8 +221,8 @@ def _prepared(option: Sequence[str] | None, *more: str) -> tuple[SnmpOptions, Na
     """The options as a target would have them, and the names their modules know. `more` may be given, too."""
     from poller.cli import collect
     from poller.collectors import registry
-    from poller.collectors.snmp import catalog
-    from poller.collectors.snmp.names import Names
+    from poller.collectors.snmp.modules import module_catalog
+    from poller.collectors.snmp.modules.oid_names import Names
     from poller.collectors.snmp.options import SnmpOptions
 
     options: Any = registry.load().checked_options("snmp", collect.values(SnmpOptions, option or ()))
@@ -231,7 +231,7 @@ def _prepared(option: Sequence[str] | None, *more: str) -> tuple[SnmpOptions, Na
         raise errors.InvalidInput(
             f"option {name} means nothing here", hint=f"it takes {', '.join(sorted({*TALKING, *more}))}"
         )
-    return options, Names(catalog.modules(options.config))
+    return options, Names(module_catalog.modules(options.config))
 
 
 def _credential(options: SnmpOptions) -> Credential | None:
@@ -244,11 +244,11 @@ def _credential(options: SnmpOptions) -> Credential | None:
 
 def _identity(address: str, options: SnmpOptions, names: Names, found: Mapping[str, Any]) -> dict[str, Any]:
     from poller.cli import snmp_lines
-    from poller.collectors.snmp import matching
+    from poller.collectors.snmp.modules import device_table
 
     lines = {key: snmp_lines.line(oid, value, names, numeric=True) for key, (oid, value) in found.items()}
     texts = {key: lines[key].text if key in lines else "" for key in SYSTEM}
-    choice = matching.table(options.match).choose(texts["sys_object_id"], texts["sys_descr"])
+    choice = device_table.table(options.match).choose(texts["sys_object_id"], texts["sys_descr"])
     entry = choice.entry
     return {
         "address": address,

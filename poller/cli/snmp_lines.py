@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from poller.cli.columns import one_line
-from poller.collectors.snmp import dates, rendering
-from poller.collectors.snmp.language import Metric
-from poller.collectors.snmp.names import Names
-from poller.collectors.snmp.rendering import Value
-from poller.collectors.snmp.types import Oid, TimeTicks, type_name
+from poller.collectors.snmp.metrics import label_text, octet_dates
+from poller.collectors.snmp.metrics.label_text import Value
+from poller.collectors.snmp.modules.module_model import Metric
+from poller.collectors.snmp.modules.oid_names import Names
+from poller.collectors.snmp.wire.value_types import Oid, TimeTicks, type_name
 
 #: Metric types that say how octets are to be shown.
 _OCTETS = frozenset({"PhysAddress48", "InetAddressIPv4", "InetAddressIPv6"})
@@ -63,14 +63,14 @@ def _text(value: Value, metric: Metric | None, names: Names | None) -> str:
         return names.of(str(value))[0] if names else str(value)
     if isinstance(value, int) and metric is not None and value in metric.enum_values:
         return f"{metric.enum_values[value]} ({int(value)})"
-    return one_line(rendering.value_text(value, ""))
+    return one_line(label_text.value_text(value, ""))
 
 
 def _octets(value: bytes, metric: Metric | None) -> str:
     kind = metric.type if metric else ""
     if kind in _OCTETS:
-        return rendering.value_text(value, kind)
-    if kind == "DateAndTime" and (when := dates.date_and_time(value)) is not None:
+        return label_text.value_text(value, kind)
+    if kind == "DateAndTime" and (when := octet_dates.date_and_time(value)) is not None:
         from datetime import UTC, datetime
 
         return datetime.fromtimestamp(when, UTC).isoformat().replace("+00:00", "Z")

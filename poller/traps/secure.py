@@ -17,7 +17,7 @@ from pysnmp.proto.mpmod.rfc3412 import ScopedPDU, SNMPv3Message
 from pysnmp.proto.secmod.rfc3414.service import SnmpUSMSecurityModel, UsmSecurityParameters
 
 from poller.collectors.credentials import Credential, SnmpV3
-from poller.collectors.snmp import usm
+from poller.collectors.snmp.wire import usm
 from poller.traps.clocks import Clocks
 from poller.traps.message import BROKEN, Malformed, Notice, Refused, Replayed, notice
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from poller.collectors.credentials import Community, Credential, SnmpV3
-from poller.collectors.snmp import secured
-from poller.collectors.snmp.keys import Keys
+from poller.collectors.snmp.wire import v3_message
+from poller.collectors.snmp.wire.usm_keys import Keys
 from poller.sim.snmp.authority import Asked
 from tests.integration.snmp_v3_agent import ENGINE_ID, V3Agent, v3_agent
 from tests.integration.test_collector_snmp_hostile import agent
@@ -108,7 +108,7 @@ def unsigned(made: V3Agent, answer: bytes, asked: Asked) -> list[bytes]:
     envelope = asked.envelope
     pdu = snmp_agent.response_pdu(made.requests[-1].request_id, [(f"{COLUMN}.1", integer(666))])
     clock = made.authority.clock(time.time())
-    return [secured.seal(pdu, envelope.user, ENGINE_ID, clock, Keys(), envelope.message_id, 0)]
+    return [v3_message.seal(pdu, envelope.user, ENGINE_ID, clock, Keys(), envelope.message_id, 0)]
 
 
 def foreign_id(made: V3Agent, answer: bytes, asked: Asked) -> list[bytes]:

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
+from poller.collectors.snmp.engines.engine_choice import Choice, Engines
+from poller.collectors.snmp.engines.engine_protocol import Link, Row
+
 from poller.collectors.credentials import Credential
-from poller.collectors.snmp import engines
-from poller.collectors.snmp.engine import Link, Row
-from poller.collectors.snmp.engines import Choice, Engines
-from poller.collectors.snmp.tuning import Tuning
-from poller.collectors.snmp.walker import Patience, Walked, Walker
+from poller.collectors.snmp.engines import engine_choice
+from poller.collectors.snmp.read.request_size import Tuning
+from poller.collectors.snmp.read.walker import Patience, Walked, Walker
 
 T = TypeVar("T")
 
@@ -34,7 +35,7 @@ async def talk(
     """One conversation with an agent on 127.0.0.1, as a poll has it; what `act` returns."""
     owned = engine is None
     using = engine or Engines()
-    way = engines.way_to("127.0.0.1", port, version, credential, context, choice)
+    way = engine_choice.way_to("127.0.0.1", port, version, credential, context, choice)
     link = using.take(way, credential)
     link.exact = exact
     well = False

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from poller.collectors.credentials import Community, Credential, SnmpV3
-from poller.collectors.snmp import SnmpCollector, catalog
+from poller.collectors.snmp import SnmpCollector
+from poller.collectors.snmp.modules import module_catalog
 from poller.domain.outcome import Outcome, Result
 from poller.domain.readings import Kind
 from tests.unit.collectors.polls import by_series, open_files, outcome, polled
@@ -167,7 +168,7 @@ def test_interfaces_are_what_snmpbulkwalk_shows(snmpd: Snmpd) -> None:
     after = interfaces(snmpd.port)
     assert result.result is Result.OK, result.message
     found = by_series(result)
-    metrics = {metric.oid: metric for metric in catalog.built_in()["if_mib"].metrics}
+    metrics = {metric.oid: metric for metric in module_catalog.built_in()["if_mib"].metrics}
     checked = 0
     for oid, printed in before.items():
         if oid.startswith(LABELS_ONLY):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from poller.collectors.snmp import catalog, loading
+from poller.collectors.snmp.modules import module_catalog, module_parser
 from poller.domain.outcome import Result
 from tests.integration import exporters
 from tests.integration.exporters import WALKS, Exposed, Failed
@@ -46,7 +46,7 @@ def differing(agent: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def names(file: Path) -> list[str]:
-    return sorted(loading.read(file.read_text(), file.name).modules)
+    return sorted(module_parser.read(file.read_text(), file.name).modules)
 
 
 @pytest.mark.parametrize("module", names(EVERYTHING))
@@ -112,7 +112,7 @@ def test_the_differences_are_those_of_the_documentation() -> None:
 
 def flat(module: str, port: int) -> str:
     """A built-in module as a file of the exporter's old format, which lacks what is newer than it."""
-    file = Path(catalog.__file__).parent / "modules" / f"{module}.yml"
+    file = Path(module_catalog.__file__).parent / "builtin" / f"{module}.yml"
     body = yaml.safe_load(file.read_text())["modules"][module]
     for metric in body["metrics"]:
         metric.pop("scale", None)

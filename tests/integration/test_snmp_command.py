@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from poller.cli import completion, main
-from poller.collectors.snmp import catalog
-from poller.collectors.snmp.names import Names
+from poller.collectors.snmp.modules import module_catalog
+from poller.collectors.snmp.modules.oid_names import Names
 from tests.integration.test_collector_snmp import AUTH, PRIV, Snmpd, free_udp_port, net_snmp, running_snmpd
 
 SECRET = "POLLER_COLLECT_SECRET"
@@ -199,7 +199,7 @@ def test_the_tab_key_offers_names_of_modules() -> None:
     """The very names that a walk takes."""
     offered = completion.snmp_names("ifHCIn")
     assert "ifHCInOctets" in offered
-    known = Names(catalog.built_in())
+    known = Names(module_catalog.built_in())
     assert all(known.places(name) for name in (*offered, *completion.snmp_names("hr"), *completion.snmp_names("if_")))
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from poller.collectors.snmp.engines.engine_choice import Choice, Engines
+from poller.collectors.snmp.engines.engine_protocol import Link, Row
 
 from poller import errors
 from poller.collectors.credentials import Community, Credential, SnmpV3
-from poller.collectors.snmp import types
-from poller.collectors.snmp.engine import Link, Row
-from poller.collectors.snmp.engines import Choice, Engines
-from poller.collectors.snmp.walker import Walker
+from poller.collectors.snmp.read.walker import Walker
+from poller.collectors.snmp.wire import value_types
 from tests.integration.snmp_links import get, rows, talk, walk
 from tests.integration.test_collector_snmp import AUTH, PRIV, Snmpd, free_udp_port, has_ipv6, net_snmp, running_snmpd
 
@@ -87,7 +87,9 @@ def test_a_walk_gives_the_rows_that_snmpbulkwalk_shows(engine: Choice, snmpd: Sn
     found = rows(engine, snmpd.port, PUBLIC, root, exact=exact)
     assert [name for name, _ in found] == list(shown)
     if exact:
-        assert {name: types.type_name(value) for name, value in found} == {n: printed_type(t) for n, t in shown.items()}
+        assert {name: value_types.type_name(value) for name, value in found} == {
+            n: printed_type(t) for n, t in shown.items()
+        }
 
 
 def test_both_give_equal_values_whether_exact_or_not(engine: Choice, snmpd: Snmpd) -> None:
@@ -106,7 +108,7 @@ def test_every_user_of_version_3_is_let_in(
     """Every authentication with every privacy protocol, in both ways to long keys; exact, too."""
     found = dict(get(engine, snmpd.port, v3(name, auth, priv), (SYS_NAME, SYS_UPTIME)))
     assert found[SYS_NAME] == b"testbox"
-    assert types.type_name(found[SYS_UPTIME]) == "TimeTicks"
+    assert value_types.type_name(found[SYS_UPTIME]) == "TimeTicks"
 
 
 @pytest.mark.parametrize("version", ["1", "2c"])
@@ -163,13 +165,13 @@ def test_a_level_below_the_users_is_refused(engine: Choice, snmpd: Snmpd) -> Non
 def test_ipv6(engine: Choice, snmpd: Snmpd) -> None:
     if not has_ipv6():
         pytest.skip("no IPv6 on this machine")
-    from poller.collectors.snmp import engines
+    from poller.collectors.snmp.engines import engine_choice
 
     async def ask() -> list[Row]:
         using = Engines()
         found = []
         for credential in (PUBLIC, FULL):
-            way = engines.way_to("::1", snmpd.port, "2c", credential, engine=engine)
+            way = engine_choice.way_to("::1", snmpd.port, "2c", credential, engine=engine)
             link = using.take(way, credential)
 
             async def once(exchange: Callable[[int, float], Awaitable[Any]], /, tries: int = 0) -> Any:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from poller.collectors.snmp.engines.engine_choice import Choice, Engines
+from poller.collectors.snmp.engines.engine_protocol import ErrorStatus, Garbled
 
 from poller import errors
 from poller.collectors.credentials import Credential, SnmpV3
-from poller.collectors.snmp import secured, types
-from poller.collectors.snmp.engine import ErrorStatus, Garbled
-from poller.collectors.snmp.engines import Choice, Engines
+from poller.collectors.snmp.wire import v3_message, value_types
 from poller.sim.snmp.authority import Asked
 from tests.integration.snmp_hostile import (
     COLUMN,
@@ -65,11 +65,11 @@ def test_an_honest_table_is_read(engine: Choice, credential: Credential, exact: 
         found = rows(engine, made.port, credential, COLUMN, exact=exact)
     assert found == [(name, row) for row, (name, _) in enumerate(TABLE, 1)]
     if exact:
-        assert {type(value) for _, value in found} == {types.Counter32}
+        assert {type(value) for _, value in found} == {value_types.Counter32}
 
 
 ODD: list[tuple[str, bytes, Any]] = [
-    ("no address", element(0x40, b""), types.IpAddress("")),
+    ("no address", element(0x40, b""), value_types.IpAddress("")),
     ("an unsigned number without its zero", element(0x41, b"\xff\xff\xff\xff"), 2**32 - 1),
     ("a float", element(0x44, b"\x9fx\x04" + struct.pack(">f", 1.5)), 1.5),
     ("a double", element(0x44, b"\x9fy\x08" + struct.pack(">d", 0.25)), 0.25),
@@ -299,7 +299,7 @@ def test_an_agent_that_rebooted_is_followed_without_an_error(engine: Choice, exa
         reboot = functools.partial(made.authority.reboot, time.time())
         found, datagrams = asyncio.run(walked_twice(engine, made, reboot, exact=exact))
     assert (found, datagrams, made.authority.discoveries) == (60, 5, 1)
-    assert made.authority.reports[secured.NOT_IN_TIME] == 1
+    assert made.authority.reports[v3_message.NOT_IN_TIME] == 1
 
 
 def test_a_clock_that_nobody_can_follow_is_given_up(engine: Choice) -> None:

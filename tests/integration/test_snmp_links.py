@@ -9,13 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from poller.collectors.snmp.engines.link_pool import Links
 from pydantic import SecretStr
 
 from poller.collectors import api
 from poller.collectors.credentials import Community
 from poller.collectors.drain import drain
-from poller.collectors.snmp import SnmpCollector, links
-from poller.collectors.snmp.links import Links
+from poller.collectors.snmp import SnmpCollector
+from poller.collectors.snmp.engines import link_pool
 from poller.collectors.snmp.options import SnmpOptions
 from poller.domain.outcome import Outcome, Result
 from poller.sim import fleet
@@ -154,7 +155,7 @@ def test_a_link_that_nobody_used_for_long_makes_room(agents: Running, monkeypatc
         for device in (0, 1):
             await poll(collector, agents.snmp, device)
         before = ports_of(collector)
-        monkeypatch.setattr(links, "IDLE_S", 0.0)
+        monkeypatch.setattr(link_pool, "IDLE_S", 0.0)
         await poll(collector, agents.snmp, 2)
         after = ports_of(collector)
         await collector.close()

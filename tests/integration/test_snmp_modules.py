@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from poller.collectors.snmp import SnmpCollector, catalog, oid
+from poller.collectors.snmp import SnmpCollector, oid
+from poller.collectors.snmp.modules import module_catalog
 from poller.domain.outcome import Result
 from tests.integration.test_collector_snmp import PUBLIC, Snmpd, free_udp_port, net_snmp, running_snmpd
 from tests.unit.collectors.polls import by_series, outcome
@@ -23,7 +24,7 @@ def snmpd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snmpd]:
 @pytest.mark.parametrize("name", ["host_resources", "ucd", "ip_mib"])
 def test_what_the_agent_has_arrives_and_nothing_else(snmpd: Snmpd, name: str) -> None:
     """Metric by metric as many samples as net-snmp's tools see rows, and constants with the same value."""
-    module = catalog.built_in()[name]
+    module = module_catalog.built_in()[name]
     seen: dict[str, str] = {}
     for root in dict.fromkeys((*module.walk, *(item.rpartition(".")[0] for item in module.get))):
         walked = net_snmp("snmpbulkwalk", snmpd.port, root)

@@ -16,7 +16,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from poller import errors, settings
 from poller.collectors.http import exchange as http
 from poller.collectors.routeros import failures as routeros
-from poller.collectors.snmp import gufo_engine, pysnmp_engine
+from poller.collectors.snmp.engines import gufo_engine, pysnmp_pdus
 from poller.db import failures as sql
 from poller.security import vault
 from poller.state import broker
@@ -28,8 +28,8 @@ Table = Mapping[Any, type[errors.PollerError]]
 #: Package, the parts of it that we never call, what else its exceptions claim to be from, and our table.
 LIBRARIES: list[tuple[str, tuple[str, ...], tuple[str, ...], Table]] = [
     ("gufo.snmp", (), ("_fast",), gufo_engine._TRANSLATION),
-    ("pyasn1", (), (), pysnmp_engine._TRANSLATION),
-    ("pysnmp.error", (), (), pysnmp_engine._TRANSLATION),
+    ("pyasn1", (), (), pysnmp_pdus._TRANSLATION),
+    ("pysnmp.error", (), (), pysnmp_pdus._TRANSLATION),
     ("librouteros", (), (), routeros._TRANSLATION),
     ("h11", (), (), http.TRANSLATION),
     (

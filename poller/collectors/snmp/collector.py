@@ -11,16 +11,19 @@ from poller import errors
 from poller.collectors import api
 from poller.collectors.credentials import Community, Credential, SnmpV3
 from poller.collectors.resolving import Resolver
-from poller.collectors.snmp import catalog, discovering, engines, freshness, logins, matching, reading, taking
-from poller.collectors.snmp.engines import Engines
-from poller.collectors.snmp.hands import Hands
-from poller.collectors.snmp.links import Way
-from poller.collectors.snmp.logins import Login
-from poller.collectors.snmp.memory import Memory
+from poller.collectors.snmp import snmp_discovery
+from poller.collectors.snmp.engines import engine_choice
+from poller.collectors.snmp.engines.engine_choice import Engines
+from poller.collectors.snmp.engines.link_pool import Way
+from poller.collectors.snmp.modules import device_table, login_choice, module_catalog
+from poller.collectors.snmp.modules.login_choice import Login
+from poller.collectors.snmp.modules.module_set import Profile
 from poller.collectors.snmp.options import SnmpOptions
-from poller.collectors.snmp.profile import Profile
-from poller.collectors.snmp.taking import Wanted
-from poller.collectors.snmp.visit import Visit
+from poller.collectors.snmp.read import change_signals, poll_read, reads
+from poller.collectors.snmp.read.parallel_links import Hands
+from poller.collectors.snmp.read.poll_links import Visit
+from poller.collectors.snmp.read.poll_read import Wanted
+from poller.collectors.snmp.target_memory import Memory
 
 
 class SnmpCollector:
@@ -37,11 +40,11 @@ class SnmpCollector:
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
         options: SnmpOptions = poll.options
-        profile = catalog.at_hand(options.modules, options.config) or await _profile(options)
+        profile = module_catalog.at_hand(options.modules, options.config) or await _profile(options)
         memory = poll.memory.get("snmp")
         if memory is None or memory.profile is not profile:  # its first poll, or its file was edited
             memory = poll.memory["snmp"] = Memory.of(profile, options.walking(profile.walking))
-        login = logins.choose(options, poll.credential, profile)
+        login = login_choice.choose(options, poll.credential, profile)
         way = _way(await self._resolver.address(poll.address), options, login)
         try:
             taken = await self._visit(way, login, poll, memory)
@@ -63,27 +66,27 @@ class SnmpCollector:
         try:
             hands = Hands(await visit.walker(), visit.walker, options.walks, memory.far)
             now = asyncio.get_running_loop().time()
-            period = freshness.period(now, options.refresh, poll.target_id)
+            period = change_signals.period(now, options.refresh, poll.target_id)
             wanted = Wanted(
                 options.modules,
                 partial(_select, config=options.config),
-                matching.chooser(options.match, options.config),
+                device_table.chooser(options.match, options.config),
             )
-            items, well = await taking.take(hands, wanted, memory, now, period)
+            items, well = await poll_read.take(hands, wanted, memory, now, period)
             memory.far = hands.took_long
             items.append(api.Traffic(hands.sent, hands.retried))
             return items
         except api.DeviceError as error:
-            raise reading.without_frames(error) from None
+            raise reads.without_frames(error) from None
         finally:
             visit.end(well)
 
     def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
-        return discovering.discover(poll)
+        return snmp_discovery.discover(poll)
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
-        names = options.modules or tuple(sorted(matching.table(options.match).names()))
-        return catalog.select(names, options.config).help
+        names = options.modules or tuple(sorted(device_table.table(options.match).names()))
+        return module_catalog.select(names, options.config).help
 
     def check_options(self, options: Any) -> None:
         options.check()
@@ -96,7 +99,7 @@ class SnmpCollector:
 
 
 def _way(address: str, options: SnmpOptions, login: Login) -> Way:
-    return engines.way_to(address, options.port, login.version, login.credential, login.context, options.engine)
+    return engine_choice.way_to(address, options.port, login.version, login.credential, login.context, options.engine)
 
 
 async def _profile(options: SnmpOptions) -> Profile:
@@ -106,6 +109,6 @@ async def _profile(options: SnmpOptions) -> Profile:
 
 def _select(names: tuple[str, ...], config: tuple[str, ...]) -> Profile:
     try:
-        return catalog.select(names, config)
+        return module_catalog.select(names, config)
     except errors.ConfigError as error:
         raise api.OptionsUnusable(error.message, error.cause, error.hint) from None

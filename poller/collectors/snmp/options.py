@@ -9,8 +9,8 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from poller import errors
 from poller.collectors import api, durations
-from poller.collectors.snmp import catalog, matching
-from poller.collectors.snmp.language import Settled, Walking
+from poller.collectors.snmp.modules import device_table, module_catalog
+from poller.collectors.snmp.modules.module_model import Settled, Walking
 from poller.domain.identity import Identity
 
 #: More rows fit no answer anyway.
@@ -99,11 +99,11 @@ class SnmpOptions(api.Options):
     def check(self) -> None:
         """Are the files there, and in them what is named? For whoever saves a target. Raises ConfigError."""
         if self.config:
-            catalog.select(self.modules, self.config)
+            module_catalog.select(self.modules, self.config)
         if self.match:
-            matching.refuse_unknown(self.match, matching.load(self.match).names(), self.config)
+            device_table.refuse_unknown(self.match, device_table.load(self.match).names(), self.config)
         if self.auth:
-            catalog.auth(self.auth, self.config)
+            module_catalog.auth(self.auth, self.config)
 
     @field_validator("config", mode="before")
     @classmethod
@@ -132,7 +132,7 @@ class SnmpOptions(api.Options):
         names = tuple(dict.fromkeys(names))
         if names and not info.data.get("config"):
             try:
-                catalog.select(names)
+                module_catalog.select(names)
             except errors.ConfigError as error:
                 raise ValueError(str(error)) from None
         return names

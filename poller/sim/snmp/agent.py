@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from poller.collectors.snmp.keys import Passwords
+from poller.collectors.snmp.wire.usm_keys import Passwords
 from poller.sim import fleet, hardware, life
 from poller.sim.fleet import Fault, SimDevice
 from poller.sim.snmp import ber, mib, plan, request

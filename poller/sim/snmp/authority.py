@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from poller.collectors.snmp import codec, secured
-from poller.collectors.snmp.keys import Keys, Passwords
-from poller.collectors.snmp.secured import Clock, Envelope
+from poller.collectors.snmp.wire import codec, v3_message
+from poller.collectors.snmp.wire.usm_keys import Keys, Passwords
+from poller.collectors.snmp.wire.v3_message import Clock, Envelope
 from poller.sim.snmp import ber
 
 WINDOW_S = 150
@@ -46,23 +46,23 @@ class Authority:
     def receive(self, data: bytes, now: float) -> Asked | bytes | None:
         """The request in a datagram, or a report to send back, or None to keep silent about."""
         try:
-            envelope = secured.parse(data, len(data))
+            envelope = v3_message.parse(data, len(data))
             report = self._objection(data, envelope, now)
             if report:
                 return self._report(report, envelope, now)
             keys = self._of(envelope.user)
             try:
-                plain, at, end = secured.scoped(data, envelope, keys)
+                plain, at, end = v3_message.scoped(data, envelope, keys)
             except codec.Malformed:
-                return self._report(secured.DECRYPTION, envelope, now)
+                return self._report(v3_message.DECRYPTION, envelope, now)
         except codec.Malformed:
             return None
         return Asked(plain[at:end], envelope, keys)
 
     def seal(self, pdu: bytes, asked: Asked, now: float) -> bytes:
         envelope = asked.envelope
-        flags = envelope.flags & secured.LEVEL
-        return secured.seal(
+        flags = envelope.flags & v3_message.LEVEL
+        return v3_message.seal(
             pdu, envelope.user, self._engine_id, self.clock(now), asked.keys, envelope.message_id, flags
         )
 
@@ -70,16 +70,16 @@ class Authority:
         """In the order of RFC 3414, 3.2. 0: none."""
         if envelope.engine_id != self._engine_id:
             self.discoveries += not envelope.engine_id
-            return secured.UNKNOWN_ENGINE
+            return v3_message.UNKNOWN_ENGINE
         if envelope.user not in self._users:
-            return secured.UNKNOWN_USER
+            return v3_message.UNKNOWN_USER
         keys = self._of(envelope.user)
-        level = envelope.flags & secured.LEVEL
+        level = envelope.flags & v3_message.LEVEL
         if level & ~keys.flags or (keys.hash and not level):
-            return secured.UNSUPPORTED_LEVEL
-        if level and not secured.is_authentic(data, len(data), envelope, keys):
-            return secured.WRONG_DIGEST
-        return secured.NOT_IN_TIME if level and not self._is_now(envelope, now) else 0
+            return v3_message.UNSUPPORTED_LEVEL
+        if level and not v3_message.is_authentic(data, len(data), envelope, keys):
+            return v3_message.WRONG_DIGEST
+        return v3_message.NOT_IN_TIME if level and not self._is_now(envelope, now) else 0
 
     def _is_now(self, envelope: Envelope, now: float) -> bool:
         boots, time = self.clock(now)
@@ -87,16 +87,16 @@ class Authority:
 
     def _report(self, which: int, envelope: Envelope, now: float) -> bytes | None:
         self.reports[which] += 1
-        if not envelope.flags & secured.REPORTABLE:
+        if not envelope.flags & v3_message.REPORTABLE:
             return None
         value = ber.integer(self.reports[which], ber.COUNTER32)
         row = ber.varbind((*_USM_STATS, which, 0), value)
         pdu = ber.tlv(codec.REPORT, ber.integer(0) * 3 + ber.tlv(ber.SEQUENCE, row))
         flags, keys = 0, Keys()
-        if which == secured.NOT_IN_TIME:  # the only one that is authentic: it sets a clock
-            flags, keys = secured.AUTH, self._of(envelope.user)
+        if which == v3_message.NOT_IN_TIME:  # the only one that is authentic: it sets a clock
+            flags, keys = v3_message.AUTH, self._of(envelope.user)
         clock = self.clock(now)
-        return secured.seal(pdu, envelope.user, self._engine_id, clock, keys, envelope.message_id, flags)
+        return v3_message.seal(pdu, envelope.user, self._engine_id, clock, keys, envelope.message_id, flags)
 
     def _of(self, user: bytes) -> Keys:
         if user not in self._keys:

@@ -6,9 +6,11 @@ import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from poller.collectors.snmp import engine, oid
-from poller.collectors.snmp.engine import Ask, ErrorStatus, NoReply, Page, Row
-from poller.collectors.snmp.rendering import Value
+from poller.collectors.snmp.engines.engine_protocol import Ask, ErrorStatus, NoReply, Page, Row
+
+from poller.collectors.snmp import oid
+from poller.collectors.snmp.engines import engine_protocol
+from poller.collectors.snmp.metrics.label_text import Value
 
 UPTIME, LAST_CHANGE, NUMBER = "1.3.6.1.2.1.1.3.0", "1.3.6.1.2.1.31.1.5.0", "1.3.6.1.2.1.2.1.0"
 TABLE, X_TABLE = "1.3.6.1.2.1.2.2.1", "1.3.6.1.2.1.31.1.1.1"
@@ -83,16 +85,16 @@ class Link:
         within = [row for row in after if oid.covers(root, row[0])]
         self.given.update(name for name, _ in after)
         if not after and not self._bulk:
-            raise ErrorStatus(engine.NO_SUCH_NAME)
+            raise ErrorStatus(engine_protocol.NO_SUCH_NAME)
         return Page(within, ended=len(within) < len(after) or not after)
 
     async def get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
         for name in oids:
             self._hear(name)
         if len(oids) > self._most_oids:
-            raise ErrorStatus(engine.TOO_BIG)
+            raise ErrorStatus(engine_protocol.TOO_BIG)
         if not self._bulk and any(name not in self._values for name in oids):
-            raise ErrorStatus(engine.NO_SUCH_NAME)
+            raise ErrorStatus(engine_protocol.NO_SUCH_NAME)
         self.given.update(oids)
         return [(name, self._values[name]) for name in oids if name in self._values]
 
@@ -103,7 +105,7 @@ class Link:
         if not self.looks_ahead:
             raise NoReply("silence")
         if not self._bulk and max(starts) == len(self._sorted):
-            raise ErrorStatus(engine.NO_SUCH_NAME)
+            raise ErrorStatus(engine_protocol.NO_SUCH_NAME)
         return [self._sorted[start][0] if start < len(self._sorted) else "" for start in starts[: self._most_oids]]
 
     def _hear(self, name: str) -> None:

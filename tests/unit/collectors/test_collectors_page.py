@@ -12,7 +12,7 @@ from poller.collectors.http.options import HttpOptions
 from poller.collectors.ping.options import PingOptions
 from poller.collectors.routeros.families import FAMILIES
 from poller.collectors.routeros.options import RouterOsOptions
-from poller.collectors.snmp import catalog, language
+from poller.collectors.snmp.modules import module_catalog, module_model
 from poller.collectors.snmp.options import SnmpOptions
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -33,7 +33,7 @@ def test_options(page: str, section: str, model: type[api.Options]) -> None:
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(model.model_fields)
 
 
-@pytest.mark.parametrize("name", [*catalog.built_in(), *sorted(language.METRIC_TYPES)])
+@pytest.mark.parametrize("name", [*module_catalog.built_in(), *sorted(module_model.METRIC_TYPES)])
 def test_names(name: str) -> None:
     """Modules and metric types."""
     assert f"`{name}`" in PAGE

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.collectors.snmp import codec, types
-from poller.collectors.snmp.codec import Malformed, Missing
+from poller.collectors.snmp.wire import codec, value_types
+from poller.collectors.snmp.wire.codec import Malformed, Missing
 from tests.unit.collectors import snmp_agent
 from tests.unit.collectors.snmp_agent import element, integer, octets, oid, response, sequence
 
@@ -36,17 +36,17 @@ def read_value(encoded: bytes) -> Any:
         (octets(b"box"), b"box"),
         (octets(b""), b""),
         (b"\x05\x00", None),
-        (oid("1.3.6.1.4.1.8072.3.2.10"), types.Oid("1.3.6.1.4.1.8072.3.2.10")),
-        (element(6, b"\x88\x37\x03"), types.Oid("2.999.3")),
-        (element(0x40, bytes((192, 0, 2, 1))), types.IpAddress("192.0.2.1")),
-        (integer(2**32 - 1, 0x41), types.Counter32(2**32 - 1)),
-        (integer(7, 0x42), types.Gauge32(7)),
-        (integer(4200, 0x43), types.TimeTicks(4200)),
-        (element(0x44, b"\x04\x02hi"), types.Opaque(b"\x04\x02hi")),
+        (oid("1.3.6.1.4.1.8072.3.2.10"), value_types.Oid("1.3.6.1.4.1.8072.3.2.10")),
+        (element(6, b"\x88\x37\x03"), value_types.Oid("2.999.3")),
+        (element(0x40, bytes((192, 0, 2, 1))), value_types.IpAddress("192.0.2.1")),
+        (integer(2**32 - 1, 0x41), value_types.Counter32(2**32 - 1)),
+        (integer(7, 0x42), value_types.Gauge32(7)),
+        (integer(4200, 0x43), value_types.TimeTicks(4200)),
+        (element(0x44, b"\x04\x02hi"), value_types.Opaque(b"\x04\x02hi")),
         (element(0x44, b"\x9fx\x04" + struct.pack(">f", 1.5)), 1.5),
         (element(0x44, b"\x9fy\x08" + struct.pack(">d", 0.1)), 0.1),
-        (integer(2**64 - 1, 0x46), types.Counter64(2**64 - 1)),
-        (integer(9, 0x47), types.Gauge32(9)),
+        (integer(2**64 - 1, 0x46), value_types.Counter64(2**64 - 1)),
+        (integer(9, 0x47), value_types.Gauge32(9)),
         (b"\x80\x00", Missing.OBJECT),
         (b"\x81\x00", Missing.INSTANCE),
         (b"\x82\x00", Missing.END_OF_VIEW),
@@ -74,7 +74,7 @@ def test_what_sloppy_agents_mean_is_understood(encoded: bytes, value: Any) -> No
 
 def test_a_counter_that_is_too_big_for_its_type_has_the_wider_one() -> None:
     """Nobody may take it for one that wraps at 32 bits."""
-    assert types.width(read_value(integer(2**40, 0x41))) == 64
+    assert value_types.width(read_value(integer(2**40, 0x41))) == 64
 
 
 @pytest.mark.parametrize(
@@ -148,17 +148,20 @@ def test_nor_does_a_good_message_with_flipped_octets(changes: list[tuple[int, in
         (b"", "OctetString"),
         (None, "Null"),
         (1.5, "Float"),
-        (types.Counter64(1), "Counter64"),
-        (types.Oid("1.3"), "Oid"),
-        (types.TimeTicks(1), "TimeTicks"),
+        (value_types.Counter64(1), "Counter64"),
+        (value_types.Oid("1.3"), "Oid"),
+        (value_types.TimeTicks(1), "TimeTicks"),
     ],
 )
 def test_types_have_names(value: Any, name: str) -> None:
-    assert types.type_name(value) == name
+    assert value_types.type_name(value) == name
 
 
 def test_only_counters_have_a_width() -> None:
-    assert [types.width(value) for value in (types.Counter32(1), types.Counter64(1), types.Gauge32(1), 1)] == [
+    assert [
+        value_types.width(value)
+        for value in (value_types.Counter32(1), value_types.Counter64(1), value_types.Gauge32(1), 1)
+    ] == [
         32,
         64,
         0,

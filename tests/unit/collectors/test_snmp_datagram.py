@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.collectors.snmp import datagram
+from poller.collectors.snmp.wire import datagram
 from tests.unit.collectors.snmp_agent import integer, octets, oid, response
 
 GOOD = response(b"public", b"\x01", [(oid("1.3.6.1.2.1.1.5.0"), octets(b"box")), (oid("1.3.6"), integer(5))])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.collectors.snmp import dates, strptime
+from poller.collectors.snmp.metrics import octet_dates, strptime
 
 
 def unix(*fields: int) -> float:
@@ -39,13 +39,13 @@ def unix(*fields: int) -> float:
 )
 def test_date_and_time(octets: object, seconds: float | None) -> None:
     """With and without a zone; fields out of range count on; what is no date gives no sample."""
-    assert dates.date_and_time(octets) == seconds
+    assert octet_dates.date_and_time(octets) == seconds
 
 
 @given(st.dates())
 def test_days_are_counted_as_in_the_calendar(date: datetime.date) -> None:
     """Every day a Python date can be."""
-    assert dates.day_number(date.year, date.month, date.day) == (date - datetime.date(1970, 1, 1)).days
+    assert octet_dates.day_number(date.year, date.month, date.day) == (date - datetime.date(1970, 1, 1)).days
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_days_are_counted_as_in_the_calendar(date: datetime.date) -> None:
 )
 def test_ntp_time_stamp(octets: object, seconds: float | None) -> None:
     """Whole seconds since 1900; fewer than eight octets are none."""
-    assert dates.ntp_time_stamp(octets) == seconds
+    assert octet_dates.ntp_time_stamp(octets) == seconds
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_ntp_time_stamp(octets: object, seconds: float | None) -> None:
         ("69", "%y", unix(1969, 1, 1)),
         ("1999", "%C%y", unix(1999, 1, 1)),
         ("19", "%C", unix(1900, 1, 1)),
-        ("-001-06-15", "%Y-%m-%d", float(dates.day_number(-1, 6, 15) * 86400)),
+        ("-001-06-15", "%Y-%m-%d", float(octet_dates.day_number(-1, 6, 15) * 86400)),
         ("Tue Mar  4 05:06:07 2025", "%c", unix(2025, 3, 4, 5, 6, 7)),
         ("Tue Mar  4 05:06:07 2025", "%a %b %e %H:%M:%S %Y", unix(2025, 3, 4, 5, 6, 7)),
         ("2025-03-04T05:06:07+02:30", "%FT%T%z", unix(2025, 3, 4, 2, 36, 7)),

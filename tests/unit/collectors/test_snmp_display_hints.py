@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from poller.collectors.snmp import display_hints
-from poller.collectors.snmp.rendering import value_text
+from poller.collectors.snmp.metrics import display_hints
+from poller.collectors.snmp.metrics.label_text import value_text
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from poller.collectors.snmp import extracts
+from poller.collectors.snmp.metrics import regex_extracts
 
 
 @pytest.mark.parametrize(
@@ -48,18 +48,18 @@ from poller.collectors.snmp import extracts
 )
 def test_extracts(text: str, pattern: str, template: str, number: float | None) -> None:
     """The whole text must match, `$1x` is the group named "1x", and what is no Go float is no number."""
-    found = extracts.extract(text, extracts.compile_whole(pattern), template)
+    found = regex_extracts.extract(text, regex_extracts.compile_whole(pattern), template)
     assert found == number or (found is not None and math.isnan(found) and number is not None and math.isnan(number))
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=a)", r"(a)\1", "a{1001}", "[b-a]"])
 def test_what_re2_does_not_take_is_refused(pattern: str) -> None:
     """Look-ahead and back-references, too: Go has neither."""
-    with pytest.raises(extracts.BadPattern) as raised:
-        extracts.compile_whole(pattern)
+    with pytest.raises(regex_extracts.BadPattern) as raised:
+        regex_extracts.compile_whole(pattern)
     assert str(raised.value)
 
 
 def test_an_expression_that_would_take_for_ever_elsewhere() -> None:
     """RE2 is linear in the text, whatever a device sends."""
-    assert extracts.extract("a" * 50_000 + "b", extracts.compile_whole("(a*)*c"), "$1") is None
+    assert regex_extracts.extract("a" * 50_000 + "b", regex_extracts.compile_whole("(a*)*c"), "$1") is None

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from poller import errors
-from poller.collectors.snmp import catalog, files, loading
-from poller.collectors.snmp.files import Shelf
+from poller.collectors.snmp.modules import module_catalog, module_files, module_parser
+from poller.collectors.snmp.modules.module_files import Shelf
 
 ONE = "one: {walk: [1.3.6.1.2.1.1], metrics: [{name: m, oid: 1.3.6.1.2.1.1, type: gauge}]}"
 
@@ -21,8 +21,8 @@ def write(path: Path, text: str) -> str:
 
 def test_a_file_is_read_once_however_many_targets_name_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also by those who name it beside another one."""
-    reads, read = [], loading.read
-    monkeypatch.setattr(loading, "read", lambda text, source: reads.append(source) or read(text, source))
+    reads, read = [], module_parser.read
+    monkeypatch.setattr(module_parser, "read", lambda text, source: reads.append(source) or read(text, source))
     one, two = write(tmp_path / "one.yml", ONE), write(tmp_path / "two.yml", "two: {walk: [1.4]}")
     shelf = Shelf()
     library = shelf.library((one,))
@@ -34,11 +34,11 @@ def test_a_file_is_read_once_however_many_targets_name_it(tmp_path: Path, monkey
 def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
     """At the next look at it; and what was made of it before is not used any more."""
     path = write(tmp_path / "one.yml", ONE)
-    before = catalog.select(("one",), (path,))
-    assert catalog.select(("one",), (path,)) is before
+    before = module_catalog.select(("one",), (path,))
+    assert module_catalog.select(("one",), (path,)) is before
     write(tmp_path / "one.yml", ONE.replace("name: m", "name: longer"))
-    assert catalog.at_hand(("one",), (path,)) is None
-    assert catalog.select(("one",), (path,)).modules[0].metrics[0].name == "longer"
+    assert module_catalog.at_hand(("one",), (path,)) is None
+    assert module_catalog.select(("one",), (path,)).modules[0].metrics[0].name == "longer"
 
 
 def test_a_broken_edit_is_an_error_until_it_is_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +50,7 @@ def test_a_broken_edit_is_an_error_until_it_is_repaired(tmp_path: Path, monkeypa
     for _ in range(3):
         with pytest.raises(errors.ConfigError, match=r"one\.yml is not valid YAML"):
             shelf.library((path,))
-        monkeypatch.setattr(loading, "read", lambda *_: pytest.fail("read again"))
+        monkeypatch.setattr(module_parser, "read", lambda *_: pytest.fail("read again"))
     monkeypatch.undo()
     write(tmp_path / "one.yml", ONE)
     assert shelf.library((path,)).names() == {"one"}
@@ -59,31 +59,31 @@ def test_a_broken_edit_is_an_error_until_it_is_repaired(tmp_path: Path, monkeypa
 def test_a_removed_file_is_not_at_hand(tmp_path: Path) -> None:
     """Whether it was ever read or not; whoever asks for its modules hears why."""
     path = write(tmp_path / "one.yml", ONE)
-    catalog.select(("one",), (path,))
+    module_catalog.select(("one",), (path,))
     os.unlink(path)
     for config in ((path,), (str(tmp_path / "*.yml"),), (str(tmp_path / "never.yml"),)):
-        assert catalog.at_hand(("one",), config) is None
+        assert module_catalog.at_hand(("one",), config) is None
         with pytest.raises(errors.ConfigError):
-            catalog.select(("one",), config)
+            module_catalog.select(("one",), config)
 
 
 def test_later_files_win(tmp_path: Path) -> None:
     """Both formats side by side, and a pattern in the order of its names."""
     write(tmp_path / "a.yml", "both: {walk: [1.1], auth: {community: a}}\nfirst: {walk: [1.1]}")
     write(tmp_path / "b.yml", "auths: {both: {community: b}}\nmodules: {both: {walk: [1.2]}}")
-    library = files.library((str(tmp_path / "*.yml"),))
+    library = module_files.library((str(tmp_path / "*.yml"),))
     assert library.names() == {"both", "first"}
     assert library.module("both").walk == ("1.2",)
     assert library.auth("both").credential.secrets() == ["b"]
-    assert files.library((str(tmp_path / "b.yml"), str(tmp_path / "a.yml"))).module("both").walk == ("1.1",)
+    assert module_files.library((str(tmp_path / "b.yml"), str(tmp_path / "a.yml"))).module("both").walk == ("1.1",)
 
 
 def test_modules_of_files_win_over_built_in_ones(tmp_path: Path) -> None:
     """Of the same name; the others are still there."""
     path = write(tmp_path / "one.yml", "system: {walk: [1.7]}")
-    profile = catalog.select(("system", "if_mib"), (path,))
+    profile = module_catalog.select(("system", "if_mib"), (path,))
     assert profile.modules[0].walk == ("1.7",)
-    assert profile.modules[1] is catalog.built_in()["if_mib"]
+    assert profile.modules[1] is module_catalog.built_in()["if_mib"]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_what_is_no_module_file(tmp_path: Path, make: object, message: str) -> N
     path = tmp_path / "x.yml"
     make(path)  # type: ignore[operator]
     with pytest.raises(errors.ConfigError) as raised:
-        files.library((str(path),))
+        module_files.library((str(path),))
     assert message in str(raised.value)
     assert str(path) in str(raised.value)
 
@@ -110,7 +110,7 @@ def test_what_is_no_module_file(tmp_path: Path, make: object, message: str) -> N
 def test_a_pattern_without_files_is_named() -> None:
     """Nothing is polled by it, and nobody knows why otherwise."""
     with pytest.raises(errors.ConfigError, match=r"no module file matches /nowhere/\*\.yml"):
-        files.library(("/nowhere/*.yml",))
+        module_files.library(("/nowhere/*.yml",))
 
 
 def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
@@ -119,12 +119,12 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(10**9)
     with pytest.raises(errors.ConfigError, match="more than 20,000,000 bytes"):
-        files.library((str(path),))
+        module_files.library((str(path),))
 
 
 def test_an_unknown_login_is_named_with_those_there_are(tmp_path: Path) -> None:
     """Names only."""
     path = write(tmp_path / "x.yml", "auths: {public_v2: {community: hidden-word}}\nmodules: {}")
     with pytest.raises(errors.ConfigError, match='unknown auth "public_v3"; did you mean public_v2') as raised:
-        catalog.auth("public_v3", (path,))
+        module_catalog.auth("public_v3", (path,))
     assert "hidden-word" not in str(raised.value)

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from poller import errors
-from poller.collectors.snmp.hands import Hands
-from poller.collectors.snmp.tuning import Tuning
-from poller.collectors.snmp.walker import Patience, Walker
+from poller.collectors.snmp.read.parallel_links import Hands
+from poller.collectors.snmp.read.request_size import Tuning
+from poller.collectors.snmp.read.walker import Patience, Walker
 from tests.unit.collectors.snmp_device import Link
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from poller import errors
-from poller.collectors.snmp import catalog, language, oid
+from poller.collectors.snmp import oid
+from poller.collectors.snmp.modules import module_catalog, module_model
 
-BUILT_IN = catalog.built_in()
+BUILT_IN = module_catalog.built_in()
 
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
@@ -35,20 +36,22 @@ def test_interfaces_have_the_names_people_know() -> None:
 def test_built_in_modules_use_only_types_that_mean_something() -> None:
     """In files of others an unknown type is a text, as in snmp_exporter; in ours it would be a slip."""
     metrics = [metric for module in BUILT_IN.values() for metric in module.metrics]
-    assert {metric.type for metric in metrics} <= language.METRIC_TYPES
-    assert {lookup.type for metric in metrics for lookup in metric.lookups if lookup.labels} <= language.LOOKUP_TYPES
+    assert {metric.type for metric in metrics} <= module_model.METRIC_TYPES
+    assert {
+        lookup.type for metric in metrics for lookup in metric.lookups if lookup.labels
+    } <= module_model.LOOKUP_TYPES
 
 
 def test_the_unknown_module_is_named_with_its_neighbour() -> None:
     """A typing error costs one look."""
     with pytest.raises(errors.InvalidInput, match='unknown module "if_mbi"; did you mean if_mib'):
-        catalog.select(("if_mbi",))
+        module_catalog.select(("if_mbi",))
 
 
 def test_parts_are_asked_for_once() -> None:
     """A subtree inside another and a scalar in two modules cost one request."""
-    from poller.collectors.snmp.language import Module
-    from poller.collectors.snmp.profile import Profile
+    from poller.collectors.snmp.modules.module_model import Module
+    from poller.collectors.snmp.modules.module_set import Profile
 
     profile = Profile(
         (Module("a", walk=("1.3.6", "1.3.6.1"), get=("1.3.1.0",)), Module("b", walk=("1.3.6",), get=("1.3.1.0",)))

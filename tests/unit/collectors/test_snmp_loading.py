@@ -9,8 +9,8 @@ import pytest
 
 from poller import errors
 from poller.collectors.credentials import Community, SnmpV3
-from poller.collectors.snmp import loading
-from poller.collectors.snmp.language import Module, Walking
+from poller.collectors.snmp.modules import module_parser
+from poller.collectors.snmp.modules.module_model import Module, Walking
 
 
 def module(metric: str, more: str = "") -> str:
@@ -18,7 +18,7 @@ def module(metric: str, more: str = "") -> str:
 
 
 def only(text: str) -> Module:
-    (found,) = loading.parse(text, "my.yml").values()
+    (found,) = module_parser.parse(text, "my.yml").values()
     return found
 
 
@@ -71,14 +71,14 @@ def only(text: str) -> Module:
 def test_mistakes_are_named(text: str, message: str) -> None:
     """File, module, metric and field: wherever the mistake is."""
     with pytest.raises(errors.ConfigError) as raised:
-        loading.parse(text, "my.yml")
+        module_parser.parse(text, "my.yml")
     assert message in str(raised.value)
 
 
 def test_both_formats_say_the_same() -> None:
     """A module is the same in either."""
     body = "{walk: [1.3.6.1], metrics: [{name: m, oid: .1.3.6.1.2, type: gauge, help: h}]}"
-    flat, newer = loading.parse(f"if_mib: {body}", "a"), loading.parse(f"modules: {{if_mib: {body}}}", "b")
+    flat, newer = module_parser.parse(f"if_mib: {body}", "a"), module_parser.parse(f"modules: {{if_mib: {body}}}", "b")
     assert (flat["if_mib"].version, newer["if_mib"].version) == (2, 0)
     assert dataclasses.replace(flat["if_mib"], version=0) == newer["if_mib"]
 
@@ -114,7 +114,7 @@ def test_walk_parameters() -> None:
 def test_anchors_and_merges() -> None:
     """YAML's own means against repetition."""
     text = "base: &base {walk: [1.3.6], metrics: [{name: m, oid: 1.3.6}]}\nmore: {<<: *base, walk: [1.4], get: [1.5.0]}"
-    found = loading.parse(text, "my.yml")["more"]
+    found = module_parser.parse(text, "my.yml")["more"]
     assert (found.walk, found.get, [metric.name for metric in found.metrics]) == (("1.4",), ("1.5.0",), ["m"])
 
 
@@ -133,13 +133,13 @@ def test_a_bomb_is_refused_in_no_time(text: str) -> None:
     """Ten billion values by aliases, or endless depth: neither memory nor time is spent on them."""
     began = time.process_time()
     with pytest.raises(errors.ConfigError):
-        loading.parse(text, "my.yml")
+        module_parser.parse(text, "my.yml")
     assert time.process_time() - began < 1
 
 
 def test_logins() -> None:
     """Entries of `auths`, with snmp_exporter's defaults."""
-    file = loading.read(
+    file = module_parser.read(
         "auths:\n  plain: {}\n  old: {version: 1, community: c1}\n"
         "  none: {version: 3, username: u, password: ignored1}\n"
         "  auth: {version: 3, username: u, security_level: authNoPriv, password: p1, context_name: vlan-7}\n"
@@ -169,7 +169,7 @@ def test_logins() -> None:
 
 def test_in_the_flat_format_each_module_has_its_own_login() -> None:
     """`version` and `auth` beside `walk`."""
-    file = loading.read("a: {walk: [1.3], version: 1, auth: {community: c1}}\nb: {walk: [1.3]}", "my.yml")
+    file = module_parser.read("a: {walk: [1.3], version: 1, auth: {community: c1}}\nb: {walk: [1.3]}", "my.yml")
     assert (file.auth("a").version, file.auth("b").version) == (1, 2)
     assert file.auth("a").credential == Community.from_fields({"community": "c1"})
     assert file.module("a").walk == ("1.3",)
@@ -201,7 +201,7 @@ def test_in_the_flat_format_each_module_has_its_own_login() -> None:
 def test_mistakes_in_logins_are_named_and_repeat_no_secret(login: str, message: str) -> None:
     """Whatever somebody wrote there by mistake may be a password."""
     with pytest.raises(errors.ConfigError) as raised:
-        loading.read(f"auths: {{a: {login}}}", "my.yml").auth("a")
+        module_parser.read(f"auths: {{a: {login}}}", "my.yml").auth("a")
     error = raised.value
     assert message in str(error)
     assert "hidden-word" not in f"{error} {error.hint} {error!r}"
@@ -209,5 +209,5 @@ def test_mistakes_in_logins_are_named_and_repeat_no_secret(login: str, message: 
 
 def test_a_login_does_not_show_its_secrets() -> None:
     """Neither in a repr nor in a text."""
-    login = loading.read("auths: {a: {community: hidden-word}}", "my.yml").auth("a")
+    login = module_parser.read("auths: {a: {community: hidden-word}}", "my.yml").auth("a")
     assert "hidden-word" not in f"{login} {login!r}"

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from poller.collectors.snmp import loading, mapping
-from poller.collectors.snmp.profile import Profile
-from poller.collectors.snmp.rendering import Value, index_text, number, value_text
-from poller.collectors.snmp.types import Counter32, Counter64
+from poller.collectors.snmp.metrics import mapping
+from poller.collectors.snmp.metrics.label_text import Value, index_text, number, value_text
+from poller.collectors.snmp.modules import module_parser
+from poller.collectors.snmp.modules.module_set import Profile
+from poller.collectors.snmp.wire.value_types import Counter32, Counter64
 from poller.domain.readings import Kind
 
 Found = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -19,7 +20,7 @@ def profile(*metrics: dict[str, Any]) -> Profile:
     import yaml
 
     text = yaml.safe_dump({"modules": {"m": {"walk": ["1.1"], "metrics": list(metrics)}}})
-    return Profile(tuple(loading.parse(text, "test").values()))
+    return Profile(tuple(module_parser.parse(text, "test").values()))
 
 
 def mapped(values: dict[str, Value], *metrics: dict[str, Any], known: dict[str, Value] | None = None) -> Found:

@@ -9,7 +9,8 @@ import pytest
 
 from poller import errors
 from poller.collectors import registry
-from poller.collectors.snmp import SnmpCollector, catalog, matching
+from poller.collectors.snmp import SnmpCollector
+from poller.collectors.snmp.modules import device_table, module_catalog
 
 OURS = """
 base: [system, if_mib]
@@ -20,7 +21,7 @@ match:
   - {sysObjectID: 1.3.6.1.4.1.8072.3.2.10, device: Linux, modules: [host_resources]}
   - {sysObjectID: 1.3.6.1.4.1.8072.3.2.10, sysDescr: EdgeOS, device: Ubiquiti, modules: [ip_mib]}
 """
-TABLE = matching.parse(OURS, "ours.yml", None)
+TABLE = device_table.parse(OURS, "ours.yml", None)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_a_text_of_the_description_decides_between_equal_identifiers() -> None:
 def test_the_operators_table_wins_where_patterns_are_equal_and_adds_elsewhere() -> None:
     """A longer pattern of ours still beats a shorter one of theirs: one rule for all."""
     own = "match: [{sysObjectID: 1.3.6.1.4.1.9.*, modules: [mine]}, {sysObjectID: 1.3.6.1.4.1.5.*, modules: [other]}]"
-    table = matching.parse(own, "own.yml", TABLE)
+    table = device_table.parse(own, "own.yml", TABLE)
     assert table.choose("1.3.6.1.4.1.9.6").modules == ("system", "if_mib", "mine")
     assert table.choose("1.3.6.1.4.1.5.6").modules == ("system", "if_mib", "other")
     assert table.choose("1.3.6.1.4.1.9.1.7").modules == ("system", "if_mib", "ip_mib")
@@ -64,7 +65,7 @@ def test_the_operators_table_wins_where_patterns_are_equal_and_adds_elsewhere() 
 
 def test_the_operators_base_replaces_ours() -> None:
     """A base of one's own, with our entries still in place."""
-    table = matching.parse("base: [system]", "own.yml", TABLE)
+    table = device_table.parse("base: [system]", "own.yml", TABLE)
     assert table.choose("1.3.6.1.4.1.9.6").modules == ("system", "entity_sensor")
 
 
@@ -92,7 +93,7 @@ def test_the_operators_base_replaces_ours() -> None:
 def test_a_mistake_in_a_table_is_named(text: str, complaint: str) -> None:
     """File, entry and field are in the error."""
     with pytest.raises(errors.ConfigError) as caught:
-        matching.parse(text, "own.yml", TABLE)
+        device_table.parse(text, "own.yml", TABLE)
     assert complaint in caught.value.message
 
 
@@ -100,36 +101,36 @@ def test_a_table_that_changes_on_disk_is_read_again(tmp_path: Path) -> None:
     """And one that is not there says which file."""
     path = tmp_path / "own.yml"
     with pytest.raises(errors.ConfigError, match=r"own\.yml"):
-        matching.load(str(path))
+        device_table.load(str(path))
     path.write_text("base: [system]\n")
-    assert matching.load(str(path)).base == ("system",)
+    assert device_table.load(str(path)).base == ("system",)
     path.write_text("base: [if_mib]\n")
     os.utime(path, ns=(1, 1))
-    assert matching.load(str(path)).base == ("if_mib",)
+    assert device_table.load(str(path)).base == ("if_mib",)
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(errors.ConfigError, match="not UTF-8"):
-        matching.load(str(path))
+        device_table.load(str(path))
 
 
 def test_our_own_table_chooses_modules_that_exist() -> None:
     """Every name in it is a built-in module, and everything gets the base."""
-    assert matching.built_in().names() <= set(catalog.built_in())
-    assert matching.choose("1.3.6.1.4.1.99999") == ("system", "if_mib")
-    assert matching.choose("1.3.6.1.4.1.14988.1") == ("system", "if_mib", "host_resources", "mikrotik")
+    assert device_table.built_in().names() <= set(module_catalog.built_in())
+    assert device_table.choose("1.3.6.1.4.1.99999") == ("system", "if_mib")
+    assert device_table.choose("1.3.6.1.4.1.14988.1") == ("system", "if_mib", "host_resources", "mikrotik")
 
 
 def test_the_table_of_a_target_chooses_for_it(tmp_path: Path) -> None:
     """What it names must exist; what is wrong with it on a worker is the target's options, not a crash."""
     path = tmp_path / "own.yml"
     path.write_text("match: [{sysObjectID: 1.3.6.1.4.1.5.*, modules: [ucd]}, {sysObjectID: 1.3.7.*, modules: [udc]}]")
-    choose = matching.chooser(str(path))
+    choose = device_table.chooser(str(path))
     assert choose("1.3.6.1.4.1.5.1", "") == ("system", "if_mib", "ucd")
     with pytest.raises(errors.OptionsUnusable, match='unknown module "udc"'):
         choose("1.3.7.1", "")
     path.unlink()
     with pytest.raises(errors.OptionsUnusable, match=r"own\.yml"):
         choose("1.3.6.1.4.1.5.1", "")
-    assert matching.chooser("")("1.3.6.1.4.1.5.1", "") == ("system", "if_mib")
+    assert device_table.chooser("")("1.3.6.1.4.1.5.1", "") == ("system", "if_mib")
 
 
 def test_a_target_with_a_wrong_table_is_not_saved(tmp_path: Path) -> None:

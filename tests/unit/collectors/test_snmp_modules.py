@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from poller.collectors.snmp import catalog, mapping
-from poller.collectors.snmp.rendering import Value
+from poller.collectors.snmp.metrics import mapping
+from poller.collectors.snmp.metrics.label_text import Value
+from poller.collectors.snmp.modules import module_catalog
 
 Found = dict[str, float]
 
@@ -15,7 +16,7 @@ UPS, PRT, IP = "1.3.6.1.2.1.33.1", "1.3.6.1.2.1.43", "1.3.6.1.2.1.4"
 
 def samples(module: str, walk: dict[str, Value]) -> Found:
     """As they are written in the exposition format, labels without a text left away."""
-    profile = catalog.select((module,))
+    profile = module_catalog.select((module,))
     result = mapping.map_values(walk, profile)
     assert not result.duplicates
     found = {}

@@ -6,11 +6,12 @@ import pytest
 
 from poller import errors
 from poller.cli import snmp_lines
-from poller.collectors.snmp import catalog, types
-from poller.collectors.snmp.names import Names, Place
-from poller.collectors.snmp.rendering import Value
+from poller.collectors.snmp.metrics.label_text import Value
+from poller.collectors.snmp.modules import module_catalog
+from poller.collectors.snmp.modules.oid_names import Names, Place
+from poller.collectors.snmp.wire import value_types
 
-NAMES = Names(catalog.built_in())
+NAMES = Names(module_catalog.built_in())
 IF = "1.3.6.1.2.1.2.2.1"
 
 
@@ -74,21 +75,21 @@ def test_a_scalar_needs_no_zero_and_a_column_needs_a_row() -> None:
 @pytest.mark.parametrize(
     ("oid", "value", "line"),
     [
-        (f"{IF}.10.3", types.Counter32(12), "ifInOctets.3 = Counter32: 12"),
+        (f"{IF}.10.3", value_types.Counter32(12), "ifInOctets.3 = Counter32: 12"),
         (f"{IF}.8.3", 2, "ifOperStatus.3 = Integer32: down (2)"),
         (f"{IF}.8.3", 99, "ifOperStatus.3 = Integer32: 99"),
         (f"{IF}.6.3", b"\x02\xfc\x00\x00\x00\x01", "ifPhysAddress.3 = OctetString: 02:FC:00:00:00:01"),
-        ("1.3.6.1.2.1.1.3.0", types.TimeTicks(8_640_123), "sysUpTime.0 = TimeTicks: 8640123 (1d 0:00:01.23)"),
+        ("1.3.6.1.2.1.1.3.0", value_types.TimeTicks(8_640_123), "sysUpTime.0 = TimeTicks: 8640123 (1d 0:00:01.23)"),
         ("1.3.6.1.2.1.1.1.0", b"Linux\nbox", "sysDescr.0 = OctetString: Linux box"),
         ("1.3.6.1.2.1.1.1.0", b"\x00\xff", "sysDescr.0 = OctetString: 0x00FF"),
         ("1.3.6.1.2.1.1.1.0", b"", "sysDescr.0 = OctetString: "),
-        ("1.3.6.1.2.1.1.2.0", types.Oid("1.3.6.1.2.1.1.1"), "sysObjectID.0 = Oid: sysDescr"),
+        ("1.3.6.1.2.1.1.2.0", value_types.Oid("1.3.6.1.2.1.1.1"), "sysObjectID.0 = Oid: sysDescr"),
         (
             "1.3.6.1.2.1.25.1.2.0",
             b"\x07\xe2\x08\x0f\x08\x01\x0f\x00",
             "hrSystemDate.0 = OctetString: 2018-08-15T08:01:15Z",
         ),
-        ("1.3.9", types.IpAddress("10.0.0.1"), "1.3.9 = IpAddress: 10.0.0.1"),
+        ("1.3.9", value_types.IpAddress("10.0.0.1"), "1.3.9 = IpAddress: 10.0.0.1"),
         ("1.3.9", 1.5, "1.3.9 = Float: 1.5"),
         ("1.3.9", None, "1.3.9 = Null: "),
         ("1.3.9", b"\x1b[31mred", "1.3.9 = OctetString: 0x1B5B33316D726564"),

@@ -10,9 +10,9 @@ import pytest
 from poller import errors
 from poller.collectors import registry
 from poller.collectors.snmp import SnmpCollector
-from poller.collectors.snmp.language import Module, Settled, Walking
+from poller.collectors.snmp.modules.module_model import Module, Settled, Walking
+from poller.collectors.snmp.modules.module_set import Profile
 from poller.collectors.snmp.options import SnmpOptions
-from poller.collectors.snmp.profile import Profile
 
 REGISTRY = registry.Registry({"snmp": SnmpCollector()})
 

@@ -8,12 +8,14 @@ import pytest
 import yaml
 
 from poller.cli import exposition
-from poller.collectors.snmp import catalog, loading, mapping, types
-from poller.collectors.snmp.plan import Row, Shapes
-from poller.collectors.snmp.profile import Profile
-from poller.collectors.snmp.rendering import Value
+from poller.collectors.snmp.metrics import mapping
+from poller.collectors.snmp.metrics.label_text import Value
+from poller.collectors.snmp.metrics.reading_plan import Row, Shapes
+from poller.collectors.snmp.modules import module_catalog, module_parser
+from poller.collectors.snmp.modules.module_set import Profile
+from poller.collectors.snmp.wire import value_types
 
-IF_MIB = catalog.select(("if_mib",))
+IF_MIB = module_catalog.select(("if_mib",))
 TABLE, X_TABLE = "1.3.6.1.2.1.2.2.1", "1.3.6.1.2.1.31.1.1.1"
 
 
@@ -124,7 +126,7 @@ def test_numbers_in_texts_and_states_are_numbers(kind: str, more: Any, values: l
     """Dates, extracts, states and bits change without a new shape, and always say what a first poll says."""
     body = {"name": "m", "oid": "1.1", "type": kind, **more}
     text = yaml.safe_dump({"modules": {"m": {"walk": ["1.1"], "metrics": [body]}}})
-    profile = Profile(tuple(loading.parse(text, "test").values()))
+    profile = Profile(tuple(module_parser.parse(text, "test").values()))
     shapes, plans = Shapes(), []
     for value in values:
         readings, plan = shapes.read([("1.1.0", value)], profile, complete=True)
@@ -144,9 +146,9 @@ modules:
     metrics:
       - {name: served, oid: 1.3.6.1.4.1.9.1.2, type: counter, indexes: [{labelname: row, type: gauge}]}
 """
-    own = Profile(tuple(loading.parse(text, "own.yml").values()))
+    own = Profile(tuple(module_parser.parse(text, "own.yml").values()))
     shapes = Shapes()
-    shapes.read([("1.3.6.1.4.1.9.1.2.1", types.Counter64(5))], own, True)
+    shapes.read([("1.3.6.1.4.1.9.1.2.1", value_types.Counter64(5))], own, True)
     later, _ = shapes.read([("1.3.6.1.4.1.9.1.2.1", 6), ("1.3.6.1.4.1.9.1.2.2", 7)], own, True)
     assert [series.width for series in later.series.series] == [64, 64]
 
@@ -155,7 +157,7 @@ modules:
 def test_a_label_follows_a_number_whose_hash_another_has(before: Value, after: Value) -> None:
     """Python's hash of -1 is that of -2, and no octets have that of 0."""
     text = {"modules": {"m": {"metrics": [{"name": "level", "oid": "1.3.6.1.4.1.9.1", "type": "DisplayString"}]}}}
-    profile = Profile(tuple(loading.parse(yaml.safe_dump(text), "test").values()))
+    profile = Profile(tuple(module_parser.parse(yaml.safe_dump(text), "test").values()))
     shapes = Shapes()
     for value in (before, after):
         readings, _ = shapes.read([("1.3.6.1.4.1.9.1.0", value)], profile, True)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.collectors.snmp import codec, secured
-from poller.collectors.snmp.codec import Malformed
-from poller.collectors.snmp.keys import Keys, Passwords, master
-from poller.collectors.snmp.secured import Clock
-from poller.collectors.snmp.usm import Usm
+from poller.collectors.snmp.wire import codec, v3_message
+from poller.collectors.snmp.wire.codec import Malformed
+from poller.collectors.snmp.wire.usm import Usm
+from poller.collectors.snmp.wire.usm_keys import Keys, Passwords, master
+from poller.collectors.snmp.wire.v3_message import Clock
 
 ENGINE = bytes.fromhex("000000000000000000000002")
 AUTHS = ("MD5", "SHA", "SHA224", "SHA256", "SHA384", "SHA512")
@@ -40,8 +40,8 @@ def keys(auth: str = "SHA", priv: str = "AES") -> Keys:
     return Passwords(auth, b"maplesyrup", priv, b"another-one").localized(ENGINE)
 
 
-def sealed(made: Keys, flags: int = secured.LEVEL) -> bytes:
-    return secured.seal(ANSWER, b"user", ENGINE, Clock(3, 1000), made, 99, flags)
+def sealed(made: Keys, flags: int = v3_message.LEVEL) -> bytes:
+    return v3_message.seal(ANSWER, b"user", ENGINE, Clock(3, 1000), made, 99, flags)
 
 
 @pytest.mark.parametrize(("auth", "priv"), list(product(AUTHS, PRIVS)))
@@ -49,10 +49,10 @@ def test_what_was_sealed_is_opened(auth: str, priv: str) -> None:
     """In every combination, and the contents are not to be seen from outside."""
     made = keys(auth, priv)
     message = sealed(made)
-    envelope = secured.parse(message, len(message))
+    envelope = v3_message.parse(message, len(message))
     assert (envelope.message_id, envelope.engine_id, envelope.user) == (99, ENGINE, b"user")
-    assert secured.is_authentic(message, len(message), envelope, made)
-    assert secured.open_pdu(message, envelope, made).rows == [("1.3.6.1", 42)]
+    assert v3_message.is_authentic(message, len(message), envelope, made)
+    assert v3_message.open_pdu(message, envelope, made).rows == [("1.3.6.1", 42)]
     assert b"\x2b\x06\x01\x02\x01\x2a" not in message
 
 
@@ -61,14 +61,18 @@ def test_what_was_sealed_is_opened(auth: str, priv: str) -> None:
 def test_the_usual_answer_is_known_at_a_glance(auth: str, clock: Clock) -> None:
     """And its digest found; a report, or somebody else's answer, is looked at more closely."""
     made = keys(auth)
-    usual = secured.usual(ENGINE, b"user", made)
-    message = secured.seal(ANSWER, b"user", ENGINE, clock, made, 2**31 - 1, secured.LEVEL)
-    at = secured.usual_digest(message, usual)
-    assert at == secured.parse(message, len(message)).digest_at
-    assert secured.is_signed(message, len(message), at, made)
-    assert not secured.usual_digest(secured.seal(ANSWER, b"user", ENGINE, clock, made, 99, secured.AUTH), usual)
-    assert not secured.usual_digest(secured.seal(ANSWER, b"other", ENGINE, clock, made, 99, secured.LEVEL), usual)
-    assert not secured.usual_digest(message[: at + 3] + bytes(100), usual)
+    usual = v3_message.usual(ENGINE, b"user", made)
+    message = v3_message.seal(ANSWER, b"user", ENGINE, clock, made, 2**31 - 1, v3_message.LEVEL)
+    at = v3_message.usual_digest(message, usual)
+    assert at == v3_message.parse(message, len(message)).digest_at
+    assert v3_message.is_signed(message, len(message), at, made)
+    assert not v3_message.usual_digest(
+        v3_message.seal(ANSWER, b"user", ENGINE, clock, made, 99, v3_message.AUTH), usual
+    )
+    assert not v3_message.usual_digest(
+        v3_message.seal(ANSWER, b"other", ENGINE, clock, made, 99, v3_message.LEVEL), usual
+    )
+    assert not v3_message.usual_digest(message[: at + 3] + bytes(100), usual)
 
 
 def test_the_two_ways_to_long_keys_differ() -> None:
@@ -83,29 +87,29 @@ def test_nothing_that_was_touched_is_authentic(at: int, bit: int) -> None:
     message = bytearray(sealed(made))
     message[at % len(message)] ^= 1 << bit
     try:
-        envelope = secured.parse(message, len(message))
+        envelope = v3_message.parse(message, len(message))
     except Malformed:
         return
-    assert not secured.is_authentic(message, len(message), envelope, made)
+    assert not v3_message.is_authentic(message, len(message), envelope, made)
 
 
 def test_the_keys_of_another_agent_do_not_fit() -> None:
     message = sealed(keys())
     other = Passwords("SHA", b"maplesyrup", "AES", b"another-one").localized(b"\x80other-engine")
-    assert not secured.is_authentic(message, len(message), secured.parse(message, len(message)), other)
+    assert not v3_message.is_authentic(message, len(message), v3_message.parse(message, len(message)), other)
 
 
 def test_a_message_without_a_digest_is_not_authentic() -> None:
     message = sealed(keys(), flags=0)
-    assert not secured.is_authentic(message, len(message), secured.parse(message, len(message)), keys())
+    assert not v3_message.is_authentic(message, len(message), v3_message.parse(message, len(message)), keys())
 
 
 @given(st.binary(max_size=200))
 def test_no_octets_make_it_stumble(data: bytes) -> None:
     try:
-        envelope = secured.parse(data, len(data))
-        secured.is_authentic(data, len(data), envelope, keys())
-        secured.open_pdu(data, envelope, keys())
+        envelope = v3_message.parse(data, len(data))
+        v3_message.is_authentic(data, len(data), envelope, keys())
+        v3_message.open_pdu(data, envelope, keys())
     except Malformed:
         pass
 
@@ -116,8 +120,8 @@ def test_nor_does_a_message_with_flipped_octets(changes: list[tuple[int, int]]) 
     for at, octet in changes:
         spoiled[at % len(spoiled)] = octet
     try:
-        envelope = secured.parse(spoiled, len(spoiled))
-        secured.open_pdu(spoiled, envelope, keys("MD5", "DES"))
+        envelope = v3_message.parse(spoiled, len(spoiled))
+        v3_message.open_pdu(spoiled, envelope, keys("MD5", "DES"))
     except Malformed:
         pass
 

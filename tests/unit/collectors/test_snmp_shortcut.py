@@ -13,14 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poller.collectors import api
-from poller.collectors.snmp import catalog, freshness, loading, taking
-from poller.collectors.snmp.choosing import SYS_OBJECT_ID
-from poller.collectors.snmp.hands import Hands
-from poller.collectors.snmp.language import Settled
-from poller.collectors.snmp.memory import Memory
-from poller.collectors.snmp.profile import Profile
-from poller.collectors.snmp.taking import Wanted
-from poller.collectors.snmp.walker import Patience, Walker
+from poller.collectors.snmp.modules import module_catalog, module_parser
+from poller.collectors.snmp.modules.module_choice import SYS_OBJECT_ID
+from poller.collectors.snmp.modules.module_model import Settled
+from poller.collectors.snmp.modules.module_set import Profile
+from poller.collectors.snmp.read import change_signals, poll_read
+from poller.collectors.snmp.read.parallel_links import Hands
+from poller.collectors.snmp.read.poll_read import Wanted
+from poller.collectors.snmp.read.walker import Patience, Walker
+from poller.collectors.snmp.target_memory import Memory
 from tests.unit.collectors.snmp_device import TABLE, TEXTS, X_TABLE, Device, Link
 
 REFRESH_S = 600.0
@@ -52,7 +53,7 @@ class Poller:
         self.series = readings.series
         return {(s.name, s.labels): v for s, v in zip(readings.series.series, readings.values, strict=True)}
 
-    async def _poll(self) -> taking.Taken:
+    async def _poll(self) -> poll_read.Taken:
         now = asyncio.get_running_loop().time()
         walker = Walker(self.last, Patience(0.01, 0, now + 60), self.memory.tuning, "it")
 
@@ -60,9 +61,9 @@ class Poller:
             raise AssertionError(number)
 
         clock = self.device.clock
-        wanted = Wanted(self.modules, lambda names: self.select or catalog.select(names), self.choose)
-        period = freshness.period(clock, self.refresh_s, 7)
-        return await taking.take(Hands(walker, nobody, 1), wanted, self.memory, clock, period)
+        wanted = Wanted(self.modules, lambda names: self.select or module_catalog.select(names), self.choose)
+        period = change_signals.period(clock, self.refresh_s, 7)
+        return await poll_read.take(Hands(walker, nobody, 1), wanted, self.memory, clock, period)
 
     def reads_texts(self) -> bool:
         return any(name.startswith(tuple(f"{column}." for column in TEXTS)) for name in self.last.given)
@@ -133,7 +134,7 @@ def test_a_name_that_nobody_tells_of_is_noticed_at_the_refresh() -> None:
 def test_targets_refresh_at_different_moments() -> None:
     """A thousand of them: none is older than the limit, and in no second there are many."""
     moments = [
-        next(s for s in range(1, 601) if freshness.period(s, 600, one) != freshness.period(0, 600, one))
+        next(s for s in range(1, 601) if change_signals.period(s, 600, one) != change_signals.period(0, 600, one))
         for one in range(1000)
     ]
     assert max(map(moments.count, moments)) <= 6
@@ -204,7 +205,7 @@ def test_whatever_happens_a_poll_says_what_a_first_poll_says(
         made.clock += wait_s
         before, booted, changed = dict(made.interfaces), made.booted, made.changed
         happen(made, step, index)
-        period = freshness.period(made.clock, REFRESH_S, 7)
+        period = change_signals.period(made.clock, REFRESH_S, 7)
         told = made.booted != booted or set(made.interfaces) != set(before) or (tells and made.changed != changed)
         if made.interfaces != before and not told:
             behind = period
@@ -332,7 +333,7 @@ class SparsePoller(Poller):
 
     def __post_init__(self) -> None:
         body = {**SPARSE, "walk": list(self.walk)}
-        modules = loading.parse(json.dumps({"modules": {"sparse": body}}), "test")
+        modules = module_parser.parse(json.dumps({"modules": {"sparse": body}}), "test")
         self.select = Profile(tuple(modules.values()))
 
 
@@ -402,7 +403,7 @@ def test_a_module_of_single_columns_is_read_in_few_requests() -> None:
         {"name": f"m{n}", "oid": column, "type": "counter", "indexes": [{"labelname": "i", "type": "gauge"}]}
         for n, column in enumerate(columns)
     ]
-    modules = loading.parse(json.dumps({"modules": {"few": {"walk": columns, "metrics": metrics}}}), "test")
+    modules = module_parser.parse(json.dumps({"modules": {"few": {"walk": columns, "metrics": metrics}}}), "test")
     profile = Profile(tuple(modules.values()))
     memory, made, requests = Memory.of(profile, Settled(50, 0, 0.01)), device(4), []
     for _ in range(3):
@@ -412,7 +413,7 @@ def test_a_module_of_single_columns_is_read_in_few_requests() -> None:
             now = asyncio.get_running_loop().time()
             walker = Walker(link, Patience(0.01, 0, now + 60), memory.tuning, "it")
             wanted = Wanted(("few",), lambda names: profile, lambda *_: ())
-            await taking.take(Hands(walker, lambda _: pytest.fail("one is enough"), 1), wanted, memory, now, 1)
+            await poll_read.take(Hands(walker, lambda _: pytest.fail("one is enough"), 1), wanted, memory, now, 1)
             return walker.sent
 
         requests.append(asyncio.run(poll()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from poller.collectors.snmp.tuning import Size, Tuning
+from poller.collectors.snmp.read.request_size import Size, Tuning
 
 
 def test_the_first_walk_asks_for_all_it_may() -> None:

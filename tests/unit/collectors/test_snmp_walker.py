@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import pytest
+from poller.collectors.snmp.engines.engine_protocol import Ask, ErrorStatus, Garbled, NoReply, Page, Row
 
 from poller import errors
-from poller.collectors.snmp import engine, walker
-from poller.collectors.snmp.engine import Ask, ErrorStatus, Garbled, NoReply, Page, Row
-from poller.collectors.snmp.tuning import Tuning
-from poller.collectors.snmp.walker import Patience, Walked, Walker
+from poller.collectors.snmp.engines import engine_protocol
+from poller.collectors.snmp.read import walker
+from poller.collectors.snmp.read.request_size import Tuning
+from poller.collectors.snmp.read.walker import Patience, Walked, Walker
 
 T = TypeVar("T")
 ROOT = "1.3.6.1"
@@ -137,7 +138,7 @@ def test_rows_cut_off_by_silence_are_dropped() -> None:
     assert "stopped answering" in str(walked.error)
 
 
-@pytest.mark.parametrize("error", [Garbled("cut off"), ErrorStatus(engine.TOO_BIG)])
+@pytest.mark.parametrize("error", [Garbled("cut off"), ErrorStatus(engine_protocol.TOO_BIG)])
 def test_answers_that_do_not_fit_are_asked_for_in_pieces(error: Exception) -> None:
     agent = Agent(trouble=bigger_than(7, error))
     assert walk(agent).rows == TREE
@@ -189,13 +190,15 @@ def test_an_error_status_keeps_the_rows_before_it() -> None:
 
 def test_no_such_name_ends_a_walk_of_version_1() -> None:
     agent = Agent()
-    agent.trouble = lambda asked: times(1, ErrorStatus(engine.NO_SUCH_NAME))(asked) if len(agent.asked) > 1 else None
+    agent.trouble = lambda asked: (
+        times(1, ErrorStatus(engine_protocol.NO_SUCH_NAME))(asked) if len(agent.asked) > 1 else None
+    )
     walked = walk(agent)
     assert walked.error is None
     assert len(walked.rows) == 50
 
 
-@pytest.mark.parametrize("status", [engine.NO_ACCESS, engine.AUTHORIZATION_ERROR])
+@pytest.mark.parametrize("status", [engine_protocol.NO_ACCESS, engine_protocol.AUTHORIZATION_ERROR])
 def test_a_refusal_is_the_credentials_fault(status: int) -> None:
     error = walk(Agent(trouble=times(1, ErrorStatus(status)))).error
     assert isinstance(error, errors.DeviceAuthFailed)
@@ -209,7 +212,7 @@ def test_scalars_are_split_when_one_spoils_the_request() -> None:
     class Fussy(Agent):
         async def get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
             if f"{ROOT}.3" in oids:
-                raise ErrorStatus(engine.NO_SUCH_NAME if len(oids) == 1 else engine.TOO_BIG)
+                raise ErrorStatus(engine_protocol.NO_SUCH_NAME if len(oids) == 1 else engine_protocol.TOO_BIG)
             return await super().get(oids, wait_s)
 
     rows = run(Fussy(), lambda w: w.get(oids))
