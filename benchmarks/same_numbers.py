@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from benchmarks.equal import Sample
 from poller import errors
 from poller.collectors.routeros.families import FAMILIES
-from poller.collectors.routeros.families.declaration import PREFIX
+from poller.collectors.routeros.families.family import PREFIX
 from poller.domain.readings import ReadingSet
 
 Labels = Mapping[str, str]

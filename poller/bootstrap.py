@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
 
     from poller.collectors.registry import Registry
-    from poller.collectors.staleness import Sources
+    from poller.collectors.staleness_registry import Sources
     from poller.observability.sentry import Reporter
     from poller.security.redaction import Redactor
     from poller.security.vault import Keyring
@@ -76,9 +76,9 @@ class Services:
 
     @cached_property
     def staleness(self) -> Sources:
-        from poller.collectors import staleness
+        from poller.collectors import staleness_registry
 
-        return staleness.load()
+        return staleness_registry.load()
 
     @cached_property
     def keyring(self) -> Keyring:

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from poller.collectors import drain
+from poller.collectors import poll_runner
 from poller.collectors.api import Poll
 from poller.collectors.credentials import Login
 from poller.collectors.routeros import RouterOsCollector
@@ -239,7 +239,7 @@ class Day:
             deadline = loop.time() + TIMEOUT_S
             poll = Poll(1, router.address, router.address, options, LOGIN, deadline, memory, self._sessions)
             with loop.waiting():
-                outcome = await drain.drain(self._collector, poll)
+                outcome = await poll_runner.drain(self._collector, poll)
             self._judge(router, outcome, before, router.struck > struck)
             due += interval_s
 

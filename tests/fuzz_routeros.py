@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from poller.collectors import drain
+from poller.collectors import poll_runner
 from poller.collectors.api import Poll
 from poller.collectors.credentials import Login
 from poller.collectors.routeros import RouterOsCollector
@@ -119,7 +119,7 @@ async def _polls(hostile: Hostile, ports: tuple[int, int], replies: int, dice: D
         started = loop.time()
         memory = {} if dice.random() < 0.3 else memory
         poll = Poll(1, "device", "127.0.0.1", options, LOGIN, started + DEADLINE_S, memory, sessions)
-        outcome = await drain.drain(collector, poll)
+        outcome = await poll_runner.drain(collector, poll)
         judge(outcome, loop.time() - started, report)
     await sessions.close()
 

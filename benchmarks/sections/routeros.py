@@ -19,7 +19,7 @@ from benchmarks import cpu, mktxp, progress, same_numbers
 from benchmarks.section import Figure, Findings, Grid, Section
 from benchmarks.stage import Stage
 from poller import errors
-from poller.collectors import drain
+from poller.collectors import poll_runner
 from poller.collectors.api import Poll
 from poller.collectors.credentials import Login
 from poller.collectors.routeros import RouterOsCollector
@@ -82,7 +82,7 @@ class Target:
     async def poll(self) -> ReadingSet:
         deadline = asyncio.get_running_loop().time() + 30
         poll = Poll(1, "lab", self._address, self._options, self._login, deadline, self._memory, self._sessions)
-        outcome = await drain.drain(self._collector, poll)
+        outcome = await poll_runner.drain(self._collector, poll)
         if outcome.result is not Result.OK or outcome.readings is None:
             raise errors.StoreConflict("a poll of a healthy router failed", outcome.message)
         return outcome.readings

@@ -20,10 +20,10 @@ from benchmarks import equal, exporter, if_mib, progress, snmpd
 from benchmarks.section import Figure, Findings, Grid, Section
 from benchmarks.stage import Stage
 from poller import errors
-from poller.collectors import drain
+from poller.collectors import poll_runner
 from poller.collectors.api import Poll
 from poller.collectors.credentials import Community
-from poller.collectors.drain import Drained
+from poller.collectors.poll_runner import Drained
 from poller.collectors.snmp import SnmpCollector
 from poller.domain.outcome import Result
 from poller.domain.readings import ReadingSet
@@ -69,7 +69,7 @@ class Target:
     async def poll(self) -> Drained:
         deadline = asyncio.get_running_loop().time() + 10
         poll = Poll(1, "agent", snmpd.ADDRESS, self._options, self._credential, deadline, self.memory)
-        drained = await drain.explain(self._collector, poll)
+        drained = await poll_runner.explain(self._collector, poll)
         if drained.outcome.result is not Result.OK:
             raise errors.StoreConflict("a poll of a healthy agent failed", drained.outcome.message)
         return drained

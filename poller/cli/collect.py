@@ -23,7 +23,7 @@ from poller.domain import duration, naming
 
 if TYPE_CHECKING:
     from poller.collectors.api import Collector, Credential, Options
-    from poller.collectors.drain import Drained
+    from poller.collectors.poll_runner import Drained
     from poller.domain.readings import ReadingSet
 
 #: For what an instance holds, after the poll.
@@ -81,12 +81,12 @@ async def _collect(
     collector: Collector, address: str, options: Options, credential: Credential | None, budget_s: float
 ) -> Drained:
     """The very function a worker drains a collector with."""
-    from poller.collectors import drain
+    from poller.collectors import poll_runner
     from poller.collectors.api import Closeable, Poll
 
     deadline = asyncio.get_running_loop().time() + budget_s
     poll = Poll(0, address, address, options, credential, deadline)
-    drained = await drain.explain(collector, poll)
+    drained = await poll_runner.explain(collector, poll)
     if isinstance(collector, Closeable):
         try:
             async with asyncio.timeout(CLOSE_S):

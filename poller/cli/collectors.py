@@ -70,7 +70,7 @@ def list_(
     """Installed collectors, their abilities and options, those that failed to load, and those that crashed."""
     from dataclasses import asdict
 
-    from poller.collectors import api, describing, registry
+    from poller.collectors import api, descriptions, registry
 
     found = registry.load()
     chosen = found.collectors if name is None else {name: found.get(name)}
@@ -78,11 +78,11 @@ def list_(
         _print_schema(name, found.collectors)
         return
     known = trust.read()
-    items = [{**describing.item(each, found), **known.of(each, found)} for each in chosen.values()]
+    items = [{**descriptions.item(each, found), **known.of(each, found)} for each in chosen.values()]
     doubted = [item for item in known.doubted() if name in (None, item["collector"])]
     broken = [asdict(each) for each in found.broken if name in (None, each.name)]
     if as_json:
-        items = [{**item, "schema": describing.schema(chosen[item["name"]])} for item in items]
+        items = [{**item, "schema": descriptions.schema(chosen[item["name"]])} for item in items]
         more = {
             "api_version": api.API_VERSION,
             "api_served": sorted(api.SERVED),
@@ -123,11 +123,11 @@ def _show(items: list[dict[str, Any]], doubted: list[dict[str, Any]], broken: li
 
 
 def _print_schema(name: str | None, collectors: Mapping[str, Collector]) -> None:
-    from poller.collectors import describing
+    from poller.collectors import descriptions
 
     if name is None:
         raise errors.InvalidInput("--schema is of one collector", hint="poller collectors list snmp --schema")
-    render.echo(json.dumps(describing.schema(collectors[name]), indent=2, ensure_ascii=False))
+    render.echo(json.dumps(descriptions.schema(collectors[name]), indent=2, ensure_ascii=False))
 
 
 def _titled(collector: str) -> Column:

@@ -171,7 +171,7 @@ async def _suggestions(
     address: str, collector: Any, options: Any, credential: Credential | None, budget_s: float
 ) -> list[dict[str, Any]]:
     """Raises DeviceError, whatever the collector does."""
-    from poller.collectors import drain
+    from poller.collectors import poll_runner
     from poller.collectors.api import Poll
 
     poll = Poll(0, address, address, options, credential, asyncio.get_running_loop().time() + budget_s)
@@ -183,7 +183,7 @@ async def _suggestions(
     try:
         return finding.result()
     except errors.DeviceError as error:
-        texts = [drain.scrubbed(text, credential) for text in (error.message, error.cause, error.hint)]
+        texts = [poll_runner.scrubbed(text, credential) for text in (error.message, error.cause, error.hint)]
         raise errors.DeviceError(*texts) from None
 
 

@@ -1,7 +1,7 @@
 """How stale is a target's data? A score in [0, 1]: 1 asks for the shortest interval, 0 for the longest.
 
 A source is a pure function of `Evidence`. These are the built-in ones; anybody's come in by the entry points
-`poller.staleness` (collectors/staleness.py), as these do.
+`poller.staleness` (collectors/staleness_registry.py), as these do.
 """
 
 from __future__ import annotations

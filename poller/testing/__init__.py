@@ -10,7 +10,7 @@ import asyncio
 from typing import Any
 
 from poller.collectors.api import Collector, Credential, Poll
-from poller.collectors.drain import drain
+from poller.collectors.poll_runner import drain
 from poller.domain.outcome import Outcome
 from poller.sim import clock, fleet
 from poller.sim.process import simulated

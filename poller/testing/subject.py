@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from poller.collectors import drain
+from poller.collectors import poll_runner
 from poller.collectors.api import Collector, Credential, Poll, Yielded
-from poller.collectors.drain import Drained
+from poller.collectors.poll_runner import Drained
 from poller.domain import error_codes
 from poller.domain.outcome import Outcome, Result
 
@@ -81,7 +81,7 @@ class Subject:
             {} if memory is None else memory, how.get("sessions"),
         )  # fmt: skip
         async with _lag() as lag:
-            drained = await drain.explain(collector, poll)
+            drained = await poll_runner.explain(collector, poll)
         return Seen(drained, ear, asyncio.get_running_loop().time() - now, lag.longest_s)
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from poller.collectors import api, describing
+from poller.collectors import api, descriptions
 from poller.domain.overview import Worker
 from poller.web import units
 from poller.web.health import GLYPHS, Tone
@@ -74,10 +74,10 @@ def document(found: Found, now_ms: int) -> dict[str, Any]:
 def items(found: Found) -> Iterator[dict[str, Any]]:
     for name, collector in found.registry.collectors.items():
         yield {
-            **describing.item(collector, found.registry),
+            **descriptions.item(collector, found.registry),
             **found.known.of(collector, found.registry),
             "workers": sum(name in worker.collectors for worker in found.workers),
-            "schema": describing.schema(collector),
+            "schema": descriptions.schema(collector),
         }
 
 

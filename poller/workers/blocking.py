@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from poller.collectors import reporting
+from poller.collectors import misbehaviour_log
 from poller.workers import steps
 from poller.workers.marks import ThreadMarks, Whose
 
@@ -129,7 +129,7 @@ class Crew:
                 self.stuck.add(job)
                 self._staff()
             full = allowed and len(self.stuck) == self._limits.stuck
-        reporting.stuck_thread(self._name, where(job.thread_id), len(self.stuck))
+        misbehaviour_log.stuck_thread(self._name, where(job.thread_id), len(self.stuck))
         if full:
             self._overrun(self._name)
 

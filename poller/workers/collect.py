@@ -13,7 +13,7 @@ from typing import NamedTuple
 from poller import errors
 from poller.collectors.api import Collector, Poll, needs_credential
 from poller.collectors.credentials import Credential
-from poller.collectors.drain import Drain
+from poller.collectors.poll_runner import Drain
 from poller.collectors.registry import Registry
 from poller.collectors.sessions import Sessions
 from poller.domain import error_codes, outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from poller.collectors.staleness import BadScore, Sources
+from poller.collectors.staleness_registry import BadScore, Sources
 from poller.domain import interval, staleness
 from poller.domain.interval import Adaptive, Decision, Inputs
 from poller.domain.outcome import Result

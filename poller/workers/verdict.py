@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
-from poller.collectors.staleness import Sources
+from poller.collectors.staleness_registry import Sources
 from poller.domain import breaker, deadletter, interval, plan, status
 from poller.domain.interval import Policy
 from poller.domain.status import Status

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from poller.cli import exposition
 from poller.collectors.credentials import Community
-from poller.collectors.drain import Drained
+from poller.collectors.poll_runner import Drained
 from poller.collectors.snmp import SnmpCollector
 from tests.conftest import missing, wait_until
 from tests.unit.collectors.polls import polled

@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from poller.collectors.snmp.engines.engine_choice import Choice, Engines
-from poller.collectors.snmp.engines.engine_protocol import Link, Row
-
 from poller.collectors.credentials import Credential
 from poller.collectors.snmp.engines import engine_choice
+from poller.collectors.snmp.engines.engine_choice import Choice, Engines
+from poller.collectors.snmp.engines.engine_protocol import Link, Row
 from poller.collectors.snmp.read.request_size import Tuning
 from poller.collectors.snmp.read.walker import Patience, Walked, Walker
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from poller.collectors.registry import Broken
-from poller.collectors.staleness import Sources
+from poller.collectors.staleness_registry import Sources
 from poller.domain import plan
 from poller.domain.interval import Policy
 from poller.domain.staleness import Evidence

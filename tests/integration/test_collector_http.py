@@ -22,7 +22,7 @@ import uvloop
 from poller import testing
 from poller.collectors.api import Credential
 from poller.collectors.credentials import Login, Token
-from poller.collectors.http import HttpCollector, connecting
+from poller.collectors.http import HttpCollector, http_connection
 from poller.domain.outcome import Outcome, Result
 from tests.integration.web_servers import Script, identity, saying, serving
 
@@ -357,11 +357,11 @@ def test_nothing_is_left_open() -> None:
 
 def test_of_several_addresses_a_silent_one_does_not_keep_us_from_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its queue is full, so that it drops what comes."""
-    monkeypatch.setattr(connecting, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(http_connection, "_PATIENCE_S", 0.1)
 
     async def made(full: socket.socket, port: int) -> int:
         addresses = [(socket.AF_INET, full.getsockname()), (socket.AF_INET, ("127.0.0.1", port))]
-        with await connecting._connect(addresses) as connected:
+        with await http_connection._connect(addresses) as connected:
             return int(connected.getpeername()[1])
 
     with ExitStack() as open_now, serving(saying(OK)) as server:

@@ -15,9 +15,9 @@ import uvloop
 
 from poller import testing
 from poller.collectors.api import Poll
-from poller.collectors.drain import drain
 from poller.collectors.ping import PingCollector
 from poller.collectors.ping.options import PingOptions
+from poller.collectors.poll_runner import drain
 from poller.domain.outcome import Outcome, Result
 from tests.integration.networks import alone, ip, sysctl
 

@@ -36,7 +36,7 @@ if os.environ.get("CI") != "true":
 
 from librouteros import exceptions
 
-from poller.collectors.routeros import RouterOsCollector, failures
+from poller.collectors.routeros import RouterOsCollector, librouteros_errors
 
 SIM_LOGIN = Login(username=fleet.USERNAME, password=fleet.PASSWORD)
 
@@ -145,7 +145,7 @@ def test_a_refused_login_says_why_and_nothing_secret(said: list[Sentence] | byte
 @pytest.mark.parametrize(("over_tls", "text"), [(False, "api-ssl, set tls=true"), (True, "see in /ip/service")])
 def test_who_hangs_up_at_the_login_may_be_meant_otherwise(over_tls: bool, text: str) -> None:
     """The plain API at the port of api-ssl, or a service that listens to others only."""
-    hint = failures.of_login(exceptions.ConnectionClosed("it hung up"), "core", over_tls).hint
+    hint = librouteros_errors.of_login(exceptions.ConnectionClosed("it hung up"), "core", over_tls).hint
     assert text in hint
     assert ("tls=true" in hint) is not over_tls
 

@@ -13,7 +13,7 @@ import pytest
 from poller import errors
 from poller.collectors import registry
 from poller.collectors.credentials import Community, Credential
-from poller.collectors.drain import Drained
+from poller.collectors.poll_runner import Drained
 from poller.collectors.snmp import SnmpCollector
 from poller.domain.outcome import Result
 from tests.integration import exporters

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from pydantic import field_validator
 
 from poller.bootstrap import Services
-from poller.collectors import api, drain
+from poller.collectors import api, poll_runner
 from poller.collectors.credentials import Token
 from poller.collectors.registry import Broken, Registry
 from poller.db import devices, migrate, runs
@@ -210,7 +210,7 @@ def test_the_others_do_not_notice(
     expected: tuple[Result, str],
 ) -> None:
     """They are polled in the same batch, at once; the odd one has an outcome of its own."""
-    monkeypatch.setattr(drain, "MOST_ITEMS", 5_000)
+    monkeypatch.setattr(poll_runner, "MOST_ITEMS", 5_000)
     began = time.monotonic()
     assert polled(collector, options) == {"first": OK, "odd": expected, "last": OK}
     assert time.monotonic() - began < 8

@@ -33,15 +33,15 @@ if os.environ.get("CI") != "true":
     pytest.importorskip("librouteros", reason="the extra poller[routeros] is not installed")
 
 from poller.collectors.api import Poll
-from poller.collectors.routeros import RouterOsCollector, client
+from poller.collectors.routeros import RouterOsCollector, api_client
 
 LOOPS = pytest.mark.parametrize("loop", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 
 
-def with_router(answer: Answer, work: Callable[[client.Router, Script], Awaitable[None]]) -> None:
+def with_router(answer: Answer, work: Callable[[api_client.Router, Script], Awaitable[None]]) -> None:
     async def run() -> None:
         async with scripted(answer) as script:
-            router = await client.connect("127.0.0.1", script.port, None)
+            router = await api_client.connect("127.0.0.1", script.port, None)
             try:
                 await router.log_in("admin", PASSWORD)
                 await work(router, script)
@@ -52,7 +52,7 @@ def with_router(answer: Answer, work: Callable[[client.Router, Script], Awaitabl
 
 
 def test_a_call_sends_attributes_and_query_words_and_gives_every_row_as_text() -> None:
-    async def work(router: client.Router, script: Script) -> None:
+    async def work(router: api_client.Router, script: Script) -> None:
         rows = await router.call("/interface/print", "?type=ether", "?#!", **{".proplist": "name", "stats": ""})
         assert [row["name"] for row in rows] == ["ether1", "zażółć", "007"]
         assert script.heard[-1] == [b"/interface/print", b"=.proplist=name", b"=stats=", b"?type=ether", b"?#!"]
@@ -65,7 +65,7 @@ def test_a_call_sends_attributes_and_query_words_and_gives_every_row_as_text() -
 def test_what_comes_with_the_end_is_a_row() -> None:
     """Such as the number that count-only asks for."""
 
-    async def work(router: client.Router, script: Script) -> None:
+    async def work(router: api_client.Router, script: Script) -> None:
         assert await router.call("/ip/route/print", **{"count-only": ""}) == [{"ret": "12"}]
 
     with_router(lambda sentence: [DONE] if sentence[0] == b"/login" else [[b"!done", b"=ret=12"]], work)
@@ -75,8 +75,8 @@ def test_a_refusal_leaves_the_session_as_it_was() -> None:
     def some(sentence: Sentence) -> list[Sentence]:
         return [[b"!trap", b"=message=busy"], DONE] if sentence[0] == b"/bad" else healthy(sentence)
 
-    async def work(router: client.Router, script: Script) -> None:
-        with pytest.raises(client.CommandRefused, match="busy"):
+    async def work(router: api_client.Router, script: Script) -> None:
+        with pytest.raises(api_client.CommandRefused, match="busy"):
             await router.call("/bad")
         assert len(await router.call("/interface/print")) == 3
 
@@ -86,7 +86,7 @@ def test_a_refusal_leaves_the_session_as_it_was() -> None:
 def test_after_a_time_out_nothing_more_is_asked_nor_read() -> None:
     """Whoever forgets to let go of the session meets a closed connection, not the answer that came late."""
 
-    async def work(router: client.Router, script: Script) -> None:
+    async def work(router: api_client.Router, script: Script) -> None:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(router.call("/late"), 0.05)
         for _ in range(2):
@@ -103,7 +103,7 @@ def test_who_has_repeated_a_tag_is_not_believed_without_one() -> None:
     def forgetful(sentence: Sentence) -> list[Sentence] | bytes:
         return healthy(sentence) if sentence[0] == b"/login" else encode(b"!re", b"=name=x") + encode(b"!done")
 
-    async def work(router: client.Router, script: Script) -> None:
+    async def work(router: api_client.Router, script: Script) -> None:
         for problem in (errors.DeviceProtocolError, errors.DeviceUnreachable):  # the answer, and then the end
             with pytest.raises(problem):
                 await router.call("/interface/print")
@@ -123,7 +123,7 @@ def test_an_answer_one_byte_at_a_time_is_an_answer() -> None:
             writer.close()
 
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        router = await client.connect("127.0.0.1", server.sockets[0].getsockname()[1], None)
+        router = await api_client.connect("127.0.0.1", server.sockets[0].getsockname()[1], None)
         await router.log_in("admin", PASSWORD)
         await router.close(politely=True)
         server.close()
@@ -161,7 +161,7 @@ def test_an_idle_connection_is_watched_by_the_system(loop: Callable[..., None]) 
 
     async def run() -> None:
         async with scripted(healthy) as script:
-            router = await client.connect("127.0.0.1", script.port, None)
+            router = await api_client.connect("127.0.0.1", script.port, None)
             numbers = {int(name) for name in os.listdir("/proc/self/fd") if name.isdigit()}
             watched = [number for number in numbers if _keepalive(number, script.port)]
             assert len(watched) == 1

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from poller.collectors import drain
+from poller.collectors import poll_runner
 from poller.collectors.api import Poll
 from poller.collectors.credentials import Login
 from poller.collectors.sessions import Sessions
@@ -42,7 +42,7 @@ async def poll(pool: Sessions, address: str, port: int, timeout_s: float = 5, **
     deadline = asyncio.get_running_loop().time() + timeout_s
     credential = more.get("credential", LOGIN)
     asked = Poll(more.get("target", 1), address, address, options, credential, deadline, {}, pool)
-    return await drain.drain(COLLECTOR, asked)
+    return await poll_runner.drain(COLLECTOR, asked)
 
 
 @contextlib.asynccontextmanager

@@ -15,7 +15,7 @@ from tests.unit.collectors.polls import by_series, polled
 if os.environ.get("CI") != "true":
     pytest.importorskip("librouteros", reason="the extra poller[routeros] is not installed")
 
-from poller.collectors.routeros import RouterOsCollector, sentences
+from poller.collectors.routeros import RouterOsCollector, sentence_parser
 
 REFUSED: list[Sentence] = [[b"!trap", b"=message=not enough permissions (9)"], DONE]
 
@@ -105,7 +105,7 @@ def test_what_was_read_is_kept_when_the_time_is_up_however_much_it_is() -> None:
 
 def test_what_a_router_may_say_in_a_poll_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not only in one answer: everything is kept until the poll ends. The next poll begins anew."""
-    monkeypatch.setattr(sentences, "MAX_WORDS", 1_500)
+    monkeypatch.setattr(sentence_parser, "MAX_WORDS", 1_500)
     rows = [[b"!re", b"=name=x%d" % n] for n in range(250)]  # four words each, with tag and end
 
     def talkative(sentence: Sentence) -> list[Sentence]:

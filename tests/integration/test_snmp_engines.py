@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from poller.collectors.snmp.engines.engine_choice import Choice, Engines
-from poller.collectors.snmp.engines.engine_protocol import Link, Row
 
 from poller import errors
 from poller.collectors.credentials import Community, Credential, SnmpV3
+from poller.collectors.snmp.engines.engine_choice import Choice, Engines
+from poller.collectors.snmp.engines.engine_protocol import Link, Row
 from poller.collectors.snmp.read.walker import Walker
 from poller.collectors.snmp.wire import value_types
 from tests.integration.snmp_links import get, rows, talk, walk

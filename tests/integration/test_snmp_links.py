@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from poller.collectors.snmp.engines.link_pool import Links
 from pydantic import SecretStr
 
 from poller.collectors import api
 from poller.collectors.credentials import Community
-from poller.collectors.drain import drain
+from poller.collectors.poll_runner import drain
 from poller.collectors.snmp import SnmpCollector
 from poller.collectors.snmp.engines import link_pool
+from poller.collectors.snmp.engines.link_pool import Links
 from poller.collectors.snmp.options import SnmpOptions
 from poller.domain.outcome import Outcome, Result
 from poller.sim import fleet

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from poller import errors, plugins
-from poller.collectors import registry, staleness
+from poller.collectors import registry, staleness_registry
 from poller.sinks import registry as sinks
 
 COLLECTOR = """
@@ -156,9 +156,9 @@ def test_sinks_come_in_by_the_same_door(install: Install) -> None:
 
 
 def test_staleness_sources_come_in_by_the_same_door(install: Install) -> None:
-    install("acme-stale", "mine", "Plugin = len", staleness.GROUP)
-    install("acme-worse", "worse", "Plugin = 3", staleness.GROUP)
-    found = staleness.load()
+    install("acme-stale", "mine", "Plugin = len", staleness_registry.GROUP)
+    install("acme-worse", "worse", "Plugin = 3", staleness_registry.GROUP)
+    found = staleness_registry.load()
     assert "mine" in found.functions
     assert [(each.name, each.reason) for each in found.broken] == [("worse", "it is no function")]
 
@@ -185,15 +185,15 @@ def test_ctrl_c_during_an_import_is_for_us(install: Install) -> None:
     before = signal.getsignal(signal.SIGINT)
     install("acme-olt", "olt", "import signal\nsignal.raise_signal(signal.SIGINT)")
     with pytest.raises(KeyboardInterrupt):
-        staleness.load(plugins.points(registry.GROUP)[0])
+        staleness_registry.load(plugins.points(registry.GROUP)[0])
     assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_thread_loads_plugins_as_well(install: Install) -> None:
     """No signal comes there, and none may be awaited there."""
-    install("acme-olt", "olt", "raise KeyboardInterrupt", staleness.GROUP)
-    found: list[staleness.Sources] = []
-    thread = threading.Thread(target=lambda: found.append(staleness.load()))
+    install("acme-olt", "olt", "raise KeyboardInterrupt", staleness_registry.GROUP)
+    found: list[staleness_registry.Sources] = []
+    thread = threading.Thread(target=lambda: found.append(staleness_registry.load()))
     thread.start()
     thread.join()
     assert [each.reason for each in found[0].broken] == ["KeyboardInterrupt"]
@@ -211,7 +211,7 @@ def test_a_list_of_entry_points_that_cannot_be_read_costs_its_distribution_only(
     install: Install, tmp_path: Path, lines: bytes, why: str
 ) -> None:
     """Python's own reader gives up on all of them."""
-    for group in (registry.GROUP, sinks.GROUP, staleness.GROUP):
+    for group in (registry.GROUP, sinks.GROUP, staleness_registry.GROUP):
         install("zeta-olt", "olt", SINK, group)
         install("acme-bad", "bad", "", group)
         (tmp_path / "acme_bad-1.0.dist-info" / "entry_points.txt").write_bytes(f"[{group}]\n".encode() + lines)
@@ -232,9 +232,9 @@ def test_who_has_nothing_for_us_is_not_named(install: Install) -> None:
 
 
 def test_sinks_and_staleness_sources_name_what_cannot_be_read(install: Install) -> None:
-    install("acme-bad", "bad", "", f"{sinks.GROUP}]\nno equals sign\n[{staleness.GROUP}")
+    install("acme-bad", "bad", "", f"{sinks.GROUP}]\nno equals sign\n[{staleness_registry.GROUP}")
     assert [each.name for each in sinks.survey().broken] == ["acme-bad"]
-    assert [each.name for each in staleness.load().broken] == ["acme-bad"]
+    assert [each.name for each in staleness_registry.load().broken] == ["acme-bad"]
     with pytest.raises(errors.InvalidSetting, match='unknown sink "bad"') as raised:
         sinks.load(["bad"], stores=None)  # type: ignore[arg-type]
     assert raised.value.cause.startswith("acme-bad 1.0: its entry_points.txt cannot be read")
@@ -244,11 +244,11 @@ def test_of_two_distributions_of_one_name_the_first_counts(
     install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also while another cannot be read."""
-    install("acme-bad", "bad", "", f"{staleness.GROUP}]\nno equals sign\n[other")
-    install("acme_olt", "old", "Plugin = len", staleness.GROUP)
+    install("acme-bad", "bad", "", f"{staleness_registry.GROUP}]\nno equals sign\n[other")
+    install("acme_olt", "old", "Plugin = len", staleness_registry.GROUP)
     monkeypatch.syspath_prepend(tmp_path / "first")
     about = tmp_path / "first" / "acme_olt-2.0.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: Acme.Olt\nVersion: 2.0\n")
-    (about / "entry_points.txt").write_text(f"[{staleness.GROUP}]\nnew = acme_olt:Plugin\n")
-    assert {"old", "new"} & {point.name for point in plugins.points(staleness.GROUP)[0]} == {"new"}
+    (about / "entry_points.txt").write_text(f"[{staleness_registry.GROUP}]\nnew = acme_olt:Plugin\n")
+    assert {"old", "new"} & {point.name for point in plugins.points(staleness_registry.GROUP)[0]} == {"new"}

@@ -14,8 +14,8 @@ import redis
 from cryptography.exceptions import UnsupportedAlgorithm
 
 from poller import errors, settings
-from poller.collectors.http import exchange as http
-from poller.collectors.routeros import failures as routeros
+from poller.collectors.http import http_request as http
+from poller.collectors.routeros import librouteros_errors as routeros
 from poller.collectors.snmp.engines import gufo_engine, pysnmp_pdus
 from poller.db import failures as sql
 from poller.security import vault

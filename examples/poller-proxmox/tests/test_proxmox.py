@@ -83,7 +83,7 @@ def test_a_backup_server_is_read(backup_server: Fake) -> None:
 def test_one_connection_serves_several_polls(cluster: Fake) -> None:
     """As a worker keeps them: TLS is spoken once."""
     from poller.collectors.api import Poll
-    from poller.collectors.drain import drain
+    from poller.collectors.poll_runner import drain
     from poller.collectors.sessions import Sessions
 
     async def twice() -> list[Outcome]:

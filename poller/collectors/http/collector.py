@@ -10,10 +10,18 @@ from typing import Any, ClassVar
 from poller import errors
 from poller.collectors import api
 from poller.collectors.credentials import Login, Token
-from poller.collectors.http import auth, connecting, discovering, exchange, readings, statuses, urls
-from poller.collectors.http.exchange import Request
+from poller.collectors.http import (
+    http_auth,
+    http_connection,
+    http_discovery,
+    http_readings,
+    http_request,
+    status_ranges,
+    urls,
+)
+from poller.collectors.http.exchange_record import Seen
+from poller.collectors.http.http_request import Request
 from poller.collectors.http.options import HttpOptions, expression
-from poller.collectors.http.seen import Seen
 from poller.collectors.http.urls import Url
 
 #: We stop this long before the platform's deadline, so that what was seen can still be handed over.
@@ -44,11 +52,11 @@ class HttpCollector:
         yield api.Traffic(visit.asked)
         if error is not None:
             raise error
-        for item in readings.values(visit.seen, poll.options.values):
+        for item in http_readings.values(visit.seen, poll.options.values):
             yield item
 
     def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
-        return discovering.discover(poll)
+        return http_discovery.discover(poll)
 
     def brings_credential(self, options: Any) -> bool:
         """Without auth none is needed, and none is used."""
@@ -61,7 +69,7 @@ class HttpCollector:
             raise errors.ConfigError(error.message, error.cause, error.hint) from None
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
-        return {**readings.HELP, **{metric: f"{path} of the body" for metric, path in options.values.items()}}
+        return {**http_readings.HELP, **{metric: f"{path} of the body" for metric, path in options.values.items()}}
 
 
 class _Visit:
@@ -90,13 +98,13 @@ class _Visit:
 
     def readings(self, *, up: bool) -> list[api.Reading]:
         took_s = time.perf_counter() - self._began
-        return list(readings.of(self.seen, up, took_s, max(0, self.asked - 1), self._matched))
+        return list(http_readings.of(self.seen, up, took_s, max(0, self.asked - 1), self._matched))
 
     async def _follow(self) -> Url:
         """To the end of the redirections, as far as the options allow. The secret goes only to who it is for."""
         options = self._options
         url = first = _where(options, self._poll.address)
-        secret = auth.header(options, self._poll.credential)
+        secret = http_auth.header(options, self._poll.credential)
         while True:
             for_it = url.origin == first.origin
             self.seen, self._url = Seen(), url
@@ -112,8 +120,8 @@ class _Visit:
         request = Request(options.method, options.max_body, options.trust, host, secret)
         self.asked += 1
         try:
-            await exchange.run(url, request, self.seen)
-        except connecting.Untrusted:
+            await http_request.run(url, request, self.seen)
+        except http_connection.Untrusted:
             if self.seen.certificate is None:
                 await _glance(url, host, self.seen)
             raise
@@ -127,7 +135,7 @@ class _Visit:
 
     def _judge(self, url: Url) -> api.DeviceError | None:
         options, seen = self._options, self.seen
-        if not statuses.fits(seen.status, options.expect):
+        if not status_ranges.fits(seen.status, options.expect):
             return _unexpected(url, seen.status, options)
         if not options.match:
             return None
@@ -159,6 +167,6 @@ def _unexpected(url: Url, status: int, options: HttpOptions) -> api.DeviceError:
 async def _glance(url: Url, host: str, seen: Seen) -> None:
     """When does the certificate expire that we do not trust? If that cannot be had either, never mind."""
     try:
-        await connecting.look_at_certificate(url, host or url.host, seen)
+        await http_connection.look_at_certificate(url, host or url.host, seen)
     except (api.DeviceError, OSError):
         return

@@ -11,8 +11,8 @@ import re2
 from pydantic import Field, field_validator, model_validator
 
 from poller.collectors import api, fingerprints
-from poller.collectors.http import paths, statuses, urls
-from poller.collectors.http.tls import Trust
+from poller.collectors.http import json_paths, status_ranges, urls
+from poller.collectors.http.http_tls import Trust
 from poller.collectors.http.urls import PORTS, Url
 
 _METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
@@ -101,7 +101,7 @@ class HttpOptions(api.Options):
     @field_validator("expect")
     @classmethod
     def _are_statuses(cls, words: tuple[str, ...]) -> tuple[str, ...]:
-        if not statuses.ranges(words):
+        if not status_ranges.ranges(words):
             raise ValueError("name at least one status code")
         return words
 
@@ -131,7 +131,7 @@ class HttpOptions(api.Options):
                 raise ValueError(f'"{metric}" is no name of a metric; it has letters, digits and _')
             if metric.startswith("http_"):
                 raise ValueError(f'"{metric}": names that begin with http_ are this collector\'s own')
-            paths.parse(path)
+            json_paths.parse(path)
         return values
 
     @field_validator("ca_file")

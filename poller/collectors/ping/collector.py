@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from poller.collectors import api, shortage
-from poller.collectors.ping import tcp, trips
+from poller.collectors import api, file_limit
+from poller.collectors.dns_cache import Resolver
+from poller.collectors.ping import round_trips, tcp_ping
 from poller.collectors.ping.icmp import Pings
 from poller.collectors.ping.options import PingOptions
-from poller.collectors.ping.trips import Trips
-from poller.collectors.resolving import Resolver
+from poller.collectors.ping.round_trips import Trips
 
 #: We stop this long before the platform's deadline, so that what was seen can still be handed over.
 _HAND_OVER_S = 0.05
@@ -65,17 +65,17 @@ class PingCollector:
             return await self._burst(poll)
         except OSError as error:
             unable = api.DeviceUnreachable("this system cannot ask it", cause=str(error))
-            raise shortage.of_files(error, poll.address) or unable from None
+            raise file_limit.of_files(error, poll.address) or unable from None
 
     async def _burst(self, poll: api.Poll) -> tuple[str, Trips]:
         options: PingOptions = poll.options
         family, where = _socket_address(await self._resolver.address(poll.address))
         pings = None if options.method == "tcp" else self._icmp(family, options.method)
         left_s = poll.deadline - asyncio.get_running_loop().time() - _HAND_OVER_S
-        pace = trips.pace(options.count, options.interval, options.timeout, left_s)
+        pace = round_trips.pace(options.count, options.interval, options.timeout, left_s)
         if pings is not None:
             return "icmp", await pings.burst(where, pace, options.size)
-        return "tcp", await tcp.burst(family, (where[0], options.port, *where[2:]), pace)
+        return "tcp", await tcp_ping.burst(family, (where[0], options.port, *where[2:]), pace)
 
     async def close(self) -> None:
         while self._pings:
@@ -124,7 +124,7 @@ def _down(poll: api.Poll, method: str, seen: Trips) -> api.DeviceDown:
 def _readings(method: str, seen: Trips) -> api.ReadingSet:
     numbers: list[float] = [1, bool(seen.seconds), seen.sent, len(seen.seconds), seen.loss]
     if seen.seconds:
-        numbers += trips.spread(seen.seconds)
+        numbers += round_trips.spread(seen.seconds)
     if method == "tcp":
         numbers.append(seen.accepted)
     return api.ReadingSet(_shape(method, bool(seen.seconds)), numbers)

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from poller.collectors.ping import door, packet
+from poller.collectors.ping import icmp_packet, icmp_sockets
+from poller.collectors.ping.icmp_packet import Echo
 from poller.collectors.ping.options import LEAST_BYTES
-from poller.collectors.ping.packet import Echo
-from poller.collectors.ping.trips import Pace, Trips
+from poller.collectors.ping.round_trips import Pace, Trips
 
 #: So many datagrams are read before others have their turn on the loop.
 _AT_A_TIME = 256
@@ -47,7 +47,7 @@ class Pings:
     """The socket of one family, on one loop. Raises OSError when the system does not allow one."""
 
     def __init__(self, family: int) -> None:
-        self._door = door.opened(family)
+        self._door = icmp_sockets.opened(family)
         self._pending: dict[_Key, _Question] = {}
         self._sequence = int.from_bytes(os.urandom(2), "big")
         self._unread = 0
@@ -77,7 +77,7 @@ class Pings:
         """Raises OSError. The key under which its answer is waited for."""
         key = self._free_key(where[0])
         echo = Echo(self._door.identifier, key[1], question.payload)
-        data = packet.request(self._door.family, echo, summed=self._door.sums)
+        data = icmp_packet.request(self._door.family, echo, summed=self._door.sums)
         question.sent_at, question.sent_ns = time.perf_counter(), time.time_ns()
         self._pending[key] = question
         try:
@@ -123,15 +123,15 @@ class Pings:
                 continue
             self._take(data, ancillary, sender)
 
-    def _take(self, data: bytes, ancillary: door.Ancillary, sender: tuple[Any, ...]) -> None:
-        body = packet.without_ip_header(data) if self._door.sums else data
-        echo = packet.reply(self._door.family, body)
+    def _take(self, data: bytes, ancillary: icmp_sockets.Ancillary, sender: tuple[Any, ...]) -> None:
+        body = icmp_packet.without_ip_header(data) if self._door.sums else data
+        echo = icmp_packet.reply(self._door.family, body)
         if echo is None or echo.identifier != self._door.identifier:
             return
         question = self._pending.get((sender[0], echo.sequence))
         if question is not None and question.payload == echo.payload:
             del self._pending[sender[0], echo.sequence]
-            question.on_answer(self._trip_s(question, door.arrived_ns(ancillary)))
+            question.on_answer(self._trip_s(question, icmp_sockets.arrived_ns(ancillary)))
 
     def _trip_s(self, question: _Question, arrived_ns: int | None) -> float:
         """By the kernel's clock, which does not count how busy we were; unless somebody has set it meanwhile."""
@@ -147,12 +147,12 @@ class Pings:
                 data, ancillary, _, asked = self._door.socket.recvmsg(_LARGEST, 512, socket.MSG_ERRQUEUE)
             except OSError:
                 return
-            echo = packet.asked(self._door.family, data)
+            echo = icmp_packet.asked(self._door.family, data)
             if echo is None or echo.identifier != self._door.identifier or not asked:
                 continue
             question = self._pending.pop((asked[0], echo.sequence), None)
             if question is not None:
-                question.on_complaint(door.complaint(ancillary))
+                question.on_complaint(icmp_sockets.complaint(ancillary))
 
 
 class _Burst:

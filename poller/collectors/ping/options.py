@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from poller.collectors import api, durations
+from poller.collectors import api, option_durations
 
 #: Enough to tell every question of this process from every other.
 LEAST_BYTES = 8
@@ -32,4 +32,4 @@ class PingOptions(api.Options):
     @field_validator("interval", "timeout", mode="before")
     @classmethod
     def _read_duration(cls, value: Any) -> Any:
-        return durations.seconds(value)
+        return option_durations.seconds(value)

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 from poller import errors
 from poller.collectors import api
 from poller.collectors.credentials import Credential, Login
-from poller.collectors.routeros import client, discovering, families
-from poller.collectors.routeros.asking import Asking
-from poller.collectors.routeros.conversation import Conversation
+from poller.collectors.routeros import api_client, families, router_discovery
+from poller.collectors.routeros.command_cache import Conversation
 from poller.collectors.routeros.families import FAMILIES
-from poller.collectors.routeros.memory import Memory
+from poller.collectors.routeros.family_reader import Asking
 from poller.collectors.routeros.options import RouterOsOptions
+from poller.collectors.routeros.router_memory import Memory
 
 #: We stop this long before the platform's deadline, so that what was read can still be handed over: at least, and for
 #: each row, but never more than this share of the poll.
@@ -59,7 +59,7 @@ class RouterOsCollector:
         options: RouterOsOptions = poll.options
         return (options.effective_port, options.trust)
 
-    async def open_session(self, poll: api.Poll) -> client.Router:
+    async def open_session(self, poll: api.Poll) -> api_client.Router:
         login, where = _login(poll), f"{poll.address} port {poll.options.effective_port}"
         async with _deadline(poll, f"no connection to {where}"):
             router = await _connect(poll.address, poll.options)
@@ -73,11 +73,11 @@ class RouterOsCollector:
             raise
         return router
 
-    async def close_session(self, session: client.Router, *, politely: bool) -> None:
+    async def close_session(self, session: api_client.Router, *, politely: bool) -> None:
         await session.close(politely=politely)
 
     def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
-        return discovering.discover(self, poll)
+        return router_discovery.discover(self, poll)
 
     def check_options(self, options: Any) -> None:
         if options.trust is not None:
@@ -105,7 +105,7 @@ class _Dialogue:
         self._poll = poll
         self._most_hand_over_s = max(_HAND_OVER_S, left_s * _HAND_OVER_SHARE)
 
-    async def ask_all(self, router: client.Router) -> None:
+    async def ask_all(self, router: api_client.Router) -> None:
         """Raises when the connection is not in step with the router any more."""
         router.begin()
         try:
@@ -120,15 +120,15 @@ class _Dialogue:
         return _deadline(self._poll, text, min(_HAND_OVER_S + rows * _HAND_OVER_ROW_S, self._most_hand_over_s))
 
 
-async def _connect(address: str, options: RouterOsOptions) -> client.Router:
+async def _connect(address: str, options: RouterOsOptions) -> api_client.Router:
     trust = options.trust
     if trust is None:
-        return await client.connect(address, options.effective_port, None)
+        return await api_client.connect(address, options.effective_port, None)
     try:
         context = trust.context()
     except errors.ConfigError as error:
         raise api.OptionsUnusable(error.message, error.cause, error.hint) from None
-    return await client.connect(address, options.effective_port, context, trust.server_name)
+    return await api_client.connect(address, options.effective_port, context, trust.server_name)
 
 
 @contextlib.asynccontextmanager

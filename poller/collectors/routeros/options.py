@@ -8,8 +8,8 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from poller.collectors import api, fingerprints
-from poller.collectors.routeros import choosing
-from poller.collectors.routeros.tls import Trust
+from poller.collectors.routeros import family_options
+from poller.collectors.routeros.router_tls import Trust
 
 PLAIN_PORT, TLS_PORT = 8728, 8729
 
@@ -18,7 +18,7 @@ class RouterOsOptions(api.Options):
     families: Annotated[
         tuple[str, ...],
         Field(validate_default=True, description="What to read: families, a list or separated by commas; basic, all"),
-    ] = (choosing.BASIC,)
+    ] = (family_options.BASIC,)
     every: Annotated[
         dict[str, float],
         Field(default_factory=dict, description="Families to read less often than the target is polled: {routes: 5m}"),
@@ -47,24 +47,24 @@ class RouterOsOptions(api.Options):
     @field_validator("families", "address_lists", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
-        return choosing.words(value)
+        return family_options.words(value)
 
     @field_validator("families")
     @classmethod
     def _known_families(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return choosing.families(names)
+        return family_options.families(names)
 
     @field_validator("every", mode="before")
     @classmethod
     def _lengths(cls, value: Any) -> Any:
-        return choosing.intervals(value)
+        return family_options.intervals(value)
 
     @field_validator("every", "address_lists")
     @classmethod
     def _about_families_that_are_read(cls, value: Any, info: ValidationInfo) -> Any:
         named = value if info.field_name == "every" else ("address_lists",) if value else ()
         if "families" in info.data:  # else it has an error of its own
-            choosing.among(info.data["families"], *named)
+            family_options.among(info.data["families"], *named)
         return value
 
     @field_validator("ca_file")

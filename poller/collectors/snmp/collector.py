@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from poller import errors
 from poller.collectors import api
 from poller.collectors.credentials import Community, Credential, SnmpV3
-from poller.collectors.resolving import Resolver
+from poller.collectors.dns_cache import Resolver
 from poller.collectors.snmp import snmp_discovery
 from poller.collectors.snmp.engines import engine_choice
 from poller.collectors.snmp.engines.engine_choice import Engines

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from poller import errors
-from poller.collectors import api, durations
+from poller.collectors import api, option_durations
 from poller.collectors.snmp.modules import device_table, module_catalog
 from poller.collectors.snmp.modules.module_model import Settled, Walking
 from poller.domain.identity import Identity
@@ -154,7 +154,7 @@ class SnmpOptions(api.Options):
     @field_validator("timeout", "refresh", mode="before")
     @classmethod
     def _read_duration(cls, value: Any) -> Any:
-        return durations.seconds(value)
+        return option_durations.seconds(value)
 
     @field_validator("version", mode="before")
     @classmethod

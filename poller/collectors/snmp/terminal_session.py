@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from poller import errors
 from poller.collectors.credentials import Credential, SnmpV3
-from poller.collectors.resolving import Resolver
+from poller.collectors.dns_cache import Resolver
 from poller.collectors.snmp.engines import engine_choice
 from poller.collectors.snmp.engines.engine_choice import Choice, Engines
 from poller.collectors.snmp.engines.engine_protocol import Row

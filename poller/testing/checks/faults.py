@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from poller.collectors import drain
+from poller.collectors import poll_runner
 from poller.collectors.api import Poll
 from poller.domain.outcome import Result
 from poller.testing.hostile import Manner, hostile
@@ -27,7 +27,7 @@ async def deadline(subject: Subject) -> None:
             raise Failed(
                 f"nothing else could run for {seen.lag_s:.1f} s: await instead of blocking, or say blocking = True"
             )
-        if seen.took_s > BRIEF_S + drain.GRACE_S * 0.8:
+        if seen.took_s > BRIEF_S + poll_runner.GRACE_S * 0.8:
             raise Failed(
                 f"its deadline was after {BRIEF_S:g} s, and it came to an end after {seen.took_s:.1f} s: "
                 "do not catch CancelledError or BaseException"
@@ -59,7 +59,7 @@ async def _cut_off(subject: Subject, device: Device) -> None:
     loop = asyncio.get_running_loop()
     poll = Poll(1, "device", device.address, subject.checked(device), subject.credential, loop.time() + AMPLE_S)
     collector: Any = Ear(subject.make())
-    polling = loop.create_task(drain.drain(collector, poll))
+    polling = loop.create_task(poll_runner.drain(collector, poll))
     await asyncio.sleep(_CANCEL_AFTER_S)
     polling.cancel()
     with suppress(asyncio.CancelledError):

@@ -25,7 +25,7 @@ import uvloop
 from poller import errors, plugins
 from poller.collectors import credentials, registry
 from poller.collectors.api import Closeable, Collector, Poll
-from poller.collectors.drain import drain
+from poller.collectors.poll_runner import drain
 from poller.collectors.sessions import Sessions
 from poller.domain import session
 from poller.domain.outcome import Outcome, clean, from_error

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from poller.collectors import drain
+from poller.collectors import poll_runner
 from poller.collectors.api import Poll
-from poller.collectors.gathering import Gathered
+from poller.collectors.yielded_readings import Gathered
 from poller.domain import error_codes
 from poller.domain.outcome import Outcome, Result, clean
 from poller.domain.readings import ReadingSet, SeriesSet, pack, unpack
@@ -99,7 +99,7 @@ def outcome(head: dict[str, Any], body: bytes, poll: Poll) -> Outcome:
         raise
     except Exception as error:  # noqa: BLE001  whatever is wrong with it: it is no answer
         raise BadAnswer(f"an answer that cannot be read ({type(error).__name__})") from None
-    text = clean(drain.scrubbed(str(head.get("message", "")), poll.credential))
+    text = clean(poll_runner.scrubbed(str(head.get("message", "")), poll.credential))
     return Outcome(said.result, said.error_code, text, readings, said.retryable)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from poller import setting_sources
 from poller.collectors.api import Poll
-from poller.collectors.drain import GRACE_S
+from poller.collectors.poll_runner import GRACE_S
 from poller.domain.outcome import Outcome
 from poller.domain.target import PollTarget
 from poller.workers import marks

@@ -6,10 +6,10 @@ import asyncio
 import os
 from typing import Any
 
-from poller.collectors import drain
+from poller.collectors import poll_runner
 from poller.collectors.api import Collector, Poll
 from poller.collectors.credentials import Credential
-from poller.collectors.drain import Drained
+from poller.collectors.poll_runner import Drained
 from poller.domain.outcome import Outcome
 
 
@@ -25,7 +25,7 @@ async def polled(
     deadline = asyncio.get_running_loop().time() + timeout_s
     checked = collector.Options.model_validate(options)
     poll = Poll(1, "device", address, checked, credential, deadline, {} if memory is None else memory)
-    return await drain.explain(collector, poll)
+    return await poll_runner.explain(collector, poll)
 
 
 def outcome(collector: Collector, address: str, credential: Credential | None, **more: Any) -> Outcome:

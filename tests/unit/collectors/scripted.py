@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any, ClassVar
 
-from poller.collectors import api, drain
+from poller.collectors import api, poll_runner
 from poller.collectors.credentials import Community, Credential
 from poller.domain.outcome import Outcome
 from poller.domain.readings import Reading
@@ -41,7 +41,7 @@ def poll(memory: dict[str, Any] | None = None, seconds: float = 5) -> api.Poll:
 
 def drained(script: Callable[[api.Poll], Any], seconds: float = 5, memory: dict[str, Any] | None = None) -> Outcome:
     async def run() -> Outcome:
-        return await drain.drain(Scripted(script), poll(memory, seconds), grace_s=0.05)
+        return await poll_runner.drain(Scripted(script), poll(memory, seconds), grace_s=0.05)
 
     return asyncio.run(run())
 

@@ -16,8 +16,8 @@ import pytest
 from librouteros import exceptions as librouteros_exceptions
 
 from poller import errors
-from poller.collectors.resolving import Resolver
-from poller.collectors.routeros import failures
+from poller.collectors.dns_cache import Resolver
+from poller.collectors.routeros import librouteros_errors
 from poller.collectors.snmp.engines import gufo_engine, pysnmp_pdus
 
 
@@ -85,7 +85,7 @@ def test_no_piece_of_a_datagram_is_repeated() -> None:
     [
         (librouteros_exceptions.TrapError("not enough permissions (9)"), errors.DeviceAuthFailed),
         (librouteros_exceptions.TrapError("no such command prefix"), errors.DeviceUnsupported),
-        (librouteros_exceptions.TrapError("failure: already exists"), failures.CommandRefused),
+        (librouteros_exceptions.TrapError("failure: already exists"), librouteros_errors.CommandRefused),
         (librouteros_exceptions.ConnectionClosed("gone"), errors.DeviceUnreachable),
         (ConnectionResetError(), errors.DeviceUnreachable),
         (socket.gaierror(-2, "unknown"), errors.DeviceUnreachable),
@@ -96,4 +96,4 @@ def test_no_piece_of_a_datagram_is_repeated() -> None:
     ],
 )
 def test_routeros_kinds(error: Exception, kind: type[errors.DeviceError]) -> None:
-    assert type(failures.translate(error, "10.0.0.1", "login")) is kind
+    assert type(librouteros_errors.translate(error, "10.0.0.1", "login")) is kind

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from poller import errors
-from poller.collectors import api, drain, gathering
+from poller.collectors import api, poll_runner, yielded_readings
 from poller.domain.outcome import Outcome, Result
 from poller.domain.readings import Kind, Reading, ReadingSet, Series, SeriesSet
 from tests.unit.collectors.scripted import ONE, Scripted, drained, names, poll, raising, yielding
@@ -118,7 +118,7 @@ def test_the_budget_can_be_shorter_than_the_deadline() -> None:
         yield ONE
 
     async def run() -> Outcome:
-        return await drain.drain(Scripted(script), poll(seconds=60), budget_s=0.05)
+        return await poll_runner.drain(Scripted(script), poll(seconds=60), budget_s=0.05)
 
     assert asyncio.run(run()).error_code == "timeout"
 
@@ -138,12 +138,12 @@ def test_a_collector_that_ignores_its_cancellation_is_abandoned() -> None:
                     continue
             yield Reading("too late", 1)
 
-        outcome = await drain.drain(Scripted(script), poll(seconds=0.05), grace_s=0.05)
-        during = drain.abandoned()
+        outcome = await poll_runner.drain(Scripted(script), poll(seconds=0.05), grace_s=0.05)
+        during = poll_runner.abandoned()
         release.set()
-        while drain.abandoned():  # noqa: ASYNC110  nobody is told when it ends, and the test has a time limit
+        while poll_runner.abandoned():  # noqa: ASYNC110  nobody is told when it ends, and the test has a time limit
             await asyncio.sleep(0.01)
-        return outcome, during, drain.abandoned()
+        return outcome, during, poll_runner.abandoned()
 
     outcome, during, after = asyncio.run(run())
     assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "collector_crashed")
@@ -166,7 +166,7 @@ def test_a_collector_that_tidies_up_after_its_cancellation_still_timed_out() -> 
 def test_a_poll_that_nobody_waits_for_any_more_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that stops cancels its polls: the log and Sentry hear nothing of it."""
     told: list[object] = []
-    monkeypatch.setattr(drain.reporting, "crashed", lambda *words: told.append(words))
+    monkeypatch.setattr(poll_runner.reporting, "crashed", lambda *words: told.append(words))
 
     async def script(_: api.Poll) -> AsyncIterator[Any]:
         await asyncio.sleep(60)
@@ -174,7 +174,7 @@ def test_a_poll_that_nobody_waits_for_any_more_is_no_bug(monkeypatch: pytest.Mon
 
     async def cut_off() -> None:
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(drain.drain(Scripted(script), poll(None, 5)), 0.05)
+            await asyncio.wait_for(poll_runner.drain(Scripted(script), poll(None, 5)), 0.05)
         await asyncio.sleep(0)
 
     asyncio.run(cut_off())
@@ -218,7 +218,7 @@ def test_cancelling_the_caller_cancels_the_collector() -> None:
             finally:
                 ended.set()
 
-        task = asyncio.create_task(drain.drain(Scripted(script), poll()))
+        task = asyncio.create_task(poll_runner.drain(Scripted(script), poll()))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         task.cancel()
@@ -233,12 +233,12 @@ def test_cancelling_the_caller_cancels_the_collector() -> None:
 
 def test_others_have_their_turn_while_a_large_set_is_checked() -> None:
     """Once: a set that is known is taken at once. What is wrong behind the first turn is found, too."""
-    series = tuple(Series(f"s{i}", (), Kind.GAUGE) for i in range(10 * gathering.TURN))
+    series = tuple(Series(f"s{i}", (), Kind.GAUGE) for i in range(10 * yielded_readings.TURN))
     large = ReadingSet(SeriesSet(series), [1.0] * len(series))
     bad = ReadingSet(SeriesSet((*series, Series("", (), Kind.GAUGE))), [1.0] * (len(series) + 1))
 
     async def turns(memory: dict[str, Any], given: ReadingSet) -> tuple[int, Outcome]:
-        task = asyncio.create_task(drain.drain(Scripted(yielding(given)), poll(memory)))
+        task = asyncio.create_task(poll_runner.drain(Scripted(yielding(given)), poll(memory)))
         taken = 0
         while not task.done():
             await asyncio.sleep(0)
@@ -270,7 +270,7 @@ def test_a_rude_one_does_not_hold_up_the_others() -> None:
 
     async def run() -> list[Outcome]:
         scripts = [deaf, *[yielding(ONE)] * 63]
-        return await asyncio.gather(*(drain.drain(Scripted(s), poll(seconds=0.1), grace_s=0.05) for s in scripts))
+        return await asyncio.gather(*(poll_runner.drain(Scripted(s), poll(seconds=0.1), grace_s=0.05) for s in scripts))
 
     started = time.monotonic()
     outcomes = asyncio.run(run())

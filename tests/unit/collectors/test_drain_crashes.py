@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from poller import errors
-from poller.collectors import api, drain, gathering
+from poller.collectors import api, poll_runner, yielded_readings
 from poller.domain.outcome import Result
 from poller.domain.readings import Kind, Reading, ReadingSet, Series, SeriesSet
 from tests.unit.collectors.scripted import ONE, SECRET, drained, names, raising, yielding
@@ -77,7 +77,7 @@ def test_rubbish_is_told_by_its_metric_and_its_line() -> None:
 
 
 def test_of_more_readings_than_a_device_has_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drain, "MOST_ITEMS", 100)
+    monkeypatch.setattr(poll_runner, "MOST_ITEMS", 100)
     assert len(names(drained(yielding(*[ONE] * 100)))) == 1
     outcome = drained(yielding(*[ONE] * 101))
     assert (outcome.result, outcome.error_code, outcome.readings) == (Result.FAILED, "collector_crashed", None)
@@ -95,7 +95,7 @@ def test_of_more_series_than_a_device_has_none_is_looked_at_and_nothing_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All sets of a poll together, known or new; at the next poll they are counted anew."""
-    monkeypatch.setattr(gathering, "MOST_SERIES", 100)
+    monkeypatch.setattr(yielded_readings, "MOST_SERIES", 100)
     memory: dict[str, Any] = {}
     sixty = ReadingSet(SeriesSet(tuple(Series(f"s{i}", (), Kind.GAUGE) for i in range(60))), [1.0] * 60)
     forty = ReadingSet(SeriesSet(sixty.series.series[:40]), [2.0] * 40)

@@ -8,8 +8,8 @@ import random
 import h11
 import pytest
 
-from poller.collectors.http import exchange
-from poller.collectors.http.seen import Seen
+from poller.collectors.http import http_request
+from poller.collectors.http.exchange_record import Seen
 from poller.collectors.http.urls import Url
 
 ANSWERS = [
@@ -28,11 +28,11 @@ async def read(data: bytes, method: str = "GET") -> Seen:
     reader = asyncio.StreamReader()
     reader.feed_data(data)
     reader.feed_eof()
-    state = h11.Connection(h11.CLIENT, max_incomplete_event_size=exchange.HEAD_BYTES)
+    state = h11.Connection(h11.CLIENT, max_incomplete_event_size=http_request.HEAD_BYTES)
     state.send(h11.Request(method=method, target="/", headers=[("Host", "a"), ("Connection", "close")]))
     state.send(h11.EndOfMessage())
     seen = Seen()
-    await exchange._Answer(state, reader, MOST, seen).read()
+    await http_request._Answer(state, reader, MOST, seen).read()
     return seen
 
 
@@ -77,10 +77,10 @@ def test_mutated_answers_are_read_or_refused_in_our_words(seed: int) -> None:
             data, method = mutated(dice), dice.choice(["GET", "HEAD"])
             try:
                 assert len((await read(data, method)).body) <= MOST
-            except exchange.EXPECTED as error:
+            except http_request.EXPECTED as error:
                 refused.append(error)
         return refused
 
     refused = asyncio.run(all_of_them())
     assert 0 < len(refused) < 500
-    assert all(exchange.translate(error, Url("http", "a", 80, "/"), Seen()).message for error in refused)
+    assert all(http_request.translate(error, Url("http", "a", 80, "/"), Seen()).message for error in refused)

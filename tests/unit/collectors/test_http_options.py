@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poller import errors
-from poller.collectors.http import paths, statuses, urls
+from poller.collectors.http import json_paths, status_ranges, urls
 from poller.collectors.http.options import HttpOptions
 from poller.collectors.registry import load
 
@@ -30,7 +30,7 @@ DOCUMENT = {"nodes": [{"cpu": 0.5, "up": True, "odd.key": "12.5", "name": "a", "
     ],
 )
 def test_numbers_are_found(path: str, number: float) -> None:
-    assert paths.number(DOCUMENT, path) == number
+    assert json_paths.number(DOCUMENT, path) == number
 
 
 @pytest.mark.parametrize(
@@ -45,16 +45,16 @@ def test_numbers_are_found(path: str, number: float) -> None:
     ],
 )
 def test_what_is_not_there_is_said(path: str, why: str) -> None:
-    with pytest.raises(paths.NotThere) as caught:
-        paths.number(DOCUMENT, path)
+    with pytest.raises(json_paths.NotThere) as caught:
+        json_paths.number(DOCUMENT, path)
     assert str(caught.value) == why
 
 
 @given(JSON)
 def test_any_document_gives_a_finite_number_or_says_why_not(document: Any) -> None:
     try:
-        found = paths.number({"a": [document]}, "a[0]")
-    except paths.NotThere:
+        found = json_paths.number({"a": [document]}, "a[0]")
+    except json_paths.NotThere:
         return
     assert abs(found) < float("inf")
 
@@ -62,7 +62,7 @@ def test_any_document_gives_a_finite_number_or_says_why_not(document: Any) -> No
 @pytest.mark.parametrize("path", ["", ".a", "a..b", "a[", "a[x]", "a b", "a.[0]"])
 def test_a_path_that_is_none_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="path"):
-        paths.parse(path)
+        json_paths.parse(path)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_any_redirection_leads_to_a_url_or_nowhere(location: str) -> None:
 
 @pytest.mark.parametrize(("words", "good"), [(("200-399",), True), (("404", "301"), True), (("200-299",), False)])
 def test_statuses(words: tuple[str, ...], good: bool) -> None:
-    assert statuses.fits(301, words) is good
+    assert status_ranges.fits(301, words) is good
 
 
 def options(**raw: Any) -> HttpOptions:

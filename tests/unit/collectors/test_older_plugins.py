@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from poller import testing
-from poller.collectors import api, describing, registry
+from poller.collectors import api, descriptions, registry
 from poller.domain.api_version import Served
 from poller.domain.outcome import Result
 
@@ -74,9 +74,9 @@ def test_it_is_told_until_when(found: registry.Registry) -> None:
     """And of those that know the new version nothing is said."""
     assert found.deprecated == {"older": "it uses collector API 1, which poller 2.0 will not serve any more"}
     assert found.api_versions == {"older": 1, "newer": 2, "both": 2}
-    item = describing.item(found.get("older"), found)
+    item = descriptions.item(found.get("older"), found)
     assert (item["api_version"], item["api_versions"]) == (1, [1, 1])
-    assert describing.item(found.get("both"), found)["api_versions"] == [1, 2]
+    assert descriptions.item(found.get("both"), found)["api_versions"] == [1, 2]
 
 
 def test_today_the_newer_one_is_reported_and_the_older_one_works(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from poller import testing
-from poller.collectors.ping import PingCollector, door, icmp
+from poller.collectors.ping import PingCollector, icmp, icmp_sockets
 from poller.collectors.ping.icmp import Pings
-from poller.collectors.ping.trips import Pace, Trips
+from poller.collectors.ping.round_trips import Pace, Trips
 from poller.domain.outcome import Result
 
 IDENTIFIER = 4711
@@ -70,7 +70,7 @@ def obliging(network: Network, data: bytes, where: str) -> None:
 
 
 async def ask(network: Network, monkeypatch: pytest.MonkeyPatch, pace: Pace, host: str = HOST) -> Trips:
-    made = door.Door(network, socket.AF_INET, IDENTIFIER, raw=False)  # type: ignore[arg-type]
+    made = icmp_sockets.Door(network, socket.AF_INET, IDENTIFIER, raw=False)  # type: ignore[arg-type]
     monkeypatch.setattr(icmp.door, "opened", lambda family: made)
     pings = Pings(socket.AF_INET)
     try:
@@ -109,7 +109,7 @@ def test_numbers_that_come_again_belong_to_who_asked_last(monkeypatch: pytest.Mo
 
     async def scenario() -> tuple[Trips, Trips]:
         network = Network(slow)
-        made = door.Door(network, socket.AF_INET, IDENTIFIER, raw=False)  # type: ignore[arg-type]
+        made = icmp_sockets.Door(network, socket.AF_INET, IDENTIFIER, raw=False)  # type: ignore[arg-type]
         monkeypatch.setattr(icmp.door, "opened", lambda family: made)
         pings = Pings(socket.AF_INET)
         first = asyncio.ensure_future(pings.burst((HOST, 0), Pace(2, 0.0, 0.1), 56))
@@ -195,7 +195,7 @@ def test_a_routers_complaint_ends_the_wait_and_is_told(monkeypatch: pytest.Monke
 
     async def scenario() -> Trips:
         network = Network(unreachable)
-        made = door.Door(network, socket.AF_INET, IDENTIFIER, raw=False)  # type: ignore[arg-type]
+        made = icmp_sockets.Door(network, socket.AF_INET, IDENTIFIER, raw=False)  # type: ignore[arg-type]
         monkeypatch.setattr(icmp.door, "opened", lambda family: made)
         pings = Pings(socket.AF_INET)
         asyncio.get_running_loop().call_later(0.01, pings._read_complaints)  # what an EPOLLERR does
@@ -244,7 +244,7 @@ def test_a_full_buffer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_permission_it_is_tcp_or_a_clear_refusal(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """`auto` finds another way, `icmp` says what to do; also where the system has no such sockets for anybody."""
 
-    def forbidden(family: int) -> door.Door:
+    def forbidden(family: int) -> icmp_sockets.Door:
         raise OSError(number, "no")
 
     monkeypatch.setattr(icmp.door, "_unprivileged", forbidden)

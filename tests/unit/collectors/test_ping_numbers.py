@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poller import errors
-from poller.collectors.ping import packet, trips
+from poller.collectors.ping import icmp_packet, round_trips
+from poller.collectors.ping.icmp_packet import Echo
 from poller.collectors.ping.options import PingOptions
-from poller.collectors.ping.packet import Echo
 from poller.collectors.registry import load
 
 IDENTIFIERS = st.integers(0, 0xFFFF)
@@ -21,32 +21,32 @@ IDENTIFIERS = st.integers(0, 0xFFFF)
 
 def test_a_request_as_the_book_has_it() -> None:
     """Checked by hand: the words 0800 1234 0001 6869 add up to 829e."""
-    assert packet.request(AF_INET, Echo(0x1234, 1, b"hi"), summed=True) == bytes.fromhex("08007d61123400016869")
-    assert packet.request(AF_INET6, Echo(0x1234, 1, b"hi"), summed=False) == bytes.fromhex("80000000123400016869")
+    assert icmp_packet.request(AF_INET, Echo(0x1234, 1, b"hi"), summed=True) == bytes.fromhex("08007d61123400016869")
+    assert icmp_packet.request(AF_INET6, Echo(0x1234, 1, b"hi"), summed=False) == bytes.fromhex("80000000123400016869")
 
 
 @given(IDENTIFIERS, IDENTIFIERS, st.binary(max_size=70))
 def test_a_receiver_finds_the_checksum_right(identifier: int, sequence: int, payload: bytes) -> None:
     """Over the whole of it, its own included, it is 0."""
-    assert packet.checksum(packet.request(AF_INET, Echo(identifier, sequence, payload), summed=True)) == 0
+    assert icmp_packet.checksum(icmp_packet.request(AF_INET, Echo(identifier, sequence, payload), summed=True)) == 0
 
 
 @given(st.sampled_from([AF_INET, AF_INET6]), IDENTIFIERS, IDENTIFIERS, st.binary(max_size=70))
 def test_what_was_asked_is_known_again(family: int, identifier: int, sequence: int, payload: bytes) -> None:
     """In an answer, in a router's complaint; and a question is no answer."""
     echo = Echo(identifier, sequence, payload)
-    sent = packet.request(family, echo, summed=False)
+    sent = icmp_packet.request(family, echo, summed=False)
     kind = bytes([0 if family == AF_INET else 129])
-    assert packet.asked(family, sent) == echo
-    assert packet.reply(family, kind + sent[1:]) == echo
-    assert packet.reply(family, sent) is None
+    assert icmp_packet.asked(family, sent) == echo
+    assert icmp_packet.reply(family, kind + sent[1:]) == echo
+    assert icmp_packet.reply(family, sent) is None
 
 
 @given(st.sampled_from([AF_INET, AF_INET6]), st.binary(max_size=40))
 def test_any_bytes_are_an_answer_or_none(family: int, data: bytes) -> None:
-    found = packet.reply(family, data)
+    found = icmp_packet.reply(family, data)
     assert found is None or len(found.payload) == len(data) - 8
-    assert len(packet.without_ip_header(data)) <= len(data)
+    assert len(icmp_packet.without_ip_header(data)) <= len(data)
 
 
 @given(
@@ -59,7 +59,7 @@ def test_all_questions_fit_and_wait_equally_long(
     count: int, interval_s: float, timeout_s: float, left_s: float
 ) -> None:
     """Never longer than asked for, never past the end; and as asked for where there is time for that."""
-    found = trips.pace(count, interval_s, timeout_s, left_s)
+    found = round_trips.pace(count, interval_s, timeout_s, left_s)
     assert found.count == count
     assert 0 <= found.patience_s <= timeout_s
     assert 0 <= found.interval_s <= interval_s
@@ -71,7 +71,7 @@ def test_all_questions_fit_and_wait_equally_long(
 
 @given(st.lists(st.floats(1e-6, 10), min_size=1, max_size=20))
 def test_the_spread_of_round_trips(seconds: list[float]) -> None:
-    low, mean, high, deviation = trips.spread(seconds)
+    low, mean, high, deviation = round_trips.spread(seconds)
     assert (low, high) == (min(seconds), max(seconds))
     assert math.isclose(mean, statistics.fmean(seconds))
     assert math.isclose(deviation, statistics.pstdev(seconds), rel_tol=1e-6, abs_tol=1e-9)
@@ -79,7 +79,7 @@ def test_the_spread_of_round_trips(seconds: list[float]) -> None:
 
 @pytest.mark.parametrize(("answered", "loss"), [(0, 1.0), (1, 0.75), (4, 0.0)])
 def test_loss(answered: int, loss: float) -> None:
-    assert trips.Trips(4, [0.1] * answered).loss == loss
+    assert round_trips.Trips(4, [0.1] * answered).loss == loss
 
 
 def test_durations_are_written_as_everywhere() -> None:

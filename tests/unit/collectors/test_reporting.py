@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from poller.collectors import api, reporting
-from poller.collectors.drain import drain
+from poller.collectors import api, misbehaviour_log
+from poller.collectors.poll_runner import drain
 
 
 class Plugin:
@@ -37,7 +37,7 @@ class Plugin:
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> dict[Any, Any]:
     """Nothing has been said yet."""
     said: dict[Any, Any] = {}
-    monkeypatch.setattr(reporting, "_said", said)
+    monkeypatch.setattr(misbehaviour_log, "_said", said)
     return said
 
 
@@ -65,7 +65,7 @@ def test_after_a_minute_it_is_said_again_with_what_went_unsaid(
 ) -> None:
     """Nobody has to guess how often it happened."""
     polled(KeyError("x"), times=5)
-    monkeypatch.setattr(reporting, "_EVERY_S", 0.0)
+    monkeypatch.setattr(misbehaviour_log, "_EVERY_S", 0.0)
     polled(KeyError("x"))
     assert [record.unsaid_since_the_last for record in caplog.records] == [0, 4]
 
@@ -86,5 +86,5 @@ def test_a_devices_trouble_is_not_logged(caplog: pytest.LogCaptureFixture) -> No
 def test_memory_is_bounded(forgotten: dict[Any, Any]) -> None:
     """A plugin may make up a new class for every crash."""
     for number in range(1000):
-        reporting.crashed("acme", type(f"Error{number}", (Exception,), {})())
+        misbehaviour_log.crashed("acme", type(f"Error{number}", (Exception,), {})())
     assert len(forgotten) <= 256

@@ -13,11 +13,11 @@ import pytest
 
 from poller import errors
 from poller.collectors.api import SessionLost
-from poller.collectors.routeros.asking import MOST_ROWS, Asking
-from poller.collectors.routeros.conversation import Conversation
+from poller.collectors.routeros.command_cache import Conversation
 from poller.collectors.routeros.families import DEFAULT, FAMILIES
-from poller.collectors.routeros.families.declaration import Rows
-from poller.collectors.routeros.memory import FORGET_S, Memory
+from poller.collectors.routeros.families.family import Rows
+from poller.collectors.routeros.family_reader import MOST_ROWS, Asking
+from poller.collectors.routeros.router_memory import FORGET_S, Memory
 
 Answer = Callable[..., Rows]
 NOTHING: Rows = []

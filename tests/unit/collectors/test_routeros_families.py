@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from poller import errors
 from poller.collectors import registry
 from poller.collectors.routeros import RouterOsCollector
-from poller.collectors.routeros.families import DEFAULT, FAMILIES, PRESENT, reshaping
+from poller.collectors.routeros.families import DEFAULT, FAMILIES, PRESENT, row_transforms
 from poller.collectors.routeros.families.addresses import KID_CONTROL
-from poller.collectors.routeros.families.declaration import PREFIX, Ask, Family, Rows
+from poller.collectors.routeros.families.family import PREFIX, Ask, Family, Rows
 from poller.collectors.routeros.families.firewall import CONNECTIONS, FIREWALL
 from poller.collectors.routeros.families.interfaces import INTERFACES
 from poller.collectors.routeros.options import RouterOsOptions
-from poller.collectors.routeros.shapes import Answer, Shapes
+from poller.collectors.routeros.row_readings import Answer, Shapes
 from poller.domain.readings import Kind, Reading, ReadingSet
 
 REGISTRY = registry.Registry({"routeros": RouterOsCollector()})
@@ -154,9 +154,9 @@ def test_whatever_a_router_answers_becomes_readings_or_nothing(ask: Ask, data: s
 
 def test_sensors_of_both_versions_are_one_row() -> None:
     v7 = [{"name": "voltage", "value": "24.1", "type": "V"}, {"name": "temperature", "value": "41", "type": "C"}]
-    assert reshaping.sensors(v7) == [{"voltage": "24.1", "temperature": "41"}]
-    assert reshaping.sensors([{"voltage": "24.1"}]) == [{"voltage": "24.1"}]
-    assert reshaping.sensors([]) == []
+    assert row_transforms.sensors(v7) == [{"voltage": "24.1", "temperature": "41"}]
+    assert row_transforms.sensors([{"voltage": "24.1"}]) == [{"voltage": "24.1"}]
+    assert row_transforms.sensors([]) == []
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_sensors_of_both_versions_are_one_row() -> None:
     ],
 )
 def test_the_size_of_a_pool(ranges: str, size: int) -> None:
-    assert reshaping.sized([{"ranges": ranges}]) == [{"ranges": ranges, "total": str(size)}]
+    assert row_transforms.sized([{"ranges": ranges}]) == [{"ranges": ranges, "total": str(size)}]
 
 
 @pytest.mark.parametrize(
@@ -186,11 +186,11 @@ def test_the_size_of_a_pool(ranges: str, size: int) -> None:
 )
 def test_the_size_of_an_ipv6_pool(prefix: str, length: str, size: int) -> None:
     """It gives prefixes away, not addresses."""
-    assert reshaping.sized([{"prefix": prefix, "prefix-length": length}])[0]["total"] == str(size)
+    assert row_transforms.sized([{"prefix": prefix, "prefix-length": length}])[0]["total"] == str(size)
 
 
 def test_a_pool_with_nothing_taken_is_empty() -> None:
-    pools = reshaping.used([{"name": "a"}, {"name": "b"}], [{"pool": "a"}, {"pool": "a"}, {}])
+    pools = row_transforms.used([{"name": "a"}, {"name": "b"}], [{"pool": "a"}, {"pool": "a"}, {}])
     assert [pool["used"] for pool in pools] == ["2", "0"]
 
 
@@ -198,14 +198,14 @@ def test_a_pool_with_nothing_taken_is_empty() -> None:
     ("address", "host"), [("10.0.0.1:443", "10.0.0.1"), ("[fe80::1]:53", "fe80::1"), ("fe80::1", "fe80::1"), ("", "")]
 )
 def test_an_address_without_its_port(address: str, host: str) -> None:
-    assert reshaping.host(address) == host
+    assert row_transforms.host(address) == host
 
 
 def test_a_second_command_speaks_of_the_same_names() -> None:
     ports = [{"name": "a"}, {"name": "b"}]
-    assert reshaping.by_name(ports, [{"name": "b", "rate": "1"}]) == [{"name": "a"}, {"name": "b", "rate": "1"}]
-    assert reshaping.by_name(ports, [{"rate": "1"}, {"rate": "2"}])[1] == {"name": "b", "rate": "2"}
-    assert reshaping.by_name(ports, [{"rate": "1"}]) == ports
+    assert row_transforms.by_name(ports, [{"name": "b", "rate": "1"}]) == [{"name": "a"}, {"name": "b", "rate": "1"}]
+    assert row_transforms.by_name(ports, [{"rate": "1"}, {"rate": "2"}])[1] == {"name": "b", "rate": "2"}
+    assert row_transforms.by_name(ports, [{"rate": "1"}]) == ports
 
 
 # Options

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks import same_numbers
 from poller.collectors.routeros.families import FAMILIES, PRESENT, PRESENT_HELP
-from poller.collectors.routeros.families.declaration import PREFIX, Ask, Family, Table
+from poller.collectors.routeros.families.family import PREFIX, Ask, Family, Table
 from poller.domain import duration
 from poller.domain.readings import Kind
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.collectors.routeros import sentences
-from poller.collectors.routeros.sentences import Decoder, Malformed
+from poller.collectors.routeros import sentence_parser
+from poller.collectors.routeros.sentence_parser import Decoder, Malformed
 from poller.sim.routeros import sentences as simulated
 
 words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=300)
@@ -81,7 +81,7 @@ def test_rows_words_and_ends_without_an_end_are_refused(piece: bytes) -> None:
 
 
 def test_limits_count_from_the_beginning_of_each_poll(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sentences, "MAX_BYTES", 100)
+    monkeypatch.setattr(sentence_parser, "MAX_BYTES", 100)
     decoder = Decoder()
     for _ in range(10):
         decoder.begin()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.collectors.routeros import values
+from poller.collectors.routeros import value_parser
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from poller.collectors.routeros import values
     ],
 )
 def test_numbers(text: str, number: float | None) -> None:
-    assert values.number(text) == number
+    assert value_parser.number(text) == number
 
 
 @pytest.mark.parametrize(
@@ -48,18 +48,18 @@ def test_numbers(text: str, number: float | None) -> None:
     ],
 )
 def test_durations(text: str, seconds: float | None) -> None:
-    got = values.seconds(text)
+    got = value_parser.seconds(text)
     assert got == (None if seconds is None else pytest.approx(seconds))
 
 
 @pytest.mark.parametrize(("text", "ms"), [("12ms", 12), ("1ms500us", 1.5), ("1d", 86_400_000), ("soon", None)])
 def test_durations_in_milliseconds(text: str, ms: float | None) -> None:
-    assert values.milliseconds(text) == ms
+    assert value_parser.milliseconds(text) == ms
 
 
 @pytest.mark.parametrize(("text", "truth"), [("true", 1), ("yes", 1), ("false", 0), ("no", 0), ("maybe", None)])
 def test_truth(text: str, truth: float | None) -> None:
-    assert values.truth(text) == truth
+    assert value_parser.truth(text) == truth
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_truth(text: str, truth: float | None) -> None:
     ],
 )
 def test_numbers_with_units(text: str, number: float | None) -> None:
-    assert values.quantity(text) == number
+    assert value_parser.quantity(text) == number
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_numbers_with_units(text: str, number: float | None) -> None:
 )
 def test_sizes(text: str, size: float | None, in_kib: float | None) -> None:
     """Some menus write no unit and mean KiB."""
-    assert (values.size(text), values.kibibytes(text)) == (size, in_kib)
+    assert (value_parser.size(text), value_parser.kibibytes(text)) == (size, in_kib)
 
 
 @pytest.mark.parametrize(
@@ -122,11 +122,11 @@ def test_sizes(text: str, size: float | None, in_kib: float | None) -> None:
     ],
 )
 def test_rates(text: str, bits: float | None) -> None:
-    assert values.bits(text) == (None if bits is None else pytest.approx(bits))
+    assert value_parser.bits(text) == (None if bits is None else pytest.approx(bits))
 
 
 def test_rates_in_megabits() -> None:
-    assert [values.megabits(text) for text in ("100Mbps", "2.5Gbps", "1000000", "?")] == [100, 2500, 1, None]
+    assert [value_parser.megabits(text) for text in ("100Mbps", "2.5Gbps", "1000000", "?")] == [100, 2500, 1, None]
 
 
 @pytest.mark.parametrize(
@@ -141,28 +141,36 @@ def test_rates_in_megabits() -> None:
     ],
 )
 def test_dates_of_both_versions(text: str, instant: float | None) -> None:
-    assert values.instant(text) == instant
+    assert value_parser.instant(text) == instant
 
 
 def test_lanes_of_a_switch_are_added_up() -> None:
-    assert [values.total(text) for text in ("5", "1,2,3", "1,x", "")] == [5, 6, None, None]
+    assert [value_parser.total(text) for text in ("5", "1,2,3", "1,x", "")] == [5, 6, None, None]
 
 
 def test_one_of_several_values() -> None:
-    upload, download = values.part(0, "/"), values.part(1, "/", values.bits)
+    upload, download = value_parser.part(0, "/"), value_parser.part(1, "/", value_parser.bits)
     assert (upload("12/34"), download("12/34kbps")) == (12, 34000)
     assert download("12") is None
 
 
 def test_words_and_other_units() -> None:
-    assert [values.is_("link-ok")(text) for text in ("link-ok", "no-link")] == [1, 0]
-    assert values.times(1024)("2") == 2048
-    assert values.times(1024)("two") is None
+    assert [value_parser.is_("link-ok")(text) for text in ("link-ok", "no-link")] == [1, 0]
+    assert value_parser.times(1024)("2") == 2048
+    assert value_parser.times(1024)("two") is None
 
 
 PARSERS = (
-    *(values.number, values.size, values.kibibytes, values.quantity, values.truth, values.total, values.part(1, ",")),
-    *(values.seconds, values.milliseconds, values.bits, values.megabits, values.instant),
+    *(
+        value_parser.number,
+        value_parser.size,
+        value_parser.kibibytes,
+        value_parser.quantity,
+        value_parser.truth,
+        value_parser.total,
+        value_parser.part(1, ","),
+    ),
+    *(value_parser.seconds, value_parser.milliseconds, value_parser.bits, value_parser.megabits, value_parser.instant),
 )
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from poller import errors
-from poller.collectors import drain, sessions
+from poller.collectors import poll_runner, sessions
 from poller.collectors.api import API_VERSION, Credential, Options, Poll, SessionLost, Yielded
 from poller.collectors.credentials import Token
 from poller.collectors.sessions import Sessions
@@ -217,16 +217,16 @@ def test_a_poll_that_did_not_get_its_turn_says_so() -> None:
         keeper, pool = Keeper(), Sessions(limits(per_host=1))
         holder = asyncio.create_task(poll_of(pool).session(keeper, pause(60)))
         await until(lambda: bool(keeper.lines))
-        late = await drain.drain(keeper, poll_of(pool, "r2", within_s=0.15))
+        late = await poll_runner.drain(keeper, poll_of(pool, "r2", within_s=0.15))
         assert late.error_code == "host_busy"
         assert "for its turn at 192.0.2.1" in late.message
         assert not late.retryable
-        elsewhere = await drain.drain(keeper, poll_of(pool, "r3", "192.0.2.2"))
+        elsewhere = await poll_runner.drain(keeper, poll_of(pool, "r3", "192.0.2.2"))
         assert elsewhere.error_code == "", "another host waits for nobody"
         holder.cancel()
         with pytest.raises(asyncio.CancelledError):
             await holder
-        assert (await drain.drain(keeper, poll_of(pool, "r2"))).error_code == ""
+        assert (await poll_runner.drain(keeper, poll_of(pool, "r2"))).error_code == ""
 
     asyncio.run(run())
 

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import pytest
-from poller.collectors.snmp.engines.engine_protocol import Ask, ErrorStatus, Garbled, NoReply, Page, Row
 
 from poller import errors
 from poller.collectors.snmp.engines import engine_protocol
+from poller.collectors.snmp.engines.engine_protocol import Ask, ErrorStatus, Garbled, NoReply, Page, Row
 from poller.collectors.snmp.read import walker
 from poller.collectors.snmp.read.request_size import Tuning
 from poller.collectors.snmp.read.walker import Patience, Walked, Walker

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from poller import errors
-from poller.collectors import staleness
+from poller.collectors import staleness_registry
 from poller.domain import staleness as built_in
 from poller.domain.interval import Adaptive
 from poller.domain.staleness import Evidence
@@ -20,7 +20,7 @@ class Point:
     """An entry point that is not installed."""
 
     dist = None
-    group = staleness.GROUP
+    group = staleness_registry.GROUP
 
     def __init__(self, name: str, thing: Any) -> None:
         self.name, self._thing = name, thing
@@ -31,13 +31,13 @@ class Point:
         return self._thing
 
 
-def load(**things: Any) -> staleness.Sources:
-    return staleness.load([Point(name, thing) for name, thing in things.items()])  # type: ignore[misc]
+def load(**things: Any) -> staleness_registry.Sources:
+    return staleness_registry.load([Point(name, thing) for name, thing in things.items()])  # type: ignore[misc]
 
 
 def test_the_built_in_ones_come_in_by_entry_point() -> None:
     """As anybody's do."""
-    found = staleness.load()
+    found = staleness_registry.load()
     assert {"steady", "age", "change"} <= set(found.functions)
     assert found.functions["steady"] is built_in.steady
     assert (found.compares("change"), found.compares("steady")) == (True, False)
@@ -68,7 +68,7 @@ def test_broken_ones_are_named_with_their_reason_and_the_others_work() -> None:
 def test_a_taken_name_stays_with_the_first() -> None:
     """A plugin cannot replace what others rely on."""
     points = [Point("one", lambda evidence: 0.1), Point("one", lambda evidence: 0.9)]
-    found = staleness.load(points)  # type: ignore[arg-type]
+    found = staleness_registry.load(points)  # type: ignore[arg-type]
     assert found.score("one", EVIDENCE) == 0.1
     assert [broken.reason for broken in found.broken] == ["the name is taken by unknown distribution"]
 
@@ -93,5 +93,5 @@ def test_a_source_that_fails_is_one_kind_of_error() -> None:
         ("nan", "not a number"),
         ("gone", "not installed"),
     ):
-        with pytest.raises(staleness.BadScore, match=reason):
+        with pytest.raises(staleness_registry.BadScore, match=reason):
             found.score(name, EVIDENCE)

@@ -14,7 +14,7 @@ import pytest
 import poller
 from poller import errors
 from poller.collectors import api
-from poller.collectors.drain import drain
+from poller.collectors.poll_runner import drain
 from poller.domain import error_codes
 
 SOURCES = Path(poller.__file__).parent

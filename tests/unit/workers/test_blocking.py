@@ -12,7 +12,7 @@ import pytest
 import uvloop
 
 from poller.collectors import api
-from poller.collectors.drain import drain
+from poller.collectors.poll_runner import drain
 from poller.domain import error_codes
 from poller.domain.outcome import Outcome, Result
 from poller.workers import blocking, marks, steps

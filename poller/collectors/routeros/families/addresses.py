@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from poller.collectors.routeros import values
-from poller.collectors.routeros.families import reshaping
-from poller.collectors.routeros.families.declaration import (
+from poller.collectors.routeros import value_parser
+from poller.collectors.routeros.families import row_transforms
+from poller.collectors.routeros.families.family import (
     COUNT,
     DHCP_NAME,
     Ask,
@@ -22,7 +22,7 @@ LEASES = Table(
     labels=same("server", "mac-address", "address"),
     metrics=(
         Metric("expires-after", "dhcp_lease_expires_after", "Seconds until the lease ends; 0: never",
-               parse=values.seconds, absent=0),
+               parse=value_parser.seconds, absent=0),
     ),
     info=Info(
         "dhcp_lease_info",
@@ -34,7 +34,7 @@ LEASES = Table(
 _PER_SERVER = Table(
     labels=same("server"),
     metrics=(Metric(COUNT, "dhcp_lease_active_count", "Active leases of the server"),),
-    reshape=reshaping.counted("server"),
+    reshape=row_transforms.counted("server"),
     made=(COUNT,),
 )
 
@@ -53,13 +53,13 @@ def _pools(suffix: str) -> Table:
             Metric("used", f"ip_pool_used{suffix}", "Addresses taken from the pool"),
             Metric("total", f"ip_pool_total{suffix}", "Addresses of the pool"),
         ),
-        reshape=reshaping.sized,
+        reshape=row_transforms.sized,
         reads=("ranges", "prefix", "prefix-length"),
     )
 
 
 def _used(path: str) -> Then:
-    return Then(f"{path}/used", "print", reshaping.used, properties=("pool",))
+    return Then(f"{path}/used", "print", row_transforms.used, properties=("pool",))
 
 
 POOLS = Family(
@@ -82,9 +82,9 @@ DNS = Family(
                     labels=same("property"),
                     metrics=(
                         Metric("value", "dns_info", "Size of the cache, and what of it is used, in bytes",
-                               parse=values.kibibytes),
+                               parse=value_parser.kibibytes),
                     ),
-                    reshape=reshaping.cache,
+                    reshape=row_transforms.cache,
                     reads=("cache-size", "cache-used"),
                     made=("property", "value"),
                 ),
@@ -103,7 +103,7 @@ NEIGHBORS = Family(
                 Table(
                     labels=same("interface", "mac-address"),
                     info=Info("neighbor_info", "A device that announces itself", same("address", "identity")),
-                    reshape=reshaping.clean,
+                    reshape=row_transforms.clean,
                 ),
             ),
         ),
@@ -115,7 +115,7 @@ NEIGHBORS = Family(
                     info=Info(
                         "ipv6_neighbor_info", "A reachable IPv6 neighbour", same("mac-address", "status", "comment")
                     ),
-                    reshape=reshaping.clean,
+                    reshape=row_transforms.clean,
                 ),
             ),
             queries=("status=reachable",),
@@ -137,10 +137,10 @@ KID_CONTROL = Family(
                         counter("bytes-down", "kid_control_device_bytes_down", "Bytes received"),
                         counter("bytes-up", "kid_control_device_bytes_up", "Bytes sent"),
                         Metric("rate-down", "kid_control_device_rate_down", "Bits received per second",
-                               parse=values.bits),
-                        Metric("rate-up", "kid_control_device_rate_up", "Bits sent per second", parse=values.bits),
+                               parse=value_parser.bits),
+                        Metric("rate-up", "kid_control_device_rate_up", "Bits sent per second", parse=value_parser.bits),
                         Metric("idle-time", "kid_control_device_idle_time", "Seconds of silence",
-                               parse=values.seconds, absent=0),
+                               parse=value_parser.seconds, absent=0),
                         flag("blocked", "kid_control_device_blocked", "Is it blocked?"),
                         flag("limited", "kid_control_device_limited", "Is it slowed down?"),
                         flag("inactive", "kid_control_device_inactive", "Is it away?"),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from poller.collectors.routeros import values
-from poller.collectors.routeros.families import reshaping
-from poller.collectors.routeros.families.declaration import (
+from poller.collectors.routeros import value_parser
+from poller.collectors.routeros.families import row_transforms
+from poller.collectors.routeros.families.family import (
     COUNT,
     DHCP_NAME,
     Ask,
@@ -33,7 +33,7 @@ _PER_SOURCE = Table(
     labels=same("src-address"),
     metrics=(Metric(COUNT, "connection_stats", "Connections from the address"),),
     info=Info("connection_stats_info", "Who has the address", same(DHCP_NAME)),
-    reshape=reshaping.counted("src-address", strip=reshaping.host),
+    reshape=row_transforms.counted("src-address", strip=row_transforms.host),
     made=(COUNT, DHCP_NAME),
     adds_up=True,
 )
@@ -80,7 +80,9 @@ def _list_counts(path: str, suffix: str) -> tuple[Ask, ...]:
     )
 
     def counting(kind: str, *queries: str) -> Ask:
-        rows = Table(table.labels, table.metrics, reshape=reshaping.tagged(**{"count-type": kind}), made=table.made)
+        rows = Table(
+            table.labels, table.metrics, reshape=row_transforms.tagged(**{"count-type": kind}), made=table.made
+        )
         return Ask(path, (rows,), queries=queries, count=True)
 
     return (counting("total"), counting("dynamic", "dynamic=yes"), counting("static", "dynamic=no"))
@@ -91,14 +93,14 @@ def _list_entries(path: str, suffix: str) -> Ask:
         labels=same("list", "address"),
         metrics=(
             Metric("timeout", f"firewall_address_list{suffix}", "Milliseconds until the entry goes; 0: it stays",
-                   parse=values.milliseconds, absent=0),
+                   parse=value_parser.milliseconds, absent=0),
         ),
         info=Info(f"firewall_address_list{suffix}_info", "An entry of a list", same("dynamic", "disabled", "comment")),
     )  # fmt: skip
     counts = Table(
         labels=same("list"),
         metrics=(Metric(COUNT, f"firewall_address_list_selected_count{suffix}", "Addresses in the list"),),
-        reshape=reshaping.counted("list"),
+        reshape=row_transforms.counted("list"),
         made=(COUNT,),
     )
     return Ask(path, (entries, counts), wanted=("list", "address_lists"))
@@ -121,7 +123,7 @@ ADDRESS_LISTS = Family(
 _TREE = Table(
     labels=same("name"),
     metrics=(
-        Metric("rate", "queue_tree_rates", "Bits per second that pass", parse=values.bits),
+        Metric("rate", "queue_tree_rates", "Bits per second that pass", parse=value_parser.bits),
         counter("bytes", "queue_tree_bytes", "Bytes that passed"),
         Metric("queued-bytes", "queue_tree_queued_bytes", "Bytes that wait"),
         counter("dropped", "queue_tree_dropped", "Packets dropped"),
@@ -134,11 +136,13 @@ _TREE = Table(
 )
 
 
-def _both(property_: str, names: tuple[str, str], help_: str, made: values.Parse, counts: bool) -> tuple[Metric, ...]:
+def _both(
+    property_: str, names: tuple[str, str], help_: str, made: value_parser.Parse, counts: bool
+) -> tuple[Metric, ...]:
     """A property of a simple queue: `upload/download`."""
     metric = counter if counts else Metric
     return tuple(
-        metric(property_, f"queue_simple_{name}", f"{help_}, {way}", parse=values.part(at, "/", made))
+        metric(property_, f"queue_simple_{name}", f"{help_}, {way}", parse=value_parser.part(at, "/", made))
         for at, (name, way) in enumerate(zip(names, ("upload", "download"), strict=True))
     )
 
@@ -146,11 +150,11 @@ def _both(property_: str, names: tuple[str, str], help_: str, made: values.Parse
 _SIMPLE = Table(
     labels=same("name"),
     metrics=(
-        *_both("rate", ("rates_upload", "rates_download"), "Bits per second that pass", values.bits, counts=False),
-        *_both("bytes", ("bytes_upload", "bytes_download"), "Bytes that passed", values.number, counts=True),
+        *_both("rate", ("rates_upload", "rates_download"), "Bits per second that pass", value_parser.bits, counts=False),
+        *_both("bytes", ("bytes_upload", "bytes_download"), "Bytes that passed", value_parser.number, counts=True),
         *_both("queued-bytes", ("queued_bytes_upload", "queued_bytes_download"), "Bytes that wait",
-               values.number, counts=False),
-        *_both("dropped", ("dropped_upload", "dropped_download"), "Packets dropped", values.number, counts=True),
+               value_parser.number, counts=False),
+        *_both("dropped", ("dropped_upload", "dropped_download"), "Packets dropped", value_parser.number, counts=True),
     ),
     info=Info(
         "queue_simple_info",

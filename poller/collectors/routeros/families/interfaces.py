@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from poller.collectors.routeros import values
-from poller.collectors.routeros.families import reshaping
-from poller.collectors.routeros.families.declaration import (
+from poller.collectors.routeros import value_parser
+from poller.collectors.routeros.families import row_transforms
+from poller.collectors.routeros.families.family import (
     Ask,
     Family,
     Info,
@@ -61,9 +61,9 @@ def _is_ethernet(row: Row) -> bool:
 _LINK = Table(
     labels=_NAME,
     metrics=(
-        Metric("status", "interface_status", "Is there a link? 1 yes, 0 no", parse=values.is_("link-ok")),
-        Metric("rate", "interface_rate", "Speed of the link in Mbit/s", parse=values.megabits),
-        Metric("full-duplex", "interface_full_duplex", "Full duplex? 1 yes, 0 no", parse=values.truth),
+        Metric("status", "interface_status", "Is there a link? 1 yes, 0 no", parse=value_parser.is_("link-ok")),
+        Metric("rate", "interface_rate", "Speed of the link in Mbit/s", parse=value_parser.megabits),
+        Metric("full-duplex", "interface_full_duplex", "Full duplex? 1 yes, 0 no", parse=value_parser.truth),
     ),
 )
 
@@ -71,14 +71,14 @@ _SFP = Table(
     labels=_NAME,
     metrics=(
         Metric("sfp-supply-voltage", "interface_sfp_supply_voltage", "Supply of the module in volts",
-               parse=values.quantity),
-        Metric("sfp-rx-power", "interface_sfp_rx_power", "Light received, in dBm", parse=values.quantity),
-        Metric("sfp-tx-power", "interface_sfp_tx_power", "Light sent, in dBm", parse=values.quantity),
+               parse=value_parser.quantity),
+        Metric("sfp-rx-power", "interface_sfp_rx_power", "Light received, in dBm", parse=value_parser.quantity),
+        Metric("sfp-tx-power", "interface_sfp_tx_power", "Light sent, in dBm", parse=value_parser.quantity),
         Metric("sfp-temperature", "interface_sfp_temperature", "Temperature of the module in degrees Celsius",
-               parse=values.quantity),
+               parse=value_parser.quantity),
         Metric("sfp-tx-bias-current", "interface_sfp_tx_bias_current", "Current of the laser in amperes",
-               parse=values.times(0.001, values.quantity)),
-        Metric("sfp-wavelength", "interface_sfp_wavelength", "Wavelength in nanometres", parse=values.quantity),
+               parse=value_parser.times(0.001, value_parser.quantity)),
+        Metric("sfp-wavelength", "interface_sfp_wavelength", "Wavelength in nanometres", parse=value_parser.quantity),
         flag("sfp-rx-loss", "interface_sfp_rx_loss", "Is no light received?"),
         flag("sfp-tx-fault", "interface_sfp_tx_fault", "Has the transmitter failed?"),
     ),
@@ -88,7 +88,7 @@ _SFP = Table(
         same("sfp-connector-type", "sfp-manufacturing-date", "sfp-type", "sfp-vendor-name", "sfp-vendor-part-number",
              "sfp-vendor-revision", "sfp-vendor-serial"),
     ),
-    reshape=reshaping.having("sfp-module-present", "true", "yes"),
+    reshape=row_transforms.having("sfp-module-present", "true", "yes"),
     reads=("sfp-module-present",),
 )  # fmt: skip
 
@@ -101,7 +101,7 @@ ETHERNET = Family(
             (_LINK, _SFP),
             queries=("type=ether",),
             only=_is_ethernet,
-            then=Then("/interface/ethernet", "monitor", reshaping.by_name, numbers="numbers"),
+            then=Then("/interface/ethernet", "monitor", row_transforms.by_name, numbers="numbers"),
         ),
     ),
 )
@@ -116,9 +116,9 @@ POE = Family(
                 Table(
                     labels=_NAME,
                     metrics=(
-                        Metric("poe-out-voltage", "poe_out_voltage", "Volts", parse=values.quantity),
-                        Metric("poe-out-current", "poe_out_current", "Milliamperes", parse=values.quantity),
-                        Metric("poe-out-power", "poe_out_power", "Watts", parse=values.quantity),
+                        Metric("poe-out-voltage", "poe_out_voltage", "Volts", parse=value_parser.quantity),
+                        Metric("poe-out-current", "poe_out_current", "Milliamperes", parse=value_parser.quantity),
+                        Metric("poe-out-power", "poe_out_power", "Watts", parse=value_parser.quantity),
                     ),
                     info=Info(
                         "poe_info",
@@ -127,7 +127,7 @@ POE = Family(
                     ),
                 ),
             ),
-            then=Then("/interface/ethernet/poe", "monitor", reshaping.by_name, numbers="numbers"),
+            then=Then("/interface/ethernet/poe", "monitor", row_transforms.by_name, numbers="numbers"),
         ),
     ),
 )
@@ -155,7 +155,7 @@ VLANS = Family(
                         "Ports that carry a VLAN of a bridge",
                         same("bridge", "vlan-ids", "current-tagged", "current-untagged"),
                     ),
-                    reshape=reshaping.bridge_vlans,
+                    reshape=row_transforms.bridge_vlans,
                     made=("name",),
                 ),
             ),
@@ -188,7 +188,7 @@ TUNNELS = Family(
 
 
 def _switched(property_: str, name: str, help_: str) -> Metric:
-    return counter(property_, f"switch_{name}", help_, values.total)
+    return counter(property_, f"switch_{name}", help_, value_parser.total)
 
 
 SWITCH = Family(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from poller.collectors.routeros import values
-from poller.collectors.routeros.families import reshaping
-from poller.collectors.routeros.families.declaration import (
+from poller.collectors.routeros import value_parser
+from poller.collectors.routeros.families import row_transforms
+from poller.collectors.routeros.families.family import (
     COUNT,
     DHCP_ADDRESS,
     DHCP_NAME,
@@ -23,14 +23,14 @@ _NAME = same("name")
 
 
 def _monitored(path: str) -> Then:
-    return Then(path, "monitor", reshaping.by_name, numbers="numbers")
+    return Then(path, "monitor", row_transforms.by_name, numbers="numbers")
 
 
 _WLAN = Table(
     labels=same("name"),
     metrics=(
-        Metric("noise-floor", "wlan_noise_floor", "Noise in dBm", parse=values.quantity),
-        Metric("overall-tx-ccq", "wlan_overall_tx_ccq", "Quality of sending in percent", parse=values.quantity),
+        Metric("noise-floor", "wlan_noise_floor", "Noise in dBm", parse=value_parser.quantity),
+        Metric("overall-tx-ccq", "wlan_overall_tx_ccq", "Quality of sending in percent", parse=value_parser.quantity),
         Metric("registered-clients", "wlan_registered_clients", "Clients"),
     ),
     info=Info("wlan_info", "A wireless interface", same("channel")),
@@ -51,20 +51,20 @@ WIRELESS = Family(
 
 
 def _clients(prefix: str) -> Table:
-    def metric(property_: str, name: str, help_: str, parse: values.Parse) -> Metric:
+    def metric(property_: str, name: str, help_: str, parse: value_parser.Parse) -> Metric:
         return Metric(property_, f"{prefix}_clients_{name}", help_, parse=parse)
 
     return Table(
         labels=same("mac-address", "interface"),
         metrics=(
-            counter("bytes", f"{prefix}_clients_tx_bytes", "Bytes sent to the client", values.part(0, ",")),
-            counter("bytes", f"{prefix}_clients_rx_bytes", "Bytes received from the client", values.part(1, ",")),
-            metric("signal-strength", "signal_strength", "Signal of the client in dBm", values.quantity),
-            metric("signal-to-noise", "signal_to_noise", "Signal above noise in dB", values.quantity),
-            metric("tx-ccq", "tx_ccq", "Quality of sending in percent", values.quantity),
-            metric("tx-rate", "tx_rate_bps", "Rate of sending in bit/s", values.bits),
-            metric("rx-rate", "rx_rate_bps", "Rate of receiving in bit/s", values.bits),
-            metric("uptime", "uptime_seconds", "Seconds since the client came", values.seconds),
+            counter("bytes", f"{prefix}_clients_tx_bytes", "Bytes sent to the client", value_parser.part(0, ",")),
+            counter("bytes", f"{prefix}_clients_rx_bytes", "Bytes received from the client", value_parser.part(1, ",")),
+            metric("signal-strength", "signal_strength", "Signal of the client in dBm", value_parser.quantity),
+            metric("signal-to-noise", "signal_to_noise", "Signal above noise in dB", value_parser.quantity),
+            metric("tx-ccq", "tx_ccq", "Quality of sending in percent", value_parser.quantity),
+            metric("tx-rate", "tx_rate_bps", "Rate of sending in bit/s", value_parser.bits),
+            metric("rx-rate", "rx_rate_bps", "Rate of receiving in bit/s", value_parser.bits),
+            metric("uptime", "uptime_seconds", "Seconds since the client came", value_parser.seconds),
         ),
         info=Info(f"{prefix}_clients_devices_info", "A client", same("ssid", "band", DHCP_NAME, DHCP_ADDRESS)),
         made=(DHCP_NAME, DHCP_ADDRESS),
@@ -75,7 +75,7 @@ _WLAN_CLIENTS, _CAPSMAN_CLIENTS = _clients("wlan"), _clients("capsman")
 _PER_INTERFACE = Table(
     labels=same("interface"),
     metrics=(Metric(COUNT, "capsman_registrations_count", "Clients of the interface"),),
-    reshape=reshaping.counted("interface"),
+    reshape=row_transforms.counted("interface"),
     made=(COUNT,),
     adds_up=True,
 )
@@ -133,19 +133,19 @@ W60G = Family(
                     labels=_NAME,
                     metrics=(
                         flag("connected", "w60g_connected", "Is there a link?"),
-                        Metric("signal", "w60g_signal", "Signal in percent", parse=values.quantity),
-                        Metric("rssi", "w60g_rssi", "Signal in dBm", parse=values.quantity),
-                        Metric("distance", "w60g_distance", "Distance of the peer in metres", parse=values.quantity),
-                        Metric("frequency", "w60g_frequency", "Frequency in MHz", parse=values.quantity),
+                        Metric("signal", "w60g_signal", "Signal in percent", parse=value_parser.quantity),
+                        Metric("rssi", "w60g_rssi", "Signal in dBm", parse=value_parser.quantity),
+                        Metric("distance", "w60g_distance", "Distance of the peer in metres", parse=value_parser.quantity),
+                        Metric("frequency", "w60g_frequency", "Frequency in MHz", parse=value_parser.quantity),
                         Metric("tx-mcs", "w60g_tx_mcs", "Modulation index of sending"),
-                        Metric("tx-phy-rate", "w60g_tx_phy_rate", "Rate of sending in bit/s", parse=values.bits),
+                        Metric("tx-phy-rate", "w60g_tx_phy_rate", "Rate of sending in bit/s", parse=value_parser.bits),
                         Metric("tx-packet-error-rate", "w60g_tx_packet_error_rate", "Packets sent in vain, in percent",
-                               parse=values.quantity),
+                               parse=value_parser.quantity),
                         Metric("tx-sector", "w60g_tx_sector", "Sector in use"),
                         Metric("rf-temperature", "w60g_rf_temperature", "Temperature of the radio in degrees Celsius",
-                               parse=values.quantity),
+                               parse=value_parser.quantity),
                         Metric("baseband-temperature", "w60g_baseband_temperature",
-                               "Temperature of the baseband in degrees Celsius", parse=values.quantity),
+                               "Temperature of the baseband in degrees Celsius", parse=value_parser.quantity),
                     ),
                     info=Info("w60g_info", "A 60 GHz link", same("remote-address", "tx-sector-info")),
                 ),
@@ -156,16 +156,21 @@ W60G = Family(
 )  # fmt: skip
 
 
-def _lte(property_: str, name: str, help_: str, parse: values.Parse = values.quantity) -> Metric:
+def _lte(property_: str, name: str, help_: str, parse: value_parser.Parse = value_parser.quantity) -> Metric:
     return Metric(property_, f"lte_{name}", help_, parse=parse)
 
 
 _LTE = Table(
     labels=_NAME,
     metrics=(
-        _lte("pin-status", "pin_status", "Is the PIN right? 1 yes, 0 no", values.is_("ok")),
-        _lte("registration-status", "registration_status", "Is it registered? 1 yes, 0 no", values.is_("registered")),
-        _lte("session-uptime", "session_uptime", "Seconds since the session began", values.seconds),
+        _lte("pin-status", "pin_status", "Is the PIN right? 1 yes, 0 no", value_parser.is_("ok")),
+        _lte(
+            "registration-status",
+            "registration_status",
+            "Is it registered? 1 yes, 0 no",
+            value_parser.is_("registered"),
+        ),
+        _lte("session-uptime", "session_uptime", "Seconds since the session began", value_parser.seconds),
         _lte("rsrp", "rsrp", "RSRP in dBm"),
         _lte("rsrq", "rsrq", "RSRQ in dB"),
         _lte("sinr", "sinr", "SINR in dB"),
@@ -182,7 +187,7 @@ _LTE = Table(
 )
 
 #: Version 6 says `info` where version 7 says `monitor`.
-_LTE_INFO = Then("/interface/lte", "info", reshaping.by_name, numbers="number", one_by_one=True)
+_LTE_INFO = Then("/interface/lte", "info", row_transforms.by_name, numbers="number", one_by_one=True)
 
 LTE = Family(
     "lte",

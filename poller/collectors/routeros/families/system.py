@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from poller.collectors.routeros import values
-from poller.collectors.routeros.families import reshaping
-from poller.collectors.routeros.families.declaration import Ask, Family, Info, Metric, Table, flag, same
+from poller.collectors.routeros import value_parser
+from poller.collectors.routeros.families import row_transforms
+from poller.collectors.routeros.families.family import Ask, Family, Info, Metric, Table, flag, same
 
 RESOURCE = Family(
     "resource",
@@ -15,7 +15,9 @@ RESOURCE = Family(
             (
                 Table(
                     metrics=(
-                        Metric("uptime", "system_uptime", "Seconds since the router started", parse=values.seconds),
+                        Metric(
+                            "uptime", "system_uptime", "Seconds since the router started", parse=value_parser.seconds
+                        ),
                         Metric("free-memory", "system_free_memory", "Free memory in bytes"),
                         Metric("total-memory", "system_total_memory", "Memory in bytes"),
                         Metric("free-hdd-space", "system_free_hdd_space", "Free storage in bytes"),
@@ -75,7 +77,7 @@ ROUTERBOARD = Family(
                             "upgrade-firmware",
                         ),
                     ),
-                    reshape=reshaping.newer("current-firmware", "upgrade-firmware"),
+                    reshape=row_transforms.newer("current-firmware", "upgrade-firmware"),
                     made=("newer",),
                 ),
             ),
@@ -86,7 +88,7 @@ ROUTERBOARD = Family(
 
 
 def _sensor(property_: str, name: str, help_: str) -> Metric:
-    return Metric(property_, f"system_{name}", help_, parse=values.quantity)
+    return Metric(property_, f"system_{name}", help_, parse=value_parser.quantity)
 
 
 def _supply(number: int) -> tuple[Metric, ...]:
@@ -97,7 +99,7 @@ def _supply(number: int) -> tuple[Metric, ...]:
             f"psu{number}-state",
             f"system_psu{number}_state",
             f"Does power supply {number} work? 1 yes, 0 no",
-            parse=values.is_("ok", "true", "yes"),
+            parse=value_parser.is_("ok", "true", "yes"),
         ),
     )
 
@@ -123,7 +125,7 @@ _HEALTH = Table(
         _sensor("2pin-voltage", "2pin_voltage", "Voltage at the 2-pin connector"),
         _sensor("poe-in-voltage", "poe_in_voltage", "Voltage of PoE in"),
     ),
-    reshape=reshaping.sensors,
+    reshape=row_transforms.sensors,
     reads=("name", "value"),
 )
 
@@ -150,7 +152,7 @@ PACKAGES = Family(
                 Table(
                     metrics=(flag("newer", "system_update_available", "Did the router find a newer version?"),),
                     info=Info("system_update_info", "Versions", same("channel", "installed-version", "latest-version")),
-                    reshape=reshaping.newer("installed-version", "latest-version"),
+                    reshape=row_transforms.newer("installed-version", "latest-version"),
                     made=("newer",),
                 ),
             ),
@@ -173,7 +175,7 @@ USERS = Family(
                             "when",
                             "active_users_info",
                             "When the user logged in, in the router's time, as seconds since 1970",
-                            parse=values.instant,
+                            parse=value_parser.instant,
                         ),
                     ),
                 ),
@@ -196,7 +198,7 @@ CERTIFICATES = Family(
                             "invalid-after",
                             "certificate_expiration_timestamp_seconds",
                             "When the certificate ends, in seconds since 1970",
-                            parse=values.instant,
+                            parse=value_parser.instant,
                         ),
                     ),
                     info=Info(

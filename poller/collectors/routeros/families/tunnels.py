@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from poller.collectors.routeros import values
-from poller.collectors.routeros.families.declaration import Ask, Family, Info, Metric, Table, counter, flag, same
+from poller.collectors.routeros import value_parser
+from poller.collectors.routeros.families.family import Ask, Family, Info, Metric, Table, counter, flag, same
 
 
-def _peer(property_: str, name: str, help_: str, parse: values.Parse = values.number) -> Metric:
+def _peer(property_: str, name: str, help_: str, parse: value_parser.Parse = value_parser.number) -> Metric:
     return Metric(property_, f"ipsec_peer_{name}", help_, parse=parse, absent=0)
 
 
@@ -25,8 +25,12 @@ IPSEC = Family(
                         counter("rx-packets", "ipsec_peer_rx_packet", "Packets received from the peer"),
                         counter("tx-packets", "ipsec_peer_tx_packet", "Packets sent to the peer"),
                         _peer("ph2-total", "security_association", "Security associations"),
-                        _peer("last-seen", "last_seen", "Milliseconds since the peer was heard", values.milliseconds),
-                        _peer("uptime", "uptime", "Milliseconds since the peer is connected", values.milliseconds),
+                        _peer(
+                            "last-seen", "last_seen", "Milliseconds since the peer was heard", value_parser.milliseconds
+                        ),
+                        _peer(
+                            "uptime", "uptime", "Milliseconds since the peer is connected", value_parser.milliseconds
+                        ),
                         flag("responder", "ipsec_peer_responder", "Did the peer begin?"),
                         flag("natt-peer", "ipsec_peer_natt_enabled", "Is NAT traversal in use?"),
                     ),
@@ -52,7 +56,7 @@ WIREGUARD = Family(
                         counter("rx", "peer_rx", "Bytes received from the peer"),
                         counter("tx", "peer_tx", "Bytes sent to the peer"),
                         Metric("last-handshake", "last_handshake", "Seconds since the last handshake; 0: never",
-                               parse=values.seconds, absent=0),
+                               parse=value_parser.seconds, absent=0),
                     ),
                     info=Info(
                         "peer_info",

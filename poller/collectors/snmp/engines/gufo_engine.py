@@ -13,7 +13,7 @@ import gufo.snmp
 from gufo.snmp import _fast
 
 from poller import errors
-from poller.collectors import shortage
+from poller.collectors import file_limit
 from poller.collectors.snmp.engines.engine_protocol import Ask, ErrorStatus, Garbled, Page, Row
 from poller.collectors.snmp.wire import codec, datagram, exchange, usm
 from poller.collectors.snmp.wire.exchange import VERSIONS, CommunitySpeech, OwnPdus, Question, Reported, Speech
@@ -49,7 +49,7 @@ EXPECTED = tuple(_TRANSLATION)
 
 def translate(error: Exception, agent: str) -> errors.DeviceError:
     """The library's exception as one of ours; the nearest class in its ancestry decides."""
-    if (short := shortage.of_files(error, agent)) is not None:
+    if (short := file_limit.of_files(error, agent)) is not None:
         return short
     kind = next(_TRANSLATION[base] for base in type(error).__mro__ if base in _TRANSLATION)
     if isinstance(error, TimeoutError | ConnectionRefusedError):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from poller.collectors.api import KeepsSessions, Poll, Suggestion
-from poller.collectors.routeros.client import Router
-from poller.collectors.routeros.families.declaration import Row
+from poller.collectors.routeros.api_client import Router
+from poller.collectors.routeros.families.family import Row
 
 
 async def discover(keeper: KeepsSessions[Router], poll: Poll) -> AsyncIterator[Suggestion]:

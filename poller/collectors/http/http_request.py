@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 import h11
 
 from poller import errors
-from poller.collectors import shortage
-from poller.collectors.http import connecting
-from poller.collectors.http.seen import Seen
-from poller.collectors.http.tls import Trust
+from poller.collectors import file_limit
+from poller.collectors.http import http_connection
+from poller.collectors.http.exchange_record import Seen
+from poller.collectors.http.http_tls import Trust
 from poller.collectors.http.urls import Url
 
 #: Status line and headers together; more is no answer.
@@ -56,7 +56,7 @@ class Request:
 async def run(url: Url, request: Request, seen: Seen) -> None:
     """Ask, and fill `seen`. Raises a DeviceError; connecting.Untrusted if nothing was asked for lack of trust."""
     try:
-        reader, writer = await connecting.streams(url, request.host or url.host, request.trust, seen)
+        reader, writer = await http_connection.streams(url, request.host or url.host, request.trust, seen)
         try:
             await _ask(url, request, reader, writer, seen)
         finally:
@@ -67,7 +67,7 @@ async def run(url: Url, request: Request, seen: Seen) -> None:
 
 def translate(error: BaseException, url: Url, seen: Seen) -> errors.DeviceError:
     """An exception from beneath as one of ours. What we sent is never repeated: it may hold a secret."""
-    if (short := shortage.of_files(error, str(url))) is not None:
+    if (short := file_limit.of_files(error, str(url))) is not None:
         return short
     kind = next(TRANSLATION[base] for base in type(error).__mro__ if base in TRANSLATION)
     return kind(f"{url} failed at {seen.doing}", cause=_reason(error))

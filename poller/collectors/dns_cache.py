@@ -8,7 +8,7 @@ import socket
 from dataclasses import dataclass, field
 
 from poller import errors
-from poller.collectors import shortage
+from poller.collectors import file_limit
 
 _KEEP_S = 300.0
 _KEEP_FAILURE_S = 15.0
@@ -40,7 +40,7 @@ class Resolver:
         try:
             found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_DGRAM)
         except (OSError, UnicodeError) as error:
-            if (short := shortage.of_files(error, host)) is not None:
+            if (short := file_limit.of_files(error, host)) is not None:
                 raise short from None
             return now + _KEEP_FAILURE_S, ""
         return now + _KEEP_S, str(found[0][4][0])

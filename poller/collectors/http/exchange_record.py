@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from poller.collectors.http.tls import Certificate
+from poller.collectors.http.http_tls import Certificate
 
 
 @dataclass(slots=True)

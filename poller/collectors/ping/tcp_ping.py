@@ -9,7 +9,7 @@ import struct
 import time
 from typing import Any
 
-from poller.collectors.ping.trips import Pace, Trips
+from poller.collectors.ping.round_trips import Pace, Trips
 
 #: Where `struct tcp_info` of Linux has its round trip time, in microseconds.
 _RTT_AT = 68

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from poller.collectors import api
-from poller.collectors.http import connecting, exchange, statuses
-from poller.collectors.http.exchange import Request
+from poller.collectors.http import http_connection, http_request, status_ranges
+from poller.collectors.http.exchange_record import Seen
+from poller.collectors.http.http_request import Request
 from poller.collectors.http.options import HttpOptions
-from poller.collectors.http.seen import Seen
 
 _HAND_OVER_S = 0.1
 _PLACE = frozenset({"url", "scheme", "port"})
@@ -47,16 +47,16 @@ async def _try(address: str, options: HttpOptions) -> api.Suggestion:
     seen, raw = Seen(), options.model_dump(mode="json", exclude_unset=True)
     url = options.where(address)
     try:
-        await exchange.run(url, Request("GET", 0, options.trust, options.host), seen)
-    except connecting.Untrusted as error:
+        await http_request.run(url, Request("GET", 0, options.trust, options.host), seen)
+    except http_connection.Untrusted as error:
         pinned = HttpOptions.model_validate({**raw, "fingerprint": await _fingerprint(url, options)})
         suggestion = await _try(address, pinned)
         return api.Suggestion(suggestion.options, f"{suggestion.reason}; pinned, because {error.cause}")
-    fine: dict[str, Any] = {} if statuses.fits(seen.status, options.expect) else {"expect": [str(seen.status)]}
+    fine: dict[str, Any] = {} if status_ranges.fits(seen.status, options.expect) else {"expect": [str(seen.status)]}
     return api.Suggestion({**raw, **fine}, f"{url} answers with status {seen.status}")
 
 
 async def _fingerprint(url: Any, options: HttpOptions) -> str:
     glance = Seen()
-    await connecting.look_at_certificate(url, options.host or url.host, glance)
+    await http_connection.look_at_certificate(url, options.host or url.host, glance)
     return glance.certificate.fingerprint if glance.certificate else ""

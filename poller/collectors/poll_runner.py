@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from poller import errors
-from poller.collectors import blocking, gathering, reporting
+from poller.collectors import blocking_adapter, misbehaviour_log, yielded_readings
 from poller.collectors.api import Collector, Credential, PartFailed, Poll, Traffic
 from poller.domain import outcome
 from poller.domain.outcome import Outcome, Result
@@ -106,7 +106,7 @@ class Drain:
         self._collector = collector
         self._poll = poll
         self._grace_s = grace_s
-        self._gathered = gathering.Gathered(poll.memory)
+        self._gathered = yielded_readings.Gathered(poll.memory)
         self._timed_out = False
         self._done = False  # nobody waits for it any more
         self._on_done = on_done
@@ -121,7 +121,7 @@ class Drain:
         """The collector from its first step to its last; nothing it raises gets out of here."""
         try:
             if getattr(self._collector, "blocking", False):
-                await self._take_all(blocking.stream(self._collector, self._poll, MOST_ITEMS))
+                await self._take_all(blocking_adapter.stream(self._collector, self._poll, MOST_ITEMS))
             else:
                 await self._take_all(self._collector.collect(self._poll))
         except asyncio.CancelledError:
@@ -148,12 +148,12 @@ class Drain:
                 if taken % BREATH == 0:  # one that never waits would stop the loop, and with it every other poll
                     await asyncio.sleep(0)
                 if taken > MOST_ITEMS:
-                    raise gathering.TooMany(f"more than {MOST_ITEMS} readings in one poll")
+                    raise yielded_readings.TooMany(f"more than {MOST_ITEMS} readings in one poll")
             else:
                 return
-        except gathering.NotAReading as error:
-            if isinstance(error, gathering.TooMany):
-                self._gathered = gathering.Gathered(self._poll.memory)
+        except yielded_readings.NotAReading as error:
+            if isinstance(error, yielded_readings.TooMany):
+                self._gathered = yielded_readings.Gathered(self._poll.memory)
             error.where = _line(stream)
             await stream.aclose()
             raise
@@ -201,7 +201,7 @@ class Drain:
         if not self._task.done():
             _abandoned.add(self._task)
             self._task.add_done_callback(_abandoned.discard)
-            reporting.ignored_cancellation(self._collector.name, self._task.get_loop().time() - self._started)
+            misbehaviour_log.ignored_cancellation(self._collector.name, self._task.get_loop().time() - self._started)
             text = f"{self._late()} and it ignored its cancellation"
             self._finish(errors.CollectorCrashed(f"collector {self._collector.name}: {text}"))
 
@@ -214,12 +214,12 @@ class Drain:
         return errors.DeviceTimeout(f"no complete answer within {took_s:.1f} s")
 
     def _crash(self, error: BaseException) -> errors.CollectorCrashed:
-        reporting.crashed(self._collector.name, error)
+        misbehaviour_log.crashed(self._collector.name, error)
         try:
             said = str(error)
         except Exception:  # noqa: BLE001  even that may be broken
             said = ""
-        if isinstance(error, gathering.NotAReading):
+        if isinstance(error, yielded_readings.NotAReading):
             did, where = "yielded what is no reading", error.where
         else:
             frames = traceback.extract_tb(error.__traceback__)
@@ -264,7 +264,7 @@ def _cleaned(error: errors.DeviceError, credential: Credential | None) -> errors
 def _line(stream: Any) -> str:
     """Where an async generator stands: at the yield whose item was taken last. One in a thread is further already."""
     frame = getattr(stream, "ag_frame", None)
-    if frame is None or frame.f_code is blocking.stream.__code__:
+    if frame is None or frame.f_code is blocking_adapter.stream.__code__:
         return ""
     return _place(frame.f_code.co_filename, frame.f_lineno)
 

@@ -14,7 +14,7 @@ from typing import cast
 
 from librouteros import exceptions
 
-from poller.collectors.routeros.sentences import Decoder, Malformed, Sentence
+from poller.collectors.routeros.sentence_parser import Decoder, Malformed, Sentence
 
 _CLOSE_S = 0.2
 #: An idle connection whose other end is gone is noticed before the next poll; and firewalls on the way remember it.

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from poller.collectors import api
-from poller.collectors.http import paths, tls
-from poller.collectors.http.seen import Seen
+from poller.collectors.http import http_tls, json_paths
+from poller.collectors.http.exchange_record import Seen
 
 HELP = {
     "http_up": "Did it answer as it should (status, body, certificate)? 1 yes, 0 no",
@@ -46,7 +46,7 @@ def _certificate(seen: Seen) -> Iterator[api.Reading]:
         yield api.Reading("http_tls_trusted", seen.trusted)
     if seen.certificate is not None:
         found = seen.certificate
-        yield api.Reading("http_tls_expiry_seconds", found.seconds_left(tls.now()))
+        yield api.Reading("http_tls_expiry_seconds", found.seconds_left(http_tls.now()))
         labels = {"protocol": seen.protocol, "subject": found.subject, "issuer": found.issuer}
         yield api.Reading("http_tls_info", 1, labels, api.Kind.INFO)
 
@@ -62,8 +62,8 @@ def values(seen: Seen, wanted: Mapping[str, str]) -> Iterator[api.Yielded]:
         return
     for metric, path in wanted.items():
         try:
-            yield api.Reading(metric, paths.number(document, path))
-        except paths.NotThere as missing:
+            yield api.Reading(metric, json_paths.number(document, path))
+        except json_paths.NotThere as missing:
             yield api.PartFailed("values", api.DeviceUnsupported(f"{metric}: {missing}"))
 
 

@@ -17,10 +17,10 @@ from librouteros.protocol import AsyncApiProtocol, encode_sentence
 
 from poller import errors
 from poller.collectors.api import SessionLost
-from poller.collectors.routeros import failures
-from poller.collectors.routeros.failures import EXPECTED, TRAPS, CommandRefused, translate
-from poller.collectors.routeros.families.declaration import Row
-from poller.collectors.routeros.link import Link, OutOfTurn, open_link
+from poller.collectors.routeros import librouteros_errors
+from poller.collectors.routeros.families.family import Row
+from poller.collectors.routeros.librouteros_errors import EXPECTED, TRAPS, CommandRefused, translate
+from poller.collectors.routeros.router_connection import Link, OutOfTurn, open_link
 
 #: The router refused a command, and the session is as good as before.
 REFUSALS = (errors.DeviceUnsupported, errors.DeviceAuthFailed, CommandRefused)
@@ -114,7 +114,7 @@ class Router:
         except UnicodeEncodeError:  # its text would show a piece
             raise errors.DeviceAuthFailed("user name or password are no text that could be sent") from None
         except EXPECTED as error:
-            raise failures.of_login(error, self._name, self._over_tls) from None
+            raise librouteros_errors.of_login(error, self._name, self._over_tls) from None
 
     async def call(self, command: str, /, *queries: str, **attributes: str) -> Sequence[Row]:
         """One command and all rows of its answer, as text; what `!done` carries (`ret`) is the last one.
@@ -179,7 +179,7 @@ async def connect(address: str, port: int, tls: ssl.SSLContext | None, server_na
             f"{name} refused the connection", cause="the api service is off, or an access list is in the way"
         ) from None
     except EXPECTED as error:
-        raise failures.of_connecting(error, name, tls is not None) from None
+        raise librouteros_errors.of_connecting(error, name, tls is not None) from None
 
 
 def _challenge(rows: Sequence[Row]) -> str | None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple, cast
 
-from poller.collectors.routeros import families, values
-from poller.collectors.routeros.families.declaration import PREFIX, WIDTH, Rows, Table
+from poller.collectors.routeros import families, value_parser
+from poller.collectors.routeros.families.family import PREFIX, WIDTH, Rows, Table
 from poller.domain.readings import Kind, ReadingSet, Series, SeriesSet
 
 #: Shapes remembered: with and without the families that are read less often.
@@ -113,7 +113,7 @@ def _measure(table: Table, row: Mapping[str, str]) -> tuple[_RowKey, list[float]
 
 
 @cache
-def _plan(table: Table) -> tuple[tuple[str, ...], tuple[tuple[str, values.Parse, float | None], ...]]:
+def _plan(table: Table) -> tuple[tuple[str, ...], tuple[tuple[str, value_parser.Parse, float | None], ...]]:
     """What to look up in a row: texts, then numbers."""
     info = table.info.labels.values() if table.info else ()
     columns = tuple((metric.property, metric.parse, metric.absent) for metric in table.metrics)

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from poller.collectors import api
-from poller.collectors.routeros import values
-from poller.collectors.routeros.families.declaration import Ask, Family, Row
-from poller.collectors.routeros.leases import Leases
-from poller.collectors.routeros.shapes import Shapes
+from poller.collectors.routeros import value_parser
+from poller.collectors.routeros.dhcp_names import Leases
+from poller.collectors.routeros.families.family import Ask, Family, Row
+from poller.collectors.routeros.row_readings import Shapes
 from poller.domain import duration
 
 #: A menu that was refused is tried again after this long: somebody may have installed a package.
@@ -126,7 +126,7 @@ class Memory:
     def note_router(self, resource: Row) -> None:
         """Another version or board has other menus, and packages come with a reboot. Its leases are others, too."""
         router = (resource.get("version", ""), resource.get("board-name", ""))
-        up_s = values.seconds(resource.get("uptime", "")) or 0.0
+        up_s = value_parser.seconds(resource.get("uptime", "")) or 0.0
         if self.router and (router != self.router or up_s < self.up_s):
             self.refused.clear()
             self.troubles.clear()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from poller.collectors.routeros import values
+from poller.collectors.routeros import value_parser
 from poller.domain.readings import Kind
 
 Row = Mapping[str, str]
@@ -32,7 +32,7 @@ class Metric:
     name: str  # without PREFIX
     help: str
     kind: Kind = Kind.GAUGE
-    parse: values.Parse = values.number
+    parse: value_parser.Parse = value_parser.number
     absent: float | None = None  # what a row means that lacks the property; None: nothing
 
 
@@ -134,13 +134,13 @@ class Family:
         return dict(text for table in self.tables() for text in table.help_texts())
 
 
-def counter(property_: str, name: str, help_: str, parse: values.Parse = values.number) -> Metric:
+def counter(property_: str, name: str, help_: str, parse: value_parser.Parse = value_parser.number) -> Metric:
     return Metric(property_, name, help_, Kind.COUNTER, parse)
 
 
 def flag(property_: str, name: str, help_: str) -> Metric:
     """Yes or no; a router leaves it out where it is no."""
-    return Metric(property_, name, f"{help_} 1 yes, 0 no", parse=values.truth, absent=0)
+    return Metric(property_, name, f"{help_} 1 yes, 0 no", parse=value_parser.truth, absent=0)
 
 
 def same(*properties: str) -> dict[str, str]:

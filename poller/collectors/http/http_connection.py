@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from poller import errors
-from poller.collectors.http import tls
-from poller.collectors.http.seen import Seen
-from poller.collectors.http.tls import Trust
+from poller.collectors.http import http_tls
+from poller.collectors.http.exchange_record import Seen
+from poller.collectors.http.http_tls import Trust
 from poller.collectors.http.urls import Url
 
 _Address = tuple[int, tuple[Any, ...]]  # family, and what `connect` takes
@@ -88,7 +88,7 @@ async def _secured(made: socket.socket, name: str, context: ssl.SSLContext, trus
     session = writer.get_extra_info("ssl_object")
     certificate = session.getpeercert(True)
     seen.protocol = session.version() or ""
-    seen.certificate = tls.read(certificate)
+    seen.certificate = http_tls.read(certificate)
     if objection := trust.objection(certificate):
         writer.transport.abort()
         raise _untrusted(objection)
@@ -104,6 +104,6 @@ def _untrusted(why: str) -> Untrusted:
 async def look_at_certificate(url: Url, name: str, seen: Seen) -> None:
     """Of a server that we do not trust: when does its certificate expire? Nothing is asked of it."""
     glance = Seen()
-    _, writer = await streams(url, name, tls.ANY, glance)
+    _, writer = await streams(url, name, http_tls.ANY, glance)
     writer.transport.abort()
     seen.certificate, seen.protocol = glance.certificate, glance.protocol

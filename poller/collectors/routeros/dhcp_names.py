@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from poller.collectors.routeros.families.declaration import DHCP_ADDRESS, DHCP_NAME, Row, Rows
+from poller.collectors.routeros.families.family import DHCP_ADDRESS, DHCP_NAME, Row, Rows
 
 
 @dataclass(slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 
-from poller.collectors.routeros.client import Router
-from poller.collectors.routeros.families.declaration import Rows
+from poller.collectors.routeros.api_client import Router
+from poller.collectors.routeros.families.family import Rows
 
 #: A context that ends with the time of the poll, less what so many rows take afterwards; and then says this.
 Within = Callable[[str, int], AbstractAsyncContextManager[None]]

@@ -11,13 +11,13 @@ import math
 from collections.abc import Mapping, Sequence
 
 from poller.collectors import api
-from poller.collectors.routeros.client import REFUSALS
-from poller.collectors.routeros.conversation import Conversation
+from poller.collectors.routeros.api_client import REFUSALS
+from poller.collectors.routeros.command_cache import Conversation
 from poller.collectors.routeros.families.addresses import LEASES
-from poller.collectors.routeros.families.declaration import DHCP_NAME, Ask, Family, Row, Rows, Table, Then
+from poller.collectors.routeros.families.family import DHCP_NAME, Ask, Family, Row, Rows, Table, Then
 from poller.collectors.routeros.families.system import IDENTITY, RESOURCE
-from poller.collectors.routeros.memory import Memory
-from poller.collectors.routeros.shapes import Answer
+from poller.collectors.routeros.router_memory import Memory
+from poller.collectors.routeros.row_readings import Answer
 
 #: More would take a worker's time from everybody else: such a menu is left out, and named.
 MOST_ROWS = 20_000

@@ -6,7 +6,7 @@ import ipaddress
 from collections import Counter
 from collections.abc import Callable
 
-from poller.collectors.routeros.families.declaration import COUNT, Row, Rows
+from poller.collectors.routeros.families.family import COUNT, Row, Rows
 
 Reshape = Callable[[Rows], Rows]
 
