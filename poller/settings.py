@@ -51,7 +51,7 @@ TRANSLATION: dict[type[Exception], type[errors.PollerError]] = {
 
 
 #: Times `spool_patience_s`: the readings of a poll wait for a store that is only slow, and then its rows; see
-#: workers/writing.py.
+#: workers/results/writers.py.
 LONGEST_WRITE = 10
 
 _NOUNS: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number"}

@@ -19,7 +19,7 @@ from poller.db import devices
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.target import TargetSpec
 from poller.state.moves import Room
-from poller.workers.polling import Poller
+from poller.workers.batch.worker_poller import Poller
 
 BATCH = 64
 QUEUE = "poll.bench"

@@ -29,7 +29,7 @@ from poller.observability import logs
 from poller.settings import Settings
 from poller.sinks.api import Sample, Stores
 from poller.sinks.sql import SqlSink
-from poller.workers.writing import Writing
+from poller.workers.results.writers import Writing
 
 POLLS, VALUES, THREADS = 64, 160, 16
 SHAPE = SeriesSet(tuple(Series(f"metric_{n}", (("if", str(n)),), Kind.COUNTER) for n in range(VALUES)))

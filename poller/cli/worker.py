@@ -20,7 +20,8 @@ from poller.cli.logview import LogView
 from poller.cli.supervise import Role, Supervisor
 from poller.domain import routing, size
 from poller.settings import Settings
-from poller.workers import blackbox, open_files
+from poller.workers.guard import black_box
+from poller.workers.process import open_files
 
 #: A process needs this much before it polls anything; a lower limit would only restart it for ever.
 LEAST_MEMORY = 160 * 2**20
@@ -126,7 +127,7 @@ class Crew:
             self._supervisor.ask(lambda _: True, self._patience_s, self._hurrying.is_set)
         finally:
             killed = self._supervisor.end(lambda _: True)
-        blackbox.forgive(self._settings.home, killed)
+        black_box.forgive(self._settings.home, killed)
         if self._unread:
             raise BrokenPipeError
         if killed:

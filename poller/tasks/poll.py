@@ -1,4 +1,4 @@
-"""`poller.poll`: one message, one batch of targets. The flow is in workers/polling.py."""
+"""`poller.poll`: one message, one batch of targets. The flow is in workers/batch/worker_poller.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from poller.app import app
 from poller.domain import affinity
 
 if TYPE_CHECKING:
-    from poller.workers.polling import Poller
+    from poller.workers.batch.worker_poller import Poller
 
 _limits = bootstrap.services().settings.retry_limits
 

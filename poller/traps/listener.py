@@ -17,7 +17,7 @@ from poller.traps.asking import Asker
 from poller.traps.intake import Datagram, Intake
 from poller.traps.judging import Judge
 from poller.traps.senders import Directory
-from poller.workers.targets import Secrets
+from poller.workers.batch.target_cache import Secrets
 
 log = logs.get(__name__)
 

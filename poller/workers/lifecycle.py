@@ -29,11 +29,12 @@ from poller.domain import routing
 from poller.observability import logs
 from poller.sinks import registry
 from poller.state import queues
-from poller.workers import children, garbage, intake, leaving, open_files, pools, stalls, threads, watchdog
-from poller.workers.children import Children, Phase, Tally
-from poller.workers.intake import Cure, Intake
-from poller.workers.polling import Poller
-from poller.workers.presence import Presence
+from poller.workers.batch.worker_poller import Poller
+from poller.workers.guard import consumer_watchdog, loop_watchdog, stalls
+from poller.workers.guard.consumer_watchdog import Cure, Intake
+from poller.workers.process import garbage, handback, open_files, pool_choice, prefork_children, thread_pool
+from poller.workers.process.heartbeat import Presence
+from poller.workers.process.prefork_children import Children, Phase, Tally
 
 log = logs.get(__name__)
 
@@ -76,7 +77,7 @@ def presence(hostname: str) -> Presence:
 
 def _tally(mine: Poller) -> Tally:
     """Of all processes of this worker, for its heartbeat."""
-    own = children.tally(mine)
+    own = prefork_children.tally(mine)
     return own + _State.children.total() if _State.children else own
 
 
@@ -90,8 +91,8 @@ def _come_up(sender: Any, **_: Any) -> None:
     _State.is_program = threading.current_thread() is threading.main_thread()
     _tell_where_it_crashed()
     try:
-        pools.settle(sender)
-        batches = pools.batches_per_process(sender)
+        pool_choice.settle(sender)
+        batches = pool_choice.batches_per_process(sender)
         open_files.check(batches, services.settings.batch_size, open_files.raise_limit())
         migrate.check(services.engine)
         presence(sender.hostname)
@@ -101,8 +102,8 @@ def _come_up(sender: Any, **_: Any) -> None:
         raise SystemExit(os.EX_CONFIG) from None  # whoever supervises us need not hurry: no restart mends it
     if _State.is_program:
         atexit.register(_leave, sender.hostname)  # a cold shutdown does not tell anybody that it is over
-    if pools.is_prefork(sender.pool_cls):
-        _State.children = Children(pools.most_children(sender))
+    if pool_choice.is_prefork(sender.pool_cls):
+        _State.children = Children(pool_choice.most_children(sender))
     for broken in services.registry.broken:
         log.error("collector_unusable", name=broken.name, distribution=broken.distribution, reason=broken.reason)
     for name, notice in services.registry.deprecated.items():
@@ -120,7 +121,7 @@ def _after_fork(sender: str, **_: Any) -> None:
     poller.cache_clear()
     application.configure_logs(int(os.environ.get("CELERY_LOG_LEVEL") or 0) or None)  # with this process's own secrets
     mine = poller(sender)
-    _State.children.report(lambda: children.tally(mine), partial(_obey, mine))
+    _State.children.report(lambda: prefork_children.tally(mine), partial(_obey, mine))
 
 
 def _obey(mine: Poller, phase: Phase) -> None:
@@ -162,9 +163,9 @@ def _give_up(hostname: str) -> None:
     while _tally(poller(hostname)).in_flight and time.monotonic() < until:
         time.sleep(0.05)
     with suppress(errors.StoreError):
-        leaving.hand_back(poller(hostname), intake.unstarted())
+        handback.hand_back(poller(hostname), consumer_watchdog.unstarted())
     _leave(hostname)
-    os._exit(watchdog.EXIT_CODE)
+    os._exit(loop_watchdog.EXIT_CODE)
 
 
 @worker_shutting_down.connect
@@ -221,7 +222,7 @@ def _leave(hostname: str) -> None:
         stop(hostname, 0.0)  # it may end without a signal, too
         if _State.farewell is not None:
             _State.farewell.join(timeout=LEAVE_S)
-        leaving.hand_back_queued(bootstrap.services(), poller(hostname), _queues())
+        handback.hand_back_queued(bootstrap.services(), poller(hostname), _queues())
     finally:
         _close(hostname, (_State.stop_by or 0.0) - time.monotonic())
 
@@ -250,4 +251,4 @@ def _tell_where_it_crashed() -> None:
         faulthandler.register(signal.SIGVTALRM, all_threads=False, chain=True)
 
 
-threads.TaskPool.before_stop = stop
+thread_pool.TaskPool.before_stop = stop

@@ -103,7 +103,7 @@ def test_a_domain_comes_and_goes_with_its_target(cluster: Cluster) -> None:
     remove(cluster, "fw")
     soon(lambda: len(heard) == 3, 10, "the leader tells that it is gone")
     soon(lambda: not queues(cluster, fitting), max(0, heard[2] + 1 - time.time()), "its worker leaves the queue")
-    assert f"queue_left [poller.workers.domains] queue='{QUEUE};zone=dmz'" in fitting.text()
+    assert f"queue_left [poller.workers.process.subscriptions] queue='{QUEUE};zone=dmz'" in fitting.text()
     assert cluster.services.board.queues() == []
     cluster.sound()
     done.set()

@@ -34,7 +34,7 @@ def collectors(deadly: Deadly) -> dict[str, dict[str, Any]]:
 
 def children(deadly: Deadly) -> list[int]:
     """Processes of isolated collectors, of all workers."""
-    return [pid for pid in descendants(deadly.up.pid) if b"poller.workers.child" in command(pid)]
+    return [pid for pid in descendants(deadly.up.pid) if b"poller.workers.guard.child" in command(pid)]
 
 
 def command(pid: int) -> bytes:

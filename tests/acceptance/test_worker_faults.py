@@ -14,7 +14,7 @@ from poller.db.tables import readings, runs
 from poller.domain import error_codes
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.outcome import Result
-from poller.workers.watchdog import LOOK_S, LOOKS
+from poller.workers.guard.loop_watchdog import LOOK_S, LOOKS
 from tests.acceptance import troublemaker
 from tests.acceptance.cluster import Cluster, Program, soon
 from tests.acceptance.records import Poll

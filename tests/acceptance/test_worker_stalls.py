@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from poller.state import overview
-from poller.workers import intake
-from poller.workers.watchdog import EXIT_CODE
+from poller.workers.guard import consumer_watchdog
+from poller.workers.guard.loop_watchdog import EXIT_CODE
 from tests.acceptance import wedge
 from tests.acceptance.cluster import Cluster, Program, soon
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(120)
 
 #: Shorter looks than a worker's own, so that nobody has to wait half a minute.
 LOOK_S = 0.25
-PATIENCE_S = LOOK_S * (intake.LOOKS + 1)
+PATIENCE_S = LOOK_S * (consumer_watchdog.LOOKS + 1)
 BATCH = 4
 QUEUE = "poll.recorder\x06\x165"
 

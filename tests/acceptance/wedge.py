@@ -12,12 +12,12 @@ from typing import Any
 
 from celery.signals import worker_ready
 
-from poller.workers import intake
+from poller.workers.guard import consumer_watchdog
 
 #: Not settings of ours, hence no POLLER_ in front.
 FILE_VARIABLE, LOOK_VARIABLE = "WEDGE_FILE", "WEDGE_LOOK_S"
 
-intake.LOOK_S = float(os.environ.get(LOOK_VARIABLE, intake.LOOK_S))
+consumer_watchdog.LOOK_S = float(os.environ.get(LOOK_VARIABLE, consumer_watchdog.LOOK_S))
 
 
 def _block(consumer: Any) -> None:

@@ -14,7 +14,7 @@ from poller.domain.interval import Policy
 from poller.domain.staleness import Evidence
 from poller.domain.target import TargetSpec
 from poller.state.moves import Room
-from poller.workers.polling import Poller
+from poller.workers.batch.worker_poller import Poller
 from tests.integration.worlds import QUEUE, World
 
 ADAPTIVE: dict[str, Any] = {"policy": Policy.ADAPTIVE, "interval_ms": 10_000, "min_ms": 5_000, "max_ms": 300_000}

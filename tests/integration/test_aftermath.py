@@ -18,10 +18,10 @@ from poller.domain.target import TargetSpec
 from poller.state import events as stream
 from poller.state import quarantine
 from poller.state.moves import Room
-from poller.workers.aftermath import Aftermath
-from poller.workers.blackbox import BlackBox
-from poller.workers.marks import FLIGHT, TARGET
-from poller.workers.polling import Poller
+from poller.workers.batch.worker_poller import Poller
+from poller.workers.guard.black_box import BlackBox
+from poller.workers.guard.crash_report import Aftermath
+from poller.workers.guard.marks import FLIGHT, TARGET
 
 QUEUE = "poll.snmp"
 ROOM = Room(targets=10, batch_size=64, lease_ms=30_000)

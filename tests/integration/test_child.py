@@ -26,10 +26,10 @@ from poller.domain import error_codes
 from poller.domain.outcome import Outcome, Result
 from poller.domain.session import Limits
 from poller.domain.target import PollTarget
-from poller.workers.child import keeper as keeper_module
-from poller.workers.child.keeper import Keeper
-from poller.workers.child.messages import Hello
-from poller.workers.child.process import End, Process
+from poller.workers.guard.child import child_supervisor as keeper_module
+from poller.workers.guard.child.child_messages import Hello
+from poller.workers.guard.child.child_process import End, Process
+from poller.workers.guard.child.child_supervisor import Keeper
 from tests.acceptance import troublemaker
 
 ROOT = Path(__file__).parents[2]
@@ -171,7 +171,7 @@ def test_what_a_collector_started_ends_with_its_process(run: Run, deed: str) -> 
 def processes() -> set[int]:
     """Children of this test that run a collector."""
     mine = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return {int(pid) for pid in mine if lives(int(pid)) and b"poller.workers.child" in told_at_start(int(pid))}
+    return {int(pid) for pid in mine if lives(int(pid)) and b"poller.workers.guard.child" in told_at_start(int(pid))}
 
 
 def test_a_poll_that_waits_for_the_next_process_starts_none_when_the_collector_is_dismissed(

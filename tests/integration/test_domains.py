@@ -18,7 +18,7 @@ from poller.state.domains import Domains
 from poller.state.keys import Keys
 from poller.state.leader import Leadership
 from poller.state.moves import Finish, Place, Room
-from poller.workers.domains import Domains as Served
+from poller.workers.process.subscriptions import Domains as Served
 from tests.acceptance.cluster import soon
 
 QUEUE, OTHER = "poll.snmp", "poll.snmp;zone=dmz"

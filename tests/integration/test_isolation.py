@@ -27,7 +27,7 @@ from poller.domain.outcome import Result
 from poller.domain.target import TargetSpec
 from poller.settings import Settings
 from poller.state.moves import Room
-from poller.workers.polling import Poller
+from poller.workers.batch.worker_poller import Poller
 
 QUEUE = "poll.any"
 ROOM = Room(targets=1000, batch_size=64, lease_ms=30_000)

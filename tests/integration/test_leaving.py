@@ -7,7 +7,7 @@ import structlog
 
 from poller.bootstrap import Services
 from poller.settings import Settings
-from poller.workers import leaving
+from poller.workers.process import handback
 
 
 @pytest.mark.usefixtures("home")
@@ -15,5 +15,5 @@ def test_without_redis_the_leases_bring_back_what_is_queued(free_port: int) -> N
     """It is said, and nothing is raised: the worker has more to close."""
     services = Services(Settings(redis_url=f"redis://127.0.0.1:{free_port}/0"))
     with structlog.testing.capture_logs() as lines:
-        leaving.hand_back_queued(services, None, ["poll.snmp"])  # type: ignore[arg-type]
+        handback.hand_back_queued(services, None, ["poll.snmp"])  # type: ignore[arg-type]
     assert [line["event"] for line in lines] == ["batches_not_handed_back"]

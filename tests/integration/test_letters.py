@@ -28,7 +28,7 @@ from poller.settings import Settings
 from poller.state import events as stream
 from poller.state import overview
 from poller.state.moves import Room
-from poller.workers.polling import Poller
+from poller.workers.batch.worker_poller import Poller
 from tests.conftest import wait_until
 
 QUEUE = "poll.login"
@@ -213,8 +213,8 @@ def test_an_emptied_redis_forgets_no_letter_and_keeps_none_for_ever(world: World
 
 def test_a_letter_survives_its_record() -> None:
     """Also one that only says that there is none any more."""
-    from poller.workers import rounds
+    from poller.workers.results import spool_codec
 
-    codec = rounds.Letters()
+    codec = spool_codec.Letters()
     items = [Letter(1, 2, Reason.OPEN_TOO_LONG, "timeout", 'é "x"', 3, 4, 5, 6), Letter(7, 8)]
     assert codec.unpack(codec.pack(items, ())[0], {}) == items

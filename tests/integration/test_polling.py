@@ -22,8 +22,8 @@ from poller.domain.outcome import Result
 from poller.domain.overview import State
 from poller.domain.target import TargetSpec
 from poller.state import events
-from poller.workers import collect, polling, warming
-from poller.workers.polling import Poller
+from poller.workers.batch import cold_start, collection, worker_poller
+from poller.workers.batch.worker_poller import Poller
 from tests.integration.worlds import QUEUE, Fake, World
 
 
@@ -100,8 +100,8 @@ def test_healthy_targets_do_not_wait_for_a_hanging_one(world: World) -> None:
 
 def test_a_batch_of_silent_devices_lends_its_place_and_its_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A whole site that went dark keeps no other site's batches waiting, known to the worker or not."""
-    monkeypatch.setattr(collect, "FIRST_ROUND_S", 0.1)
-    monkeypatch.setattr(warming, "MOST", 2)
+    monkeypatch.setattr(collection, "FIRST_ROUND_S", 0.1)
+    monkeypatch.setattr(cold_start, "MOST", 2)
     ids = world.add("hang", "hang", timeout_ms=8_000)
     qos, ready = QoS(lambda **_: None, 4), deque[Callable[[], None]]()
     hub = SimpleNamespace(call_soon=ready.append)
@@ -261,7 +261,7 @@ def test_a_credential_that_cannot_be_read_stops_only_its_own_targets(
 def test_credentials_that_came_too_late_poll_nobody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lease that ran out while SQL took its time is somebody else's by now."""
     ids = _with_credentials(world, monkeypatch)
-    monkeypatch.setattr(polling, "SLOW_LOAD_S", 0.0)
+    monkeypatch.setattr(worker_poller, "SLOW_LOAD_S", 0.0)
     really = inventory.credentials
 
     def late(*arguments: Any) -> Any:

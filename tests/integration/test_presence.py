@@ -12,10 +12,10 @@ from kombu.common import QoS
 
 from poller.bootstrap import Services
 from poller.state import workers
-from poller.workers import aftermath, blackbox
-from poller.workers.children import Tally
-from poller.workers.polling import Poller
-from poller.workers.presence import Presence
+from poller.workers.batch.worker_poller import Poller
+from poller.workers.guard import black_box, crash_report
+from poller.workers.process.heartbeat import Presence
+from poller.workers.process.prefork_children import Tally
 from tests.conftest import wait_until
 
 CONSUMER = SimpleNamespace(
@@ -28,7 +28,7 @@ CONSUMER = SimpleNamespace(
 @pytest.fixture
 def presence(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Presence]:
     monkeypatch.setattr(workers, "HEARTBEAT_S", 0.02)
-    monkeypatch.setattr(aftermath, "LOOK_S", 0.02)
+    monkeypatch.setattr(crash_report, "LOOK_S", 0.02)
     poller = Poller(services, "living@host")
     made = Presence(services, poller, {}, Tally)
     yield made
@@ -57,7 +57,7 @@ def test_a_database_that_hangs_costs_no_heartbeat(
         over.wait(20)
 
     presence.attach(CONSUMER)
-    monkeypatch.setattr(blackbox, "open_wrecks", look)
+    monkeypatch.setattr(black_box, "open_wrecks", look)
     assert hanging.wait(10)
     wait_until(beats(services), "a heartbeat")
     over.set()
@@ -73,7 +73,7 @@ def test_looking_for_the_dead_survives_every_error_and_ends_with_the_worker(
         looks.append(threading.current_thread().name)
         raise ValueError("a damaged file")
 
-    monkeypatch.setattr(blackbox, "open_wrecks", broken)
+    monkeypatch.setattr(black_box, "open_wrecks", broken)
     presence.attach(CONSUMER)
     assert looks[0] == threading.current_thread().name
     wait_until(lambda: looks.count("aftermath") >= 3, "more looks")

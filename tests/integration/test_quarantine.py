@@ -26,7 +26,7 @@ from poller.settings import Settings
 from poller.state import events as stream
 from poller.state import quarantine
 from poller.state.moves import Room
-from poller.workers.polling import Poller
+from poller.workers.batch.worker_poller import Poller
 
 QUEUE = "poll.snmp"
 ROOM = Room(targets=10, batch_size=64, lease_ms=30_000)

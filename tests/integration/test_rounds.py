@@ -16,10 +16,10 @@ from poller.collectors.credentials import Credential, Login, Token
 from poller.collectors.registry import Registry
 from poller.domain.outcome import Result
 from poller.domain.target import PollTarget
-from poller.workers.blackbox import BlackBox
-from poller.workers.collect import Batch
-from poller.workers.runtime import Runtime
-from poller.workers.targets import Known
+from poller.workers.batch.collection import Batch
+from poller.workers.batch.event_loop import Runtime
+from poller.workers.batch.target_cache import Known
+from poller.workers.guard.black_box import BlackBox
 
 
 class SlowOptions(api.Options):

@@ -14,8 +14,8 @@ import structlog
 
 from poller.collectors.registry import Registry
 from poller.db import credentials
-from poller.workers import targets as module
-from poller.workers.targets import FORGET_S, Known, Targets
+from poller.workers.batch import target_cache as module
+from poller.workers.batch.target_cache import FORGET_S, Known, Targets
 from tests.integration.worlds import World
 
 INTERVAL_S = 60.0

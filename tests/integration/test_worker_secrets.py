@@ -13,7 +13,7 @@ from poller.bootstrap import Services
 from poller.collectors.credentials import Community
 from poller.db import credentials, inventory, migrate
 from poller.settings import Settings
-from poller.workers.targets import Secrets
+from poller.workers.batch.target_cache import Secrets
 
 
 @pytest.fixture

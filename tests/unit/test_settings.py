@@ -12,7 +12,7 @@ from poller import errors, masking, setting_sources, settings
 from poller.cli import up
 from poller.domain import breaker, error_codes
 from poller.domain.interval import Adaptive
-from poller.workers import writing
+from poller.workers.results import writers
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +117,7 @@ def test_leadership_must_survive_one_lost_renewal(monkeypatch: pytest.MonkeyPatc
 
 def test_waiting_for_a_slow_database_must_not_cost_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     """Readings and then rows wait for some times their patience."""
-    assert 2 * (1 + writing.SLOW_TIMES) == settings.LONGEST_WRITE
+    assert 2 * (1 + writers.SLOW_TIMES) == settings.LONGEST_WRITE
     monkeypatch.setenv("POLLER_SPOOL_PATIENCE_S", "1.5")
     settings.load()
     monkeypatch.setenv("POLLER_SPOOL_PATIENCE_S", "1.6")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from poller.domain.outcome import Result
 from poller.domain.run import Run
-from poller.workers import rounds
-from poller.workers.spool import Room, Spool, Taken
+from poller.workers.results import spool_codec
+from poller.workers.results.spool import Room, Spool, Taken
 
 MIB = 1024 * 1024
 
@@ -24,7 +24,7 @@ def numbers(taken: Taken[Run]) -> list[int]:
 def opened(place: Path, room: Room | None = None) -> Spool[Run]:
     """A spool of the ledger on a directory, with what is in it."""
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    made: Spool[Run] = Spool("ledger", rounds.Runs(), lambda: place, room or Room(256 * MIB))
+    made: Spool[Run] = Spool("ledger", spool_codec.Runs(), lambda: place, room or Room(256 * MIB))
     made.open()
     return made
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from poller.workers import blackbox, marks
-from poller.workers.blackbox import SLOTS, BlackBox, Flight, Wreck
-from poller.workers.marks import FLIGHT, TARGET
+from poller.workers.guard import black_box, marks
+from poller.workers.guard.black_box import SLOTS, BlackBox, Flight, Wreck
+from poller.workers.guard.marks import FLIGHT, TARGET
 
 TOKEN = "7.18f00000000.0123456789"
 
@@ -32,7 +32,7 @@ def end_cleanly(home: Path) -> None:
 
 def wrecks(home: Path) -> list[Wreck]:
     found: list[Wreck] = []
-    blackbox.open_wrecks(home, found.append)
+    black_box.open_wrecks(home, found.append)
     return found
 
 
@@ -91,7 +91,7 @@ def test_what_could_not_be_explained_stays(tmp_path: Path) -> None:
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        blackbox.open_wrecks(tmp_path, fail)
+        black_box.open_wrecks(tmp_path, fail)
     assert len(wrecks(tmp_path)) == 1
 
 

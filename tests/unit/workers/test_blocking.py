@@ -15,8 +15,8 @@ from poller.collectors import api
 from poller.collectors.poll_runner import drain
 from poller.domain import error_codes
 from poller.domain.outcome import Outcome, Result
-from poller.workers import blocking, marks, steps
-from poller.workers.blocking import Limits, Threads
+from poller.workers.guard import collector_threads, marks, running_code
+from poller.workers.guard.collector_threads import Limits, Threads
 
 
 class World:
@@ -30,7 +30,7 @@ class World:
 
     async def call(self, flight: int, do: Callable[[], Any], timeout_s: float = 5.0) -> Any:
         async def polled() -> Any:
-            steps.mark(100 + flight, flight)
+            running_code.mark(100 + flight, flight)
             async with asyncio.timeout(timeout_s):
                 return await asyncio.to_thread(do)
 
@@ -54,7 +54,7 @@ def gate() -> Iterator[threading.Event]:
 
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocking, "GRACE_S", 0.05)
+    monkeypatch.setattr(collector_threads, "GRACE_S", 0.05)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -199,7 +199,7 @@ def test_a_poll_that_got_no_thread_says_so(gate: threading.Event) -> None:
     world = World(Limits(1, 1))
 
     async def one(seconds: float) -> Outcome:
-        steps.mark(1, 1)
+        running_code.mark(1, 1)
         deadline = asyncio.get_running_loop().time() + seconds
         return await drain(Plain(gate.wait), api.Poll(1, "d", "127.0.0.1", None, None, deadline, {}))
 

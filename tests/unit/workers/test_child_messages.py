@@ -16,7 +16,7 @@ from poller.domain import error_codes
 from poller.domain.outcome import Outcome, Result
 from poller.domain.readings import Reading, ReadingSet
 from poller.domain.target import PollTarget
-from poller.workers.child import frames, messages
+from poller.workers.guard.child import child_messages, frames
 
 READINGS = ReadingSet.of([Reading("a", 1.5, {"x": "é"}), Reading("b", float("inf"))])
 
@@ -40,11 +40,11 @@ def unframed(frame: bytes) -> tuple[dict[str, Any], bytes]:
 def test_an_outcome_comes_back_as_it_was() -> None:
     """With all its readings; the second time the shape is not told again, and is the very same object."""
     asked, outcome = poll(), Outcome(Result.PARTIAL, error_codes.TIMEOUT, "late", READINGS, True)
-    first = messages.outcome(*unframed(messages.answer(1, outcome, None)), asked)
+    first = child_messages.outcome(*unframed(child_messages.answer(1, outcome, None)), asked)
     assert first == outcome or (first.readings is not None and list(first.readings) == list(READINGS))
-    frame = messages.answer(2, outcome, READINGS.series.id)
+    frame = child_messages.answer(2, outcome, READINGS.series.id)
     assert b'"a"' not in frame
-    second = messages.outcome(*unframed(frame), asked)
+    second = child_messages.outcome(*unframed(frame), asked)
     assert first.readings is not None
     assert second.readings is not None
     assert second.readings.series is first.readings.series
@@ -54,9 +54,9 @@ def test_a_question_tells_the_shape_that_is_known() -> None:
     """And the credential, which is why nobody prints it."""
     asked = poll()
     target = PollTarget(1, 2, "t", 1, "d", "127.0.0.1", "", "c", 1, 1, {"port": 161})
-    assert unframed(messages.ask(7, target, asked, 1.0))[0]["shape"] is None
-    messages.outcome(*unframed(messages.answer(1, Outcome(Result.OK, readings=READINGS), None)), asked)
-    head, _ = unframed(messages.ask(7, target, asked, 1.0))
+    assert unframed(child_messages.ask(7, target, asked, 1.0))[0]["shape"] is None
+    child_messages.outcome(*unframed(child_messages.answer(1, Outcome(Result.OK, readings=READINGS), None)), asked)
+    head, _ = unframed(child_messages.ask(7, target, asked, 1.0))
     assert head["shape"] == READINGS.series.id
     assert (head["options"], json.loads(head["credential"])["community"]) == ({"port": 161}, "hunter22")
 
@@ -77,13 +77,13 @@ def test_a_question_tells_the_shape_that_is_known() -> None:
 )
 def test_what_no_child_of_ours_says_is_refused(head: dict[str, Any]) -> None:
     """A damaged memory may say anything."""
-    with pytest.raises(messages.BadAnswer):
-        messages.outcome(head, b"{}[]x", poll())
+    with pytest.raises(child_messages.BadAnswer):
+        child_messages.outcome(head, b"{}[]x", poll())
 
 
 def test_no_secret_of_the_poll_is_in_a_message() -> None:
     """Whatever the child's own checks did."""
-    found = messages.outcome({"result": "failed", "code": "timeout", "message": "it is hunter22\n"}, b"", poll())
+    found = child_messages.outcome({"result": "failed", "code": "timeout", "message": "it is hunter22\n"}, b"", poll())
     assert found.message == "it is ***"
 
 

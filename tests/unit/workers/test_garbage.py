@@ -4,7 +4,7 @@ import gc
 import subprocess
 import sys
 
-from poller.workers import garbage
+from poller.workers.process import garbage
 
 PROGRAM = """
 import gc

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from poller import bootstrap
-from poller.workers import leaving, lifecycle
+from poller.workers import lifecycle
+from poller.workers.process import handback
 
 
 class Sink:
@@ -39,7 +40,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_sink_that_cannot_be_closed_keeps_no_other_from_it(done: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Sinks are plugins, too."""
-    monkeypatch.setattr(leaving, "hand_back_queued", lambda *_: None)
+    monkeypatch.setattr(handback, "hand_back_queued", lambda *_: None)
     lifecycle._leave("w@host")
     assert done == ["writing", "sessions", "second"]
 
@@ -53,7 +54,7 @@ def test_all_is_closed_and_the_end_is_certain_whatever_the_hand_back_does(
         raise RuntimeError("a bug")
 
     timers: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(leaving, "hand_back_queued", broken)
+    monkeypatch.setattr(handback, "hand_back_queued", broken)
     monkeypatch.setattr(lifecycle._State, "is_program", True)
     monkeypatch.setattr(lifecycle, "_later", lambda *asked: timers.append(asked))
     monkeypatch.setattr(lifecycle.poller, "cache_info", lambda: SimpleNamespace(currsize=1), raising=False)

@@ -9,8 +9,8 @@ import pytest
 from celery.concurrency import prefork, solo, thread
 
 from poller import errors
-from poller.workers import children, open_files, pools, threads
-from poller.workers.children import Children, Phase, Tally
+from poller.workers.process import open_files, pool_choice, prefork_children, thread_pool
+from poller.workers.process.prefork_children import Children, Phase, Tally
 
 CORES = len(os.sched_getaffinity(0))
 
@@ -18,23 +18,23 @@ CORES = len(os.sched_getaffinity(0))
 @pytest.mark.parametrize(
     ("pool", "given", "expected"),
     [
-        (threads.TaskPool, False, threads.TaskPool),
-        (threads.TaskPool, True, prefork.TaskPool),  # what Celery makes of `-P prefork`
-        (thread.TaskPool, True, threads.TaskPool),
+        (thread_pool.TaskPool, False, thread_pool.TaskPool),
+        (thread_pool.TaskPool, True, prefork.TaskPool),  # what Celery makes of `-P prefork`
+        (thread.TaskPool, True, thread_pool.TaskPool),
         (solo.TaskPool, True, solo.TaskPool),
     ],
     ids=["nothing", "-P prefork", "-P threads", "-P solo"],
 )
 def test_the_pool_is_what_the_command_line_says(pool: type, given: bool, expected: type) -> None:
     """And threads when it says nothing."""
-    assert pools.chosen(pool, given) is expected
+    assert pool_choice.chosen(pool, given) is expected
 
 
 @pytest.mark.parametrize(
     ("pool", "given", "expected"),
     [
-        (threads.TaskPool, False, 16),
-        (threads.TaskPool, True, 16),
+        (thread_pool.TaskPool, False, 16),
+        (thread_pool.TaskPool, True, 16),
         (prefork.TaskPool, False, CORES),
         (prefork.TaskPool, True, 16),
         (solo.TaskPool, True, 1),
@@ -42,17 +42,17 @@ def test_the_pool_is_what_the_command_line_says(pool: type, given: bool, expecte
 )
 def test_each_pool_gets_a_number_that_suits_it(pool: type, given: bool, expected: int) -> None:
     """A process per core unless told otherwise; solo is one, or it would fetch what it cannot poll."""
-    assert pools.slots(pool, 16, given) == expected
+    assert pool_choice.slots(pool, 16, given) == expected
 
 
 @pytest.mark.parametrize(
     ("pool", "autoscale", "expected"),
-    [(threads.TaskPool, None, 4), (threads.TaskPool, [40, 2], 40), (prefork.TaskPool, [40, 2], 1)],
+    [(thread_pool.TaskPool, None, 4), (thread_pool.TaskPool, [40, 2], 40), (prefork.TaskPool, [40, 2], 1)],
 )
 def test_limits_are_about_what_one_process_may_poll_at_a_time(pool: type, autoscale: object, expected: int) -> None:
     """With `--autoscale` that is the most it may grow to."""
     worker = SimpleNamespace(pool_cls=pool, concurrency=4, options={"autoscale": autoscale})
-    assert pools.batches_per_process(worker) == expected
+    assert pool_choice.batches_per_process(worker) == expected
 
 
 def test_a_concurrency_the_process_cannot_hold_is_refused_by_name() -> None:
@@ -78,7 +78,7 @@ def test_no_more_places_are_lent_than_there_are_files_for(
 ) -> None:
     """A batch that waits keeps its sockets, and the one that has its place opens others."""
     monkeypatch.setattr(open_files, "raise_limit", lambda: files + open_files.OWN)
-    pool = threads.TaskPool(16)
+    pool = thread_pool.TaskPool(16)
     assert (pool.spare, pool.executor._max_workers) == (spare, 16 + spare)
 
 
@@ -93,7 +93,7 @@ def test_a_worker_adds_up_what_its_children_did() -> None:
 
 def test_children_hear_what_their_worker_tells_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """In memory they share: here a real child, which exits when it is told to."""
-    monkeypatch.setattr(children, "LOOK_S", 0.01)
+    monkeypatch.setattr(prefork_children, "LOOK_S", 0.01)
     family = Children(1)
     pid = os.fork()
     if pid == 0:

@@ -8,9 +8,9 @@ from poller.domain.status import Status
 from poller.domain.target import PollTarget
 from poller.settings import Settings
 from poller.state.moves import Start, Started
-from poller.workers.collect import Collected
-from poller.workers.retrying import Retries
-from poller.workers.targets import Known
+from poller.workers.batch.collection import Collected
+from poller.workers.batch.retries import Retries
+from poller.workers.batch.target_cache import Known
 
 NOW = 1_800_000_000_000
 START = Start(NOW, "poll.snmp", 0, (), 0.0)

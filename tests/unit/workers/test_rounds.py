@@ -16,7 +16,7 @@ from poller.domain.readings import Kind, ReadingSet, Series, SeriesSet, pack
 from poller.domain.run import Run
 from poller.domain.target import PollTarget
 from poller.sinks.api import Sample
-from poller.workers import rounds
+from poller.workers.results import spool_codec
 
 texts = st.text(max_size=20)
 whole = st.integers(-(2**63), 2**63 - 1)
@@ -77,8 +77,8 @@ def facts(samples: list[Sample]) -> list[tuple[Any, ...]]:
 @given(st.lists(a_run, max_size=5))
 def test_rows_of_the_ledger_survive(runs: list[Run]) -> None:
     """Every field, whatever its text."""
-    record, told = rounds.Runs().pack(runs, ())
-    assert rounds.Runs().unpack(record, {}) == runs
+    record, told = spool_codec.Runs().pack(runs, ())
+    assert spool_codec.Runs().unpack(record, {}) == runs
     assert list(told) == []
 
 
@@ -86,7 +86,7 @@ def test_rows_of_the_ledger_survive(runs: list[Run]) -> None:
 def test_readings_survive_file_by_file(file: list[list[Sample]]) -> None:
     """Also those whose target and shape an earlier record of the file told."""
     flat = one_target_each([sample for one in file for sample in one])
-    codec, told, learned = rounds.Samples(), set[str](), dict[str, Any]()
+    codec, told, learned = spool_codec.Samples(), set[str](), dict[str, Any]()
     for one in file:
         mine, flat = flat[: len(one)], flat[len(one) :]
         record, new = codec.pack(mine, told)
@@ -99,18 +99,18 @@ def test_what_polls_share_is_told_once() -> None:
     shape = SeriesSet(tuple(Series(f"metric_{n}", (("if", str(n)),), Kind.GAUGE) for n in range(160)))
     target = PollTarget(7, 1, "fast", 3, "sw1", "127.0.0.1", "ams", "snmp", 60_000, 5_000)
     poll = [Sample(target, 1_000, ReadingSet(shape, [float(n) for n in range(160)]))]
-    first, told = rounds.Samples().pack(poll, ())
-    again, _ = rounds.Samples().pack(poll, set(told))
+    first, told = spool_codec.Samples().pack(poll, ())
+    again, _ = spool_codec.Samples().pack(poll, set(told))
     assert len(again) < 160 * 8 + 100 < len(first)
     with pytest.raises(KeyError):
-        rounds.Samples().unpack(again, {})
+        spool_codec.Samples().unpack(again, {})
 
 
 def test_a_field_of_a_newer_version_is_passed_over() -> None:
     """A worker that was set back reads what its successor left."""
-    record, _ = rounds.Runs().pack([Run(1, 2, Result.OK)], ())
+    record, _ = spool_codec.Runs().pack([Run(1, 2, Result.OK)], ())
     head = json.loads(zlib.decompress(record[4:]))
     head["fields"].append("mood")
     head["runs"][0].append("good")
     packed = zlib.compress(json.dumps(head).encode())
-    assert rounds.Runs().unpack(len(packed).to_bytes(4, "little") + packed, {}) == [Run(1, 2, Result.OK)]
+    assert spool_codec.Runs().unpack(len(packed).to_bytes(4, "little") + packed, {}) == [Run(1, 2, Result.OK)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from kombu.common import QoS
 
-from poller.workers.slots import Slots
+from poller.workers.batch.slot_lending import Slots
 
 
 class Hub:

@@ -22,8 +22,8 @@ from poller.domain.readings import Reading, ReadingSet
 from poller.domain.run import Run
 from poller.domain.target import PollTarget
 from poller.sinks.api import Sample
-from poller.workers import rounds, segments, spool
-from poller.workers.spool import Room, Spool
+from poller.workers.results import spool, spool_codec, spool_file
+from poller.workers.results.spool import Room, Spool
 from tests.unit.workers.spools import MIB, numbers, opened, round_of, written_out
 
 
@@ -54,7 +54,7 @@ def test_what_was_just_set_down_is_given_back_without_reading_it(place: Path) ->
 
 def test_beyond_what_is_at_hand_rounds_are_read_from_the_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In order, and those that are appended after a read, too."""
-    monkeypatch.setattr(segments, "AT_HAND", 3)
+    monkeypatch.setattr(spool_file, "AT_HAND", 3)
     waiting = opened(place)
     rounds_in = [round_of(number) for number in range(8)]
     for one in rounds_in[:6]:
@@ -141,7 +141,7 @@ def test_a_disk_that_takes_nothing_leaves_the_memory() -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
     with capture_logs() as said:
-        waiting: Spool[Run] = Spool("ledger", rounds.Runs(), nowhere, Room(MIB))
+        waiting: Spool[Run] = Spool("ledger", spool_codec.Runs(), nowhere, Room(MIB))
         for number in range(spool.MEMORY_POLLS + 100):
             waiting.append(round_of(number))
     assert waiting.polls == spool.MEMORY_POLLS
@@ -161,7 +161,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], AbstractContextMa
     @contextmanager
     def full() -> Iterator[None]:
         with monkeypatch.context() as patched:
-            patched.setattr(segments.os, "pwrite", half)
+            patched.setattr(spool_file.os, "pwrite", half)
             yield
 
     return full
@@ -209,7 +209,7 @@ def filled(place: Path, files: int = 3) -> list[Path]:
     """So many files of ten rounds each."""
     place.mkdir()
     for number in range(files):
-        one: Spool[Run] = Spool("ledger", rounds.Runs(), lambda: place, Room(MIB))
+        one: Spool[Run] = Spool("ledger", spool_codec.Runs(), lambda: place, Room(MIB))
         for each in range(10):
             one.append(round_of(number * 10 + each))
     return sorted(place.glob("*.rounds"))
@@ -236,13 +236,13 @@ def test_a_changed_value_is_not_taken_for_a_reading(tmp_path: Path) -> None:
     """One bit of one number is enough: better no reading than a wrong one."""
     target = PollTarget(7, 1, "t", 3, "d", "127.0.0.1", "", "fake", 60_000, 5_000)
     readings = ReadingSet.of(Reading("m", float(n), {"n": str(n)}) for n in range(100))
-    waiting: Spool[Sample] = Spool("sink-sql", rounds.Samples(), lambda: tmp_path, Room(MIB))
+    waiting: Spool[Sample] = Spool("sink-sql", spool_codec.Samples(), lambda: tmp_path, Room(MIB))
     waiting.append([Sample(target, 1, readings)])
     [path] = tmp_path.glob("*.rounds")
     content = bytearray(path.read_bytes())
     content[-20] ^= 0x01
     path.write_bytes(content)
-    heir: Spool[Sample] = Spool("sink-sql", rounds.Samples(), lambda: tmp_path, Room(MIB))
+    heir: Spool[Sample] = Spool("sink-sql", spool_codec.Samples(), lambda: tmp_path, Room(MIB))
     heir.open()
     assert heir.oldest(10).rounds == []
     assert heir.dropped == 1
@@ -278,7 +278,7 @@ def test_a_round_of_another_destination_is_no_round_of_ours(tmp_path: Path) -> N
     (tmp_path / "sink").mkdir()
     path.rename(tmp_path / "sink" / path.name)
     place = tmp_path / "sink"
-    waiting = Spool("sink-sql", rounds.Samples(), lambda: place, Room(MIB))
+    waiting = Spool("sink-sql", spool_codec.Samples(), lambda: place, Room(MIB))
     waiting.open()
     assert waiting.oldest(10).rounds == []
     assert [one.suffix for one in place.iterdir()] == [".damaged"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from poller.workers.spool_home import SpoolHome
+from poller.workers.results.spool_dir import SpoolHome
 
 
 def left_behind(home: Path, worker: str, name: str, destination: str = "ledger") -> Path:
@@ -32,7 +32,7 @@ def test_two_processes_of_one_name_do_not_share(tmp_path: Path) -> None:
 
 def test_a_restarted_worker_has_the_directory_it_had(tmp_path: Path) -> None:
     """The lock ends with its process, however that ends."""
-    code = "import sys, os, pathlib, poller.workers.spool_home as s; "
+    code = "import sys, os, pathlib, poller.workers.results.spool_dir as s; "
     code += (
         "print(s.SpoolHome(pathlib.Path(sys.argv[1]), 'w@host').place('ledger'), flush=True); os.kill(os.getpid(), 9)"
     )

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import uvloop
 
-from poller.workers import steps
-from poller.workers.blackbox import BlackBox
-from poller.workers.marks import FLIGHT, STEPS, TARGET
+from poller.workers.guard import running_code
+from poller.workers.guard.black_box import BlackBox
+from poller.workers.guard.marks import FLIGHT, STEPS, TARGET
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def box(tmp_path: Path) -> BlackBox:
 
 
 def run(box: BlackBox, work: Callable[[], Coroutine[Any, Any, None]], loop: asyncio.AbstractEventLoop) -> None:
-    loop.set_task_factory(steps.TaskFactory(box.cells))
+    loop.set_task_factory(running_code.TaskFactory(box.cells))
     try:
         loop.run_until_complete(work())
     finally:
@@ -49,7 +49,7 @@ def test_each_target_is_marked_while_its_code_runs_and_only_then(
             await inner(target_id)
 
     async def poll(target_id: int) -> None:
-        steps.mark(target_id, target_id * 10)
+        running_code.mark(target_id, target_id * 10)
         await asyncio.create_task(collect(target_id))
 
     async def work() -> None:
@@ -69,7 +69,7 @@ def test_an_exception_ends_the_mark(box: BlackBox) -> None:
         raise GeneratorExit
 
     async def work() -> None:
-        steps.mark(5, 1)
+        running_code.mark(5, 1)
         with pytest.raises(GeneratorExit):
             await asyncio.create_task(fail())
         assert box.cells[TARGET] == 0

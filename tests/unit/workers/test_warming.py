@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from poller.workers.warming import MOST, Warming
+from poller.workers.batch.cold_start import MOST, Warming
 
 WITHIN_S = 10.0
 

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 import uvloop
 
-from poller.workers import blackbox, steps, watchdog
-from poller.workers.blackbox import BlackBox, Wreck
-from poller.workers.marks import STEPS
-from poller.workers.watchdog import EXIT_CODE, Watchdog
+from poller.workers.guard import black_box, loop_watchdog, running_code
+from poller.workers.guard.black_box import BlackBox, Wreck
+from poller.workers.guard.loop_watchdog import EXIT_CODE, Watchdog
+from poller.workers.guard.marks import STEPS
 
 FINE = 0
 
@@ -68,11 +68,11 @@ def tell(why: str, _: str) -> None:
 
 
 def live(home: Path, deed: Callable[[BlackBox], None]) -> None:
-    watchdog.LOOK_S, watchdog.CPU_S, watchdog.ALL_CPU_S, watchdog.LAST_WORDS_S = 0.05, 1.0, 2.0, 0.2
+    loop_watchdog.LOOK_S, loop_watchdog.CPU_S, loop_watchdog.ALL_CPU_S, loop_watchdog.LAST_WORDS_S = 0.05, 1.0, 2.0, 0.2
     if deed is compute_elsewhere:  # twice as much as the loop may between two looks, if there are two cores
-        watchdog.LOOK_S, watchdog.ALL_CPU_S = 1.0, 24.0
+        loop_watchdog.LOOK_S, loop_watchdog.ALL_CPU_S = 1.0, 24.0
     box, loop = BlackBox(home, "w"), uvloop.new_event_loop()
-    loop.set_task_factory(steps.TaskFactory(box.cells))
+    loop.set_task_factory(running_code.TaskFactory(box.cells))
     threading.Thread(target=loop.run_forever, daemon=True).start()
     Watchdog(box, tell).start(loop)
 
@@ -80,7 +80,7 @@ def live(home: Path, deed: Callable[[BlackBox], None]) -> None:
         deed(box)
 
     async def poll() -> None:
-        steps.mark(1, 1)
+        running_code.mark(1, 1)
         await asyncio.create_task(collect())
 
     asyncio.run_coroutine_threadsafe(poll(), loop).result()
@@ -119,9 +119,9 @@ def test_a_thread_that_stops_everybody_ends_the_process_too(tmp_path: Path) -> N
 
 def block_for_a_while(home: Path) -> None:
     """One collector blocks, and lets go while the last words are said; then another has its turn, an ordinary one."""
-    watchdog.LOOK_S, watchdog.LAST_WORDS_S = 0.05, 20.0
+    loop_watchdog.LOOK_S, loop_watchdog.LAST_WORDS_S = 0.05, 20.0
     box, loop = BlackBox(home, "w"), uvloop.new_event_loop()
-    loop.set_task_factory(steps.TaskFactory(box.cells))
+    loop.set_task_factory(running_code.TaskFactory(box.cells))
     last_words, others_turn = threading.Event(), threading.Event()
 
     def tell_late(_: str, __: str) -> None:
@@ -136,7 +136,7 @@ def block_for_a_while(home: Path) -> None:
         block(box)
 
     async def poll(target_id: int, flight: int, collect: Callable[[], Any]) -> None:
-        steps.mark(target_id, flight)
+        running_code.mark(target_id, flight)
         await asyncio.create_task(collect())
 
     async def both() -> None:
@@ -156,7 +156,7 @@ def test_who_blocked_the_loop_is_blamed_not_who_ran_when_the_process_ended(tmp_p
     process.join(25)
     assert process.exitcode == EXIT_CODE
     found: list[Wreck] = []
-    blackbox.open_wrecks(tmp_path, found.append)
+    black_box.open_wrecks(tmp_path, found.append)
     [wreck] = found
     assert wreck.flight is not None
     assert (wreck.target_id, wreck.flight.collector) == (11, "bad")

@@ -20,8 +20,8 @@ from poller.domain.run import Run
 from poller.domain.target import PollTarget
 from poller.settings import Settings
 from poller.sinks.api import Sample
-from poller.workers import writing
-from poller.workers.writing import Writing
+from poller.workers.results import writers
+from poller.workers.results.writers import Writing
 
 #: Long enough for anything that works, short enough to wait for what does not.
 PATIENCE_S = 0.6
@@ -82,7 +82,7 @@ class World:
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     made = World(tmp_path)
     monkeypatch.setattr(runs, "write", lambda _engine, rows: made.ledger.write(rows))
-    monkeypatch.setattr(writing, "TRY_AGAIN_S", 0.02)
+    monkeypatch.setattr(writers, "TRY_AGAIN_S", 0.02)
     yield made
     for store in (made.ledger, made.sink):
         store.open.set()
@@ -150,7 +150,7 @@ def test_rounds_that_wait_are_written_together(world: World) -> None:
 
 def test_a_store_that_is_only_slow_is_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as it gets on: more rows on disk would not make it faster."""
-    monkeypatch.setattr(writing, "TOGETHER", 1)
+    monkeypatch.setattr(writers, "TOGETHER", 1)
     worker = world.worker(spool_patience_s=0.2)
     world.ledger.problem = world.sink.problem = lambda _: time.sleep(0.12)
     threads = [threading.Thread(target=store, args=(worker, number)) for number in range(4)]
@@ -164,7 +164,7 @@ def test_a_store_that_is_only_slow_is_waited_for(world: World, monkeypatch: pyte
 
 def test_a_store_that_is_far_too_slow_is_not_waited_for_for_ever(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A poll that cannot end would lose its lease."""
-    monkeypatch.setattr(writing, "TOGETHER", 1)
+    monkeypatch.setattr(writers, "TOGETHER", 1)
     worker = world.worker(spool_patience_s=0.1)
     world.sink.problem = lambda _: time.sleep(0.08)
     began = time.monotonic()
