@@ -21,7 +21,7 @@ from benchmarks import agents, cluster, if_mib, progress
 from benchmarks.equal import Sample
 from benchmarks.roles import Meter, Used
 from poller import errors
-from poller.cli import roles
+from poller.cli.up import role_commands
 from poller.sim import fleet
 
 PROGRAM = "prometheus-snmp-exporter"
@@ -88,7 +88,7 @@ def installed() -> str | None:
 @contextmanager
 def running(folder: Path, agents_port: int) -> Iterator[Exporter]:
     """On a free port of loopback, with nothing but our module."""
-    config, port = folder / "snmp.yml", roles.free_port()
+    config, port = folder / "snmp.yml", role_commands.free_port()
     how = {"version": 2, "auth": {"community": fleet.COMMUNITY}, "max_repetitions": agents.REPETITIONS}
     config.write_text(yaml.safe_dump({if_mib.NAME: {**if_mib.module(), **how}}))
     command = [PROGRAM, f"--config.file={config}", f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from poller.cli import render
+from poller.cli.output import render
 
 LINE_EVERY_S = 10.0
 

@@ -12,7 +12,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from benchmarks.section import Figure, Findings, Grid, number
-from poller.cli import render
+from poller.cli.output import render
 
 #: Nothing is cut in a file.
 PIPED_WIDTH = 160

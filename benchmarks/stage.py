@@ -15,8 +15,8 @@ from typing import Any
 from benchmarks import cpu
 from poller import errors, settings
 from poller.bootstrap import Services
-from poller.cli import embedded, roles
-from poller.cli.supervise import Child, Role, Supervisor
+from poller.cli.up import embedded_server, role_commands
+from poller.cli.up.process_supervisor import Child, Role, Supervisor
 from poller.db import migrate
 from poller.state import client
 
@@ -81,9 +81,9 @@ class Stage:
     def server(self) -> Server:
         """Started when first asked for."""
         folder = self.home / "valkey"
-        role, url = embedded.prepare(folder, roles.free_port())
+        role, url = embedded_server.prepare(folder, role_commands.free_port())
         server = Server(self._supervisor.add(role), self._log(role), url)
-        embedded.wait_ready(url)
+        embedded_server.wait_ready(url)
         return server
 
     @cached_property

@@ -19,8 +19,9 @@ from typer.main import get_command
 
 import poller
 from poller import errors
-from poller.cli import aside, render
-from poller.cli.lazy import Branch, LazyGroup
+from poller.cli import plugin_runner
+from poller.cli.command_tree import Branch, LazyGroup
+from poller.cli.output import render
 from poller.domain.nearest import nearest
 
 INTERRUPTED = 130
@@ -44,44 +45,56 @@ _INVENTORY, _RUNNING, _LOOKING, _CARE = "Inventory", "Running", "Looking", "Care
 
 class Root(LazyGroup):
     branches = (
-        Branch("up", "poller.cli.up:command", "Run everything on this machine.", _RUNNING),
-        Branch("worker", "poller.cli.worker:command", "Run workers, one per core.", _RUNNING),
-        Branch("beat", "poller.cli.beat:command", "Run a scheduler.", _RUNNING),
-        Branch("web", "poller.cli.web:command", "Serve the page.", _RUNNING),
+        Branch("up", "poller.cli.commands.up:command", "Run everything on this machine.", _RUNNING),
+        Branch("worker", "poller.cli.commands.worker:command", "Run workers, one per core.", _RUNNING),
+        Branch("web", "poller.cli.commands.web:command", "Serve the page.", _RUNNING),
         Branch(
             name="traps",
-            place="poller.cli.traps:command",
+            place="poller.cli.commands.traps:command",
             help="Hear what devices announce, and poll them at once.",
             panel=_RUNNING,
         ),
-        Branch("flower", "poller.cli.flower:command", "Run Celery's own monitor.", _RUNNING),
-        Branch("sim", "poller.cli.sim:command", "Run simulated devices.", _RUNNING),
-        Branch("demo", "poller.cli.demo:app", "Manage the simulated fleet.", _RUNNING),
-        Branch("device", "poller.cli.device:app", "Add, list, edit, import and export devices.", _INVENTORY),
-        Branch("target", "poller.cli.target:app", "What is polled on a device, and how often.", _INVENTORY),
-        Branch("credential", "poller.cli.credential:app", "Store the secrets devices ask for.", _INVENTORY),
-        Branch("site", "poller.cli.site:app", "Where devices are, and who may poll them.", _INVENTORY),
-        Branch("status", "poller.cli.status:command", "Is polling on time, and what broke?", _LOOKING),
-        Branch("workers", "poller.cli.workers:command", "Who polls, what each carries, and who was lost.", _LOOKING),
-        Branch("readings", "poller.cli.readings:command", "The latest values of a device.", _LOOKING),
-        Branch("runs", "poller.cli.runs:command", "What became of every poll.", _LOOKING),
-        Branch("events", "poller.cli.events:command", "What changed, and what changes now.", _LOOKING),
-        Branch("poll", "poller.cli.poll:command", "Poll targets now.", _LOOKING),
-        Branch("collect", "poller.cli.collect:command", "Try a collector on an address.", _LOOKING),
-        Branch("snmp", "poller.cli.snmp:app", "Ask an SNMP agent: walk, get, identify.", _LOOKING),
+        Branch("flower", "poller.cli.commands.flower:command", "Run Celery's own monitor.", _RUNNING),
+        Branch("sim", "poller.cli.commands.sim:command", "Run simulated devices.", _RUNNING),
+        Branch("demo", "poller.cli.commands.demo:app", "Manage the simulated fleet.", _RUNNING),
+        Branch("device", "poller.cli.commands.device:app", "Add, list, edit, import and export devices.", _INVENTORY),
+        Branch("target", "poller.cli.commands.target:app", "What is polled on a device, and how often.", _INVENTORY),
+        Branch("credential", "poller.cli.commands.credential:app", "Store the secrets devices ask for.", _INVENTORY),
+        Branch("site", "poller.cli.commands.site:app", "Where devices are, and who may poll them.", _INVENTORY),
+        Branch("status", "poller.cli.commands.status:command", "Is polling on time, and what broke?", _LOOKING),
         Branch(
-            "discover", "poller.cli.discover:command", "What is at an address, and which targets suit it?", _LOOKING
+            "workers",
+            "poller.cli.commands.workers:command",
+            "Who polls, what each carries, and who was lost.",
+            _LOOKING,
         ),
-        Branch("collectors", "poller.cli.collectors:app", "What is installed, its options, and its crashes.", _LOOKING),
-        Branch("sinks", "poller.cli.sinks:command", "Where readings can go.", _LOOKING),
-        Branch("breaker", "poller.cli.breaker:app", "Targets that are left alone, and why.", _LOOKING),
-        Branch("deadletter", "poller.cli.deadletter:app", "Targets that need a person.", _LOOKING),
-        Branch("board", "poller.cli.board:app", "The schedule as it is in Redis.", _LOOKING),
-        Branch("explain", "poller.cli.explain:command", "What a code means, and what to do.", _LOOKING),
-        Branch("plugin", "poller.cli.plugin:app", "Write a collector of your own.", _CARE),
-        Branch("db", "poller.cli.db:app", "The database's schema.", _CARE),
-        Branch("settings", "poller.cli.settings_cmd:command", "Every setting and its origin.", _CARE),
-        Branch("version", "poller.cli.version:command", "Version of this program.", _CARE),
+        Branch("readings", "poller.cli.commands.readings:command", "The latest values of a device.", _LOOKING),
+        Branch("runs", "poller.cli.commands.runs:command", "What became of every poll.", _LOOKING),
+        Branch("events", "poller.cli.commands.events:command", "What changed, and what changes now.", _LOOKING),
+        Branch("poll", "poller.cli.commands.poll:command", "Poll targets now.", _LOOKING),
+        Branch("collect", "poller.cli.commands.collect:command", "Try a collector on an address.", _LOOKING),
+        Branch("snmp", "poller.cli.commands.snmp:app", "Ask an SNMP agent: walk, get, identify.", _LOOKING),
+        Branch(
+            "discover",
+            "poller.cli.commands.discover:command",
+            "What is at an address, and which targets suit it?",
+            _LOOKING,
+        ),
+        Branch(
+            "collectors",
+            "poller.cli.commands.collectors:app",
+            "What is installed, its options, and its crashes.",
+            _LOOKING,
+        ),
+        Branch("sinks", "poller.cli.commands.sinks:command", "Where readings can go.", _LOOKING),
+        Branch("breaker", "poller.cli.commands.breaker:app", "Targets that are left alone, and why.", _LOOKING),
+        Branch("deadletter", "poller.cli.commands.deadletter:app", "Targets that need a person.", _LOOKING),
+        Branch("board", "poller.cli.commands.board:app", "The schedule as it is in Redis.", _LOOKING),
+        Branch("explain", "poller.cli.commands.explain:command", "What a code means, and what to do.", _LOOKING),
+        Branch("plugin", "poller.cli.commands.plugin:app", "Write a collector of your own.", _CARE),
+        Branch("db", "poller.cli.commands.db:app", "The database's schema.", _CARE),
+        Branch("settings", "poller.cli.commands.settings:command", "Every setting and its origin.", _CARE),
+        Branch("version", "poller.cli.commands.version:command", "Version of this program.", _CARE),
     )
 
 
@@ -115,7 +128,7 @@ def _root(
 
 
 def main() -> None:
-    aside.leave(run(sys.argv[1:]))
+    plugin_runner.leave(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:

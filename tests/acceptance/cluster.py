@@ -20,7 +20,7 @@ from pydantic import SecretStr
 
 from poller import errors
 from poller.bootstrap import Services
-from poller.cli import summary
+from poller.cli.up import up_summary
 from poller.db import imports, inventory, migrate
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.overview import Leader
@@ -279,7 +279,7 @@ class Cluster:
 
     def sound(self) -> None:
         """Every enabled target is in exactly one place, and nothing else is on the board."""
-        report = summary.verify(self.services)
+        report = up_summary.verify(self.services)
         assert report.sound, report
 
     def checked(self) -> None:

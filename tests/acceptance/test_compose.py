@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from poller.cli.roles import free_port
+from poller.cli.up.role_commands import free_port
 from poller.db import engine as sql
 from poller.db import runs
 from poller.domain.outcome import Result

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from poller import errors, wakeups
-from poller.cli import embedded
+from poller.cli.up import embedded_server
 from poller.domain.events import Kind
 from poller.domain.overview import Worker
 from poller.state import events, overview
@@ -33,7 +33,7 @@ OFTEN_S = "1"
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A leader, a worker in the DMZ, and one on rack 1 that looks for queues every second."""
     try:
-        embedded.find_server()
+        embedded_server.find_server()
     except errors.ConfigError as error:
         missing(str(error))
     with Cluster(tmp_path_factory.mktemp("domains")) as made:

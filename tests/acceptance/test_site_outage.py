@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from poller import errors
-from poller.cli import embedded
+from poller.cli.up import embedded_server
 from tests.conftest import missing
 from tests.integration.test_benchmarks import measured, values
 
@@ -24,7 +24,7 @@ PHASES = ("before", "opening", "dark", "recovering", "after")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
     """The figures of 60 devices at 4 s, 25 of which go dark; canaries ask every 2 s."""
     try:
-        embedded.find_server()
+        embedded_server.find_server()
     except errors.ConfigError as error:
         missing(str(error))
     folder: Path = tmp_path_factory.mktemp("outage")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from poller.cli import exposition
+from poller.cli.output import prometheus_text
 from poller.collectors.credentials import Community
 from poller.collectors.poll_runner import Drained
 from poller.collectors.snmp import SnmpCollector
@@ -123,7 +123,7 @@ def ours(port: int, config: Path | str, module: str, **more: Any) -> tuple[Expos
     if drained.outcome.readings is None:
         return Exposed({}, {}), drained
     texts = collector.help_texts(collector.Options.model_validate(options))
-    return exposed("\n".join(exposition.lines(drained.outcome.readings, texts)) + "\n"), drained
+    return exposed("\n".join(prometheus_text.lines(drained.outcome.readings, texts)) + "\n"), drained
 
 
 def exposed(text: str) -> Exposed:

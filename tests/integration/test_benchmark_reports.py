@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from poller import errors
-from poller.cli import embedded
+from poller.cli.up import embedded_server
 from tests.conftest import missing
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 def test_a_dsn_does_not_make_polls_dearer(tmp_path: Path) -> None:
     """At a size that takes seconds; the goal itself is for a machine that does nothing else."""
     try:
-        embedded.find_server()
+        embedded_server.find_server()
     except errors.ConfigError as error:
         missing(str(error))
     clean = {name: value for name, value in os.environ.items() if not name.startswith("POLLER_")}

@@ -25,11 +25,11 @@ ROOT = Path(__file__).parents[2]
 def server() -> None:
     """The benchmarks start one by themselves, if there is one to start."""
     from poller import errors
-    from poller.cli import embedded
+    from poller.cli.up import embedded_server
     from tests.conftest import missing
 
     try:
-        embedded.find_server()
+        embedded_server.find_server()
     except errors.ConfigError as error:
         missing(str(error))
 

@@ -13,7 +13,8 @@ import redis
 
 from poller import bootstrap
 from poller.bootstrap import Services
-from poller.cli import chosen, main
+from poller.cli import main
+from poller.cli.arguments import target_arguments
 from poller.db import deadletters, devices, migrate, targets
 from poller.domain.breaker import Breaker
 from poller.domain.deadletter import Letter, Reason
@@ -153,7 +154,9 @@ def test_a_reset_closes_at_once_and_is_told_with_the_name_of_the_person(world: W
     assert due is not None
     assert due <= world.board.now_ms() + MINUTE_MS
     told = world.events(Kind.BREAKER_CLOSED)
-    assert [(event.device, event.data["who"], event.data["failures"]) for event in told] == [("d1", chosen.who(), 7)]
+    assert [(event.device, event.data["who"], event.data["failures"]) for event in told] == [
+        ("d1", target_arguments.who(), 7)
+    ]
     assert world.seen().breakers_open == 0
     assert world.sound(ids)
 
@@ -177,13 +180,13 @@ def test_an_opening_by_hand_holds_until_its_end(world: World, cli: Cli) -> None:
     """Not its slot, not an edit and not a lost lease ends it; only time does, and then no slot counts as missed."""
     ids = world.add(2)
     done = cli("breaker", "open", "d1", "--for", "2h", "--json").json
-    assert (done["opened"], done["by"]) == (1, chosen.who())
+    assert (done["opened"], done["by"]) == (1, target_arguments.who())
     now_ms, until_ms = world.board.now_ms(), world.board.now_ms() + 7_200_000
     assert world.claim(now_ms + 10 * MINUTE_MS).parts[0].ids == [str(ids[1])]
     world.board.place("", [(TargetSpec(ids[0], 2, QUEUE, 30_000, 5_000), now_ms)], 2)
     assert world.claim(now_ms + 11 * MINUTE_MS).targets == 0
     item = cli("breaker", "list", "--json").json["items"][0]
-    assert (item["by"], item["breaker"], item["trips"]) == (f"hand ({chosen.who()})", "open", 0)
+    assert (item["by"], item["breaker"], item["trips"]) == (f"hand ({target_arguments.who()})", "open", 0)
     assert world.seen().barred == 1
     claim = world.claim(until_ms + 1_000)
     assert claim.parts[0].ids == [str(ids[0])]
@@ -191,7 +194,9 @@ def test_an_opening_by_hand_holds_until_its_end(world: World, cli: Cli) -> None:
     assert (answers[0].result, answers[0].kept) == (Result.OK, True)
     assert world.seen().barred == 0
     told = world.events(Kind.BREAKER_OPENED)
-    assert [(event.device, event.data["who"], event.data["by"]) for event in told] == [("d1", chosen.who(), "hand")]
+    assert [(event.device, event.data["who"], event.data["by"]) for event in told] == [
+        ("d1", target_arguments.who(), "hand")
+    ]
 
 
 def test_an_opening_by_hand_survives_the_poll_that_was_under_way(world: World, cli: Cli) -> None:
@@ -277,7 +282,7 @@ def test_few_letters_are_tried_at_once_and_many_are_spread(world: World, cli: Cl
     assert world.claim(now_ms + 2 * requeue.EVERY_MS).targets == 21
     assert world.sound(ids)
     told = world.events(Kind.DEAD_LETTER_REQUEUED)
-    assert [(event.data["who"], len(event.data["targets"])) for event in told] == [(chosen.who(), 149)]
+    assert [(event.data["who"], len(event.data["targets"])) for event in told] == [(target_arguments.who(), 149)]
 
 
 def test_waiting_for_a_requeued_letter_tells_what_came_of_it(world: World, cli: Cli) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from poller import bootstrap
-from poller.cli import completion
+from poller.cli.arguments import completion
 from poller.db import credentials, devices, migrate
 from poller.db import engine as sql
 from poller.domain.draft import DeviceDraft, TargetDraft

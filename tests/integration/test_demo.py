@@ -11,7 +11,8 @@ import pytest
 
 from poller import bootstrap
 from poller.bootstrap import Services
-from poller.cli import demo, main
+from poller.cli import main
+from poller.cli.commands import demo
 from poller.db import credentials, devices, migrate, sites
 from poller.domain.draft import DeviceDraft
 from poller.sim import fleet

@@ -19,7 +19,7 @@ import typer
 from gufo.snmp import sync as gufo
 
 from poller import errors
-from poller.cli import sim as cli
+from poller.cli.commands import sim as cli
 from poller.sim import fleet, process, serve, sockets
 from poller.sim.process import simulated
 from poller.sim.serve import Activity, Ports
@@ -151,7 +151,7 @@ class Command:
     """`poller sim` as its own process, through the same function the command line mounts."""
 
     def __init__(self, *arguments: str) -> None:
-        code = "import typer; from poller.cli.sim import command; typer.run(command)"
+        code = "import typer; from poller.cli.commands.sim import command; typer.run(command)"
         self.process = subprocess.Popen(
             [sys.executable, "-c", code, *arguments],
             stdout=subprocess.PIPE,

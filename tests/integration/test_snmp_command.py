@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from poller.cli import completion, main
+from poller.cli import main
+from poller.cli.arguments import completion
 from poller.collectors.snmp.modules import module_catalog
 from poller.collectors.snmp.modules.oid_names import Names
 from tests.integration.test_collector_snmp import AUTH, PRIV, Snmpd, free_udp_port, net_snmp, running_snmpd

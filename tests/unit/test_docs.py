@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from poller import errors
-from poller.cli import explain
+from poller.cli.commands import explain
 from poller.cli.main import Root
 from poller.domain import error_codes
 from poller.setting_sources import OTHER_NAMES, SECRETS

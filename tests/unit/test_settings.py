@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from poller import errors, masking, setting_sources, settings
-from poller.cli import up
+from poller.cli.commands import up
 from poller.domain import breaker, error_codes
 from poller.domain.interval import Adaptive
 from poller.workers.results import writers

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from poller import errors
-from poller.cli import aside, discover
+from poller.cli import plugin_runner
+from poller.cli.commands import discover
 from poller.collectors import api
 
 
@@ -29,15 +30,15 @@ async def block() -> None:
 
 
 def test_a_result_and_an_error_come_through() -> None:
-    assert aside.run(answer(), 5.0) == 42
+    assert plugin_runner.run(answer(), 5.0) == 42
     with pytest.raises(SystemExit):
-        aside.run(leave(), 5.0)
+        plugin_runner.run(leave(), 5.0)
 
 
 def test_one_that_keeps_the_loop_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "TIDY_S", 0.1)
+    monkeypatch.setattr(plugin_runner, "TIDY_S", 0.1)
     with pytest.raises(errors.CollectorCrashed, match="blocks"):
-        aside.run(block(), 0.1)
+        plugin_runner.run(block(), 0.1)
 
 
 def test_the_process_ends_though_a_thread_of_a_plugin_does_not() -> None:
@@ -99,7 +100,7 @@ def test_one_that_discovers_badly_is_told_and_the_others_are_heard(deed: str, re
     work = discover._ask_all(
         "127.0.0.1", asked, {"odd": 1, "finder": 1}, {"odd": [("", None)], "finder": [("", None)]}, 0.2
     )
-    [odd, good] = aside.run(work, 5.0)
+    [odd, good] = plugin_runner.run(work, 5.0)
     found = {"collector": "finder", "options": {"port": 1}, "reason": "it answers", "credential": ""}
     assert good == ("finder", [found], "")
     assert odd[:2] == ("odd", [])
@@ -108,7 +109,7 @@ def test_one_that_discovers_badly_is_told_and_the_others_are_heard(deed: str, re
 
 def test_one_that_suggests_without_end_is_cut_off() -> None:
     finder: Any = Finder("endless")
-    [(_, found, _)] = aside.run(
+    [(_, found, _)] = plugin_runner.run(
         discover._ask_all("127.0.0.1", [finder], {"finder": 1}, {"finder": [("", None)]}, 5.0), 10.0
     )
     assert len(found) == 100

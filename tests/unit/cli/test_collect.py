@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from poller.cli import collect
+from poller.cli.commands import collect
 from poller.collectors import api
 from poller.domain.outcome import Result
 

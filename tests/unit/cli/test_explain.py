@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from poller.cli import explain, main
+from poller.cli import main
+from poller.cli.commands import explain
 from poller.domain import error_codes
 
 

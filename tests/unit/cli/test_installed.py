@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from poller.cli import installed
-from poller.cli.installed import QUIET_S, Installed
+from poller.cli.up import plugin_watch
+from poller.cli.up.plugin_watch import QUIET_S, Installed
 
 
 def put(directory: Path, version: str = "1.0", name: str = "olt") -> Path:
@@ -92,5 +92,5 @@ def test_a_new_poller_is_left_to_whoever_installed_it(place: Path) -> None:
 def test_nothing_is_read_while_nothing_changes(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It looks ten times a second for months."""
     looking = Installed()
-    monkeypatch.setattr(installed, "_plugins", lambda: pytest.fail("it looked inside"))
+    monkeypatch.setattr(plugin_watch, "_plugins", lambda: pytest.fail("it looked inside"))
     assert [looking.news(now / 10) for now in range(100)] == [""] * 100

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poller import errors
-from poller.cli import inventory_files
-from poller.cli.inventory_rows import TARGET_FIELDS, Complaint, Read, grouped
+from poller.cli.inventory import inventory_files
+from poller.cli.inventory.inventory_rows import TARGET_FIELDS, Complaint, Read, grouped
 from poller.domain import draft
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.interval import Policy

@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from poller.cli import main
-from poller.cli.lazy import Branch
+from poller.cli.command_tree import Branch
 
 
 @pytest.mark.parametrize("branch", [b for b in main.Root.branches if b.present], ids=lambda b: b.name)

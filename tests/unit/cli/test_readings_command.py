@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from poller.cli import readings, table
+from poller.cli.commands import readings
+from poller.cli.output import table
 
 METRIC = "routeros_family_provisioning_total"
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from poller import errors
-from poller.cli import render
-from poller.cli.columns import Column, Fit, column, moment, plain
+from poller.cli.output import render
+from poller.cli.output.columns import Column, Fit, column, moment, plain
 
 COLUMNS = (column("NAME", "name"), column("TAGS", "tags"), Column("SIZE", lambda item: str(item["size"]), right=True))
 ITEMS = [{"name": "sw1", "tags": ["a", "b"], "size": 1}, {"name": "tab\there\x1b[31m", "tags": [], "size": 22}]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from poller.cli import sparkline
+from poller.cli.output import sparkline
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from poller.cli import roles, supervise
-from poller.cli.supervise import Child, Role, Supervisor
+from poller.cli.up import process_supervisor, role_commands
+from poller.cli.up.process_supervisor import Child, Role, Supervisor
 
 MIB = 2**20
 #: Stops when asked to.
@@ -42,7 +42,7 @@ class Stage:
 
 @pytest.fixture(params=[10.0])
 def stage(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Stage]:
-    monkeypatch.setattr(supervise, "MEMORY_EVERY_S", 0.05)
+    monkeypatch.setattr(process_supervisor, "MEMORY_EVERY_S", 0.05)
     made = Stage(patience_s=request.param)
     yield made
     made.supervisor.end(lambda _: True)
@@ -111,7 +111,7 @@ def test_one_that_cannot_be_started_just_now_is_tried_later(
 
 def test_a_child_above_its_limit_makes_room_for_its_successor(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Softly, and at once: it did nothing wrong."""
-    monkeypatch.setattr(supervise, "HEALTHY_S", 0.0)
+    monkeypatch.setattr(process_supervisor, "HEALTHY_S", 0.0)
     child = stage.run(OBEDIENT + "x = b'x' * 80_000_000\nwhile True: time.sleep(0.05)", memory_bytes=60 * MIB)
     first = child.process
     stage.until(lambda: child.process is not first)
@@ -170,6 +170,6 @@ def test_somebody_in_a_hurry_need_not_wait(stage: Stage) -> None:
 
 def test_a_worker_is_the_command_one_would_type() -> None:
     """With its own name, and no more than was asked for."""
-    role = roles.worker(2, {"POLLER_WORKER_TAGS": "zone=dmz"}, "edge", concurrency=4, memory_bytes=MIB)
+    role = role_commands.worker(2, {"POLLER_WORKER_TAGS": "zone=dmz"}, "edge", concurrency=4, memory_bytes=MIB)
     assert role.argv[1:] == ["-m", "celery", "-A", "poller", "--quiet", "worker", "-n", "edge2@%h", "--concurrency=4"]
     assert (role.name, role.env["POLLER_WORKER_TAGS"], role.memory_bytes) == ("edge2", "zone=dmz", MIB)

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from poller import errors
-from poller.cli import words
+from poller.cli.arguments import key_values
 
 
 class Inner(BaseModel):
@@ -24,14 +24,14 @@ class Model(BaseModel):
 
 def test_pairs_are_split_at_the_first_equals_sign() -> None:
     """Values may contain more of them."""
-    assert words.pairs(["a=b=c", "d="]) == {"a": "b=c", "d": ""}
+    assert key_values.pairs(["a=b=c", "d="]) == {"a": "b=c", "d": ""}
 
 
 @pytest.mark.parametrize("given", [["a"], ["=b"], ["a=1", "a=2"]])
 def test_odd_pairs_are_refused(given: list[str]) -> None:
     """A key given twice is no guess."""
     with pytest.raises(errors.InvalidInput):
-        words.pairs(given)
+        key_values.pairs(given)
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def test_odd_pairs_are_refused(given: list[str]) -> None:
 )
 def test_lists_and_structures_are_taken_apart(key: str, text: str, expected: object) -> None:
     """Everything else is left to the model."""
-    assert words.typed(Model, {key: text}) == {key: expected}
+    assert key_values.typed(Model, {key: text}) == {key: expected}
 
 
 def test_a_broken_structure_names_the_option() -> None:
     """And repeats it."""
     with pytest.raises(errors.InvalidInput, match='"table"'):
-        words.typed(Model, {"table": "{"})
+        key_values.typed(Model, {"table": "{"})

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from poller.cli import main, worker
+from poller.cli import main
+from poller.cli.commands import worker
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import math
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from poller.cli import exposition
+from poller.cli.output import prometheus_text
 from poller.domain.readings import Kind, Reading, ReadingSet, Series, SeriesSet
 
 NASTY = 'a "quoted" \\ back\nslash {x="1"} ž'
@@ -14,7 +14,7 @@ NASTY = 'a "quoted" \\ back\nslash {x="1"} ž'
 
 def text(*readings: Reading, help_texts: dict[str, str] | None = None) -> str:
     series = SeriesSet(tuple(Series(r.name, tuple(sorted(r.labels.items())), r.kind) for r in readings))
-    return "\n".join(exposition.lines(ReadingSet(series, [r.value for r in readings]), help_texts or {})) + "\n"
+    return "\n".join(prometheus_text.lines(ReadingSet(series, [r.value for r in readings]), help_texts or {})) + "\n"
 
 
 def test_what_is_written_is_read_back() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from poller import errors
-from poller.cli import snmp_lines
+from poller.cli.output import snmp_values
 from poller.collectors.snmp.metrics.label_text import Value
 from poller.collectors.snmp.modules import module_catalog
 from poller.collectors.snmp.modules.oid_names import Names, Place
@@ -97,12 +97,12 @@ def test_a_scalar_needs_no_zero_and_a_column_needs_a_row() -> None:
 )
 def test_a_value_as_a_person_reads_it(oid: str, value: Value, line: str) -> None:
     """Enumerations by name, addresses and dates as such, control characters never."""
-    assert snmp_lines.line(oid, value, NAMES).for_people() == line
+    assert snmp_values.line(oid, value, NAMES).for_people() == line
 
 
 def test_numbers_only_when_asked_for() -> None:
     """Nothing is translated."""
-    assert snmp_lines.line(f"{IF}.8.3", 2, NAMES, numeric=True).for_people() == f"{IF}.8.3 = Integer32: 2"
+    assert snmp_values.line(f"{IF}.8.3", 2, NAMES, numeric=True).for_people() == f"{IF}.8.3 = Integer32: 2"
 
 
 def test_names_are_offered_by_their_beginning() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from poller.cli import exposition
+from poller.cli.output import prometheus_text
 from poller.collectors.snmp.metrics import mapping
 from poller.collectors.snmp.metrics.label_text import Value
 from poller.collectors.snmp.metrics.reading_plan import Row, Shapes
@@ -59,7 +59,7 @@ def test_whoever_polls_once_gets_counters_to_the_last_digit() -> None:
     readings, _ = Shapes().read(rows(counted), IF_MIB, True)
     exact = {series.name: value for series, value in zip(readings.series.series, readings.values, strict=True)}
     assert exact["ifHCInOctets"] == counted
-    assert f"{counted % 2**53}" in "\n".join(exposition.lines(readings, {}))
+    assert f"{counted % 2**53}" in "\n".join(prometheus_text.lines(readings, {}))
 
 
 def test_a_changed_label_is_a_new_shape() -> None:

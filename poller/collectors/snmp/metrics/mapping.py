@@ -1,7 +1,7 @@
 """From {oid: value} and modules to samples: pure, no I/O, snmp_exporter's rules for values and labels.
 
 Values are what the device said. (snmp_exporter takes Counter64 modulo 2**53; we do that only where
-its text format is written, see `poller.cli.exposition`.)
+its text format is written, see `poller.cli.output.prometheus_text`.)
 """
 
 from __future__ import annotations

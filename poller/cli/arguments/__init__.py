@@ -1,0 +1,1 @@
+"""Command-line words to values: targets, durations, key=value pairs, secrets, confirmations, completion."""

@@ -1,0 +1,70 @@
+"""`poller site`: where devices are, and what a worker must carry to poll there."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from poller import errors
+from poller.cli.arguments import completion
+from poller.cli.arguments.confirm import Yes, confirm
+from poller.cli.inventory import inventory_database
+from poller.cli.output import render
+from poller.cli.output.columns import Fit, column
+from poller.cli.output.render import Json
+from poller.domain import naming
+
+app = typer.Typer(no_args_is_help=True, help="Where devices are, and what a worker must carry to poll there.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The site's name.", autocompletion=completion.sites)]
+
+_COLUMNS = (
+    column("NAME", "name", fit=Fit.WHOLE),
+    column("REQUIRES", "requires"),
+    column("DEVICES", "devices", right=True),
+)
+
+
+@app.command("list")
+def list_(as_json: Json = False) -> None:
+    """List sites. A site is made by its first device."""
+    from poller.db import sites
+
+    found = [asdict(site) for site in sites.listing(inventory_database.database())]
+    render.listing("poller.site.list/1", found, _COLUMNS, as_json)
+    if not found and not as_json:
+        render.note("no sites yet; the first device makes one: poller device add NAME ADDRESS --site SITE")
+
+
+@app.command("edit")
+def edit(
+    name: Name,
+    require: Annotated[
+        list[str] | None,
+        typer.Option("--require", metavar="KEY=VALUE", help="Tags its workers must carry, all of them."),
+    ] = None,
+    no_requires: Annotated[bool, typer.Option("--no-requires", help="Any worker may poll it.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Set the requirements of a site's devices."""
+    from poller.db import sites
+
+    if require is None and not no_requires:
+        raise errors.InvalidInput("nothing to change", hint="poller site edit --help")
+    changed = sites.edit(
+        inventory_database.database(), name, naming.requires(require or ()), inventory_database.wake_up()
+    )
+    render.changed(f"changed site {name}", "poller.site/1", asdict(changed), as_json)
+
+
+@app.command("rm")
+def remove(name: Name, yes: Yes = False, as_json: Json = False) -> None:
+    """Remove a site without devices."""
+    from poller.db import sites
+
+    engine = inventory_database.database()
+    confirm(f"remove site {name}", 1, yes)
+    sites.remove(engine, name, inventory_database.wake_up())
+    render.changed(f"removed site {name}", "poller.site.rm/1", {"removed": 1}, as_json)

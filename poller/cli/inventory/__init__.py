@@ -1,0 +1,1 @@
+"""Inventory files and the database behind the inventory commands: read, check, import, export."""

@@ -1,0 +1,1 @@
+"""How commands print: tables, columns, progress, error form, Prometheus text. Nothing here reads a store."""
