@@ -9,10 +9,10 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from poller import errors
-from poller.web import collectors, refusals
-from poller.web.page import Page
-from poller.web.sources import Sources
-from poller.web.themes import ChosenTheme, keep
+from poller.web import error_responses
+from poller.web.backend_queries import Sources
+from poller.web.pages.html import Page
+from poller.web.pages.themes import ChosenTheme, keep
 
 
 def add(app: FastAPI, sources: Sources, page: Page) -> None:
@@ -21,8 +21,8 @@ def add(app: FastAPI, sources: Sources, page: Page) -> None:
         try:
             found = await run_in_threadpool(sources.collectors)
         except errors.PollerError as error:
-            return refusals.answer(error, request, page)
-        shown = collectors.present(found, _now_ms())
+            return error_responses.answer(error, request, page)
+        shown = collectors_page.present(found, _now_ms())
         return keep(theme, HTMLResponse(page.collectors(shown, theme.shown)))
 
     @app.get("/api/collectors")
@@ -31,7 +31,7 @@ def add(app: FastAPI, sources: Sources, page: Page) -> None:
             found = await run_in_threadpool(sources.collectors)
         except errors.PollerError as error:
             return JSONResponse({"error": {"message": str(error)}}, status_code=503)
-        return JSONResponse(collectors.document(found, _now_ms()))
+        return JSONResponse(collectors_page.document(found, _now_ms()))
 
 
 def _now_ms() -> int:

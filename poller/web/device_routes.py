@@ -12,12 +12,14 @@ from starlette.concurrency import run_in_threadpool
 from poller import errors
 from poller.db.rates import Asked
 from poller.domain import duration
-from poller.web import device, rates, refusals, targets
-from poller.web.device import Asking, Span
-from poller.web.page import Page
-from poller.web.snapshot import Snapshots
-from poller.web.sources import Sources
-from poller.web.themes import ChosenTheme, keep
+from poller.presentation import rates_json
+from poller.web import error_responses
+from poller.web.api.snapshot import Snapshots
+from poller.web.backend_queries import Sources
+from poller.web.pages import device_targets
+from poller.web.pages.device_page import Asking, Span
+from poller.web.pages.html import Page
+from poller.web.pages.themes import ChosenTheme, keep
 
 #: A day of so many takes two seconds of this process.
 MOST_ITEMS = 200
@@ -38,9 +40,9 @@ def add(app: FastAPI, sources: Sources, page: Page, snapshots: Snapshots) -> Non
             rated = await run_in_threadpool(sources.rates, name, asking.asked(now_ms))
             standing = await run_in_threadpool(sources.standing, name, [each.target.id for each in rated])
         except errors.PollerError as error:
-            return refusals.answer(error, request, page)
-        overview = (await snapshots.get()).overview if targets.any_late(standing) else None
-        shown = device.present(name, rated, asking, now_ms, standing, overview)
+            return error_responses.answer(error, request, page)
+        overview = (await snapshots.get()).overview if device_targets.any_late(standing) else None
+        shown = device_page.present(name, rated, asking, now_ms, standing, overview)
         return keep(theme, HTMLResponse(page.device(shown, theme.shown)))
 
     @app.get("/api/devices/{name}/rates")
@@ -56,8 +58,8 @@ def add(app: FastAPI, sources: Sources, page: Page, snapshots: Snapshots) -> Non
             asked = Asked(lambda names: [each for each in names if metric in each], limit, max(0, since_ms))
             rated = await run_in_threadpool(sources.rates, name, asked)
         except errors.PollerError as error:
-            return JSONResponse({"error": {"message": str(error)}}, status_code=refusals.status(error))
-        return JSONResponse(rates.document(name, rated, bool(since_ms), now_ms))
+            return JSONResponse({"error": {"message": str(error)}}, status_code=error_responses.status(error))
+        return JSONResponse(rates_json.document(name, rated, bool(since_ms), now_ms))
 
 
 def _now_ms() -> int:

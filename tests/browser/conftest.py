@@ -22,8 +22,8 @@ import web_rates
 import web_standings
 
 from poller.domain.overview import Overview
-from poller.web import serve
-from poller.web.sources import Sources
+from poller.web import web_process
+from poller.web.backend_queries import Sources
 
 CHROMIUM = "/usr/bin/chromium"
 QUIET = [
@@ -47,7 +47,7 @@ class Site:
         self.polls = web_rates.polls(60, 2)  # of sw1
         self.standing = web_standings.WELL  # of sw1, too
         self.collectors = web_collectors.FOUND
-        self._listener = serve.listen("127.0.0.1", 0)
+        self._listener = web_process.listen("127.0.0.1", 0)
         self.port: int = self._listener.getsockname()[1]
         self.start(self._listener)
 
@@ -69,8 +69,8 @@ class Site:
             lambda: self.collectors,
             lambda *_: self.standing,
         )
-        self._server = serve.server(sources)
-        sockets = [listener or serve.listen("127.0.0.1", self.port)]
+        self._server = web_process.server(sources)
+        sockets = [listener or web_process.listen("127.0.0.1", self.port)]
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": sockets})
         self._thread.start()
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from poller import errors
-from poller.web import serve
+from poller.web import web_process
 
 READY_WITHIN_S = 20
 
@@ -53,7 +53,7 @@ class Web:
 
 
 def free_port() -> int:
-    with serve.listen("127.0.0.1", 0) as probe:
+    with web_process.listen("127.0.0.1", 0) as probe:
         return int(probe.getsockname()[1])
 
 
@@ -125,17 +125,17 @@ def test_a_dead_redis_is_named_and_the_page_still_answers(tmp_path: Path) -> Non
 
 def test_a_port_that_was_asked_for_is_not_replaced() -> None:
     """Taken is an error that names the setting; only the default gives way to a free one."""
-    with serve.listen("127.0.0.1", 0) as taken:
+    with web_process.listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(errors.PortInUse, match=rf"web_port: 127\.0\.0\.1:{port} is in use"):
-            serve.listen("127.0.0.1", port)
+            web_process.listen("127.0.0.1", port)
 
 
 def test_the_default_port_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody else on 8080 does not stop a first try."""
-    with serve.listen("127.0.0.1", 0) as taken:
-        monkeypatch.setattr(serve, "DEFAULT_PORT", taken.getsockname()[1])
-        with serve.listen("127.0.0.1", None) as other:
+    with web_process.listen("127.0.0.1", 0) as taken:
+        monkeypatch.setattr(web_process, "DEFAULT_PORT", taken.getsockname()[1])
+        with web_process.listen("127.0.0.1", None) as other:
             assert isinstance(other, socket.socket)
             assert other.getsockname()[1] != taken.getsockname()[1]
 
@@ -143,7 +143,7 @@ def test_the_default_port_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_address_that_is_not_ours_is_refused() -> None:
     """A wrong bind address names the setting and the reason."""
     with pytest.raises(errors.InvalidSetting, match=r"web_bind: cannot listen on 192\.0\.2\.1:0"):
-        serve.listen("192.0.2.1", 0)
+        web_process.listen("192.0.2.1", 0)
 
 
 def test_a_mistake_in_the_settings_is_one_line(tmp_path: Path) -> None:

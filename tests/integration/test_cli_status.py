@@ -17,11 +17,11 @@ from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.overview import State, Worker
 from poller.domain.status import Status
 from poller.domain.target import TargetSpec
+from poller.presentation import health
 from poller.state import overview, workers
 from poller.state.board import Board
 from poller.state.keys import Keys
 from poller.state.leader import Leadership
-from poller.web import health
 from tests.integration.commands import Result
 
 KEYS = Keys()

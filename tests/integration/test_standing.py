@@ -12,7 +12,7 @@ from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.overview import State
 from poller.domain.status import Status
 from poller.domain.target import TargetSpec
-from poller.web import standing
+from poller.presentation import device_state
 
 MINUTE_MS = 60_000
 
@@ -31,7 +31,7 @@ def test_it_tells_who_the_device_is_and_where_its_targets_wait(services: Service
     board.place("", [(TargetSpec(i, 1, "poll.snmp", MINUTE_MS, 5_000), next_ms) for i in ids[:2]], 1)
     failed = Status(State.FAILING, 1, 2, 3, 0, 4, 0, "timeout", "no answer")
     services.redis.hset(services.keys.status, str(ids[0]), failed.pack())
-    found = standing.read(services, "sw1", ids)
+    found = device_state.read(services, "sw1", ids)
     assert (found.address, found.site, found.enabled, found.trouble) == ("192.0.2.1", "west", True, "")
     assert {i: (seen.place, seen.next_ms, seen.queue) for i, seen in found.seen.items()} == dict.fromkeys(
         ids[:2], ("due", next_ms, "poll.snmp")
@@ -50,13 +50,13 @@ def test_many_targets_are_asked_for_together(
         monkeypatch.setattr(
             kind, name, lambda self, *a, _real=real, **k: said.append(str(a[:1])) or _real(self, *a, **k)
         )
-    assert len(standing.read(services, "sw1", ids).seen) == len(ids)
+    assert len(device_state.read(services, "sw1", ids).seen) == len(ids)
     assert len(said) == 3
 
 
 def test_a_device_that_is_not_there(services: Services, ids: list[int]) -> None:
     with pytest.raises(errors.NotFound):
-        standing.read(services, "sw9", ids)
+        device_state.read(services, "sw9", ids)
 
 
 def test_without_redis_the_rest_is_told(services: Services, ids: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,5 +66,5 @@ def test_without_redis_the_rest_is_told(services: Services, ids: list[int], monk
         raise errors.StoreUnavailable("cannot use Redis")
 
     monkeypatch.setattr(services.board, "now_ms", away)
-    found = standing.read(services, "sw1", ids)
+    found = device_state.read(services, "sw1", ids)
     assert (found.address, found.seen, found.trouble) == ("192.0.2.1", {}, "cannot use Redis")

@@ -17,9 +17,9 @@ from poller.cli.output.columns import Column, Fit, column, plain
 from poller.cli.output.render import Json
 from poller.domain import duration
 from poller.domain.events import Event, Kind
+from poller.presentation import formatting
 from poller.state import overview
 from poller.state.breakers import Bar, Breakers, Seen
-from poller.web import units
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -82,14 +82,14 @@ def reset(places: target_arguments.Many, as_json: Json = False) -> None:
     counts = Counter(answers.values())
     item = {"reset": len(done), "closed_already": counts["closed"], "in_flight": counts["inflight"]}
     item |= {"site_dark": counts["held"], "not_on_board": len(targets) - len(before) + counts["gone"]}
-    text = f"reset {units.counted(len(done), 'breaker')}"
+    text = f"reset {formatting.counted(len(done), 'breaker')}"
     text += f", {counts['closed']:,} closed already" if counts["closed"] else ""
     render.changed(text, "poller.breaker.reset/1", item, as_json)
     if counts["held"] and not as_json:
-        render.note(f"{units.counted(counts['held'], 'target')} of a dark site: polled when the site is back")
+        render.note(f"{formatting.counted(counts['held'], 'target')} of a dark site: polled when the site is back")
     if counts["changed"]:
         raise errors.StoreConflict(
-            f"{units.counted(counts['changed'], 'target')} changed at every look", hint="repeat it"
+            f"{formatting.counted(counts['changed'], 'target')} changed at every look", hint="repeat it"
         )
 
 
@@ -113,7 +113,7 @@ def open_(
     events.publish(services, [_opened(target, bar) for target in opened.values()])
     until = _instant(bar.until_ms)
     item = {"opened": len(opened), "in_flight": Counter(answers.values())["inflight"], "until": until, "by": bar.who}
-    text = f"opened {units.counted(len(opened), 'breaker')} until {plain(until)}"
+    text = f"opened {formatting.counted(len(opened), 'breaker')} until {plain(until)}"
     render.changed(text, "poller.breaker.open/1", item, as_json, f"poller breaker reset {' '.join(places)}")
 
 
@@ -149,7 +149,7 @@ def _totals(found: Mapping[int, Seen], shown: int) -> str:
     if not found:
         return "no breaker is open"
     by_hand = sum(each.bar is not None for each in found.values())
-    text = f"{units.counted(len(found), 'breaker')} open" + (f", {by_hand:,} of them by hand" if by_hand else "")
+    text = f"{formatting.counted(len(found), 'breaker')} open" + (f", {by_hand:,} of them by hand" if by_hand else "")
     return f"{text}; --limit {len(found)} shows all" if len(found) > shown else text
 
 
@@ -179,7 +179,7 @@ def _instant(ms: int) -> datetime | None:
 
 
 def _age(key: str) -> Any:
-    return lambda item: "" if item[key] is None else units.age(item[key] * 1000)
+    return lambda item: "" if item[key] is None else formatting.age(item[key] * 1000)
 
 
 _COLUMNS = (

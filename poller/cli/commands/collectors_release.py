@@ -14,10 +14,10 @@ from poller.cli.output.columns import Column, Fit, column
 from poller.domain.deadletter import Reason
 from poller.domain.events import Event, Kind
 from poller.domain.quarantine import Record
+from poller.presentation import collector_trust, formatting
+from poller.presentation.collector_trust import Known
 from poller.state import quarantine
 from poller.state.quarantine import Release
-from poller.web import trust, units
-from poller.web.trust import Known
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -27,7 +27,7 @@ COLUMNS = (
     column("DOUBTED", "collector", fit=Fit.WHOLE),
     column("FROM", "distribution", fit=Fit.WHOLE),
     column("STATE", "state", fit=Fit.WHOLE),
-    Column("FOR", lambda item: units.age(item["since_seconds"] * 1000) if item["since"] else "", right=True),
+    Column("FOR", lambda item: formatting.age(item["since_seconds"] * 1000) if item["since"] else "", right=True),
     column("CRASHES", "crashes", right=True),
     column("LAST REASON", "reason", fit=Fit.WRAP),
 )
@@ -37,10 +37,10 @@ def read() -> Known:
     """Of a Redis that is away only a note is made: what is installed can be listed without it."""
     services = bootstrap.services()
     try:
-        return trust.read(services)
+        return collector_trust.read(services)
     except errors.StoreError as error:
         render.note(f"note: which collectors are isolated or quarantined is not known: {error.message}")
-        return Known(None, trust.declared(services))
+        return Known(None, collector_trust.declared(services))
 
 
 def release(name: str, wait_s: float, dry_run: bool, as_json: bool) -> None:
@@ -96,4 +96,4 @@ def _event(services: Services, release: Release, found: Record) -> Event:
 
 
 def _told(release: Release, found: Record) -> dict[str, Any]:
-    return {"distribution": release.distribution, **trust.view(found)}
+    return {"distribution": release.distribution, **collector_trust.view(found)}

@@ -15,7 +15,7 @@ from poller.cli.output import render
 from poller.cli.output.columns import Fit, column, moment
 from poller.cli.output.render import Json
 from poller.domain import naming
-from poller.web import units
+from poller.presentation import formatting
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
@@ -103,7 +103,7 @@ def rotate(
     used = credentials.rotate(engine, name, secret.kind, sealed, inventory_database.wake_up())
     body = {"name": name, "kind": secret.kind, "targets": used}
     render.changed(
-        f"changed credential {name}, used by {units.counted(used, 'target')}",
+        f"changed credential {name}, used by {formatting.counted(used, 'target')}",
         "poller.credential.rotate/1",
         body,
         as_json,
@@ -129,9 +129,7 @@ def rotate_key(as_json: Json = False) -> None:
 
     done = credential_rekey.run(bootstrap.services(), inventory_database.database())
     body = {"credentials": done.credentials, "key_id": done.key_id, "key": done.place}
-    text = (
-        f"encrypted {units.counted(done.credentials, 'credential')} with key {done.key_id}; the key is in {done.place}"
-    )
+    text = f"encrypted {formatting.counted(done.credentials, 'credential')} with key {done.key_id}; the key is in {done.place}"
     render.changed(text, "poller.credential.rotate-key/1", body, as_json)
 
 

@@ -23,7 +23,7 @@ from poller.domain.chunks import batched
 from poller.domain.deadletter import Reason
 from poller.domain.events import Event, Kind
 from poller.domain.status import Status
-from poller.web import units
+from poller.presentation import formatting
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
@@ -82,7 +82,7 @@ def list_(
         render.echo("")
         render.listing("", items, _COLUMNS, as_json=False)
     filtered = " matches" if wanted != deadletters.Wanted() else ""
-    counted = f"{units.counted(total, 'dead letter')} in {units.counted(len(groups), 'group')}"
+    counted = f"{formatting.counted(total, 'dead letter')} in {formatting.counted(len(groups), 'group')}"
     more = f"; --limit {total} shows all" if total > len(items) else ""
     render.note(f"{counted}{more}" if total else f"no dead letter{filtered}")
 
@@ -155,14 +155,16 @@ def drop(
     engine = inventory_database.database(services)
     found = _chosen(engine, places, _wanted(engine, reason, code, collector, site, device), every)
     if dry_run:
-        _say_plan(f"would drop {units.counted(len(found), 'dead letter')} and disable as many targets", found, as_json)
+        _say_plan(
+            f"would drop {formatting.counted(len(found), 'dead letter')} and disable as many targets", found, as_json
+        )
         return
     names = ", ".join(_names(found[:SAMPLES])) + (", ..." if len(found) > SAMPLES else "")
-    targets = units.counted(len(found), "target")
+    targets = formatting.counted(len(found), "target")
     confirm_counted(f"disable {targets} ({names}) and drop as many dead letters", len(found), yes, number)
     dropped = deadletters.drop(engine, [named.letter.target_id for named in found], inventory_database.wake_up())
     _tell_dropped(services, found)
-    text = f"dropped {units.counted(dropped, 'dead letter')}; as many targets are disabled"
+    text = f"dropped {formatting.counted(dropped, 'dead letter')}; as many targets are disabled"
     first = found[0]
     back = f"poller target edit {first.device} {first.target} --enable   (to take one back)"
     render.changed(text, "poller.deadletter.drop/1", {"dropped": dropped}, as_json, back)
@@ -251,8 +253,8 @@ def spread(count: int) -> str:
     """`200 dead letters within 3 s`"""
     from poller.state.requeue import spread_ms
 
-    within = f" within {units.duration(spread_ms(count))}" if spread_ms(count) else ""
-    return units.counted(count, "dead letter") + within
+    within = f" within {formatting.duration(spread_ms(count))}" if spread_ms(count) else ""
+    return formatting.counted(count, "dead letter") + within
 
 
 def try_again(services: Services, found: Sequence[Named], wait_s: float) -> dict[str, Any]:
@@ -277,7 +279,7 @@ def leave(item: Mapping[str, Any]) -> None:
 
 
 def say_requeued(item: Mapping[str, Any], schema: str, as_json: bool) -> None:
-    text = f"requeued {units.counted(item['requeued'], 'dead letter')}"
+    text = f"requeued {formatting.counted(item['requeued'], 'dead letter')}"
     if "good" in item:
         text += f": {item['good']:,} answer, {item['failing']:,} still fail, {item['waiting']:,} without a result"
     render.changed(text, schema, item, as_json)
@@ -286,9 +288,9 @@ def say_requeued(item: Mapping[str, Any], schema: str, as_json: bool) -> None:
     for each in item.get("failures", ()):
         render.echo(one_line(f"  {each['device']}/{each['target']}  {each['error_code']}: {each['message']}"))
     if item["barred"]:
-        render.note(f"{units.counted(item['barred'], 'breaker')} opened by hand: poller breaker reset DEVICE")
+        render.note(f"{formatting.counted(item['barred'], 'breaker')} opened by hand: poller breaker reset DEVICE")
     if item["not_on_board"]:
-        render.note(f"{units.counted(item['not_on_board'], 'target')} not on the board: has a scheduler run?")
+        render.note(f"{formatting.counted(item['not_on_board'], 'target')} not on the board: has a scheduler run?")
 
 
 def _say_plan(text: str, found: Sequence[Named], as_json: bool) -> None:
@@ -374,7 +376,7 @@ def _instant(ms: int) -> datetime | None:
 
 
 def _age(key: str, tail: str = "") -> Any:
-    return lambda item: units.age(item[key] * 1000) + tail
+    return lambda item: formatting.age(item[key] * 1000) + tail
 
 
 _GROUP_COLUMNS = (

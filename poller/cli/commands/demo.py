@@ -24,8 +24,8 @@ from poller.db import credentials, devices, imports, sites, targets
 from poller.db.devices import Device
 from poller.db.targets import Target
 from poller.domain import draft
+from poller.presentation import formatting
 from poller.sim import fleet
-from poller.web import units
 
 TAG = "demo"
 #: Room for the 130,000 first devices of the simulator; `poller up` makes 100,000 at most.
@@ -49,7 +49,7 @@ def clear_command(yes: Yes = False, as_json: render.Json = False) -> None:
     services = bootstrap.services()
     database(services)
     ours, others = _tagged(services)
-    what = units.counted(len(ours), "simulated device")
+    what = formatting.counted(len(ours), "simulated device")
     kept = f"; {_named(others)} tagged {TAG}, too, and not simulated: kept" if others else ""
     if others and ours:
         confirm(f"remove {what}{kept}", len(ours), yes)

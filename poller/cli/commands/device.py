@@ -19,7 +19,7 @@ from poller.cli.output import render
 from poller.cli.output.columns import Fit, column
 from poller.cli.output.render import Json
 from poller.domain import draft
-from poller.web import units
+from poller.presentation import formatting
 
 app = typer.Typer(no_args_is_help=True, help="Add, list, edit, import and export devices.")
 
@@ -248,7 +248,7 @@ def remove(
     confirm(f"remove {what} and all targets of it", count, yes)
     gone = devices.remove(engine, wanted, inventory_database.wake_up())
     body = {"removed": count, "targets_removed": gone}
-    render.changed(f"removed {what} and {units.counted(gone, 'target')}", "poller.device.rm/1", body, as_json)
+    render.changed(f"removed {what} and {formatting.counted(gone, 'target')}", "poller.device.rm/1", body, as_json)
 
 
 @app.command("import")
@@ -268,7 +268,7 @@ def import_(
     )
     text = f"{_counts('device', done.added, done.updated, done.unchanged, update)}; "
     text += _counts("target", done.targets_added, done.targets_updated, done.targets_unchanged, update)
-    text += f"; {units.counted(len(made), 'new site')}" if made else ""
+    text += f"; {formatting.counted(len(made), 'new site')}" if made else ""
     message = f"would be done: {text}" if dry_run else text
     body = {**asdict(done), "sites_added": len(made), "dry_run": dry_run}
     render.changed(message, "poller.device.import/1", body, as_json)

@@ -16,7 +16,7 @@ from poller.cli.output.columns import Fit, column
 from poller.domain import error_codes
 from poller.domain.overview import State
 from poller.domain.status import Status
-from poller.web import health, units
+from poller.presentation import formatting, health
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -119,7 +119,7 @@ def _explain(services: Services, missing: int, wait_s: float) -> None:
     from poller.state import overview
 
     verdict = health.judge(overview.read(services.redis, services.keys)).text
-    render.note(f"{units.counted(missing, 'target')} without a result after {wait_s:g} s. {verdict}")
+    render.note(f"{formatting.counted(missing, 'target')} without a result after {wait_s:g} s. {verdict}")
 
 
 def _item(target: Target, status: Status | None, stored: Stored | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from poller.cli.output import render, sparkline
 from poller.cli.output.columns import Column, Fit, Item, column, plain
 from poller.domain import duration
 from poller.domain.counters import Verdict
-from poller.web import quantities, rates, units
+from poller.presentation import counter_units, formatting, rates_json
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
@@ -33,10 +33,12 @@ def show(engine: Engine, device: str, chosen: Sequence[Target], asked: Asked, as
     rated = stored.of_targets(engine, chosen, asked)
     now_ms, span = time.time_ns() // 1_000_000, bool(asked.since_ms)
     rows = [
-        _Row(rates.item(each.target.name, line, span, now_ms), line) for each in rated for line in each.answer.lines
+        _Row(rates_json.item(each.target.name, line, span, now_ms), line)
+        for each in rated
+        for line in each.answer.lines
     ]
     total = sum(each.answer.total for each in rated)
-    render.listing(rates.SCHEMA, rows, list(_columns(span)), as_json, device=device, total=total)
+    render.listing(rates_json.SCHEMA, rows, list(_columns(span)), as_json, device=device, total=total)
     if not as_json:
         for text in _notes(device, rated, len(rows), total):
             render.note(text)
@@ -75,7 +77,7 @@ def _columns(span: bool) -> Iterator[Column]:
 
 def _number(title: str, key: str, spare: int = 0) -> Column:
     def text(item: Item) -> str:
-        return quantities.per_second(item["metric"], item[key])
+        return counter_units.per_second(item["metric"], item[key])
 
     return Column(title, text, right=True, fit=Fit.WHOLE, spare=spare)
 
@@ -108,7 +110,7 @@ def _notes(device: str, rated: Sequence[Rated], shown: int, total: int) -> Itera
         wait = duration.format_ms(target.max_ms or target.interval_ms)
         yield f"{device}/{target.name} has one poll, and a rate takes two: the next one is due within {wait}"
     for each in (each for each in rated if each.cut):
-        yield f"{device}/{each.target.name}: only the newest {units.exact(each.polls)} polls of that time"
+        yield f"{device}/{each.target.name}: only the newest {formatting.exact(each.polls)} polls of that time"
 
 
 def _only_first(rated: Rated) -> bool:

@@ -14,10 +14,10 @@ import typer
 
 from poller import errors
 from poller.domain import duration
+from poller.presentation import formatting
 from poller.sim import clock, fleet, serve
 from poller.sim.fleet import Fault, Protocol, SimDevice
 from poller.sim.serve import Activity, Ports, TlsPorts
-from poller.web import units
 
 SNMP_PORT = 10_161
 ROUTEROS_PORT = 18_728
@@ -79,7 +79,7 @@ def command(
 def introduction(devices: Sequence[SimDevice], ports: Ports, written: Path | None) -> Iterator[str]:
     """What listens where, a sample of the devices, and commands to copy."""
     faulty = sum(device.fault is not Fault.NONE for device in devices)
-    number = units.counted(len(devices), "simulated device")
+    number = formatting.counted(len(devices), "simulated device")
     yield f"{number} on loopback, {faulty:,} of them faulty. Ctrl-C stops them."
     yield ""
     yield f"{'device':<14} {'address':<15} {'port':>5}  {'protocol':<9} {'model':<14} fault"
@@ -152,7 +152,7 @@ def _examples(devices: Sequence[SimDevice], ports: Ports, written: Path | None) 
         login = f"{fleet.USERNAME}:{fleet.PASSWORD}"
         yield f"try: echo {login} | poller collect routeros {router} -o port={ports.routeros}"
     if written:
-        yield f"The inventory of {units.counted(len(devices), 'device')} is in {written}. To poll them:"
+        yield f"The inventory of {formatting.counted(len(devices), 'device')} is in {written}. To poll them:"
         yield f"  echo {fleet.COMMUNITY} | poller credential add {fleet.SNMP_CREDENTIAL} --kind community"
         yield (
             f"  echo {fleet.USERNAME}:{fleet.PASSWORD} | poller credential add {fleet.ROUTEROS_CREDENTIAL} --kind login"

@@ -15,7 +15,7 @@ from poller import errors
 from poller.cli.arguments import completion
 from poller.cli.output import render
 from poller.domain import duration, naming
-from poller.web import units
+from poller.presentation import formatting
 
 if TYPE_CHECKING:
     from poller.collectors.credentials import Credential
@@ -193,7 +193,9 @@ class Printer:
         if self._progress and self._said != self._began:
             sys.stderr.write("\r")
         took_s = time.monotonic() - self._began
-        render.note(f"{units.counted(self.printed, 'value')} in {units.counted(sent, 'packet')}, {took_s:.1f} s")
+        render.note(
+            f"{formatting.counted(self.printed, 'value')} in {formatting.counted(sent, 'packet')}, {took_s:.1f} s"
+        )
 
 
 async def _walk(asked: Asked, places: Sequence[Place], printer: Printer) -> None:

@@ -14,8 +14,8 @@ from poller.cli.commands import status_failing
 from poller.cli.output import render
 from poller.cli.output.columns import one_line
 from poller.domain.overview import TRAP_RESULTS, Load, Overview, State, Worker
+from poller.presentation import formatting, health
 from poller.state import overview
-from poller.web import health, units
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -78,7 +78,7 @@ def _show(view: Overview, page: str) -> None:
     if view.errors:
         say("Last errors", "bold")
     for error in view.errors[:10]:
-        age = units.age(view.as_of_ms - error.at_ms)
+        age = formatting.age(view.as_of_ms - error.at_ms)
         say(f"  {age:>9} ago  {error.device}/{error.target}  {error.code}: {error.message}")
     if view.states.get(State.FAILING) or view.long_overdue:
         render.note("all that fail or wait too long, the worst first: poller status --failing")
@@ -118,51 +118,51 @@ def _trouble(view: Overview) -> Iterator[str]:
 
 def _people(view: Overview) -> Iterator[str]:
     """Who schedules, who polls, and what waits for them."""
-    yield f"leader     {_leader(view)}, {units.exact(view.standbys)} standing by"
+    yield f"leader     {_leader(view)}, {formatting.exact(view.standbys)} standing by"
     labels = view.labels
     for worker in view.workers:
         yield f"worker     {labels[worker.key]}: {_worker(worker, view)}{_spooled(worker)}"
     for name, number in health.namesakes(view).items():
         yield f"names      {number} workers are called {name}: give each its own with -n"
     if stalls := view.totals.get("worker_stalls"):
-        yield f"stalls     workers stood still {units.counted(stalls, 'time')}: poller events --kind worker_stalled"
+        yield f"stalls     workers stood still {formatting.counted(stalls, 'time')}: poller events --kind worker_stalled"
     if heard := view.totals.get("traps_received"):
-        yield f"traps      {units.exact(heard)} received: {_heard(view)}"
+        yield f"traps      {formatting.exact(heard)} received: {_heard(view)}"
     for each in health.unroutable(view):
-        yield f"unserved   {each.queue}: {units.counted(each.targets, 'target')}; {each.reason}"
+        yield f"unserved   {each.queue}: {formatting.counted(each.targets, 'target')}; {each.reason}"
     for load in view.loads:
         if load.waiting or load.shortage:
             yield f"queue      {load.queue}: {_load(load)}"
 
 
 def _worker(worker: Worker, view: Overview) -> str:
-    busy = f"{units.exact(worker.in_flight)} of {units.counted(worker.slots, 'batch', 'batches')}"
-    last = f", last {units.age(view.as_of_ms - worker.polled_ms)} ago" if worker.polled_ms else ""
-    seen = busy if health.running(worker, view) else f"not seen for {units.age(view.as_of_ms - worker.seen_ms)}"
+    busy = f"{formatting.exact(worker.in_flight)} of {formatting.counted(worker.slots, 'batch', 'batches')}"
+    last = f", last {formatting.age(view.as_of_ms - worker.polled_ms)} ago" if worker.polled_ms else ""
+    seen = busy if health.running(worker, view) else f"not seen for {formatting.age(view.as_of_ms - worker.seen_ms)}"
     tags = "".join(f", {key}={value}" for key, value in sorted(worker.tags.items()))
-    return f"{units.counted(worker.polls, 'poll')}{last}, {seen}, {units.size(worker.rss_bytes)}{tags}"
+    return f"{formatting.counted(worker.polls, 'poll')}{last}, {seen}, {formatting.size(worker.rss_bytes)}{tags}"
 
 
 def _spooled(worker: Worker) -> str:
     """What it could not write yet, and what it never will."""
-    waiting = f", {units.counted(worker.spool_waiting, 'result')} on its disk" if worker.spool_waiting else ""
-    return waiting + (f", {units.exact(worker.spool_dropped)} dropped" if worker.spool_dropped else "")
+    waiting = f", {formatting.counted(worker.spool_waiting, 'result')} on its disk" if worker.spool_waiting else ""
+    return waiting + (f", {formatting.exact(worker.spool_dropped)} dropped" if worker.spool_dropped else "")
 
 
 def _heard(view: Overview) -> str:
     """What became of notifications, the usual first."""
     found = [(result, view.totals.get(f"traps_{result}", 0)) for result in TRAP_RESULTS]
-    return ", ".join(f"{units.exact(number)} {result.replace('_', ' ')}" for result, number in found if number)
+    return ", ".join(f"{formatting.exact(number)} {result.replace('_', ' ')}" for result, number in found if number)
 
 
 def _leader(view: Overview) -> str:
     if view.leader is None:
         return "none"
-    return f"{view.leader.name} for {units.age(view.as_of_ms - view.leader.since_ms)}, epoch {view.leader.epoch}"
+    return f"{view.leader.name} for {formatting.age(view.as_of_ms - view.leader.since_ms)}, epoch {view.leader.epoch}"
 
 
 def _load(load: Load) -> str:
-    waiting = f"{units.counted(load.waiting, 'batch', 'batches')} waiting"
+    waiting = f"{formatting.counted(load.waiting, 'batch', 'batches')} waiting"
     return f"{waiting}, needs {load.shortage:.1f} times the workers" if load.shortage else waiting
 
 

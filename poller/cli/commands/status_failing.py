@@ -16,9 +16,9 @@ from poller.cli.output.columns import Column, Fit
 from poller.domain.chunks import batched
 from poller.domain.overview import Overview, State
 from poller.domain.status import Status
+from poller.presentation import formatting, health
 from poller.state import trouble
 from poller.state.trouble import Late
-from poller.web import health, units
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -139,8 +139,8 @@ def _totals(found: Found, shown: int) -> str:
     if not found.total:
         return "no target fails, and none is overdue by more than two of its intervals"
     whose = "its" if found.overdue == 1 else "their"
-    failing = f"{units.counted(found.failing, 'target')} failing" if found.failing else ""
-    overdue = f"{units.counted(found.overdue, 'target')} overdue by more than two of {whose} intervals"
+    failing = f"{formatting.counted(found.failing, 'target')} failing" if found.failing else ""
+    overdue = f"{formatting.counted(found.overdue, 'target')} overdue by more than two of {whose} intervals"
     text = ", ".join(filter(None, (failing, overdue if found.overdue else "")))
     return f"{text}; these are the worst, --limit {found.total} shows all" if found.total > shown else text
 
@@ -155,7 +155,7 @@ def _state(item: Mapping[str, Any]) -> str:
 
 
 def _for(item: Mapping[str, Any]) -> str:
-    return "" if item["for_seconds"] is None else units.age(item["for_seconds"] * 1000)
+    return "" if item["for_seconds"] is None else formatting.age(item["for_seconds"] * 1000)
 
 
 _COLUMNS = (

@@ -22,9 +22,9 @@ from poller.cli.up import embedded_server, home_lock, role_commands, up_summary
 from poller.cli.up.plugin_watch import Installed
 from poller.cli.up.process_supervisor import Supervisor
 from poller.db import devices, migrate
+from poller.presentation import formatting
 from poller.settings import Settings
 from poller.state.client import store_errors
-from poller.web import units
 
 DEMO_DEVICES = 200
 LONGEST_DRAIN_S = 2.5
@@ -118,7 +118,9 @@ class Up:
         snmp_port, routeros_port = demo.ports(services)
         self.supervisor.add(role_commands.simulator(self.env, size, snmp_port, routeros_port))
         changed = demo.install(services, size, snmp_port, routeros_port)
-        self._note(f"demo fleet: {units.counted(size, 'simulated device')}" + ("" if changed else " (already there)"))
+        self._note(
+            f"demo fleet: {formatting.counted(size, 'simulated device')}" + ("" if changed else " (already there)")
+        )
 
     def _start_roles(self, services: Services, workers: int) -> tuple[int, float]:
         now = services.redis.time()

@@ -9,10 +9,12 @@ from poller.cli.up import role_commands
 
 def command() -> None:
     """Serve the page where the settings say."""
-    from poller.web import serve
+    from poller.web import web_process
 
     services = bootstrap.services()
     services.configure_logs()
     settings = services.settings
-    port = role_commands.choose_port("web_port", settings.web_port, serve.DEFAULT_PORT, settings.web_bind, render.note)
-    serve.run(settings.web_bind, port)
+    port = role_commands.choose_port(
+        "web_port", settings.web_port, web_process.DEFAULT_PORT, settings.web_bind, render.note
+    )
+    web_process.run(settings.web_bind, port)

@@ -10,8 +10,8 @@ from poller import bootstrap
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, column
 from poller.domain.overview import Overview, Worker
+from poller.presentation import formatting, health
 from poller.state import overview
-from poller.web import health, units
 
 
 def command(as_json: render.Json = False) -> None:
@@ -53,12 +53,12 @@ def _instant(ms: int) -> datetime | None:
 def _state(item: Mapping[str, Any]) -> str:
     if item["state"] == "running":
         return "running"
-    return f"lost {units.age(item['seen_seconds'] * 1000)} ago"
+    return f"lost {formatting.age(item['seen_seconds'] * 1000)} ago"
 
 
 def _last(item: Mapping[str, Any]) -> str:
     since = item["last_poll_seconds"]
-    return "none yet" if since is None else f"{units.age(since * 1000)} ago"
+    return "none yet" if since is None else f"{formatting.age(since * 1000)} ago"
 
 
 def _collectors(item: Mapping[str, Any]) -> str:
@@ -73,9 +73,9 @@ _COLUMNS = (
     Column("STATE", _state, fit=Fit.WHOLE),
     Column("TAGS", lambda item: " ".join(f"{key}={value}" for key, value in item["tags"].items()) or "none"),
     Column("BATCHES", lambda item: f"{item['batches']} of {item['slots']}", right=True, fit=Fit.WHOLE, spare=1),
-    Column("POLLS", lambda item: units.exact(item["polls"]), right=True, fit=Fit.WHOLE),
+    Column("POLLS", lambda item: formatting.exact(item["polls"]), right=True, fit=Fit.WHOLE),
     Column("LAST", _last, right=True, fit=Fit.WHOLE),
-    Column("MEMORY", lambda item: units.size(item["rss_bytes"]), right=True, fit=Fit.WHOLE, spare=2),
+    Column("MEMORY", lambda item: formatting.size(item["rss_bytes"]), right=True, fit=Fit.WHOLE, spare=2),
     Column("QUEUES", lambda item: str(len(item["queues"])), right=True, fit=Fit.WHOLE, spare=3),
     Column("COLLECTORS", _collectors, fit=Fit.REST),
 )

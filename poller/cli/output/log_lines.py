@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from poller.web import units
+from poller.presentation import formatting
 
 _COLOURS = {
     "poller": "bold",
@@ -61,5 +61,5 @@ def _polls(report: Mapping[str, Any]) -> str:
     outcomes = report["outcomes"]
     polled = ", ".join(f"{outcomes[name]:,} {name}" for name in POLLED if name in outcomes)
     others = "".join(f", {number:,} {name}" for name, number in sorted(outcomes.items()) if name not in POLLED)
-    text = units.counted(report["polls"], "poll") + (f" ({polled})" if polled else "")
-    return f"{text}{others}; {units.counted(report['targets'], 'target')} at the end"
+    text = formatting.counted(report["polls"], "poll") + (f" ({polled})" if polled else "")
+    return f"{text}{others}; {formatting.counted(report['targets'], 'target')} at the end"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from poller.domain.overview import Overview
-from poller.web.app import create_app
-from poller.web.sources import Sources
+from poller.web.backend_queries import Sources
+from poller.web.routes import create_app
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # Starlette's client asks for a newer httpx than FastAPI's users have

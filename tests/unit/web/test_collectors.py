@@ -9,9 +9,9 @@ import web_overviews as fleet
 from web_collectors import FOUND, found
 
 from poller import errors
-from poller.web.app import create_app
-from poller.web.collectors import written
-from poller.web.sources import Sources
+from poller.web.backend_queries import Sources
+from poller.web.pages.collectors_page import written
+from poller.web.routes import create_app
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

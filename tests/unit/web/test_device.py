@@ -13,10 +13,10 @@ import web_standings
 
 from poller import errors
 from poller.db.readings import Stored
-from poller.web.app import create_app
-from poller.web.device import Asking
-from poller.web.sources import Sources
-from poller.web.standing import Standing
+from poller.presentation.device_state import Standing
+from poller.web.backend_queries import Sources
+from poller.web.pages.device_page import Asking
+from poller.web.routes import create_app
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -8,8 +8,8 @@ import pytest
 import web_overviews as fleet
 
 from poller.domain.overview import Load, Overview, State
-from poller.web import health
-from poller.web.health import Tone
+from poller.presentation import health
+from poller.presentation.health import Tone
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from poller import errors
 from poller.domain.overview import Overview
-from poller.web import metrics, snapshot
+from poller.web.api import metrics, snapshot
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|([^|]*)\|", re.MULTILINE)

@@ -12,7 +12,7 @@ import web_overviews as fleet
 from poller import errors
 from poller.cli import main as cli
 from poller.domain.overview import Overview
-from poller.web import view
+from poller.web.pages import overview_page
 
 VOID = {"meta", "link", "img", "br", "input"}
 
@@ -83,7 +83,7 @@ def test_every_page_is_well_formed_and_nothing_in_it_is_inline(ask, overview: Ov
 def test_the_sentence_is_the_heading_and_the_title_carries_the_count(ask, overview: Overview) -> None:
     """Whoever reads one line reads the right one."""
     page = Document(ask(overview).get("/").text)
-    made = view.present(overview)
+    made = overview_page.present(overview)
     assert page.text("data-cell", "health") == made.health.text
     assert page.text("data-cell", "title") == made.health.title
 
@@ -92,13 +92,13 @@ def test_every_cell_of_the_stream_is_on_the_page_with_the_same_text(ask) -> None
     """A patch finds its cell, and a loaded page reads like a patched one."""
     page = Document(ask(fleet.FAILING).get("/").text)
     shown = {attrs["data-cell"]: "".join(text).strip() for _, attrs, text in page.elements if "data-cell" in attrs}
-    made = view.present(fleet.FAILING)
+    made = overview_page.present(fleet.FAILING)
     for cell, text in made.texts.items():
         if text.endswith("Z") and text.startswith("2026-"):
             assert shown[cell] in (text[11:19], f"{text[:10]} {text[11:19]}")
         else:
             assert shown[cell] == text
-    assert set(shown) - set(made.texts) == {f"mark-{state}" for state in view.STATES}
+    assert set(shown) - set(made.texts) == {f"mark-{state}" for state in overview_page.STATES}
 
 
 def test_hostile_texts_stay_texts(ask) -> None:
@@ -107,9 +107,9 @@ def test_hostile_texts_stay_texts(ask) -> None:
     page = Document(html)
     assert fleet.SCRIPT not in html
     assert "<img" not in html
-    row = view.present(fleet.HOSTILE).rows["errors"][0]
+    row = overview_page.present(fleet.HOSTILE).rows["errors"][0]
     assert page.text("data-cell", f"errors/{row}/device") == fleet.SCRIPT
-    row = view.present(fleet.HOSTILE).rows["changes"][0]
+    row = overview_page.present(fleet.HOSTILE).rows["changes"][0]
     assert fleet.SCRIPT in page.text("data-cell", f"changes/{row}/subject")
 
 
@@ -175,7 +175,7 @@ def test_tables_are_tables(ask) -> None:
 
 def test_changes_are_newest_first_and_bad_ones_are_marked(ask) -> None:
     """Ten rows, each with a word for what happened; colour is not the only sign."""
-    shown = view.present(fleet.FAILING)
+    shown = overview_page.present(fleet.FAILING)
     keys = shown.rows["changes"]
     assert len(keys) == 10
     assert [shown.texts[f"changes/{key}/at"] for key in keys] == sorted(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.web import plot
-from poller.web.plot import Line, Sample, Window
+from poller.web.pages import plot
+from poller.web.pages.plot import Line, Sample, Window
 
 TEN = 10_000
 SHOWN = Window(0, 10 * TEN, TEN)

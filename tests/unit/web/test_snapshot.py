@@ -8,7 +8,7 @@ import web_overviews as fleet
 
 from poller import errors
 from poller.domain.overview import Overview
-from poller.web.snapshot import Snapshots
+from poller.web.api.snapshot import Snapshots
 
 
 class Reader:

@@ -10,8 +10,9 @@ import json
 import web_overviews as fleet
 
 from poller.domain.overview import Overview
-from poller.web import stream, view
-from poller.web.snapshot import Snapshots
+from poller.web.api import live_stream
+from poller.web.api.snapshot import Snapshots
+from poller.web.pages import overview_page
 
 
 def frames_of(*overviews: Overview) -> list[dict[str, object]]:
@@ -31,7 +32,7 @@ def frames_of(*overviews: Overview) -> list[dict[str, object]]:
         snapshots = Snapshots(read, lambda: float(next(ticks)))  # each look finds the last one too old
         return [
             json.loads(frame.raw_data or "")
-            async for frame in stream.frames(snapshots, "build", stopping, period_s=0.001)
+            async for frame in live_stream.frames(snapshots, "build", stopping, period_s=0.001)
         ]
 
     return asyncio.run(watch())
@@ -41,7 +42,7 @@ def test_the_first_frame_is_whole_and_the_next_only_what_changed() -> None:
     """A page that was loaded a moment ago is brought up to date, then patched."""
     later = dataclasses.replace(fleet.HEALTHY, polls_per_second=12.0)
     first, second = frames_of(fleet.HEALTHY, later)
-    assert first["texts"] == view.present(fleet.HEALTHY).texts
+    assert first["texts"] == overview_page.present(fleet.HEALTHY).texts
     assert second == {"shape": "overview-build", "texts": {"throughput": "12 /s"}}
 
 
@@ -62,7 +63,7 @@ def test_a_stop_ends_the_stream_at_once() -> None:
 
     async def watch() -> float:
         stopping = asyncio.Event()
-        frames = stream.frames(Snapshots(lambda: fleet.HEALTHY), "build", stopping, period_s=3600)
+        frames = live_stream.frames(Snapshots(lambda: fleet.HEALTHY), "build", stopping, period_s=3600)
         await anext(frames)
         asyncio.get_running_loop().call_later(0.01, stopping.set)
         began = asyncio.get_running_loop().time()

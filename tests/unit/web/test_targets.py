@@ -14,10 +14,10 @@ from poller.domain.deadletter import Reason
 from poller.domain.interval import Policy
 from poller.domain.overview import Overview, State
 from poller.domain.status import Status
+from poller.presentation.device_state import Standing
 from poller.state.breakers import Bar, Seen
-from poller.web import targets
-from poller.web.standing import Standing
-from poller.web.targets import Row, TargetsView
+from poller.web.pages import device_targets
+from poller.web.pages.device_targets import Row, TargetsView
 
 NOW, MINUTE = fleet.NOW_MS, 60_000
 GOOD = Status(State.OK, NOW - 3 * MINUTE, NOW - 20_000, NOW - 20_000, NOW - 20_000)
@@ -29,7 +29,7 @@ def seen(status: Status = GOOD, place: str = "due", next_ms: int = NOW + 40_000,
 
 
 def shown(each: Seen | None, overview: Overview | None = None, target: Target = web_rates.TARGET) -> TargetsView:
-    return targets.present("sw1", [target], Standing(now_ms=NOW, seen={1: each} if each else {}), overview)
+    return device_targets.present("sw1", [target], Standing(now_ms=NOW, seen={1: each} if each else {}), overview)
 
 
 def row(each: Seen | None, overview: Overview | None = None) -> Row:
@@ -86,7 +86,7 @@ def test_a_late_target_says_what_it_waits_for(queue: str, overview: Overview, no
     waiting = seen(next_ms=NOW - 2 * MINUTE - 1, queue=queue)
     found = row(waiting, overview)
     assert (found.state, found.next_poll, found.note) == ("▲ late", "2 m 0 s overdue", note)
-    assert targets.any_late(Standing(now_ms=NOW, seen={1: waiting}))
+    assert device_targets.any_late(Standing(now_ms=NOW, seen={1: waiting}))
     assert row(replace(waiting, next_ms=NOW - 2 * MINUTE), overview).state == "● ok"
 
 
@@ -109,13 +109,13 @@ def test_what_a_person_switched_off_is_not_late() -> None:
     off = replace(web_rates.TARGET, enabled=False)
     [found] = shown(seen(BAD), target=off).rows
     assert (found.state, found.error, found.next_poll) == ("‖ disabled", "", "–")
-    whole = targets.present("sw1", [web_rates.TARGET], Standing(enabled=False, now_ms=NOW), None)
+    whole = device_targets.present("sw1", [web_rates.TARGET], Standing(enabled=False, now_ms=NOW), None)
     assert (whole.rows[0].state, whole.commands) == ("‖ disabled", ["poller device edit sw1 --enable"])
 
 
 def test_a_board_that_cannot_be_asked_makes_nothing_ok() -> None:
     """Nor failing: nobody knows."""
-    found = targets.present("sw1", [web_rates.TARGET], Standing(trouble="Redis does not answer"), None)
+    found = device_targets.present("sw1", [web_rates.TARGET], Standing(trouble="Redis does not answer"), None)
     assert (found.rows[0].state, found.commands) == ("○ unknown", ["poller status"])
 
 
@@ -130,7 +130,7 @@ def test_the_worst_come_first_and_the_rest_is_counted() -> None:
     board = {target.id: replace(seen(), id=target.id) for target in many}
     board[59] = replace(seen(BAD), id=59)
     board[58] = replace(seen(BAD._replace(reason=Reason.NOT_POLLABLE), "parked"), id=58)
-    found = targets.present("sw1", many, Standing(now_ms=NOW, seen=board), None)
+    found = device_targets.present("sw1", many, Standing(now_ms=NOW, seen=board), None)
     assert [each.name for each in found.rows[:3]] == ["t58", "t59", "t00"]
     assert [each.words for each in found.counted] == ["■ 1 parked", "■ 1 failing", "● 58 ok"]
     assert (len(found.rows), found.more) == (50, 10)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.web import units
+from poller.presentation import formatting
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from poller.web import units
 )
 def test_counts_are_exact_until_they_are_long(number: int, text: str) -> None:
     """Four digits are read as they are; more are scaled to three significant ones."""
-    assert units.count(number) == text
+    assert formatting.count(number) == text
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_counts_are_exact_until_they_are_long(number: int, text: str) -> None:
 )
 def test_durations_use_the_unit_that_fits(ms: float, text: str) -> None:
     """A duration never shows 60 of a smaller unit."""
-    assert units.duration(ms) == text
+    assert formatting.duration(ms) == text
 
 
 @pytest.mark.parametrize(
@@ -50,25 +50,25 @@ def test_durations_use_the_unit_that_fits(ms: float, text: str) -> None:
 )
 def test_a_share_never_rounds_trouble_away(part: int, whole: int, text: str) -> None:
     """Only all is 100 %, only none is 0 %, and a share of nothing was not measured."""
-    assert units.share(part, whole) == text
+    assert formatting.share(part, whole) == text
 
 
 def test_memory_is_counted_in_powers_of_1024() -> None:
     """Memory is said in MiB and GiB, never in KB."""
-    assert [units.size(n) for n in (512, 195_000_000, 3_435_973_837)] == ["512 B", "186 MiB", "3.2 GiB"]
+    assert [formatting.size(n) for n in (512, 195_000_000, 3_435_973_837)] == ["512 B", "186 MiB", "3.2 GiB"]
 
 
 def test_rates_carry_their_unit() -> None:
     """A rate is scaled like a count."""
-    assert [units.rate(r) for r in (0, 0.25, 12.34, 1637.4)] == ["0 /s", "0.25 /s", "12.3 /s", "1.64 k/s"]
+    assert [formatting.rate(r) for r in (0, 0.25, 12.34, 1637.4)] == ["0 /s", "0.25 /s", "12.3 /s", "1.64 k/s"]
 
 
 def test_an_instant_is_utc_to_the_second() -> None:
     """Instants leave in RFC 3339."""
-    assert units.instant(1_794_874_392_999) == "2026-11-17T00:13:12Z"
+    assert formatting.instant(1_794_874_392_999) == "2026-11-17T00:13:12Z"
 
 
 @given(st.floats(min_value=0.01, max_value=999.4))
 def test_three_digits_lose_less_than_one_percent(number: float) -> None:
     """What is shown is within rounding of what was meant."""
-    assert abs(float(units.significant(number)) - number) <= max(0.005, number * 0.00501)
+    assert abs(float(formatting.significant(number)) - number) <= max(0.005, number * 0.00501)

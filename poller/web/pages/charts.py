@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from poller.domain.overview import Overview
-from poller.web import plot, units
+from poller.presentation import formatting
+from poller.web.pages import plot
 
 SPAN_MS = 15 * 60_000
 SLICE_MS = 10_000
@@ -35,13 +36,13 @@ def _polls(overview: Overview, shown: plot.Window) -> Chart:
     lines = [plot.Line("polls", polls, filled=True)]
     if plot.highest(failed, shown) > 0:
         lines.append(plot.Line("failed", failed))
-    return _chart("polls", "Throughput", lines, overview, shown, units.rate)
+    return _chart("polls", "Throughput", lines, overview, shown, formatting.rate)
 
 
 def _lateness(overview: Overview, shown: plot.Window) -> Chart:
     # A slice without a poll has no lateness: a hole, not a zero.
     late = [plot.Sample(p.at_ms, p.lateness_p99_ms if p.polls else None) for p in overview.recent]
-    return _chart("lateness", "p99 lateness", [plot.Line("lateness", late)], overview, shown, units.duration)
+    return _chart("lateness", "p99 lateness", [plot.Line("lateness", late)], overview, shown, formatting.duration)
 
 
 def _chart(
@@ -71,6 +72,6 @@ def _sentence(
     values = [sample.value or 0.0 for sample in plot.visible(samples, shown)]
     if not values:
         return f"{title} over the last 15 minutes: nothing was measured."
-    hole = f" Nothing was polled for {units.duration(idle_ms)}." if idle_ms else ""
+    hole = f" Nothing was polled for {formatting.duration(idle_ms)}." if idle_ms else ""
     span = f"{unit(min(values))} to {unit(max(values))}, latest {unit(values[-1])}"
     return f"{title} over the last 15 minutes: {span}.{hole}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from poller.domain.counters import Rate
 from poller.domain.rates import Line
-from poller.web import units
+from poller.presentation import formatting
 
 if TYPE_CHECKING:
     from poller.db.rates import Rated
@@ -20,7 +20,7 @@ def document(device: str, rated: Sequence[Rated], span: bool, now_ms: int) -> di
     """The answer of the API; the command line says the same."""
     items = [item(each.target.name, line, span, now_ms) for each in rated for line in each.answer.lines]
     total = sum(each.answer.total for each in rated)
-    return {"schema": SCHEMA, "as_of": units.instant(now_ms), "device": device, "items": items, "total": total}
+    return {"schema": SCHEMA, "as_of": formatting.instant(now_ms), "device": device, "items": items, "total": total}
 
 
 def item(target: str, line: Line, span: bool, now_ms: int) -> dict[str, Any]:

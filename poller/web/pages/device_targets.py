@@ -11,10 +11,10 @@ from poller.db.targets import Target
 from poller.domain import duration
 from poller.domain.interval import Policy
 from poller.domain.overview import Overview, State, is_long_overdue
+from poller.presentation import formatting, health
+from poller.presentation.device_state import Standing
+from poller.presentation.health import GLYPHS, Tone
 from poller.state.breakers import Seen
-from poller.web import health, units
-from poller.web.health import GLYPHS, Tone
-from poller.web.standing import Standing
 
 LIMIT = 50
 #: The mark of what is not polled because a person wants it so.
@@ -102,7 +102,10 @@ def present(device: str, targets: Sequence[Target], standing: Standing, overview
     ordered = sorted(targets, key=lambda target: (_WORST_FIRST[stands[target.id]], target.name))
     counted = Counter(stands[target.id] for target in ordered)
     return TargetsView(
-        [Counted(f"{each.glyph} {units.exact(number)} {each}", str(each.tone)) for each, number in counted.items()],
+        [
+            Counted(f"{each.glyph} {formatting.exact(number)} {each}", str(each.tone))
+            for each, number in counted.items()
+        ],
         [_row(target, stands[target.id], standing, overview) for target in ordered[:LIMIT]],
         len(ordered[LIMIT:]),
         list(_commands(device, counted, standing)),
@@ -157,7 +160,7 @@ def _since(how: Stand, seen: Seen | None, now_ms: int) -> str:
     """`for 21 m 4 s`: only of what is not well."""
     if seen is None or how not in (Stand.PARKED, Stand.FAILING, Stand.DEGRADED) or not seen.status.since_ms:
         return ""
-    return f"for {units.age(now_ms - seen.status.since_ms)}"
+    return f"for {formatting.age(now_ms - seen.status.since_ms)}"
 
 
 def _interval(target: Target) -> str:
@@ -170,21 +173,21 @@ def _interval(target: Target) -> str:
 
 def _last_good(seen: Seen | None, now_ms: int) -> str:
     if seen is None or not seen.status.run_ms:
-        return units.NOT_MEASURED
-    return f"{units.age(now_ms - seen.status.ok_ms)} ago" if seen.status.ok_ms else "never"
+        return formatting.NOT_MEASURED
+    return f"{formatting.age(now_ms - seen.status.ok_ms)} ago" if seen.status.ok_ms else "never"
 
 
 def _next_poll(seen: Seen | None, now_ms: int) -> str:
     if seen is None:
-        return units.NOT_MEASURED
+        return formatting.NOT_MEASURED
     if seen.place == "in_flight":
         return "under way"
     if seen.place == "held":
         return "with its site"
     ahead_ms = seen.next_ms - now_ms if seen.next_ms else 0
     if ahead_ms >= _SOON_MS:
-        return f"in {units.age(ahead_ms)}"
-    return "now" if ahead_ms > -_SOON_MS else f"{units.age(-ahead_ms)} overdue"
+        return f"in {formatting.age(ahead_ms)}"
+    return "now" if ahead_ms > -_SOON_MS else f"{formatting.age(-ahead_ms)} overdue"
 
 
 def error(seen: Seen) -> str:
@@ -196,7 +199,7 @@ def _note(how: Stand, seen: Seen | None, now_ms: int, overview: Overview | None)
     if seen is None:
         return ""
     if seen.bar:
-        return f"opened by hand by {seen.bar.who}, for another {units.age(seen.bar.until_ms - now_ms)}"
+        return f"opened by hand by {seen.bar.who}, for another {formatting.age(seen.bar.until_ms - now_ms)}"
     if seen.status.reason:
         return f"dead letter: {seen.status.reason}"
     if how is Stand.DARK:

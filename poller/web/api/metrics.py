@@ -17,7 +17,7 @@ import poller
 from poller.domain.deadletter import Reason
 from poller.domain.outcome import Result
 from poller.domain.overview import TRAP_RESULTS, Load, Overview, State, Worker
-from poller.web import health
+from poller.presentation import health
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

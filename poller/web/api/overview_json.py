@@ -6,7 +6,7 @@ from typing import Any
 
 from poller.domain.events import Event
 from poller.domain.overview import LastError, Load, Overview, Point, Worker
-from poller.web import health, units
+from poller.presentation import formatting, health
 
 SCHEMA = "poller.overview/1"
 
@@ -15,7 +15,7 @@ def of(overview: Overview) -> dict[str, Any]:
     """The document of an overview that was read just now."""
     return {
         "schema": SCHEMA,
-        "as_of": units.instant(overview.as_of_ms),
+        "as_of": formatting.instant(overview.as_of_ms),
         "health": _health(overview),
         "targets": {"total": overview.targets, "states": {s.value: n for s, n in overview.states.items()}},
         "board": {
@@ -65,7 +65,7 @@ def _lateness(overview: Overview) -> dict[str, Any]:
 
 def _point(point: Point) -> dict[str, Any]:
     return {
-        "at": units.instant(point.at_ms),
+        "at": formatting.instant(point.at_ms),
         "duration_s": point.seconds,
         "polls": point.polls,
         "failed": point.failed,
@@ -77,7 +77,7 @@ def _leader(overview: Overview) -> dict[str, Any] | None:
     leader = overview.leader
     if leader is None:
         return None
-    return {"name": leader.name, "epoch": leader.epoch, "since": units.instant(leader.since_ms)}
+    return {"name": leader.name, "epoch": leader.epoch, "since": formatting.instant(leader.since_ms)}
 
 
 def _load(load: Load) -> dict[str, Any]:
@@ -97,10 +97,10 @@ def _worker(worker: Worker) -> dict[str, Any]:
     return {
         "name": worker.name,
         "instance": worker.instance,
-        "seen": units.instant(worker.seen_ms),
-        "started": units.instant(worker.started_ms),
+        "seen": formatting.instant(worker.seen_ms),
+        "started": formatting.instant(worker.started_ms),
         "polls": worker.polls,
-        "last_poll": units.instant(worker.polled_ms) if worker.polled_ms else None,
+        "last_poll": formatting.instant(worker.polled_ms) if worker.polled_ms else None,
         "in_flight": worker.in_flight,
         "slots": worker.slots,
         "memory_bytes": worker.rss_bytes,
@@ -112,7 +112,7 @@ def _worker(worker: Worker) -> dict[str, Any]:
 
 def _error(error: LastError) -> dict[str, Any]:
     return {
-        "at": units.instant(error.at_ms),
+        "at": formatting.instant(error.at_ms),
         "target_id": error.target_id,
         "device": error.device,
         "target": error.target,
@@ -123,7 +123,7 @@ def _error(error: LastError) -> dict[str, Any]:
 
 def _event(event: Event) -> dict[str, Any]:
     return {
-        "at": units.instant(event.at_ms),
+        "at": formatting.instant(event.at_ms),
         "kind": event.kind.value,
         "device": event.device,
         "target": event.target,

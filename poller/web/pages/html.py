@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import jinja2
 
-from poller.web import tables, view
+from poller.presentation.health import GLYPHS
 from poller.web.assets import Assets
-from poller.web.collectors import CollectorsView
-from poller.web.device import DeviceView
-from poller.web.health import GLYPHS
-from poller.web.view import View
+from poller.web.pages import overview_page, overview_tables
+from poller.web.pages.collectors_page import CollectorsView
+from poller.web.pages.device_page import DeviceView
+from poller.web.pages.overview_page import View
 
 
 class Theme(enum.StrEnum):
@@ -51,8 +51,8 @@ class Page:
         environment.globals.update(
             assets=assets,
             links={title: url for title, url in links.items() if url.startswith(("http://", "https://"))},
-            tables={table.id: table for table in tables.ALL},
-            states={state: GLYPHS[tone] for state, tone in view.STATES.items()},
+            tables={table.id: table for table in overview_tables.ALL},
+            states={state: GLYPHS[tone] for state, tone in overview_page.STATES.items()},
             themes=list(Theme),
         )
         self._overview = environment.get_template("overview.html")

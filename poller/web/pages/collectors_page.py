@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from poller.collectors import api, descriptions
 from poller.domain.overview import Worker
-from poller.web import units
-from poller.web.health import GLYPHS, Tone
-from poller.web.trust import Known
+from poller.presentation import formatting
+from poller.presentation.collector_trust import Known
+from poller.presentation.health import GLYPHS, Tone
 
 if TYPE_CHECKING:
     from poller.collectors.registry import Registry
@@ -62,7 +62,7 @@ def document(found: Found, now_ms: int) -> dict[str, Any]:
     """Schema `poller.collectors/1`, as the command line gives it, and how many workers have each."""
     return {
         "schema": SCHEMA,
-        "as_of": units.instant(now_ms),
+        "as_of": formatting.instant(now_ms),
         "api_version": api.API_VERSION,
         "api_served": sorted(api.SERVED),
         "items": [_jsonable(item) for item in items(found)],
@@ -83,7 +83,7 @@ def items(found: Found) -> Iterator[dict[str, Any]]:
 
 def present(found: Found, now_ms: int) -> CollectorsView:
     rows = [_row(item, len(found.workers)) for item in items(found)]
-    return CollectorsView(units.instant(now_ms), rows, [*_broken(found), *_elsewhere(found)])
+    return CollectorsView(formatting.instant(now_ms), rows, [*_broken(found), *_elsewhere(found)])
 
 
 def _row(item: Mapping[str, Any], workers: int) -> Row:

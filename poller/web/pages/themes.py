@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Cookie, Depends
 from fastapi.responses import HTMLResponse
 
-from poller.web.page import Theme
+from poller.web.pages.html import Theme
 
 _COOKIE = "poller_theme"
 _A_YEAR_S = 31_536_000

@@ -11,8 +11,8 @@ from starlette.concurrency import run_in_threadpool
 
 from poller import errors
 from poller.domain.overview import Overview
-from poller.web import view
-from poller.web.view import View
+from poller.web.pages import overview_page
+from poller.web.pages.overview_page import View
 
 MAX_AGE_S = 1.0
 
@@ -51,4 +51,4 @@ class Snapshots:
             overview = self._read()
         except errors.StoreError as error:
             trouble = str(error)
-        return Snapshot(overview, trouble, view.present(overview, trouble))
+        return Snapshot(overview, trouble, overview_page.present(overview, trouble))

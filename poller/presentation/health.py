@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from poller.domain import unroutable as missing
 from poller.domain.overview import Overview, State, Worker
+from poller.presentation import formatting
 from poller.state.workers import DEAD_AFTER_MS
-from poller.web import units
 
 #: Polling is late when more than this share of all targets waits past its slot ...
 OVERDUE_SHARE = 0.01
@@ -119,7 +119,7 @@ def _title(overview: Overview) -> str:
     if overview.leader is None or not workers_running(overview):
         return "(!) poller"
     failing = overview.states.get(State.FAILING, 0)
-    return f"({units.exact(failing)}) poller" if failing else "poller"
+    return f"({formatting.exact(failing)}) poller" if failing else "poller"
 
 
 def _stopped(overview: Overview) -> Iterator[tuple[Tone, str]]:
@@ -137,10 +137,10 @@ def _unserved(overview: Overview) -> Iterator[tuple[Tone, str]]:
         named[each.needs] += each.targets
     for needs, targets in named.items():
         verb = "waits" if targets == 1 else "wait"
-        yield Tone.FAILING, f"{units.counted(targets, 'target')} {verb}: no running worker has {needs}."
+        yield Tone.FAILING, f"{formatting.counted(targets, 'target')} {verb}: no running worker has {needs}."
     if rest := waiting[NAMED:]:
-        others = units.counted(sum(each.targets for each in rest), "target")
-        yield Tone.FAILING, f"So do {others} of {units.counted(len(rest), 'other queue')}."
+        others = formatting.counted(sum(each.targets for each in rest), "target")
+        yield Tone.FAILING, f"So do {others} of {formatting.counted(len(rest), 'other queue')}."
 
 
 def _short(overview: Overview) -> Iterator[tuple[Tone, str]]:
@@ -149,7 +149,7 @@ def _short(overview: Overview) -> Iterator[tuple[Tone, str]]:
     for load in short[:NAMED]:
         yield Tone.LATE, f"Polling with {needs(load.queue)} needs {load.shortage:.1f} times the workers."
     if rest := short[NAMED:]:
-        yield Tone.LATE, f"{units.counted(len(rest), 'other queue')} need more, too."
+        yield Tone.LATE, f"{formatting.counted(len(rest), 'other queue')} need more, too."
 
 
 def _dark(overview: Overview) -> Iterator[tuple[Tone, str]]:
@@ -158,7 +158,7 @@ def _dark(overview: Overview) -> Iterator[tuple[Tone, str]]:
         names = sorted(overview.dark, key=lambda name: overview.dark[name])
         shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
         noun, verb = ("Site", "is") if len(names) == 1 else ("Sites", "are")
-        waiting = units.counted(overview.held, "target")
+        waiting = formatting.counted(overview.held, "target")
         yield Tone.FAILING, f"{noun} {shown} {verb} dark: {waiting} wait while a few are asked."
 
 
@@ -166,7 +166,10 @@ def _unwritten(overview: Overview) -> Iterator[tuple[Tone, str]]:
     """Polling goes on without a database, which makes it easy to overlook."""
     waiting = sum(worker.spool_waiting for worker in overview.workers)
     if waiting:
-        yield Tone.LATE, f"{units.counted(waiting, 'result')} cannot be written: a database or sink does not answer."
+        yield (
+            Tone.LATE,
+            f"{formatting.counted(waiting, 'result')} cannot be written: a database or sink does not answer.",
+        )
 
 
 def needs(queue: str) -> str:
@@ -177,17 +180,17 @@ def needs(queue: str) -> str:
 def _failing(overview: Overview) -> Iterator[tuple[Tone, str]]:
     failing = overview.states.get(State.FAILING, 0)
     if failing:
-        yield Tone.FAILING, f"{units.exact(failing)} of {units.counted(overview.targets, 'target')} failing."
+        yield Tone.FAILING, f"{formatting.exact(failing)} of {formatting.counted(overview.targets, 'target')} failing."
     if letters := sum(overview.dead_letters.values()):
         yield (
             Tone.FAILING,
-            f"{units.exact(letters)} {'needs' if letters == 1 else 'need'} a person (poller deadletter list).",
+            f"{formatting.exact(letters)} {'needs' if letters == 1 else 'need'} a person (poller deadletter list).",
         )
 
 
 def _polled(overview: Overview) -> Iterator[tuple[Tone, str]]:
     unknown, only = overview.states.get(State.UNKNOWN, 0), overview.targets == 1
-    targets = units.counted(overview.targets, "target")
+    targets = formatting.counted(overview.targets, "target")
     if not overview.targets:
         yield Tone.UNKNOWN, "There is no target to poll."
     elif overview.states.get(State.FAILING, 0):
@@ -195,7 +198,7 @@ def _polled(overview: Overview) -> Iterator[tuple[Tone, str]]:
     elif unknown >= overview.targets:
         yield Tone.UNKNOWN, "The only target is not polled yet." if only else f"None of {targets} polled yet."
     elif unknown:
-        yield Tone.OK, f"None failing; {units.exact(unknown)} of {targets} not polled yet."
+        yield Tone.OK, f"None failing; {formatting.exact(unknown)} of {targets} not polled yet."
     else:
         yield Tone.OK, "The only target answers." if only else f"All {targets} answer."
 
@@ -203,7 +206,7 @@ def _polled(overview: Overview) -> Iterator[tuple[Tone, str]]:
 def _punctual(overview: Overview) -> Iterator[tuple[Tone, str]]:
     lost = len(overview.workers) - workers_running(overview)
     if lost:
-        yield Tone.LATE, f"{units.exact(lost)} of {units.exact(len(overview.workers))} workers lost."
+        yield Tone.LATE, f"{formatting.exact(lost)} of {formatting.exact(len(overview.workers))} workers lost."
     if late(overview):
         yield Tone.LATE, f"Polling is late: {', '.join(_delays(overview))}."
     elif overview.lateness.count and overview.targets:
@@ -215,8 +218,8 @@ def _delays(overview: Overview) -> Iterator[str]:
     long = overview.long_overdue
     if long:
         whose = "its" if long == 1 else "their"
-        yield f"{units.counted(long, 'target')} overdue by more than two of {whose} intervals"
+        yield f"{formatting.counted(long, 'target')} overdue by more than two of {whose} intervals"
     if overview.overdue > long:
-        yield f"{units.exact(overview.overdue)} overdue" + (" in all" if long else "")
+        yield f"{formatting.exact(overview.overdue)} overdue" + (" in all" if long else "")
     if overview.lateness.p99_ms > LATE_P99_MS:
-        yield f"one in a hundred starts {units.duration(overview.lateness.p99_ms)} late"
+        yield f"one in a hundred starts {formatting.duration(overview.lateness.p99_ms)} late"

@@ -9,9 +9,9 @@ from poller import errors
 from poller.collectors.registry import Registry
 from poller.db.rates import Asked, Rated
 from poller.domain.overview import Overview
-from poller.web.collectors import Found
-from poller.web.standing import Standing
-from poller.web.trust import Known
+from poller.presentation.collector_trust import Known
+from poller.presentation.device_state import Standing
+from poller.web.pages.collectors_page import Found
 
 
 def _no_device(name: str, asked: Asked) -> Sequence[Rated]:

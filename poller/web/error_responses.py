@@ -13,8 +13,8 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 
 from poller import errors
-from poller.web.page import Page, Refusal
-from poller.web.themes import kept
+from poller.web.pages.html import Page, Refusal
+from poller.web.pages.themes import kept
 
 _STATUS = {errors.NotFound: 404, errors.InvalidInput: 400}
 _TITLES = {400: "Not understood", 404: "Not found", 405: "Only for reading", 422: "Not understood", 503: "Not now"}

@@ -13,10 +13,11 @@ from poller.db.rates import Asked, Rated
 from poller.domain.counters import GAP_INTERVALS, Rate, Verdict
 from poller.domain.overview import Overview
 from poller.domain.rates import Line
-from poller.web import plot, quantities, targets, units
-from poller.web.health import GLYPHS, Tone
-from poller.web.standing import Standing
-from poller.web.targets import TargetsView
+from poller.presentation import counter_units, formatting
+from poller.presentation.device_state import Standing
+from poller.presentation.health import GLYPHS, Tone
+from poller.web.pages import device_targets, plot
+from poller.web.pages.device_targets import TargetsView
 
 PER_PAGE = 50
 #: As many as can be told apart in a picture of that size.
@@ -50,7 +51,7 @@ class Asking:
         return Asked(self.choose, PER_PAGE + 1, now_ms - self.span.ms, (self.page - 1) * PER_PAGE)
 
     def choose(self, names: Collection[str]) -> Collection[str]:
-        return [self.metric] if self.metric else quantities.traffic(names)
+        return [self.metric] if self.metric else counter_units.traffic(names)
 
     def query(self, **other: object) -> str:
         """The address of the same page but for these."""
@@ -113,8 +114,8 @@ def present(
     return DeviceView(
         device,
         standing,
-        targets.present(device, [each.target for each in rated], standing, overview),
-        units.instant(now_ms),
+        device_targets.present(device, [each.target for each in rated], standing, overview),
+        formatting.instant(now_ms),
         asking,
         [Choice(name or "traffic", asking.query(metric=name, page=0), name == asking.metric) for name in ("", *names)],
         [Choice(span, asking.query(since=span, page=0), span is asking.span) for span in Span],
@@ -144,10 +145,10 @@ def _unread(standing: Standing) -> str:
     if not polled or any(seen.status.ok_ms for seen in polled):
         return "Nothing has been read yet."
     newest = max(polled, key=lambda seen: seen.status.finished_ms)
-    since = units.instant(min(seen.status.since_ms for seen in polled))
-    age = units.age(standing.now_ms - newest.status.finished_ms)
+    since = formatting.instant(min(seen.status.since_ms for seen in polled))
+    age = formatting.age(standing.now_ms - newest.status.finished_ms)
     when = f"{since[:10]} {since[11:19]} UTC"
-    return f"Tried since {when}, and never an answer. The last error, {age} ago: {targets.error(newest)}."
+    return f"Tried since {when}, and never an answer. The last error, {age} ago: {device_targets.error(newest)}."
 
 
 def _row(rated: Rated, line: Line, span: Span, now_ms: int) -> Row:
@@ -156,13 +157,13 @@ def _row(rated: Rated, line: Line, span: Span, now_ms: int) -> Row:
         rated.target.name,
         " ".join(text for _, text in line.known_by),
         metric,
-        quantities.per_second(metric, newest.per_second),
-        quantities.per_second(metric, line.mean()),
-        quantities.per_second(metric, line.highest()),
+        counter_units.per_second(metric, newest.per_second),
+        counter_units.per_second(metric, line.mean()),
+        counter_units.per_second(metric, line.highest()),
         _verdict(newest),
         str(_TONES.get(newest.verdict, "")),
         _before(line.rates[:-1]),
-        units.age(now_ms - newest.at_ms),
+        formatting.age(now_ms - newest.at_ms),
         _picture(rated, line, span, now_ms),
     )
 
@@ -176,7 +177,7 @@ def _verdict(rate: Rate) -> str:
 def _before(rates: Sequence[Rate]) -> str:
     """`before: 1 reset, 2 gaps`; nothing where all went well."""
     times = Counter(rate.verdict for rate in rates if rate.verdict in _TONES)
-    told = ", ".join(f"{units.exact(number)} {verdict}" for verdict, number in sorted(times.items()))
+    told = ", ".join(f"{formatting.exact(number)} {verdict}" for verdict, number in sorted(times.items()))
     return f"before: {told}" if told else ""
 
 
@@ -210,5 +211,5 @@ def _sentence(line: Line, span: Span, resets: int) -> str:
     highest, newest = line.highest(), line.newest.per_second
     if highest is None:
         return f"{metric} over the last {span}: no rate is known."
-    words = f"up to {quantities.per_second(metric, highest)}, latest {quantities.per_second(metric, newest)}"
-    return f"{metric} over the last {span}: {words}." + (f" {units.counted(resets, 'reset')}." if resets else "")
+    words = f"up to {counter_units.per_second(metric, highest)}, latest {counter_units.per_second(metric, newest)}"
+    return f"{metric} over the last {span}: {words}." + (f" {formatting.counted(resets, 'reset')}." if resets else "")

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from poller.domain.overview import Overview, State
-from poller.web import charts, health, tables, units
-from poller.web.health import Health, Tone
+from poller.presentation import formatting, health
+from poller.presentation.health import Health, Tone
+from poller.web.pages import charts, overview_tables
 
 #: The words and tones of a target's states, worst first.
 STATES = {
@@ -38,7 +39,7 @@ def present(overview: Overview | None, trouble: str = "") -> View:
     if overview is None:
         return _bare("unreadable", health.unreadable(trouble))
     if trouble:
-        last_read = units.instant(overview.as_of_ms)[11:19]
+        last_read = formatting.instant(overview.as_of_ms)[11:19]
         return _full(overview, health.unreadable(trouble, last_read))
     verdict = health.judge(overview)
     return _bare("first-run", verdict, overview) if health.first_run(overview) else _full(overview, verdict)
@@ -60,7 +61,7 @@ def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 def _bare(layout: str, verdict: Health, overview: Overview | None = None) -> View:
     """A page without numbers; the time still moves, so that its reader knows it is alive."""
-    texts = _verdict(verdict) | ({"as-of": units.instant(overview.as_of_ms)} if overview else {})
+    texts = _verdict(verdict) | ({"as-of": formatting.instant(overview.as_of_ms)} if overview else {})
     return View(layout, verdict, texts, _verdict_tones(verdict))
 
 
@@ -70,7 +71,7 @@ def _full(overview: Overview, verdict: Health) -> View:
     texts |= {f"{chart.id}-{place}": text for chart in drawn for place, text in chart.axis.items()}
     tones = _verdict_tones(verdict) | _number_tones(overview)
     rows: dict[str, Sequence[str]] = {}
-    for table in tables.ALL:
+    for table in overview_tables.ALL:
         rows[table.id] = _fill(table, overview, texts, tones)
     return View("overview", verdict, texts, tones, rows, {chart.id: chart.svg for chart in drawn})
 
@@ -89,18 +90,18 @@ def _numbers(overview: Overview) -> dict[str, str]:
     late = overview.lateness
     measured = late.count > 0
     return {
-        "as-of": units.instant(overview.as_of_ms),
-        "on-time": units.share(targets - overview.overdue, targets),
-        "targets": units.exact(targets),
-        "late": units.exact(overview.overdue),
-        "late-share": units.share(overview.overdue, targets),
-        "failing": units.exact(failing),
-        "failing-share": units.share(failing, targets),
-        "letters": units.exact(sum(overview.dead_letters.values())),
-        "throughput": units.rate(overview.polls_per_second),
-        "p50": units.duration(late.p50_ms) if measured else units.NOT_MEASURED,
-        "p99": units.duration(late.p99_ms) if measured else units.NOT_MEASURED,
-        "max": units.duration(late.max_ms) if measured else units.NOT_MEASURED,
+        "as-of": formatting.instant(overview.as_of_ms),
+        "on-time": formatting.share(targets - overview.overdue, targets),
+        "targets": formatting.exact(targets),
+        "late": formatting.exact(overview.overdue),
+        "late-share": formatting.share(overview.overdue, targets),
+        "failing": formatting.exact(failing),
+        "failing-share": formatting.share(failing, targets),
+        "letters": formatting.exact(sum(overview.dead_letters.values())),
+        "throughput": formatting.rate(overview.polls_per_second),
+        "p50": formatting.duration(late.p50_ms) if measured else formatting.NOT_MEASURED,
+        "p99": formatting.duration(late.p99_ms) if measured else formatting.NOT_MEASURED,
+        "max": formatting.duration(late.max_ms) if measured else formatting.NOT_MEASURED,
     }
 
 
@@ -119,24 +120,24 @@ def _number_tones(overview: Overview) -> dict[str, str]:
 
 
 def _board(overview: Overview) -> dict[str, str]:
-    texts = {f"state-{state}": units.exact(overview.states.get(state, 0)) for state in STATES}
-    texts |= {f"share-{state}": units.share(overview.states.get(state, 0), overview.targets) for state in STATES}
-    texts |= {"place-due": units.exact(overview.due), "place-flight": units.exact(overview.in_flight)}
-    texts["breakers"] = units.exact(overview.breakers_open + overview.barred)
+    texts = {f"state-{state}": formatting.exact(overview.states.get(state, 0)) for state in STATES}
+    texts |= {f"share-{state}": formatting.share(overview.states.get(state, 0), overview.targets) for state in STATES}
+    texts |= {"place-due": formatting.exact(overview.due), "place-flight": formatting.exact(overview.in_flight)}
+    texts["breakers"] = formatting.exact(overview.breakers_open + overview.barred)
     outcomes = sorted(overview.outcomes.items(), key=lambda item: (-item[1], item[0]))
-    texts["outcomes"] = " · ".join(f"{name} {units.count(n)}" for name, n in outcomes) or units.NOT_MEASURED
+    texts["outcomes"] = " · ".join(f"{name} {formatting.count(n)}" for name, n in outcomes) or formatting.NOT_MEASURED
     missed = overview.totals.get("missed_slots")
-    texts["missed"] = units.NOT_MEASURED if missed is None else units.count(missed)
+    texts["missed"] = formatting.NOT_MEASURED if missed is None else formatting.count(missed)
     return texts
 
 
 def _leader(overview: Overview) -> dict[str, str]:
     leader = overview.leader
-    standbys = {"standbys": units.exact(overview.standbys)}
+    standbys = {"standbys": formatting.exact(overview.standbys)}
     if leader is None:
-        return standbys | {"leader": "none", "leader-for": units.NOT_MEASURED, "epoch": units.NOT_MEASURED}
-    led_for = units.age(overview.as_of_ms - leader.since_ms)
-    return standbys | {"leader": leader.name, "leader-for": led_for, "epoch": units.exact(leader.epoch)}
+        return standbys | {"leader": "none", "leader-for": formatting.NOT_MEASURED, "epoch": formatting.NOT_MEASURED}
+    led_for = formatting.age(overview.as_of_ms - leader.since_ms)
+    return standbys | {"leader": leader.name, "leader-for": led_for, "epoch": formatting.exact(leader.epoch)}
 
 
 def _causes(overview: Overview) -> dict[str, str]:
@@ -145,17 +146,19 @@ def _causes(overview: Overview) -> dict[str, str]:
     return {"causes": f"By cause, of the last {len(overview.errors)}: {causes}" if codes else ""}
 
 
-def _fill(table: tables.Table, overview: Overview, texts: dict[str, str], tones: dict[str, str]) -> tuple[str, ...]:
+def _fill(
+    table: overview_tables.Table, overview: Overview, texts: dict[str, str], tones: dict[str, str]
+) -> tuple[str, ...]:
     rows = {row.key: row for row in table.rows(overview)}
     shown = list(rows.values())[: table.limit]
     for row in shown:
         texts.update({f"{table.id}/{row.key}/{column}": text for column, text in row.texts.items()})
         tones.update({f"{table.id}/{row.key}/{column}": str(tone) for column, tone in row.tones.items()})
     hidden = _totals(overview).get(table.id, len(rows)) - len(shown)
-    texts[f"{table.id}-more"] = f"{units.exact(hidden)} more, not shown" if hidden > 0 else ""
+    texts[f"{table.id}-more"] = f"{formatting.exact(hidden)} more, not shown" if hidden > 0 else ""
     return tuple(row.key for row in shown)
 
 
 def _totals(overview: Overview) -> dict[str, int]:
     """Tables whose rows are cut before they come here."""
-    return {tables.QUEUES.id: len(overview.loads)}
+    return {overview_tables.QUEUES.id: len(overview.loads)}

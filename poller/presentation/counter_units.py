@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from poller.web import units
+from poller.presentation import formatting
 
 _OCTETS = re.compile(r"(Octets|_octets|_bytes?)(_total)?$")
 
@@ -13,8 +13,8 @@ _OCTETS = re.compile(r"(Octets|_octets|_bytes?)(_total)?$")
 def per_second(metric: str, rate: float | None) -> str:
     """A rate as people read it; `–` for none."""
     if rate is None:
-        return units.NOT_MEASURED
-    return units.bits(8 * rate) if _OCTETS.search(metric) else units.rate(rate)
+        return formatting.NOT_MEASURED
+    return formatting.bits(8 * rate) if _OCTETS.search(metric) else formatting.rate(rate)
 
 
 def traffic(names: Collection[str]) -> Collection[str]:

@@ -14,12 +14,13 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
 import poller
-from poller.web import assets, collector_routes, device_routes, document, metrics, refusals, stream
+from poller.web import assets, collector_routes, device_routes, error_responses
+from poller.web.api import live_stream, metrics, overview_json
+from poller.web.api.snapshot import Snapshots
+from poller.web.backend_queries import Sources
 from poller.web.headers import SecurityHeaders
-from poller.web.page import Page, Wishes
-from poller.web.snapshot import Snapshots
-from poller.web.sources import Sources
-from poller.web.themes import ChosenTheme, keep
+from poller.web.pages.html import Page, Wishes
+from poller.web.pages.themes import ChosenTheme, keep
 
 FOR_EVER = "public, max-age=31536000, immutable"
 
@@ -70,11 +71,11 @@ def _add_data(app: FastAPI, snapshots: Snapshots, stopping: asyncio.Event) -> No
         snapshot = await snapshots.get()
         if snapshot.overview is None or snapshot.trouble:
             return JSONResponse({"error": {"message": snapshot.trouble}}, status_code=503)
-        return JSONResponse(document.of(snapshot.overview))
+        return JSONResponse(overview_json.of(snapshot.overview))
 
     @app.get("/api/stream", response_class=EventSourceResponse)
     async def live() -> AsyncIterator[ServerSentEvent]:
-        async for frame in stream.frames(snapshots, build, stopping):
+        async for frame in live_stream.frames(snapshots, build, stopping):
             yield frame
 
 
@@ -83,7 +84,7 @@ def _add_page(app: FastAPI, sources: Sources, snapshots: Snapshots) -> None:
     page = Page(files, sources.links)
     device_routes.add(app, sources, page, snapshots)
     collector_routes.add(app, sources, page)
-    refusals.add(app, page)
+    error_responses.add(app, page)
 
     @app.get("/", response_class=HTMLResponse)
     async def overview_page(theme: ChosenTheme, refresh: Annotated[int, Query(ge=0, le=3600)] = 0) -> HTMLResponse:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from poller.domain.overview import LastError, Load, Overview, Point, Worker
-from poller.web import health, units
-from poller.web.health import GLYPHS, Tone
+from poller.presentation import formatting, health
+from poller.presentation.health import GLYPHS, Tone
 
 MINUTE_MS = 60_000
 
@@ -46,7 +46,7 @@ def _errors(overview: Overview) -> Iterator[Row]:
 
 def _error(error: LastError) -> dict[str, str]:
     return {
-        "at": units.instant(error.at_ms),
+        "at": formatting.instant(error.at_ms),
         "device": error.device,
         "target": error.target,
         "code": error.code,
@@ -58,7 +58,7 @@ def _changes(overview: Overview) -> Iterator[Row]:
     for event in overview.events:
         words = event.kind.value.replace("_", " ")
         texts = {
-            "at": units.instant(event.at_ms),
+            "at": formatting.instant(event.at_ms),
             "change": f"{GLYPHS[Tone.LATE]} {words}" if event.kind.is_bad else words,
             "subject": "/".join(name for name in (event.device, event.target) if name),
             "message": event.message,
@@ -79,12 +79,12 @@ def _workers(overview: Overview) -> Iterator[Row]:
 
 def _worker(worker: Worker, now_ms: int) -> dict[str, str]:
     return {
-        "seen": units.age(now_ms - worker.seen_ms),
-        "up": units.age(now_ms - worker.started_ms),
-        "polls": units.count(worker.polls),
-        "polled": units.age(now_ms - worker.polled_ms) if worker.polled_ms else units.NOT_MEASURED,
-        "load": f"{units.count(worker.in_flight)} of {units.count(worker.slots)}",
-        "memory": units.size(worker.rss_bytes),
+        "seen": formatting.age(now_ms - worker.seen_ms),
+        "up": formatting.age(now_ms - worker.started_ms),
+        "polls": formatting.count(worker.polls),
+        "polled": formatting.age(now_ms - worker.polled_ms) if worker.polled_ms else formatting.NOT_MEASURED,
+        "load": f"{formatting.count(worker.in_flight)} of {formatting.count(worker.slots)}",
+        "memory": formatting.size(worker.rss_bytes),
         "tags": _joined(f"{key}={value}" for key, value in sorted(worker.tags.items())),
         "collectors": _joined(f"{name} ({version})" for name, version in sorted(worker.collectors.items())),
     }
@@ -94,7 +94,7 @@ def _unroutable(overview: Overview) -> Iterator[Row]:
     for each in health.unroutable(overview):
         texts = {
             "name": f"{GLYPHS[Tone.FAILING]} {each.queue}",
-            "targets": units.count(each.targets),
+            "targets": formatting.count(each.targets),
             "message": each.reason,
         }
         yield Row(each.queue, texts, {"name": Tone.FAILING})
@@ -111,10 +111,10 @@ def _queues(overview: Overview) -> Iterator[Row]:
 def _load(load: Load) -> dict[str, str]:
     return {
         "name": load.queue,
-        "needed": units.rate(load.needed_per_s),
-        "done": units.rate(load.done_per_s),
-        "overdue": units.count(load.overdue),
-        "batches": units.count(load.waiting),
+        "needed": formatting.rate(load.needed_per_s),
+        "done": formatting.rate(load.done_per_s),
+        "overdue": formatting.count(load.overdue),
+        "batches": formatting.count(load.waiting),
         "workers": _workforce(load),
     }
 
@@ -130,7 +130,7 @@ def _workforce(load: Load) -> str:
         return f"{GLYPHS[Tone.LATE]} {load.workers}, nothing is done"
     if load.shortage:
         return f"{GLYPHS[Tone.LATE]} {load.workers}, needs {load.shortage:.1f} times as many"
-    return units.exact(load.workers)
+    return formatting.exact(load.workers)
 
 
 def _minutes(overview: Overview) -> Iterator[Row]:
@@ -138,7 +138,7 @@ def _minutes(overview: Overview) -> Iterator[Row]:
     for point in overview.recent:
         by_minute.setdefault(point.at_ms // MINUTE_MS, []).append(point)
     for minute in sorted(by_minute, reverse=True):
-        at = units.instant(minute * MINUTE_MS)
+        at = formatting.instant(minute * MINUTE_MS)
         yield Row(at, {"at": at, **_minute(by_minute[minute])}, {})
 
 
@@ -146,15 +146,15 @@ def _minute(points: Sequence[Point]) -> dict[str, str]:
     polls = sum(point.polls for point in points)
     seconds = sum(point.seconds for point in points)
     return {
-        "polls": units.count(polls),
-        "rate": units.rate(polls / seconds) if seconds else units.NOT_MEASURED,
-        "failed": units.count(sum(point.failed for point in points)),
-        "p99": units.duration(max(p.lateness_p99_ms for p in points)) if polls else units.NOT_MEASURED,
+        "polls": formatting.count(polls),
+        "rate": formatting.rate(polls / seconds) if seconds else formatting.NOT_MEASURED,
+        "failed": formatting.count(sum(point.failed for point in points)),
+        "p99": formatting.duration(max(p.lateness_p99_ms for p in points)) if polls else formatting.NOT_MEASURED,
     }
 
 
 def _joined(words: Iterator[str]) -> str:
-    return " ".join(words) or units.NOT_MEASURED
+    return " ".join(words) or formatting.NOT_MEASURED
 
 
 ERRORS = Table(

@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator
 
 from fastapi.sse import ServerSentEvent
 
-from poller.web import view
-from poller.web.snapshot import Snapshots
-from poller.web.view import View
+from poller.web.api.snapshot import Snapshots
+from poller.web.pages import overview_page
+from poller.web.pages.overview_page import View
 
 FRAME_S = 1.0
 RETRY_MS = 2_000
@@ -29,7 +29,7 @@ async def frames(
     retry = RETRY_MS + random.randrange(RETRY_MS)  # noqa: S311 - spreads reconnects, guards nothing
     while not stopping.is_set():
         snapshot = await snapshots.get()
-        changed = view.changes(shown, snapshot.view)
+        changed = overview_page.changes(shown, snapshot.view)
         if changed:
             shape = f"{snapshot.view.layout}-{build}"
             data = json.dumps({"shape": shape, **changed}, ensure_ascii=False, separators=(",", ":"))

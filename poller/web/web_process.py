@@ -16,11 +16,11 @@ from poller.bootstrap import Services
 from poller.db import engine, rates
 from poller.domain.overview import Overview
 from poller.observability import logs
+from poller.presentation import collector_trust, device_state
 from poller.state import client, overview, workers
-from poller.web import standing, trust
-from poller.web.app import create_app
-from poller.web.collectors import Found
-from poller.web.sources import Sources
+from poller.web.backend_queries import Sources
+from poller.web.pages.collectors_page import Found
+from poller.web.routes import create_app
 
 log = logs.get(__name__)
 
@@ -70,12 +70,12 @@ def sources(services: Services) -> Sources:
 
     def collectors() -> Found:
         living = workers.living(services.redis, services.keys, services.board.now_ms())
-        return Found(services.registry, trust.read(services), living)
+        return Found(services.registry, collector_trust.read(services), living)
 
     flower = services.settings.flower_url
     links = {"Flower": flower} if flower else {}
     of_device = partial(rates.of_device, services.engine)
-    return Sources(read, ready, links, of_device, collectors, partial(standing.read, services))
+    return Sources(read, ready, links, of_device, collectors, partial(device_state.read, services))
 
 
 class _Server(uvicorn.Server):

@@ -1,0 +1,1 @@
+"""Pages: values to the texts, tables and SVG of a page. Nothing here reads a store."""
