@@ -12,7 +12,7 @@ from benchmarks.section import Figure
 from benchmarks.stage import Process, Stage
 from poller import errors
 from poller.db import inventory
-from poller.state import overview
+from poller.state.cluster import overview_reader
 
 _CELERY = ["-m", "celery", "-A", "poller", "--quiet"]
 PATIENCE_INTERVALS, PATIENCE_S, FIRST_POLL_S = 4, 120, 0.02
@@ -42,7 +42,7 @@ class Cluster:
 
     def overdue(self) -> int:
         services = self.stage.services
-        return overview.read(services.redis, services.keys).overdue
+        return overview_reader.read(services.redis, services.keys).overdue
 
     def stop(self) -> None:
         """The leader first, so that nothing is queued that nobody takes."""

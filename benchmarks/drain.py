@@ -22,7 +22,8 @@ from poller import bootstrap
 from poller.domain import histogram, plan
 from poller.domain.overview import State, Worker
 from poller.domain.status import Status
-from poller.state import board, scripts, workers
+from poller.state.board import lua_scripts, moves
+from poller.state.cluster import worker_registry
 
 WAIT_S = 0.2
 #: Batches it says it polls at a time, as a real worker does.
@@ -34,7 +35,7 @@ class Drain:
         self.late: defaultdict[int, Counter[int]] = defaultdict(Counter)  # second -> lateness in ms -> targets
         self.refused: Counter[str] = Counter()
         self._redis, self._keys, self._board = services.redis, services.keys, services.board
-        self._scripts = scripts.load(services.redis, ("start", "hold", "finish"))
+        self._scripts = lua_scripts.load(services.redis, ("start", "hold", "finish"))
         self._interval_ms = interval_ms
         self._margin_ms = round(services.settings.lease_margin_s * 1000)
         self._queues: list[str] = []
@@ -57,10 +58,10 @@ class Drain:
         """Say what we take, so that the leader queues it."""
         if time.monotonic() < self._announce_at:
             return
-        self._announce_at = time.monotonic() + workers.HEARTBEAT_S
+        self._announce_at = time.monotonic() + worker_registry.HEARTBEAT_S
         self._queues = self._board.queues()
         me = Worker(f"drain:{os.getpid()}", 0, 0, 0, 0, 0, queues=self._queues, slots=SLOTS)
-        workers.announce(self._redis, self._keys, me)
+        worker_registry.announce(self._redis, self._keys, me)
 
     def _pop(self) -> str | None:
         """As kombu does: what is urgent before what is not, and every queue in turn."""
@@ -68,7 +69,7 @@ class Drain:
             time.sleep(WAIT_S)
             return None
         self._queues.append(self._queues.pop(0))
-        lists = [*self._queues, *(queue + board.ROUTINE_MARK for queue in self._queues)]
+        lists = [*self._queues, *(queue + moves.ROUTINE_MARK for queue in self._queues)]
         popped: Any = self._redis.brpop(lists, timeout=WAIT_S)
         return popped[1] if popped else None
 
@@ -89,7 +90,7 @@ class Drain:
                 rows += (target_id, plan.next_slot_ms(target_id, self._interval_ms, now_ms), text)
         self.late[now_ms // 1000].update(late)
         queue = next((spec.split("|", 3)[3] for spec in specs if spec), "")
-        head = ("", token, board.SLICE_MS, board.STATS_LIFETIME_S, queue, len(steady) // 3, late.total())
+        head = ("", token, moves.SLICE_MS, moves.STATS_LIFETIME_S, queue, len(steady) // 3, late.total())
         finished = self._ask("finish", *head, *steady, *others, 0, *_statistics(queue, late))
         self.refused.update((*refused[1::2], *held[1::2], *finished[1::2]))
 

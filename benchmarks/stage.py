@@ -18,7 +18,7 @@ from poller.bootstrap import Services
 from poller.cli.up import embedded_server, role_commands
 from poller.cli.up.process_supervisor import Child, Role, Supervisor
 from poller.db import migrate
-from poller.state import client
+from poller.state import redis_client
 
 ROOT = Path(__file__).parents[1]
 #: For a process to end in good order; what is still there when the stage closes was not waited for.
@@ -56,7 +56,7 @@ class Server(Process):
     def __init__(self, child: Child, log: Path, url: str) -> None:
         super().__init__(child, log)
         self.url = url
-        self.redis = client.connect(url)
+        self.redis = redis_client.connect(url)
 
     @property
     def memory_bytes(self) -> int:

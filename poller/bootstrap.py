@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from poller.security.redaction import Redactor
     from poller.security.vault import Keyring
     from poller.sinks.api import Sink
-    from poller.state.board import Board
+    from poller.state.board.moves import Board
+    from poller.state.cluster.leader_lock import Leadership
     from poller.state.keys import Keys
-    from poller.state.leader import Leadership
 
 
 class Services:
@@ -40,19 +40,19 @@ class Services:
 
     @cached_property
     def redis(self) -> redis.Redis:
-        from poller.state import client
+        from poller.state import redis_client
 
-        return client.connect(self.settings.broker_url)
+        return redis_client.connect(self.settings.broker_url)
 
     @cached_property
     def board(self) -> Board:
-        from poller.state.board import Board
+        from poller.state.board.moves import Board
 
         return Board(self.redis, self.keys)
 
     @cached_property
     def leadership(self) -> Leadership:
-        from poller.state.leader import Leadership
+        from poller.state.cluster.leader_lock import Leadership
 
         return Leadership(self.redis, self.keys, round(self.settings.leader_lock_s * 1000))
 

@@ -55,7 +55,7 @@ def write_lines(happened: Sequence[Event]) -> None:
 def publish(services: Services, happened: Sequence[Event]) -> None:
     """The stream only. Raises StoreError."""
     if happened:
-        from poller.state import events as stream
+        from poller.state.cluster import event_stream as stream
 
         safe = [_without_secrets(services, event) for event in happened]
         stream.publish(services.redis, services.keys, safe, services.settings.events_length)

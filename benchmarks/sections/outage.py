@@ -21,7 +21,7 @@ from poller.db import events, inventory
 from poller.domain.events import Kind, Wanted
 from poller.settings import Settings
 from poller.sim.process import Running, simulated
-from poller.state import outages, overview
+from poller.state.cluster import overview_reader, site_windows
 
 #: What counts as unchanged: half of this is a tick.
 UNCHANGED_MS = 250
@@ -112,7 +112,7 @@ def _start(size: Size, stage: Stage) -> dict[str, Process]:
 
 
 def _overdue(stage: Stage) -> int:
-    return overview.read(stage.services.redis, stage.services.keys).overdue
+    return overview_reader.read(stage.services.redis, stage.services.keys).overdue
 
 
 def _phases(size: Size, stage: Stage, simulator: Running, processes: Mapping[str, Process]) -> list[Phase]:
@@ -121,7 +121,7 @@ def _phases(size: Size, stage: Stage, simulator: Running, processes: Mapping[str
     watch.end("before")
     simulator.darken(FAR)
     what = "dark, and nobody knows it yet"
-    _until(what, 1, lambda: len(outages.dark(stage.services.redis, stage.services.keys)), PATIENCE_S)
+    _until(what, 1, lambda: len(site_windows.dark(stage.services.redis, stage.services.keys)), PATIENCE_S)
     progress.wait("what was asked before times out, and its retries", _last_s(size.pace, stage.services.settings))
     watch.end("opening")
     progress.wait("dark", size.dark_s)

@@ -18,7 +18,7 @@ from poller.collectors.registry import Registry
 from poller.db import devices
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.target import TargetSpec
-from poller.state.moves import Room
+from poller.state.board.board_values import Room
 from poller.workers.batch.worker_poller import Poller
 
 BATCH = 64

@@ -17,7 +17,7 @@ from benchmarks.drains import Drained, Drains
 from benchmarks.section import Comparison, Figure, Findings, Section
 from benchmarks.stage import Process, Stage
 from poller.db import inventory
-from poller.state import overview
+from poller.state.cluster import overview_reader
 
 #: A fleet that has not caught up after so many intervals is measured as it is.
 CATCH_UP_INTERVALS = 3
@@ -95,7 +95,7 @@ def _placing_s(size: Size, stage: Stage, beat: Process) -> float:
 
 
 def _overdue(stage: Stage) -> int:
-    return overview.read(stage.services.redis, stage.services.keys).overdue
+    return overview_reader.read(stage.services.redis, stage.services.keys).overdue
 
 
 def _measure(size: Size, stage: Stage, processes: Mapping[str, Process | Drains], empty: int) -> Window:

@@ -9,7 +9,7 @@ from poller.bootstrap import Services
 from poller.domain.events import Event, Kind
 from poller.domain.overview import Worker
 from poller.events import Note
-from poller.state import workers
+from poller.state.cluster import worker_registry
 
 
 class Attendance:
@@ -26,12 +26,12 @@ class Attendance:
         """Tell what changed since the last look. Raises StoreUnavailable, and then tells it next time."""
         before = self._present
         if before is None:
-            before = workers.attending(self._redis, self._keys)
-        everybody = workers.known(self._redis, self._keys)
-        here = {worker.key: worker.started_ms for worker in everybody if workers.is_alive(worker, now_ms)}
+            before = worker_registry.attending(self._redis, self._keys)
+        everybody = worker_registry.known(self._redis, self._keys)
+        here = {worker.key: worker.started_ms for worker in everybody if worker_registry.is_alive(worker, now_ms)}
         if here != before:
             came = {key: start for key, start in here.items() if before.get(key) != start}
-            workers.note_attending(self._redis, self._keys, came, [key for key in before if key not in here])
+            worker_registry.note_attending(self._redis, self._keys, came, [key for key in before if key not in here])
             for event in changes(before, everybody, now_ms):
                 self._note(event)
         self._present = here
@@ -40,7 +40,7 @@ class Attendance:
 def changes(before: Mapping[str, int], everybody: Sequence[Worker], now_ms: int) -> Iterator[Event]:
     """`before` has the start of each worker that was here, by key; one with another start is another one."""
     known = {worker.key: worker for worker in everybody}
-    here = {key: worker for key, worker in known.items() if workers.is_alive(worker, now_ms)}
+    here = {key: worker for key, worker in known.items() if worker_registry.is_alive(worker, now_ms)}
     came = [worker for key, worker in here.items() if before.get(key) != worker.started_ms]
     for key in sorted(before.keys() - here):
         name = _name(key)

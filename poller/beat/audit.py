@@ -11,8 +11,8 @@ from poller import events
 from poller.db import inventory
 from poller.domain import plan
 from poller.domain.events import Event, Kind
-from poller.state.board import Board
-from poller.state.repair import Repair
+from poller.state.board.board_repair import Repair
+from poller.state.board.moves import Board
 
 
 class Audit:

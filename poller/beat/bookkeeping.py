@@ -19,8 +19,8 @@ from poller.bootstrap import Services
 from poller.db import deadletters, runs
 from poller.domain.run import Run
 from poller.observability import logs
-from poller.state.board import NotLeader
-from poller.state.domains import Domains
+from poller.state.board.moves import NotLeader
+from poller.state.cluster.queue_list import Domains
 
 log = logs.get(__name__)
 

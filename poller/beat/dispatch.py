@@ -9,9 +9,9 @@ from typing import Any
 
 from poller.beat.homes import Homes
 from poller.settings import Settings
-from poller.state.board import ROUTINE_PRIORITY, URGENT_PRIORITY, Board
-from poller.state.broker import broker_errors
-from poller.state.moves import Claim, Room
+from poller.state.board.board_values import Claim, Room
+from poller.state.board.moves import ROUTINE_PRIORITY, URGENT_PRIORITY, Board
+from poller.state.publish_errors import broker_errors
 from poller.tasks.poll import poll
 
 

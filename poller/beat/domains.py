@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poller.observability import logs
-from poller.state.domains import Domains
+from poller.state.cluster.queue_list import Domains
 
 log = logs.get(__name__)
 

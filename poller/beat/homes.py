@@ -14,7 +14,7 @@ from poller.domain import affinity, routing
 from poller.domain.chunks import batched
 from poller.domain.overview import Worker
 from poller.observability import logs
-from poller.state import own_queues
+from poller.state.cluster import worker_queues
 
 log = logs.get(__name__)
 
@@ -62,7 +62,7 @@ class Homes:
         if not self._keepers:
             return rooms
         names = {queue: [affinity.own(queue, worker) for worker in self._keepers.get(queue, ())] for queue in rooms}
-        self._waiting = own_queues.depths(self._redis, [name for own in names.values() for name in own])
+        self._waiting = worker_queues.depths(self._redis, [name for own in names.values() for name in own])
         return {queue: max(1, room - sum(self._waiting[n] for n in names[queue])) for queue, room in rooms.items()}
 
     def batches(self, queue: str, ids: Sequence[str], size: int) -> Iterator[tuple[str, Sequence[str]]]:
@@ -88,12 +88,12 @@ class Homes:
         own, clock = self._known_queues(), time.monotonic()
         gone = own - taken
         self._gone_at = {name: self._gone_at.get(name, clock) for name in gone}
-        for name, waiting in own_queues.depths(self._redis, gone).items():
+        for name, waiting in worker_queues.depths(self._redis, gone).items():
             if waiting:
-                moved = own_queues.hand_over(self._redis, name, affinity.shared(name))
+                moved = worker_queues.hand_over(self._redis, name, affinity.shared(name))
                 log.info("batches_handed_over", queue=name, batches=moved)
             elif clock - self._gone_at[name] > FORGET_AFTER_S:
-                own_queues.forget(self._redis, self._keys, name)
+                worker_queues.forget(self._redis, self._keys, name)
                 own.discard(name)
 
     def _by_worker(self, homes: dict[str, str], keepers: Sequence[str], ids: Sequence[str]) -> dict[str, list[str]]:
@@ -109,10 +109,10 @@ class Homes:
 
     def _note(self, names: set[str]) -> None:
         if names:  # each time: a Redis that was emptied has forgotten them
-            own_queues.note(self._redis, self._keys, names)
+            worker_queues.note(self._redis, self._keys, names)
             self._known_queues().update(names)
 
     def _known_queues(self) -> set[str]:
         if self._own is None:
-            self._own = own_queues.known(self._redis, self._keys)
+            self._own = worker_queues.known(self._redis, self._keys)
         return self._own

@@ -11,7 +11,7 @@ import time
 from poller import errors, events
 from poller.domain.events import Event, Kind
 from poller.observability import logs
-from poller.state.leader import Leadership
+from poller.state.cluster.leader_lock import Leadership
 
 log = logs.get(__name__)
 

@@ -14,7 +14,7 @@ from poller.domain.chunks import batched
 from poller.domain.deadletter import Letter
 from poller.domain.status import Status
 from poller.observability import logs
-from poller.state.board import Board
+from poller.state.board.moves import Board
 
 log = logs.get(__name__)
 

@@ -6,8 +6,8 @@ from poller.domain import error_codes
 from poller.domain.outcome import Result
 from poller.domain.run import Run
 from poller.observability import logs
-from poller.state.board import Board
-from poller.state.moves import Reaped
+from poller.state.board.board_values import Reaped
+from poller.state.board.moves import Board
 
 log = logs.get(__name__)
 

@@ -16,7 +16,7 @@ from poller.domain import plan
 from poller.domain.events import Event, Kind
 from poller.domain.target import TargetSpec
 from poller.observability import logs
-from poller.state.board import Board
+from poller.state.board.moves import Board
 
 log = logs.get(__name__)
 

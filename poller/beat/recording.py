@@ -14,7 +14,7 @@ from poller.bootstrap import Services
 from poller.db import events as table
 from poller.domain.events import Event
 from poller.observability import logs
-from poller.state import events as stream
+from poller.state.cluster import event_stream as stream
 
 log = logs.get(__name__)
 

@@ -12,7 +12,7 @@ from poller.domain import duration, plan
 from poller.domain.events import Event, Kind
 from poller.observability import logs
 from poller.settings import Settings
-from poller.state.board import Board
+from poller.state.board.moves import Board
 
 log = logs.get(__name__)
 

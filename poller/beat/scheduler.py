@@ -29,9 +29,10 @@ from poller.beat.recording import Recorder
 from poller.beat.sites import SiteWatch
 from poller.domain import capacity
 from poller.observability import logs
-from poller.state import types, workers
-from poller.state.board import NotLeader
-from poller.state.domains import Domains
+from poller.state.board import wrong_types
+from poller.state.board.moves import NotLeader
+from poller.state.cluster import worker_registry
+from poller.state.cluster.queue_list import Domains
 
 log = logs.get(__name__)
 
@@ -107,7 +108,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         if "WRONGTYPE" not in str(error):
             return
         try:
-            moved = types.set_aside(self._services.redis, self._services.keys, f"damaged-{time.time_ns()}")
+            moved = wrong_types.set_aside(self._services.redis, self._services.keys, f"damaged-{time.time_ns()}")
         except TROUBLE as trouble:
             log.error("wrong_types_not_set_aside", error=str(trouble))
             return
@@ -179,7 +180,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
 
     def _rooms(self, now_ms: int) -> dict[str, int]:
         """How many batches may wait in each queue; after a step of the clock the workers need a moment to be seen."""
-        living = workers.living(self._services.redis, self._services.keys, now_ms)
+        living = worker_registry.living(self._services.redis, self._services.keys, now_ms)
         self._homes.look(living, now_ms)
         rooms = capacity.rooms(living, self._settings.max_queue)
         self._dispatcher.resize(capacity.batch_sizes(living, self._settings.batch_size))
@@ -204,7 +205,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
                 self._homes.forget()
             if clock >= self._trust_until:
                 self._attendance.look(now_ms)
-            forgotten = workers.forget_lost(self._services.redis, self._services.keys, now_ms)
+            forgotten = worker_registry.forget_lost(self._services.redis, self._services.keys, now_ms)
             if forgotten:
                 log.warning("lost_workers_forgotten", names=forgotten)
         if clock >= self._entries_at:

@@ -19,9 +19,9 @@ from poller.domain import duration, plan, site
 from poller.domain.events import Event, Kind
 from poller.domain.site import Outage, Window
 from poller.observability import logs
-from poller.state import outages
-from poller.state.board import NotLeader
-from poller.state.moves import Place
+from poller.state.board.board_values import Place
+from poller.state.board.moves import NotLeader
+from poller.state.cluster import site_windows
 
 log = logs.get(__name__)
 
@@ -65,14 +65,14 @@ class SiteWatch:
     def look(self, now_ms: int) -> None:
         """One round: open what went dark, keep its targets aside, ask, and bring back what answers."""
         client, keys = self._services.redis, self._services.keys
-        windows = outages.windows(client, keys, now_ms)
-        dark = outages.dark(client, keys)
+        windows = site_windows.windows(client, keys, now_ms)
+        dark = site_windows.dark(client, keys)
         for outage in dark.values():
             self._attend(outage, now_ms)
         for name, seen in windows.items():
             if name not in dark and (window := site.gone_dark(seen, self._limits)):
                 self._open(name, window, now_ms)
-        self._release_forgotten({outage.number for outage in outages.dark(client, keys).values()}, now_ms)
+        self._release_forgotten({outage.number for outage in site_windows.dark(client, keys).values()}, now_ms)
 
     def _release_forgotten(self, open_sites: set[int], now_ms: int) -> None:
         """Whoever waits for an outage that nobody knows of any more."""
@@ -85,7 +85,7 @@ class SiteWatch:
         if not number:
             return  # removed meanwhile
         outage = Outage(name, number, now_ms)
-        outages.note(self._services.redis, self._services.keys, outage)
+        site_windows.note(self._services.redis, self._services.keys, outage)
         said = f"site {name} is dark: {window.dark} of {window.polls} polls found nobody in {window.seconds} s"
         data = {"site": name, "polls": window.polls, "dark": window.dark}
         self._note(Event(now_ms, Kind.SITE_OPENED, said, data=data))
@@ -119,7 +119,7 @@ class SiteWatch:
     def _ask(self, outage: Outage, ids: list[int], now_ms: int) -> None:
         chances = [self._chance() for _ in range(self._limits.canaries)]
         chosen = site.next_canaries(ids, chances, self._limits)
-        outages.note(self._services.redis, self._services.keys, replace(outage, asked_ms=now_ms, canaries=chosen))
+        site_windows.note(self._services.redis, self._services.keys, replace(outage, asked_ms=now_ms, canaries=chosen))
         self._board.release(self._leader.token, [(target_id, now_ms) for target_id in chosen], Place.URGENT)
 
     def _close(self, outage: Outage, ids: Mapping[int, int], now_ms: int) -> None:
@@ -131,8 +131,8 @@ class SiteWatch:
         unheard = [i for i in outage.canaries if i in statuses and statuses[i].ok_ms < outage.asked_ms]
         if unheard:
             self._board.demand(unheard)  # asked a moment too early: else it would wait for its own breaker
-        outages.start_anew(self._services.redis, self._services.keys, outage.site, now_ms)
-        outages.forget(self._services.redis, self._services.keys, outage.site)
+        site_windows.start_anew(self._services.redis, self._services.keys, outage.site, now_ms)
+        site_windows.forget(self._services.redis, self._services.keys, outage.site)
         self._known.pop(outage.site, None)
         seconds = (now_ms - outage.since_ms) // 1000
         said = (

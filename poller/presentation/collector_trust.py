@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from poller import events
 from poller.domain.quarantine import Record, Trust
-from poller.state import quarantine
-from poller.state.quarantine import Release
+from poller.state.cluster import quarantine_records
+from poller.state.cluster.quarantine_records import Release
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -50,7 +50,7 @@ def declared(services: Services) -> frozenset[str]:
 
 def read(services: Services) -> Known:
     """Raises StoreError."""
-    return Known(quarantine.read(services.redis, services.keys), declared(services))
+    return Known(quarantine_records.read(services.redis, services.keys), declared(services))
 
 
 def view(found: Record) -> dict[str, Any]:

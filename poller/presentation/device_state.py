@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from poller import errors
 from poller.db import devices
-from poller.state.breakers import Breakers, Seen
+from poller.state.board.breakers import Breakers, Seen
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from poller.domain import unroutable as missing
 from poller.domain.overview import Overview, State, Worker
 from poller.presentation import formatting
-from poller.state.workers import DEAD_AFTER_MS
+from poller.state.cluster.worker_registry import DEAD_AFTER_MS
 
 #: Polling is late when more than this share of all targets waits past its slot ...
 OVERDUE_SHARE = 0.01

@@ -15,7 +15,7 @@ import redis
 
 from poller.domain.readings import SeriesSet
 from poller.sinks.api import API_VERSION, Sample, Stores
-from poller.state.client import store_errors
+from poller.state.redis_client import store_errors
 
 
 class StreamSink:

@@ -12,7 +12,7 @@ from poller import errors
 from poller.bootstrap import Services
 from poller.domain.trap_pace import Pace
 from poller.observability import logs
-from poller.state import traps
+from poller.state.cluster import trap_counters
 from poller.traps.asking import Asker
 from poller.traps.intake import Datagram, Intake
 from poller.traps.judging import Judge
@@ -115,7 +115,7 @@ class Listener:
         more = Counter(self.count)
         more.subtract(self._told)
         grown = {name: number for name, number in more.items() if number}
-        await asyncio.to_thread(traps.count, self._services.redis, self._services.keys, grown)
+        await asyncio.to_thread(trap_counters.count, self._services.redis, self._services.keys, grown)
         self._told.update(grown)
         return bool(grown)
 

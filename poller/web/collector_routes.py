@@ -11,13 +11,14 @@ from starlette.concurrency import run_in_threadpool
 from poller import errors
 from poller.web import error_responses
 from poller.web.backend_queries import Sources
+from poller.web.pages import collectors_page
 from poller.web.pages.html import Page
 from poller.web.pages.themes import ChosenTheme, keep
 
 
 def add(app: FastAPI, sources: Sources, page: Page) -> None:
     @app.get("/collectors", response_class=HTMLResponse)
-    async def collectors_page(request: Request, theme: ChosenTheme) -> Response:
+    async def show_collectors(request: Request, theme: ChosenTheme) -> Response:
         try:
             found = await run_in_threadpool(sources.collectors)
         except errors.PollerError as error:

@@ -16,7 +16,7 @@ from poller.presentation import rates_json
 from poller.web import error_responses
 from poller.web.api.snapshot import Snapshots
 from poller.web.backend_queries import Sources
-from poller.web.pages import device_targets
+from poller.web.pages import device_page, device_targets
 from poller.web.pages.device_page import Asking, Span
 from poller.web.pages.html import Page
 from poller.web.pages.themes import ChosenTheme, keep
@@ -27,7 +27,7 @@ MOST_ITEMS = 200
 
 def add(app: FastAPI, sources: Sources, page: Page, snapshots: Snapshots) -> None:
     @app.get("/devices/{name}", response_class=HTMLResponse)
-    async def device_page(
+    async def show_device(
         request: Request,
         name: str,
         theme: ChosenTheme,

@@ -17,7 +17,8 @@ from poller.db import engine, rates
 from poller.domain.overview import Overview
 from poller.observability import logs
 from poller.presentation import collector_trust, device_state
-from poller.state import client, overview, workers
+from poller.state import redis_client
+from poller.state.cluster import overview_reader, worker_registry
 from poller.web.backend_queries import Sources
 from poller.web.pages.collectors_page import Found
 from poller.web.routes import create_app
@@ -62,14 +63,14 @@ def sources(services: Services) -> Sources:
     """The real stores as the web role sees them."""
 
     def read() -> Overview:
-        return overview.read(services.redis, services.keys)
+        return overview_reader.read(services.redis, services.keys)
 
     def ready() -> Mapping[str, str]:
         checks = {"sql": lambda: _ask_sql(services), "redis": lambda: _ask_redis(services)}
         return {name: _reason(check) for name, check in checks.items()}
 
     def collectors() -> Found:
-        living = workers.living(services.redis, services.keys, services.board.now_ms())
+        living = worker_registry.living(services.redis, services.keys, services.board.now_ms())
         return Found(services.registry, collector_trust.read(services), living)
 
     flower = services.settings.flower_url
@@ -117,5 +118,5 @@ def _ask_sql(services: Services) -> None:
 
 
 def _ask_redis(services: Services) -> None:
-    with client.store_errors(services.redis):
+    with redis_client.store_errors(services.redis):
         services.redis.ping()

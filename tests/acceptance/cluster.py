@@ -25,7 +25,7 @@ from poller.db import imports, inventory, migrate
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.overview import Leader
 from poller.settings import Settings
-from poller.state import overview
+from poller.state.cluster import overview_reader
 from tests.acceptance import recorder, records
 from tests.acceptance.programs import POLLER, descendants, environment, is_running
 from tests.acceptance.proxy import Proxy
@@ -227,10 +227,10 @@ class Cluster:
         return next((beat for beat in self.beats if seen and seen.name.endswith(f":{beat.pid}")), None)
 
     def leading(self) -> Leader | None:
-        return overview.read(self.services.redis, self.services.keys).leader
+        return overview_reader.read(self.services.redis, self.services.keys).leader
 
     def standbys(self) -> int:
-        return overview.read(self.services.redis, self.services.keys).standbys
+        return overview_reader.read(self.services.redis, self.services.keys).standbys
 
     def targets(self) -> set[int]:
         """Every enabled target of the inventory."""

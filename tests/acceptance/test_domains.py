@@ -16,8 +16,8 @@ from poller import errors, wakeups
 from poller.cli.up import embedded_server
 from poller.domain.events import Kind
 from poller.domain.overview import Worker
-from poller.state import events, overview
-from poller.state.board import ROUTINE_MARK
+from poller.state.board.moves import ROUTINE_MARK
+from poller.state.cluster import event_stream, overview_reader
 from tests.acceptance.cluster import Cluster, Program, soon
 from tests.acceptance.records import Poll
 from tests.conftest import missing
@@ -47,7 +47,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def announced(cluster: Cluster) -> dict[str, Worker]:
     """The workers by name, as they said last."""
-    view = overview.read(cluster.services.redis, cluster.services.keys)
+    view = overview_reader.read(cluster.services.redis, cluster.services.keys)
     return {worker.name: worker for worker in view.workers}
 
 
@@ -161,7 +161,7 @@ def noticed(cluster: Cluster, worker: Program) -> None:
     killed = time.time()
 
     def lost() -> bool:
-        entries = events.newest(cluster.services.redis, cluster.services.keys, 50)
+        entries = event_stream.newest(cluster.services.redis, cluster.services.keys, 50)
         return any(e.event and e.event.kind is Kind.WORKER_LOST and worker.name in e.event.message for e in entries)
 
     soon(lost, 15, "the leader tells that it is lost")

@@ -23,7 +23,7 @@ from poller.domain import error_codes
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.events import Event, Kind
 from poller.domain.outcome import Result
-from poller.state import events as stream
+from poller.state.cluster import event_stream as stream
 from tests.acceptance import troublemaker
 from tests.acceptance.cluster import Cluster, Program, soon
 from tests.acceptance.troublemaker import RAISED, RUBBISH

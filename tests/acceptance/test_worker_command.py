@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from poller.domain.overview import Worker
-from poller.state import workers
+from poller.state.cluster import worker_registry
 from tests.acceptance import recorder
 from tests.acceptance.cluster import Cluster, soon
 
@@ -19,7 +19,10 @@ pytestmark = pytest.mark.timeout(120)
 
 def seen(cluster: Cluster) -> dict[str, Worker]:
     """Living workers, by the first part of their names."""
-    return {each.name.partition("@")[0]: each for each in workers.known(cluster.services.redis, cluster.services.keys)}
+    return {
+        each.name.partition("@")[0]: each
+        for each in worker_registry.known(cluster.services.redis, cluster.services.keys)
+    }
 
 
 def pollers(cluster: Cluster, since: float) -> set[int]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from poller.domain.overview import Worker
-from poller.state import workers
+from poller.state.cluster import worker_registry
 from tests.acceptance.cluster import Cluster, Program, soon
 
 pytestmark = pytest.mark.timeout(120)
@@ -21,7 +21,7 @@ NUMBERS = {"POLLER_BATCH_SIZE": "4", "POLLER_WORKER_DRAIN_S": "1"}
 
 
 def announced(cluster: Cluster) -> Worker | None:
-    known = workers.known(cluster.services.redis, cluster.services.keys)
+    known = worker_registry.known(cluster.services.redis, cluster.services.keys)
     return next((worker for worker in known if worker.polls >= 8), None)
 
 
@@ -52,7 +52,7 @@ def test_each_pool_polls_and_stops_clean(tmp_path: Path, words: list[str], slots
         assert worker.wait(15) == 0
         assert cluster.services.board.sizes()[2] == 0, "something waits for its lease"
         assert cluster.valkey.client.keys("poll.*") == []
-        assert workers.known(cluster.services.redis, cluster.services.keys) == []
+        assert worker_registry.known(cluster.services.redis, cluster.services.keys) == []
         assert list((tmp_path / "home" / "flights").iterdir()) == []
         assert "Traceback" not in worker.text()
         assert "poller.poll[" not in worker.text(), "a line for each task"

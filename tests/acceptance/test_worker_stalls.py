@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from poller.state import overview
+from poller.state.cluster import overview_reader
 from poller.workers.guard import consumer_watchdog
 from poller.workers.guard.loop_watchdog import EXIT_CODE
 from tests.acceptance import wedge
@@ -40,7 +40,7 @@ def strike(cluster: Cluster, deed: str) -> float:
 
 
 def stalls(cluster: Cluster) -> int:
-    return overview.read(cluster.services.redis, cluster.services.keys).totals.get("worker_stalls", 0)
+    return overview_reader.read(cluster.services.redis, cluster.services.keys).totals.get("worker_stalls", 0)
 
 
 def test_a_consumer_that_silently_stopped_is_started_again(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from poller.domain.outcome import Result
 from poller.domain.target import TargetSpec
-from poller.state.board import Board
-from poller.state.leader import Leadership
-from poller.state.moves import Claim, Room
+from poller.state.board.board_values import Claim, Room
+from poller.state.board.moves import Board
+from poller.state.cluster.leader_lock import Leadership
 
 QUEUE = "poll.snmp"
 

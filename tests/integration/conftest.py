@@ -15,9 +15,9 @@ from poller.cli import main
 from poller.collectors.registry import Registry
 from poller.db import migrate
 from poller.settings import Settings
-from poller.state.board import Board
+from poller.state.board.moves import Board
+from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import Keys
-from poller.state.leader import Leadership
 from tests.integration.commands import Cli, Result
 from tests.integration.worlds import Fake, World
 

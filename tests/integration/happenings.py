@@ -8,7 +8,7 @@ from poller.bootstrap import Services
 from poller.db import events as table
 from poller.domain.events import Event, Kind, Wanted
 from poller.settings import Settings
-from poller.state import events as stream
+from poller.state.cluster import event_stream as stream
 
 DOWN = Event(1_800_000_000_000, Kind.DEVICE_WENT_DOWN, "sw1 is down", "sw1", "snmp", 7, 3, {"code": "timeout"})
 

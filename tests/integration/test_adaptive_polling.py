@@ -13,7 +13,7 @@ from poller.domain import plan
 from poller.domain.interval import Policy
 from poller.domain.staleness import Evidence
 from poller.domain.target import TargetSpec
-from poller.state.moves import Room
+from poller.state.board.board_values import Room
 from poller.workers.batch.worker_poller import Poller
 from tests.integration.worlds import QUEUE, World
 

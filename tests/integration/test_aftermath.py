@@ -15,9 +15,9 @@ from poller.domain.events import Event, Kind
 from poller.domain.outcome import Result
 from poller.domain.quarantine import Trust
 from poller.domain.target import TargetSpec
-from poller.state import events as stream
-from poller.state import quarantine
-from poller.state.moves import Room
+from poller.state.board.board_values import Room
+from poller.state.cluster import event_stream as stream
+from poller.state.cluster import quarantine_records
 from poller.workers.batch.worker_poller import Poller
 from poller.workers.guard.black_box import BlackBox
 from poller.workers.guard.crash_report import Aftermath
@@ -78,7 +78,7 @@ def test_the_release_that_crashed_is_blamed_not_the_one_of_who_finds_out(service
     die(services, 1, {"other": "other 1.0", "snmp": "poller 99.0"}, fault="it stood still\n")
     [event] = look(services)
     assert "while collector snmp (poller 99.0) polled router/t" in event.message
-    [(release, record)] = quarantine.read(services.redis, services.keys).items()
+    [(release, record)] = quarantine_records.read(services.redis, services.keys).items()
     assert (str(release), record.trust) == ("collector snmp (poller 99.0)", Trust.ISOLATED)
 
 

@@ -13,7 +13,7 @@ from poller.bootstrap import Services
 from poller.db import devices, imports, inventory, runs, targets
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.outcome import Result
-from poller.state.moves import Room
+from poller.state.board.board_values import Room
 
 QUEUE = "poll.snmp"
 NOW = 1_800_000_000_000

@@ -6,10 +6,10 @@ import pytest
 
 from poller.domain.outcome import Result
 from poller.domain.overview import State
-from poller.state.board import ROUTINE_MARK, Board, NotLeader
-from poller.state.leader import Leadership
-from poller.state.moves import Finish, Place, Room
-from poller.state.repair import Repair
+from poller.state.board.board_repair import Repair
+from poller.state.board.board_values import Finish, Place, Room
+from poller.state.board.moves import ROUTINE_MARK, Board, NotLeader
+from poller.state.cluster.leader_lock import Leadership
 from tests.integration.boards import NOW, QUEUE, ROOM, assert_sound, claim, fill, spec, start
 
 

@@ -7,12 +7,12 @@ import redis
 
 from poller.beat import resume
 from poller.domain.outcome import Result
-from poller.state import types
-from poller.state.board import Board
+from poller.state.board import wrong_types
+from poller.state.board.board_repair import Repair, Repaired
+from poller.state.board.board_values import Finish, Place
+from poller.state.board.moves import Board
+from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import Keys
-from poller.state.leader import Leadership
-from poller.state.moves import Finish, Place
-from poller.state.repair import Repair, Repaired
 from tests.integration.boards import NOW, QUEUE, assert_sound, claim, fill, spec, start
 
 
@@ -198,6 +198,6 @@ def test_a_key_of_another_type_is_set_aside(board: Board, leader: Leadership, na
     key = board.keys.prefix + name
     board.redis.delete(key)
     board.redis.rpush(key, "somebody else's")
-    assert types.set_aside(board.redis, board.keys, "damaged") == [key]
+    assert wrong_types.set_aside(board.redis, board.keys, "damaged") == [key]
     assert board.redis.lrange(f"{key}.damaged", 0, -1) == ["somebody else's"]
-    assert types.set_aside(board.redis, board.keys, "damaged") == []
+    assert wrong_types.set_aside(board.redis, board.keys, "damaged") == []

@@ -22,12 +22,12 @@ from hypothesis.stateful import (
 from poller.domain.outcome import Result
 from poller.domain.overview import State
 from poller.domain.target import TargetSpec
-from poller.state.board import Board, NotLeader
-from poller.state.domains import Domains
+from poller.state.board.board_repair import Repair, Repaired
+from poller.state.board.board_values import Finish, Place, Room, Started
+from poller.state.board.moves import Board, NotLeader
+from poller.state.cluster.leader_lock import Leadership
+from poller.state.cluster.queue_list import Domains
 from poller.state.keys import Keys
-from poller.state.leader import Leadership
-from poller.state.moves import Finish, Place, Room, Started
-from poller.state.repair import Repair, Repaired
 
 QUEUES = ("poll.snmp", "poll.snmp;zone=dmz")
 ROOMS = dict.fromkeys(QUEUES, 1000)

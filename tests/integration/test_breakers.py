@@ -24,11 +24,12 @@ from poller.domain.outcome import Result
 from poller.domain.overview import State
 from poller.domain.status import Status
 from poller.domain.target import TargetSpec
-from poller.state import events as stream
-from poller.state import overview, requeue
-from poller.state.board import Board
-from poller.state.moves import Claim, Finish, Place, Room
-from poller.state.repair import Repair
+from poller.state.board import requeue
+from poller.state.board.board_repair import Repair
+from poller.state.board.board_values import Claim, Finish, Place, Room
+from poller.state.board.moves import Board
+from poller.state.cluster import event_stream as stream
+from poller.state.cluster import overview_reader
 from tests.conftest import wait_until
 
 QUEUE = "poll.snmp"
@@ -100,8 +101,8 @@ class World:
         found = [entry.event for entry in stream.after(self.services.redis, self.services.keys, "0-0", 1000)]
         return [event for event in found if event and event.kind in kinds]
 
-    def seen(self) -> overview.Overview:
-        return overview.read(self.services.redis, self.services.keys)
+    def seen(self) -> overview_reader.Overview:
+        return overview_reader.read(self.services.redis, self.services.keys)
 
     def sound(self, ids: list[int]) -> bool:
         check = self.board.check(ids)

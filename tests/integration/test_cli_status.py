@@ -18,10 +18,10 @@ from poller.domain.overview import State, Worker
 from poller.domain.status import Status
 from poller.domain.target import TargetSpec
 from poller.presentation import health
-from poller.state import overview, workers
-from poller.state.board import Board
+from poller.state.board.moves import Board
+from poller.state.cluster import overview_reader, worker_registry
+from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import Keys
-from poller.state.leader import Leadership
 from tests.integration.commands import Result
 
 KEYS = Keys()
@@ -64,7 +64,7 @@ def place(client: redis.Redis, leader: Leadership, due_ms: dict[int, int], queue
     """Targets on the board, each due at an instant; a worker that serves `poll.snmp` lives."""
     specs = [(TargetSpec(key, 1, queue, MINUTE_MS, 5_000), at_ms) for key, at_ms in due_ms.items()]
     Board(client, KEYS).place(leader.token, specs, 1)
-    workers.announce(client, KEYS, Worker("w", 0, 0, 7, 1, 2**20, queues=["poll.snmp"]))
+    worker_registry.announce(client, KEYS, Worker("w", 0, 0, 7, 1, 2**20, queues=["poll.snmp"]))
 
 
 def fail(client: redis.Redis, key: int, minutes: int, ok_ms: int = 0) -> None:
@@ -121,7 +121,7 @@ def test_targets_that_wait_too_long_are_named_with_what_they_wait_for(
         ("sw4", True, "needs collector acme and tag zone=dmz; 1 worker live, without them"),
         ("sw2", True, "the workers do not keep up"),
     ]
-    verdict = health.judge(overview.read(redis_client, KEYS)).text
+    verdict = health.judge(overview_reader.read(redis_client, KEYS)).text
     assert "2 targets overdue by more than two of their intervals" in verdict
     assert "on time" not in verdict
     assert status("--strict").code == 1
@@ -196,7 +196,7 @@ def test_it_tells_who_leads_since_when_and_who_would(
 def test_one_of_a_kind_is_singular(status: Run, redis_client: redis.Redis, leader: Leadership) -> None:
     """`1 poll, 1 of 1 batch`, not `1 polls, 1 of 1 batches`."""
     place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
-    workers.announce(redis_client, KEYS, Worker("w", 0, 0, 1, 1, 2**20, queues=["poll.snmp"]))
+    worker_registry.announce(redis_client, KEYS, Worker("w", 0, 0, 1, 1, 2**20, queues=["poll.snmp"]))
     assert "w: 1 poll, 1 of 1 batch, 1 MiB" in status().out
     assert "The only target is not polled yet." in status().out
 
@@ -210,7 +210,7 @@ def test_workers_of_one_name_are_told_apart_and_said_to_be(
     for name, instance in zip(names, ("a1", "b2", "c3", "d4"), strict=True):
         started_ms = now + 60_000 if instance == "d4" else now
         one = Worker(name, 0, started_ms, 3, 0, 2**20, {"zone": "dmz"}, instance=instance, slots=16, polled_ms=now)
-        workers.announce(redis_client, KEYS, one)
+        worker_registry.announce(redis_client, KEYS, one)
     out = status().out
     assert "worker     twin#a1: 3 polls, last 0 s ago, 0 of 16 batches, 1 MiB, zone=dmz" in out
     assert "worker     twin#b2: 3 polls" in out
@@ -258,7 +258,7 @@ def test_results_that_wait_on_a_workers_disk_are_told(
     """In the first sentence and beside the worker; to a script it is not well."""
     place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
     full = Worker("w", 0, 0, 7, 1, 2**20, queues=["poll.snmp"], spool_waiting=1280, spool_dropped=64)
-    workers.announce(redis_client, KEYS, full)
+    worker_registry.announce(redis_client, KEYS, full)
     done = status("--strict")
     assert done.code == 1
     assert "1,280 results cannot be written" in done.out.splitlines()[0]

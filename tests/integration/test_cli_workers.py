@@ -11,7 +11,7 @@ import redis
 
 from poller.cli import main
 from poller.domain.overview import Worker
-from poller.state import workers
+from poller.state.cluster import worker_registry
 from poller.state.keys import Keys
 from tests.integration.commands import Result
 
@@ -50,8 +50,8 @@ def test_each_worker_shows_what_it_carries(listed: Run, redis_client: redis.Redi
         slots=16,
         polled_ms=now_ms(redis_client),
     )
-    workers.announce(redis_client, KEYS, busy)
-    workers.announce(redis_client, KEYS, Worker("new", 0, 1, 0, 0, 2**20))
+    worker_registry.announce(redis_client, KEYS, busy)
+    worker_registry.announce(redis_client, KEYS, Worker("new", 0, 1, 0, 0, 2**20))
     head, *rows = listed().out.splitlines()
     titles = head.split("\t")
     found = {row.split("\t")[0]: dict(zip(titles, row.split("\t"), strict=True)) for row in rows}
@@ -64,10 +64,10 @@ def test_each_worker_shows_what_it_carries(listed: Run, redis_client: redis.Redi
 
 def test_a_lost_worker_comes_last_and_says_since_when(listed: Run, redis_client: redis.Redis) -> None:
     """One that was not heard of for a minute, whose name would come first."""
-    workers.announce(redis_client, KEYS, Worker("a", 0, 1, 0, 0, 2**20))
+    worker_registry.announce(redis_client, KEYS, Worker("a", 0, 1, 0, 0, 2**20))
     entry = json.loads(redis_client.hget(KEYS.workers, "a") or "")
     redis_client.hset(KEYS.workers, "a", json.dumps({**entry, "seen_ms": entry["seen_ms"] - 60_000}))
-    workers.announce(redis_client, KEYS, Worker("b", 0, 1, 0, 0, 2**20))
+    worker_registry.announce(redis_client, KEYS, Worker("b", 0, 1, 0, 0, 2**20))
     first, last = listed("--json").json["items"]
     assert (first["name"], first["state"], last["name"], last["state"]) == ("b", "running", "a", "lost")
     assert 60 <= last["seen_seconds"] < 70

@@ -17,7 +17,7 @@ from poller.db import imports
 from poller.domain import capacity
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.overview import Worker
-from poller.state import workers
+from poller.state.cluster import worker_registry
 
 NOW = 1_800_000_000_000
 DUE = NOW + 60_000
@@ -69,8 +69,8 @@ def test_without_a_cost_all_are_alike(services: Services, sent: list[tuple[str, 
 
 def test_workers_tell_the_leader(services: Services) -> None:
     """The leader need not have the plugin; a cost that is none makes no strange worker."""
-    workers.announce(services.redis, services.keys, worker(olt=8.0))
-    [seen] = workers.known(services.redis, services.keys)
+    worker_registry.announce(services.redis, services.keys, worker(olt=8.0))
+    [seen] = worker_registry.known(services.redis, services.keys)
     assert capacity.batch_sizes([seen], 64) == {"poll.olt": 8}
-    workers.announce(services.redis, services.keys, worker(olt=0.0))
-    assert workers.known(services.redis, services.keys) == []
+    worker_registry.announce(services.redis, services.keys, worker(olt=0.0))
+    assert worker_registry.known(services.redis, services.keys) == []

@@ -13,11 +13,11 @@ from poller import wakeups
 from poller.bootstrap import Services
 from poller.domain import affinity
 from poller.domain.target import TargetSpec
-from poller.state.board import ROUTINE_MARK, Board, NotLeader
-from poller.state.domains import Domains
+from poller.state.board.board_values import Finish, Place, Room
+from poller.state.board.moves import ROUTINE_MARK, Board, NotLeader
+from poller.state.cluster.leader_lock import Leadership
+from poller.state.cluster.queue_list import Domains
 from poller.state.keys import Keys
-from poller.state.leader import Leadership
-from poller.state.moves import Finish, Place, Room
 from poller.workers.process.subscriptions import Domains as Served
 from tests.acceptance.cluster import soon
 

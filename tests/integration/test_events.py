@@ -22,9 +22,9 @@ from poller.db import events as table
 from poller.domain.events import Event, Kind
 from poller.domain.overview import Worker
 from poller.settings import Settings
-from poller.state import events as stream
-from poller.state import overview, workers
-from poller.state.leader import Leadership
+from poller.state.cluster import event_stream as stream
+from poller.state.cluster import overview_reader, worker_registry
+from poller.state.cluster.leader_lock import Leadership
 from tests.acceptance.valkey import Valkey
 from tests.conftest import wait_until
 from tests.integration.happenings import DOWN, away, in_stream, recorded
@@ -116,7 +116,7 @@ def test_the_overview_shows_the_last_ten(services: Services) -> None:
     """Newest first; strange entries are skipped."""
     events.emit(services, [dataclasses.replace(DOWN, message=f"n{number}") for number in range(15)])
     services.redis.xadd(services.keys.events, {"who": "knows"})
-    shown = overview.read(services.redis, services.keys).events
+    shown = overview_reader.read(services.redis, services.keys).events
     assert [event.message for event in shown] == [f"n{number}" for number in range(14, 5, -1)]
 
 
@@ -229,15 +229,15 @@ def test_the_next_leader_knows_whom_its_predecessor_saw(services: Services) -> N
     """A change of leader makes no news of workers, and hides none."""
     told: list[Event] = []
     for name in ("stays", "leaves", "dies"):
-        seen_ms = workers.announce(services.redis, services.keys, Worker(name, 0, 1, 0, 0, 0))
+        seen_ms = worker_registry.announce(services.redis, services.keys, Worker(name, 0, 1, 0, 0, 0))
     Attendance(services, told.append).look(seen_ms)
     assert [event.kind for event in told] == [Kind.WORKER_JOINED] * 3
     told.clear()
-    workers.leave(services.redis, services.keys, "leaves")
+    worker_registry.leave(services.redis, services.keys, "leaves")
     next_one = Attendance(services, told.append)
     next_one.look(seen_ms)
     assert [event.message for event in told] == ["leaves said good-bye"]
-    later_ms = seen_ms + workers.DEAD_AFTER_MS
+    later_ms = seen_ms + worker_registry.DEAD_AFTER_MS
     staying = dataclasses.asdict(Worker("stays", later_ms, 1, 0, 0, 0))
     services.redis.hset(services.keys.workers, "stays", json.dumps(staying))
     next_one.look(later_ms)

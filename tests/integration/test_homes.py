@@ -13,7 +13,7 @@ from poller.db import devices, imports, tables, targets
 from poller.domain import affinity
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.overview import Worker
-from poller.state.board import ROUTINE_MARK
+from poller.state.board.moves import ROUTINE_MARK
 
 QUEUE = "poll.routeros"
 NOW = 1_800_000_000_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import redis
 
+from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import Keys
-from poller.state.leader import Leadership
 
 
 def test_one_leader_at_a_time_and_a_clean_hand_over(redis_client: redis.Redis) -> None:

@@ -25,9 +25,9 @@ from poller.domain.events import Event, Kind
 from poller.domain.overview import State
 from poller.domain.target import TargetSpec
 from poller.settings import Settings
-from poller.state import events as stream
-from poller.state import overview
-from poller.state.moves import Room
+from poller.state.board.board_values import Room
+from poller.state.cluster import event_stream as stream
+from poller.state.cluster import overview_reader
 from poller.workers.batch.worker_poller import Poller
 from tests.conftest import wait_until
 
@@ -112,7 +112,7 @@ def test_the_second_refusal_makes_a_letter_and_a_success_clears_it(world: World)
     again = world.letters()[0].letter
     assert (again.attempts, again.parked_ms) == (3, made.parked_ms)
     assert again.next_ms >= made.next_ms - 180_000
-    seen = overview.read(world.services.redis, world.services.keys)
+    seen = overview_reader.read(world.services.redis, world.services.keys)
     assert (seen.breakers_open, seen.dead_letters) == (1, {"auth_failed": 1})
     world.collector.refuses = False
     world.poll(ids)
@@ -123,7 +123,7 @@ def test_the_second_refusal_makes_a_letter_and_a_success_clears_it(world: World)
         (Kind.DEAD_LETTER_CLEARED, "d0"),
     ]
     assert told[0].data["reason"] == "auth_failed"
-    seen = overview.read(world.services.redis, world.services.keys)
+    seen = overview_reader.read(world.services.redis, world.services.keys)
     assert (seen.breakers_open, seen.dead_letters, seen.states[State.OK]) == (0, {}, 1)
 
 

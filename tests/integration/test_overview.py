@@ -10,11 +10,11 @@ import redis
 
 from poller.domain.overview import State, Worker
 from poller.domain.target import TargetSpec
-from poller.state import overview, workers
-from poller.state.board import Board
+from poller.state.board.board_values import Finish, Room
+from poller.state.board.moves import Board
+from poller.state.cluster import overview_reader, worker_registry
+from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import Keys
-from poller.state.leader import Leadership
-from poller.state.moves import Finish, Room
 
 KEYS = Keys()
 ROOM = Room(targets=100, batch_size=10, lease_ms=30_000)
@@ -22,7 +22,7 @@ ROOM = Room(targets=100, batch_size=10, lease_ms=30_000)
 
 def test_an_empty_server_is_an_empty_overview(redis_client: redis.Redis) -> None:
     """No leader, no worker, no target, and no error."""
-    view = overview.read(redis_client, KEYS)
+    view = overview_reader.read(redis_client, KEYS)
     assert (view.targets, view.leader, view.workers, view.recent, view.errors) == (0, None, [], [], [])
 
 
@@ -32,13 +32,13 @@ def test_it_tells_states_places_polls_and_people(redis_client: redis.Redis) -> N
     leader.take()
     specs = [TargetSpec(1, 1, "poll.snmp", 60_000, 5_000), TargetSpec(2, 1, "poll.hello", 60_000, 5_000)]
     board.place(leader.token, [(spec, 1) for spec in specs], 1)
-    workers.announce(redis_client, KEYS, Worker("w", 0, 0, 7, 1, 2**20, queues=["poll.snmp"]))
+    worker_registry.announce(redis_client, KEYS, Worker("w", 0, 0, 7, 1, 2**20, queues=["poll.snmp"]))
     board.claim(leader.token, "t", "", {"poll.snmp": 10}, ROOM)
     now_ms = board.start("t", 0, "c", 15_000, [1]).now_ms
     error = f'[{now_ms}, 1, "sw1", "snmp", "timeout", "no answer"]'
     stats = {"polls": 1, "failed": 1, "l39": 1, "lmax": 40, "missed_slots": 0}
     board.finish("t", [Finish(1, now_ms + 60_000, "f[1]")], stats, [error])
-    view = overview.read(redis_client, KEYS)
+    view = overview_reader.read(redis_client, KEYS)
     assert view.states == {State.OK: 0, State.DEGRADED: 0, State.FAILING: 1, State.UNKNOWN: 1}
     assert (view.targets, view.due, view.overdue, view.in_flight) == (2, 2, 1, 0)
     assert view.unserved == {"poll.hello": 1}
@@ -64,21 +64,21 @@ def test_strange_entries_do_not_blind_anybody(redis_client: redis.Redis) -> None
         redis_client.hset(
             key, mapping=dict.fromkeys(("o", "polls", "epoch", "lmax", "l1", "q:x", "rubbish;"), "rubbish")
         )
-    view = overview.read(redis_client, KEYS)
+    view = overview_reader.read(redis_client, KEYS)
     assert (view.workers, view.errors) == ([], [])
 
 
 def test_a_worker_that_left_or_was_lost_long_ago_is_forgotten(redis_client: redis.Redis) -> None:
     """One that said good-bye at once, one that did not after a while."""
     one = Worker("one", 0, 0, 0, 0, 0)
-    seen_ms = workers.announce(redis_client, KEYS, one)
-    workers.announce(redis_client, KEYS, dataclasses.replace(one, name="two"))
-    workers.leave(redis_client, KEYS, "two")
-    assert [w.name for w in workers.living(redis_client, KEYS, seen_ms + 1_000)] == ["one"]
-    assert workers.living(redis_client, KEYS, seen_ms + workers.DEAD_AFTER_MS + 1) == []
-    assert workers.forget_lost(redis_client, KEYS, seen_ms + 1_000) == []
-    assert workers.forget_lost(redis_client, KEYS, seen_ms + workers.FORGET_AFTER_MS + 1) == ["one"]
-    assert workers.known(redis_client, KEYS) == []
+    seen_ms = worker_registry.announce(redis_client, KEYS, one)
+    worker_registry.announce(redis_client, KEYS, dataclasses.replace(one, name="two"))
+    worker_registry.leave(redis_client, KEYS, "two")
+    assert [w.name for w in worker_registry.living(redis_client, KEYS, seen_ms + 1_000)] == ["one"]
+    assert worker_registry.living(redis_client, KEYS, seen_ms + worker_registry.DEAD_AFTER_MS + 1) == []
+    assert worker_registry.forget_lost(redis_client, KEYS, seen_ms + 1_000) == []
+    assert worker_registry.forget_lost(redis_client, KEYS, seen_ms + worker_registry.FORGET_AFTER_MS + 1) == ["one"]
+    assert worker_registry.known(redis_client, KEYS) == []
 
 
 @pytest.mark.parametrize(
@@ -96,16 +96,16 @@ def test_a_worker_that_left_or_was_lost_long_ago_is_forgotten(redis_client: redi
 )
 def test_a_strange_worker_entry_blinds_nobody(redis_client: redis.Redis, entry: str) -> None:
     """Whatever somebody wrote there, the others are seen."""
-    workers.announce(redis_client, KEYS, Worker("good", 0, 0, 7, 1, 2**20, queues=["poll.snmp"]))
+    worker_registry.announce(redis_client, KEYS, Worker("good", 0, 0, 7, 1, 2**20, queues=["poll.snmp"]))
     text = json.loads(str(redis_client.hget(KEYS.workers, "good")))
     strange = json.dumps({**text, "name": "bad", **json.loads(entry)}) if entry.startswith("{") else entry
     redis_client.hset(KEYS.workers, "bad", strange)
-    assert [worker.name for worker in workers.living(redis_client, KEYS, text["seen_ms"])] == ["good"]
+    assert [worker.name for worker in worker_registry.living(redis_client, KEYS, text["seen_ms"])] == ["good"]
 
 
 def test_a_worker_of_a_newer_release_is_seen(redis_client: redis.Redis) -> None:
     """While a fleet is upgraded, a leader of before must go on giving it work."""
-    workers.announce(redis_client, KEYS, Worker("newer", 0, 0, 7, 1, 2**20, queues=["poll.snmp"]))
+    worker_registry.announce(redis_client, KEYS, Worker("newer", 0, 0, 7, 1, 2**20, queues=["poll.snmp"]))
     text = json.loads(str(redis_client.hget(KEYS.workers, "newer")))
     redis_client.hset(KEYS.workers, "newer", json.dumps({**text, "what_comes_next": [1]}))
-    assert [worker.queues for worker in workers.living(redis_client, KEYS, text["seen_ms"])] == [["poll.snmp"]]
+    assert [worker.queues for worker in worker_registry.living(redis_client, KEYS, text["seen_ms"])] == [["poll.snmp"]]

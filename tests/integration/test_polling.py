@@ -21,7 +21,7 @@ from poller.domain.events import Kind
 from poller.domain.outcome import Result
 from poller.domain.overview import State
 from poller.domain.target import TargetSpec
-from poller.state import events
+from poller.state.cluster import event_stream
 from poller.workers.batch import cold_start, collection, worker_poller
 from poller.workers.batch.worker_poller import Poller
 from tests.integration.worlds import QUEUE, Fake, World
@@ -74,7 +74,7 @@ def test_a_finding_is_stored_told_and_asked_about_at_every_slot(world: World) ->
     world.again([one], "t4")
     after = world.board.statuses([one])[one]
     assert (after.state, after.breaker.trips) == (State.OK, 0)
-    happened = events.after(world.services.redis, world.services.keys, events.BEGINNING, 10)
+    happened = event_stream.after(world.services.redis, world.services.keys, event_stream.BEGINNING, 10)
     assert [each.event.kind for each in happened if each.event] == [
         Kind.DEVICE_WENT_DOWN,
         Kind.BREAKER_OPENED,

@@ -11,7 +11,7 @@ import pytest
 from kombu.common import QoS
 
 from poller.bootstrap import Services
-from poller.state import workers
+from poller.state.cluster import worker_registry
 from poller.workers.batch.worker_poller import Poller
 from poller.workers.guard import black_box, crash_report
 from poller.workers.process.heartbeat import Presence
@@ -27,7 +27,7 @@ CONSUMER = SimpleNamespace(
 
 @pytest.fixture
 def presence(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Presence]:
-    monkeypatch.setattr(workers, "HEARTBEAT_S", 0.02)
+    monkeypatch.setattr(worker_registry, "HEARTBEAT_S", 0.02)
     monkeypatch.setattr(crash_report, "LOOK_S", 0.02)
     poller = Poller(services, "living@host")
     made = Presence(services, poller, {}, Tally)
@@ -39,7 +39,7 @@ def presence(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pr
 def beats(services: Services) -> Callable[[], bool]:
     """Whether the worker has said that it lives since this was asked."""
     began_ms = services.board.now_ms()
-    return lambda: any(worker.seen_ms > began_ms for worker in workers.known(services.redis, services.keys))
+    return lambda: any(worker.seen_ms > began_ms for worker in worker_registry.known(services.redis, services.keys))
 
 
 def is_looking() -> bool:

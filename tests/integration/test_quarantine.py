@@ -23,9 +23,9 @@ from poller.domain.events import Kind
 from poller.domain.quarantine import Cause, Doubt, Trust
 from poller.domain.target import TargetSpec
 from poller.settings import Settings
-from poller.state import events as stream
-from poller.state import quarantine
-from poller.state.moves import Room
+from poller.state.board.board_values import Room
+from poller.state.cluster import event_stream as stream
+from poller.state.cluster import quarantine_records
 from poller.workers.batch.worker_poller import Poller
 
 QUEUE = "poll.snmp"
@@ -49,7 +49,7 @@ def services(home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch
 
 
 def crash(poller: Poller, times: int = 3) -> None:
-    release = quarantine.Release("snmp", registry.load().distributions["snmp"])
+    release = quarantine_records.Release("snmp", registry.load().distributions["snmp"])
     for at_ms in range(1, times + 1):
         poller.isolation.record(release, Doubt(at_ms, Cause.CRASH, f"crash {at_ms}"))
 
@@ -71,14 +71,14 @@ def test_a_release_finds_what_was_refused_a_moment_before(
     services: Services, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch that is refused while somebody types the release must not stay a dead letter."""
-    poller, forget = Poller(services, "w@host"), quarantine.release
+    poller, forget = Poller(services, "w@host"), quarantine_records.release
     crash(poller)
 
     def refuse_and_forget(*args: Any) -> Any:
         poll(services, poller, "a")
         return forget(*args)
 
-    monkeypatch.setattr(quarantine, "release", refuse_and_forget)
+    monkeypatch.setattr(quarantine_records, "release", refuse_and_forget)
     capsys.readouterr()  # the log
     assert main.run(["collectors", "release", "snmp"]) == 0
     assert "requeued 1 dead letter" in capsys.readouterr().out
@@ -121,7 +121,7 @@ def test_a_release_counts_from_the_next_batch_on_and_another_release_of_the_pack
     poller = Poller(services, "w@host")
     crash(poller)
     poll(services, poller, "a")
-    [(release, _)] = quarantine.read(services.redis, services.keys).items()
+    [(release, _)] = quarantine_records.read(services.redis, services.keys).items()
     assert release.distribution == services.registry.distributions["snmp"]
     capsys.readouterr()  # the log
     assert main.run(["collectors", "release", "snmp", "--dry-run"]) == 0
@@ -157,9 +157,9 @@ def test_the_list_shows_what_is_held_against_whom(services: Services, capsys: py
     poller = Poller(services, "w@host")
     crash(poller, 1)
     capsys.readouterr()  # the log
-    elsewhere = quarantine.Release("olt", "acme 2.0")
+    elsewhere = quarantine_records.Release("olt", "acme 2.0")
     doubt = Doubt(5, Cause.STUCK, "8 of its threads hang in one worker")
-    quarantine.record(services.redis, services.keys, elsewhere, doubt, poller.isolation._rules)
+    quarantine_records.record(services.redis, services.keys, elsewhere, doubt, poller.isolation._rules)
     assert main.run(["collectors", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     states = {item["name"]: item["state"] for item in said["items"]}

@@ -19,8 +19,8 @@ from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.overview import State
 from poller.domain.status import Status
 from poller.settings import Settings
-from poller.state import outages
-from poller.state.moves import Finish, Room
+from poller.state.board.board_values import Finish, Room
+from poller.state.cluster import site_windows
 
 QUEUE = "poll.snmp"
 ROOM = Room(targets=1000, batch_size=64, lease_ms=30_000)
@@ -61,7 +61,7 @@ class World:
         ok_ms = 0 if dark else self.now + 10
         text = Status(State.FAILING if dark else State.OK, 1, self.now, self.now + 10, ok_ms).pack()
         moves = [Finish(answer.id, self.now + 60_000, text) for answer in start.answers]
-        polls, lost = outages.counted(site)
+        polls, lost = site_windows.counted(site)
         counts = {polls: len(ids), **({lost: len(ids)} if dark else {})}
         self.board.finish(f"t{self.claims}", moves, counts, now_ms=self.now)
 
@@ -107,7 +107,7 @@ def test_a_dark_site_waits_aside_while_canaries_ask_and_comes_back_spread(world:
     """The other site is not touched; nothing is lost or doubled on the way."""
     world.poll(world.west, dark=True)
     world.watch.look(world.now)
-    assert set(outages.dark(world.redis, world.keys)) == {"west"}
+    assert set(site_windows.dark(world.redis, world.keys)) == {"west"}
     canaries = world.urgent()
     assert len(canaries) == 3
     assert world.held() == world.west - canaries
@@ -123,7 +123,7 @@ def test_a_dark_site_waits_aside_while_canaries_ask_and_comes_back_spread(world:
     world.now += 1_000
     world.poll(again, dark=False)
     world.watch.look(world.now)
-    assert outages.dark(world.redis, world.keys) == {}
+    assert site_windows.dark(world.redis, world.keys) == {}
     assert world.held() == set()
     scores = [score for _, score in world.redis.zrange(world.keys.due(QUEUE), 0, -1, withscores=True)]
     assert len(scores) == len(world.all)
@@ -141,7 +141,7 @@ def test_a_canary_that_was_asked_too_early_is_asked_again_with_the_return(world:
     world.poll({early}, dark=True)
     world.poll(set(others), dark=False)
     world.watch.look(world.now)
-    assert outages.dark(world.redis, world.keys) == {}
+    assert site_windows.dark(world.redis, world.keys) == {}
     assert world.urgent() == {early}
     assert world.sound()
 
@@ -153,14 +153,14 @@ def test_a_site_that_is_back_is_not_taken_for_dark_because_of_its_outage(world: 
     world.now += 3_000
     world.poll(world.urgent(), dark=False)
     world.watch.look(world.now)
-    assert outages.dark(world.redis, world.keys) == {}
+    assert site_windows.dark(world.redis, world.keys) == {}
     world.now += 2_000
     world.watch.look(world.now)
-    assert outages.dark(world.redis, world.keys) == {}
+    assert site_windows.dark(world.redis, world.keys) == {}
     world.now += 1_000
     world.poll(world.west, dark=True)  # and away again
     world.watch.look(world.now)
-    assert set(outages.dark(world.redis, world.keys)) == {"west"}
+    assert set(site_windows.dark(world.redis, world.keys)) == {"west"}
 
 
 def test_a_site_that_goes_dark_is_noticed_before_most_of_a_minute_has_failed(world: World) -> None:
@@ -171,7 +171,7 @@ def test_a_site_that_goes_dark_is_noticed_before_most_of_a_minute_has_failed(wor
     world.now += 10_000
     world.poll(world.west, dark=True)
     world.watch.look(world.now)
-    assert set(outages.dark(world.redis, world.keys)) == {"west"}
+    assert set(site_windows.dark(world.redis, world.keys)) == {"west"}
 
 
 def test_a_few_failures_or_failures_among_many_open_no_site(world: World) -> None:
@@ -180,7 +180,7 @@ def test_a_few_failures_or_failures_among_many_open_no_site(world: World) -> Non
     world.poll(few, dark=True)
     world.poll(world.west - few, dark=False)
     world.watch.look(world.now)
-    assert (world.held(), outages.dark(world.redis, world.keys)) == (set(), {})
+    assert (world.held(), site_windows.dark(world.redis, world.keys)) == (set(), {})
 
 
 def test_what_leaves_a_dark_site_does_not_wait_for_it(world: World) -> None:
@@ -208,7 +208,7 @@ def test_a_site_that_is_removed_holds_nobody(world: World) -> None:
         devices.edit(world.services.engine, f"west{n}", DeviceDraft(f"west{n}", site=""))
     reconcile.reconcile(world.board, world.services.engine, "", world.now)
     world.watch.look(world.now)
-    assert (world.held(), outages.dark(world.redis, world.keys)) == (set(), {})
+    assert (world.held(), site_windows.dark(world.redis, world.keys)) == (set(), {})
     assert world.sound()
 
 
@@ -235,5 +235,5 @@ def test_a_database_that_is_away_keeps_no_site_dark(world: World, monkeypatch: p
     world.poll(asked, dark=False)
     world.watch.look(world.now)
     assert world.held() == set()
-    assert outages.dark(world.redis, world.keys) == {}
+    assert site_windows.dark(world.redis, world.keys) == {}
     assert world.sound()

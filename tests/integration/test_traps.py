@@ -28,8 +28,8 @@ from poller.collectors.credentials import Community, Credential, SnmpV3
 from poller.db import credentials, devices, inventory, migrate
 from poller.domain.draft import DeviceDraft, TargetDraft
 from poller.domain.events import Kind
-from poller.state import events as stream
-from poller.state import overview
+from poller.state.cluster import event_stream as stream
+from poller.state.cluster import overview_reader
 from poller.traps import intake, listener
 from poller.traps.listener import Listener
 from tests.acceptance.valkey import Valkey
@@ -162,7 +162,7 @@ def test_a_known_device_that_announces_something_is_polled_at_once(running: Runn
     assert len(urgent(services)) == 2
     assert told(services) == ["plain sent linkDown (interface 3); polling 2 of its 2 targets now"]
     running.stop()
-    totals = overview.read(services.redis, services.keys).totals
+    totals = overview_reader.read(services.redis, services.keys).totals
     assert (totals["traps_received"], totals["traps_accepted"], totals["traps_polls"]) == (1, 1, 1)
 
 
@@ -310,7 +310,7 @@ def test_the_command_listens_until_it_is_told_to_stop(services: Services, free_p
     assert process.returncode == 0, said
     assert "traps_stopped" in said
     assert COMMUNITY not in said
-    assert overview.read(services.redis, services.keys).totals["traps_accepted"] == 1
+    assert overview_reader.read(services.redis, services.keys).totals["traps_accepted"] == 1
 
 
 def test_a_wrong_place_to_listen_is_explained(

@@ -18,7 +18,7 @@ from poller.domain.interval import Decision
 from poller.domain.outcome import Result
 from poller.domain.target import TargetSpec
 from poller.settings import Settings
-from poller.state.moves import Room
+from poller.state.board.board_values import Room
 from poller.workers.batch.worker_poller import Poller
 
 QUEUE = "poll.fake"

@@ -19,8 +19,8 @@ from poller.collectors.routeros import librouteros_errors as routeros
 from poller.collectors.snmp.engines import gufo_engine, pysnmp_pdus
 from poller.db import failures as sql
 from poller.security import vault
-from poller.state import broker
-from poller.state import failures as redis_failures
+from poller.state import publish_errors
+from poller.state import redis_errors as redis_failures
 from tests.unit.library_exceptions import defined_by
 
 Table = Mapping[Any, type[errors.PollerError]]
@@ -42,7 +42,7 @@ LIBRARIES: list[tuple[str, tuple[str, ...], tuple[str, ...], Table]] = [
         "kombu",
         ("kombu.asynchronous", "kombu.matcher", "kombu.transport"),
         (),
-        broker.TRANSLATION,
+        publish_errors.TRANSLATION,
     ),
     (
         "sqlalchemy",
@@ -112,7 +112,7 @@ def test_redis_kinds(error: Exception, kind: type[errors.StoreError]) -> None:
 )
 def test_broker_kinds(error: Exception, kind: type[errors.PollerError]) -> None:
     """Whatever publishing raises, kombu's own or from beneath it, leaves as one of ours."""
-    with pytest.raises(kind) as caught, broker.broker_errors():
+    with pytest.raises(kind) as caught, publish_errors.broker_errors():
         raise error
     assert type(caught.value) is kind
     assert caught.value.__cause__ is error

@@ -51,13 +51,13 @@ def repair(as_json: render.Json = False) -> None:
     """Put every target into exactly one place, and say what was wrong. Harmless when nothing is, and while polling."""
     from poller.db import inventory
     from poller.domain import plan
-    from poller.state import client
-    from poller.state.board import Board
-    from poller.state.repair import Repair
+    from poller.state import redis_client
+    from poller.state.board.board_repair import Repair
+    from poller.state.board.moves import Board
 
     services = bootstrap.services()
     database(services)
-    board = Board(client.connect(services.settings.broker_url, PATIENCE_S), services.keys)
+    board = Board(redis_client.connect(services.settings.broker_url, PATIENCE_S), services.keys)
     now_ms = board.now_ms()
     with inventory.all_specs(services.engine) as fleet:
         done = Repair(board).repair(

@@ -18,8 +18,8 @@ from poller.cli.output.render import Json
 from poller.domain import duration
 from poller.domain.events import Event, Kind
 from poller.presentation import formatting
-from poller.state import overview
-from poller.state.breakers import Bar, Breakers, Seen
+from poller.state.board.breakers import Bar, Breakers, Seen
+from poller.state.cluster import overview_reader
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -42,7 +42,7 @@ def list_(
     from poller.db import inventory
 
     services = bootstrap.services()
-    breakers, view = Breakers(services.board), overview.read(services.redis, services.keys)
+    breakers, view = Breakers(services.board), overview_reader.read(services.redis, services.keys)
     every = progress.track(breakers.open(view.as_of_ms), view.breakers_open + view.barred, "looking at breakers")
     found = {each.id: each for each in every}
     worst = heapq.nsmallest(limit, found.values(), key=lambda each: each.since_ms)

@@ -16,8 +16,8 @@ from poller.domain.events import Event, Kind
 from poller.domain.quarantine import Record
 from poller.presentation import collector_trust, formatting
 from poller.presentation.collector_trust import Known
-from poller.state import quarantine
-from poller.state.quarantine import Release
+from poller.state.cluster import quarantine_records
+from poller.state.cluster.quarantine_records import Release
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -55,7 +55,7 @@ def release(name: str, wait_s: float, dry_run: bool, as_json: bool) -> None:
         text = f"would release {named} and requeue {deadletter.spread(len(letters))}"
         render.changed(text, "poller.collectors.release/1", {**item, "dry_run": True, "letters": len(letters)}, as_json)
         return
-    quarantine.release(services.redis, services.keys, name)
+    quarantine_records.release(services.redis, services.keys, name)
     letters = _letters(services, name)  # also what was refused until just now
     events.publish(services, [_event(services, each, found) for each, found in held.items()])
     if held and not as_json:
@@ -69,7 +69,7 @@ def release(name: str, wait_s: float, dry_run: bool, as_json: bool) -> None:
 
 
 def _read(services: Services) -> dict[Release, Record]:
-    return quarantine.read(services.redis, services.keys)
+    return quarantine_records.read(services.redis, services.keys)
 
 
 def _letters(services: Services, name: str) -> list[Named]:

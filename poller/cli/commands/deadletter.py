@@ -251,7 +251,7 @@ def _until(
 
 def spread(count: int) -> str:
     """`200 dead letters within 3 s`"""
-    from poller.state.requeue import spread_ms
+    from poller.state.board.requeue import spread_ms
 
     within = f" within {formatting.duration(spread_ms(count))}" if spread_ms(count) else ""
     return formatting.counted(count, "dead letter") + within
@@ -259,7 +259,7 @@ def spread(count: int) -> str:
 
 def try_again(services: Services, found: Sequence[Named], wait_s: float) -> dict[str, Any]:
     """Requeue them, tell it, and wait for what comes of it, if wanted; the numbers of it."""
-    from poller.state import requeue as board_requeue
+    from poller.state.board import requeue as board_requeue
 
     now_ms = services.board.now_ms()
     answers = board_requeue.requeue(services.board, [named.letter.target_id for named in found], now_ms)

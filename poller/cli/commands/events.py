@@ -20,7 +20,7 @@ from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, column, moment, one_line, rfc3339
 from poller.domain.events import Event, Kind, Wanted
-from poller.state import events as stream
+from poller.state.cluster import event_stream as stream
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services

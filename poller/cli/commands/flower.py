@@ -19,7 +19,7 @@ from poller.cli.up import role_commands
 from poller.settings import Settings
 
 if TYPE_CHECKING:
-    from poller.state.board import Board
+    from poller.state.board.moves import Board
 
 DEFAULT_PORT = 5555
 QUEUES_EVERY_S = 5.0

@@ -86,11 +86,11 @@ def _refuse_absent(wanted: Sequence[Target], places: Mapping[int, str]) -> None:
 
 def _refuse_unserved(services: Services, wanted: Sequence[Target]) -> None:
     """Nobody would ever answer: say so at once."""
-    from poller.state import overview
-    from poller.state.client import store_errors
+    from poller.state.cluster import overview_reader
+    from poller.state.redis_client import store_errors
 
     ids = [str(target.id) for target in wanted]
-    for each in health.unroutable(overview.read(services.redis, services.keys)):
+    for each in health.unroutable(overview_reader.read(services.redis, services.keys)):
         with store_errors(services.redis):
             waits: Any = services.redis.zmscore(services.keys.urgent(each.queue), ids)
         for target, at in zip(wanted, waits, strict=True):
@@ -116,9 +116,9 @@ def _wait(services: Services, ids: Sequence[int], asked_ms: int, wait_s: float) 
 
 def _explain(services: Services, missing: int, wait_s: float) -> None:
     """Why is there no answer? What the whole cluster is doing says it best."""
-    from poller.state import overview
+    from poller.state.cluster import overview_reader
 
-    verdict = health.judge(overview.read(services.redis, services.keys)).text
+    verdict = health.judge(overview_reader.read(services.redis, services.keys)).text
     render.note(f"{formatting.counted(missing, 'target')} without a result after {wait_s:g} s. {verdict}")
 
 

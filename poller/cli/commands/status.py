@@ -15,7 +15,7 @@ from poller.cli.output import render
 from poller.cli.output.columns import one_line
 from poller.domain.overview import TRAP_RESULTS, Load, Overview, State, Worker
 from poller.presentation import formatting, health
-from poller.state import overview
+from poller.state.cluster import overview_reader
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -48,7 +48,7 @@ def command(
     if limit is not None and not only_failing:
         raise errors.InvalidInput("--limit belongs to --failing", hint=f"poller status --failing --limit {limit}")
     services = bootstrap.services()
-    view = overview.read(services.redis, services.keys)
+    view = overview_reader.read(services.redis, services.keys)
     judged = health.judge(view)
     if only_failing:
         status_failing.show(services, view, limit or LIMIT, as_json)

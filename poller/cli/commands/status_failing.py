@@ -17,8 +17,8 @@ from poller.domain.chunks import batched
 from poller.domain.overview import Overview, State
 from poller.domain.status import Status
 from poller.presentation import formatting, health
-from poller.state import trouble
-from poller.state.trouble import Late
+from poller.state.board import failing_targets
+from poller.state.board.failing_targets import Late
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -59,11 +59,11 @@ def find(services: Services, view: Overview, limit: int) -> Found:
     """The worst of all targets in trouble: those without a good answer for the most of their own intervals."""
     client, keys, now_ms = services.redis, services.keys, view.as_of_ms
     queues = [load.queue for load in view.loads if load.overdue]
-    late = {each.id: each for each in trouble.long_overdue(client, keys, queues, now_ms)}
+    late = {each.id: each for each in failing_targets.long_overdue(client, keys, queues, now_ms)}
     failing: set[int] = set()
 
     def troubled() -> Iterator[Trouble]:
-        for each in trouble.failing(client, keys):
+        for each in failing_targets.failing(client, keys):
             if each.id not in failing:
                 failing.add(each.id)
                 yield _trouble(each.id, each.interval_ms, each.status, late.get(each.id), now_ms)

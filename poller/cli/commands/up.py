@@ -24,7 +24,7 @@ from poller.cli.up.process_supervisor import Supervisor
 from poller.db import devices, migrate
 from poller.presentation import formatting
 from poller.settings import Settings
-from poller.state.client import store_errors
+from poller.state.redis_client import store_errors
 
 DEMO_DEVICES = 200
 LONGEST_DRAIN_S = 2.5

@@ -11,13 +11,13 @@ from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, column
 from poller.domain.overview import Overview, Worker
 from poller.presentation import formatting, health
-from poller.state import overview
+from poller.state.cluster import overview_reader
 
 
 def command(as_json: render.Json = False) -> None:
     """Workers with their tags, collectors, load and last poll; those that run come first."""
     services = bootstrap.services()
-    view = overview.read(services.redis, services.keys)
+    view = overview_reader.read(services.redis, services.keys)
     items = [_item(worker, view) for worker in view.workers]
     items.sort(key=lambda item: (item["state"] != "running", item["name"]))
     render.listing("poller.workers/1", items, _COLUMNS, as_json)

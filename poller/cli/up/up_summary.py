@@ -11,9 +11,9 @@ from typing import Any
 from poller.bootstrap import Services
 from poller.db import inventory, runs
 from poller.domain.outcome import Result
-from poller.state import overview
-from poller.state.client import store_errors
-from poller.state.repair import Repair, Report
+from poller.state.board.board_repair import Repair, Report
+from poller.state.cluster import overview_reader
+from poller.state.redis_client import store_errors
 
 _TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 POLLED = (Result.OK, Result.PARTIAL, Result.FAILED)
@@ -60,7 +60,7 @@ def cpu_per_poll(first: Mark | None, last: Mark) -> dict[str, float]:
 
 def places(services: Services) -> Mapping[str, int]:
     """How many targets are where, while everything runs."""
-    view = overview.read(services.redis, services.keys)
+    view = overview_reader.read(services.redis, services.keys)
     return {"due": view.due, "in_flight": view.in_flight, "parked": view.parked, "held": view.held}
 
 

@@ -14,7 +14,7 @@ from poller.domain.overview import Overview, State, is_long_overdue
 from poller.presentation import formatting, health
 from poller.presentation.device_state import Standing
 from poller.presentation.health import GLYPHS, Tone
-from poller.state.breakers import Seen
+from poller.state.board.breakers import Seen
 
 LIMIT = 50
 #: The mark of what is not polled because a person wants it so.

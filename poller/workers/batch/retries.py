@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from poller.domain import retry, site
 from poller.settings import Settings
-from poller.state.moves import Start, Started
+from poller.state.board.board_values import Start, Started
 from poller.workers.batch.collection import Collected
 from poller.workers.batch.target_cache import Known
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from poller.domain import histogram, site
 from poller.domain.run import Run
-from poller.state import outages
+from poller.state.cluster import site_windows
 from poller.workers.batch.target_cache import Known
 from poller.workers.batch.verdict import Verdict
 
 
 def of_round(queue: str, rows: Sequence[Run], verdicts: Sequence[Verdict], retries: int) -> dict[str, int]:
-    """Counters of one round, for people and metrics; see state/overview.py."""
+    """Counters of one round, for people and metrics; see state/cluster/overview_reader.py."""
     finished = {verdict.move.id for verdict in verdicts}
     late = [max(0, run.started_ms - run.plan_ms) for run in rows if run.attempt == 1]
     counts = Counter(run.outcome.value for run in rows if run.target_id in finished)
@@ -35,7 +35,7 @@ def by_site(verdicts: Sequence[Verdict], known: Mapping[int, Known]) -> dict[str
     counts: Counter[str] = Counter()
     for verdict in verdicts:
         if name := known[verdict.move.id].target.site:
-            polls, dark = outages.counted(name)
+            polls, dark = site_windows.counted(name)
             counts[polls] += 1
             counts[dark] += verdict.after.code in site.DARK and verdict.after.failures > 0
     return {field: number for field, number in counts.items() if number}

@@ -11,7 +11,7 @@ from poller.domain import breaker, deadletter, interval, plan, status
 from poller.domain.interval import Policy
 from poller.domain.status import Status
 from poller.settings import Settings
-from poller.state.moves import Finish, Place, Start, Started
+from poller.state.board.board_values import Finish, Place, Start, Started
 from poller.workers.batch.collection import Collected
 from poller.workers.batch.pacing import Pacer
 from poller.workers.batch.target_cache import Known

@@ -25,7 +25,7 @@ from poller.domain.outcome import Outcome, Result
 from poller.domain.run import Run
 from poller.observability import logs
 from poller.sinks.api import Sample
-from poller.state.moves import Finish, Start, Started
+from poller.state.board.board_values import Finish, Start, Started
 from poller.workers.batch import letters, round_counters, round_events
 from poller.workers.batch.cold_start import Warming
 from poller.workers.batch.collection import Batch, Collected, Opened

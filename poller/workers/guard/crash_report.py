@@ -16,7 +16,7 @@ from poller.domain.events import Event, Kind
 from poller.domain.outcome import Outcome, Result
 from poller.domain.quarantine import Cause, Doubt
 from poller.observability import logs
-from poller.state.quarantine import Release
+from poller.state.cluster.quarantine_records import Release
 from poller.workers.batch.worker_poller import Poller
 from poller.workers.guard import black_box, marks
 from poller.workers.guard.black_box import Wreck

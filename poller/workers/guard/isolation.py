@@ -22,8 +22,8 @@ from poller.domain.outcome import Outcome, Result, from_error
 from poller.domain.quarantine import Cause, Doubt, Record, Trust
 from poller.domain.target import PollTarget
 from poller.observability import logs
-from poller.state import quarantine as store
-from poller.state.quarantine import Release
+from poller.state.cluster import quarantine_records as store
+from poller.state.cluster.quarantine_records import Release
 from poller.workers.batch.event_loop import Runtime
 from poller.workers.batch.target_cache import Known
 from poller.workers.guard.child.child_messages import Hello

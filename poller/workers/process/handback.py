@@ -8,8 +8,8 @@ from typing import Any
 from poller import errors
 from poller.bootstrap import Services
 from poller.observability import logs
-from poller.state import workers
-from poller.state.broker import broker_errors
+from poller.state.cluster import worker_registry
+from poller.state.publish_errors import broker_errors
 from poller.tasks.poll import poll
 from poller.workers.batch.worker_poller import Poller
 
@@ -39,7 +39,7 @@ def _tell(targets: int) -> None:
 
 def _served(services: Services) -> set[str]:
     """Queues that a living worker takes batches from."""
-    living = workers.living(services.redis, services.keys, services.board.now_ms())
+    living = worker_registry.living(services.redis, services.keys, services.board.now_ms())
     return {queue for worker in living for queue in worker.queues}
 
 

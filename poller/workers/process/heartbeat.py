@@ -11,7 +11,7 @@ from poller import errors
 from poller.bootstrap import Services
 from poller.domain.overview import Worker
 from poller.observability import logs
-from poller.state import workers
+from poller.state.cluster import worker_registry
 from poller.workers.batch.worker_poller import Poller
 from poller.workers.guard.crash_report import Aftermath
 from poller.workers.process.prefork_children import Tally
@@ -66,7 +66,7 @@ class Presence:
         if self._thread is not None:
             self._thread.join(timeout=LAST_BEAT_S)  # else its last heartbeat might come after the good-bye
         try:
-            workers.leave(self._services.redis, self._services.keys, self._view(Tally()).key)
+            worker_registry.leave(self._services.redis, self._services.keys, self._view(Tally()).key)
         except errors.StoreError as error:
             log.warning("good_bye_not_said", error=str(error))
         if self._looking.is_alive():
@@ -74,7 +74,7 @@ class Presence:
 
     def _beat(self) -> None:
         while True:
-            news = self._news.wait(workers.HEARTBEAT_S)
+            news = self._news.wait(worker_registry.HEARTBEAT_S)
             self._news.clear()
             if self._stopping.is_set():
                 return
@@ -87,7 +87,7 @@ class Presence:
             self._started_ms = self._started_ms or now_ms
             if done.polls != self._polls:
                 self._polls, self._polled_ms = done.polls, now_ms
-            workers.announce(self._services.redis, self._services.keys, self._view(done), news)
+            worker_registry.announce(self._services.redis, self._services.keys, self._view(done), news)
         except errors.StoreError as error:
             log.warning("heartbeat_failed", error=str(error))
         except Exception:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from poller.beat import attendance
 from poller.domain.events import Kind
 from poller.domain.overview import Worker
-from poller.state.workers import DEAD_AFTER_MS
+from poller.state.cluster.worker_registry import DEAD_AFTER_MS
 
 NOW = 1_800_000_000_000
 

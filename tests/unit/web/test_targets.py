@@ -15,7 +15,7 @@ from poller.domain.interval import Policy
 from poller.domain.overview import Overview, State
 from poller.domain.status import Status
 from poller.presentation.device_state import Standing
-from poller.state.breakers import Bar, Seen
+from poller.state.board.breakers import Bar, Seen
 from poller.web.pages import device_targets
 from poller.web.pages.device_targets import Row, TargetsView
 

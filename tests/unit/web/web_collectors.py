@@ -9,7 +9,7 @@ from poller.domain.overview import Worker
 from poller.domain.quarantine import Record
 from poller.plugins import Broken
 from poller.presentation.collector_trust import Known
-from poller.state.quarantine import Release
+from poller.state.cluster.quarantine_records import Release
 from poller.web.pages.collectors_page import Found
 
 NOW = 1_800_000_000_000

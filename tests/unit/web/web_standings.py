@@ -7,7 +7,7 @@ import web_rates
 from poller.domain.overview import State
 from poller.domain.status import Status
 from poller.presentation.device_state import Standing
-from poller.state.breakers import Seen
+from poller.state.board.breakers import Seen
 
 
 def stands(status: Status, now_ms: int, address: str = "192.0.2.1", site: str = "west") -> Standing:

@@ -7,7 +7,7 @@ from poller.domain.overview import State
 from poller.domain.status import Status
 from poller.domain.target import PollTarget
 from poller.settings import Settings
-from poller.state.moves import Start, Started
+from poller.state.board.board_values import Start, Started
 from poller.workers.batch.collection import Collected
 from poller.workers.batch.retries import Retries
 from poller.workers.batch.target_cache import Known

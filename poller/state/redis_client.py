@@ -10,7 +10,7 @@ from redis.backoff import ExponentialWithJitterBackoff
 from redis.retry import Retry
 
 from poller import errors
-from poller.state import failures
+from poller.state import redis_errors
 
 SOCKET_TIMEOUT_S = 1.5
 
@@ -45,5 +45,5 @@ def store_errors(client: redis.Redis) -> Iterator[None]:
     """Translate redis-py's exceptions; nobody above this package sees one."""
     try:
         yield
-    except failures.EXPECTED as error:
-        raise failures.translate(error, where(client)) from error
+    except redis_errors.EXPECTED as error:
+        raise redis_errors.translate(error, where(client)) from error

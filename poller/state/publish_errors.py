@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from kombu import exceptions as theirs
 
 from poller import errors
-from poller.state import failures
+from poller.state import redis_errors
 
 #: Every exception the library defines for those who publish; the nearest class in the ancestry decides.
 TRANSLATION: dict[type[Exception], type[errors.PollerError]] = {
@@ -40,7 +40,7 @@ TRANSLATION: dict[type[Exception], type[errors.PollerError]] = {
     ),
 }
 #: kombu lets some of the client's exceptions and of the socket's pass as they are.
-EXPECTED: tuple[type[Exception], ...] = (*TRANSLATION, *failures.EXPECTED, OSError)
+EXPECTED: tuple[type[Exception], ...] = (*TRANSLATION, *redis_errors.EXPECTED, OSError)
 
 
 @contextmanager
@@ -54,8 +54,8 @@ def broker_errors() -> Iterator[None]:
 
 def translate(error: Exception) -> errors.PollerError:
     """An exception of kombu, or of the client beneath it, as one of ours."""
-    if isinstance(error, failures.EXPECTED):
-        return failures.translate(error, "the broker")
+    if isinstance(error, redis_errors.EXPECTED):
+        return redis_errors.translate(error, "the broker")
     mro = type(error).__mro__
     kind = next((TRANSLATION[base] for base in mro if base in TRANSLATION), errors.StoreUnavailable)
     cause = f"{type(error).__name__}: {error}"

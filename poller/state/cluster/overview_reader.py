@@ -13,10 +13,11 @@ from poller.domain import affinity, capacity, histogram
 from poller.domain.chunks import batched
 from poller.domain.overview import LastError, Lateness, Leader, Load, Overview, Point, State, Worker
 from poller.domain.status import OPEN, REASONS, STATES
-from poller.state import events, outages, own_queues, trouble, workers
-from poller.state.board import ROUTINE_MARK, SLICE_MS
-from poller.state.client import store_errors
+from poller.state.board import failing_targets
+from poller.state.board.moves import ROUTINE_MARK, SLICE_MS
+from poller.state.cluster import event_stream, site_windows, worker_queues, worker_registry
 from poller.state.keys import Keys
+from poller.state.redis_client import store_errors
 
 SLICES = 90  # fifteen minutes
 RECENT_SLICES = 30  # five minutes
@@ -37,8 +38,8 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         answers = _ask(client, keys, now_ms, queues)
     counts, inflight, parked, barred, held, totals, leader, standbys, errors, changes, slices, waiting = answers
     states, reasons, breakers_open = _counted(counts)
-    everybody = workers.known(client, keys)
-    serving = Counter(queue for w in everybody if workers.is_alive(w, now_ms) for queue in w.queues)
+    everybody = worker_registry.known(client, keys)
+    serving = Counter(queue for w in everybody if worker_registry.is_alive(w, now_ms) for queue in w.queues)
     done = _done(slices[-MINUTE_SLICES - 1 : -1])
     own = _waiting_for_one(client, everybody)
     loads = [
@@ -54,7 +55,7 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         in_flight=inflight,
         parked=parked,
         held=held,
-        dark={outage.site: outage.since_ms for outage in outages.dark(client, keys).values()} if held else {},
+        dark={outage.site: outage.since_ms for outage in site_windows.dark(client, keys).values()} if held else {},
         polls_per_second=_rate(slices[-MINUTE_SLICES - 1 : -1]),
         outcomes=_outcomes(slices[-RECENT_SLICES:]),
         lateness=_lateness(slices[-RECENT_SLICES:]),
@@ -64,7 +65,7 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         standbys=standbys,
         workers=everybody,
         errors=[error for error in map(_error, errors) if error],
-        events=[entry.event for entry in events.entries(changes) if entry.event],
+        events=[entry.event for entry in event_stream.entries(changes) if entry.event],
         totals={name: _number(value) for name, value in totals.items() if not name.startswith(("l", "q:"))},
         long_overdue=_long_overdue(client, keys, now_ms, [load.queue for load in loads if load.overdue]),
         breakers_open=breakers_open,
@@ -90,7 +91,7 @@ def _counted(counts: Mapping[str, str]) -> tuple[Counter[State], dict[str, int],
 
 def _long_overdue(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> int:
     """Counted among the oldest of each queue: if there are more, polling is late by any measure."""
-    return sum(1 for _ in trouble.long_overdue(client, keys, queues, now_ms, pages=1))
+    return sum(1 for _ in failing_targets.long_overdue(client, keys, queues, now_ms, pages=1))
 
 
 def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> tuple[Any, ...]:
@@ -126,7 +127,7 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
 def _waiting_for_one(client: redis.Redis, everybody: Sequence[Worker]) -> Counter[str]:
     """Batches that wait in the own queues of workers, by the queue they belong to."""
     counted: Counter[str] = Counter()
-    for name, waiting in own_queues.depths(client, affinity.own_queues(everybody)).items():
+    for name, waiting in worker_queues.depths(client, affinity.own_queues(everybody)).items():
         counted[affinity.shared(name)] += waiting
     return counted
 

@@ -11,9 +11,9 @@ from typing import Any
 import redis
 
 from poller.domain.site import Outage, Window
-from poller.state.board import SLICE_MS
-from poller.state.client import store_errors
+from poller.state.board.moves import SLICE_MS
 from poller.state.keys import Keys
+from poller.state.redis_client import store_errors
 
 #: What was polled lately, and in the last minute. With an interval of some seconds, five failures in a row open a
 #: target's own breaker before most of a minute's polls have failed.

@@ -10,8 +10,8 @@ from typing import Any
 import redis
 
 from poller.domain.overview import Worker
-from poller.state.client import store_errors
 from poller.state.keys import Keys
+from poller.state.redis_client import store_errors
 
 HEARTBEAT_S = 2.0
 DEAD_AFTER_MS = 10_000

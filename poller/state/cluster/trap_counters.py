@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import redis
 
-from poller.state.client import store_errors
 from poller.state.keys import Keys
+from poller.state.redis_client import store_errors
 
 
 def count(client: redis.Redis, keys: Keys, more: Mapping[str, int]) -> None:

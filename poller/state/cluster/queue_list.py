@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from redis.commands.core import Script
 
-from poller.state import scripts
-from poller.state.board import ROUTINE_MARK, Board, NotLeader
-from poller.state.client import store_errors
+from poller.state.board import lua_scripts
+from poller.state.board.moves import ROUTINE_MARK, Board, NotLeader
+from poller.state.redis_client import store_errors
 
 
 class Changes(NamedTuple):
@@ -35,4 +35,4 @@ class Domains:
 
     @cached_property
     def _script(self) -> Script:
-        return scripts.load(self.redis, ("domains",))["domains"]
+        return lua_scripts.load(self.redis, ("domains",))["domains"]

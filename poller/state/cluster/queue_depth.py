@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import redis
 
-from poller.state.board import ROUTINE_MARK
-from poller.state.client import store_errors
+from poller.state.board.moves import ROUTINE_MARK
+from poller.state.redis_client import store_errors
 
 
 def waiting(client: redis.Redis, queues: Iterable[str]) -> int:

@@ -10,9 +10,9 @@ from functools import cached_property
 import redis
 from redis.commands.core import Script
 
-from poller.state import scripts
-from poller.state.client import store_errors
+from poller.state.board import lua_scripts
 from poller.state.keys import Keys
+from poller.state.redis_client import store_errors
 
 FORGET_STANDBY_MS = 60_000
 
@@ -59,4 +59,4 @@ class Leadership:
 
     @cached_property
     def _scripts(self) -> dict[str, Script]:
-        return scripts.load(self.redis, ("lead", "resign"))
+        return lua_scripts.load(self.redis, ("lead", "resign"))

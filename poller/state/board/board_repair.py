@@ -15,9 +15,9 @@ from poller.domain import status
 from poller.domain.chunks import batched
 from poller.domain.overview import State
 from poller.domain.target import TargetSpec
-from poller.state import scripts
-from poller.state.board import Board, packed
-from poller.state.client import store_errors
+from poller.state.board import lua_scripts
+from poller.state.board.moves import Board, packed
+from poller.state.redis_client import store_errors
 
 _CHUNK = 500
 SPEC = re.compile(r"\d+\|\d+\|\d+\|.+")
@@ -111,4 +111,4 @@ class Repair:
 
     @cached_property
     def _scripts(self) -> dict[str, Script]:
-        return scripts.load(self.redis, ("repair", "recount"))
+        return lua_scripts.load(self.redis, ("repair", "recount"))

@@ -20,10 +20,10 @@ from poller.domain.chunks import batched
 from poller.domain.outcome import Result
 from poller.domain.overview import State
 from poller.domain.target import TargetSpec
-from poller.state import scripts
-from poller.state.client import store_errors
+from poller.state.board import lua_scripts
+from poller.state.board.board_values import Check, Claim, Claimed, Finish, Place, Reaped, Room, Start, Started, Waiting
 from poller.state.keys import Keys
-from poller.state.moves import Check, Claim, Claimed, Finish, Place, Reaped, Room, Start, Started, Waiting
+from poller.state.redis_client import store_errors
 
 SLICE_MS = 10_000
 STATS_LIFETIME_S = 3600
@@ -314,7 +314,7 @@ class Board:
     @cached_property
     def _scripts(self) -> dict[str, Script]:
         of_leader = ("claim", "reap", "place", "respread", "leases", "early", "unpark", "withhold", "release")
-        return scripts.load(self.redis, (*of_leader, "start", "hold", "finish", "demand", "check"))
+        return lua_scripts.load(self.redis, (*of_leader, "start", "hold", "finish", "demand", "check"))
 
 
 _UNKNOWN = status.LETTERS[State.UNKNOWN]

@@ -12,8 +12,8 @@ import redis
 
 from poller.domain import events
 from poller.domain.events import Event
-from poller.state.client import store_errors
 from poller.state.keys import Keys
+from poller.state.redis_client import store_errors
 
 BEGINNING = "0-0"
 

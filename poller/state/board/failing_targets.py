@@ -10,8 +10,8 @@ import redis
 from poller.domain import status
 from poller.domain.overview import State, is_long_overdue
 from poller.domain.status import LETTERS, Status
-from poller.state.client import store_errors
 from poller.state.keys import Keys
+from poller.state.redis_client import store_errors
 
 PAGE = 2_000
 #: Below this a score is no instant but a wish: at once.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from poller.domain.chunks import batched
-from poller.state import scripts
-from poller.state.board import Board
-from poller.state.client import store_errors
+from poller.state.board import lua_scripts
+from poller.state.board.moves import Board
+from poller.state.redis_client import store_errors
 
 #: As many as one batch; more are spread, since whatever broke them together should not meet them together.
 AT_ONCE = 64
@@ -17,7 +17,7 @@ _CHUNK = 500
 
 def requeue(board: Board, ids: Sequence[int], now_ms: int) -> dict[int, str]:
     """`due`, `inflight`, `barred` or `gone` for each; the first ones are polled at once. Raises StoreUnavailable."""
-    script = scripts.load(board.redis, ["requeue"])["requeue"]
+    script = lua_scripts.load(board.redis, ["requeue"])["requeue"]
     answers: list[str] = []
     for chunk in batched(zip(ids, instants(len(ids), now_ms), strict=True), _CHUNK):
         with store_errors(board.redis):

@@ -11,5 +11,5 @@ from redis.commands.core import Script
 
 def load(client: redis.Redis, names: Iterable[str]) -> dict[str, Script]:
     """By name; the server gets each at its first call."""
-    folder = files("poller.state") / "lua"
+    folder = files("poller.state.board") / "lua"
     return {name: client.register_script((folder / f"{name}.lua").read_text()) for name in names}

@@ -16,9 +16,9 @@ from poller.domain import breaker, plan, status
 from poller.domain.breaker import Position
 from poller.domain.chunks import batched
 from poller.domain.status import Status
-from poller.state import scripts
-from poller.state.board import Board
-from poller.state.client import store_errors
+from poller.state.board import lua_scripts
+from poller.state.board.moves import Board
+from poller.state.redis_client import store_errors
 
 PAGE = 2_000
 _CHUNK = 200
@@ -150,7 +150,7 @@ class Breakers:
 
     @cached_property
     def _scripts(self) -> dict[str, Script]:
-        return scripts.load(self._redis, ("bar", "reset"))
+        return lua_scripts.load(self._redis, ("bar", "reset"))
 
 
 class _Spec(NamedTuple):

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable
 
 import redis
 
-from poller.state.board import ROUTINE_MARK
-from poller.state.client import store_errors
+from poller.state.board.moves import ROUTINE_MARK
 from poller.state.keys import Keys
+from poller.state.redis_client import store_errors
 
 #: How kombu calls what it remembers of a queue.
 _BINDING = "_kombu.binding."

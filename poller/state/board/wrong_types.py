@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import redis
 
-from poller.state.board import ROUTINE_MARK
-from poller.state.client import store_errors
+from poller.state.board.moves import ROUTINE_MARK
 from poller.state.keys import Keys
+from poller.state.redis_client import store_errors
 
 TYPES = {
     "zset": ("inflight", "parked", "held", "standbys"),

@@ -12,8 +12,8 @@ import redis
 
 from poller.domain import quarantine
 from poller.domain.quarantine import Doubt, Record, Rules
-from poller.state.client import store_errors
 from poller.state.keys import Keys
+from poller.state.redis_client import store_errors
 
 
 @dataclass(frozen=True, slots=True)
