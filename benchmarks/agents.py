@@ -10,7 +10,7 @@ from benchmarks import progress
 from poller.bootstrap import Services
 from poller.collectors import credentials as models
 from poller.db import credentials, imports
-from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.sim import fleet, hardware
 from poller.sim.fleet import SimDevice
 from poller.sim.snmp import mib

@@ -19,9 +19,10 @@ from types import FrameType
 from typing import Any
 
 from poller import bootstrap
-from poller.domain import histogram, plan
-from poller.domain.overview import State, Worker
-from poller.domain.status import Status
+from poller.domain.metrics import histogram
+from poller.domain.record.overview import State, Worker
+from poller.domain.record.target_status import Status
+from poller.domain.scheduling import slots
 from poller.state.board import lua_scripts, moves
 from poller.state.cluster import worker_registry
 
@@ -87,7 +88,7 @@ class Drain:
             if target_id not in off:
                 late[max(0, now_ms - int(run.split("|", 2)[1]))] += 1
                 rows = steady if before.startswith("o[") else others
-                rows += (target_id, plan.next_slot_ms(target_id, self._interval_ms, now_ms), text)
+                rows += (target_id, slots.next_slot_ms(target_id, self._interval_ms, now_ms), text)
         self.late[now_ms // 1000].update(late)
         queue = next((spec.split("|", 3)[3] for spec in specs if spec), "")
         head = ("", token, moves.SLICE_MS, moves.STATS_LIFETIME_S, queue, len(steady) // 3, late.total())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from poller import errors
-from poller.domain.readings import Kind, ReadingSet
+from poller.domain.metrics.reading import Kind, ReadingSet
 
 #: Counters wrap at 32 bits, or where a float ends to count by ones.
 _WRAPS = (2**53, 2**32)

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Engine
 
 from benchmarks import progress
 from poller.db import imports
-from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 
 _PER_IMPORT = 50_000
 TIMEOUT_MS = 900

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Engine
 
 from poller.db import engine as sql
 from poller.db.tables import devices, runs, sites, targets
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
 
 _TIMES = ("plan_ms", "started_ms", "finished_ms", "collect_ms")
 _COLUMNS = (*_TIMES, "target_id", "attempt", "outcome", "error_code", "samples", "runner")

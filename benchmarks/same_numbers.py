@@ -16,7 +16,7 @@ from benchmarks.equal import Sample
 from poller import errors
 from poller.collectors.routeros.families import FAMILIES
 from poller.collectors.routeros.families.family import PREFIX
-from poller.domain.readings import ReadingSet
+from poller.domain.metrics.reading import ReadingSet
 
 Labels = Mapping[str, str]
 

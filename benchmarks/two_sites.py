@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from poller.bootstrap import Services
 from poller.collectors import credentials as models
 from poller.db import credentials, imports
-from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.sim import fleet
 from poller.sim.fleet import SimDevice
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from poller import errors
-from poller.domain.events import Event
-from poller.domain.outcome import clean
+from poller.domain.failures.outcome import clean
+from poller.domain.record.event_kinds import Event
 from poller.observability import logs
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from importlib.metadata import Distribution, EntryPoint, distributions, entry_po
 from typing import Any, Generic, TypeVar
 
 from poller import errors
-from poller.domain import naming
-from poller.domain.api_version import NotServed
+from poller.domain.inventory import naming
+from poller.domain.inventory.api_version import NotServed
 
 #: An import that takes longer is named while it lasts: nobody can end it, and one that hangs looks like nothing else.
 SLOW_S = 5.0

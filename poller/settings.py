@@ -26,8 +26,9 @@ from pydantic_settings import (
 )
 
 from poller import errors, masking
-from poller.domain import breaker, retry, session, site
-from poller.domain.interval import Adaptive
+from poller.domain.failures import circuit_breaker, retry, site_outage
+from poller.domain.scheduling import session_limits
+from poller.domain.scheduling.interval import Adaptive
 from poller.setting_sources import PREFIX, layers, origins_of, refuse_unknown
 
 #: Every exception of pydantic and its relatives: values are the operator's, models are ours.
@@ -275,7 +276,7 @@ class Settings(BaseSettings):
     @classmethod
     def _are_limits(cls, words: tuple[str, ...]) -> tuple[str, ...]:
         try:
-            session.exceptions(words, session.Limits())
+            session_limits.exceptions(words, session_limits.Limits())
         except errors.InvalidSetting as error:
             raise ValueError(f"{error.message}; {error.hint}") from None
         return words
@@ -333,18 +334,20 @@ class Settings(BaseSettings):
         return Adaptive(low, base, high, *shares)
 
     @property
-    def breaker_rules(self) -> breaker.Rules:
+    def breaker_rules(self) -> circuit_breaker.Rules:
         base, cap, auth = (round(s * 1000) for s in (self.breaker_base_s, self.breaker_cap_s, self.breaker_auth_s))
-        return breaker.rules(breaker.Rule(self.breaker_failures, base, max(base, cap)), auth)
+        return circuit_breaker.rules(circuit_breaker.Rule(self.breaker_failures, base, max(base, cap)), auth)
 
     @property
-    def session_rules(self) -> session.Rules:
-        usual = session.Limits(self.session_idle_s, self.session_age_s, self.sessions_per_host, self.session_pace_s)
-        return session.Rules(usual, session.exceptions(self.session_exceptions, usual), self.sessions)
+    def session_rules(self) -> session_limits.Rules:
+        usual = session_limits.Limits(
+            self.session_idle_s, self.session_age_s, self.sessions_per_host, self.session_pace_s
+        )
+        return session_limits.Rules(usual, session_limits.exceptions(self.session_exceptions, usual), self.sessions)
 
     @property
-    def site_limits(self) -> site.Limits:
-        return site.Limits(self.site_share, self.site_least, self.site_canaries, round(self.site_probe_s * 1000))
+    def site_limits(self) -> site_outage.Limits:
+        return site_outage.Limits(self.site_share, self.site_least, self.site_canaries, round(self.site_probe_s * 1000))
 
     @property
     def retry_limits(self) -> retry.Limits:

@@ -28,9 +28,9 @@ from poller.collectors.api import Poll
 from poller.collectors.credentials import Login
 from poller.collectors.routeros import RouterOsCollector
 from poller.collectors.sessions import Sessions
-from poller.domain.outcome import Outcome, Result
-from poller.domain.readings import Series
-from poller.domain.session import Rules
+from poller.domain.failures.outcome import Outcome, Result
+from poller.domain.metrics.reading import Series
+from poller.domain.scheduling.session_limits import Rules
 from poller.sim import sockets
 from poller.sim.routeros import sentences
 from tests import virtual_clock

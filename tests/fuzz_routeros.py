@@ -30,7 +30,7 @@ from poller.collectors.credentials import Login
 from poller.collectors.routeros import RouterOsCollector
 from poller.collectors.routeros.families import FAMILIES
 from poller.collectors.sessions import Sessions
-from poller.domain.outcome import Outcome
+from poller.domain.failures.outcome import Outcome
 from tests import virtual_clock
 from tests.fuzz_snmp import rss_mb
 from tests.hostile_router import SECRET, Dice, Hostile, Line, TlsLine, server_context

@@ -23,7 +23,7 @@ from typing import cast
 from poller.collectors.credentials import Community, Credential, SnmpV3
 from poller.collectors.snmp import SnmpCollector
 from poller.collectors.snmp.wire.usm_keys import Passwords
-from poller.domain.outcome import Outcome
+from poller.domain.failures.outcome import Outcome
 from poller.sim.snmp.authority import Asked, Authority
 from tests.unit.collectors import snmp_agent
 from tests.unit.collectors.polls import open_files, polled

@@ -16,7 +16,7 @@ from benchmarks.ledger import Poll
 from benchmarks.section import Figure, Findings, Section
 from benchmarks.stage import Stage
 from poller.db import runs
-from poller.domain import error_codes
+from poller.domain.failures import error_codes
 from poller.sim.fleet import Fault, SimDevice
 from poller.sim.process import simulated
 

@@ -18,7 +18,7 @@ from benchmarks.stage import Process, Stage
 from benchmarks.two_sites import FAR, NEAR, Pace
 from poller import errors
 from poller.db import events, inventory
-from poller.domain.events import Kind, Wanted
+from poller.domain.record.event_kinds import Kind, Wanted
 from poller.settings import Settings
 from poller.sim.process import Running, simulated
 from poller.state.cluster import overview_reader, site_windows

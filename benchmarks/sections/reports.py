@@ -16,8 +16,8 @@ from benchmarks.stage import Stage
 from poller.collectors import api
 from poller.collectors.registry import Registry
 from poller.db import devices
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.target import TargetSpec
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.poll_target import TargetSpec
 from poller.state.board.board_values import Room
 from poller.workers.batch.worker_poller import Poller
 

@@ -25,8 +25,8 @@ from poller.collectors.credentials import Login
 from poller.collectors.routeros import RouterOsCollector
 from poller.collectors.routeros.families import DEFAULT, FAMILIES
 from poller.collectors.sessions import Sessions
-from poller.domain.outcome import Result
-from poller.domain.readings import ReadingSet
+from poller.domain.failures.outcome import Result
+from poller.domain.metrics.reading import ReadingSet
 from poller.sim import clock, fleet
 from poller.sim.process import Running, simulated
 

@@ -25,8 +25,8 @@ from poller.collectors.api import Poll
 from poller.collectors.credentials import Community
 from poller.collectors.poll_runner import Drained
 from poller.collectors.snmp import SnmpCollector
-from poller.domain.outcome import Result
-from poller.domain.readings import ReadingSet
+from poller.domain.failures.outcome import Result
+from poller.domain.metrics.reading import ReadingSet
 from poller.sim import fleet
 
 GOAL_MS = 0.6

@@ -21,10 +21,10 @@ from poller.db import engine as sql
 from poller.db import migrate, runs
 from poller.db.tables import readings as readings_table
 from poller.db.tables import runs as runs_table
-from poller.domain.outcome import Result
-from poller.domain.readings import Kind, ReadingSet, Series, SeriesSet
-from poller.domain.run import Run
-from poller.domain.target import PollTarget
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.poll_target import PollTarget
+from poller.domain.metrics.reading import Kind, ReadingSet, Series, SeriesSet
+from poller.domain.record.run import Run
 from poller.observability import logs
 from poller.settings import Settings
 from poller.sinks.api import Sample, Stores

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from poller.bootstrap import Services
-from poller.domain.events import Event, Kind
-from poller.domain.overview import Worker
+from poller.domain.record.event_kinds import Event, Kind
+from poller.domain.record.overview import Worker
 from poller.events import Note
 from poller.state.cluster import worker_registry
 
@@ -58,7 +58,7 @@ def changes(before: Mapping[str, int], everybody: Sequence[Worker], now_ms: int)
 
 
 def _name(key: str) -> str:
-    """Of a worker's key; see domain/overview.py."""
+    """Of a worker's key; see domain/record/overview.py."""
     return key.rpartition("#")[0] or key
 
 

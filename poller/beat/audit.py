@@ -9,8 +9,8 @@ from sqlalchemy.engine import Engine
 
 from poller import events
 from poller.db import inventory
-from poller.domain import plan
-from poller.domain.events import Event, Kind
+from poller.domain.record.event_kinds import Event, Kind
+from poller.domain.scheduling import slots
 from poller.state.board.board_repair import Repair
 from poller.state.board.moves import Board
 
@@ -32,7 +32,7 @@ class Audit:
             return False
         with inventory.all_specs(self._engine) as fleet:
             done = Repair(self._board).repair(
-                fleet.specs, fleet.version, lambda spec: plan.next_slot_ms(spec.id, spec.interval_ms, now_ms)
+                fleet.specs, fleet.version, lambda spec: slots.next_slot_ms(spec.id, spec.interval_ms, now_ms)
             )
         data = {word: len(ids) for word, ids in done.targets.items()}
         counted = ", ".join(f"{number:,} {word}" for word, number in data.items()) or "only sums were wrong"

@@ -17,7 +17,7 @@ from poller.beat.hosts import Hosts
 from poller.beat.leadership import Leader
 from poller.bootstrap import Services
 from poller.db import deadletters, runs
-from poller.domain.run import Run
+from poller.domain.record.run import Run
 from poller.observability import logs
 from poller.state.board.moves import NotLeader
 from poller.state.cluster.queue_list import Domains

@@ -1,4 +1,4 @@
-"""Which batches go to one worker rather than to all? Those of devices whose sessions it keeps. See domain/affinity.py.
+"""Which batches go to one worker rather than to all? Those of devices whose sessions it keeps. See domain/scheduling/affinity.py.
 
 Only a preference: whatever cannot go home - the worker is busy, silent or unknown, or the host is - goes to all.
 """
@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from poller.beat.hosts import Hosts
 from poller.bootstrap import Services
-from poller.domain import affinity, routing
-from poller.domain.chunks import batched
-from poller.domain.overview import Worker
+from poller.domain.batched import batched
+from poller.domain.record.overview import Worker
+from poller.domain.scheduling import affinity, queue_routing
 from poller.observability import logs
 from poller.state.cluster import worker_queues
 
@@ -53,7 +53,7 @@ class Homes:
             unchanged = {q: self._homes[q] for q, names in keepers.items() if self._keepers.get(q) == names}
             self._homes = {queue: unchanged.get(queue, {}) for queue in keepers}
             self._keepers = keepers
-            if self._hosts.want({routing.parse(queue)[0] for queue in keepers}):
+            if self._hosts.want({queue_routing.parse(queue)[0] for queue in keepers}):
                 self._ask()
         self._hand_over(affinity.own_queues(lately))
 

@@ -9,7 +9,7 @@ import threading
 import time
 
 from poller import errors, events
-from poller.domain.events import Event, Kind
+from poller.domain.record.event_kinds import Event, Kind
 from poller.observability import logs
 from poller.state.cluster.leader_lock import Leadership
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from sqlalchemy.engine import Engine
 
 from poller.db import deadletters
-from poller.domain.chunks import batched
-from poller.domain.deadletter import Letter
-from poller.domain.status import Status
+from poller.domain.batched import batched
+from poller.domain.failures.dead_letter import Letter
+from poller.domain.record.target_status import Status
 from poller.observability import logs
 from poller.state.board.moves import Board
 

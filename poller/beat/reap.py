@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from poller.domain import error_codes
-from poller.domain.outcome import Result
-from poller.domain.run import Run
+from poller.domain.failures import error_codes
+from poller.domain.failures.outcome import Result
+from poller.domain.record.run import Run
 from poller.observability import logs
 from poller.state.board.board_values import Reaped
 from poller.state.board.moves import Board

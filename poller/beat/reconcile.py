@@ -12,9 +12,9 @@ from sqlalchemy.engine import Engine
 
 from poller import events
 from poller.db import inventory
-from poller.domain import plan
-from poller.domain.events import Event, Kind
-from poller.domain.target import TargetSpec
+from poller.domain.inventory.poll_target import TargetSpec
+from poller.domain.record.event_kinds import Event, Kind
+from poller.domain.scheduling import slots
 from poller.observability import logs
 from poller.state.board.moves import Board
 
@@ -57,7 +57,7 @@ def _apply_changes(board: Board, engine: Engine, leader: str, since: int, now_ms
 
 
 def _placed(specs: Iterable[TargetSpec], now_ms: int) -> Iterator[tuple[TargetSpec, int]]:
-    return ((spec, plan.next_slot_ms(spec.id, spec.interval_ms, now_ms)) for spec in specs)
+    return ((spec, slots.next_slot_ms(spec.id, spec.interval_ms, now_ms)) for spec in specs)
 
 
 def _noting(specs: Iterable[TargetSpec], unseen: set[int]) -> Iterator[TargetSpec]:

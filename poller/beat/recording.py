@@ -12,7 +12,7 @@ from poller import errors, events
 from poller.beat.leadership import Leader
 from poller.bootstrap import Services
 from poller.db import events as table
-from poller.domain.events import Event
+from poller.domain.record.event_kinds import Event
 from poller.observability import logs
 from poller.state.cluster import event_stream as stream
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 
 from poller import events
 from poller.beat.clock import STEP_MS
-from poller.domain import duration, plan
-from poller.domain.events import Event, Kind
+from poller.domain.inventory import duration
+from poller.domain.record.event_kinds import Event, Kind
+from poller.domain.scheduling import slots
 from poller.observability import logs
 from poller.settings import Settings
 from poller.state.board.moves import Board
@@ -82,12 +83,12 @@ def spread(
         if at_once and len(board.waiting(queue, "-inf", now_ms - OVERDUE_MS, at_once + 1)) <= at_once:
             continue
         while rows := board.waiting(queue, "-inf", now_ms - OVERDUE_MS):
-            moves = [(row.id, row.at_ms, plan.resume_ms(row.id, row.interval_ms, now_ms)) for row in rows]
+            moves = [(row.id, row.at_ms, slots.resume_ms(row.id, row.interval_ms, now_ms)) for row in rows]
             moved = board.respread(leader, queue, moves)
             total += moved
             progress()
             if not moved:
                 break
     if total:
-        log.info("fleet_resumed", targets=total, within_s=plan.RESUME_WITHIN_MS // 1000)
+        log.info("fleet_resumed", targets=total, within_s=slots.RESUME_WITHIN_MS // 1000)
     return total

@@ -27,7 +27,7 @@ from poller.beat.hosts import Hosts
 from poller.beat.leadership import Leader
 from poller.beat.recording import Recorder
 from poller.beat.sites import SiteWatch
-from poller.domain import capacity
+from poller.domain.scheduling import capacity
 from poller.observability import logs
 from poller.state.board import wrong_types
 from poller.state.board.moves import NotLeader

@@ -15,9 +15,11 @@ from poller import errors, events
 from poller.beat.leadership import Leader
 from poller.bootstrap import Services
 from poller.db import sites
-from poller.domain import duration, plan, site
-from poller.domain.events import Event, Kind
-from poller.domain.site import Outage, Window
+from poller.domain.failures import site_outage
+from poller.domain.failures.site_outage import Outage, Window
+from poller.domain.inventory import duration
+from poller.domain.record.event_kinds import Event, Kind
+from poller.domain.scheduling import slots
 from poller.observability import logs
 from poller.state.board.board_values import Place
 from poller.state.board.moves import NotLeader
@@ -70,7 +72,7 @@ class SiteWatch:
         for outage in dark.values():
             self._attend(outage, now_ms)
         for name, seen in windows.items():
-            if name not in dark and (window := site.gone_dark(seen, self._limits)):
+            if name not in dark and (window := site_outage.gone_dark(seen, self._limits)):
                 self._open(name, window, now_ms)
         self._release_forgotten({outage.number for outage in site_windows.dark(client, keys).values()}, now_ms)
 
@@ -97,10 +99,10 @@ class SiteWatch:
         strangers = held - ids.keys()
         if strangers:  # moved to another site, or removed
             self._board.release(self._leader.token, [(target_id, now_ms) for target_id in strangers])
-        if not ids or site.has_recovered(outage, self._board.statuses(outage.canaries).values()):
+        if not ids or site_outage.has_recovered(outage, self._board.statuses(outage.canaries).values()):
             self._close(outage, ids, now_ms)
             return
-        asking = site.ask_again(outage, now_ms, self._limits)
+        asking = site_outage.ask_again(outage, now_ms, self._limits)
         kept = () if asking else outage.canaries  # these are on their way
         self._board.withhold(self._leader.token, outage.number, ids.keys() - held - set(kept))
         if asking:
@@ -111,21 +113,21 @@ class SiteWatch:
         try:
             _, self._known[name] = sites.targets_of(self._services.engine, name)
         except errors.StoreError:
-            self._known.setdefault(name, dict.fromkeys(held, plan.RESUME_WITHIN_MS))
+            self._known.setdefault(name, dict.fromkeys(held, slots.RESUME_WITHIN_MS))
             if not self._known[name]:
                 raise
         return self._known[name]
 
     def _ask(self, outage: Outage, ids: list[int], now_ms: int) -> None:
         chances = [self._chance() for _ in range(self._limits.canaries)]
-        chosen = site.next_canaries(ids, chances, self._limits)
+        chosen = site_outage.next_canaries(ids, chances, self._limits)
         site_windows.note(self._services.redis, self._services.keys, replace(outage, asked_ms=now_ms, canaries=chosen))
         self._board.release(self._leader.token, [(target_id, now_ms) for target_id in chosen], Place.URGENT)
 
     def _close(self, outage: Outage, ids: Mapping[int, int], now_ms: int) -> None:
         """Everything that waits comes back within its interval, a minute at most, each target at its own instant."""
         held = self._board.held(outage.number)
-        rows = [(i, site.return_ms(i, ids.get(i, plan.RESUME_WITHIN_MS), now_ms)) for i in held]
+        rows = [(i, site_outage.return_ms(i, ids.get(i, slots.RESUME_WITHIN_MS), now_ms)) for i in held]
         self._board.release(self._leader.token, rows)
         statuses = self._board.statuses(outage.canaries)
         unheard = [i for i in outage.canaries if i in statuses and statuses[i].ok_ms < outage.asked_ms]

@@ -22,7 +22,7 @@ from poller import errors
 from poller.cli import plugin_runner
 from poller.cli.command_tree import Branch, LazyGroup
 from poller.cli.output import render
-from poller.domain.nearest import nearest
+from poller.domain.inventory.did_you_mean import nearest
 
 INTERRUPTED = 130
 #: What a shell reports of a program that SIGPIPE ended; we say it without dying, since servers must not.

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_chec
 from pydantic import BaseModel, ConfigDict
 
 from poller.collectors.credentials import Credential
-from poller.domain.api_version import Served, Stated
-from poller.domain.interval import Policy
-from poller.domain.readings import Kind, Reading, ReadingSet, Series, SeriesSet
-from poller.domain.schedule import Schedule
+from poller.domain.inventory.api_version import Served, Stated
+from poller.domain.metrics.reading import Kind, Reading, ReadingSet, Series, SeriesSet
+from poller.domain.scheduling.interval import Policy
+from poller.domain.scheduling.schedule import Schedule
 from poller.errors import (
     CollectorCrashed,
     DeviceAuthFailed,

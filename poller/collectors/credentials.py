@@ -14,7 +14,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, SecretStr
 
 from poller import errors
-from poller.domain import naming, nearest
+from poller.domain.inventory import did_you_mean, naming
 
 #: Whoever sees so many characters of a secret in a row sees too much of it; fewer are in many a sentence.
 _TELLING = 5
@@ -85,7 +85,7 @@ class Credential(BaseModel):
 
     @classmethod
     def _unknown(cls, field: str) -> errors.InvalidInput:
-        meant = nearest.nearest(field, cls.model_fields)
+        meant = did_you_mean.nearest(field, cls.model_fields)
         hint = f"did you mean {meant}?" if meant else f"it takes {', '.join(cls.model_fields)}"
         return errors.InvalidInput(f'{cls.kind} credential: unknown field "{naming.printable(field)}"', hint=hint)
 

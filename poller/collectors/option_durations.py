@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from poller import errors
-from poller.domain import duration
+from poller.domain.inventory import duration
 
 
 def seconds(value: Any) -> Any:

@@ -17,9 +17,9 @@ from typing import Any
 from poller import errors
 from poller.collectors import blocking_adapter, misbehaviour_log, yielded_readings
 from poller.collectors.api import Collector, Credential, PartFailed, Poll, Traffic
-from poller.domain import outcome
-from poller.domain.outcome import Outcome, Result
-from poller.domain.readings import ReadingSet
+from poller.domain.failures import outcome
+from poller.domain.failures.outcome import Outcome, Result
+from poller.domain.metrics.reading import ReadingSet
 
 #: Shorter ones are ordinary words and letters: masking these would garble every sentence, and give them away.
 SHORTEST_SECRET = 6

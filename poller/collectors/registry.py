@@ -26,9 +26,10 @@ from poller.collectors.api import (
     Scheduled,
 )
 from poller.collectors.credentials import BUILT_IN
-from poller.domain import api_version, naming, schedule
-from poller.domain.api_version import Served
-from poller.domain.schedule import Schedule
+from poller.domain.inventory import api_version, naming
+from poller.domain.inventory.api_version import Served
+from poller.domain.scheduling import schedule
+from poller.domain.scheduling.schedule import Schedule
 from poller.plugins import Broken
 
 GROUP = "poller.collectors"

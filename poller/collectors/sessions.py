@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from poller import errors
 from poller.collectors.api import Credential, KeepsSessions, Poll, SessionLost
-from poller.domain.session import Limits, Rules
+from poller.domain.scheduling.session_limits import Limits, Rules
 
 #: A poll stops to wait this long before its deadline, so that it can still say what it waited for.
 HAND_OVER_S = 0.05

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint
 
 from poller import errors, plugins
-from poller.domain.staleness import Evidence, Source
+from poller.domain.scheduling.staleness import Evidence, Source
 from poller.plugins import Broken
 
 GROUP = "poller.staleness"

@@ -12,7 +12,7 @@ from typing import Any
 
 from poller import errors
 from poller.collectors.api import PartFailed, Traffic
-from poller.domain.readings import Kind, Labels, Reading, ReadingSet, Series, SeriesSet
+from poller.domain.metrics.reading import Kind, Labels, Reading, ReadingSet, Series, SeriesSet
 
 #: In the sets of one poll, all of them together. More are not a device but a mistake: they are not even looked at.
 MOST_SERIES = 200_000

@@ -19,8 +19,8 @@ from poller.db import engine as sql
 from poller.db.among import among
 from poller.db.inventory import Notify
 from poller.db.tables import dead_letters, devices, sites, targets
-from poller.domain.chunks import batched
-from poller.domain.deadletter import Letter, Reason
+from poller.domain.batched import batched
+from poller.domain.failures.dead_letter import Letter, Reason
 
 _FIELDS = tuple(column.name for column in dead_letters.columns)
 _ROW = attrgetter(*(name if name != "reason" else "reason.value" for name in _FIELDS))

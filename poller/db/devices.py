@@ -18,7 +18,7 @@ from poller.db import targets as target_rows
 from poller.db.among import among
 from poller.db.inventory import Change, Notify
 from poller.db.tables import credentials, devices, removed_targets, sites, targets
-from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from poller.db import bulk
 from poller.db import engine as sql
 from poller.db.among import among
 from poller.db.tables import events
-from poller.domain.events import Event, Kind, Wanted
+from poller.domain.record.event_kinds import Event, Kind, Wanted
 
 _COLUMNS = ("stream_id", "at_ms", "kind", "message", "device", "target", "target_id", "device_id", "data")
 

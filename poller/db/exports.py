@@ -12,8 +12,8 @@ from sqlalchemy.engine import Engine
 
 from poller.db import engine as sql
 from poller.db.tables import credentials, devices, sites, targets
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.interval import Policy
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.scheduling.interval import Policy
 
 _ROWS_PER_FETCH = 2_000
 _BY_BYTES = {"postgresql": "C", "sqlite": "BINARY"}

@@ -18,8 +18,8 @@ from poller.db import targets as target_rows
 from poller.db.among import among
 from poller.db.inventory import Change, Notify
 from poller.db.tables import credentials, devices, sites, targets
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.problem import Problem
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.problem import Problem
 
 _ROWS_PER_STATEMENT = 5_000
 T = TypeVar("T")

@@ -22,9 +22,9 @@ from poller.db import engine as sql
 from poller.db.among import among
 from poller.db.tables import credentials as credentials_table
 from poller.db.tables import devices, inventory, removed_targets, sites, targets
-from poller.domain import routing
-from poller.domain.interval import Policy
-from poller.domain.target import PollTarget, TargetSpec
+from poller.domain.inventory.poll_target import PollTarget, TargetSpec
+from poller.domain.scheduling import queue_routing
+from poller.domain.scheduling.interval import Policy
 
 log = logging.getLogger(__name__)
 
@@ -176,7 +176,7 @@ def _spec(row: AnyRow) -> TargetSpec:
 def _queue(collector: str, site: str | None, device: str, target: str) -> str:
     """A fleet has few domains and many targets: parse each combination once."""
     levels = (json.loads(text) if text else {} for text in (site, device, target))
-    return routing.queue(collector, routing.merge(*levels))
+    return queue_routing.queue(collector, queue_routing.merge(*levels))
 
 
 _make_poll_target: Callable[..., PollTarget] = PollTarget

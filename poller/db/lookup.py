@@ -12,7 +12,7 @@ from poller import errors
 from poller.db.among import among
 from poller.db.inventory import Change
 from poller.db.tables import credentials, devices, sites, targets
-from poller.domain import nearest as nearest_name
+from poller.domain.inventory import did_you_mean as nearest_name
 
 #: How many names are compared for a suggestion: enough to help, too few to be felt.
 _CANDIDATES = 2_000

@@ -10,9 +10,9 @@ from sqlalchemy.engine import Engine
 from poller.db import readings, targets
 from poller.db.readings import Stored
 from poller.db.targets import Target
-from poller.domain import identity, rates
-from poller.domain.rates import Answer, Question
-from poller.domain.readings import Kind
+from poller.domain.metrics import rates, series_identity
+from poller.domain.metrics.rates import Answer, Question
+from poller.domain.metrics.reading import Kind
 
 #: A view of the last polls shows so many rates; one of a span reads at most so many polls of a target.
 GLANCE = 12
@@ -77,7 +77,7 @@ def _rated(target: Target, stored: Sequence[Stored], asked: Asked) -> Rated:
     cut = len(stored) == most_polls(asked)
     question = Question(
         target.max_ms or target.interval_ms,
-        identity.chosen(target.options),
+        series_identity.chosen(target.options),
         lambda series: series.name in wanted,
         asked.most,
         max(asked.since_ms, stored[0].at_ms + 1 if cut else 0),

@@ -14,7 +14,7 @@ from poller.db import bulk
 from poller.db import engine as sql
 from poller.db.among import among
 from poller.db.tables import readings, series_sets, targets
-from poller.domain.readings import ReadingSet, SeriesSet, pack, unpack
+from poller.domain.metrics.reading import ReadingSet, SeriesSet, pack, unpack
 
 #: A shape in use is announced again after this long, so that pruning can tell it from a forgotten one.
 ANNOUNCE_AGAIN_MS = 6 * 3600 * 1000

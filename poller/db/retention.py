@@ -12,7 +12,7 @@ from sqlalchemy.engine import Engine
 from poller.db import engine as sql
 from poller.db.runs import BAD
 from poller.db.tables import events, readings, runs, series_sets
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
 
 #: Rows of one transaction: some tens of milliseconds.
 CHUNK = 1_000

@@ -18,9 +18,9 @@ from sqlalchemy.engine import Connection, Engine
 from poller.db import bulk
 from poller.db import engine as sql
 from poller.db.tables import devices, runs, targets
-from poller.domain.outcome import Result
-from poller.domain.overview import Lateness
-from poller.domain.run import Run
+from poller.domain.failures.outcome import Result
+from poller.domain.record.overview import Lateness
+from poller.domain.record.run import Run
 
 #: Outcomes of a poll that was really attempted.
 POLLED = (Result.OK, Result.PARTIAL, Result.FAILED)

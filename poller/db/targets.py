@@ -14,11 +14,11 @@ from poller.db import engine as sql
 from poller.db import inventory, lookup
 from poller.db.inventory import Change, Notify
 from poller.db.tables import credentials, devices, removed_targets, targets
-from poller.domain import schedule
-from poller.domain.draft import TargetDraft, raise_first
-from poller.domain.interval import Policy
-from poller.domain.problem import Problem
-from poller.domain.schedule import Schedule
+from poller.domain.inventory.draft import TargetDraft, raise_first
+from poller.domain.inventory.problem import Problem
+from poller.domain.scheduling import schedule
+from poller.domain.scheduling.interval import Policy
+from poller.domain.scheduling.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from poller import events
-from poller.domain.quarantine import Record, Trust
+from poller.domain.failures.quarantine import Record, Trust
 from poller.state.cluster import quarantine_records
 from poller.state.cluster.quarantine_records import Release
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from poller.domain import unroutable as missing
-from poller.domain.overview import Overview, State, Worker
+from poller.domain.record.overview import Overview, State, Worker
+from poller.domain.scheduling import unroutable as missing
 from poller.presentation import formatting
 from poller.state.cluster.worker_registry import DEAD_AFTER_MS
 

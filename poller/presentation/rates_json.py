@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from poller.domain.counters import Rate
-from poller.domain.rates import Line
+from poller.domain.metrics.counters import Rate
+from poller.domain.metrics.rates import Line
 from poller.presentation import formatting
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from poller.domain.api_version import Served, Stated
-from poller.domain.readings import ReadingSet
-from poller.domain.target import PollTarget
+from poller.domain.inventory.api_version import Served, Stated
+from poller.domain.inventory.poll_target import PollTarget
+from poller.domain.metrics.reading import ReadingSet
 
 API_VERSION = 1
 

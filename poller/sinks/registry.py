@@ -9,8 +9,8 @@ from importlib.metadata import EntryPoint
 from typing import Any, NamedTuple
 
 from poller import errors, plugins
-from poller.domain import api_version
-from poller.domain.api_version import Served
+from poller.domain.inventory import api_version
+from poller.domain.inventory.api_version import Served
 from poller.observability import logs
 from poller.plugins import Broken, Loaded
 from poller.sinks.api import SERVED, Sink, Stores

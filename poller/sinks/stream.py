@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import redis
 
-from poller.domain.readings import SeriesSet
+from poller.domain.metrics.reading import SeriesSet
 from poller.sinks.api import API_VERSION, Sample, Stores
 from poller.state.redis_client import store_errors
 

@@ -12,7 +12,7 @@
 | `spec`              | hash   | target id -> version, interval, timeout, queue of every enabled target       |
 | `run`               | hash   | target id -> token, plan, attempts, call while it is in flight               |
 | `edited`            | hash   | target id -> instant it falls due after its flight, if edited or removed     |
-| `status`            | hash   | target id -> state letter and JSON, see domain/status.py                     |
+| `status`            | hash   | target id -> state letter and JSON, see domain/record/target_status.py                     |
 | `barred`            | hash   | target id -> end, start, name of the person who keeps it from being polled   |
 | `counts`            | hash   | mark of a status -> number of targets; kept by scripts that write `status`   |
 | `needs`             | hash   | queue -> polls its targets need, in millionths per second                    |
@@ -28,7 +28,7 @@
 | `dark`              | hash   | site that is dark -> since, canaries and when they were asked, as JSON       |
 | `totals`            | hash   | the same counters since the board was made                                   |
 | `errors`            | list   | the newest failures, as JSON; bounded                                        |
-| `events`            | stream | what happened, see domain/events.py; bounded; anybody may follow it          |
+| `events`            | stream | what happened, see domain/record/event_kinds.py; bounded; anybody may follow it          |
 | `recorded`          | string | id of the last entry of `events` that is in SQL                              |
 | `own`               | set    | queues of single workers, `<queue>~<worker>`, that batches were published to |
 | `attending`         | hash   | worker name#instance -> its start in ms, if said to have joined              |

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from poller import bootstrap
 from poller.app import app
-from poller.domain import affinity
+from poller.domain.scheduling import affinity
 
 if TYPE_CHECKING:
     from poller.workers.batch.worker_poller import Poller

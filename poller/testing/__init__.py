@@ -11,7 +11,7 @@ from typing import Any
 
 from poller.collectors.api import Collector, Credential, Poll
 from poller.collectors.poll_runner import drain
-from poller.domain.outcome import Outcome
+from poller.domain.failures.outcome import Outcome
 from poller.sim import clock, fleet
 from poller.sim.process import simulated
 from poller.sim.routeros.mishaps import Mishap

@@ -15,7 +15,7 @@ import pytest
 
 from poller import errors
 from poller.collectors.api import Kind, Reading, ReadingSet
-from poller.domain.target import PollTarget
+from poller.domain.inventory.poll_target import PollTarget
 from poller.sinks import registry
 from poller.sinks.api import Sample, Stores
 

@@ -14,8 +14,8 @@ from typing import Any
 from poller.collectors import poll_runner
 from poller.collectors.api import Collector, Credential, Poll, Yielded
 from poller.collectors.poll_runner import Drained
-from poller.domain import error_codes
-from poller.domain.outcome import Outcome, Result
+from poller.domain.failures import error_codes
+from poller.domain.failures.outcome import Outcome, Result
 
 #: What a poll of a device that answers may take.
 AMPLE_S = 5.0

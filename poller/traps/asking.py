@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from poller import errors, events
 from poller.bootstrap import Services
 from poller.db.senders import Sender
-from poller.domain.events import Event, Kind
-from poller.domain.trap_pace import Pace
+from poller.domain.record.event_kinds import Event, Kind
+from poller.domain.scheduling.trap_pace import Pace
 from poller.traps.message import Notice
 
 #: Longest list of interfaces in one event.

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from poller import errors
 from poller.bootstrap import Services
-from poller.domain.trap_pace import Pace
+from poller.domain.scheduling.trap_pace import Pace
 from poller.observability import logs
 from poller.state.cluster import trap_counters
 from poller.traps.asking import Asker

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from poller import errors
 from poller.collectors.registry import Registry
 from poller.db.rates import Asked, Rated
-from poller.domain.overview import Overview
+from poller.domain.record.overview import Overview
 from poller.presentation.collector_trust import Known
 from poller.presentation.device_state import Standing
 from poller.web.pages.collectors_page import Found

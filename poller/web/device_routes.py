@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from poller import errors
 from poller.db.rates import Asked
-from poller.domain import duration
+from poller.domain.inventory import duration
 from poller.presentation import rates_json
 from poller.web import error_responses
 from poller.web.api.snapshot import Snapshots

@@ -14,7 +14,7 @@ import uvicorn
 from poller import bootstrap, errors
 from poller.bootstrap import Services
 from poller.db import engine, rates
-from poller.domain.overview import Overview
+from poller.domain.record.overview import Overview
 from poller.observability import logs
 from poller.presentation import collector_trust, device_state
 from poller.state import redis_client

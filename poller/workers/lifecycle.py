@@ -25,7 +25,7 @@ from celery.signals import (
 
 from poller import app as application
 from poller import bootstrap, errors
-from poller.domain import routing
+from poller.domain.scheduling import queue_routing
 from poller.observability import logs
 from poller.sinks import registry
 from poller.state.cluster import queue_depth
@@ -72,7 +72,7 @@ def poller(hostname: str) -> Poller:
 @lru_cache(maxsize=1)
 def presence(hostname: str) -> Presence:
     services, mine = bootstrap.services(), poller(hostname)
-    return Presence(services, mine, routing.parse_tags(services.settings.worker_tags), partial(_tally, mine))
+    return Presence(services, mine, queue_routing.parse_tags(services.settings.worker_tags), partial(_tally, mine))
 
 
 def _tally(mine: Poller) -> Tally:
@@ -229,7 +229,9 @@ def _leave(hostname: str) -> None:
 
 def _queues() -> set[str]:
     """Those this worker takes batches from, or believes to."""
-    return {name for name in list(application.app.amqp.queues.consume_from) if name.startswith(routing.QUEUE_PREFIX)}
+    return {
+        name for name in list(application.app.amqp.queues.consume_from) if name.startswith(queue_routing.QUEUE_PREFIX)
+    }
 
 
 def _close(hostname: str, within_s: float) -> None:

@@ -22,8 +22,8 @@ from poller import errors
 from poller.bootstrap import Services
 from poller.cli.up import up_summary
 from poller.db import imports, inventory, migrate
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.overview import Leader
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.record.overview import Leader
 from poller.settings import Settings
 from poller.state.cluster import overview_reader
 from tests.acceptance import recorder, records

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from poller.collectors.credentials import Login
 from poller.db import credentials, imports
 from poller.db.tables import devices, runs, targets
-from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.sim import fleet
 from poller.sim.routeros.server import RouterOsServer
 from tests.acceptance.cluster import Cluster, Program, soon

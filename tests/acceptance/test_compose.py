@@ -20,7 +20,7 @@ import yaml
 from poller.cli.up.role_commands import free_port
 from poller.db import engine as sql
 from poller.db import runs
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
 from poller.sim import fleet
 from poller.sim.process import simulated
 from tests.acceptance.programs import environment, eventually

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from poller.db import devices
 from poller.db import engine as sql
 from poller.db.tables import readings, runs
-from poller.domain.draft import DeviceDraft
+from poller.domain.inventory.draft import DeviceDraft
 from tests.acceptance.cluster import Cluster, soon, target
 from tests.acceptance.postgres import Postgres
 from tests.acceptance.proxy import Proxy

@@ -14,8 +14,8 @@ import pytest
 
 from poller import errors, wakeups
 from poller.cli.up import embedded_server
-from poller.domain.events import Kind
-from poller.domain.overview import Worker
+from poller.domain.record.event_kinds import Kind
+from poller.domain.record.overview import Worker
 from poller.state.board.moves import ROUTINE_MARK
 from poller.state.cluster import event_stream, overview_reader
 from tests.acceptance.cluster import Cluster, Program, soon

@@ -9,7 +9,7 @@ import pytest
 
 from poller.db import devices, imports, inventory, targets
 from poller.db.tables import readings
-from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from tests.acceptance.cluster import COLLECTOR, Cluster, soon, target
 from tests.acceptance.records import Poll
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from poller.db import deadletters
-from poller.domain import error_codes
-from poller.domain.deadletter import Reason
-from poller.domain.events import Kind
+from poller.domain.failures import error_codes
+from poller.domain.failures.dead_letter import Reason
+from poller.domain.record.event_kinds import Kind
 from tests.acceptance import troublemaker
 from tests.acceptance.cluster import soon
 from tests.acceptance.programs import descendants, is_running

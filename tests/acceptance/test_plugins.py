@@ -19,10 +19,10 @@ import sqlalchemy as sa
 
 from poller.db import imports
 from poller.db.tables import devices, runs, targets
-from poller.domain import error_codes
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.events import Event, Kind
-from poller.domain.outcome import Result
+from poller.domain.failures import error_codes
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.record.event_kinds import Event, Kind
 from poller.state.cluster import event_stream as stream
 from tests.acceptance import troublemaker
 from tests.acceptance.cluster import Cluster, Program, soon

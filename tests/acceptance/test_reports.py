@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from poller.db import imports
-from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from tests.acceptance import troublemaker
 from tests.acceptance.cluster import Cluster, soon
 from tests.acceptance.programs import POLLER

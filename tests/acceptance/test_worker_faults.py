@@ -11,9 +11,9 @@ import sqlalchemy as sa
 
 from poller.db import imports
 from poller.db.tables import readings, runs
-from poller.domain import error_codes
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.outcome import Result
+from poller.domain.failures import error_codes
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.workers.guard.loop_watchdog import LOOK_S, LOOKS
 from tests.acceptance import troublemaker
 from tests.acceptance.cluster import Cluster, Program, soon

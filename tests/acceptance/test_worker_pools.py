@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from poller.domain.overview import Worker
+from poller.domain.record.overview import Worker
 from poller.state.cluster import worker_registry
 from tests.acceptance.cluster import Cluster, Program, soon
 

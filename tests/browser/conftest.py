@@ -21,7 +21,7 @@ import web_overviews as fleet
 import web_rates
 import web_standings
 
-from poller.domain.overview import Overview
+from poller.domain.record.overview import Overview
 from poller.web import web_process
 from poller.web.backend_queries import Sources
 

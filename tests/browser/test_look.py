@@ -8,7 +8,7 @@ import pytest
 import web_overviews as fleet
 from playwright.sync_api import expect
 
-from poller.domain.overview import Overview
+from poller.domain.record.overview import Overview
 
 LONG = dataclasses.replace(
     fleet.FAILING,

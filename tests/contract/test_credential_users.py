@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
 from poller.db import credentials, devices
-from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 
 
 def test_devices_and_targets_are_counted_where_they_log_in_with_it(engine: Engine) -> None:

@@ -10,8 +10,8 @@ from sqlalchemy.engine import Engine
 
 from poller.db import deadletters, devices, targets
 from poller.db.deadletters import Wanted
-from poller.domain.deadletter import Letter, Reason
-from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.failures.dead_letter import Letter, Reason
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 
 EVERY = Wanted()
 

@@ -7,7 +7,7 @@ from sqlalchemy.engine import Engine
 
 from poller import errors
 from poller.db import credentials, devices, sites, targets
-from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 
 SNMP = TargetDraft(collector="snmp", interval_ms=60_000, timeout_ms=5_000, options={"module": "if_mib"})
 

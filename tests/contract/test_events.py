@@ -6,7 +6,7 @@ from sqlalchemy.engine import Engine
 
 from poller.db import engine as sql
 from poller.db import events
-from poller.domain.events import Event, Kind, Wanted
+from poller.domain.record.event_kinds import Event, Kind, Wanted
 
 
 def event(at_ms: int, kind: Kind = Kind.BREAKER_OPENED, device: str = "", **fields: object) -> Event:

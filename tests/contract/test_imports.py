@@ -9,9 +9,9 @@ from sqlalchemy.engine import Engine
 
 from poller.db import credentials, devices, exports, imports, inventory, targets
 from poller.db.imports import Imported, Row
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.interval import Policy
-from poller.domain.schedule import Defaults, Schedule
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.scheduling.interval import Policy
+from poller.domain.scheduling.schedule import Defaults, Schedule
 
 SNMP = TargetDraft(name="snmp", collector="snmp", options={"port": 161}, interval_ms=60_000, timeout_ms=5_000)
 

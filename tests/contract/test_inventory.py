@@ -12,8 +12,8 @@ from sqlalchemy.engine import Engine
 from poller import errors
 from poller.db import credentials, devices, inventory, sites, targets
 from poller.db import engine as sql
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.target import PollTarget, TargetSpec
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.poll_target import PollTarget, TargetSpec
 
 SNMP = TargetDraft(collector="snmp", interval_ms=60_000, timeout_ms=5_000, options={"module": "if_mib"})
 

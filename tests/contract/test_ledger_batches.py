@@ -8,8 +8,8 @@ from sqlalchemy.engine import Engine
 
 from poller.db import engine as sql
 from poller.db import runs
-from poller.domain.outcome import Result
-from poller.domain.run import Run
+from poller.domain.failures.outcome import Result
+from poller.domain.record.run import Run
 
 
 def stored(engine: Engine) -> list[Run]:

@@ -15,8 +15,8 @@ from sqlalchemy.engine import Engine
 from poller import errors
 from poller.db import devices, inventory, migrate, revision, tables, targets
 from poller.db import engine as sql
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.interval import Policy
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.scheduling.interval import Policy
 
 
 def test_migrations_make_exactly_the_tables_of_the_program(engine: Engine) -> None:

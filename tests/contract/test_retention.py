@@ -7,10 +7,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
 from poller.db import events, readings, retention, runs, tables
-from poller.domain.events import Event, Kind, Wanted
-from poller.domain.outcome import Result
-from poller.domain.readings import Reading, ReadingSet
-from poller.domain.run import Run
+from poller.domain.failures.outcome import Result
+from poller.domain.metrics.reading import Reading, ReadingSet
+from poller.domain.record.event_kinds import Event, Kind, Wanted
+from poller.domain.record.run import Run
 
 DAY = 86_400_000
 NOW = 1_800_000_000_000

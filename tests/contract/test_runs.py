@@ -12,10 +12,10 @@ from sqlalchemy.engine import Engine
 
 from poller.db import devices, runs, targets
 from poller.db import engine as sql
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.outcome import Result
-from poller.domain.overview import Lateness
-from poller.domain.run import Run
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.record.overview import Lateness
+from poller.domain.record.run import Run
 
 
 def run(target_id: int = 1, plan_ms: int = 1_000, **fields: object) -> Run:

@@ -14,9 +14,9 @@ from poller import errors
 from poller.db import devices, rates, readings, tables, targets
 from poller.db import engine as sql
 from poller.db.readings import ANNOUNCE_AGAIN_MS, Stored, Writer
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.readings import Kind, Reading, ReadingSet
-from poller.domain.target import PollTarget
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.poll_target import PollTarget
+from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 from poller.sinks.api import Sample, Sink, Stores
 from poller.sinks.sql import SqlSink
 

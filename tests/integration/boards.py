@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from poller.domain.outcome import Result
-from poller.domain.target import TargetSpec
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.poll_target import TargetSpec
 from poller.state.board.board_values import Claim, Room
 from poller.state.board.moves import Board
 from poller.state.cluster.leader_lock import Leadership

@@ -6,7 +6,7 @@ import pytest
 
 from poller.bootstrap import Services
 from poller.db import events as table
-from poller.domain.events import Event, Kind, Wanted
+from poller.domain.record.event_kinds import Event, Kind, Wanted
 from poller.settings import Settings
 from poller.state.cluster import event_stream as stream
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from poller.collectors.credentials import Login
-from poller.domain.outcome import Outcome
+from poller.domain.failures.outcome import Outcome
 from tests.unit.collectors.polls import polled
 
 PASSWORD = "pässwörd-s3cret"

@@ -9,10 +9,10 @@ import pytest
 
 from poller.collectors.registry import Broken
 from poller.collectors.staleness_registry import Sources
-from poller.domain import plan
-from poller.domain.interval import Policy
-from poller.domain.staleness import Evidence
-from poller.domain.target import TargetSpec
+from poller.domain.inventory.poll_target import TargetSpec
+from poller.domain.scheduling import slots
+from poller.domain.scheduling.interval import Policy
+from poller.domain.scheduling.staleness import Evidence
 from poller.state.board.board_values import Room
 from poller.workers.batch.worker_poller import Poller
 from tests.integration.worlds import QUEUE, World
@@ -28,7 +28,7 @@ def test_a_fixed_interval_stays_as_it_is(world: World) -> None:
     for number in range(6):
         world.again(ids, f"t{number}")
     for target_id in ids:
-        assert (world.due_ms(target_id) - plan.phase_ms(target_id, 37_000)) % 37_000 == 0
+        assert (world.due_ms(target_id) - slots.phase_ms(target_id, 37_000)) % 37_000 == 0
         assert world.board.statuses(ids)[target_id].decision is None
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from poller.bootstrap import Services
 from poller.db import devices, runs
-from poller.domain import error_codes
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.events import Event, Kind
-from poller.domain.outcome import Result
-from poller.domain.quarantine import Trust
-from poller.domain.target import TargetSpec
+from poller.domain.failures import error_codes
+from poller.domain.failures.outcome import Result
+from poller.domain.failures.quarantine import Trust
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.poll_target import TargetSpec
+from poller.domain.record.event_kinds import Event, Kind
 from poller.state.board.board_values import Room
 from poller.state.cluster import event_stream as stream
 from poller.state.cluster import quarantine_records

@@ -11,8 +11,8 @@ from poller.beat import reap, reconcile, resume
 from poller.beat.audit import Audit
 from poller.bootstrap import Services
 from poller.db import devices, imports, inventory, runs, targets
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.state.board.board_values import Room
 
 QUEUE = "poll.snmp"

@@ -16,7 +16,7 @@ import pytest
 from benchmarks import cpu, equal, exporter, quantile, report, section
 from benchmarks.drains import Drained
 from poller import errors
-from poller.domain.readings import Kind, ReadingSet, Series, SeriesSet
+from poller.domain.metrics.reading import Kind, ReadingSet, Series, SeriesSet
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from poller.domain.outcome import Result
-from poller.domain.overview import State
+from poller.domain.failures.outcome import Result
+from poller.domain.record.overview import State
 from poller.state.board.board_repair import Repair
 from poller.state.board.board_values import Finish, Place, Room
 from poller.state.board.moves import ROUTINE_MARK, Board, NotLeader

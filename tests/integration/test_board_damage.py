@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from poller.beat import resume
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
 from poller.state.board import wrong_types
 from poller.state.board.board_repair import Repair, Repaired
 from poller.state.board.board_values import Finish, Place

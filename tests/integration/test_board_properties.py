@@ -19,9 +19,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from poller.domain.outcome import Result
-from poller.domain.overview import State
-from poller.domain.target import TargetSpec
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.poll_target import TargetSpec
+from poller.domain.record.overview import State
 from poller.state.board.board_repair import Repair, Repaired
 from poller.state.board.board_values import Finish, Place, Room, Started
 from poller.state.board.moves import Board, NotLeader

@@ -16,14 +16,14 @@ from poller.bootstrap import Services
 from poller.cli import main
 from poller.cli.arguments import target_arguments
 from poller.db import deadletters, devices, migrate, targets
-from poller.domain.breaker import Breaker
-from poller.domain.deadletter import Letter, Reason
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.events import Event, Kind
-from poller.domain.outcome import Result
-from poller.domain.overview import State
-from poller.domain.status import Status
-from poller.domain.target import TargetSpec
+from poller.domain.failures.circuit_breaker import Breaker
+from poller.domain.failures.dead_letter import Letter, Reason
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.poll_target import TargetSpec
+from poller.domain.record.event_kinds import Event, Kind
+from poller.domain.record.overview import State
+from poller.domain.record.target_status import Status
 from poller.state.board import requeue
 from poller.state.board.board_repair import Repair
 from poller.state.board.board_values import Claim, Finish, Place, Room

@@ -22,10 +22,10 @@ from pydantic import SecretStr
 
 from poller.collectors import api
 from poller.collectors.credentials import Community
-from poller.domain import error_codes
-from poller.domain.outcome import Outcome, Result
-from poller.domain.session import Limits
-from poller.domain.target import PollTarget
+from poller.domain.failures import error_codes
+from poller.domain.failures.outcome import Outcome, Result
+from poller.domain.inventory.poll_target import PollTarget
+from poller.domain.scheduling.session_limits import Limits
 from poller.workers.guard.child import child_supervisor as keeper_module
 from poller.workers.guard.child.child_messages import Hello
 from poller.workers.guard.child.child_process import End, Process

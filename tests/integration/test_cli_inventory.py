@@ -13,11 +13,11 @@ from poller import bootstrap
 from poller.collectors.snmp import SnmpCollector
 from poller.db import devices, inventory, readings, targets
 from poller.db import engine as sql
-from poller.domain.interval import Decision, Policy
-from poller.domain.overview import State
-from poller.domain.readings import Kind, Reading, ReadingSet
-from poller.domain.schedule import Schedule
-from poller.domain.status import Status
+from poller.domain.metrics.reading import Kind, Reading, ReadingSet
+from poller.domain.record.overview import State
+from poller.domain.record.target_status import Status
+from poller.domain.scheduling.interval import Decision, Policy
+from poller.domain.scheduling.schedule import Schedule
 from tests.integration.commands import Cli, csv_lines, ok
 
 

@@ -14,11 +14,11 @@ import redis
 from poller import bootstrap, events
 from poller.cli import main
 from poller.db import deadletters, devices, migrate, runs, targets
-from poller.domain.deadletter import Letter, Reason
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.events import Event, Kind
-from poller.domain.outcome import Result
-from poller.domain.run import Run
+from poller.domain.failures.dead_letter import Letter, Reason
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.record.event_kinds import Event, Kind
+from poller.domain.record.run import Run
 
 
 class Done(NamedTuple):

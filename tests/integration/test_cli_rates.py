@@ -14,8 +14,8 @@ from sqlalchemy.engine import Engine
 from poller import bootstrap
 from poller.cli import main
 from poller.db import devices, migrate, readings, targets
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.readings import Kind, Reading, ReadingSet
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 
 MINUTE = 60_000
 Polled = Callable[..., None]

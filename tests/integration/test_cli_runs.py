@@ -12,9 +12,9 @@ import pytest
 from poller import bootstrap
 from poller.cli import main
 from poller.db import devices, migrate, runs, targets
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.outcome import Result
-from poller.domain.run import Run
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.record.run import Run
 
 HOUR = 3_600_000
 

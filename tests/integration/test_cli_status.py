@@ -13,10 +13,10 @@ import redis
 from poller import bootstrap
 from poller.cli import main
 from poller.db import devices, inventory, migrate
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.overview import State, Worker
-from poller.domain.status import Status
-from poller.domain.target import TargetSpec
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.poll_target import TargetSpec
+from poller.domain.record.overview import State, Worker
+from poller.domain.record.target_status import Status
 from poller.presentation import health
 from poller.state.board.moves import Board
 from poller.state.cluster import overview_reader, worker_registry

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from poller.cli import main
-from poller.domain.overview import Worker
+from poller.domain.record.overview import Worker
 from poller.state.cluster import worker_registry
 from poller.state.keys import Keys
 from tests.integration.commands import Result

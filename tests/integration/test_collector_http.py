@@ -23,7 +23,7 @@ from poller import testing
 from poller.collectors.api import Credential
 from poller.collectors.credentials import Login, Token
 from poller.collectors.http import HttpCollector, http_connection
-from poller.domain.outcome import Outcome, Result
+from poller.domain.failures.outcome import Outcome, Result
 from tests.integration.web_servers import Script, identity, saying, serving
 
 OK = "HTTP/1.1 200 OK"

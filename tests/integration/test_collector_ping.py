@@ -18,7 +18,7 @@ from poller.collectors.api import Poll
 from poller.collectors.ping import PingCollector
 from poller.collectors.ping.options import PingOptions
 from poller.collectors.poll_runner import drain
-from poller.domain.outcome import Outcome, Result
+from poller.domain.failures.outcome import Outcome, Result
 from tests.integration.networks import alone, ip, sysctl
 
 FEW = {"count": 3, "interval": 0.01, "timeout": 0.3}

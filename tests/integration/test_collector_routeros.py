@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from poller.collectors.credentials import Login
-from poller.domain.outcome import Outcome, Result
+from poller.domain.failures.outcome import Outcome, Result
 from poller.sim import fleet
 from poller.sim.fleet import Fault, SimDevice
 from poller.sim.process import simulated

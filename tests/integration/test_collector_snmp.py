@@ -21,8 +21,8 @@ import pytest
 from poller.collectors.credentials import Community, Credential, SnmpV3
 from poller.collectors.snmp import SnmpCollector
 from poller.collectors.snmp.modules import module_catalog
-from poller.domain.outcome import Outcome, Result
-from poller.domain.readings import Kind
+from poller.domain.failures.outcome import Outcome, Result
+from poller.domain.metrics.reading import Kind
 from tests.unit.collectors.polls import by_series, open_files, outcome, polled
 
 PUBLIC = Community.from_text("public")

@@ -15,7 +15,7 @@ from poller.collectors import registry
 from poller.collectors.credentials import Community, Credential
 from poller.collectors.poll_runner import Drained
 from poller.collectors.snmp import SnmpCollector
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
 from tests.integration import exporters
 from tests.integration.exporters import WALKS
 from tests.unit.collectors.polls import by_series, polled

@@ -13,7 +13,7 @@ import pytest
 
 from poller.collectors.credentials import Community
 from poller.collectors.snmp import SnmpCollector
-from poller.domain.outcome import Outcome, Result
+from poller.domain.failures.outcome import Outcome, Result
 from tests.unit.collectors import snmp_agent
 from tests.unit.collectors.polls import by_series, outcome
 from tests.unit.collectors.snmp_agent import GET, GET_NEXT, Request, integer, octets

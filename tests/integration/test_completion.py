@@ -16,7 +16,7 @@ from poller import bootstrap
 from poller.cli.arguments import completion
 from poller.db import credentials, devices, migrate
 from poller.db import engine as sql
-from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 
 PROGRAM = [sys.executable, "-c", "from poller.cli.main import main; main()"]
 Tab = Callable[..., list[str]]

@@ -14,9 +14,9 @@ from poller.beat.homes import Homes
 from poller.beat.hosts import Hosts
 from poller.bootstrap import Services
 from poller.db import imports
-from poller.domain import capacity
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.overview import Worker
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.record.overview import Worker
+from poller.domain.scheduling import capacity
 from poller.state.cluster import worker_registry
 
 NOW = 1_800_000_000_000

@@ -14,7 +14,7 @@ from poller.bootstrap import Services
 from poller.cli import main
 from poller.cli.commands import demo
 from poller.db import credentials, devices, migrate, sites
-from poller.domain.draft import DeviceDraft
+from poller.domain.inventory.draft import DeviceDraft
 from poller.sim import fleet
 
 Run = Callable[..., tuple[int, str, str]]

@@ -12,7 +12,7 @@ import pytest
 
 from poller import testing
 from poller.collectors.http import HttpCollector
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
 from poller.sim import fleet
 from poller.sim.fleet import Fault, Protocol
 from poller.sim.process import simulated

@@ -11,8 +11,8 @@ import redis
 
 from poller import wakeups
 from poller.bootstrap import Services
-from poller.domain import affinity
-from poller.domain.target import TargetSpec
+from poller.domain.inventory.poll_target import TargetSpec
+from poller.domain.scheduling import affinity
 from poller.state.board.board_values import Finish, Place, Room
 from poller.state.board.moves import ROUTINE_MARK, Board, NotLeader
 from poller.state.cluster.leader_lock import Leadership

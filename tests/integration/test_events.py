@@ -19,8 +19,8 @@ from poller.beat.recording import Recorder
 from poller.bootstrap import Services
 from poller.cli import main
 from poller.db import events as table
-from poller.domain.events import Event, Kind
-from poller.domain.overview import Worker
+from poller.domain.record.event_kinds import Event, Kind
+from poller.domain.record.overview import Worker
 from poller.settings import Settings
 from poller.state.cluster import event_stream as stream
 from poller.state.cluster import overview_reader, worker_registry

@@ -19,7 +19,7 @@ from poller import bootstrap, events
 from poller.beat import recording
 from poller.bootstrap import Services
 from poller.cli import main
-from poller.domain.events import Kind
+from poller.domain.record.event_kinds import Kind
 from poller.settings import Settings
 from tests.acceptance.valkey import Valkey
 from tests.integration.happenings import DOWN, away

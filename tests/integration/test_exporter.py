@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from poller.collectors.snmp.modules import module_catalog, module_parser
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
 from tests.integration import exporters
 from tests.integration.exporters import WALKS, Exposed, Failed
 

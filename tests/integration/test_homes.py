@@ -10,9 +10,9 @@ from poller.beat.homes import Homes
 from poller.beat.hosts import Hosts
 from poller.bootstrap import Services
 from poller.db import devices, imports, tables, targets
-from poller.domain import affinity
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.overview import Worker
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.record.overview import Worker
+from poller.domain.scheduling import affinity
 from poller.state.board.moves import ROUTINE_MARK
 
 QUEUE = "poll.routeros"

@@ -21,10 +21,10 @@ from poller.collectors.registry import Broken, Registry
 from poller.db import devices, migrate, runs
 from poller.db.tables import credentials as credentials_table
 from poller.db.tables import targets as targets_table
-from poller.domain import error_codes
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.outcome import Result
-from poller.domain.target import TargetSpec
+from poller.domain.failures import error_codes
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.poll_target import TargetSpec
 from poller.settings import Settings
 from poller.state.board.board_values import Room
 from poller.workers.batch.worker_poller import Poller

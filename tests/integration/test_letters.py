@@ -19,11 +19,11 @@ from poller.db import deadletters, devices, migrate, targets
 from poller.db import engine as sql
 from poller.db.deadletters import Named, Wanted
 from poller.db.tables import dead_letters
-from poller.domain.deadletter import Letter, Reason
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.events import Event, Kind
-from poller.domain.overview import State
-from poller.domain.target import TargetSpec
+from poller.domain.failures.dead_letter import Letter, Reason
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.poll_target import TargetSpec
+from poller.domain.record.event_kinds import Event, Kind
+from poller.domain.record.overview import State
 from poller.settings import Settings
 from poller.state.board.board_values import Room
 from poller.state.cluster import event_stream as stream

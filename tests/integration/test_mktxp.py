@@ -12,8 +12,8 @@ from benchmarks.equal import Sample
 from benchmarks.same_numbers import DIFFERENCES, Verdict
 from poller import errors
 from poller.collectors.credentials import Login
-from poller.domain.outcome import Result
-from poller.domain.readings import ReadingSet
+from poller.domain.failures.outcome import Result
+from poller.domain.metrics.reading import ReadingSet
 from poller.sim import clock, fleet
 from poller.sim.process import simulated
 from tests.conftest import missing

@@ -8,8 +8,8 @@ import json
 import pytest
 import redis
 
-from poller.domain.overview import State, Worker
-from poller.domain.target import TargetSpec
+from poller.domain.inventory.poll_target import TargetSpec
+from poller.domain.record.overview import State, Worker
 from poller.state.board.board_values import Finish, Room
 from poller.state.board.moves import Board
 from poller.state.cluster import overview_reader, worker_registry

@@ -16,11 +16,11 @@ from poller import errors
 from poller.collectors.credentials import Community
 from poller.db import credentials, devices, inventory, readings, runs
 from poller.db.tables import targets as targets_table
-from poller.domain.draft import DeviceDraft
-from poller.domain.events import Kind
-from poller.domain.outcome import Result
-from poller.domain.overview import State
-from poller.domain.target import TargetSpec
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.draft import DeviceDraft
+from poller.domain.inventory.poll_target import TargetSpec
+from poller.domain.record.event_kinds import Kind
+from poller.domain.record.overview import State
 from poller.state.cluster import event_stream
 from poller.workers.batch import cold_start, collection, worker_poller
 from poller.workers.batch.worker_poller import Poller

@@ -16,12 +16,12 @@ from poller.cli import main
 from poller.collectors import registry
 from poller.collectors.credentials import Community
 from poller.db import credentials, deadletters, devices, migrate
-from poller.domain import error_codes
-from poller.domain.deadletter import Reason
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.events import Kind
-from poller.domain.quarantine import Cause, Doubt, Trust
-from poller.domain.target import TargetSpec
+from poller.domain.failures import error_codes
+from poller.domain.failures.dead_letter import Reason
+from poller.domain.failures.quarantine import Cause, Doubt, Trust
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.poll_target import TargetSpec
+from poller.domain.record.event_kinds import Kind
 from poller.settings import Settings
 from poller.state.board.board_values import Room
 from poller.state.cluster import event_stream as stream

@@ -17,7 +17,7 @@ from poller import errors, testing
 from poller.collectors.credentials import Community, Login
 from poller.collectors.routeros import RouterOsCollector
 from poller.collectors.snmp import SnmpCollector
-from poller.domain.outcome import Outcome, Result
+from poller.domain.failures.outcome import Outcome, Result
 from poller.sim import fleet
 from poller.sim.fleet import Fault, Protocol
 from poller.testing import recorded

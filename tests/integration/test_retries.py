@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from poller.db import runs
 from poller.db.tables import targets as targets_table
-from poller.domain.outcome import Result
-from poller.domain.target import TargetSpec
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.poll_target import TargetSpec
 from tests.integration.worlds import QUEUE, World
 
 

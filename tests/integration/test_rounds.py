@@ -14,8 +14,8 @@ from poller import errors
 from poller.collectors import api
 from poller.collectors.credentials import Credential, Login, Token
 from poller.collectors.registry import Registry
-from poller.domain.outcome import Result
-from poller.domain.target import PollTarget
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.poll_target import PollTarget
 from poller.workers.batch.collection import Batch
 from poller.workers.batch.event_loop import Runtime
 from poller.workers.batch.target_cache import Known

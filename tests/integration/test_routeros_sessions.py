@@ -19,8 +19,8 @@ from poller.collectors import poll_runner
 from poller.collectors.api import Poll
 from poller.collectors.credentials import Login
 from poller.collectors.sessions import Sessions
-from poller.domain.outcome import Outcome, Result
-from poller.domain.session import Limits, Rules
+from poller.domain.failures.outcome import Outcome, Result
+from poller.domain.scheduling.session_limits import Limits, Rules
 from poller.sim import fleet
 from poller.sim.routeros.server import RouterOsServer
 from tests.integration.scripted_router import DONE, Sentence, encode, healthy, read_sentence, scripted

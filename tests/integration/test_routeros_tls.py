@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from poller import errors
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
 from tests.integration.scripted_router import healthy, poll, poll_script, scripted
 
 if os.environ.get("CI") != "true":

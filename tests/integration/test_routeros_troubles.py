@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from poller.domain.outcome import Outcome, Result
+from poller.domain.failures.outcome import Outcome, Result
 from tests.integration.scripted_router import DONE, LOGIN, Answer, Script, Sentence, healthy, scripted
 from tests.unit.collectors.polls import by_series, polled
 

@@ -15,9 +15,9 @@ from poller.beat.leadership import Leader
 from poller.beat.sites import SiteWatch
 from poller.bootstrap import Services
 from poller.db import devices, imports, inventory, migrate, sites
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.overview import State
-from poller.domain.status import Status
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.record.overview import State
+from poller.domain.record.target_status import Status
 from poller.settings import Settings
 from poller.state.board.board_values import Finish, Room
 from poller.state.cluster import site_windows

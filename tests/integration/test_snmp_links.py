@@ -18,7 +18,7 @@ from poller.collectors.snmp import SnmpCollector
 from poller.collectors.snmp.engines import link_pool
 from poller.collectors.snmp.engines.link_pool import Links
 from poller.collectors.snmp.options import SnmpOptions
-from poller.domain.outcome import Outcome, Result
+from poller.domain.failures.outcome import Outcome, Result
 from poller.sim import fleet
 from poller.sim.process import Running, simulated
 

@@ -10,7 +10,7 @@ import pytest
 
 from poller.collectors.snmp import SnmpCollector, oid
 from poller.collectors.snmp.modules import module_catalog
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
 from tests.integration.test_collector_snmp import PUBLIC, Snmpd, free_udp_port, net_snmp, running_snmpd
 from tests.unit.collectors.polls import by_series, outcome
 

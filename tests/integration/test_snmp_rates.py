@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 from poller.collectors.snmp import SnmpCollector
-from poller.domain import rates
-from poller.domain.counters import Verdict
-from poller.domain.rates import Line, Poll, Question
+from poller.domain.metrics import rates
+from poller.domain.metrics.counters import Verdict
+from poller.domain.metrics.rates import Line, Poll, Question
 from tests.integration.test_collector_snmp import PUBLIC, free_udp_port, running_snmpd
 from tests.unit.collectors.polls import outcome
 

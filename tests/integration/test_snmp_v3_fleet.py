@@ -9,7 +9,7 @@ import pytest
 
 from poller.collectors.credentials import SnmpV3
 from poller.collectors.snmp import SnmpCollector
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
 from poller.sim import fleet
 from poller.sim.snmp.server import SnmpServer
 from tests.unit.collectors.polls import polled

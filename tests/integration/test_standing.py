@@ -8,10 +8,10 @@ import redis
 from poller import errors
 from poller.bootstrap import Services
 from poller.db import devices, targets
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.overview import State
-from poller.domain.status import Status
-from poller.domain.target import TargetSpec
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.poll_target import TargetSpec
+from poller.domain.record.overview import State
+from poller.domain.record.target_status import Status
 from poller.presentation import device_state
 
 MINUTE_MS = 60_000

@@ -9,8 +9,8 @@ import pytest
 import redis
 
 from poller import errors
-from poller.domain.readings import Kind, Reading, ReadingSet
-from poller.domain.target import PollTarget
+from poller.domain.inventory.poll_target import PollTarget
+from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 from poller.sinks import registry
 from poller.sinks.api import Sample, Stores
 from poller.sinks.stream import StreamSink

@@ -7,7 +7,7 @@ import asyncio
 from poller import testing
 from poller.collectors.credentials import Community
 from poller.collectors.snmp import SnmpCollector
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
 
 
 def test_a_collector_is_run_as_a_worker_runs_it() -> None:

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Engine
 
 from poller.db import credentials, devices, migrate
 from poller.db import engine as sql
-from poller.domain.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.traps.senders import Directory, normal
 from tests.conftest import wait_until
 

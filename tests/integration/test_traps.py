@@ -26,8 +26,8 @@ from poller.bootstrap import Services
 from poller.cli import main
 from poller.collectors.credentials import Community, Credential, SnmpV3
 from poller.db import credentials, devices, inventory, migrate
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.events import Kind
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.record.event_kinds import Kind
 from poller.state.cluster import event_stream as stream
 from poller.state.cluster import overview_reader
 from poller.traps import intake, listener

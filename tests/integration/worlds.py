@@ -13,10 +13,10 @@ from poller.bootstrap import Services
 from poller.collectors import api
 from poller.db import devices, runs
 from poller.db.tables import targets as targets_table
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.interval import Decision
-from poller.domain.outcome import Result
-from poller.domain.target import TargetSpec
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.inventory.poll_target import TargetSpec
+from poller.domain.scheduling.interval import Decision
 from poller.settings import Settings
 from poller.state.board.board_values import Room
 from poller.workers.batch.worker_poller import Poller

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from poller import errors
 from poller.cli.commands import explain
 from poller.cli.main import Root
-from poller.domain import error_codes
+from poller.domain.failures import error_codes
 from poller.setting_sources import OTHER_NAMES, SECRETS
 from poller.settings import Settings
 from poller.state import keys

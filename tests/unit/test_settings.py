@@ -10,8 +10,8 @@ import pytest
 
 from poller import errors, masking, setting_sources, settings
 from poller.cli.commands import up
-from poller.domain import breaker, error_codes
-from poller.domain.interval import Adaptive
+from poller.domain.failures import circuit_breaker, error_codes
+from poller.domain.scheduling.interval import Adaptive
 from poller.workers.results import writers
 
 
@@ -322,5 +322,11 @@ def test_session_limits_by_collector_are_checked(monkeypatch: pytest.MonkeyPatch
 def test_a_poll_that_waited_for_its_turn_opens_no_breaker() -> None:
     """However often: it says nothing about the device."""
     rules = settings.Settings().breaker_rules
-    assert breaker.record(breaker.CLOSED, 1000, error_codes.HOST_BUSY, 0, rules, 0.5) == breaker.CLOSED
-    assert breaker.record(breaker.CLOSED, 1000, error_codes.TIMEOUT, 0, rules, 0.5) != breaker.CLOSED
+    assert (
+        circuit_breaker.record(circuit_breaker.CLOSED, 1000, error_codes.HOST_BUSY, 0, rules, 0.5)
+        == circuit_breaker.CLOSED
+    )
+    assert (
+        circuit_breaker.record(circuit_breaker.CLOSED, 1000, error_codes.TIMEOUT, 0, rules, 0.5)
+        != circuit_breaker.CLOSED
+    )

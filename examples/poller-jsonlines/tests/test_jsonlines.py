@@ -14,7 +14,7 @@ import pytest
 from poller_jsonlines import JsonLinesSink
 
 from poller import errors
-from poller.domain.readings import Kind, Reading, ReadingSet
+from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 from poller.sinks.api import Sample, Stores
 
 

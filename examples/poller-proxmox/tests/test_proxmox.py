@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from poller import testing
 from poller.collectors.credentials import Token
-from poller.domain.outcome import Outcome, Result
+from poller.domain.failures.outcome import Outcome, Result
 
 CREDENTIAL = Token.from_text(TOKEN)
 

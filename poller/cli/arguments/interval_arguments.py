@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from poller import bootstrap, errors
 from poller.cli.output import render
-from poller.domain import duration, interval
-from poller.domain.interval import Decision, Policy
-from poller.domain.schedule import Defaults
+from poller.domain.inventory import duration
+from poller.domain.scheduling import interval
+from poller.domain.scheduling.interval import Decision, Policy
+from poller.domain.scheduling.schedule import Defaults
 
 if TYPE_CHECKING:
     from poller.db.targets import Target

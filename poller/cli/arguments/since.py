@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from poller import errors
-from poller.domain import duration
+from poller.domain.inventory import duration
 
 Since = Annotated[str | None, typer.Option("--since", metavar="DURATION", help="Only what is younger: 90s, 2h, 1d.")]
 

@@ -11,7 +11,7 @@ import typer
 
 from poller import errors
 from poller.cli.arguments import completion
-from poller.domain.nearest import nearest
+from poller.domain.inventory.did_you_mean import nearest
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine

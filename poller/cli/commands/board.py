@@ -50,7 +50,7 @@ def check(as_json: render.Json = False) -> None:
 def repair(as_json: render.Json = False) -> None:
     """Put every target into exactly one place, and say what was wrong. Harmless when nothing is, and while polling."""
     from poller.db import inventory
-    from poller.domain import plan
+    from poller.domain.scheduling import slots
     from poller.state import redis_client
     from poller.state.board.board_repair import Repair
     from poller.state.board.moves import Board
@@ -61,7 +61,7 @@ def repair(as_json: render.Json = False) -> None:
     now_ms = board.now_ms()
     with inventory.all_specs(services.engine) as fleet:
         done = Repair(board).repair(
-            fleet.specs, fleet.version, lambda spec: plan.next_slot_ms(spec.id, spec.interval_ms, now_ms)
+            fleet.specs, fleet.version, lambda spec: slots.next_slot_ms(spec.id, spec.interval_ms, now_ms)
         )
     wrong = ("lost", "doubled", "misplaced", "stray", "unreadable")
     item: dict[str, Any] = {f"{word}_mended": len(done.targets.get(word, ())) for word in wrong}
@@ -74,7 +74,7 @@ def repair(as_json: render.Json = False) -> None:
 def _tell(services: Services, now_ms: int, mended: dict[str, int]) -> None:
     """Whoever looks at events shall know that somebody had to repair the board."""
     from poller import events
-    from poller.domain.events import Event, Kind
+    from poller.domain.record.event_kinds import Event, Kind
 
     if mended:
         services.configure_logs()  # its line goes to stderr

@@ -15,8 +15,8 @@ from poller.cli.arguments import since, target_arguments
 from poller.cli.output import progress, render
 from poller.cli.output.columns import Column, Fit, column, plain
 from poller.cli.output.render import Json
-from poller.domain import duration
-from poller.domain.events import Event, Kind
+from poller.domain.inventory import duration
+from poller.domain.record.event_kinds import Event, Kind
 from poller.presentation import formatting
 from poller.state.board.breakers import Bar, Breakers, Seen
 from poller.state.cluster import overview_reader
@@ -24,7 +24,7 @@ from poller.state.cluster import overview_reader
 if TYPE_CHECKING:
     from poller.bootstrap import Services
     from poller.db.targets import Target
-    from poller.domain.target import PollTarget
+    from poller.domain.inventory.poll_target import PollTarget
 
 SHORTEST_MS = 1_000
 LONGEST_MS = 30 * 86_400_000

@@ -21,12 +21,12 @@ from poller.cli import plugin_runner
 from poller.cli.arguments import completion, key_values
 from poller.cli.output import render
 from poller.cli.output.columns import Column, column, plain
-from poller.domain import duration, naming
+from poller.domain.inventory import duration, naming
 
 if TYPE_CHECKING:
     from poller.collectors.api import Collector, Credential, Options
     from poller.collectors.poll_runner import Drained
-    from poller.domain.readings import ReadingSet
+    from poller.domain.metrics.reading import ReadingSet
 
 #: For what an instance holds, after the poll.
 CLOSE_S = 0.4

@@ -11,9 +11,9 @@ from poller.cli.commands import deadletter
 from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, column
-from poller.domain.deadletter import Reason
-from poller.domain.events import Event, Kind
-from poller.domain.quarantine import Record
+from poller.domain.failures.dead_letter import Reason
+from poller.domain.failures.quarantine import Record
+from poller.domain.record.event_kinds import Event, Kind
 from poller.presentation import collector_trust, formatting
 from poller.presentation.collector_trust import Known
 from poller.state.cluster import quarantine_records

@@ -14,7 +14,7 @@ from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.cli.output.columns import Fit, column, moment
 from poller.cli.output.render import Json
-from poller.domain import naming
+from poller.domain.inventory import naming
 from poller.presentation import formatting
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from poller.cli.inventory import inventory_database
 from poller.cli.output import progress, render
 from poller.cli.output.columns import Column, Fit, column, one_line
 from poller.cli.output.render import Json
-from poller.domain import error_codes
-from poller.domain.chunks import batched
-from poller.domain.deadletter import Reason
-from poller.domain.events import Event, Kind
-from poller.domain.status import Status
+from poller.domain.batched import batched
+from poller.domain.failures import error_codes
+from poller.domain.failures.dead_letter import Reason
+from poller.domain.record.event_kinds import Event, Kind
+from poller.domain.record.target_status import Status
 from poller.presentation import formatting
 
 if TYPE_CHECKING:

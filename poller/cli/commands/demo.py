@@ -23,7 +23,7 @@ from poller.collectors import credentials as models
 from poller.db import credentials, devices, imports, sites, targets
 from poller.db.devices import Device
 from poller.db.targets import Target
-from poller.domain import draft
+from poller.domain.inventory import draft
 from poller.presentation import formatting
 from poller.sim import fleet
 

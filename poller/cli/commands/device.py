@@ -18,7 +18,7 @@ from poller.cli.inventory import inventory_database, new_sites
 from poller.cli.output import render
 from poller.cli.output.columns import Fit, column
 from poller.cli.output.render import Json
-from poller.domain import draft
+from poller.domain.inventory import draft
 from poller.presentation import formatting
 
 app = typer.Typer(no_args_is_help=True, help="Add, list, edit, import and export devices.")

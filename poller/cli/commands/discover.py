@@ -15,7 +15,7 @@ from poller.cli import plugin_runner
 from poller.cli.arguments import completion
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, column, plain, word
-from poller.domain import duration
+from poller.domain.inventory import duration
 
 if TYPE_CHECKING:
     from poller.collectors.api import Collector, Credential, Discovers, Poll

@@ -19,7 +19,7 @@ from poller.cli.arguments.target_arguments import place
 from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, column, moment, one_line, rfc3339
-from poller.domain.events import Event, Kind, Wanted
+from poller.domain.record.event_kinds import Event, Kind, Wanted
 from poller.state.cluster import event_stream as stream
 
 if TYPE_CHECKING:

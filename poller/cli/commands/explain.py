@@ -12,7 +12,7 @@ from poller import errors
 from poller.cli.output import render
 from poller.cli.output.columns import Fit, column
 from poller.cli.output.render import Json
-from poller.domain import error_codes
+from poller.domain.failures import error_codes
 
 EXIT_CODES = {
     0: "done, and the answer is good",

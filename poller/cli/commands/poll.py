@@ -13,9 +13,9 @@ from poller.cli.arguments import completion
 from poller.cli.arguments.target_arguments import place
 from poller.cli.output import render
 from poller.cli.output.columns import Fit, column
-from poller.domain import error_codes
-from poller.domain.overview import State
-from poller.domain.status import Status
+from poller.domain.failures import error_codes
+from poller.domain.record.overview import State
+from poller.domain.record.target_status import Status
 from poller.presentation import formatting, health
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, column, plain
 from poller.cli.output.render import Json
-from poller.domain import duration
+from poller.domain.inventory import duration
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from poller.cli.output import render, sparkline
 from poller.cli.output.columns import Column, Fit, Item, column, plain
-from poller.domain import duration
-from poller.domain.counters import Verdict
+from poller.domain.inventory import duration
+from poller.domain.metrics.counters import Verdict
 from poller.presentation import counter_units, formatting, rates_json
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from poller.db.rates import Asked, Rated
     from poller.db.targets import Target
-    from poller.domain.rates import Line
+    from poller.domain.metrics.rates import Line
 
 _PLOT_WIDTH, _SMALL_PLOT_WIDTH = 24, 12
 _WIDE_SCREEN = 130

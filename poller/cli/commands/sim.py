@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from poller import errors
-from poller.domain import duration
+from poller.domain.inventory import duration
 from poller.presentation import formatting
 from poller.sim import clock, fleet, serve
 from poller.sim.fleet import Fault, Protocol, SimDevice

@@ -14,7 +14,7 @@ from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.cli.output.columns import Fit, column
 from poller.cli.output.render import Json
-from poller.domain import naming
+from poller.domain.inventory import naming
 
 app = typer.Typer(no_args_is_help=True, help="Where devices are, and what a worker must carry to poll there.")
 

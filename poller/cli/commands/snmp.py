@@ -14,7 +14,7 @@ import typer
 from poller import errors
 from poller.cli.arguments import completion
 from poller.cli.output import render
-from poller.domain import duration, naming
+from poller.domain.inventory import duration, naming
 from poller.presentation import formatting
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from poller import bootstrap, errors
 from poller.cli.commands import status_failing
 from poller.cli.output import render
 from poller.cli.output.columns import one_line
-from poller.domain.overview import TRAP_RESULTS, Load, Overview, State, Worker
+from poller.domain.record.overview import TRAP_RESULTS, Load, Overview, State, Worker
 from poller.presentation import formatting, health
 from poller.state.cluster import overview_reader
 

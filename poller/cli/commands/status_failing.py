@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from poller.cli.output import progress, render
 from poller.cli.output.columns import Column, Fit
-from poller.domain.chunks import batched
-from poller.domain.overview import Overview, State
-from poller.domain.status import Status
+from poller.domain.batched import batched
+from poller.domain.record.overview import Overview, State
+from poller.domain.record.target_status import Status
 from poller.presentation import formatting, health
 from poller.state.board import failing_targets
 from poller.state.board.failing_targets import Late
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
-    from poller.domain.target import PollTarget
+    from poller.domain.inventory.poll_target import PollTarget
 
 _PAGE = 500
 

@@ -17,7 +17,7 @@ from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, column
 from poller.cli.output.render import Json
-from poller.domain import draft, duration
+from poller.domain.inventory import draft, duration
 
 app = typer.Typer(no_args_is_help=True, help="What is polled on a device, and how often.")
 

@@ -18,7 +18,8 @@ from poller import settings as settings_module
 from poller.cli.output.log_lines import LogView
 from poller.cli.up import role_commands
 from poller.cli.up.process_supervisor import Role, Supervisor
-from poller.domain import routing, size
+from poller.domain.inventory import size
+from poller.domain.scheduling import queue_routing
 from poller.settings import Settings
 from poller.workers.guard import black_box
 from poller.workers.process import open_files
@@ -65,10 +66,10 @@ def command(
 def _tags(settings: Settings, text: str | None) -> dict[str, str]:
     """Those of the command line instead of the setting's; either is refused here, before anything runs."""
     if text is None:
-        routing.parse_tags(settings.worker_tags)
+        queue_routing.parse_tags(settings.worker_tags)
         return {}
     words = [word.strip() for word in text.split(",") if word.strip()]
-    routing.parse_tags(words, "--tags")
+    queue_routing.parse_tags(words, "--tags")
     return {"POLLER_WORKER_TAGS": ",".join(words)}
 
 

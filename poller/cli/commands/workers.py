@@ -9,7 +9,7 @@ from typing import Any
 from poller import bootstrap
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, column
-from poller.domain.overview import Overview, Worker
+from poller.domain.record.overview import Overview, Worker
 from poller.presentation import formatting, health
 from poller.state.cluster import overview_reader
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from poller import bootstrap, errors
 from poller.cli.output import render
-from poller.domain import draft
+from poller.domain.inventory import draft
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine

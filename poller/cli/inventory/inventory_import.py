@@ -20,9 +20,9 @@ from poller.collectors.registry import Registry
 from poller.db import credentials, imports
 from poller.db.imports import Imported, Misfit, Row
 from poller.db.inventory import Notify
-from poller.domain import draft
-from poller.domain.problem import Problem
-from poller.domain.schedule import Defaults
+from poller.domain.inventory import draft
+from poller.domain.inventory.problem import Problem
+from poller.domain.scheduling.schedule import Defaults
 
 #: Kinds of complaints that are listed; who has more corrects these first.
 GROUPS = 20

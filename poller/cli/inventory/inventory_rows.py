@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from poller import errors
-from poller.domain import duration
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.interval import Policy
+from poller.domain.inventory import duration
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.scheduling.interval import Policy
 
 DEVICE_FIELDS = ("name", "address", "site", "credential", "tags", "requires", "enabled")
 TARGET_FIELDS = (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from poller.cli.output import render
-from poller.domain.nearest import nearest
+from poller.domain.inventory.did_you_mean import nearest
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine

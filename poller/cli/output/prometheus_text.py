@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from poller.domain.readings import Kind, Labels, ReadingSet
+from poller.domain.metrics.reading import Kind, Labels, ReadingSet
 
 _FLOAT_MANTISSA = 2**53
 _HELP_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n"})

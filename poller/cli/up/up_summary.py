@@ -10,7 +10,7 @@ from typing import Any
 
 from poller.bootstrap import Services
 from poller.db import inventory, runs
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
 from poller.state.board.board_repair import Repair, Report
 from poller.state.cluster import overview_reader
 from poller.state.redis_client import store_errors

@@ -8,7 +8,7 @@ from typing import Any
 
 from poller import errors
 from poller.collectors.routeros.families import DEFAULT, FAMILIES
-from poller.domain import duration
+from poller.domain.inventory import duration
 
 #: Words for several families.
 BASIC, ALL = "basic", "all"

@@ -14,7 +14,7 @@ from poller.collectors.routeros import value_parser
 from poller.collectors.routeros.dhcp_names import Leases
 from poller.collectors.routeros.families.family import Ask, Family, Row
 from poller.collectors.routeros.row_readings import Shapes
-from poller.domain import duration
+from poller.domain.inventory import duration
 
 #: A menu that was refused is tried again after this long: somebody may have installed a package.
 FORGET_S = 6 * 3600.0

@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 
 from poller.collectors.routeros import families, value_parser
 from poller.collectors.routeros.families.family import PREFIX, WIDTH, Rows, Table
-from poller.domain.readings import Kind, ReadingSet, Series, SeriesSet
+from poller.domain.metrics.reading import Kind, ReadingSet, Series, SeriesSet
 
 #: Shapes remembered: with and without the families that are read less often.
 _KEPT = 4

@@ -11,7 +11,7 @@ from poller import errors
 from poller.collectors import api, option_durations
 from poller.collectors.snmp.modules import device_table, module_catalog
 from poller.collectors.snmp.modules.module_model import Settled, Walking
-from poller.domain.identity import Identity
+from poller.domain.metrics.series_identity import Identity
 
 #: More rows fit no answer anyway.
 MOST_REPETITIONS = 200

@@ -11,17 +11,17 @@ from typing import Any
 
 from redis.commands.core import Script
 
-from poller.domain import status
-from poller.domain.chunks import batched
-from poller.domain.overview import State
-from poller.domain.target import TargetSpec
+from poller.domain.batched import batched
+from poller.domain.inventory.poll_target import TargetSpec
+from poller.domain.record import target_status
+from poller.domain.record.overview import State
 from poller.state.board import lua_scripts
 from poller.state.board.moves import Board, packed
 from poller.state.redis_client import store_errors
 
 _CHUNK = 500
 SPEC = re.compile(r"\d+\|\d+\|\d+\|.+")
-_UNKNOWN = status.LETTERS[State.UNKNOWN]
+_UNKNOWN = target_status.LETTERS[State.UNKNOWN]
 
 
 @dataclass(slots=True)

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from poller.domain import status
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
+from poller.domain.record import target_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Started(NamedTuple):
     plan_ms: int
     version: int
     queue: str
-    status: status.Status
+    status: target_status.Status
     kept: bool = False  # a person, or its dark site, kept it from being polled until now
 
 

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 from redis.commands.core import Script
 
-from poller.domain import breaker, plan, status
-from poller.domain.breaker import Position
-from poller.domain.chunks import batched
-from poller.domain.status import Status
+from poller.domain.batched import batched
+from poller.domain.failures import circuit_breaker
+from poller.domain.failures.circuit_breaker import Position
+from poller.domain.record import target_status
+from poller.domain.record.target_status import Status
+from poller.domain.scheduling import slots
 from poller.state.board import lua_scripts
 from poller.state.board.moves import Board
 from poller.state.redis_client import store_errors
@@ -49,7 +51,7 @@ class Seen:
     queue: str = ""
 
     def position(self, now_ms: int) -> Position:
-        return Position.OPEN if self.bar else breaker.admit(self.status.breaker, now_ms)
+        return Position.OPEN if self.bar else circuit_breaker.admit(self.status.breaker, now_ms)
 
     @property
     def since_ms(self) -> int:
@@ -70,9 +72,9 @@ class Breakers:
         """Every open one, without its place, in no order; one may come twice while the fleet grows."""
         bars = self._bars(now_ms)
         for texts in self._pages():
-            wanted = {i: text for i, text in texts.items() if i in bars or status.OPEN in text.partition("[")[0]}
+            wanted = {i: text for i, text in texts.items() if i in bars or target_status.OPEN in text.partition("[")[0]}
             for i, (interval_ms, _) in self._specs(list(wanted)).items():
-                yield Seen(i, interval_ms, status.unpack(wanted[i]), wanted[i], bars.get(i))
+                yield Seen(i, interval_ms, target_status.unpack(wanted[i]), wanted[i], bars.get(i))
 
     def look(self, ids: Sequence[int], now_ms: int) -> dict[int, Seen]:
         """These, open or not, with their places; those the board does not know are left out."""
@@ -121,7 +123,7 @@ class Breakers:
         for (i, (interval_ms, queue)), text, bar, row in zip(specs.items(), texts, bars, waits, strict=True):
             place, next_ms = _place(row)
             by_hand = _bar(bar, now_ms)
-            yield i, Seen(i, interval_ms, status.unpack(text or ""), text or "", by_hand, place, next_ms, queue)
+            yield i, Seen(i, interval_ms, target_status.unpack(text or ""), text or "", by_hand, place, next_ms, queue)
 
     def _pages(self) -> Iterator[dict[int, str]]:
         cursor, begun = 0, False
@@ -186,7 +188,7 @@ def _is_well(seen: Seen) -> bool:
 
 def _reset(seen: Seen, now_ms: int) -> tuple[Any, ...]:
     """The words of the script for one target; what was said of its last poll stays."""
-    closed = seen.status._replace(breaker=breaker.CLOSED, failures=0)
+    closed = seen.status._replace(breaker=circuit_breaker.CLOSED, failures=0)
     # A text that nobody can read is left as it is.
     new = closed.pack() if seen.status.run_ms else seen.text
-    return seen.id, seen.text, new, plan.next_slot_ms(seen.id, seen.interval_ms, now_ms)
+    return seen.id, seen.text, new, slots.next_slot_ms(seen.id, seen.interval_ms, now_ms)

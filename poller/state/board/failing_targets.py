@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import redis
 
-from poller.domain import status
-from poller.domain.overview import State, is_long_overdue
-from poller.domain.status import LETTERS, Status
+from poller.domain.record import target_status
+from poller.domain.record.overview import State, is_long_overdue
+from poller.domain.record.target_status import LETTERS, Status
 from poller.state.keys import Keys
 from poller.state.redis_client import store_errors
 
@@ -43,7 +43,7 @@ def failing(client: redis.Redis, keys: Keys) -> Iterator[Failing]:
             intervals = _intervals(client, keys, list(texts))
         for (key, text), interval_ms in zip(texts.items(), intervals, strict=True):
             if interval_ms:
-                yield Failing(int(key), interval_ms, status.unpack(text))
+                yield Failing(int(key), interval_ms, target_status.unpack(text))
 
 
 def long_overdue(

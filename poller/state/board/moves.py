@@ -15,11 +15,11 @@ from typing import Any
 import redis
 from redis.commands.core import Script
 
-from poller.domain import status
-from poller.domain.chunks import batched
-from poller.domain.outcome import Result
-from poller.domain.overview import State
-from poller.domain.target import TargetSpec
+from poller.domain.batched import batched
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.poll_target import TargetSpec
+from poller.domain.record import target_status
+from poller.domain.record.overview import State
 from poller.state.board import lua_scripts
 from poller.state.board.board_values import Check, Claim, Claimed, Finish, Place, Reaped, Room, Start, Started, Waiting
 from poller.state.keys import Keys
@@ -264,10 +264,10 @@ class Board:
                     result.doubled.append(target_id)
         return result
 
-    def statuses(self, ids: Sequence[int]) -> dict[int, status.Status]:
+    def statuses(self, ids: Sequence[int]) -> dict[int, target_status.Status]:
         with store_errors(self.redis):
             texts = self.redis.hmget(self.keys.status, [str(i) for i in ids]) if ids else []
-        return {i: status.unpack(str(text)) for i, text in zip(ids, texts, strict=True) if text}
+        return {i: target_status.unpack(str(text)) for i, text in zip(ids, texts, strict=True) if text}
 
     def parked(self) -> Iterator[tuple[int, int]]:
         """Every parked target with the instant of its slow retry, in pages and in no order."""
@@ -317,7 +317,7 @@ class Board:
         return lua_scripts.load(self.redis, (*of_leader, "start", "hold", "finish", "demand", "check"))
 
 
-_UNKNOWN = status.LETTERS[State.UNKNOWN]
+_UNKNOWN = target_status.LETTERS[State.UNKNOWN]
 #: How `finish` is told of a place.
 _KINDS = {Place.DUE: "", Place.URGENT: "u", Place.PARKED: "p"}
 
@@ -327,11 +327,11 @@ def _answer(
 ) -> Started:
     """From the texts on the board, of which `start` has read only the token, the attempt and the spec."""
     if result is not Result.OK or not run or not spec:
-        return Started(target_id, result, 0, 0, "", status.Status())
+        return Started(target_id, result, 0, 0, "", target_status.Status())
     version, _, _, queue = spec.split("|", 3)
     plan = run.split("|", 2)[1]
     plan_ms = int(plan) if plan.isdigit() else now_ms
-    return Started(target_id, result, plan_ms, int(version), queue, status.unpack(text or ""), kept)
+    return Started(target_id, result, plan_ms, int(version), queue, target_status.unpack(text or ""), kept)
 
 
 def _verdicts(refused: Sequence[str]) -> dict[int, Result]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from poller.domain.chunks import batched
+from poller.domain.batched import batched
 from poller.state.board import lua_scripts
 from poller.state.board.moves import Board
 from poller.state.redis_client import store_errors

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import redis
 
-from poller.domain import events
-from poller.domain.events import Event
+from poller.domain.record import event_kinds
+from poller.domain.record.event_kinds import Event
 from poller.state.keys import Keys
 from poller.state.redis_client import store_errors
 
@@ -29,7 +29,7 @@ def publish(client: redis.Redis, keys: Keys, happened: Iterable[Event], length: 
     """Append them in one round trip; the oldest leave when there are more than about `length`."""
     pipe = client.pipeline(transaction=False)
     for event in happened:
-        fields: dict[Any, Any] = dict(events.pack(event))
+        fields: dict[Any, Any] = dict(event_kinds.pack(event))
         pipe.xadd(keys.events, fields, maxlen=length, approximate=True)
     with store_errors(client):
         pipe.execute()
@@ -51,7 +51,7 @@ def newest(client: redis.Redis, keys: Keys, count: int) -> list[Entry]:
 
 def entries(rows: Any) -> list[Entry]:
     """What the server answered, for those who asked in a pipeline of their own."""
-    return [Entry(str(entry_id), events.unpack(fields)) for entry_id, fields in rows]
+    return [Entry(str(entry_id), event_kinds.unpack(fields)) for entry_id, fields in rows]
 
 
 def is_before(one: str, other: str) -> bool:

@@ -9,10 +9,11 @@ from typing import Any
 
 import redis
 
-from poller.domain import affinity, capacity, histogram
-from poller.domain.chunks import batched
-from poller.domain.overview import LastError, Lateness, Leader, Load, Overview, Point, State, Worker
-from poller.domain.status import OPEN, REASONS, STATES
+from poller.domain.batched import batched
+from poller.domain.metrics import histogram
+from poller.domain.record.overview import LastError, Lateness, Leader, Load, Overview, Point, State, Worker
+from poller.domain.record.target_status import OPEN, REASONS, STATES
+from poller.domain.scheduling import affinity, capacity
 from poller.state.board import failing_targets
 from poller.state.board.moves import ROUTINE_MARK, SLICE_MS
 from poller.state.cluster import event_stream, site_windows, worker_queues, worker_registry

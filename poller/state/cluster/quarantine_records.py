@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import redis
 
-from poller.domain import quarantine
-from poller.domain.quarantine import Doubt, Record, Rules
+from poller.domain.failures import quarantine
+from poller.domain.failures.quarantine import Doubt, Record, Rules
 from poller.state.keys import Keys
 from poller.state.redis_client import store_errors
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import redis
 
-from poller.domain.site import Outage, Window
+from poller.domain.failures.site_outage import Outage, Window
 from poller.state.board.moves import SLICE_MS
 from poller.state.keys import Keys
 from poller.state.redis_client import store_errors

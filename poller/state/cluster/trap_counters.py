@@ -11,7 +11,7 @@ from poller.state.redis_client import store_errors
 
 
 def count(client: redis.Redis, keys: Keys, more: Mapping[str, int]) -> None:
-    """Add to the totals; names are those of domain/overview.py's TRAP_RESULTS."""
+    """Add to the totals; names are those of domain/record/overview.py's TRAP_RESULTS."""
     if not more:
         return
     pipe = client.pipeline(transaction=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 import redis
 
-from poller.domain.overview import Worker
+from poller.domain.record.overview import Worker
 from poller.state.keys import Keys
 from poller.state.redis_client import store_errors
 

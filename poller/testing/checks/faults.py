@@ -8,7 +8,7 @@ from typing import Any
 
 from poller.collectors import poll_runner
 from poller.collectors.api import Poll
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
 from poller.testing.hostile import Manner, hostile
 from poller.testing.subject import AMPLE_S, BRIEF_S, Device, Ear, Failed, Held, Inapplicable, Seen, Subject, settled
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from poller.collectors.api import Discovers, Kind, Poll, Reading, ReadingSet, Suggestion
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
 from poller.testing.subject import AMPLE_S, Failed, Inapplicable, Seen, Subject
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")

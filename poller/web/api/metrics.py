@@ -14,9 +14,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 import poller
-from poller.domain.deadletter import Reason
-from poller.domain.outcome import Result
-from poller.domain.overview import TRAP_RESULTS, Load, Overview, State, Worker
+from poller.domain.failures.dead_letter import Reason
+from poller.domain.failures.outcome import Result
+from poller.domain.record.overview import TRAP_RESULTS, Load, Overview, State, Worker
 from poller.presentation import health
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

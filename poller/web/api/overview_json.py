@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from poller.domain.events import Event
-from poller.domain.overview import LastError, Load, Overview, Point, Worker
+from poller.domain.record.event_kinds import Event
+from poller.domain.record.overview import LastError, Load, Overview, Point, Worker
 from poller.presentation import formatting, health
 
 SCHEMA = "poller.overview/1"

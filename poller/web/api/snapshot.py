@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from starlette.concurrency import run_in_threadpool
 
 from poller import errors
-from poller.domain.overview import Overview
+from poller.domain.record.overview import Overview
 from poller.web.pages import overview_page
 from poller.web.pages.overview_page import View
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from poller.domain.overview import Overview
+from poller.domain.record.overview import Overview
 from poller.presentation import formatting
 from poller.web.pages import plot
 

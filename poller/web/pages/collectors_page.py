@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from poller.collectors import api, descriptions
-from poller.domain.overview import Worker
+from poller.domain.record.overview import Worker
 from poller.presentation import formatting
 from poller.presentation.collector_trust import Known
 from poller.presentation.health import GLYPHS, Tone

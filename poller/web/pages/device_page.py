@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from poller.db.rates import Asked, Rated
-from poller.domain.counters import GAP_INTERVALS, Rate, Verdict
-from poller.domain.overview import Overview
-from poller.domain.rates import Line
+from poller.domain.metrics.counters import GAP_INTERVALS, Rate, Verdict
+from poller.domain.metrics.rates import Line
+from poller.domain.record.overview import Overview
 from poller.presentation import counter_units, formatting
 from poller.presentation.device_state import Standing
 from poller.presentation.health import GLYPHS, Tone

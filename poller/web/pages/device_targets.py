@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from poller.db.targets import Target
-from poller.domain import duration
-from poller.domain.interval import Policy
-from poller.domain.overview import Overview, State, is_long_overdue
+from poller.domain.inventory import duration
+from poller.domain.record.overview import Overview, State, is_long_overdue
+from poller.domain.scheduling.interval import Policy
 from poller.presentation import formatting, health
 from poller.presentation.device_state import Standing
 from poller.presentation.health import GLYPHS, Tone

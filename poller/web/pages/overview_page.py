@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from poller.domain.overview import Overview, State
+from poller.domain.record.overview import Overview, State
 from poller.presentation import formatting, health
 from poller.presentation.health import Health, Tone
 from poller.web.pages import charts, overview_tables

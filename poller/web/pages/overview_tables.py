@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from poller.domain.overview import LastError, Load, Overview, Point, Worker
+from poller.domain.record.overview import LastError, Load, Overview, Point, Worker
 from poller.presentation import formatting, health
 from poller.presentation.health import GLYPHS, Tone
 

@@ -16,8 +16,8 @@ from poller.collectors.credentials import Credential
 from poller.collectors.poll_runner import Drain
 from poller.collectors.registry import Registry
 from poller.collectors.sessions import Sessions
-from poller.domain import error_codes, outcome
-from poller.domain.outcome import Outcome, Result
+from poller.domain.failures import error_codes, outcome
+from poller.domain.failures.outcome import Outcome, Result
 from poller.workers.batch.event_loop import Runtime
 from poller.workers.batch.target_cache import Known
 from poller.workers.guard import running_code

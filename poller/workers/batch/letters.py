@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from poller.domain.deadletter import Letter
-from poller.domain.events import Event, Kind
-from poller.domain.target import PollTarget
+from poller.domain.failures.dead_letter import Letter
+from poller.domain.inventory.poll_target import PollTarget
+from poller.domain.record.event_kinds import Event, Kind
 from poller.workers.batch.target_cache import Known
 from poller.workers.batch.verdict import Verdict
 

@@ -1,4 +1,4 @@
-"""How long until the next poll of an adaptive target? Gathers what the decision needs; domain/interval.py makes it."""
+"""How long until the next poll of an adaptive target? Gathers what the decision needs; domain/scheduling/interval.py makes it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import random
 from collections.abc import Callable
 
 from poller.collectors.staleness_registry import BadScore, Sources
-from poller.domain import interval, staleness
-from poller.domain.interval import Adaptive, Decision, Inputs
-from poller.domain.outcome import Result
-from poller.domain.readings import ReadingSet
-from poller.domain.staleness import Evidence
-from poller.domain.status import Status
-from poller.domain.target import PollTarget
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.poll_target import PollTarget
+from poller.domain.metrics.reading import ReadingSet
+from poller.domain.record.target_status import Status
+from poller.domain.scheduling import interval, staleness
+from poller.domain.scheduling.interval import Adaptive, Decision, Inputs
+from poller.domain.scheduling.staleness import Evidence
 from poller.observability import logs
 from poller.settings import Settings
 from poller.workers.batch.collection import Collected

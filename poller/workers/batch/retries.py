@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from poller.domain import retry, site
+from poller.domain.failures import retry, site_outage
 from poller.settings import Settings
 from poller.state.board.board_values import Start, Started
 from poller.workers.batch.collection import Collected
@@ -40,7 +40,7 @@ class Retries:
         """A site of which nobody answers is no fluke: tries would only take the places of polls that succeed."""
         for _, item in done:
             name = known[item.id].target.site
-            if name and not item.outcome.good and item.outcome.error_code in site.DARK:
+            if name and not item.outcome.good and item.outcome.error_code in site_outage.DARK:
                 self._silent[name] += 1
             else:
                 self._silent.pop(name, None)

@@ -6,8 +6,9 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from poller.domain import histogram, site
-from poller.domain.run import Run
+from poller.domain.failures import site_outage
+from poller.domain.metrics import histogram
+from poller.domain.record.run import Run
 from poller.state.cluster import site_windows
 from poller.workers.batch.target_cache import Known
 from poller.workers.batch.verdict import Verdict
@@ -37,7 +38,7 @@ def by_site(verdicts: Sequence[Verdict], known: Mapping[int, Known]) -> dict[str
         if name := known[verdict.move.id].target.site:
             polls, dark = site_windows.counted(name)
             counts[polls] += 1
-            counts[dark] += verdict.after.code in site.DARK and verdict.after.failures > 0
+            counts[dark] += verdict.after.code in site_outage.DARK and verdict.after.failures > 0
     return {field: number for field, number in counts.items() if number}
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from poller.domain import duration, site
-from poller.domain.events import Event, Kind
-from poller.domain.target import PollTarget
+from poller.domain.failures import site_outage
+from poller.domain.inventory import duration
+from poller.domain.inventory.poll_target import PollTarget
+from poller.domain.record.event_kinds import Event, Kind
 from poller.workers.batch.target_cache import Known
 from poller.workers.batch.verdict import Verdict
 
@@ -20,7 +21,7 @@ def of(verdicts: Iterable[Verdict], known: Mapping[int, Known]) -> list[Event]:
 def _of(verdict: Verdict, target: PollTarget) -> Iterator[Event]:
     if verdict.opened:
         code, failures = verdict.after.code, verdict.after.failures
-        if code in site.DARK:
+        if code in site_outage.DARK:
             yield _event(Kind.DEVICE_WENT_DOWN, verdict, target, f"{target.device} is down: {verdict.after.message}")
         waits = verdict.after.breaker.probe_ms > verdict.after.finished_ms
         what = "is left alone" if waits else "is asked again at its next slot"
@@ -29,7 +30,7 @@ def _of(verdict: Verdict, target: PollTarget) -> Iterator[Event]:
     elif verdict.closed:
         failures, open_ms = verdict.before.failures, verdict.after.finished_ms - verdict.before.breaker.since_ms
         spoken = duration.spoken(max(0, open_ms))
-        if verdict.before.code in site.DARK:
+        if verdict.before.code in site_outage.DARK:
             said = f"{target.device} answers again after {spoken} and {_failures(failures)}"
             yield _event(Kind.DEVICE_RECOVERED, verdict, target, said, failures=failures)
         said = f"{target.device}/{target.name} is polled as usual again after {spoken}"

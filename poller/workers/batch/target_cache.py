@@ -18,7 +18,7 @@ from poller.collectors import credentials
 from poller.collectors.credentials import Credential
 from poller.collectors.registry import Registry
 from poller.db import inventory
-from poller.domain.target import PollTarget
+from poller.domain.inventory.poll_target import PollTarget
 from poller.observability import logs
 
 log = logs.get(__name__)

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from poller.collectors.staleness_registry import Sources
-from poller.domain import breaker, deadletter, interval, plan, status
-from poller.domain.interval import Policy
-from poller.domain.status import Status
+from poller.domain.failures import circuit_breaker, dead_letter
+from poller.domain.record import target_status
+from poller.domain.record.target_status import Status
+from poller.domain.scheduling import interval, slots
+from poller.domain.scheduling.interval import Policy
 from poller.settings import Settings
 from poller.state.board.board_values import Finish, Place, Start, Started
 from poller.workers.batch.collection import Collected
@@ -24,7 +26,7 @@ class Verdict(NamedTuple):
     before: Status
     after: Status
     move: Finish
-    reason: deadletter.Reason | None  # why it is parked, if it is
+    reason: dead_letter.Reason | None  # why it is parked, if it is
     skipped: int = 0  # slots left out on purpose since its last poll
 
     @property
@@ -50,9 +52,9 @@ class Judge:
         before, finished_ms = answer.status, start.now_ms + item.elapsed_ms
         unserved = _unserved(answer, known)
         skipped = unserved if before.breaker.trips or before.parked_ms or answer.kept else 0
-        after = status.record(before, item.outcome, answer.plan_ms, finished_ms, unserved - skipped)
+        after = target_status.record(before, item.outcome, answer.plan_ms, finished_ms, unserved - skipped)
         now_open = self._breaker(before, after, finished_ms)
-        reason = deadletter.reason(item.outcome, now_open, finished_ms, self._open_limit_ms, before.reason)
+        reason = dead_letter.reason(item.outcome, now_open, finished_ms, self._open_limit_ms, before.reason)
         parked_ms = (before.parked_ms or finished_ms) if reason else 0
         if now_open.trips or before.breaker.trips or parked_ms or before.parked_ms:
             after = after._replace(breaker=now_open, parked_ms=parked_ms, reason=reason)
@@ -60,9 +62,9 @@ class Judge:
             after = after._replace(decision=self._pacer.decide(before, after, item, known, start.overdue))
         return Verdict(before, after, self._move(start, answer, known, after), reason, skipped)
 
-    def _breaker(self, before: Status, after: Status, finished_ms: int) -> breaker.Breaker:
+    def _breaker(self, before: Status, after: Status, finished_ms: int) -> circuit_breaker.Breaker:
         chance = self._chance()
-        return breaker.record(before.breaker, after.failures, after.code, finished_ms, self._rules, chance)
+        return circuit_breaker.record(before.breaker, after.failures, after.code, finished_ms, self._rules, chance)
 
     def _move(self, start: Start, answer: Started, known: Known, after: Status) -> Finish:
         """Parked for a person, on its own grid once its breaker lets it, or at its next slot."""
@@ -72,13 +74,13 @@ class Judge:
             return Finish(target.id, next_ms, text, Place.PARKED)
         if after.breaker.trips:
             probe_ms = max(after.finished_ms, after.breaker.probe_ms - 1)
-            next_ms = plan.next_slot_ms(target.id, target.interval_ms, probe_ms)
+            next_ms = slots.next_slot_ms(target.id, target.interval_ms, probe_ms)
             return Finish(target.id, next_ms, text, Place.URGENT)
         if after.decision:
             next_ms = interval.next_ms(answer.plan_ms, after.decision.chosen_ms, after.finished_ms)
         else:
-            next_ms = plan.next_slot_ms(target.id, target.interval_ms, after.finished_ms)
-        steady = status.steady(answer.status, after) and answer.queue == start.queue
+            next_ms = slots.next_slot_ms(target.id, target.interval_ms, after.finished_ms)
+        steady = target_status.steady(answer.status, after) and answer.queue == start.queue
         return Finish(target.id, next_ms, text, steady=steady)
 
 
@@ -87,4 +89,4 @@ def _unserved(answer: Started, known: Known) -> int:
     before, every_ms = answer.status, known.target.interval_ms
     if known.target.policy is Policy.ADAPTIVE and before.decision:
         every_ms = before.decision.chosen_ms
-    return plan.missed_slots(before.run_ms, answer.plan_ms, every_ms)
+    return slots.missed_slots(before.run_ms, answer.plan_ms, every_ms)

@@ -20,9 +20,9 @@ from poller import errors, events
 from poller.bootstrap import Services
 from poller.collectors.api import Closeable
 from poller.collectors.sessions import Sessions
-from poller.domain import run
-from poller.domain.outcome import Outcome, Result
-from poller.domain.run import Run
+from poller.domain.failures.outcome import Outcome, Result
+from poller.domain.record import run
+from poller.domain.record.run import Run
 from poller.observability import logs
 from poller.sinks.api import Sample
 from poller.state.board.board_values import Finish, Start, Started

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from poller.domain import routing
+from poller.domain.scheduling import queue_routing
 from poller.observability import logs
 from poller.workers.guard import marks
 
@@ -47,7 +47,7 @@ class Flight:
 
     @property
     def collector(self) -> str:
-        return routing.parse(self.queue)[0]
+        return queue_routing.parse(self.queue)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class BlackBox:
     def collector(self, flight: int) -> str:
         """Of a flight that is under way; empty when it is over."""
         queue = self._queues.get(flight)
-        return routing.parse(queue)[0] if queue else ""
+        return queue_routing.parse(queue)[0] if queue else ""
 
     def note_fault(self, text: str) -> None:
         """It is the running code's own fault that we end now, or that of whom the text names: see `marks.verdict`.

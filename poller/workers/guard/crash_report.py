@@ -11,10 +11,10 @@ from collections import Counter
 from poller import errors, events
 from poller.bootstrap import Services
 from poller.db import inventory
-from poller.domain import error_codes
-from poller.domain.events import Event, Kind
-from poller.domain.outcome import Outcome, Result
-from poller.domain.quarantine import Cause, Doubt
+from poller.domain.failures import error_codes
+from poller.domain.failures.outcome import Outcome, Result
+from poller.domain.failures.quarantine import Cause, Doubt
+from poller.domain.record.event_kinds import Event, Kind
 from poller.observability import logs
 from poller.state.cluster.quarantine_records import Release
 from poller.workers.batch.worker_poller import Poller

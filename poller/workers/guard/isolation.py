@@ -16,11 +16,11 @@ from typing import Any
 from poller import errors, events
 from poller.bootstrap import Services
 from poller.collectors.api import Poll
-from poller.domain import error_codes, quarantine
-from poller.domain.events import Event, Kind
-from poller.domain.outcome import Outcome, Result, from_error
-from poller.domain.quarantine import Cause, Doubt, Record, Trust
-from poller.domain.target import PollTarget
+from poller.domain.failures import error_codes, quarantine
+from poller.domain.failures.outcome import Outcome, Result, from_error
+from poller.domain.failures.quarantine import Cause, Doubt, Record, Trust
+from poller.domain.inventory.poll_target import PollTarget
+from poller.domain.record.event_kinds import Event, Kind
 from poller.observability import logs
 from poller.state.cluster import quarantine_records as store
 from poller.state.cluster.quarantine_records import Release

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from poller import errors, events
 from poller.bootstrap import Services
-from poller.domain.events import Event, Kind
+from poller.domain.record.event_kinds import Event, Kind
 
 #: Among the totals of the board: how often any worker stood still.
 TOTAL = "worker_stalls"

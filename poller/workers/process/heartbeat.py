@@ -9,7 +9,7 @@ from typing import Any
 
 from poller import errors
 from poller.bootstrap import Services
-from poller.domain.overview import Worker
+from poller.domain.record.overview import Worker
 from poller.observability import logs
 from poller.state.cluster import worker_registry
 from poller.workers.batch.worker_poller import Poller

@@ -11,7 +11,7 @@ from typing import Any
 
 from poller import errors, wakeups
 from poller.bootstrap import Services
-from poller.domain import affinity, routing
+from poller.domain.scheduling import affinity, queue_routing
 from poller.observability import logs
 
 log = logs.get(__name__)
@@ -74,7 +74,7 @@ class Domains:
     def _look(self) -> None:
         collectors, tags = self._services.registry.collectors, self._tags
         queues = self._services.board.queues()
-        self._fitting = frozenset(queue for queue in queues if routing.serves(queue, collectors, tags))
+        self._fitting = frozenset(queue for queue in queues if queue_routing.serves(queue, collectors, tags))
         consumer = self._consumer
         if consumer is not None and not self._stopping.is_set() and self._fitting != self._served:
             consumer.hub.call_soon(self._take_up, consumer)
@@ -85,7 +85,9 @@ class Domains:
             return
         fitting = self._fitting
         wanted = affinity.taken(fitting, self._services.registry.keeping_sessions, consumer.hostname)
-        consumed = {name for name in consumer.app.amqp.queues.consume_from if name.startswith(routing.QUEUE_PREFIX)}
+        consumed = {
+            name for name in consumer.app.amqp.queues.consume_from if name.startswith(queue_routing.QUEUE_PREFIX)
+        }
         for queue in sorted(consumed - wanted):
             consumer.cancel_task_queue(queue)
             log.info("queue_left", queue=queue)

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, Protocol, TypeVar
 
-from poller.domain.deadletter import Letter, Reason
-from poller.domain.interval import Policy
-from poller.domain.outcome import Result
-from poller.domain.readings import ReadingSet, SeriesSet, pack, unpack
-from poller.domain.run import Run
-from poller.domain.target import PollTarget
+from poller.domain.failures.dead_letter import Letter, Reason
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.poll_target import PollTarget
+from poller.domain.metrics.reading import ReadingSet, SeriesSet, pack, unpack
+from poller.domain.record.run import Run
+from poller.domain.scheduling.interval import Policy
 from poller.sinks.api import Sample
 
 _LENGTH = struct.Struct("<I")

@@ -18,9 +18,9 @@ from sqlalchemy.engine import Engine
 
 from poller import errors, plugins
 from poller.db import deadletters, runs
-from poller.domain import outcome
-from poller.domain.deadletter import Letter
-from poller.domain.run import Run
+from poller.domain.failures import outcome
+from poller.domain.failures.dead_letter import Letter
+from poller.domain.record.run import Run
 from poller.observability import logs
 from poller.settings import Settings
 from poller.sinks.api import Sample, Sink

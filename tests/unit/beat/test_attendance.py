@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from poller.beat import attendance
-from poller.domain.events import Kind
-from poller.domain.overview import Worker
+from poller.domain.record.event_kinds import Kind
+from poller.domain.record.overview import Worker
 from poller.state.cluster.worker_registry import DEAD_AFTER_MS
 
 NOW = 1_800_000_000_000

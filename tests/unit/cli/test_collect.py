@@ -11,7 +11,7 @@ import pytest
 
 from poller.cli.commands import collect
 from poller.collectors import api
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
 
 
 class Clumsy:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from poller.cli import main
 from poller.collectors import api, registry
-from poller.domain.api_version import Served
+from poller.domain.inventory.api_version import Served
 
 
 class Colour(enum.StrEnum):

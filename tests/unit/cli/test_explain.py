@@ -8,7 +8,7 @@ import pytest
 
 from poller.cli import main
 from poller.cli.commands import explain
-from poller.domain import error_codes
+from poller.domain.failures import error_codes
 
 
 @pytest.mark.parametrize("item", explain.entries(), ids=lambda item: item["code"])

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from poller import errors
 from poller.cli.inventory import inventory_files
 from poller.cli.inventory.inventory_rows import TARGET_FIELDS, Complaint, Read, grouped
-from poller.domain import draft
-from poller.domain.draft import DeviceDraft, TargetDraft
-from poller.domain.interval import Policy
+from poller.domain.inventory import draft
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.scheduling.interval import Policy
 from poller.errors import BadFile
 
 WORDS = st.text(st.sampled_from("abcXYZ019._:-"), min_size=1, max_size=8).filter(lambda w: not w.startswith("-"))

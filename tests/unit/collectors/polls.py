@@ -10,7 +10,7 @@ from poller.collectors import poll_runner
 from poller.collectors.api import Collector, Poll
 from poller.collectors.credentials import Credential
 from poller.collectors.poll_runner import Drained
-from poller.domain.outcome import Outcome
+from poller.domain.failures.outcome import Outcome
 
 
 async def polled(

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from poller.collectors import api, poll_runner
 from poller.collectors.credentials import Community, Credential
-from poller.domain.outcome import Outcome
-from poller.domain.readings import Reading
+from poller.domain.failures.outcome import Outcome
+from poller.domain.metrics.reading import Reading
 
 SECRET = "s3cr3t-community"
 

@@ -10,8 +10,8 @@ import pytest
 
 from poller import errors
 from poller.collectors import api, poll_runner, yielded_readings
-from poller.domain.outcome import Result
-from poller.domain.readings import Kind, Reading, ReadingSet, Series, SeriesSet
+from poller.domain.failures.outcome import Result
+from poller.domain.metrics.reading import Kind, Reading, ReadingSet, Series, SeriesSet
 from tests.unit.collectors.scripted import ONE, SECRET, drained, names, raising, yielding
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from poller import testing
 from poller.collectors import api, descriptions, registry
-from poller.domain.api_version import Served
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.api_version import Served
 
 
 class Older:

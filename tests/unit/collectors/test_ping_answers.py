@@ -16,7 +16,7 @@ from poller import testing
 from poller.collectors.ping import PingCollector, icmp, icmp_sockets
 from poller.collectors.ping.icmp import Pings
 from poller.collectors.ping.round_trips import Pace, Trips
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
 
 IDENTIFIER = 4711
 HOST = "192.0.2.7"

@@ -19,7 +19,7 @@ from poller.collectors.routeros.families.firewall import CONNECTIONS, FIREWALL
 from poller.collectors.routeros.families.interfaces import INTERFACES
 from poller.collectors.routeros.options import RouterOsOptions
 from poller.collectors.routeros.row_readings import Answer, Shapes
-from poller.domain.readings import Kind, Reading, ReadingSet
+from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 
 REGISTRY = registry.Registry({"routeros": RouterOsCollector()})
 ETHER = {"name": "ether1", "type": "ether", "running": "true", "rx-byte": "100", "comment": "007", "mac-address": "AA"}

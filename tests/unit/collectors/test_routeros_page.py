@@ -9,8 +9,8 @@ from pathlib import Path
 from benchmarks import same_numbers
 from poller.collectors.routeros.families import FAMILIES, PRESENT, PRESENT_HELP
 from poller.collectors.routeros.families.family import PREFIX, Ask, Family, Table
-from poller.domain import duration
-from poller.domain.readings import Kind
+from poller.domain.inventory import duration
+from poller.domain.metrics.reading import Kind
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE, REFERENCE = DOCS / "routeros.md", DOCS / "reference" / "routeros-metrics.md"

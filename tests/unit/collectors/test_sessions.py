@@ -15,7 +15,7 @@ from poller.collectors import poll_runner, sessions
 from poller.collectors.api import API_VERSION, Credential, Options, Poll, SessionLost, Yielded
 from poller.collectors.credentials import Token
 from poller.collectors.sessions import Sessions
-from poller.domain.session import Limits, Rules
+from poller.domain.scheduling.session_limits import Limits, Rules
 
 SECRET = Token(token="first-secret")
 

@@ -11,7 +11,7 @@ from poller.collectors.snmp.metrics.label_text import Value, index_text, number,
 from poller.collectors.snmp.modules import module_parser
 from poller.collectors.snmp.modules.module_set import Profile
 from poller.collectors.snmp.wire.value_types import Counter32, Counter64
-from poller.domain.readings import Kind
+from poller.domain.metrics.reading import Kind
 
 Found = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 

@@ -9,9 +9,9 @@ import pytest
 
 from poller import errors
 from poller.collectors import staleness_registry
-from poller.domain import staleness as built_in
-from poller.domain.interval import Adaptive
-from poller.domain.staleness import Evidence
+from poller.domain.scheduling import staleness as built_in
+from poller.domain.scheduling.interval import Adaptive
+from poller.domain.scheduling.staleness import Evidence
 
 EVIDENCE = Evidence(Adaptive(), 1_000, 1_000)
 

@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.domain import affinity
-from poller.domain.overview import Worker
+from poller.domain.record.overview import Worker
+from poller.domain.scheduling import affinity
 
 HOSTS = [f"10.0.{number // 250}.{number % 250}" for number in range(3000)]
 names = st.lists(st.text("abcdefgh@-0123456789", min_size=1, max_size=12), min_size=1, max_size=6, unique=True)

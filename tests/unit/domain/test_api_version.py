@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from poller import errors
-from poller.domain import api_version
-from poller.domain.api_version import NotServed, Served
+from poller.domain.inventory import api_version
+from poller.domain.inventory.api_version import NotServed, Served
 
 ONE = {1: Served()}
 TWO = {1: Served(ends="3.0"), 2: Served()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from poller.domain import backoff
+from poller.domain.failures import backoff
 
 
 @pytest.mark.parametrize(

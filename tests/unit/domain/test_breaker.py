@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.domain import breaker, error_codes
-from poller.domain.breaker import CLOSED, Breaker, Position, Rule, Rules
+from poller.domain.failures import circuit_breaker, error_codes
+from poller.domain.failures.circuit_breaker import CLOSED, Breaker, Position, Rule, Rules
 from poller.settings import Settings
 
 NOW = 1_800_000_000_000
@@ -19,7 +19,7 @@ def after_failures(number: int, code: str = "timeout", chance: float = 0.0) -> B
     state, now = CLOSED, NOW
     for failures in range(1, number + 1):
         now = max(now, state.probe_ms)
-        state = breaker.record(state, failures, code, now, RULES, chance)
+        state = circuit_breaker.record(state, failures, code, now, RULES, chance)
     return state
 
 
@@ -44,7 +44,9 @@ def test_the_wait_is_shortened_at_random_by_a_tenth_at_most(failures: int) -> No
     """A thousand breakers that opened together are not probed together."""
     longest = 30_000 if failures == 5 else 900_000
     opened = Breaker(failures - 5, NOW, NOW) if failures > 5 else CLOSED
-    waits = [breaker.record(opened, failures, "timeout", NOW, RULES, n / 1000).probe_ms - NOW for n in range(1000)]
+    waits = [
+        circuit_breaker.record(opened, failures, "timeout", NOW, RULES, n / 1000).probe_ms - NOW for n in range(1000)
+    ]
     assert (max(waits), len(set(waits))) == (longest, 1000)
     assert 0.9 * longest <= min(waits) < 0.901 * longest
 
@@ -58,14 +60,14 @@ def test_a_refused_credential_opens_at_once_and_for_long() -> None:
 def test_nobody_asks_before_the_probe_and_one_may_then() -> None:
     """Closed, open, half-open."""
     state = after_failures(5)
-    assert breaker.admit(CLOSED, NOW) is Position.CLOSED
-    assert breaker.admit(state, NOW + 29_999) is Position.OPEN
-    assert breaker.admit(state, NOW + 30_000) is Position.HALF_OPEN
+    assert circuit_breaker.admit(CLOSED, NOW) is Position.CLOSED
+    assert circuit_breaker.admit(state, NOW + 29_999) is Position.OPEN
+    assert circuit_breaker.admit(state, NOW + 30_000) is Position.HALF_OPEN
 
 
 def test_a_good_answer_closes_it() -> None:
     """However long it was open."""
-    assert breaker.record(after_failures(300), 0, "", NOW, RULES, 0.5) == CLOSED
+    assert circuit_breaker.record(after_failures(300), 0, "", NOW, RULES, 0.5) == CLOSED
 
 
 def test_it_remembers_since_when_it_is_open() -> None:
@@ -76,22 +78,22 @@ def test_it_remembers_since_when_it_is_open() -> None:
 @given(st.integers(1, 2**63), st.floats(0, 1, exclude_max=True), st.sampled_from(["timeout", "auth_failed"]))
 def test_the_wait_is_never_zero_and_never_beyond_the_cap(trips: int, chance: float, code: str) -> None:
     """The ancestor's delay became 0 at the 55th failure."""
-    state = breaker.record(Breaker(trips, NOW, NOW), 5 + trips, code, NOW, RULES, chance)
+    state = circuit_breaker.record(Breaker(trips, NOW, NOW), 5 + trips, code, NOW, RULES, chance)
     assert 0.9 * 30_000 <= state.probe_ms - NOW <= 900_000
 
 
 def test_packed_and_unpacked_it_is_the_same() -> None:
     """And what is not a breaker is refused."""
     state = after_failures(7)
-    assert breaker.unpack(state.pack()) == state
+    assert circuit_breaker.unpack(state.pack()) == state
     with pytest.raises((TypeError, ValueError)):
-        breaker.unpack([1, "x"])
+        circuit_breaker.unpack([1, "x"])
 
 
 def test_what_took_its_worker_along_is_left_alone_at_once() -> None:
     """For as long as any other at first: the worker's other targets are polled before it is asked again."""
     rules = Settings().breaker_rules
-    opened = breaker.record(CLOSED, 1, error_codes.WORKER_DIED, NOW, rules, 0.0)
+    opened = circuit_breaker.record(CLOSED, 1, error_codes.WORKER_DIED, NOW, rules, 0.0)
     assert (opened.trips, opened.probe_ms - NOW) == (1, 30_000)
 
 
@@ -99,13 +101,13 @@ def test_what_took_its_worker_along_is_left_alone_at_once() -> None:
 def test_what_a_probe_finds_is_news_after_two_in_a_row_and_is_never_waited_with(code: str) -> None:
     """However long it lasts: it is looked at again at the next slot."""
     rules = Settings().breaker_rules
-    assert breaker.record(CLOSED, 1, code, NOW, rules, 0.5) == CLOSED
+    assert circuit_breaker.record(CLOSED, 1, code, NOW, rules, 0.5) == CLOSED
     for failures in (2, 3, 1000):
-        opened = breaker.record(Breaker(failures - 2, NOW, NOW), failures, code, NOW, rules, 0.5)
+        opened = circuit_breaker.record(Breaker(failures - 2, NOW, NOW), failures, code, NOW, rules, 0.5)
         assert (opened.trips, opened.probe_ms) == (failures - 1, NOW)
-        assert breaker.admit(opened, NOW) is Position.HALF_OPEN
+        assert circuit_breaker.admit(opened, NOW) is Position.HALF_OPEN
 
 
 def test_an_operator_who_wants_breakers_to_open_at_once_gets_that_of_findings_too() -> None:
     rules = Settings(breaker_failures=1).breaker_rules
-    assert breaker.record(CLOSED, 1, error_codes.DOWN, NOW, rules, 0.5).trips == 1
+    assert circuit_breaker.record(CLOSED, 1, error_codes.DOWN, NOW, rules, 0.5).trips == 1

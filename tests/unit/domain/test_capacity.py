@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from poller.domain import capacity
-from poller.domain.overview import Worker
+from poller.domain.record.overview import Worker
+from poller.domain.scheduling import capacity
 
 
 def worker(name: str, slots: int, *queues: str) -> Worker:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from poller.domain import counters
-from poller.domain.counters import Point, Rate, Verdict
+from poller.domain.metrics import counters
+from poller.domain.metrics.counters import Point, Rate, Verdict
 
 MINUTE = 60_000
 FULL_32, FULL_64 = 2**32, 2**64

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from poller.domain import deadletter
-from poller.domain.breaker import CLOSED, Breaker
-from poller.domain.deadletter import Reason
-from poller.domain.outcome import Outcome, Result
+from poller.domain.failures import dead_letter
+from poller.domain.failures.circuit_breaker import CLOSED, Breaker
+from poller.domain.failures.dead_letter import Reason
+from poller.domain.failures.outcome import Outcome, Result
 
 NOW, LIMIT = 1_800_000_000_000, 86_400_000
 
@@ -31,12 +31,12 @@ def failed(code: str) -> Outcome:
 )
 def test_only_what_a_person_can_mend_is_parked(outcome: Outcome, breaker: Breaker, expected: Reason | None) -> None:
     """A device that is down is not: its breaker waits for it."""
-    assert deadletter.reason(outcome, breaker, NOW, LIMIT) is expected
+    assert dead_letter.reason(outcome, breaker, NOW, LIMIT) is expected
 
 
 def test_a_letter_stays_one_until_its_target_answers() -> None:
     """Also when a person closed its breaker or edited its device meanwhile, and the next poll fails otherwise."""
-    assert deadletter.reason(failed("timeout"), CLOSED, NOW, LIMIT, Reason.AUTH_FAILED) is Reason.AUTH_FAILED
+    assert dead_letter.reason(failed("timeout"), CLOSED, NOW, LIMIT, Reason.AUTH_FAILED) is Reason.AUTH_FAILED
     refused = Outcome(Result.REFUSED, "options_invalid")
-    assert deadletter.reason(refused, CLOSED, NOW, LIMIT, Reason.AUTH_FAILED) is Reason.NOT_POLLABLE
-    assert deadletter.reason(Outcome(Result.OK), CLOSED, NOW, LIMIT, Reason.AUTH_FAILED) is None
+    assert dead_letter.reason(refused, CLOSED, NOW, LIMIT, Reason.AUTH_FAILED) is Reason.NOT_POLLABLE
+    assert dead_letter.reason(Outcome(Result.OK), CLOSED, NOW, LIMIT, Reason.AUTH_FAILED) is None

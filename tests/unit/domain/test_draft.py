@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from poller import errors
-from poller.domain import draft
-from poller.domain.interval import Policy
-from poller.domain.schedule import Defaults, Schedule
+from poller.domain.inventory import draft
+from poller.domain.scheduling.interval import Policy
+from poller.domain.scheduling.schedule import Defaults, Schedule
 
 
 def anything(collector: str, options: Mapping[str, Any]) -> Mapping[str, Any]:

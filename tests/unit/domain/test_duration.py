@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poller import errors
-from poller.domain import duration
+from poller.domain.inventory import duration
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import poller
 from poller import errors
 from poller.collectors import api
 from poller.collectors.poll_runner import drain
-from poller.domain import error_codes
+from poller.domain.failures import error_codes
 
 SOURCES = Path(poller.__file__).parent
 #: Where an error code stands among the positional arguments of what carries one.

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.domain import events
-from poller.domain.events import Event, Kind, Wanted
+from poller.domain.record import event_kinds
+from poller.domain.record.event_kinds import Event, Kind, Wanted
 
 NAMES = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF, categories=["L", "N", "P"]), max_size=40)
 IDS = st.none() | st.integers(0, 2**63 - 1)
@@ -30,7 +30,7 @@ IDS = st.none() | st.integers(0, 2**63 - 1)
 )
 def test_an_event_comes_back_from_its_entry(event: Event) -> None:
     """Every field, also those that say nothing."""
-    assert events.unpack(events.pack(event)) == event
+    assert event_kinds.unpack(event_kinds.pack(event)) == event
 
 
 @pytest.mark.parametrize(
@@ -50,16 +50,16 @@ def test_an_event_comes_back_from_its_entry(event: Event) -> None:
 )
 def test_what_is_no_event_is_none(fields: dict[str, str]) -> None:
     """Somebody else may write to the stream, and so may a later version."""
-    assert events.unpack(fields) is None
+    assert event_kinds.unpack(fields) is None
 
 
 def test_texts_are_made_fit_for_any_database_and_terminal() -> None:
     """One line, bounded, and without the one character PostgreSQL refuses."""
     fields = {"at_ms": "1", "kind": "clock_moved", "message": "a\x00b\n\x1b[31mc" + "x" * 900, "device": "d" * 300}
-    event = events.unpack({**fields, "data": json.dumps({"text": "a\x00b"})})
+    event = event_kinds.unpack({**fields, "data": json.dumps({"text": "a\x00b"})})
     assert event is not None
     assert event.message.startswith("a b [31mc")
-    assert (len(event.message), len(event.device)) == (512, events.NAME_LIMIT)
+    assert (len(event.message), len(event.device)) == (512, event_kinds.NAME_LIMIT)
     assert "\x00" not in event.data["text"]
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.domain import histogram
+from poller.domain.metrics import histogram
 
 
 @given(st.floats(1, 1e7))

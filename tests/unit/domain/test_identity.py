@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from poller.domain import identity
-from poller.domain.identity import Identity
-from poller.domain.readings import Kind, Series, SeriesSet
+from poller.domain.metrics import series_identity
+from poller.domain.metrics.reading import Kind, Series, SeriesSet
+from poller.domain.metrics.series_identity import Identity
 
 ETH0 = {"ifIndex": "2", "ifName": "eth0", "ifDescr": "Ethernet 0", "ifAlias": "to core"}
 ETH1 = {"ifIndex": "3", "ifName": "eth1", "ifDescr": "Ethernet 1", "ifAlias": ""}
@@ -17,7 +17,7 @@ def shape(*rows: dict[str, str], metric: str = "octets") -> SeriesSet:
 
 
 def known(*rows: dict[str, str], by: Identity = Identity.IF_NAME) -> list[dict[str, str]]:
-    return [dict(labels) for _, labels in identity.keys(shape(*rows), by)]
+    return [dict(labels) for _, labels in series_identity.keys(shape(*rows), by)]
 
 
 def test_an_interface_keeps_its_name_when_it_is_numbered_anew() -> None:
@@ -59,7 +59,7 @@ def test_a_name_is_judged_over_the_whole_poll() -> None:
             for metric, index in [("in", "5"), ("in", "6"), ("out", "5")]
         )
     )
-    assert [dict(labels) for _, labels in identity.keys(twins)] == [
+    assert [dict(labels) for _, labels in series_identity.keys(twins)] == [
         {"ifIndex": "5"},
         {"ifIndex": "6"},
         {"ifIndex": "5"},
@@ -96,4 +96,4 @@ def test_two_series_of_one_poll_are_never_the_same() -> None:
 )
 def test_the_options_of_a_target_choose(options: dict[str, object], by: Identity) -> None:
     """Another collector may use the word for something else."""
-    assert identity.chosen(options) is by
+    assert series_identity.chosen(options) is by

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.domain import interval
-from poller.domain.interval import Adaptive, Inputs
+from poller.domain.scheduling import interval
+from poller.domain.scheduling.interval import Adaptive, Inputs
 
 #: Min 5 s, base 10 s, max 60 s.
 GOLDEN = Adaptive(5_000, 10_000, 60_000)

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poller import errors
-from poller.domain import naming, routing
+from poller.domain.inventory import naming
+from poller.domain.scheduling import queue_routing
 
 
 @pytest.mark.parametrize("text", ["sw1", "core-1.west", "größe", "a" * 200, "r1:chassis", "日本"])
@@ -55,7 +56,7 @@ def test_requirements_never_confuse_queues(pairs: dict[str, str]) -> None:
         checked = naming.requires(pairs)
     except errors.InvalidInput:
         return
-    name = routing.queue("snmp", checked)
+    name = queue_routing.queue("snmp", checked)
     assert dict(part.split("=") for part in name.split(";")[1:]) == pairs
 
 

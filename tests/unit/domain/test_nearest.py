@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from poller.domain.nearest import nearest
+from poller.domain.inventory.did_you_mean import nearest
 
 FLEET = [f"sw-sto-{number:04}" for number in range(300)]
 

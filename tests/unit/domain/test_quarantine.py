@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from poller.domain import quarantine
-from poller.domain.quarantine import Cause, Doubt, Record, Rules, Trust
+from poller.domain.failures import quarantine
+from poller.domain.failures.quarantine import Cause, Doubt, Record, Rules, Trust
 
 RULES = Rules(crashes=3, window_ms=1_000)
 

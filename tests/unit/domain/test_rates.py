@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from poller.domain import rates
-from poller.domain.counters import Verdict
-from poller.domain.identity import Identity
-from poller.domain.rates import Question
-from poller.domain.readings import Kind, Reading, ReadingSet
+from poller.domain.metrics import rates
+from poller.domain.metrics.counters import Verdict
+from poller.domain.metrics.rates import Question
+from poller.domain.metrics.reading import Kind, Reading, ReadingSet
+from poller.domain.metrics.series_identity import Identity
 
 MINUTE = 60_000
 ASKED = Question(MINUTE)

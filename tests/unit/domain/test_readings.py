@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poller.domain.readings import Kind, Reading, ReadingSet, Series, SeriesSet
+from poller.domain.metrics.reading import Kind, Reading, ReadingSet, Series, SeriesSet
 
 OLD_TEXT = '[["octets",{"if":"1"},"counter"],["load",{},"gauge"]]'
 OLD = SeriesSet((Series("octets", (("if", "1"),), Kind.COUNTER), Series("load", (), Kind.GAUGE)))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from celery.utils.time import get_exponential_backoff_interval
 
-from poller.domain import retry
-from poller.domain.outcome import Outcome, Result
-from poller.domain.retry import Budget, Limits
+from poller.domain.failures import retry
+from poller.domain.failures.outcome import Outcome, Result
+from poller.domain.failures.retry import Budget, Limits
 from poller.settings import Settings
 
 TIMEOUT = Outcome(Result.FAILED, "timeout", retryable=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from poller import errors
-from poller.domain import routing
+from poller.domain.scheduling import queue_routing
 
 
 def test_a_queue_name_is_canonical() -> None:
     """The order in which tags were given does not matter, and the name can be read back."""
-    name = routing.queue("snmp", {"zone": "dmz", "site": "ams"})
-    assert name == routing.queue("snmp", {"site": "ams", "zone": "dmz"}) == "poll.snmp;site=ams;zone=dmz"
-    assert routing.parse(name) == ("snmp", {"site": "ams", "zone": "dmz"})
-    assert routing.parse(routing.queue("snmp", {})) == ("snmp", {})
+    name = queue_routing.queue("snmp", {"zone": "dmz", "site": "ams"})
+    assert name == queue_routing.queue("snmp", {"site": "ams", "zone": "dmz"}) == "poll.snmp;site=ams;zone=dmz"
+    assert queue_routing.parse(name) == ("snmp", {"site": "ams", "zone": "dmz"})
+    assert queue_routing.parse(queue_routing.queue("snmp", {})) == ("snmp", {})
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_a_worker_serves_what_it_carries_every_tag_for(
     requires: dict[str, str], tags: dict[str, str], served: bool
 ) -> None:
     """All required tags, with the same values; more on the worker does no harm."""
-    assert routing.serves(routing.queue("snmp", requires), ["snmp"], tags) is served
+    assert queue_routing.serves(queue_routing.queue("snmp", requires), ["snmp"], tags) is served
 
 
 def test_a_worker_without_the_collector_serves_nothing_of_it() -> None:
     """Whatever its tags."""
-    assert not routing.serves("poll.acme", ["snmp"], {})
-    assert not routing.serves("poll.acme;site=ams", ["snmp"], {"site": "ams"})
+    assert not queue_routing.serves("poll.acme", ["snmp"], {})
+    assert not queue_routing.serves("poll.acme;site=ams", ["snmp"], {"site": "ams"})
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ def test_a_worker_without_the_collector_serves_nothing_of_it() -> None:
 )  # fmt: skip
 def test_a_name_that_is_not_ours_is_served_by_nobody(name: str) -> None:
     """Whatever stands in Redis, reading it never fails, and no worker takes from a queue we would not fill."""
-    assert not routing.serves(name, ["snmp"], {"site": "ams", "zone": "dmz"})
+    assert not queue_routing.serves(name, ["snmp"], {"site": "ams", "zone": "dmz"})
 
 
 def test_a_worker_carries_one_value_for_each_key() -> None:
     """In any order; no tags at all are fine."""
-    assert routing.parse_tags(["zone=dmz", "site=ams"]) == {"zone": "dmz", "site": "ams"}
-    assert routing.parse_tags([]) == {}
+    assert queue_routing.parse_tags(["zone=dmz", "site=ams"]) == {"zone": "dmz", "site": "ams"}
+    assert queue_routing.parse_tags([]) == {}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_worker_carries_one_value_for_each_key() -> None:
 def test_a_wrong_tag_of_a_worker_is_refused_by_name(words: list[str], said: tuple[str, ...]) -> None:
     """The error names the setting, the word and what is odd, and prints nothing a terminal would obey."""
     with pytest.raises(errors.InvalidSetting) as caught:
-        routing.parse_tags(words)
+        queue_routing.parse_tags(words)
     text = str(caught.value)
     assert text.startswith("worker_tags: ")
     assert all(part in text for part in said)
@@ -97,6 +97,6 @@ def test_a_wrong_tag_of_a_worker_is_refused_by_name(words: list[str], said: tupl
 
 def test_the_more_specific_level_wins() -> None:
     """Site, then device, then target."""
-    assert routing.merge({"a": "site", "b": "site"}, {"b": "device"}, {"c": "target"}) == {
+    assert queue_routing.merge({"a": "site", "b": "site"}, {"b": "device"}, {"c": "target"}) == {
         "a": "site", "b": "device", "c": "target",
     }  # fmt: skip

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from poller.domain import run
-from poller.domain.outcome import Result
-from poller.domain.run import Run
+from poller.domain.failures.outcome import Result
+from poller.domain.record import run
+from poller.domain.record.run import Run
 
 NOW = 1_794_874_392_123
 

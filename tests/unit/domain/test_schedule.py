@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.domain import schedule
-from poller.domain.interval import Adaptive, Policy
-from poller.domain.schedule import NO_DEFAULTS, Defaults, Schedule
+from poller.domain.scheduling import schedule
+from poller.domain.scheduling.interval import Adaptive, Policy
+from poller.domain.scheduling.schedule import NO_DEFAULTS, Defaults, Schedule
 
 FIXED, ADAPTIVE = Policy.FIXED, Policy.ADAPTIVE
 STORED = Schedule(FIXED, 60_000, 10_000)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from poller import errors
-from poller.domain import session
-from poller.domain.session import Limits, Rules
+from poller.domain.scheduling import session_limits
+from poller.domain.scheduling.session_limits import Limits, Rules
 
 USUAL = Limits(idle_s=60, age_s=600, per_host=4, pace_s=0)
 
 
 def test_exceptions_change_only_what_they_name() -> None:
-    found = session.exceptions(["routeros.per_host=2", "ssh.idle_s=0.5", "routeros.pace_s=1"], USUAL)
+    found = session_limits.exceptions(["routeros.per_host=2", "ssh.idle_s=0.5", "routeros.pace_s=1"], USUAL)
     rules = Rules(USUAL, found)
     assert rules.of("routeros") == Limits(60, 600, 2, 1)
     assert rules.of("ssh") == Limits(0.5, 600, 4, 0)
@@ -34,7 +34,7 @@ def test_exceptions_change_only_what_they_name() -> None:
 )
 def test_a_wrong_exception_is_named_with_what_it_takes(word: str, said: str) -> None:
     with pytest.raises(errors.InvalidSetting) as caught:
-        session.exceptions([word], USUAL)
+        session_limits.exceptions([word], USUAL)
     assert f'"{word}"' in str(caught.value)
     assert said in str(caught.value)
     assert caught.value.hint

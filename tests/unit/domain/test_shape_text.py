@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.domain.readings import Kind, Series, SeriesSet
+from poller.domain.metrics.reading import Kind, Series, SeriesSet
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 ROWS = st.dictionaries(TEXTS, TEXTS, max_size=4).map(lambda labels: tuple(sorted(labels.items())))

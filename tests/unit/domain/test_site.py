@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.domain import plan, site
-from poller.domain.site import Limits, Outage, Window
-from poller.domain.status import Status
+from poller.domain.failures import site_outage
+from poller.domain.failures.site_outage import Limits, Outage, Window
+from poller.domain.record.target_status import Status
+from poller.domain.scheduling import slots
 
 NOW = 1_800_000_000_000
 LIMITS = Limits()
@@ -20,14 +21,14 @@ LIMITS = Limits()
 )
 def test_a_site_is_dark_when_most_of_its_polls_find_nobody(polls: int, dark: int, expected: bool) -> None:
     """And when there are enough of them to be sure."""
-    assert site.is_dark(Window(polls, dark), LIMITS) is expected
+    assert site_outage.is_dark(Window(polls, dark), LIMITS) is expected
 
 
 def test_a_short_window_tells_it_before_a_long_one() -> None:
     """A minute that was good until just now hides it; a small site has enough polls only in a minute."""
-    assert site.gone_dark([Window(40, 38, 20), Window(200, 38)], LIMITS) == Window(40, 38, 20)
-    assert site.gone_dark([Window(9, 9, 20), Window(12, 12)], LIMITS) == Window(12, 12)
-    assert site.gone_dark([Window(40, 4, 20), Window(200, 38)], LIMITS) is None
+    assert site_outage.gone_dark([Window(40, 38, 20), Window(200, 38)], LIMITS) == Window(40, 38, 20)
+    assert site_outage.gone_dark([Window(9, 9, 20), Window(12, 12)], LIMITS) == Window(12, 12)
+    assert site_outage.gone_dark([Window(40, 4, 20), Window(200, 38)], LIMITS) is None
 
 
 @given(st.integers(1, 2**40), st.integers(1_000, 86_400_000), st.integers(NOW, NOW + 86_400_000))
@@ -35,10 +36,10 @@ def test_a_target_of_a_site_that_is_back_waits_its_interval_or_a_minute_at_most(
     target_id: int, interval_ms: int, now_ms: int
 ) -> None:
     """And if its interval is shorter than a minute, its next slot, so that it is not polled twice."""
-    at_ms = site.return_ms(target_id, interval_ms, now_ms)
-    assert now_ms < at_ms <= now_ms + min(interval_ms, plan.RESUME_WITHIN_MS)
-    if interval_ms <= plan.RESUME_WITHIN_MS:
-        assert at_ms == plan.next_slot_ms(target_id, interval_ms, now_ms)
+    at_ms = site_outage.return_ms(target_id, interval_ms, now_ms)
+    assert now_ms < at_ms <= now_ms + min(interval_ms, slots.RESUME_WITHIN_MS)
+    if interval_ms <= slots.RESUME_WITHIN_MS:
+        assert at_ms == slots.next_slot_ms(target_id, interval_ms, now_ms)
 
 
 @pytest.mark.parametrize(
@@ -49,19 +50,19 @@ def test_half_of_the_canaries_bring_it_back(good: int, asked: int, expected: boo
     """An answer from before they were asked proves nothing."""
     outage = Outage("west", 1, NOW - 90_000, NOW, tuple(range(asked)))
     statuses = [Status(ok_ms=NOW + 5)] * good + [Status(ok_ms=NOW - 1)] * (asked - good)
-    assert site.has_recovered(outage, statuses) is expected
+    assert site_outage.has_recovered(outage, statuses) is expected
 
 
 def test_canaries_are_asked_twice_a_minute() -> None:
     """Also after the clock was set back."""
     outage = Outage("west", 1, NOW, NOW)
-    assert not site.ask_again(outage, NOW + 29_999, LIMITS)
-    assert site.ask_again(outage, NOW + 30_000, LIMITS)
-    assert site.ask_again(outage, NOW - 3_600_000, LIMITS)
+    assert not site_outage.ask_again(outage, NOW + 29_999, LIMITS)
+    assert site_outage.ask_again(outage, NOW + 30_000, LIMITS)
+    assert site_outage.ask_again(outage, NOW - 3_600_000, LIMITS)
 
 
 def test_canaries_are_different_targets_of_the_site() -> None:
     """As many as there are, if these are fewer."""
-    assert site.next_canaries([7, 8, 9, 10], [0.0, 0.999, 0.5], LIMITS) == (7, 10, 9)
-    assert site.next_canaries([7], [0.3, 0.3, 0.3], LIMITS) == (7,)
-    assert site.next_canaries([], [0.3, 0.3, 0.3], LIMITS) == ()
+    assert site_outage.next_canaries([7, 8, 9, 10], [0.0, 0.999, 0.5], LIMITS) == (7, 10, 9)
+    assert site_outage.next_canaries([7], [0.3, 0.3, 0.3], LIMITS) == (7,)
+    assert site_outage.next_canaries([], [0.3, 0.3, 0.3], LIMITS) == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from poller import errors
-from poller.domain import size
+from poller.domain.inventory import size
 
 
 @pytest.mark.parametrize(

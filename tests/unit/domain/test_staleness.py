@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.domain import interval, staleness
-from poller.domain.interval import Adaptive, Inputs
-from poller.domain.readings import Kind, Reading, ReadingSet
-from poller.domain.staleness import Evidence, Source
+from poller.domain.metrics.reading import Kind, Reading, ReadingSet
+from poller.domain.scheduling import interval, staleness
+from poller.domain.scheduling.interval import Adaptive, Inputs
+from poller.domain.scheduling.staleness import Evidence, Source
 
 POLICY = Adaptive()  # 5 s, 10 s, 5 min
 HOUR_MS = 3_600_000

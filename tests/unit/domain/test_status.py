@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from poller.domain import status
-from poller.domain.breaker import Breaker
-from poller.domain.deadletter import Reason
-from poller.domain.interval import Decision
-from poller.domain.outcome import Outcome, Result
-from poller.domain.overview import State
-from poller.domain.status import Status
+from poller.domain.failures.circuit_breaker import Breaker
+from poller.domain.failures.dead_letter import Reason
+from poller.domain.failures.outcome import Outcome, Result
+from poller.domain.record import target_status
+from poller.domain.record.overview import State
+from poller.domain.record.target_status import Status
+from poller.domain.scheduling.interval import Decision
 
 
 def test_a_status_survives_packing() -> None:
     """Also with hostile texts."""
     before = Status(State.FAILING, 1, 2, 3, 4, 5, 6, "timeout", 'no "answer"\\ | é')
-    assert status.unpack(before.pack()) == before
-    assert status.unpack(Status(State.OK, 1, 2, 3).pack()) == Status(State.OK, 1, 2, 3)
+    assert target_status.unpack(before.pack()) == before
+    assert target_status.unpack(Status(State.OK, 1, 2, 3).pack()) == Status(State.OK, 1, 2, 3)
 
 
 def test_the_decision_of_an_adaptive_target_is_part_of_it() -> None:
@@ -25,14 +25,14 @@ def test_the_decision_of_an_adaptive_target_is_part_of_it() -> None:
     decision = Decision(0.983051, 2, 1, 5_000, 6_100, 6_213, "steady")
     for error in ((), ("timeout", "no answer")):
         before = Status(State.OK, 1, 2, 3, 4, 5, 6, *error, decision=decision)
-        assert status.unpack(before.pack()) == before
+        assert target_status.unpack(before.pack()) == before
 
 
 def test_an_open_breaker_and_a_dead_letter_are_part_of_it() -> None:
     """They decide over the next poll, wherever it is done."""
     for reason in Reason:
         before = Status(State.FAILING, 1, 2, 3, 4, 9, 6, "timeout", "no", None, Breaker(5, 77, 99), 1234, reason)
-        assert status.unpack(before.pack()) == before
+        assert target_status.unpack(before.pack()) == before
 
 
 def test_the_mark_tells_states_breakers_and_dead_letters_apart() -> None:
@@ -56,7 +56,7 @@ def test_a_target_with_a_fixed_interval_does_not_pay_for_adaptive_ones() -> None
 def test_a_decision_is_for_one_poll() -> None:
     """A target that is not adaptive any more is rid of it."""
     before = Status(State.OK, decision=Decision(0.5, 0, 0, 1, 1, 1))
-    assert status.record(before, Outcome(Result.OK), 1000, 1100, 0).decision is None
+    assert target_status.record(before, Outcome(Result.OK), 1000, 1100, 0).decision is None
 
 
 @pytest.mark.parametrize(
@@ -82,20 +82,20 @@ def test_a_decision_is_for_one_poll() -> None:
 )
 def test_a_foreign_text_is_a_target_never_polled(text: str) -> None:
     """Whatever is in Redis, reading it never fails."""
-    assert status.unpack(text).run_ms == 0
+    assert target_status.unpack(text).run_ms == 0
 
 
 def test_failures_count_up_and_a_success_clears_them() -> None:
     """The state's start moves only when the state changes; the last error goes with the success."""
     failed = Outcome(Result.FAILED, "timeout", "no answer")
-    first = status.record(Status(), failed, 1000, 1100, 0)
-    second = status.record(first, failed, 2000, 2100, 1)
+    first = target_status.record(Status(), failed, 1000, 1100, 0)
+    second = target_status.record(first, failed, 2000, 2100, 1)
     assert (second.state, second.failures, second.since_ms, second.missed) == (State.FAILING, 2, 1100, 1)
-    well = status.record(second, Outcome(Result.OK), 3000, 3100, 0)
+    well = target_status.record(second, Outcome(Result.OK), 3000, 3100, 0)
     assert (well.state, well.failures, well.code, well.ok_ms, well.since_ms) == (State.OK, 0, "", 3100, 3100)
 
 
 def test_a_partial_poll_is_degraded_but_good() -> None:
     """It does not count as a failure."""
-    after = status.record(Status(), Outcome(Result.PARTIAL, "timeout", "if_mib"), 1000, 1100, 0)
+    after = target_status.record(Status(), Outcome(Result.PARTIAL, "timeout", "if_mib"), 1000, 1100, 0)
     assert (after.state, after.failures, after.ok_ms, after.code) == (State.DEGRADED, 0, 1100, "timeout")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.domain.trap_pace import Pace
+from poller.domain.scheduling.trap_pace import Pace
 
 
 def pace(gap_ms: int = 10_000, per_s: float = 20.0, burst: int = 100) -> Pace:

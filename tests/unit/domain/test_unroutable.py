@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from poller.domain import unroutable
-from poller.domain.overview import Worker
+from poller.domain.record.overview import Worker
+from poller.domain.scheduling import unroutable
 
 
 def worker(name: str, *tags: str, collectors: str = "snmp", queues: str = "") -> Worker:

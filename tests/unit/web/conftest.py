@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from poller.domain.overview import Overview
+from poller.domain.record.overview import Overview
 from poller.web.backend_queries import Sources
 from poller.web.routes import create_app
 

@@ -8,7 +8,7 @@ import pytest
 import web_overviews as fleet
 
 from poller import errors
-from poller.domain.overview import Overview
+from poller.domain.record.overview import Overview
 from poller.web.headers import HEADERS
 
 

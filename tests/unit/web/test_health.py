@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 import web_overviews as fleet
 
-from poller.domain.overview import Load, Overview, State
+from poller.domain.record.overview import Load, Overview, State
 from poller.presentation import health
 from poller.presentation.health import Tone
 

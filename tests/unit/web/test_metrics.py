@@ -11,7 +11,7 @@ import web_overviews as fleet
 from prometheus_client.parser import text_string_to_metric_families
 
 from poller import errors
-from poller.domain.overview import Overview
+from poller.domain.record.overview import Overview
 from poller.web.api import metrics, snapshot
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"

@@ -11,7 +11,7 @@ import web_overviews as fleet
 
 from poller import errors
 from poller.cli import main as cli
-from poller.domain.overview import Overview
+from poller.domain.record.overview import Overview
 from poller.web.pages import overview_page
 
 VOID = {"meta", "link", "img", "br", "input"}

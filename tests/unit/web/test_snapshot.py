@@ -7,7 +7,7 @@ import asyncio
 import web_overviews as fleet
 
 from poller import errors
-from poller.domain.overview import Overview
+from poller.domain.record.overview import Overview
 from poller.web.api.snapshot import Snapshots
 
 

@@ -9,7 +9,7 @@ import json
 
 import web_overviews as fleet
 
-from poller.domain.overview import Overview
+from poller.domain.record.overview import Overview
 from poller.web.api import live_stream
 from poller.web.api.snapshot import Snapshots
 from poller.web.pages import overview_page

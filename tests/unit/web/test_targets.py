@@ -9,11 +9,11 @@ import web_overviews as fleet
 import web_rates
 
 from poller.db.targets import Target
-from poller.domain.breaker import Breaker
-from poller.domain.deadletter import Reason
-from poller.domain.interval import Policy
-from poller.domain.overview import Overview, State
-from poller.domain.status import Status
+from poller.domain.failures.circuit_breaker import Breaker
+from poller.domain.failures.dead_letter import Reason
+from poller.domain.record.overview import Overview, State
+from poller.domain.record.target_status import Status
+from poller.domain.scheduling.interval import Policy
 from poller.presentation.device_state import Standing
 from poller.state.board.breakers import Bar, Seen
 from poller.web.pages import device_targets

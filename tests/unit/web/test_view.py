@@ -6,7 +6,7 @@ import dataclasses
 
 import web_overviews as fleet
 
-from poller.domain.overview import Point
+from poller.domain.record.overview import Point
 from poller.web.pages import overview_page, overview_tables
 from poller.web.pages.overview_page import View
 

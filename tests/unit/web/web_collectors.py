@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from poller.collectors import registry
-from poller.domain.overview import Worker
-from poller.domain.quarantine import Record
+from poller.domain.failures.quarantine import Record
+from poller.domain.record.overview import Worker
 from poller.plugins import Broken
 from poller.presentation.collector_trust import Known
 from poller.state.cluster.quarantine_records import Release

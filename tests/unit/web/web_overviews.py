@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from poller.domain.events import Event, Kind
-from poller.domain.overview import LastError, Lateness, Leader, Load, Overview, Point, State, Worker
+from poller.domain.record.event_kinds import Event, Kind
+from poller.domain.record.overview import LastError, Lateness, Leader, Load, Overview, Point, State, Worker
 
 NOW_MS = 1_794_874_392_000  # 2026-11-17T00:13:12Z
 SLICE_MS = 10_000

@@ -12,8 +12,8 @@ from poller.db import rates
 from poller.db.rates import Asked, Rated
 from poller.db.readings import Stored
 from poller.db.targets import Target
-from poller.domain.interval import Policy
-from poller.domain.readings import Kind, Reading, ReadingSet
+from poller.domain.metrics.reading import Kind, Reading, ReadingSet
+from poller.domain.scheduling.interval import Policy
 
 MINUTE = 60_000
 TARGET = Target(1, "sw1", "snmp", "snmp", {}, "", {}, MINUTE, 5_000, Policy.FIXED, None, None, None, True, 1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import web_rates
 
-from poller.domain.overview import State
-from poller.domain.status import Status
+from poller.domain.record.overview import State
+from poller.domain.record.target_status import Status
 from poller.presentation.device_state import Standing
 from poller.state.board.breakers import Seen
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from poller.domain.outcome import Result
-from poller.domain.run import Run
+from poller.domain.failures.outcome import Result
+from poller.domain.record.run import Run
 from poller.workers.results import spool_codec
 from poller.workers.results.spool import Room, Spool, Taken
 

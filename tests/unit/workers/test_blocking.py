@@ -13,8 +13,8 @@ import uvloop
 
 from poller.collectors import api
 from poller.collectors.poll_runner import drain
-from poller.domain import error_codes
-from poller.domain.outcome import Outcome, Result
+from poller.domain.failures import error_codes
+from poller.domain.failures.outcome import Outcome, Result
 from poller.workers.guard import collector_threads, marks, running_code
 from poller.workers.guard.collector_threads import Limits, Threads
 

@@ -12,10 +12,10 @@ from pydantic import SecretStr
 
 from poller.collectors.api import Poll
 from poller.collectors.credentials import Community
-from poller.domain import error_codes
-from poller.domain.outcome import Outcome, Result
-from poller.domain.readings import Reading, ReadingSet
-from poller.domain.target import PollTarget
+from poller.domain.failures import error_codes
+from poller.domain.failures.outcome import Outcome, Result
+from poller.domain.inventory.poll_target import PollTarget
+from poller.domain.metrics.reading import Reading, ReadingSet
 from poller.workers.guard.child import child_messages, frames
 
 READINGS = ReadingSet.of([Reading("a", 1.5, {"x": "é"}), Reading("b", float("inf"))])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from poller.domain.outcome import Outcome, Result
-from poller.domain.overview import State
-from poller.domain.status import Status
-from poller.domain.target import PollTarget
+from poller.domain.failures.outcome import Outcome, Result
+from poller.domain.inventory.poll_target import PollTarget
+from poller.domain.record.overview import State
+from poller.domain.record.target_status import Status
 from poller.settings import Settings
 from poller.state.board.board_values import Start, Started
 from poller.workers.batch.collection import Collected

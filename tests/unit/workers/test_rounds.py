@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.domain.interval import Policy
-from poller.domain.outcome import Result
-from poller.domain.readings import Kind, ReadingSet, Series, SeriesSet, pack
-from poller.domain.run import Run
-from poller.domain.target import PollTarget
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.poll_target import PollTarget
+from poller.domain.metrics.reading import Kind, ReadingSet, Series, SeriesSet, pack
+from poller.domain.record.run import Run
+from poller.domain.scheduling.interval import Policy
 from poller.sinks.api import Sample
 from poller.workers.results import spool_codec
 

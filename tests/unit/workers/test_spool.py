@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from structlog.testing import capture_logs
 
-from poller.domain.outcome import Result
-from poller.domain.readings import Reading, ReadingSet
-from poller.domain.run import Run
-from poller.domain.target import PollTarget
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.poll_target import PollTarget
+from poller.domain.metrics.reading import Reading, ReadingSet
+from poller.domain.record.run import Run
 from poller.sinks.api import Sample
 from poller.workers.results import spool, spool_codec, spool_file
 from poller.workers.results.spool import Room, Spool

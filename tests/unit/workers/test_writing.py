@@ -14,10 +14,10 @@ from structlog.testing import capture_logs
 
 from poller import errors
 from poller.db import runs
-from poller.domain.outcome import Result
-from poller.domain.readings import Reading, ReadingSet
-from poller.domain.run import Run
-from poller.domain.target import PollTarget
+from poller.domain.failures.outcome import Result
+from poller.domain.inventory.poll_target import PollTarget
+from poller.domain.metrics.reading import Reading, ReadingSet
+from poller.domain.record.run import Run
 from poller.settings import Settings
 from poller.sinks.api import Sample
 from poller.workers.results import writers

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from poller.collectors.routeros import value_parser
-from poller.domain.readings import Kind
+from poller.domain.metrics.reading import Kind
 
 Row = Mapping[str, str]
 Rows = Sequence[Row]

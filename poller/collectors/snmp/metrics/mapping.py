@@ -16,7 +16,7 @@ from poller.collectors.snmp.metrics.label_text import COMBINED, Value, index_tex
 from poller.collectors.snmp.modules.module_model import NUMERIC, Extract, Lookup, Metric
 from poller.collectors.snmp.modules.module_set import Profile
 from poller.collectors.snmp.oid import Oid
-from poller.domain.readings import Kind, Labels, ReadingSet, Series, SeriesSet
+from poller.domain.metrics.reading import Kind, Labels, ReadingSet, Series, SeriesSet
 
 Convert = Callable[[Value], float | None]
 

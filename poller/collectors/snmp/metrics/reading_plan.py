@@ -15,7 +15,7 @@ from typing import Any
 from poller.collectors.snmp.metrics import label_text, mapping
 from poller.collectors.snmp.metrics.label_text import Value
 from poller.collectors.snmp.modules.module_set import Profile
-from poller.domain.readings import Kind, ReadingSet, Series, SeriesSet
+from poller.domain.metrics.reading import Kind, ReadingSet, Series, SeriesSet
 
 Row = tuple[str, Value]
 #: Different values of these hashes are usual: -1 and -2, 0 and no octets at all.

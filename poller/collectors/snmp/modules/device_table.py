@@ -18,7 +18,7 @@ import yaml
 from poller import errors
 from poller.collectors.snmp import oid
 from poller.collectors.snmp.modules import module_catalog
-from poller.domain import nearest
+from poller.domain.inventory import did_you_mean
 
 #: Module names for a sysObjectID and a sysDescr.
 Choose = Callable[[str, str], tuple[str, ...]]
@@ -99,7 +99,7 @@ def refuse_unknown(path: str, names: Collection[str], config: tuple[str, ...]) -
     """Raises InvalidInput for a module that neither the program nor a file of `config` has."""
     known = module_catalog.known(config)
     for name in sorted(set(names) - known):
-        meant = nearest.nearest(name, known)
+        meant = did_you_mean.nearest(name, known)
         near = f"did you mean {meant}? or " if meant else ""
         raise errors.InvalidInput(f'{path}: unknown module "{name}"', hint=f"{near}name its file with config")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from poller import errors
 from poller.collectors.snmp import oid
 from poller.collectors.snmp.modules.module_model import Metric, Module
-from poller.domain.nearest import nearest
+from poller.domain.inventory.did_you_mean import nearest
 
 #: Branches people walk, which no module has as a metric.
 BRANCHES = {

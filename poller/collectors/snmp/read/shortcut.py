@@ -12,7 +12,7 @@ from poller.collectors.snmp.read import change_signals, route
 from poller.collectors.snmp.read.change_signals import Signals
 from poller.collectors.snmp.read.reads import Everything
 from poller.collectors.snmp.read.route import Pace, Route
-from poller.domain.readings import ReadingSet
+from poller.domain.metrics.reading import ReadingSet
 
 #: Remembered for all devices of a profile together.
 _ROUTES = 1_024

@@ -27,8 +27,8 @@ from poller.collectors import credentials, registry
 from poller.collectors.api import Closeable, Collector, Poll
 from poller.collectors.poll_runner import drain
 from poller.collectors.sessions import Sessions
-from poller.domain import session
-from poller.domain.outcome import Outcome, clean, from_error
+from poller.domain.failures.outcome import Outcome, clean, from_error
+from poller.domain.scheduling import session_limits
 from poller.observability import logs
 from poller.security.redaction import Redactor
 from poller.workers.guard import marks, running_code
@@ -64,7 +64,7 @@ class Child:
         self._models = {model.kind: model for model in self._collector.credentials}
         self._known: OrderedDict[int, _Known] = OrderedDict()
         self._polls: dict[int, asyncio.Task[None]] = {}
-        self._sessions = Sessions(session.Rules(session.Limits(**hello.session), {}, hello.sessions))
+        self._sessions = Sessions(session_limits.Rules(session_limits.Limits(**hello.session), {}, hello.sessions))
         self._redactor = Redactor()
         self._cells = cells
         self._tired = False

@@ -12,10 +12,10 @@ from typing import Any
 from poller.collectors import poll_runner
 from poller.collectors.api import Poll
 from poller.collectors.yielded_readings import Gathered
-from poller.domain import error_codes
-from poller.domain.outcome import Outcome, Result, clean
-from poller.domain.readings import ReadingSet, SeriesSet, pack, unpack
-from poller.domain.target import PollTarget
+from poller.domain.failures import error_codes
+from poller.domain.failures.outcome import Outcome, Result, clean
+from poller.domain.inventory.poll_target import PollTarget
+from poller.domain.metrics.reading import ReadingSet, SeriesSet, pack, unpack
 from poller.workers.guard.child import frames
 
 #: The shape of the last answer, in the poll's memory: the child tells one only when it is another.

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from poller import errors
 from poller.collectors.api import Poll
-from poller.domain import backoff, outcome
-from poller.domain.outcome import Outcome
-from poller.domain.target import PollTarget
+from poller.domain.failures import backoff, outcome
+from poller.domain.failures.outcome import Outcome
+from poller.domain.inventory.poll_target import PollTarget
 from poller.observability import logs
 from poller.workers.guard.child.child_messages import Hello
 from poller.workers.guard.child.child_process import End, Process

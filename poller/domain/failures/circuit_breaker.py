@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from poller.domain import backoff, error_codes
+from poller.domain.failures import backoff, error_codes
 
 
 class Position(enum.StrEnum):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from poller.domain import counters
-from poller.domain.counters import Point, Rate
-from poller.domain.identity import Identity, Key, keys
-from poller.domain.readings import Kind, Labels, ReadingSet, Series, SeriesSet
-from poller.domain.witnesses import Finder, Witnesses
+from poller.domain.metrics import counters
+from poller.domain.metrics.counter_evidence import Finder, Witnesses
+from poller.domain.metrics.counters import Point, Rate
+from poller.domain.metrics.reading import Kind, Labels, ReadingSet, Series, SeriesSet
+from poller.domain.metrics.series_identity import Identity, Key, keys
 
 #: An instant in UTC milliseconds, and what was read then.
 Poll = tuple[int, ReadingSet]

@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from poller.domain.counters import UPTIME_RANGE, Point
-from poller.domain.readings import Labels, Series, SeriesSet
+from poller.domain.metrics.counters import UPTIME_RANGE, Point
+from poller.domain.metrics.reading import Labels, Series, SeriesSet
 
 #: Metrics that say how long the owner is up, and hundredths of a second in one of them.
 _UPTIMES = {"sysUpTime": 1.0, "routeros_system_uptime": 100.0}

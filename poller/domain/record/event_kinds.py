@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from poller.domain.outcome import clean
+from poller.domain.failures.outcome import clean
 
 NAME_LIMIT = 200
 _MOST = 2**63 - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from poller import errors
-from poller.domain import naming
+from poller.domain.inventory import naming
 
 QUEUE_PREFIX = "poll."
 

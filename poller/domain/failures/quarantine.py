@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from poller.domain.outcome import clean
+from poller.domain.failures.outcome import clean
 
 #: A worker that died twice while the same target's code ran was hardly killed from outside both times.
 SUSPICIONS = 2

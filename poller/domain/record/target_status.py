@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from poller.domain import breaker, interval
-from poller.domain.breaker import Breaker
-from poller.domain.deadletter import Reason
-from poller.domain.interval import Decision
-from poller.domain.outcome import Outcome, Result
-from poller.domain.overview import State
+from poller.domain.failures import circuit_breaker
+from poller.domain.failures.circuit_breaker import Breaker
+from poller.domain.failures.dead_letter import Reason
+from poller.domain.failures.outcome import Outcome, Result
+from poller.domain.record.overview import State
+from poller.domain.scheduling import interval
+from poller.domain.scheduling.interval import Decision
 
 LETTERS = {State.OK: "o", State.DEGRADED: "d", State.FAILING: "f", State.UNKNOWN: "u"}
 STATES = {letter: state for state, letter in LETTERS.items()}
@@ -39,7 +40,7 @@ class Status(NamedTuple):
     code: str = ""
     message: str = ""
     decision: Decision | None = None  # the last one, of an adaptive target
-    breaker: Breaker = breaker.CLOSED
+    breaker: Breaker = circuit_breaker.CLOSED
     parked_ms: int = 0  # since when it is a dead letter; 0 = it is none
     reason: Reason | None = None  # why it is one
 
@@ -97,7 +98,7 @@ def _read(extras: dict[str, Any], mark: str) -> dict[str, Any]:
     if "d" in extras:
         read["decision"] = interval.unpack(extras["d"])
     if "b" in extras:
-        read["breaker"] = breaker.unpack(extras["b"])
+        read["breaker"] = circuit_breaker.unpack(extras["b"])
     return read
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from poller.domain import routing
-from poller.domain.overview import Worker
+from poller.domain.record.overview import Worker
+from poller.domain.scheduling import queue_routing
 
 
 def reason(queue: str, living: Sequence[Worker]) -> str:
     """What is missing, in words: `needs tag zone=dmz; 3 workers live, none has it`. Empty if a worker takes it."""
     if any(queue in worker.queues for worker in living):
         return ""
-    if not routing.is_ours(queue):
+    if not queue_routing.is_ours(queue):
         return "its name is none of ours"
     wanted = wants(queue, living)
     if not living:
@@ -32,7 +32,7 @@ def wants(queue: str, living: Sequence[Worker]) -> list[str]:
 
 def needs(queue: str, collectors: Collection[str] = (), tags: Mapping[str, str] | None = None) -> list[str]:
     """What a worker needs to serve a queue, beyond what it has: `collector snmp`, `tag zone=dmz`."""
-    collector, required = routing.parse(queue)
+    collector, required = queue_routing.parse(queue)
     missing = [] if collector in collectors else [f"collector {collector}"]
     return missing + [f"tag {key}={value}" for key, value in required.items() if (tags or {}).get(key) != value]
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from poller.domain.readings import Labels, SeriesSet
+from poller.domain.metrics.reading import Labels, SeriesSet
 
 #: Name of the metric, and the labels that tell its owner from others.
 Key = tuple[str, Labels]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from poller.domain import backoff
-from poller.domain.outcome import Outcome, Result
+from poller.domain.failures import backoff
+from poller.domain.failures.outcome import Outcome, Result
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from poller.domain import duration
+from poller.domain.inventory import duration
 
 
 class Policy(enum.StrEnum):

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from poller.domain.events import Event
+from poller.domain.record.event_kinds import Event
 
 
 class State(enum.StrEnum):

@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from poller import errors
-from poller.domain.readings import ReadingSet
+from poller.domain.metrics.reading import ReadingSet
 
 MESSAGE_LIMIT = 512
 

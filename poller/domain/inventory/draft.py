@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from poller import errors
-from poller.domain import duration, naming, schedule
-from poller.domain.interval import Policy
-from poller.domain.problem import Problem as Problem
-from poller.domain.schedule import Defaults, Schedule
+from poller.domain.inventory import duration, naming
+from poller.domain.inventory.problem import Problem as Problem
+from poller.domain.scheduling import schedule
+from poller.domain.scheduling.interval import Policy
+from poller.domain.scheduling.schedule import Defaults, Schedule
 
 
 @dataclass(frozen=True, slots=True)

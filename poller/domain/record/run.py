@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from poller.domain.outcome import Result
+from poller.domain.failures.outcome import Result
 
 _CLAIM = re.compile(r"[0-9]+\.([0-9a-f]{1,13})\.[0-9a-f]+")
 

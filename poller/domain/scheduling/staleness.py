@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from poller.domain.interval import Adaptive
-from poller.domain.readings import Kind, Labels, ReadingSet
+from poller.domain.metrics.reading import Kind, Labels, ReadingSet
+from poller.domain.scheduling.interval import Adaptive
 
 DEFAULT = "steady"
 #: What counts as old where a target has no longest interval.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from poller.domain import plan
-from poller.domain.status import Status
+from poller.domain.record.target_status import Status
+from poller.domain.scheduling import slots
 
 #: Error codes of a device that cannot be reached; a refused credential is nobody's uplink.
 DARK = frozenset({"timeout", "unreachable", "down"})
@@ -53,7 +53,7 @@ def gone_dark(windows: Iterable[Window], limits: Limits) -> Window | None:
 
 def return_ms(target_id: int, interval_ms: int, now_ms: int) -> int:
     """When a target of a site that is back is polled: at its next slot, or sooner if that is over a minute away."""
-    return plan.next_slot_ms(target_id, min(interval_ms, plan.RESUME_WITHIN_MS), now_ms)
+    return slots.next_slot_ms(target_id, min(interval_ms, slots.RESUME_WITHIN_MS), now_ms)
 
 
 def has_recovered(outage: Outage, canaries: Iterable[Status]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from poller.domain.interval import Policy
+from poller.domain.scheduling.interval import Policy
 
 
 @dataclass(frozen=True, slots=True)

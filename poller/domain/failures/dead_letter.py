@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from poller.domain.breaker import Breaker
-from poller.domain.outcome import Outcome, Result
+from poller.domain.failures.circuit_breaker import Breaker
+from poller.domain.failures.outcome import Outcome, Result
 
 
 class Reason(enum.StrEnum):

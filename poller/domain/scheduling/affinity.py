@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
-from poller.domain import routing
-from poller.domain.overview import Worker
+from poller.domain.record.overview import Worker
+from poller.domain.scheduling import queue_routing
 
 #: Between a queue and the worker that alone takes from it. In no queue's name, see naming.py.
 MARK = "~"
@@ -52,7 +52,7 @@ def home(host: str, workers: Sequence[str]) -> str:
 @lru_cache(maxsize=4096)
 def _collector(queue: str) -> str:
     """Asked for every worker and queue in every tick."""
-    return routing.parse(queue)[0]
+    return queue_routing.parse(queue)[0]
 
 
 def _lot(host: str, worker: str) -> bytes:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from poller.domain import routing
-from poller.domain.overview import Worker
+from poller.domain.record.overview import Worker
+from poller.domain.scheduling import queue_routing
 
 #: Batches that may wait for each one a worker can poll at a time: enough to keep it busy between two ticks,
 #: few enough that none of them grows old.
@@ -36,7 +36,7 @@ def batch_sizes(workers: Iterable[Worker], batch_size: int) -> dict[str, int]:
     costs: dict[str, float] = {}
     for worker in workers:
         for queue in worker.queues:
-            cost = worker.costs.get(routing.parse(queue)[0], 1.0)
+            cost = worker.costs.get(queue_routing.parse(queue)[0], 1.0)
             costs[queue] = max(cost, costs.get(queue, 1.0))
     return {queue: max(1, int(batch_size / cost)) for queue, cost in costs.items() if cost > 1}
 

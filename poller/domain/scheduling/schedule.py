@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from poller.domain import duration, staleness
-from poller.domain.duration import format_ms
-from poller.domain.interval import Adaptive, Policy
-from poller.domain.problem import Problem
+from poller.domain.inventory import duration
+from poller.domain.inventory.duration import format_ms
+from poller.domain.inventory.problem import Problem
+from poller.domain.scheduling import staleness
+from poller.domain.scheduling.interval import Adaptive, Policy
 
 T = TypeVar("T")
 

@@ -1,0 +1,1 @@
+"""What follows from a failure: outcome, error codes, retry, circuit breaker, dead letter, site outage, quarantine."""

@@ -1,0 +1,1 @@
+"""When and where a target is polled: slots, intervals, capacity, queue routing, session affinity."""
