@@ -1,5 +1,5 @@
 """Tell everybody what happened: one log line each, and one entry each in the stream that the page, the command
-line and others follow. The leader copies the stream to SQL (beat/recording.py), so this needs no database.
+line and others follow. The leader copies the stream to SQL (beat/event_recorder.py), so this needs no database.
 """
 
 from __future__ import annotations

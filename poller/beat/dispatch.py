@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from poller.beat.homes import Homes
+from poller.beat.session_affinity import Homes
 from poller.settings import Settings
 from poller.state.board.board_values import Claim, Room
 from poller.state.board.moves import ROUTINE_PRIORITY, URGENT_PRIORITY, Board

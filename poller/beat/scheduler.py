@@ -17,16 +17,16 @@ from kombu.exceptions import KombuError
 from redbeat.schedulers import RedBeatScheduler, acquire_distributed_beat_lock
 
 from poller import bootstrap, errors, wakeups
-from poller.beat import domains, reap, resume
-from poller.beat.attendance import Attendance
-from poller.beat.bookkeeping import Bookkeeper
-from poller.beat.clock import Clock
+from poller.beat import catch_up, queue_upkeep, reap
+from poller.beat.clock_steps import Clock
 from poller.beat.dispatch import Dispatcher
-from poller.beat.homes import Homes
-from poller.beat.hosts import Hosts
+from poller.beat.event_recorder import Recorder
 from poller.beat.leadership import Leader
-from poller.beat.recording import Recorder
-from poller.beat.sites import SiteWatch
+from poller.beat.session_affinity import Homes
+from poller.beat.session_hosts import Hosts
+from poller.beat.site_outages import SiteWatch
+from poller.beat.sql_thread import Bookkeeper
+from poller.beat.worker_watch import Attendance
 from poller.domain.scheduling import capacity
 from poller.observability import logs
 from poller.state.board import wrong_types
@@ -141,7 +141,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             self._begin_to_lead(now_ms)
         if self._step_ms:
             known = (self._settings, self._leader.ticked, self._recorder.note)
-            resume.settle(self._board, self._leader.token, now_ms, self._step_ms, *known)
+            catch_up.settle(self._board, self._leader.token, now_ms, self._step_ms, *known)
             self._step_ms = 0
             self._trust_until = began + TRUST_S
         self._keep_house(now_ms)
@@ -154,7 +154,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._books.reconcile_soon()
         self._attendance.forget()
         known = (self._settings, self._leader.ticked, self._recorder.note)
-        resume.resume(self._board, self._leader.token, now_ms, *known)
+        catch_up.resume(self._board, self._leader.token, now_ms, *known)
         try:
             super().setup_schedule()
         except Exception:  # an entry that somebody else wrote must not stop the polling
@@ -189,7 +189,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         found = rooms.keys() - self._last_rooms.keys()
         if found:  # nobody served them for a while: what waited there comes one after the other
             few = self._settings.batch_size
-            resume.spread(self._board, self._leader.token, now_ms, found, self._leader.ticked, at_once=few)
+            catch_up.spread(self._board, self._leader.token, now_ms, found, self._leader.ticked, at_once=few)
         self._last_rooms = rooms
         return rooms
 
@@ -199,7 +199,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             self._reap_at = clock + REAP_EVERY_S
             self._books.record_lost(reap.reap(self._board, self._leader.token, now_ms))
             self._board.unpark(self._leader.token, now_ms)
-            domains.agree(self._domains, self._leader.token)
+            queue_upkeep.agree(self._domains, self._leader.token)
             if self._board.version() is None:  # flushed, and nobody told us
                 self._books.reconcile_soon()
                 self._homes.forget()

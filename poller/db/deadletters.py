@@ -1,7 +1,7 @@
 """Dead letters in SQL: which targets need a person, why, since when, and when they are tried again.
 
 Workers write what they decide, in bulk, possibly late and twice: what happened later wins. The leader compares this
-with the board now and then (beat/letters.py), so whatever goes wrong on the way is mended.
+with the board now and then (beat/deadletter_sync.py), so whatever goes wrong on the way is mended.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from poller.beat import reap, reconcile, resume
-from poller.beat.audit import Audit
+from poller.beat import catch_up, reap, reconcile
+from poller.beat.board_audit import Audit
 from poller.bootstrap import Services
 from poller.db import devices, imports, inventory, runs, targets
 from poller.domain.failures.outcome import Result
@@ -132,7 +132,7 @@ def test_after_downtime_the_overdue_are_spread(services: Services) -> None:
     long_after = NOW + 3_600_000
     recent = next(iter(scores(services)))
     services.redis.zadd(services.keys.due(QUEUE), {str(recent): long_after - 2_000})
-    assert resume.resume(services.board, "", long_after, services.settings, lambda: None) == 199
+    assert catch_up.resume(services.board, "", long_after, services.settings, lambda: None) == 199
     after = scores(services)
     assert after.pop(recent) == long_after - 2_000
     assert all(long_after <= score < long_after + 60_000 for score in after.values())
@@ -146,9 +146,9 @@ def test_a_few_that_waited_for_a_worker_are_polled_at_once(services: Services) -
     run(services)
     long_after = NOW + 3_600_000
     before = scores(services)
-    assert resume.spread(services.board, "", long_after, [QUEUE], at_once=65) == 0
+    assert catch_up.spread(services.board, "", long_after, [QUEUE], at_once=65) == 0
     assert scores(services) == before
-    assert resume.spread(services.board, "", long_after, [QUEUE], at_once=64) == 65
+    assert catch_up.spread(services.board, "", long_after, [QUEUE], at_once=64) == 65
     assert_sound(services)
 
 
@@ -177,7 +177,7 @@ def test_the_board_of_another_clock_is_brought_into_this_one(services: Services)
     run(services)
     services.board.claim("", "t", "", {QUEUE: 9}, ROOM, NOW)
     earlier = NOW - 3_600_000
-    assert resume.resume(services.board, "", earlier, services.settings, lambda: None) == 100
+    assert catch_up.resume(services.board, "", earlier, services.settings, lambda: None) == 100
     found = scores(services)
     assert all(earlier < score <= earlier + 60_000 for score in found.values())
     assert len(set(found.values())) > 90
@@ -190,7 +190,7 @@ def test_a_failover_moves_nothing(services: Services) -> None:
     run(services)
     services.board.claim("", "t", "", {QUEUE: 9}, ROOM, NOW)
     before = scores(services)
-    assert resume.resume(services.board, "", NOW + 5_000, services.settings, lambda: None) == 0
+    assert catch_up.resume(services.board, "", NOW + 5_000, services.settings, lambda: None) == 0
     assert scores(services) == before
 
 

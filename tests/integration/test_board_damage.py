@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
-from poller.beat import resume
+from poller.beat import catch_up
 from poller.domain.failures.outcome import Result
 from poller.state.board import wrong_types
 from poller.state.board.board_repair import Repair, Repaired
@@ -173,7 +173,7 @@ def test_damage_does_not_keep_a_leader_from_beginning(
     fill(board, leader, 2)
     board.redis.zadd(board.keys.due(QUEUE), {"1": score})
     board.redis.hset(board.keys.spec, "1", text)
-    assert resume.spread(board, leader.token, NOW + 60_000, [QUEUE]) >= 1
+    assert catch_up.spread(board, leader.token, NOW + 60_000, [QUEUE]) >= 1
 
 
 @pytest.mark.parametrize("field", ["epoch", "leader"])

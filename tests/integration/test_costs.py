@@ -10,8 +10,8 @@ import pytest
 
 from poller.beat import dispatch, reconcile
 from poller.beat.dispatch import Dispatcher
-from poller.beat.homes import Homes
-from poller.beat.hosts import Hosts
+from poller.beat.session_affinity import Homes
+from poller.beat.session_hosts import Hosts
 from poller.bootstrap import Services
 from poller.db import imports
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft

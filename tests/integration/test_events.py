@@ -12,10 +12,10 @@ import redis
 import structlog
 
 from poller import bootstrap, events
-from poller.beat import recording
-from poller.beat.attendance import Attendance
+from poller.beat import event_recorder
+from poller.beat.event_recorder import Recorder
 from poller.beat.leadership import Leader
-from poller.beat.recording import Recorder
+from poller.beat.worker_watch import Attendance
 from poller.bootstrap import Services
 from poller.cli import main
 from poller.db import events as table
@@ -41,9 +41,9 @@ def test_an_event_is_a_line_an_entry_and_soon_a_row(services: Services) -> None:
     assert lines[0]["code"] == "timeout"
     assert in_stream(services)[-1] == DOWN
     assert recorded(services) == []
-    assert recording.copy(services) == 2
+    assert event_recorder.copy(services) == 2
     assert recorded(services)[-1] == DOWN
-    assert recording.copy(services) == 0
+    assert event_recorder.copy(services) == 0
 
 
 def test_a_whole_round_is_one_round_trip(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,11 +135,11 @@ def test_a_database_that_is_away_costs_no_event(services: Services) -> None:
         file.rename(away / file.name)
     path.mkdir()
     with pytest.raises(bootstrap.errors.StoreError):
-        recording.copy(services)
+        event_recorder.copy(services)
     path.rmdir()
     for file in files:
         (away / file.name).rename(file)
-    while recording.copy(services):
+    while event_recorder.copy(services):
         pass
     assert recorded(services) == happened[::-1]
 
@@ -147,9 +147,9 @@ def test_a_database_that_is_away_costs_no_event(services: Services) -> None:
 def test_a_crash_between_the_two_stores_doubles_nothing(services: Services) -> None:
     """The rows were written, the note of it was not."""
     events.emit(services, [DOWN] * 5)
-    recording.copy(services)
+    event_recorder.copy(services)
     services.redis.delete(services.keys.recorded)
-    assert recording.copy(services) == 5
+    assert event_recorder.copy(services) == 5
     assert len(recorded(services)) == 5
 
 
@@ -168,7 +168,7 @@ def test_one_event_that_the_database_refuses_holds_up_no_other(
 
     monkeypatch.setattr(table, "record", refusing)
     with structlog.testing.capture_logs() as lines:
-        assert recording.copy(services) == 3
+        assert event_recorder.copy(services) == 3
     assert [event.message for event in recorded(services)] == ["good", "good"]
     assert [line["event"] for line in lines] == ["events_recorded_one_by_one", "event_refused"]
 
@@ -178,15 +178,15 @@ def test_events_that_were_dropped_before_they_were_recorded_are_not_dropped_sile
 ) -> None:
     """A database that was away for longer than the stream remembers."""
     events.emit(services, [DOWN])
-    recording.copy(services)
+    event_recorder.copy(services)
     events.emit(services, [DOWN] * 1_500)
     with structlog.testing.capture_logs() as lines:
-        recording.copy(services)
+        event_recorder.copy(services)
     assert lines == []
     events.emit(services, [DOWN] * 3_000)
     services.redis.xtrim(services.keys.events, maxlen=1_500, approximate=False)
     with structlog.testing.capture_logs() as lines:
-        recording.copy(services)
+        event_recorder.copy(services)
     assert [line["event"] for line in lines] == ["events_not_recorded"]
 
 

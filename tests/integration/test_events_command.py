@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from poller import bootstrap, events
-from poller.beat import recording
+from poller.beat import event_recorder
 from poller.bootstrap import Services
 from poller.cli import main
 from poller.domain.record.event_kinds import Kind
@@ -38,7 +38,7 @@ def test_events_are_listed_from_sql_and_from_what_is_not_there_yet(
     now_ms = time.time_ns() // 1_000_000
     old = dataclasses.replace(DOWN, at_ms=now_ms - 7_200_000, message="old")
     events.emit(services, [old, dataclasses.replace(old, device="sw2", message="other")])
-    recording.copy(services)
+    event_recorder.copy(services)
     events.emit(services, [dataclasses.replace(DOWN, at_ms=now_ms, message="new", kind=Kind.DEVICE_RECOVERED)])
     found = lambda *words: [each["message"] for each in json.loads(cli(capsys, "--json", *words)[1])["items"]]  # noqa: E731
     assert found() == ["new", "other", "old"]
@@ -46,7 +46,7 @@ def test_events_are_listed_from_sql_and_from_what_is_not_there_yet(
     assert found("--kind", "device_recovered") == ["new"]
     assert found("--since", "1h") == ["new"]
     assert found("--limit", "1") == ["new"]
-    recording.copy(services)
+    event_recorder.copy(services)
     assert found() == ["new", "other", "old"]
 
 
@@ -55,7 +55,7 @@ def test_without_redis_what_is_in_sql_is_shown(
 ) -> None:
     """And that something may be missing."""
     events.emit(services, [DOWN])
-    recording.copy(services)
+    event_recorder.copy(services)
     away(services, monkeypatch)
     bootstrap.services.cache_clear()
     code, out, err = cli(capsys)

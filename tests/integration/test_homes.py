@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import redis
 
-from poller.beat import homes
-from poller.beat.homes import Homes
-from poller.beat.hosts import Hosts
+from poller.beat import session_affinity
+from poller.beat.session_affinity import Homes
+from poller.beat.session_hosts import Hosts
 from poller.bootstrap import Services
 from poller.db import devices, imports, tables, targets
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
@@ -117,7 +117,7 @@ def test_what_waits_in_own_queues_counts_as_waiting(services: Services, redis_cl
     assert f"{QUEUE}~w1" not in sent(made, list(ids_of(services))), "its four slots are taken"
 
 
-SILENT = worker("w1", seen_ms=NOW - homes.LATELY_MS)
+SILENT = worker("w1", seen_ms=NOW - session_affinity.LATELY_MS)
 OTHERWISE_BUSY = Worker("w1", NOW, 0, 0, 0, 0, queues=("poll.snmp",), sessions=("routeros",))
 
 
@@ -147,7 +147,7 @@ def test_workers_that_do_not_come_back_are_forgotten(
     assert redis_client.smembers(services.keys.own) == {f"{QUEUE}~w{n}" for n in (1, 2, 3)}
     made.look(WORKERS[1:], NOW)
     assert redis_client.scard(services.keys.own) == 3
-    monkeypatch.setattr(homes, "FORGET_AFTER_S", -1.0)
+    monkeypatch.setattr(session_affinity, "FORGET_AFTER_S", -1.0)
     made.look(WORKERS[1:], NOW)
     assert redis_client.smembers(services.keys.own) == {f"{QUEUE}~w{n}" for n in (2, 3)}
 

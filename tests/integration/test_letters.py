@@ -11,7 +11,7 @@ import redis
 import sqlalchemy as sa
 
 from poller import errors
-from poller.beat import letters as sweep
+from poller.beat import deadletter_sync as sweep
 from poller.bootstrap import Services
 from poller.collectors import api
 from poller.collectors.registry import Registry

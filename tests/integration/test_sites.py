@@ -12,7 +12,7 @@ import redis
 from poller import errors
 from poller.beat import reconcile
 from poller.beat.leadership import Leader
-from poller.beat.sites import SiteWatch
+from poller.beat.site_outages import SiteWatch
 from poller.bootstrap import Services
 from poller.db import devices, imports, inventory, migrate, sites
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from poller.beat.clock import Clock
+from poller.beat.clock_steps import Clock
 
 AT_MS, AT_S = 1_800_000_000_000, 5_000.0
 

@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import Sequence
 
 from poller import errors, events
-from poller.beat import domains, letters, reconcile
-from poller.beat.audit import Audit
-from poller.beat.hosts import Hosts
+from poller.beat import deadletter_sync, queue_upkeep, reconcile
+from poller.beat.board_audit import Audit
 from poller.beat.leadership import Leader
+from poller.beat.session_hosts import Hosts
 from poller.bootstrap import Services
 from poller.db import deadletters, runs
 from poller.domain.record.run import Run
@@ -99,12 +99,12 @@ class Bookkeeper:
         if self._leader.leads:
             board, engine = self._services.board, self._services.engine
             if reconcile.reconcile(board, engine, self._leader.token, board.now_ms(), self._note):
-                domains.agree(self._domains, self._leader.token)
+                queue_upkeep.agree(self._domains, self._leader.token)
                 deadletters.forget_absent(engine)
             self._hosts.refresh(engine)
             self._audit.look(board.now_ms())
             if time.monotonic() >= self._letters_at:
-                letters.agree(board, engine)
+                deadletter_sync.agree(board, engine)
                 self._letters_at = time.monotonic() + LETTERS_EVERY_S
         waiting = list(self._lost)
         if waiting:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from poller import events
-from poller.beat.clock import STEP_MS
+from poller.beat.clock_steps import STEP_MS
 from poller.domain.inventory import duration
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.scheduling import slots

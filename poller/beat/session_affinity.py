@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from poller.beat.hosts import Hosts
+from poller.beat.session_hosts import Hosts
 from poller.bootstrap import Services
 from poller.domain.batched import batched
 from poller.domain.record.overview import Worker
