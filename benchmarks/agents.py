@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from benchmarks import progress
 from poller.bootstrap import Services
 from poller.collectors import credentials as models
-from poller.db import credentials, imports
+from poller.db.inventory import credential_rows, imports
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.sim import fleet, hardware
 from poller.sim.fleet import SimDevice
@@ -54,7 +54,7 @@ def store(services: Services, simulated: Sequence[SimDevice], port: int, asked: 
     """Fill an empty inventory, as imports do it."""
     name = fleet.SNMP_CREDENTIAL
     secret = models.from_json(json.dumps(dict(fleet.CREDENTIALS[name])))
-    credentials.add(services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name))
+    credential_rows.add(services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name))
     target = _target(asked, port)
     rows = [imports.Row(DeviceDraft(d.name, d.address, d.site, name), [target]) for d in simulated]
     with progress.shown(f"storing {len(rows):,} devices in SQLite", len(rows)) as show:

@@ -11,7 +11,7 @@ from benchmarks.roles import Roles
 from benchmarks.section import Figure
 from benchmarks.stage import Process, Stage
 from poller import errors
-from poller.db import inventory
+from poller.db.inventory import inventory_feed
 from poller.state.cluster import overview_reader
 
 _CELERY = ["-m", "celery", "-A", "poller", "--quiet"]
@@ -71,7 +71,7 @@ def until(what: str, total: float, done: Callable[[], float], within_s: float, e
 
 def whole(stage: Stage) -> list[Figure]:
     """Every target is in exactly one place."""
-    with inventory.all_specs(stage.services.engine) as stored:
+    with inventory_feed.all_specs(stage.services.engine) as stored:
         check = stage.services.board.check(spec.id for spec in stored.specs)
     return [
         Figure("lost", "targets lost", len(check.lost), "targets", below=1),

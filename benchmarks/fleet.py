@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlalchemy.engine import Engine
 
 from benchmarks import progress
-from poller.db import imports
+from poller.db.inventory import imports
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 
 _PER_IMPORT = 50_000

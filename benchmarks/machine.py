@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.stage import ROOT
-from poller.setting_sources import SECRETS
-from poller.settings import Settings
+from poller.settings.fields import Settings
+from poller.settings.setting_sources import SECRETS
 
 
 def described() -> dict[str, Any]:

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import cpu
-from poller import errors, settings
+from poller import errors
 from poller.bootstrap import Services
 from poller.cli.up import embedded_server, role_commands
 from poller.cli.up.process_supervisor import Child, Role, Supervisor
 from poller.db import migrate
+from poller.settings import fields
 from poller.state import redis_client
 
 ROOT = Path(__file__).parents[1]
@@ -90,7 +91,7 @@ class Stage:
     def services(self) -> Services:
         """Ours, on the stage's server and a SQLite file. Children find the same; POLLER_* of the caller count, too."""
         os.environ["POLLER_REDIS_URL"] = self.server.url
-        made = Services(settings.load())
+        made = Services(fields.load())
         made.configure_logs("WARNING")
         migrate.upgrade(made.engine)
         return made

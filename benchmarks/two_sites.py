@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from poller.bootstrap import Services
 from poller.collectors import credentials as models
-from poller.db import credentials, imports
+from poller.db.inventory import credential_rows, imports
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.sim import fleet
 from poller.sim.fleet import SimDevice
@@ -41,7 +41,7 @@ def store(services: Services, simulated: Sequence[SimDevice], port: int, pace: P
     """Fill an empty inventory, as an import does it."""
     name = fleet.SNMP_CREDENTIAL
     secret = models.from_json(json.dumps(dict(fleet.CREDENTIALS[name])))
-    credentials.add(services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name))
+    credential_rows.add(services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name))
     options = {"port": port, "modules": ["system", "if_mib"], "timeout": pace.timeout_s, "retries": pace.retries}
     every_ms, limit_ms = round(pace.interval_s * 1000), round(pace.limit_s * 1000)
     target = TargetDraft("snmp", "snmp", options, interval_ms=every_ms, timeout_ms=limit_ms)

@@ -13,8 +13,8 @@ from benchmarks.ledger import Poll
 from benchmarks.roles import Meter, Used
 from benchmarks.section import Figure
 from benchmarks.stage import Stage
-from poller.db import runs
-from poller.sim.process import simulated
+from poller.db.record import run_ledger
+from poller.sim.sim_process import simulated
 
 LOOK_EVERY_S = 10.0
 _BIN_MS = 10_000
@@ -92,5 +92,5 @@ def _missed(polls: Sequence[Poll], used: Used, devices: int, interval_s: float) 
 
 
 def _overlaps(stage: Stage, used: Used) -> Figure:
-    found = runs.overlaps(stage.services.engine, used.began_ms)
+    found = run_ledger.overlaps(stage.services.engine, used.began_ms)
     return Figure("overlaps", "polls that began before the one before had ended", found, "polls", below=1)

@@ -6,9 +6,10 @@ import logging
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from poller import errors, masking, setting_sources
-from poller import settings as settings_module
-from poller.settings import Settings
+from poller import errors
+from poller.settings import fields as settings_module
+from poller.settings import masking, setting_sources
+from poller.settings.fields import Settings
 
 if TYPE_CHECKING:
     import redis

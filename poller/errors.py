@@ -32,8 +32,8 @@
     '- Bug                    a mistake in this program or a plugin: please report it
 
 Each adapter translates its library's exceptions in one table: collectors/snmp/engines/gufo_engine.py,
-collectors/routeros/librouteros_errors.py, db/failures.py, state/redis_errors.py (Redis), state/publish_errors.py (kombu),
-security/vault.py (cryptography), settings.py (pydantic). What a run says of a failure: domain/failures/error_codes.py.
+collectors/routeros/librouteros_errors.py, db/sql_errors.py, state/redis_errors.py (Redis), state/publish_errors.py (kombu),
+security/vault.py (cryptography), settings/fields.py (pydantic). What a run says of a failure: domain/failures/error_codes.py.
 
 Texts never contain a secret. Data goes positionally to `super().__init__`, because Celery rebuilds
 exceptions with `cls(*args)`.

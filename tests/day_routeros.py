@@ -32,7 +32,7 @@ from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.metrics.reading import Series
 from poller.domain.scheduling.session_limits import Rules
 from poller.sim import sockets
-from poller.sim.routeros import sentences
+from poller.sim.routeros import sentence_framing
 from tests import virtual_clock
 from tests.unit.collectors.polls import open_files
 
@@ -72,14 +72,16 @@ class Router:
         command, tag = words[0].decode(), [word for word in words if word.startswith(b".tag=")]
         if command == "/login":
             self.logins += 1
-            return sentences.encode([b"!done", *tag])
+            return sentence_framing.encode([b"!done", *tag])
         self.requests += 1
         menu = MENUS.get(command)
         if menu is None:
-            return sentences.encode([b"!trap", b"=message=no such command", *tag]) + sentences.encode([b"!done", *tag])
+            return sentence_framing.encode([b"!trap", b"=message=no such command", *tag]) + sentence_framing.encode(
+                [b"!done", *tag]
+            )
         rows = range(1 if menu == 1 else ROWS)
-        told = [sentences.encode([b"!re", *self._row(menu, row), *tag]) for row in rows]
-        return b"".join(told) + sentences.encode([b"!done", *tag])
+        told = [sentence_framing.encode([b"!re", *self._row(menu, row), *tag]) for row in rows]
+        return b"".join(told) + sentence_framing.encode([b"!done", *tag])
 
     def _row(self, menu: int, row: int) -> list[bytes]:
         value = stamp(self.number, self.requests, menu, row)
@@ -109,7 +111,7 @@ class Line(asyncio.Protocol):
 
     def __init__(self, routers: dict[str, Router]) -> None:
         self._routers = routers
-        self._decoder = sentences.Decoder()
+        self._decoder = sentence_framing.Decoder()
         self._loop = asyncio.get_running_loop()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -24,7 +24,7 @@ from poller.collectors.credentials import Community, Credential, SnmpV3
 from poller.collectors.snmp import SnmpCollector
 from poller.collectors.snmp.wire.usm_keys import Passwords
 from poller.domain.failures.outcome import Outcome
-from poller.sim.snmp.authority import Asked, Authority
+from poller.sim.snmp.usm_agent import Asked, Authority
 from tests.unit.collectors import snmp_agent
 from tests.unit.collectors.polls import open_files, polled
 from tests.unit.collectors.snmp_agent import GET, GET_BULK, Request, element, integer, octets

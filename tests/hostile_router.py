@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import cast
 
-from poller.sim.routeros import sentences
+from poller.sim.routeros import sentence_framing
 
 SECRET = "fuzz-s3cret-pass"
 #: Of the answers that are mutated; more of them would be a test of the network.
@@ -163,14 +163,14 @@ class Hostile:
         """Bytes, and whether they are wrong."""
         said = honest(words, self.dice)
         if self.dice.random() < (0.7 if words[0] == b"/login" else 0.4):  # else a poll would not come far
-            return b"".join(map(sentences.encode, said)), False
+            return b"".join(map(sentence_framing.encode, said)), False
         if self.dice.random() < 0.5:
             change = self.dice.choice(SPEECHES)
             self.seen[change.__name__] += 1
-            return b"".join(map(sentences.encode, change(said, self.dice))), True
+            return b"".join(map(sentence_framing.encode, change(said, self.dice))), True
         spoil = self.dice.choice(BYTES)
         self.seen[spoil.__name__] += 1
-        return spoil(b"".join(map(sentences.encode, said)), self.dice), True
+        return spoil(b"".join(map(sentence_framing.encode, said)), self.dice), True
 
 
 class Line(asyncio.Protocol):
@@ -178,7 +178,7 @@ class Line(asyncio.Protocol):
 
     def __init__(self, hostile: Hostile) -> None:
         self._hostile = hostile
-        self._decoder = sentences.Decoder()
+        self._decoder = sentence_framing.Decoder()
         self._endless: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -227,7 +227,7 @@ class TlsLine(asyncio.Protocol):
 
     def __init__(self, hostile: Hostile) -> None:
         self._hostile = hostile
-        self._decoder = sentences.Decoder()
+        self._decoder = sentence_framing.Decoder()
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = hostile.tls.wrap_bio(self._in, self._out, server_side=True)
         self._shaken = False
@@ -248,7 +248,7 @@ class TlsLine(asyncio.Protocol):
                     self._tls.write(reply)
         except ssl.SSLWantReadError:
             pass
-        except (ssl.SSLError, sentences.Malformed):
+        except (ssl.SSLError, sentence_framing.Malformed):
             self._transport.close()
         self._flush()
 

@@ -18,7 +18,7 @@ from benchmarks.section import Figure, Findings, Grid, Row, Section
 from benchmarks.seen import Seen
 from benchmarks.stage import Stage
 from poller.sim.fleet import SimDevice
-from poller.sim.process import Running, simulated
+from poller.sim.sim_process import Running, simulated
 
 HOLE = "hole"
 ONE_IN = 64

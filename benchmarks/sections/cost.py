@@ -17,10 +17,11 @@ from benchmarks.section import Figure, Findings, Grid, Row, Section
 from benchmarks.stage import Stage
 from poller import errors
 from poller.db import engine as sql
-from poller.db import lookup, readings
-from poller.db.readings import Stored
+from poller.db.inventory import lookup
+from poller.db.record import stored_readings
+from poller.db.record.stored_readings import Stored
 from poller.sim.fleet import SimDevice
-from poller.sim.process import simulated
+from poller.sim.sim_process import simulated
 
 GOAL_MS, OBVIOUS_TIMES, EXPORTER_TIMES = 1.0, 25.0, 3.0
 #: Of the polls that were due, so many must have been done to speak of keeping up.
@@ -109,7 +110,7 @@ def _verify(stage: Stage, other: exporter.Exporter, device: SimDevice, interval_
 def _latest(stage: Stage, device: SimDevice) -> Stored:
     with sql.reading(stage.services.engine) as conn:
         target = lookup.target_id(conn, device.name, "snmp")
-    return readings.latest(stage.services.engine, [target])[target]
+    return stored_readings.latest(stage.services.engine, [target])[target]
 
 
 def _ours(stage: Stage, used: Used) -> Cost:

@@ -15,10 +15,10 @@ from benchmarks.agents import Asked
 from benchmarks.ledger import Poll
 from benchmarks.section import Figure, Findings, Section
 from benchmarks.stage import Stage
-from poller.db import runs
+from poller.db.record import run_ledger
 from poller.domain.failures import error_codes
 from poller.sim.fleet import Fault, SimDevice
-from poller.sim.process import simulated
+from poller.sim.sim_process import simulated
 
 WORKERS = 3
 GRACE_S = 2.0
@@ -105,7 +105,7 @@ def _waited_s(polls: Sequence[Poll], lost: Poll, kills: Sequence[int]) -> float:
 def _whole(stage: Stage, polls: Sequence[Poll], since_ms: int) -> list[Figure]:
     everybody = {poll.target for poll in polls}
     after = {poll.target for poll in polls if poll.good and poll.started_ms > since_ms}
-    overlaps = runs.overlaps(stage.services.engine, since_ms)
+    overlaps = run_ledger.overlaps(stage.services.engine, since_ms)
     return [
         Figure("unpolled", "targets not polled after that", len(everybody - after), "targets", below=1),
         Figure("overlaps", "polls that began before the one before had ended", overlaps, "polls", below=1),

@@ -17,10 +17,11 @@ from benchmarks.section import Figure, Findings, Section
 from benchmarks.stage import Process, Stage
 from benchmarks.two_sites import FAR, NEAR, Pace
 from poller import errors
-from poller.db import events, inventory
+from poller.db.inventory import inventory_feed
+from poller.db.record import event_rows
 from poller.domain.record.event_kinds import Kind, Wanted
-from poller.settings import Settings
-from poller.sim.process import Running, simulated
+from poller.settings.fields import Settings
+from poller.sim.sim_process import Running, simulated
 from poller.state.cluster import overview_reader, site_windows
 
 #: What counts as unchanged: half of this is a tick.
@@ -219,7 +220,7 @@ def _told(stage: Stage, phases: Sequence[Phase], size: Size) -> Iterator[Figure]
     began_ms, back_ms = phases[1].began_ms, phases[2].ended_ms
 
     def told(kind: Kind) -> list[int]:
-        return [e.at_ms for e in events.recent(stage.services.engine, Wanted((kind,), since_ms=began_ms), 100_000)]
+        return [e.at_ms for e in event_rows.recent(stage.services.engine, Wanted((kind,), since_ms=began_ms), 100_000)]
 
     opened, closed, down = map(told, (Kind.SITE_OPENED, Kind.SITE_RECOVERED, Kind.DEVICE_WENT_DOWN))
     yield Figure("open_s", "until the site was known to be dark", (min(opened) - began_ms) / 1000, "s")
@@ -230,7 +231,7 @@ def _told(stage: Stage, phases: Sequence[Phase], size: Size) -> Iterator[Figure]
 
 
 def _check(stage: Stage) -> Iterator[Figure]:
-    with inventory.all_specs(stage.services.engine) as stored:
+    with inventory_feed.all_specs(stage.services.engine) as stored:
         check = stage.services.board.check(spec.id for spec in stored.specs)
     yield Figure("lost", "targets lost", len(check.lost), "targets", below=1)
     yield Figure("doubled", "targets doubled", len(check.doubled), "targets", below=1)

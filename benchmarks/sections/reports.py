@@ -15,7 +15,7 @@ from benchmarks.section import Figure, Findings, Section
 from benchmarks.stage import Stage
 from poller.collectors import api
 from poller.collectors.registry import Registry
-from poller.db import devices
+from poller.db.inventory import devices
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.state.board.board_values import Room

@@ -28,7 +28,7 @@ from poller.collectors.sessions import Sessions
 from poller.domain.failures.outcome import Result
 from poller.domain.metrics.reading import ReadingSet
 from poller.sim import clock, fleet
-from poller.sim.process import Running, simulated
+from poller.sim.sim_process import Running, simulated
 
 NOON = 1_790_000_000.0
 LISTS = ("blocked", "allowed")

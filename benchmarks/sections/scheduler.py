@@ -16,7 +16,7 @@ from benchmarks import cpu, fleet, progress, quantile, redbeat_entries
 from benchmarks.drains import Drained, Drains
 from benchmarks.section import Comparison, Figure, Findings, Section
 from benchmarks.stage import Process, Stage
-from poller.db import inventory
+from poller.db.inventory import inventory_feed
 from poller.state.cluster import overview_reader
 
 #: A fleet that has not caught up after so many intervals is measured as it is.
@@ -151,7 +151,7 @@ def _costs(size: Size, window: Window, drained: Drained) -> list[Figure]:
 
 def _check(stage: Stage, drained: Drained) -> list[Figure]:
     """In exactly one place, every one of them."""
-    with inventory.all_specs(stage.services.engine) as stored:
+    with inventory_feed.all_specs(stage.services.engine) as stored:
         check = stage.services.board.check(spec.id for spec in stored.specs)
     return [
         Figure("lost", "targets lost", len(check.lost), "targets", below=1),

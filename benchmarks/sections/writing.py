@@ -18,7 +18,8 @@ from benchmarks.section import Figure, Findings, Section
 from benchmarks.stage import Stage
 from poller import errors
 from poller.db import engine as sql
-from poller.db import migrate, runs
+from poller.db import migrate
+from poller.db.record import run_ledger
 from poller.db.tables import readings as readings_table
 from poller.db.tables import runs as runs_table
 from poller.domain.failures.outcome import Result
@@ -26,7 +27,7 @@ from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.metrics.reading import Kind, ReadingSet, Series, SeriesSet
 from poller.domain.record.run import Run
 from poller.observability import logs
-from poller.settings import Settings
+from poller.settings.fields import Settings
 from poller.sinks.api import Sample, Stores
 from poller.sinks.sql import SqlSink
 from poller.workers.results.writers import Writing
@@ -123,7 +124,7 @@ def _direct(engine: Engine, sink: Sink) -> Store:
 
     def store(samples: Sequence[Sample], rows: Sequence[Run]) -> None:
         sink.write(samples)
-        runs.write(engine, rows)
+        run_ledger.write(engine, rows)
 
     return store
 

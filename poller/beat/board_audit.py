@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from sqlalchemy.engine import Engine
 
-from poller import events
-from poller.db import inventory
+from poller import event_publisher
+from poller.db.inventory import inventory_feed
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.scheduling import slots
 from poller.state.board.board_repair import Repair
@@ -18,7 +18,7 @@ from poller.state.board.moves import Board
 class Audit:
     """Acts when two looks in a row do not add up: one may fall between two moves."""
 
-    def __init__(self, board: Board, engine: Engine, note: events.Note = events.only_log) -> None:
+    def __init__(self, board: Board, engine: Engine, note: event_publisher.Note = event_publisher.only_log) -> None:
         self._board = board
         self._engine = engine
         self._note = note
@@ -30,7 +30,7 @@ class Audit:
         acting, self._suspicious = suspicious and self._suspicious, suspicious
         if not acting:
             return False
-        with inventory.all_specs(self._engine) as fleet:
+        with inventory_feed.all_specs(self._engine) as fleet:
             done = Repair(self._board).repair(
                 fleet.specs, fleet.version, lambda spec: slots.next_slot_ms(spec.id, spec.interval_ms, now_ms)
             )

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from poller import events
+from poller import event_publisher
 from poller.beat.clock_steps import STEP_MS
 from poller.domain.inventory import duration
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.scheduling import slots
 from poller.observability import logs
-from poller.settings import Settings
+from poller.settings.fields import Settings
 from poller.state.board.moves import Board
 
 log = logs.get(__name__)
@@ -27,7 +27,7 @@ def resume(
     now_ms: int,
     settings: Settings,
     progress: Callable[[], None],
-    note: events.Note = events.only_log,
+    note: event_publisher.Note = event_publisher.only_log,
 ) -> int:
     """A leader begins, and nobody may have led for a while. Returns how many targets moved.
 
@@ -46,7 +46,7 @@ def settle(
     step_ms: int,
     settings: Settings,
     progress: Callable[[], None],
-    note: events.Note = events.only_log,
+    note: event_publisher.Note = event_publisher.only_log,
 ) -> int:
     """The clock is not where it was. Nobody may poll at once, wait for hours, or lose a lease for that."""
     wait_ms, margin_ms = round(settings.queue_wait_s * 1000), round(settings.lease_margin_s * 1000)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from sqlalchemy.engine import Engine
 
-from poller.db import deadletters
+from poller.db.record import dead_letter_rows
 from poller.domain.batched import batched
 from poller.domain.failures.dead_letter import Letter
 from poller.domain.record.target_status import Status
@@ -25,17 +25,17 @@ def agree(board: Board, engine: Engine) -> tuple[int, int]:
     """Add the letters that are missing, remove those of targets that answered since. Returns how many of each."""
     made = sum(_add(board, engine, dict(page)) for page in batched(board.parked(), _PAGE))
     cleared = sum(_clear(board, engine, page) for page in _pages(engine))
-    absent = deadletters.forget_absent(engine)
+    absent = dead_letter_rows.forget_absent(engine)
     if made or cleared or absent:
         log.info("dead_letters_mended", made=made, cleared=cleared, absent=absent)
     return made, cleared + absent
 
 
 def _add(board: Board, engine: Engine, parked: dict[int, int]) -> int:
-    missing = sorted(parked.keys() - deadletters.known(engine, parked))
+    missing = sorted(parked.keys() - dead_letter_rows.known(engine, parked))
     statuses = board.statuses(missing)
     letters = [_letter(i, status, parked[i]) for i, status in statuses.items() if status.parked_ms and status.reason]
-    deadletters.write(engine, letters)
+    dead_letter_rows.write(engine, letters)
     return len(letters)
 
 
@@ -46,13 +46,13 @@ def _clear(board: Board, engine: Engine, page: list[tuple[int, int]]) -> int:
     well = [
         Letter(i, status.ok_ms) for i, status in statuses.items() if not status.parked_ms and status.ok_ms > last[i]
     ]
-    deadletters.write(engine, well)
+    dead_letter_rows.write(engine, well)
     return len(well)
 
 
 def _pages(engine: Engine) -> Iterator[list[tuple[int, int]]]:
     after = 0
-    while page := deadletters.page(engine, after, _PAGE):
+    while page := dead_letter_rows.page(engine, after, _PAGE):
         yield page
         after = page[-1][0]
 

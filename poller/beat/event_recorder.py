@@ -8,10 +8,10 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 
-from poller import errors, events
+from poller import errors, event_publisher
 from poller.beat.leadership import Leader
 from poller.bootstrap import Services
-from poller.db import events as table
+from poller.db.record import event_rows as table
 from poller.domain.record.event_kinds import Event
 from poller.observability import logs
 from poller.state.cluster import event_stream as stream
@@ -40,7 +40,7 @@ class Recorder:
 
     def note(self, event: Event) -> None:
         """Something happened: it is in the log at once, and elsewhere soon."""
-        events.write_lines([event])
+        event_publisher.write_lines([event])
         self._noted.append(event)
 
     def finish(self) -> None:
@@ -67,7 +67,7 @@ class Recorder:
 
     def _publish(self) -> None:
         waiting = list(self._noted)
-        events.publish(self._services, waiting)
+        event_publisher.publish(self._services, waiting)
         for _ in waiting:
             self._noted.popleft()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 
-from poller import errors, events
+from poller import errors, event_publisher
 from poller.domain.record.event_kinds import Event, Kind
 from poller.observability import logs
 from poller.state.cluster.leader_lock import Leadership
@@ -21,7 +21,11 @@ STUCK_AFTER_S = 3.0
 
 class Leader:
     def __init__(
-        self, leadership: Leadership, renew_s: float, election: bool = True, note: events.Note = events.only_log
+        self,
+        leadership: Leadership,
+        renew_s: float,
+        election: bool = True,
+        note: event_publisher.Note = event_publisher.only_log,
     ) -> None:
         self.epoch = 0
         self.reigns = 0  # how often we took the lead: between two of them anything may have happened
@@ -94,7 +98,7 @@ class Leader:
 
     def _tell(self, kind: Kind, message: str, **facts: str) -> None:
         facts |= {"beat": self._leadership.name}
-        self._note(Event(events.now_ms(), kind, message, data={"epoch": self.epoch, **facts}))
+        self._note(Event(event_publisher.now_ms(), kind, message, data={"epoch": self.epoch, **facts}))
 
     def stand_by(self, now_ms: int) -> None:
         self._leadership.stand_by(now_ms)

@@ -10,8 +10,8 @@ from itertools import chain
 
 from sqlalchemy.engine import Engine
 
-from poller import events
-from poller.db import inventory
+from poller import event_publisher
+from poller.db.inventory import inventory_feed
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.scheduling import slots
@@ -24,9 +24,11 @@ log = logs.get(__name__)
 AT_ONCE = 64
 
 
-def reconcile(board: Board, engine: Engine, leader: str, now_ms: int, note: events.Note = events.only_log) -> bool:
+def reconcile(
+    board: Board, engine: Engine, leader: str, now_ms: int, note: event_publisher.Note = event_publisher.only_log
+) -> bool:
     """Bring the board up to date. Returns whether anything was done. Raises StoreError, NotLeader."""
-    version, have = inventory.version(engine), board.version()
+    version, have = inventory_feed.version(engine), board.version()
     if version == have:
         return False
     if have is None or version < have:
@@ -39,7 +41,7 @@ def reconcile(board: Board, engine: Engine, leader: str, now_ms: int, note: even
 def _rebuild(board: Board, engine: Engine, leader: str, since: str, now_ms: int) -> Event:
     """An empty, flushed or foreign board is filled from SQL, every target at its next slot."""
     unseen = board.ids()
-    with inventory.all_specs(engine) as fleet:
+    with inventory_feed.all_specs(engine) as fleet:
         there = _placed(_noting(fleet.specs, unseen), now_ms)
         done = board.place(leader, chain(there, _gone(unseen, now_ms)), fleet.version, since)
     data = {"version": fleet.version, "placed": done[0], "changed": done[1], "removed": done[2]}
@@ -48,7 +50,7 @@ def _rebuild(board: Board, engine: Engine, leader: str, since: str, now_ms: int)
 
 
 def _apply_changes(board: Board, engine: Engine, leader: str, since: int, now_ms: int) -> None:
-    changes = inventory.changes_since(engine, since)
+    changes = inventory_feed.changes_since(engine, since)
     gone = ((_removed(target_id), now_ms) for target_id in changes.removed)
     few = len(changes.specs) <= AT_ONCE
     specs = ((spec, now_ms) for spec in changes.specs) if few else _placed(changes.specs, now_ms)

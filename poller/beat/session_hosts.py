@@ -6,7 +6,7 @@ import sys
 
 from sqlalchemy.engine import Engine
 
-from poller.db import inventory
+from poller.db.inventory import inventory_feed
 
 
 class Hosts:
@@ -32,11 +32,11 @@ class Hosts:
         wanted = self._wanted
         if not wanted:
             return
-        now = inventory.version(engine)
+        now = inventory_feed.version(engine)
         if wanted == self._read and now == self._version:
             return
         anew = wanted != self._read or now < self._version
-        found = inventory.hosts_since(engine, wanted, 0 if anew else self._version)
+        found = inventory_feed.hosts_since(engine, wanted, 0 if anew else self._version)
         hosts = {target_id: sys.intern(address) for target_id, address in found.hosts}
         if anew:
             self._hosts = hosts

@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from poller import errors, events
+from poller import errors, event_publisher
 from poller.beat.leadership import Leader
 from poller.bootstrap import Services
-from poller.db import sites
+from poller.db.inventory import sites
 from poller.domain.failures import site_outage
 from poller.domain.failures.site_outage import Outage, Window
 from poller.domain.inventory import duration
@@ -36,7 +36,7 @@ class SiteWatch:
         services: Services,
         leader: Leader,
         stopping: threading.Event,
-        note: events.Note = events.only_log,
+        note: event_publisher.Note = event_publisher.only_log,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._services = services

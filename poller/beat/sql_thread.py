@@ -10,13 +10,13 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from poller import errors, events
+from poller import errors, event_publisher
 from poller.beat import deadletter_sync, queue_upkeep, reconcile
 from poller.beat.board_audit import Audit
 from poller.beat.leadership import Leader
 from poller.beat.session_hosts import Hosts
 from poller.bootstrap import Services
-from poller.db import deadletters, runs
+from poller.db.record import dead_letter_rows, run_ledger
 from poller.domain.record.run import Run
 from poller.observability import logs
 from poller.state.board.moves import NotLeader
@@ -38,7 +38,7 @@ class Bookkeeper:
         services: Services,
         leader: Leader,
         stopping: threading.Event,
-        note: events.Note = events.only_log,
+        note: event_publisher.Note = event_publisher.only_log,
         hosts: Hosts | None = None,
     ) -> None:
         self._services = services
@@ -100,7 +100,7 @@ class Bookkeeper:
             board, engine = self._services.board, self._services.engine
             if reconcile.reconcile(board, engine, self._leader.token, board.now_ms(), self._note):
                 queue_upkeep.agree(self._domains, self._leader.token)
-                deadletters.forget_absent(engine)
+                dead_letter_rows.forget_absent(engine)
             self._hosts.refresh(engine)
             self._audit.look(board.now_ms())
             if time.monotonic() >= self._letters_at:
@@ -108,6 +108,6 @@ class Bookkeeper:
                 self._letters_at = time.monotonic() + LETTERS_EVERY_S
         waiting = list(self._lost)
         if waiting:
-            runs.close_lost(self._services.engine, waiting)
+            run_ledger.close_lost(self._services.engine, waiting)
             for _ in waiting:
                 self._lost.popleft()

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from poller.bootstrap import Services
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.record.overview import Worker
-from poller.events import Note
+from poller.event_publisher import Note
 from poller.state.cluster import worker_registry
 
 

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 
 from poller import errors
-from poller.db.failures import store_errors
+from poller.db.sql_errors import store_errors
 
 BUSY_TIMEOUT_S = 10
 CONNECT_TIMEOUT_S = 5

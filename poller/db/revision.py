@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from poller import errors
 from poller.db import engine as sql
-from poller.db.failures import UPGRADE_HINT
+from poller.db.sql_errors import UPGRADE_HINT
 
 #: The last of `migrations/versions`; revisions are numbers of four digits, so they can be compared.
 HEAD = "0004"

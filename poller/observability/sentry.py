@@ -19,8 +19,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from poller import errors
-from poller.observability import logs, scrubbing
-from poller.observability.quota import Quota
+from poller.observability import logs, scrubber
+from poller.observability.report_quota import Quota
 
 if TYPE_CHECKING:
     import sentry_sdk
@@ -112,7 +112,7 @@ class Reporter(logging.Handler):
 
     def _scrub(self, event: Any, _hint: Any) -> Any:
         """Called last, with all that would be sent. If it fails, the client sends nothing."""
-        return scrubbing.scrubbed(event, self._known)
+        return scrubber.scrubbed(event, self._known)
 
     def _note_undelivered(self, reason: str) -> None:
         if self._undelivered.admit("") is not None:

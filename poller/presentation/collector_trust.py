@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from poller import events
+from poller import event_publisher
 from poller.domain.failures.quarantine import Record, Trust
 from poller.state.cluster import quarantine_records
 from poller.state.cluster.quarantine_records import Release
@@ -55,7 +55,7 @@ def read(services: Services) -> Known:
 
 def view(found: Record) -> dict[str, Any]:
     since = datetime.fromtimestamp(found.since_ms / 1000, UTC) if found.since_ms else None
-    seconds = max(0, events.now_ms() - found.since_ms) // 1000 if since else None
+    seconds = max(0, event_publisher.now_ms() - found.since_ms) // 1000 if since else None
     return {
         "state": found.trust.value,
         "since": since,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from poller import errors
-from poller.db import devices
+from poller.db.inventory import devices
 from poller.state.board.breakers import Breakers, Seen
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from poller.domain.metrics.rates import Line
 from poller.presentation import formatting
 
 if TYPE_CHECKING:
-    from poller.db.rates import Rated
+    from poller.db.record.stored_rates import Rated
 
 SCHEMA = "poller.rates/1"
 

@@ -18,8 +18,8 @@ from cryptography import exceptions as theirs
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from poller import errors
-from poller.security import keys as key_store
-from poller.security.keys import KEY_BYTES
+from poller.security import vault_keys as key_store
+from poller.security.vault_keys import KEY_BYTES
 
 NONCE_BYTES = 12
 VERSION = "v1"

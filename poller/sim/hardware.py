@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from poller import errors
 from poller.sim import routerboards
-from poller.sim.parts import GBIT, MBIT, Chassis, Group, Kind, Model, Port, Rates
+from poller.sim.hardware_model import GBIT, MBIT, Chassis, Group, Kind, Model, Port, Rates
 
 __all__ = ["GBIT", "MBIT", "MODELS", "ROUTEROS_MODELS", "SNMP_MODELS", "Chassis", "Kind", "Port", "Rates", "chassis"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poller.sim.parts import GBIT, MBIT, Feature, Group, Kind, Model, Setup
+from poller.sim.hardware_model import GBIT, MBIT, Feature, Group, Kind, Model, Setup
 
 DESKS = ("desk", "printer", "phone", "camera", "access point", "door reader", "")
 _VOLTAGE = ("voltage", "V", 24.1)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import ClassVar
 
-from poller.db import readings
+from poller.db.record import stored_readings
 from poller.sinks.api import API_VERSION, Sample, Stores
 
 
@@ -15,11 +15,11 @@ class SqlSink:
     api_version: ClassVar[int] = API_VERSION
 
     def __init__(self, stores: Stores) -> None:
-        self._writer = readings.Writer(stores.engine)
+        self._writer = stored_readings.Writer(stores.engine)
 
     def write(self, samples: Sequence[Sample]) -> None:
         """Repeating it changes nothing. Raises StoreError."""
-        batch = [readings.Stored(s.target.id, s.at_ms, s.readings) for s in samples]
+        batch = [stored_readings.Stored(s.target.id, s.at_ms, s.readings) for s in samples]
         self._writer.write(batch, time.time_ns() // 1_000_000)
 
     def close(self) -> None:

@@ -7,10 +7,10 @@ from dataclasses import asdict
 
 from poller import bootstrap
 from poller.app import app
-from poller.db import retention
-from poller.db.retention import Ages
+from poller.db.record import retention
+from poller.db.record.retention import Ages
 from poller.observability import logs
-from poller.settings import Settings
+from poller.settings.fields import Settings
 
 log = logs.get(__name__)
 

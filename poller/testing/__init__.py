@@ -13,9 +13,9 @@ from poller.collectors.api import Collector, Credential, Poll
 from poller.collectors.poll_runner import drain
 from poller.domain.failures.outcome import Outcome
 from poller.sim import clock, fleet
-from poller.sim.process import simulated
-from poller.sim.routeros.mishaps import Mishap
-from poller.sim.serve import TlsPorts
+from poller.sim.fleet_server import TlsPorts
+from poller.sim.routeros.injected_faults import Mishap
+from poller.sim.sim_process import simulated
 
 
 async def collect(

@@ -17,29 +17,36 @@ import pytest
 import uvloop
 
 from poller.collectors.api import Collector, Credential
-from poller.testing.checks import contract, faults, leaks, readings, secrets, sessions
+from poller.testing.checks import (
+    contract_checks,
+    fault_checks,
+    leak_checks,
+    reading_checks,
+    secret_checks,
+    session_checks,
+)
 from poller.testing.subject import Device, Failed, Inapplicable, Subject
 
 Check = Callable[[Subject], Awaitable[None]]
 
 #: In the order in which an author meets them.
 CHECKS: tuple[Check, ...] = (
-    contract.contract,
-    contract.options_described,
-    contract.options_stored,
-    contract.unknown_option,
-    readings.reads_the_device,
-    readings.readings,
-    faults.deadline,
-    faults.cancellation,
-    faults.refused,
-    faults.reset,
-    faults.garbage,
-    leaks.leaks,
-    leaks.side_by_side,
-    secrets.secrets,
-    sessions.sessions,
-    readings.discovery,
+    contract_checks.contract,
+    contract_checks.options_described,
+    contract_checks.options_stored,
+    contract_checks.unknown_option,
+    reading_checks.reads_the_device,
+    reading_checks.readings,
+    fault_checks.deadline,
+    fault_checks.cancellation,
+    fault_checks.refused,
+    fault_checks.reset,
+    fault_checks.garbage,
+    leak_checks.leaks,
+    leak_checks.side_by_side,
+    secret_checks.secrets,
+    session_checks.sessions,
+    reading_checks.discovery,
 )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from poller.sim import garbage
+from poller.sim import garbled_replies
 from poller.testing.background import Pair, background, pair
 
 #: Even a silent one hangs up in the end, so that a collector without any time-out does not stop the tests.
@@ -58,7 +58,7 @@ class _Talk:
         self.transports: set[asyncio.BaseTransport] = set()
 
     def nonsense(self, heard: bytes) -> bytes:
-        return garbage.garble(heard or b"hello", self._dice)
+        return garbled_replies.garble(heard or b"hello", self._dice)
 
     @property
     def babbles(self) -> bool:

@@ -13,10 +13,10 @@ from poller.bootstrap import Services
 from poller.domain.scheduling.trap_pace import Pace
 from poller.observability import logs
 from poller.state.cluster import trap_counters
-from poller.traps.asking import Asker
-from poller.traps.intake import Datagram, Intake
-from poller.traps.judging import Judge
-from poller.traps.senders import Directory
+from poller.traps.sender_table import Directory
+from poller.traps.trap_polls import Asker
+from poller.traps.trap_socket import Datagram, Intake
+from poller.traps.trap_verifier import Judge
 from poller.workers.batch.target_cache import Secrets
 
 log = logs.get(__name__)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from poller import errors
 from poller.collectors.registry import Registry
-from poller.db.rates import Asked, Rated
+from poller.db.record.stored_rates import Asked, Rated
 from poller.domain.record.overview import Overview
 from poller.presentation.collector_trust import Known
 from poller.presentation.device_state import Standing

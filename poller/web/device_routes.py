@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from poller import errors
-from poller.db.rates import Asked
+from poller.db.record.stored_rates import Asked
 from poller.domain.inventory import duration
 from poller.presentation import rates_json
 from poller.web import error_responses

@@ -13,7 +13,8 @@ import uvicorn
 
 from poller import bootstrap, errors
 from poller.bootstrap import Services
-from poller.db import engine, rates
+from poller.db import engine
+from poller.db.record import stored_rates
 from poller.domain.record.overview import Overview
 from poller.observability import logs
 from poller.presentation import collector_trust, device_state
@@ -75,7 +76,7 @@ def sources(services: Services) -> Sources:
 
     flower = services.settings.flower_url
     links = {"Flower": flower} if flower else {}
-    of_device = partial(rates.of_device, services.engine)
+    of_device = partial(stored_rates.of_device, services.engine)
     return Sources(read, ready, links, of_device, collectors, partial(device_state.read, services))
 
 

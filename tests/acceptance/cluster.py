@@ -21,10 +21,11 @@ from pydantic import SecretStr
 from poller import errors
 from poller.bootstrap import Services
 from poller.cli.up import up_summary
-from poller.db import imports, inventory, migrate
+from poller.db import migrate
+from poller.db.inventory import imports, inventory_feed
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.overview import Leader
-from poller.settings import Settings
+from poller.settings.fields import Settings
 from poller.state.cluster import overview_reader
 from tests.acceptance import recorder, records
 from tests.acceptance.programs import POLLER, descendants, environment, is_running
@@ -234,7 +235,7 @@ class Cluster:
 
     def targets(self) -> set[int]:
         """Every enabled target of the inventory."""
-        with inventory.all_specs(self.services.engine) as fleet:
+        with inventory_feed.all_specs(self.services.engine) as fleet:
             return {spec.id for spec in fleet.specs if spec.enabled}
 
     def first_poll(self, instant: float = 0.0) -> records.Poll | None:

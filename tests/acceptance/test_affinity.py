@@ -14,11 +14,11 @@ import pytest
 import sqlalchemy as sa
 
 from poller.collectors.credentials import Login
-from poller.db import credentials, imports
+from poller.db.inventory import credential_rows, imports
 from poller.db.tables import devices, runs, targets
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.sim import fleet
-from poller.sim.routeros.server import RouterOsServer
+from poller.sim.routeros.routeros_server import RouterOsServer
 from tests.acceptance.cluster import Cluster, Program, soon
 
 if os.environ.get("CI") != "true":
@@ -48,7 +48,9 @@ def routers(count: int) -> Iterator[tuple[RouterOsServer, int]]:
 def add_routers(cluster: Cluster, server: RouterOsServer, port: int) -> None:
     """Each with two targets."""
     login = Login(username=fleet.USERNAME, password=fleet.PASSWORD)
-    credentials.add(cluster.services.engine, "sim", login.kind, cluster.services.keyring.seal(login.to_json(), "sim"))
+    credential_rows.add(
+        cluster.services.engine, "sim", login.kind, cluster.services.keyring.seal(login.to_json(), "sim")
+    )
     times = {"interval_ms": round(INTERVAL_S * 1000), "timeout_ms": round(TIMEOUT_S * 1000)}
     drafts = [
         TargetDraft(family, "routeros", {"port": port, "families": [family]}, **times)

@@ -19,10 +19,10 @@ import yaml
 
 from poller.cli.up.role_commands import free_port
 from poller.db import engine as sql
-from poller.db import runs
+from poller.db.record import run_ledger
 from poller.domain.failures.outcome import Result
 from poller.sim import fleet
-from poller.sim.process import simulated
+from poller.sim.sim_process import simulated
 from tests.acceptance.programs import environment, eventually
 from tests.conftest import missing
 
@@ -150,7 +150,7 @@ def test_the_very_commands_make_a_cluster_that_polls(cluster: Cluster, tmp_path:
     migrate = cluster.start("migrate")
     assert migrate.wait(timeout=60) == 0
     engine = sql.create((cluster.secrets / "database_url").read_text())
-    runs.write(engine, [runs.Run(1, 1_000, Result.OK)])  # of 1970
+    run_ledger.write(engine, [run_ledger.Run(1, 1_000, Result.OK)])  # of 1970
     beats = [cluster.start("beat"), cluster.start("beat")]
     for service in ("worker", "web", "flower"):
         cluster.start(service)
@@ -167,7 +167,9 @@ def test_the_very_commands_make_a_cluster_that_polls(cluster: Cluster, tmp_path:
         assert json.loads(cluster.run("poller", "board", "check", "--json"))["lost"] == 0
         assert redis_client.hexists("poller:redbeat:prune", "definition")  # the leader starts it now and then
         cluster.run("celery", "-A", "poller", "call", "poller.prune")
-        eventually(lambda: runs.counts(engine, 0) == runs.counts(engine, 2_000), 20, "the old run is pruned")
+        eventually(
+            lambda: run_ledger.counts(engine, 0) == run_ledger.counts(engine, 2_000), 20, "the old run is pruned"
+        )
         _assert_page_and_flower(cluster)
         _assert_a_standby_takes_over(cluster, beats)
 

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import pytest
 import sqlalchemy as sa
 
-from poller.db import devices
 from poller.db import engine as sql
+from poller.db.inventory import devices
 from poller.db.tables import readings, runs
 from poller.domain.inventory.draft import DeviceDraft
 from tests.acceptance.cluster import Cluster, soon, target

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from poller.db import devices, imports, inventory, targets
+from poller.db.inventory import devices, imports, inventory_feed, targets
 from poller.db.tables import readings
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from tests.acceptance.cluster import COLLECTOR, Cluster, soon, target
@@ -157,7 +157,7 @@ def test_ten_thousand_edits_at_once_take_effect_without_a_burst(fleet: Cluster) 
     rows = [imports.Row(DeviceDraft(f"d{i}"), [EDITED]) for i in range(FLEET)]
     imports.apply_import(fleet.services.engine, rows, update=True, notify=fleet.services.notify)
     edited = time.time()
-    version = inventory.version(fleet.services.engine)
+    version = inventory_feed.version(fleet.services.engine)
     soon(lambda: fleet.services.board.version() == version, 2, "the edits are on the board")
     soon(lambda: time.time() > edited + 2 + WINDOW_S, 10, "some seconds of polling")
     assert busiest(fleet.record.polls(began), WINDOW_S) < 1.5 * steady * WINDOW_S

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from poller.db import deadletters
+from poller.db.record import dead_letter_rows
 from poller.domain.failures import error_codes
 from poller.domain.failures.dead_letter import Reason
 from poller.domain.record.event_kinds import Kind
@@ -61,9 +61,11 @@ def test_a_plugin_that_crashes_is_isolated_then_quarantined_and_comes_back_when_
         assert "SIGSEGV" in quarantined.message
         assert len(deadly.deaths()) == 1
 
-        engine, wanted = deadly.cluster.services.engine, deadletters.Wanted(reason=Reason.COLLECTOR_QUARANTINED)
+        engine, wanted = deadly.cluster.services.engine, dead_letter_rows.Wanted(reason=Reason.COLLECTOR_QUARANTINED)
         mine = {*MATES, "segfault"}
-        letters = soon(lambda: _all_of(deadletters.listing(engine, wanted), mine), 30, "its targets are dead letters")
+        letters = soon(
+            lambda: _all_of(dead_letter_rows.listing(engine, wanted), mine), 30, "its targets are dead letters"
+        )
         assert all("SIGSEGV" in named.letter.message for named in letters)
         rows = ledger(deadly.cluster, since)
         assert {row.error_code for name in OTHERS for row in rows[name]} <= {"", error_codes.LEASE_LOST}
@@ -88,7 +90,7 @@ def test_a_plugin_that_crashes_is_isolated_then_quarantined_and_comes_back_when_
         assert done.returncode == 0, done.stderr
         assert f"requeued {len(mine)} dead letters: {len(mine)} answer" in done.stdout
         assert len(deadly.events(Kind.COLLECTOR_RELEASED)) == 1
-        assert soon(lambda: not deadletters.listing(engine, wanted), 10, "no dead letter is left") is True
+        assert soon(lambda: not dead_letter_rows.listing(engine, wanted), 10, "no dead letter is left") is True
         assert deadly.cluster.run("collectors", "release", troublemaker.NAME).returncode == 3
         deadly.cluster.checked()
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from poller.db import imports
+from poller.db.inventory import imports
 from poller.db.tables import devices, runs, targets
 from poller.domain.failures import error_codes
 from poller.domain.failures.outcome import Result

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from poller.db import imports
+from poller.db.inventory import imports
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from tests.acceptance import troublemaker
 from tests.acceptance.cluster import Cluster, soon
@@ -100,7 +100,7 @@ def _bug(folder: Path) -> str:
     """A place for PYTHONPATH where Python finds, before all else, that the overview cannot be read."""
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(
-        "from poller.state import overview\ndef read(*_): raise ValueError('a bug')\noverview.read = read\n"
+        "from poller.state.cluster import overview_reader\ndef read(*_): raise ValueError('a bug')\noverview_reader.read = read\n"
     )
     return str(folder)
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy.engine import Engine
 
-from poller.db import deadletters, devices, targets
-from poller.db.deadletters import Wanted
+from poller.db.inventory import devices, targets
+from poller.db.record import dead_letter_rows
+from poller.db.record.dead_letter_rows import Wanted
 from poller.domain.failures.dead_letter import Letter, Reason
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 
@@ -31,33 +32,33 @@ def letter(target_id: int, **changes: object) -> Letter:
 
 
 def stored(engine: Engine) -> dict[int, Letter]:
-    return {named.letter.target_id: named.letter for named in deadletters.listing(engine, EVERY)}
+    return {named.letter.target_id: named.letter for named in dead_letter_rows.listing(engine, EVERY)}
 
 
 def test_a_letter_comes_back_as_it_was_written(engine: Engine, ids: list[int]) -> None:
     """With the names of its target beside it, and also when it is written twice."""
     for _ in range(2):
-        deadletters.write(engine, [letter(ids[0]), letter(ids[1])])
-    found = deadletters.listing(engine, EVERY)
+        dead_letter_rows.write(engine, [letter(ids[0]), letter(ids[1])])
+    found = dead_letter_rows.listing(engine, EVERY)
     assert [named.letter for named in found] == [letter(ids[0]), letter(ids[1])]
     assert (found[0].device, found[0].target, found[0].collector, found[0].site) == ("d1", "t", "snmp", "ams")
 
 
 def test_a_failed_retry_is_noted_and_a_success_clears_it(engine: Engine, ids: list[int]) -> None:
     """Since when it is parked stays, even if the board forgot it; the rest is that of the last failure."""
-    deadletters.write(engine, [letter(ids[0])])
+    dead_letter_rows.write(engine, [letter(ids[0])])
     again = letter(ids[0], last_ms=6_000, parked_ms=6_000, next_ms=12_000, attempts=3, message="still no")
-    deadletters.write(engine, [again])
+    dead_letter_rows.write(engine, [again])
     assert stored(engine) == {ids[0]: replace(again, parked_ms=2_000)}
-    deadletters.write(engine, [Letter(ids[0], 7_000)])
+    dead_letter_rows.write(engine, [Letter(ids[0], 7_000)])
     assert stored(engine) == {}
 
 
 def test_what_is_older_than_the_row_changes_nothing(engine: Engine, ids: list[int]) -> None:
     """A worker that was cut off brings its letters an hour later."""
-    deadletters.write(engine, [letter(ids[0])])
-    deadletters.write(engine, [letter(ids[0], last_ms=4_000, attempts=1)])
-    deadletters.write(engine, [Letter(ids[0], 4_999)])
+    dead_letter_rows.write(engine, [letter(ids[0])])
+    dead_letter_rows.write(engine, [letter(ids[0], last_ms=4_000, attempts=1)])
+    dead_letter_rows.write(engine, [Letter(ids[0], 4_999)])
     assert stored(engine) == {ids[0]: letter(ids[0])}
 
 
@@ -65,7 +66,7 @@ def test_the_last_of_several_counts(engine: Engine, ids: list[int]) -> None:
     """All that a database missed is written in one statement."""
     one, other = ids[:2]
     rows = [letter(one), Letter(one, 6_000), letter(other), Letter(other, 6_000), letter(other, last_ms=7_000)]
-    deadletters.write(engine, rows)
+    dead_letter_rows.write(engine, rows)
     assert stored(engine) == {other: letter(other, last_ms=7_000)}
 
 
@@ -74,19 +75,19 @@ def test_nobody_gets_a_letter_who_is_not_polled(engine: Engine, ids: list[int]) 
     devices.remove(engine, ["d1"])
     targets.edit(engine, "d2", "t", TargetDraft(enabled=False))
     devices.edit(engine, "d3", DeviceDraft("d3", enabled=False))
-    deadletters.write(engine, [letter(i) for i in ids])
-    assert deadletters.page(engine, 0, 10) == [(ids[3], 5_000)]
+    dead_letter_rows.write(engine, [letter(i) for i in ids])
+    assert dead_letter_rows.page(engine, 0, 10) == [(ids[3], 5_000)]
 
 
 def test_letters_of_what_is_not_polled_any_more_are_forgotten(engine: Engine, ids: list[int]) -> None:
     """They are not listed from the first moment, and go with the next pass."""
-    deadletters.write(engine, [letter(i) for i in ids])
+    dead_letter_rows.write(engine, [letter(i) for i in ids])
     devices.remove(engine, ["d1"])
     targets.edit(engine, "d2", "t", TargetDraft(enabled=False))
     assert set(stored(engine)) == set(ids[2:])
-    assert deadletters.count(engine, EVERY) == 2
-    assert deadletters.forget_absent(engine) == 2
-    assert [key for key, _ in deadletters.page(engine, 0, 10)] == ids[2:]
+    assert dead_letter_rows.count(engine, EVERY) == 2
+    assert dead_letter_rows.forget_absent(engine) == 2
+    assert [key for key, _ in dead_letter_rows.page(engine, 0, 10)] == ids[2:]
 
 
 @pytest.mark.parametrize(
@@ -104,26 +105,26 @@ def test_letters_of_what_is_not_polled_any_more_are_forgotten(engine: Engine, id
 )
 def test_filters_are_joined(engine: Engine, ids: list[int], wanted: Wanted, expected: set[int]) -> None:
     """By reason, code, collector, site and device; the count agrees with the list."""
-    deadletters.write(engine, [letter(i) for i in ids[:3]])
-    deadletters.write(engine, [letter(ids[3], reason=Reason.OPEN_TOO_LONG, error_code="timeout")])
-    found = {named.letter.target_id for named in deadletters.listing(engine, wanted)}
+    dead_letter_rows.write(engine, [letter(i) for i in ids[:3]])
+    dead_letter_rows.write(engine, [letter(ids[3], reason=Reason.OPEN_TOO_LONG, error_code="timeout")])
+    found = {named.letter.target_id for named in dead_letter_rows.listing(engine, wanted)}
     assert found == {ids[place] for place in expected}
-    assert deadletters.count(engine, wanted) == len(expected)
+    assert dead_letter_rows.count(engine, wanted) == len(expected)
 
 
 def test_letters_are_grouped_by_what_they_have_in_common(engine: Engine, ids: list[int]) -> None:
     """The largest group first, with its first and last failure."""
-    deadletters.write(engine, [letter(i, first_ms=number, last_ms=5_000 + number) for number, i in enumerate(ids)])
-    largest, other = deadletters.groups(engine, EVERY)
+    dead_letter_rows.write(engine, [letter(i, first_ms=number, last_ms=5_000 + number) for number, i in enumerate(ids)])
+    largest, other = dead_letter_rows.groups(engine, EVERY)
     assert (largest.collector, largest.letters, largest.devices) == ("snmp", 3, 3)
     assert (largest.first_ms, largest.last_ms, other.collector) == (0, 5_002, "ping")
 
 
 def test_dropping_disables_the_targets_in_one_change(engine: Engine, ids: list[int]) -> None:
     """The scheduler is woken once; the others stay as they are."""
-    deadletters.write(engine, [letter(i) for i in ids[:3]])
+    dead_letter_rows.write(engine, [letter(i) for i in ids[:3]])
     woken: list[int] = []
-    assert deadletters.drop(engine, ids[:2], woken.append) == 2
+    assert dead_letter_rows.drop(engine, ids[:2], woken.append) == 2
     assert set(stored(engine)) == {ids[2]}
     assert [target.enabled for target in targets.listing(engine)] == [False, False, True, True]
     assert len(woken) == 1
@@ -136,7 +137,7 @@ def test_writers_that_meet_do_not_lock_each_other_out(engine: Engine, ids: list[
     def write(order: list[int]) -> None:
         try:
             for number in range(30):
-                deadletters.write(engine, [letter(i, last_ms=5_000 + number) for i in order])
+                dead_letter_rows.write(engine, [letter(i, last_ms=5_000 + number) for i in order])
         except BaseException as error:
             failures.append(error)
 
@@ -146,7 +147,7 @@ def test_writers_that_meet_do_not_lock_each_other_out(engine: Engine, ids: list[
     devices.remove(engine, ["d4"])
     for thread in threads:
         thread.join()
-    deadletters.forget_absent(engine)
+    dead_letter_rows.forget_absent(engine)
     assert failures == []
     assert set(stored(engine)) == set(ids[:3])
-    assert [key for key, _ in deadletters.page(engine, 0, 10)] == ids[:3]
+    assert [key for key, _ in dead_letter_rows.page(engine, 0, 10)] == ids[:3]

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy.engine import Engine
 
 from poller import errors
-from poller.db import credentials, devices, sites, targets
+from poller.db.inventory import credential_rows, devices, sites, targets
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 
 SNMP = TargetDraft(collector="snmp", interval_ms=60_000, timeout_ms=5_000, options={"module": "if_mib"})
@@ -18,7 +18,7 @@ def device(name: str, **fields: object) -> DeviceDraft:
 
 def test_an_edit_changes_what_it_gives_and_keeps_the_rest(engine: Engine) -> None:
     """None means "not given", the empty string means "none"."""
-    credentials.add(engine, "public", "community", "v1:x:1")
+    credential_rows.add(engine, "public", "community", "v1:x:1")
     devices.add(engine, device("sw1", site="ams", tags=("core",), credential="public", requires={"a": "b"}))
     edited = devices.edit(engine, "sw1", DeviceDraft("sw1", address="192.0.2.9"))
     assert (edited.address, edited.site, edited.tags, edited.credential) == (
@@ -111,29 +111,29 @@ def test_targets_are_listed_across_devices_in_pages(engine: Engine) -> None:
 
 def test_a_credential_in_use_is_not_removed_and_its_users_are_named(engine: Engine) -> None:
     """Devices and targets both count as users."""
-    credentials.add(engine, "public", "community", "v1:x:1")
+    credential_rows.add(engine, "public", "community", "v1:x:1")
     devices.add(engine, device("sw1", credential="public"))
     devices.add(engine, device("sw2"), [TargetDraft(collector="snmp", credential="public")])
     with pytest.raises(errors.InvalidInput) as caught:
-        credentials.remove(engine, "public")
+        credential_rows.remove(engine, "public")
     assert caught.value.cause == "by sw1, sw2/snmp"
     devices.remove(engine, ["sw1", "sw2"])
-    credentials.remove(engine, "public")
-    assert credentials.listing(engine) == []
+    credential_rows.remove(engine, "public")
+    assert credential_rows.listing(engine) == []
 
 
 def test_a_credential_name_is_taken_once(engine: Engine) -> None:
     """Adding it again points to rotate."""
-    credentials.add(engine, "public", "community", "v1:x:1")
+    credential_rows.add(engine, "public", "community", "v1:x:1")
     with pytest.raises(errors.AlreadyExists) as caught:
-        credentials.add(engine, "public", "community", "v1:x:2")
+        credential_rows.add(engine, "public", "community", "v1:x:2")
     assert caught.value.hint == "poller credential rotate public"
 
 
 def test_resealing_is_all_or_nothing(engine: Engine) -> None:
     """When one envelope cannot be opened, none is replaced."""
     for name in ("a", "b"):
-        credentials.add(engine, name, "community", f"old {name}")
+        credential_rows.add(engine, name, "community", f"old {name}")
 
     def convert(name: str, envelope: str) -> str:
         if name == "b":
@@ -141,17 +141,17 @@ def test_resealing_is_all_or_nothing(engine: Engine) -> None:
         return "new " + name
 
     with pytest.raises(errors.SecretKeyError):
-        credentials.reseal(engine, convert)
+        credential_rows.reseal(engine, convert)
     assert _envelopes(engine) == ["old a", "old b"]
-    assert credentials.reseal(engine, lambda name, envelope: "new " + name) == 2
+    assert credential_rows.reseal(engine, lambda name, envelope: "new " + name) == 2
     assert _envelopes(engine) == ["new a", "new b"]
 
 
 def _envelopes(engine: Engine) -> list[str]:
-    from poller.db import inventory
+    from poller.db.inventory import inventory_feed
 
-    keys = [credential.id for credential in credentials.listing(engine)]
-    return [sealed.envelope for _, sealed in sorted(inventory.credentials(engine, keys).items())]
+    keys = [credential.id for credential in credential_rows.listing(engine)]
+    return [sealed.envelope for _, sealed in sorted(inventory_feed.credentials(engine, keys).items())]
 
 
 def test_sites_come_on_demand_and_stay_until_removed(engine: Engine) -> None:

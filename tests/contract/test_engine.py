@@ -12,7 +12,8 @@ from sqlalchemy.engine import Engine
 
 from poller import errors
 from poller.db import engine as sql
-from poller.db import inventory, migrate
+from poller.db import migrate
+from poller.db.inventory import inventory_feed
 from poller.db.tables import inventory as table
 
 
@@ -47,7 +48,7 @@ def test_read_then_write_from_many_threads_loses_nothing(engine: Engine) -> None
     for thread in threads:
         thread.join()
     assert failures == []
-    assert inventory.version(engine) == 160
+    assert inventory_feed.version(engine) == 160
 
 
 def test_a_thread_that_never_gets_its_turn_is_told_so(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,17 +70,17 @@ def test_a_thread_that_never_gets_its_turn_is_told_so(sqlite_url: str, monkeypat
         thread.join(10)
     assert "another thread" in str(refused[0])
     bump(engine)
-    assert inventory.version(engine) == 1
+    assert inventory_feed.version(engine) == 1
     engine.dispose()
 
 
 def test_a_reader_sees_one_instant(engine: Engine) -> None:
     """A commit between two statements of a reader does not show."""
     with sql.reading(engine) as conn:
-        before = inventory.version_in(conn)
+        before = inventory_feed.version_in(conn)
         bump(engine)
-        assert inventory.version_in(conn) == before
-    assert inventory.version(engine) == before + 1
+        assert inventory_feed.version_in(conn) == before
+    assert inventory_feed.version(engine) == before + 1
 
 
 def test_an_exception_rolls_back(engine: Engine) -> None:
@@ -92,7 +93,7 @@ def test_an_exception_rolls_back(engine: Engine) -> None:
 
     with pytest.raises(ZeroDivisionError):
         interrupted()
-    assert inventory.version(engine) == 0
+    assert inventory_feed.version(engine) == 0
 
 
 def test_a_reader_cannot_write_on_postgresql(postgres: Engine) -> None:
@@ -100,12 +101,12 @@ def test_a_reader_cannot_write_on_postgresql(postgres: Engine) -> None:
     with pytest.raises(errors.StoreError), sql.reading(postgres) as conn:
         conn.execute(sa.update(table).values(version=99))
     bump(postgres)
-    assert inventory.version(postgres) == 1
+    assert inventory_feed.version(postgres) == 1
 
 
 def test_a_forked_child_makes_its_own_connections(engine: Engine) -> None:
     """Parent and child go on talking to the database without disturbing each other."""
-    assert inventory.version(engine) == 0
+    assert inventory_feed.version(engine) == 0
     child = os.fork()
     if child == 0:
         try:
@@ -114,12 +115,12 @@ def test_a_forked_child_makes_its_own_connections(engine: Engine) -> None:
         except BaseException:
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
-    assert inventory.version(engine) == 1
+    assert inventory_feed.version(engine) == 1
 
 
 def test_connections_that_the_server_closed_are_replaced(postgres: Engine) -> None:
     """A restarted PostgreSQL costs no failed statement."""
-    inventory.version(postgres)
+    inventory_feed.version(postgres)
     other = sql.create(postgres.url.render_as_string(hide_password=False))
     with other.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
         conn.exec_driver_sql(
@@ -127,4 +128,4 @@ def test_connections_that_the_server_closed_are_replaced(postgres: Engine) -> No
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
     other.dispose()
-    assert inventory.version(postgres) == 0
+    assert inventory_feed.version(postgres) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy.engine import Engine
 
 from poller.db import engine as sql
-from poller.db import events
+from poller.db.record import event_rows
 from poller.domain.record.event_kinds import Event, Kind, Wanted
 
 
@@ -14,7 +14,7 @@ def event(at_ms: int, kind: Kind = Kind.BREAKER_OPENED, device: str = "", **fiel
 
 
 def record(engine: Engine, *happened: Event) -> None:
-    events.record(engine, [(f"{number}-0", each) for number, each in enumerate(happened)])
+    event_rows.record(engine, [(f"{number}-0", each) for number, each in enumerate(happened)])
 
 
 def test_an_event_comes_back_as_it_was_recorded(engine: Engine) -> None:
@@ -24,21 +24,21 @@ def test_an_event_comes_back_as_it_was_recorded(engine: Engine) -> None:
     )
     plain = event(4, Kind.CLOCK_MOVED)
     record(engine, made, plain)
-    assert events.recent(engine, Wanted(), 10) == [made, plain]
+    assert event_rows.recent(engine, Wanted(), 10) == [made, plain]
 
 
 def test_an_entry_is_recorded_once(engine: Engine) -> None:
     """Two leaders may copy the same page, and one may copy it again after a crash."""
     page = [(f"{number}-0", event(number)) for number in range(1, 101)]
-    events.record(engine, page[:60])
-    events.record(engine, page)
-    assert [each.at_ms for each in events.recent(engine, Wanted(), 1000)] == list(range(100, 0, -1))
+    event_rows.record(engine, page[:60])
+    event_rows.record(engine, page)
+    assert [each.at_ms for each in event_rows.recent(engine, Wanted(), 1000)] == list(range(100, 0, -1))
 
 
 def test_nothing_to_record_is_fine(engine: Engine) -> None:
     """An empty page is no statement."""
-    events.record(engine, [])
-    assert events.recent(engine, Wanted(), 10) == []
+    event_rows.record(engine, [])
+    assert event_rows.recent(engine, Wanted(), 10) == []
 
 
 def test_events_are_found_by_kind_device_and_age(engine: Engine) -> None:
@@ -46,12 +46,12 @@ def test_events_are_found_by_kind_device_and_age(engine: Engine) -> None:
     one, two = event(1, Kind.DEVICE_WENT_DOWN, "sw1"), event(2, Kind.DEVICE_WENT_DOWN, "sw2")
     three, four = event(3, Kind.DEVICE_RECOVERED, "sw1"), event(4, Kind.CLOCK_MOVED)
     record(engine, one, two, three, four)
-    assert events.recent(engine, Wanted(), 3) == [four, three, two]
-    assert events.recent(engine, Wanted(device="sw1"), 9) == [three, one]
-    assert events.recent(engine, Wanted((Kind.DEVICE_WENT_DOWN,)), 9) == [two, one]
-    assert events.recent(engine, Wanted((Kind.DEVICE_WENT_DOWN, Kind.CLOCK_MOVED)), 9) == [four, two, one]
-    assert events.recent(engine, Wanted(since_ms=3), 9) == [four, three]
-    assert events.recent(engine, Wanted((Kind.DEVICE_WENT_DOWN,), "sw1", 2), 9) == []
+    assert event_rows.recent(engine, Wanted(), 3) == [four, three, two]
+    assert event_rows.recent(engine, Wanted(device="sw1"), 9) == [three, one]
+    assert event_rows.recent(engine, Wanted((Kind.DEVICE_WENT_DOWN,)), 9) == [two, one]
+    assert event_rows.recent(engine, Wanted((Kind.DEVICE_WENT_DOWN, Kind.CLOCK_MOVED)), 9) == [four, two, one]
+    assert event_rows.recent(engine, Wanted(since_ms=3), 9) == [four, three]
+    assert event_rows.recent(engine, Wanted((Kind.DEVICE_WENT_DOWN,), "sw1", 2), 9) == []
 
 
 def test_what_a_later_version_recorded_is_left_out(engine: Engine) -> None:
@@ -59,4 +59,4 @@ def test_what_a_later_version_recorded_is_left_out(engine: Engine) -> None:
     record(engine, event(1), event(2))
     with sql.writing(engine) as conn:
         conn.exec_driver_sql("UPDATE events SET kind = 'the_moon_rose' WHERE at_ms = 2")
-    assert events.recent(engine, Wanted(), 9) == [event(1)]
+    assert event_rows.recent(engine, Wanted(), 9) == [event(1)]

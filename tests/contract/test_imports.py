@@ -7,8 +7,8 @@ import time
 import pytest
 from sqlalchemy.engine import Engine
 
-from poller.db import credentials, devices, exports, imports, inventory, targets
-from poller.db.imports import Imported, Row
+from poller.db.inventory import credential_rows, devices, exports, imports, inventory_feed, targets
+from poller.db.inventory.imports import Imported, Row
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.scheduling.interval import Policy
 from poller.domain.scheduling.schedule import Defaults, Schedule
@@ -26,7 +26,7 @@ def exported(engine: Engine) -> list[tuple[DeviceDraft, list[TargetDraft]]]:
 
 def test_a_file_becomes_devices_sites_and_targets_in_one_change(engine: Engine) -> None:
     """One version, one wake-up, everything there."""
-    credentials.add(engine, "public", "community", "v1:x:1")
+    credential_rows.add(engine, "public", "community", "v1:x:1")
     woken: list[int] = []
     rows = [
         row(f"sw{n:02}", site=f"s{n % 3}", credential="public", tags=("a", "b"), requires={"z": "1"}) for n in range(20)
@@ -67,33 +67,33 @@ def test_existing_devices_are_refused_unless_update_is_asked_for(engine: Engine)
         imports.apply_import(engine, [row("sw0"), row("sw1"), row("sw2")])
     assert [(misfit.row, misfit.problem.field) for misfit in caught.value.misfits] == [(1, "name")]
     assert devices.count(engine) == 1
-    assert inventory.version(engine) == 1
+    assert inventory_feed.version(engine) == 1
 
 
 def test_an_update_changes_what_is_given_and_keeps_the_rest(engine: Engine) -> None:
     """Fields and targets that the file does not mention stay; every target of the device is stamped."""
     imports.apply_import(engine, [row("sw1", SNMP, TargetDraft(collector="routeros"), site="ams", tags=("x",))])
-    before = inventory.version(engine)
+    before = inventory_feed.version(engine)
     change = Row(DeviceDraft("sw1", address="192.0.2.9"), [TargetDraft(name="snmp", interval_ms=30_000)])
     assert imports.apply_import(engine, [change, row("sw2")], update=True) == Imported(1, 1, 1, 1)
     found = devices.show(engine, "sw1")
     assert (found.address, found.site, found.tags, found.targets) == ("192.0.2.9", "ams", ("x",), 2)
     changed = targets.show(engine, "sw1", "snmp")
     assert (changed.interval_ms, changed.timeout_ms, changed.options) == (30_000, 5_000, {"port": 161})
-    assert len(inventory.changes_since(engine, before).specs) == 3
+    assert len(inventory_feed.changes_since(engine, before).specs) == 3
 
 
 def test_an_update_leaves_what_is_the_same_alone(engine: Engine) -> None:
     """A hundred rows, three of them changed: only these get a new version, and workers keep the rest cached."""
     rows = [row(f"sw{n:03}", SNMP, TargetDraft(name="b", collector="snmp"), tags=("a",)) for n in range(100)]
     imports.apply_import(engine, rows)
-    before = inventory.version(engine)
+    before = inventory_feed.version(engine)
     rows[7] = row("sw007", SNMP, TargetDraft(name="b", collector="snmp"), tags=("a", "b"))
     rows[8] = row("sw008", SNMP, TargetDraft(name="b", collector="snmp", interval_ms=30_000), tags=("a",))
     rows[9] = row("sw009", SNMP, TargetDraft(name="c", collector="snmp"), tags=("a",))
     done = imports.apply_import(engine, rows, update=True)
     assert done == Imported(0, 1, 1, 1, unchanged=99, targets_unchanged=198)
-    changed = inventory.changes_since(engine, before).specs
+    changed = inventory_feed.changes_since(engine, before).specs
     assert len(changed) == 4  # both of sw007, whose device changed, and one each of the others
     assert {spec.version for spec in changed} == {before + 1}
 
@@ -107,7 +107,7 @@ def test_an_update_that_changes_nothing_is_no_change(engine: Engine) -> None:
     for again in (rows, [Row(device, drafts) for device, drafts in exported(engine)]):
         done = imports.apply_import(engine, again, update=True, notify=woken.append)
         assert done == Imported(0, 0, 0, 0, unchanged=1, targets_unchanged=1)
-    assert (inventory.version(engine), woken) == (1, [])
+    assert (inventory_feed.version(engine), woken) == (1, [])
 
 
 ADAPTIVE = TargetDraft(
@@ -178,12 +178,12 @@ def test_a_dry_run_counts_and_changes_nothing(engine: Engine) -> None:
     woken: list[int] = []
     done = imports.apply_import(engine, [row("sw1"), row("sw2")], dry_run=True, notify=woken.append)
     assert done == Imported(2, 0, 2, 0)
-    assert (devices.count(engine), inventory.version(engine), woken) == (0, 0, [])
+    assert (devices.count(engine), inventory_feed.version(engine), woken) == (0, 0, [])
 
 
 def test_what_is_exported_can_be_imported_elsewhere(engine: Engine, tmp_path: object) -> None:
     """Every field of every row survives."""
-    credentials.add(engine, "public", "community", "v1:x:1")
+    credential_rows.add(engine, "public", "community", "v1:x:1")
     rows = [
         row(
             "sw1",

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
 from poller import errors
-from poller.db import credentials, devices, inventory, sites, targets
 from poller.db import engine as sql
+from poller.db.inventory import credential_rows, devices, inventory_feed, sites, targets
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import PollTarget, TargetSpec
 
@@ -27,25 +27,25 @@ def ids(engine: Engine, device: str) -> list[int]:
 
 
 def changed(engine: Engine, since: int) -> list[int]:
-    return sorted(spec.id for spec in inventory.changes_since(engine, since).specs)
+    return sorted(spec.id for spec in inventory_feed.changes_since(engine, since).specs)
 
 
 def everything(engine: Engine) -> tuple[int, list[TargetSpec]]:
-    with inventory.all_specs(engine) as fleet:
+    with inventory_feed.all_specs(engine) as fleet:
         return fleet.version, list(fleet.specs)
 
 
 def test_a_new_inventory_is_at_version_zero_and_empty(engine: Engine) -> None:
     """A scheduler that starts first finds nothing, and no error."""
-    assert inventory.version(engine) == 0
-    assert inventory.changes_since(engine, 0) == inventory.Changes(0, [], [])
+    assert inventory_feed.version(engine) == 0
+    assert inventory_feed.changes_since(engine, 0) == inventory_feed.Changes(0, [], [])
     assert everything(engine) == (0, [])
 
 
 def test_a_device_with_its_first_target_is_one_change(engine: Engine) -> None:
     """One version, one spec, with the queue of its domain."""
     add(engine, "sw1", SNMP, requires={"zone": "dmz"})
-    changes = inventory.changes_since(engine, 0)
+    changes = inventory_feed.changes_since(engine, 0)
     assert changes.version == 1
     assert [(s.queue, s.interval_ms, s.timeout_ms, s.enabled) for s in changes.specs] == [
         ("poll.snmp;zone=dmz", 60_000, 5_000, True)
@@ -57,7 +57,7 @@ def test_all_specs_and_changes_since_zero_agree(engine: Engine) -> None:
     for number in range(5):
         add(engine, f"sw{number}", SNMP, TargetDraft(collector="routeros"))
     targets.remove(engine, "sw3", "snmp")
-    changes, fleet = inventory.changes_since(engine, 0), everything(engine)
+    changes, fleet = inventory_feed.changes_since(engine, 0), everything(engine)
     assert fleet[0] == changes.version
     assert sorted(fleet[1], key=lambda s: s.id) == sorted(changes.specs, key=lambda s: s.id)
     assert len(fleet[1]) == 9
@@ -80,7 +80,7 @@ def test_editing_a_device_changes_all_its_targets_and_no_others(engine: Engine) 
     """Workers must drop what they remember of every target of an edited device."""
     add(engine, "sw1", SNMP, TargetDraft(collector="routeros"))
     add(engine, "sw2", SNMP)
-    before = inventory.version(engine)
+    before = inventory_feed.version(engine)
     devices.edit(engine, "sw1", DeviceDraft("sw1", address="192.0.2.9"))
     assert changed(engine, before) == sorted(ids(engine, "sw1"))
 
@@ -89,20 +89,20 @@ def test_editing_a_site_changes_the_targets_of_its_devices(engine: Engine) -> No
     """A site's requirements decide the queue of each of its targets."""
     add(engine, "sw1", SNMP, site="ams")
     add(engine, "sw2", SNMP, site="ber")
-    before = inventory.version(engine)
+    before = inventory_feed.version(engine)
     sites.edit(engine, "ams", {"site": "ams"})
     assert changed(engine, before) == ids(engine, "sw1")
 
 
 def test_a_new_secret_changes_the_targets_that_use_it(engine: Engine) -> None:
     """Inherited and own use count; a target that overrides the device's credential does not."""
-    credentials.add(engine, "a", "community", "v1:x:1")
-    credentials.add(engine, "b", "community", "v1:x:2")
+    credential_rows.add(engine, "a", "community", "v1:x:1")
+    credential_rows.add(engine, "b", "community", "v1:x:2")
     add(engine, "inherits", SNMP, credential="a")
     add(engine, "overrides", TargetDraft(collector="snmp", credential="b"), credential="a")
     add(engine, "names-it", TargetDraft(collector="snmp", credential="a"))
-    before = inventory.version(engine)
-    assert credentials.rotate(engine, "a", "community", "v1:x:3") == 2
+    before = inventory_feed.version(engine)
+    assert credential_rows.rotate(engine, "a", "community", "v1:x:3") == 2
     assert changed(engine, before) == sorted(ids(engine, "inherits") + ids(engine, "names-it"))
 
 
@@ -110,9 +110,9 @@ def test_removal_is_reported_by_id_and_ids_are_never_used_again(engine: Engine) 
     """A new target must not inherit the history, or the board entry, of a removed one."""
     add(engine, "sw1", SNMP)
     [old] = ids(engine, "sw1")
-    before = inventory.version(engine)
+    before = inventory_feed.version(engine)
     assert devices.remove(engine, ["sw1"]) == 1
-    assert inventory.changes_since(engine, before) == inventory.Changes(before + 1, [], [old])
+    assert inventory_feed.changes_since(engine, before) == inventory_feed.Changes(before + 1, [], [old])
     add(engine, "sw1", SNMP)
     assert ids(engine, "sw1") != [old]
 
@@ -130,22 +130,22 @@ def test_disabled_things_stay_in_view_as_disabled(engine: Engine, what: str) -> 
     """The scheduler learns that it must stop polling, and may learn the contrary later."""
     add(engine, "sw1", SNMP)
     for enabled in (False, True):
-        before = inventory.version(engine)
+        before = inventory_feed.version(engine)
         if what == "device":
             devices.edit(engine, "sw1", DeviceDraft("sw1", enabled=enabled))
         else:
             targets.edit(engine, "sw1", "snmp", TargetDraft(enabled=enabled))
-        assert [spec.enabled for spec in inventory.changes_since(engine, before).specs] == [enabled]
+        assert [spec.enabled for spec in inventory_feed.changes_since(engine, before).specs] == [enabled]
 
 
 def test_a_worker_gets_everything_but_the_secret(engine: Engine) -> None:
     """One question answers a batch; ids that are gone are missing, not an error."""
-    credentials.add(engine, "public", "community", "v1:x:1")
+    credential_rows.add(engine, "public", "community", "v1:x:1")
     add(engine, "sw1", SNMP, site="ams", credential="public", tags=("core", "lab"))
     [key] = ids(engine, "sw1")
-    found = inventory.poll_targets(engine, [key, key + 1000])
+    found = inventory_feed.poll_targets(engine, [key, key + 1000])
     device = devices.show(engine, "sw1")
-    [credential] = credentials.listing(engine)
+    [credential] = credential_rows.listing(engine)
     assert found == {
         key: PollTarget(
             id=key,
@@ -163,14 +163,14 @@ def test_a_worker_gets_everything_but_the_secret(engine: Engine) -> None:
             credential_id=credential.id,
         )
     }
-    assert inventory.credential(engine, credential.id) == inventory.Sealed(1, "v1:x:1", "public")
+    assert inventory_feed.credential(engine, credential.id) == inventory_feed.Sealed(1, "v1:x:1", "public")
 
 
 def test_more_ids_than_one_statement_takes(engine: Engine) -> None:
     """Long lists are asked for in pieces."""
     add(engine, "sw1", SNMP)
     [key] = ids(engine, "sw1")
-    assert set(inventory.poll_targets(engine, [*range(10_000_000, 10_040_000), key])) == {key}
+    assert set(inventory_feed.poll_targets(engine, [*range(10_000_000, 10_040_000), key])) == {key}
 
 
 def test_a_failed_change_leaves_the_version_alone(engine: Engine) -> None:
@@ -181,7 +181,7 @@ def test_a_failed_change_leaves_the_version_alone(engine: Engine) -> None:
         devices.add(engine, DeviceDraft("sw1", address="192.0.2.2"), notify=woken.append)
     with pytest.raises(errors.NotFound):
         devices.edit(engine, "sw1", DeviceDraft("sw1", credential="nope"), notify=woken.append)
-    assert (inventory.version(engine), woken) == (1, [])
+    assert (inventory_feed.version(engine), woken) == (1, [])
 
 
 def test_the_scheduler_is_woken_after_the_commit(engine: Engine) -> None:
@@ -191,7 +191,7 @@ def test_the_scheduler_is_woken_after_the_commit(engine: Engine) -> None:
         engine,
         DeviceDraft("sw1", address="192.0.2.1"),
         [SNMP],
-        notify=lambda number: seen.append((number, inventory.version(engine))),
+        notify=lambda number: seen.append((number, inventory_feed.version(engine))),
     )
     assert seen == [(1, 1)]
 
@@ -224,8 +224,8 @@ def test_concurrent_changes_are_seen_in_order_and_none_is_lost(database_url: str
         thread.start()
     seen: list[int] = []
     version = 0
-    while any(thread.is_alive() for thread in threads) or version < inventory.version(engine):
-        changes = inventory.changes_since(engine, version)
+    while any(thread.is_alive() for thread in threads) or version < inventory_feed.version(engine):
+        changes = inventory_feed.changes_since(engine, version)
         assert all(version < spec.version <= changes.version for spec in changes.specs)
         seen += [spec.id for spec in changes.specs]
         version = changes.version
@@ -241,7 +241,7 @@ def test_concurrent_changes_are_seen_in_order_and_none_is_lost(database_url: str
 def test_a_database_that_went_back_in_time_is_noticed(engine: Engine) -> None:
     """After a restored backup the version is smaller than what the scheduler knows."""
     add(engine, "sw1", SNMP)
-    assert inventory.changes_since(engine, 500).version < 500
+    assert inventory_feed.changes_since(engine, 500).version < 500
 
 
 def test_a_stream_of_specs_is_one_snapshot(engine: Engine, database_url: str) -> None:
@@ -249,7 +249,7 @@ def test_a_stream_of_specs_is_one_snapshot(engine: Engine, database_url: str) ->
     for number in range(3):
         add(engine, f"sw{number}", SNMP)
     other = sql.create(database_url)
-    with inventory.all_specs(engine) as fleet:
+    with inventory_feed.all_specs(engine) as fleet:
         first = next(fleet.specs)
         add(other, "late", SNMP)
         rest = list(fleet.specs)

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from sqlalchemy.engine import Engine
 
 from poller.db import engine as sql
-from poller.db import runs
+from poller.db.record import run_ledger
 from poller.domain.failures.outcome import Result
 from poller.domain.record.run import Run
 
 
 def stored(engine: Engine) -> list[Run]:
-    return sorted((row.run for row in runs.recent(engine, limit=1000)), key=lambda run: run.target_id)
+    return sorted((row.run for row in run_ledger.recent(engine, limit=1000)), key=lambda run: run.target_id)
 
 
 a_run = st.builds(
@@ -37,6 +37,6 @@ def test_many_rows_at_once_are_the_same_as_one_by_one(engine: Engine, lines: lis
         with sql.writing(engine) as conn:
             conn.exec_driver_sql("DELETE FROM runs")
         for batch in batches:
-            runs.write(engine, batch)
+            run_ledger.write(engine, batch)
         found.append(stored(engine))
     assert found[0] == found[1]

@@ -13,8 +13,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Engine
 
 from poller import errors
-from poller.db import devices, inventory, migrate, revision, tables, targets
 from poller.db import engine as sql
+from poller.db import migrate, revision, tables
+from poller.db.inventory import devices, inventory_feed, targets
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.scheduling.interval import Policy
 
@@ -126,7 +127,7 @@ def test_concurrent_upgrades_all_succeed(database_url: str) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
-    assert inventory.version(engines[0]) == 0
+    assert inventory_feed.version(engines[0]) == 0
     for engine in engines:
         engine.dispose()
 
@@ -134,5 +135,5 @@ def test_concurrent_upgrades_all_succeed(database_url: str) -> None:
 def test_a_question_to_an_empty_database_names_the_upgrade(empty_engine: Engine) -> None:
     """Whoever forgets to check is told the same by the first statement."""
     with pytest.raises(errors.SchemaMismatch) as caught:
-        inventory.version(empty_engine)
+        inventory_feed.version(empty_engine)
     assert "poller db upgrade" in caught.value.hint

@@ -6,7 +6,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from poller.db import events, readings, retention, runs, tables
+from poller.db import tables
+from poller.db.record import event_rows, retention, run_ledger, stored_readings
 from poller.domain.failures.outcome import Result
 from poller.domain.metrics.reading import Reading, ReadingSet
 from poller.domain.record.event_kinds import Event, Kind, Wanted
@@ -23,9 +24,9 @@ def prune(engine: Engine) -> retention.Pruned:
 
 def store(engine: Engine, days_ago: float, name: str = "m") -> None:
     at_ms = NOW - round(days_ago * DAY)
-    runs.write(engine, [Run(1, at_ms, Result.OK, started_ms=at_ms, finished_ms=at_ms)])
+    run_ledger.write(engine, [Run(1, at_ms, Result.OK, started_ms=at_ms, finished_ms=at_ms)])
     shape = ReadingSet.of([Reading(name, 1.0)])
-    readings.Writer(engine).write([readings.Stored(1, at_ms, shape)], at_ms)
+    stored_readings.Writer(engine).write([stored_readings.Stored(1, at_ms, shape)], at_ms)
 
 
 def count(engine: Engine, table: sa.Table) -> int:
@@ -40,7 +41,7 @@ def test_what_is_older_than_its_time_goes(engine: Engine) -> None:
     done = prune(engine)
     assert (done.runs, done.readings) == (1, 2)
     assert (count(engine, tables.runs), count(engine, tables.readings)) == (3, 2)
-    assert readings.latest(engine, [1]) == {}  # target 1 is in no inventory, but its rows are still there
+    assert stored_readings.latest(engine, [1]) == {}  # target 1 is in no inventory, but its rows are still there
     assert prune(engine) == retention.Pruned()
 
 
@@ -49,35 +50,35 @@ def test_a_shape_goes_after_its_last_reading(engine: Engine) -> None:
     store(engine, 40, "old")
     store(engine, 1, "young")
     assert prune(engine).shapes == 1
-    assert [stored.readings.values[0] for stored in readings.between(engine, 1, 0, NOW)] == [1.0]
+    assert [stored.readings.values[0] for stored in stored_readings.between(engine, 1, 0, NOW)] == [1.0]
 
 
 def test_failed_runs_stay_longer_than_good_ones(engine: Engine) -> None:
     """Somebody may still ask what happened; refused ones count as failed."""
     outcomes = (Result.OK, Result.PARTIAL, Result.FAILED, Result.REFUSED)
     days = (10, 40, 100)
-    runs.write(
+    run_ledger.write(
         engine, [Run(number, NOW - day * DAY, outcome) for day in days for number, outcome in enumerate(outcomes, 1)]
     )
     done = prune(engine)
     assert (done.runs, done.runs_failed) == (4, 2)
-    left = {(row.run.outcome, (NOW - row.run.plan_ms) // DAY) for row in runs.recent(engine)}
+    left = {(row.run.outcome, (NOW - row.run.plan_ms) // DAY) for row in run_ledger.recent(engine)}
     assert left == {(outcome, 10) for outcome in outcomes} | {(Result.FAILED, 40), (Result.REFUSED, 40)}
 
 
 def test_events_have_a_time_of_their_own(engine: Engine) -> None:
     """Neither that of runs nor that of readings."""
     happened = [Event(NOW - day * DAY, Kind.CLOCK_MOVED, f"{day} days ago") for day in (10, 59, 61)]
-    events.record(engine, [(f"{event.at_ms}-0", event) for event in happened])
+    event_rows.record(engine, [(f"{event.at_ms}-0", event) for event in happened])
     assert prune(engine).events == 1
-    assert [event.message for event in events.recent(engine, Wanted(), 10)] == ["10 days ago", "59 days ago"]
+    assert [event.message for event in event_rows.recent(engine, Wanted(), 10)] == ["10 days ago", "59 days ago"]
 
 
 def test_a_pass_is_bounded(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """However much there is to do; the next one goes on, and between two steps it rests."""
     monkeypatch.setattr(retention, "CHUNK", 10)
     monkeypatch.setattr(retention, "ROWS", 30)
-    runs.write(engine, [Run(i, 1000, Result.OK) for i in range(1, 101)])
+    run_ledger.write(engine, [Run(i, 1000, Result.OK) for i in range(1, 101)])
     rests: list[float] = []
     assert retention.prune(engine, NOW, AGES, sleep=rests.append).runs == 30
     assert (count(engine, tables.runs), len(rests)) == (70, 3)
@@ -88,6 +89,6 @@ def test_a_pass_is_bounded(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_pass_that_takes_too_long_stops(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next one does the rest."""
     monkeypatch.setattr(retention, "SECONDS", 0.0)
-    runs.write(engine, [Run(1, 1000, Result.OK)])
+    run_ledger.write(engine, [Run(1, 1000, Result.OK)])
     assert prune(engine) == retention.Pruned()
     assert count(engine, tables.runs) == 1

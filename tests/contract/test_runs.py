@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy.engine import Engine
 
-from poller.db import devices, runs, targets
 from poller.db import engine as sql
+from poller.db.inventory import devices, targets
+from poller.db.record import run_ledger
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.overview import Lateness
@@ -24,7 +25,7 @@ def run(target_id: int = 1, plan_ms: int = 1_000, **fields: object) -> Run:
 
 
 def stored(engine: Engine) -> list[Run]:
-    return [row.run for row in runs.recent(engine, limit=1000)]
+    return [row.run for row in run_ledger.recent(engine, limit=1000)]
 
 
 def test_a_run_comes_back_as_it_was_written(engine: Engine) -> None:
@@ -40,21 +41,21 @@ def test_a_run_comes_back_as_it_was_written(engine: Engine) -> None:
         collect_ms=80,
         write_ms=3,
     )
-    runs.write(engine, [line])
+    run_ledger.write(engine, [line])
     assert stored(engine) == [line]
 
 
 def test_writing_twice_changes_nothing(engine: Engine) -> None:
     """Celery delivers again; the ledger does not care."""
     batch = [run(number) for number in range(1, 65)]
-    runs.write(engine, batch)
-    runs.write(engine, list(reversed(batch)))
+    run_ledger.write(engine, batch)
+    run_ledger.write(engine, list(reversed(batch)))
     assert sorted(stored(engine), key=lambda r: r.target_id) == batch
 
 
 def test_nothing_to_write_is_fine(engine: Engine) -> None:
     """An empty batch is no statement."""
-    runs.write(engine, [])
+    run_ledger.write(engine, [])
     assert stored(engine) == []
 
 
@@ -62,32 +63,32 @@ def test_a_retry_replaces_its_first_attempt_and_keeps_the_first_start(engine: En
     """The run is late by its first start, not by its last, and waited in the queue until then."""
     first = run(outcome=Result.FAILED, started_ms=1_010, finished_ms=1_500, queue_ms=7, collect_ms=490, write_ms=1)
     second = run(attempt=2, started_ms=2_000, finished_ms=2_100, queue_ms=997, collect_ms=100, write_ms=4)
-    runs.write(engine, [first])
-    runs.write(engine, [second])
+    run_ledger.write(engine, [first])
+    run_ledger.write(engine, [second])
     assert stored(engine) == [second._replace(started_ms=1_010, queue_ms=7)]
 
 
 def test_a_late_first_attempt_does_not_undo_the_retry(engine: Engine) -> None:
     """Rows of one run may arrive in any order."""
-    runs.write(engine, [run(attempt=2, started_ms=2_000)])
-    runs.write(engine, [run(attempt=1, outcome=Result.FAILED, started_ms=1_010)])
+    run_ledger.write(engine, [run(attempt=2, started_ms=2_000)])
+    run_ledger.write(engine, [run(attempt=1, outcome=Result.FAILED, started_ms=1_010)])
     assert [line.attempt for line in stored(engine)] == [2]
 
 
 def test_a_worker_that_lost_its_lease_does_not_overwrite_the_newer_run(engine: Engine) -> None:
     """Another token wins only if it started later."""
     newer = run(token="t2", started_ms=5_000)
-    runs.write(engine, [newer])
-    runs.write(engine, [run(token="t1", started_ms=1_005, outcome=Result.FAILED, attempt=9)])
+    run_ledger.write(engine, [newer])
+    run_ledger.write(engine, [run(token="t1", started_ms=1_005, outcome=Result.FAILED, attempt=9)])
     assert stored(engine) == [newer]
     newest = run(token="t3", started_ms=6_000, attempt=1)
-    runs.write(engine, [newest])
+    run_ledger.write(engine, [newest])
     assert stored(engine) == [newest]
 
 
 def test_one_batch_may_name_a_run_twice(engine: Engine) -> None:
     """The later attempt counts."""
-    runs.write(engine, [run(attempt=2, started_ms=2_000), run(attempt=1, started_ms=1_000)])
+    run_ledger.write(engine, [run(attempt=2, started_ms=2_000), run(attempt=1, started_ms=1_000)])
     assert [line.attempt for line in stored(engine)] == [2]
 
 
@@ -99,7 +100,7 @@ def test_concurrent_writers_of_the_same_rows_do_not_deadlock(engine: Engine) -> 
         batch = [run(target_id, token=f"t{number}", started_ms=1_000 + number) for target_id in range(1, 60)]
         try:
             for _ in range(5):
-                runs.write(engine, batch if number % 2 else batch[::-1])
+                run_ledger.write(engine, batch if number % 2 else batch[::-1])
         except Exception as error:
             failures.append(error)
 
@@ -117,28 +118,30 @@ def test_recent_runs_by_target_device_failure_and_age(engine: Engine) -> None:
     for name in ("sw1", "sw2"):
         devices.add(engine, DeviceDraft(name, address="192.0.2.1"), [TargetDraft(collector="snmp")])
     one, two = (targets.show(engine, name, "snmp").id for name in ("sw1", "sw2"))
-    runs.write(engine, [run(one, 1_000), run(one, 2_000, outcome=Result.FAILED), run(two, 3_000), run(999, 4_000)])
-    assert [row.run.plan_ms for row in runs.recent(engine)] == [4_000, 3_000, 2_000, 1_000]
-    assert [(row.device, row.target) for row in runs.recent(engine, limit=2)] == [("", ""), ("sw2", "snmp")]
-    assert [row.run.plan_ms for row in runs.recent(engine, device="sw1")] == [2_000, 1_000]
-    assert [row.run.plan_ms for row in runs.recent(engine, target_id=one, failed_only=True)] == [2_000]
-    assert [row.run.plan_ms for row in runs.recent(engine, since_ms=3_000)] == [4_000, 3_000]
-    assert [row.run.plan_ms for row in runs.recent(engine, failed_only=True)] == [2_000]
-    assert runs.recent(engine, device="nobody") == []
+    run_ledger.write(
+        engine, [run(one, 1_000), run(one, 2_000, outcome=Result.FAILED), run(two, 3_000), run(999, 4_000)]
+    )
+    assert [row.run.plan_ms for row in run_ledger.recent(engine)] == [4_000, 3_000, 2_000, 1_000]
+    assert [(row.device, row.target) for row in run_ledger.recent(engine, limit=2)] == [("", ""), ("sw2", "snmp")]
+    assert [row.run.plan_ms for row in run_ledger.recent(engine, device="sw1")] == [2_000, 1_000]
+    assert [row.run.plan_ms for row in run_ledger.recent(engine, target_id=one, failed_only=True)] == [2_000]
+    assert [row.run.plan_ms for row in run_ledger.recent(engine, since_ms=3_000)] == [4_000, 3_000]
+    assert [row.run.plan_ms for row in run_ledger.recent(engine, failed_only=True)] == [2_000]
+    assert run_ledger.recent(engine, device="nobody") == []
 
 
 def test_recent_runs_are_read_along_an_index(engine: Engine) -> None:
     """However many rows there are, no more of them are looked at than shown: no plan reads or sorts the table."""
     devices.add(engine, DeviceDraft("sw1", address="192.0.2.1"), [TargetDraft(collector="snmp")])
     now = 10_000_000
-    runs.write(
+    run_ledger.write(
         engine, [run(1 + n % 200, now - n, outcome=Result.FAILED if n % 50 else Result.OK) for n in range(6_000)]
     )
     asked: list[tuple[str, object]] = []
     sa.event.listen(engine, "before_cursor_execute", lambda *a: asked.append((a[2], a[3])))
     for question in ({"device": "sw1"}, {"failed_only": True}, {}, {"device": "sw1", "failed_only": True}):
         asked.clear()
-        runs.recent(engine, limit=20, **question)
+        run_ledger.recent(engine, limit=20, **question)
         text, values = next(item for item in asked if "FROM runs" in item[0])
         explain = "EXPLAIN " if engine.dialect.name == "postgresql" else "EXPLAIN QUERY PLAN "
         with sql.writing(engine) as conn:
@@ -151,17 +154,17 @@ def test_recent_runs_are_read_along_an_index(engine: Engine) -> None:
 
 def test_lateness_is_exact_and_leaves_out_what_never_started(engine: Engine) -> None:
     """A hundred polls late by 1 to 100 ms, and one that was refused."""
-    runs.write(engine, [run(number, 10_000, started_ms=10_000 + number) for number in range(1, 101)])
-    runs.write(engine, [run(500, 10_000, outcome=Result.REFUSED, started_ms=99_000)])
-    runs.write(engine, [run(501, 10_000, outcome=Result.FAILED, error_code="lease_lost", started_ms=0)])
-    assert runs.lateness(engine, 0) == Lateness(100, 50, 99, 100)
-    assert runs.lateness(engine, 10_001) == Lateness()
+    run_ledger.write(engine, [run(number, 10_000, started_ms=10_000 + number) for number in range(1, 101)])
+    run_ledger.write(engine, [run(500, 10_000, outcome=Result.REFUSED, started_ms=99_000)])
+    run_ledger.write(engine, [run(501, 10_000, outcome=Result.FAILED, error_code="lease_lost", started_ms=0)])
+    assert run_ledger.lateness(engine, 0) == Lateness(100, 50, 99, 100)
+    assert run_ledger.lateness(engine, 10_001) == Lateness()
 
 
 def test_counts_by_outcome(engine: Engine) -> None:
     """Only runs planned since then count."""
-    runs.write(engine, [run(1), run(2), run(3, outcome=Result.FAILED), run(4, plan_ms=1)])
-    assert runs.counts(engine, 1_000) == {Result.OK: 2, Result.FAILED: 1}
+    run_ledger.write(engine, [run(1), run(2), run(3, outcome=Result.FAILED), run(4, plan_ms=1)])
+    assert run_ledger.counts(engine, 1_000) == {Result.OK: 2, Result.FAILED: 1}
 
 
 @pytest.mark.parametrize(
@@ -182,8 +185,8 @@ def test_overlapping_runs_of_one_target_are_counted(
         run(1, base + number, started_ms=base + start, finished_ms=base + end)
         for number, (start, end) in enumerate(spans)
     ]
-    runs.write(engine, [*lines, *(line._replace(target_id=2) for line in lines[:1])])
-    assert runs.overlaps(engine, 0) == expected
+    run_ledger.write(engine, [*lines, *(line._replace(target_id=2) for line in lines[:1])])
+    assert run_ledger.overlaps(engine, 0) == expected
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -198,11 +201,13 @@ def test_overlaps_agree_with_a_plain_count(engine: Engine, spans: list[tuple[int
     """The window function counts what a loop counts."""
     with sql.writing(engine) as conn:
         conn.exec_driver_sql("DELETE FROM runs")
-    runs.write(engine, [run(t, start, started_ms=start, finished_ms=start + length) for t, start, length in spans])
+    run_ledger.write(
+        engine, [run(t, start, started_ms=start, finished_ms=start + length) for t, start, length in spans]
+    )
     expected = 0
     for target_id in {t for t, _, _ in spans}:
         busy_until = 0
         for _, start, length in sorted(span for span in spans if span[0] == target_id):
             expected += start < busy_until
             busy_until = max(busy_until, start + length)
-    assert runs.overlaps(engine, 0) == expected
+    assert run_ledger.overlaps(engine, 0) == expected

@@ -11,9 +11,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
 from poller import errors
-from poller.db import devices, rates, readings, tables, targets
 from poller.db import engine as sql
-from poller.db.readings import ANNOUNCE_AGAIN_MS, Stored, Writer
+from poller.db import tables
+from poller.db.inventory import devices, targets
+from poller.db.record import stored_rates, stored_readings
+from poller.db.record.stored_readings import ANNOUNCE_AGAIN_MS, Stored, Writer
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
@@ -45,7 +47,7 @@ def test_values_come_back_bit_by_bit(engine: Engine) -> None:
     key = target(engine)
     values = [0.0, -0.0, 2.0**53 + 2, 1e-310, math.inf, math.nan, 0.1]
     Writer(engine).write([Stored(key, 5, reading_set(*values))], NOW_MS)
-    found = readings.latest(engine, [key])[key]
+    found = stored_readings.latest(engine, [key])[key]
     assert (found.at_ms, found.readings.series) == (5, reading_set(*values).series)
     assert struct.pack("7d", *found.readings.values) == struct.pack("7d", *values)
 
@@ -55,7 +57,7 @@ def test_the_latest_of_each_target(engine: Engine) -> None:
     one, two, silent = (target(engine, name) for name in ("a", "b", "c"))
     batch = [Stored(one, at, reading_set(at)) for at in (1, 3, 2)] + [Stored(two, 9, reading_set(4, 5))]
     Writer(engine).write(batch, NOW_MS)
-    found = readings.latest(engine, [one, two, silent])
+    found = stored_readings.latest(engine, [one, two, silent])
     assert {key: stored.at_ms for key, stored in found.items()} == {one: 3, two: 9}
     assert [r.value for r in found[two].readings] == [4, 5]
 
@@ -63,8 +65,8 @@ def test_the_latest_of_each_target(engine: Engine) -> None:
 def test_a_span_of_time_is_half_open_and_in_order(engine: Engine) -> None:
     """Start is in, end is out, oldest first."""
     Writer(engine).write([Stored(1, at, reading_set(at)) for at in (30, 10, 20, 40)], NOW_MS)
-    assert [stored.at_ms for stored in readings.between(engine, 1, 10, 40)] == [10, 20, 30]
-    assert [stored.at_ms for stored in readings.between(engine, 1, 0, 99, limit=2)] == [10, 20]
+    assert [stored.at_ms for stored in stored_readings.between(engine, 1, 10, 40)] == [10, 20, 30]
+    assert [stored.at_ms for stored in stored_readings.between(engine, 1, 0, 99, limit=2)] == [10, 20]
 
 
 def test_the_newest_polls_of_several_targets_in_one_question(engine: Engine) -> None:
@@ -74,7 +76,7 @@ def test_the_newest_polls_of_several_targets_in_one_question(engine: Engine) -> 
     Writer(engine).write(batch, NOW_MS)
 
     def history(polls: int, since_ms: int = 0) -> dict[int, list[int]]:
-        found = readings.history(engine, [one, two, silent], polls, since_ms)
+        found = stored_readings.history(engine, [one, two, silent], polls, since_ms)
         return {key: [stored.at_ms for stored in each] for key, each in found.items()}
 
     assert history(2) == {one: [40, 50], two: [7]}
@@ -88,7 +90,7 @@ def test_a_span_comes_with_the_poll_before_it(engine: Engine) -> None:
     Writer(engine).write([Stored(two, 7, reading_set(7))], NOW_MS)
 
     def history(polls: int, since_ms: int) -> list[int]:
-        return [stored.at_ms for stored in readings.history(engine, [one], polls, since_ms).get(one, [])]
+        return [stored.at_ms for stored in stored_readings.history(engine, [one], polls, since_ms).get(one, [])]
 
     assert history(99, 30) == [20, 30, 40, 50]
     assert history(99, 35) == [30, 40, 50]
@@ -103,7 +105,7 @@ def test_a_span_costs_what_is_read_and_not_what_is_stored(engine: Engine) -> Non
     Writer(engine).write([Stored(one, at, reading_set(at)) for at in range(3)], NOW_MS)
     asked: list[tuple[str, tuple[Any, ...]]] = []
     sa.event.listen(engine, "before_cursor_execute", lambda *words: asked.append(words[2:4]))
-    readings.history(engine, [one], 2, 1)
+    stored_readings.history(engine, [one], 2, 1)
     statements = [each for each in asked if each[0].lstrip().upper().startswith("SELECT")]
     assert len(statements) == 2
     if engine.dialect.name == "sqlite":  # which tells the plan of an empty table, too
@@ -120,7 +122,7 @@ def test_the_width_of_a_counter_survives(engine: Engine) -> None:
         [Reading("a", 1, {}, Kind.COUNTER, 32), Reading("b", 2, {}, Kind.COUNTER, 64), Reading("c", 3)]
     )
     Writer(engine).write([Stored(key, 1, known), Stored(key, 2, reading_set(1, 2))], NOW_MS)
-    first, second = readings.history(engine, [key], 9)[key]
+    first, second = stored_readings.history(engine, [key], 9)[key]
     assert [series.width for series in first.readings.series.series] == [32, 64, 0]
     assert first.readings.series.id == known.series.id
     assert [series.width for series in second.readings.series.series] == [0, 0]
@@ -130,7 +132,7 @@ def test_writing_a_batch_twice_stores_it_once(engine: Engine) -> None:
     """The first one stays."""
     Writer(engine).write([Stored(1, 10, reading_set(1))], NOW_MS)
     Writer(engine).write([Stored(1, 10, reading_set(2)), Stored(1, 20, reading_set(3))], NOW_MS)
-    assert [list(stored.readings.values) for stored in readings.between(engine, 1, 0, 99)] == [[1], [3]]
+    assert [list(stored.readings.values) for stored in stored_readings.between(engine, 1, 0, 99)] == [[1], [3]]
 
 
 def test_a_shape_is_stored_once_and_announced_again_after_hours(engine: Engine) -> None:
@@ -166,7 +168,7 @@ def test_the_sql_sink_keeps_the_sink_contract(engine: Engine) -> None:
     sink.write([Sample(polled, 10, reading_set(1, 2)), Sample(polled, 20, reading_set(3, name="up"))])
     sink.write([])
     sink.close()
-    assert [list(stored.readings.values) for stored in readings.between(engine, 7, 0, 99)] == [[1, 2], [3]]
+    assert [list(stored.readings.values) for stored in stored_readings.between(engine, 7, 0, 99)] == [[1, 2], [3]]
 
 
 def test_the_rates_of_a_device_with_several_targets_come_a_page_at_a_time(engine: Engine) -> None:
@@ -178,11 +180,11 @@ def test_the_rates_of_a_device_with_several_targets_come_a_page_at_a_time(engine
         Writer(engine).write([Stored(each.id, 60_000 * at, metrics) for at in range(3)], NOW_MS)
 
     def page(skip: int, most: int) -> list[str]:
-        found = rates.of_device(engine, "sw1", rates.Asked(most=most, skip=skip))
+        found = stored_rates.of_device(engine, "sw1", stored_rates.Asked(most=most, skip=skip))
         assert sum(each.answer.total for each in found) == 9
         return [line.series.name for each in found for line in each.answer.lines]
 
     assert page(0, 99) == [f"m{number}{n}" for number in range(3) for n in range(3)]
     assert [name for skip in (0, 4, 8) for name in page(skip, 4)] == page(0, 99)
     with pytest.raises(errors.NotFound):
-        rates.of_device(engine, "sw9", rates.Asked())
+        stored_rates.of_device(engine, "sw9", stored_rates.Asked())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from poller.bootstrap import Services
-from poller.db import events as table
+from poller.db.record import event_rows as table
 from poller.domain.record.event_kinds import Event, Kind, Wanted
-from poller.settings import Settings
+from poller.settings.fields import Settings
 from poller.state.cluster import event_stream as stream
 
 DOWN = Event(1_800_000_000_000, Kind.DEVICE_WENT_DOWN, "sw1 is down", "sw1", "snmp", 7, 3, {"code": "timeout"})

@@ -10,7 +10,7 @@ from typing import Any
 from poller.collectors.credentials import Community, Credential, SnmpV3
 from poller.collectors.snmp.wire import v3_message
 from poller.collectors.snmp.wire.usm_keys import Keys
-from poller.sim.snmp.authority import Asked
+from poller.sim.snmp.usm_agent import Asked
 from tests.integration.snmp_v3_agent import ENGINE_ID, V3Agent, v3_agent
 from tests.integration.test_collector_snmp_hostile import agent
 from tests.unit.collectors import snmp_agent

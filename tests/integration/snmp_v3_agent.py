@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from poller.collectors.snmp.wire.usm_keys import Passwords
-from poller.sim.snmp.authority import Asked, Authority
+from poller.sim.snmp.usm_agent import Asked, Authority
 from tests.unit.collectors import snmp_agent
 from tests.unit.collectors.snmp_agent import Request
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import pytest
 
 from poller.bootstrap import Services
-from poller.db import devices, runs
+from poller.db.inventory import devices
+from poller.db.record import run_ledger
 from poller.domain.failures import error_codes
 from poller.domain.failures.outcome import Result
 from poller.domain.failures.quarantine import Trust
@@ -67,7 +68,7 @@ def test_the_target_whose_code_ran_has_failed_and_is_left_alone(services: Servic
     assert event.message.startswith("dead@host died while collector snmp (poller ")
     assert "polled router/t; under way were 64 with collector snmp" in event.message
     assert (event.device, event.target_id, event.data["collector"]) == ("router", 1, "snmp")
-    [row] = runs.recent(services.engine)
+    [row] = run_ledger.recent(services.engine)
     assert (row.run.outcome, row.run.error_code) == (Result.FAILED, error_codes.WORKER_DIED)
     assert services.board.statuses([1])[1].breaker.trips == 1
     assert services.board.sizes() == (1, 1, 0)
@@ -90,7 +91,7 @@ def test_a_run_that_is_somebody_elses_by_now_is_not_touched(services: Services) 
     services.board.start("b", 0, "y", 15_000, [1])
     die(services, 1)
     assert len(look(services)) == 1
-    assert runs.recent(services.engine) == []
+    assert run_ledger.recent(services.engine) == []
     assert services.board.hold("b", 1_000, [1]) == {1: Result.OK}
 
 
@@ -99,7 +100,7 @@ def test_without_a_culprit_it_is_said_what_was_under_way(services: Services) -> 
     die(services, 0)
     [event] = look(services)
     assert event.message.startswith("dead@host died while it polled targets: 64 with collector snmp")
-    assert runs.recent(services.engine) == []
+    assert run_ledger.recent(services.engine) == []
 
 
 def test_a_target_that_was_removed_since_harms_nobody(services: Services) -> None:

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from poller.beat import catch_up, reap, reconcile
 from poller.beat.board_audit import Audit
 from poller.bootstrap import Services
-from poller.db import devices, imports, inventory, runs, targets
+from poller.db.inventory import devices, imports, inventory_feed, targets
+from poller.db.record import run_ledger
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.state.board.board_values import Room
@@ -39,7 +40,7 @@ def scores(services: Services) -> dict[int, float]:
 
 
 def enabled(services: Services) -> list[int]:
-    with inventory.all_specs(services.engine) as fleet:
+    with inventory_feed.all_specs(services.engine) as fleet:
         return [spec.id for spec in fleet.specs if spec.enabled]
 
 
@@ -115,11 +116,11 @@ def test_a_lost_lease_is_due_at_once_and_in_the_ledger(services: Services) -> No
     services.board.claim("", "t", "", {QUEUE: 100}, ROOM, NOW + 60_000)
     services.board.start("t", 0, "c", 1_000, ids, NOW + 60_000)
     services.redis.zadd(services.keys.inflight, dict.fromkeys(map(str, ids), 1))  # long ago
-    written = runs.Run(ids[0], _plan(services, ids[0]), Result.OK, token="t", started_ms=NOW, finished_ms=NOW)
-    runs.write(services.engine, [written])
+    written = run_ledger.Run(ids[0], _plan(services, ids[0]), Result.OK, token="t", started_ms=NOW, finished_ms=NOW)
+    run_ledger.write(services.engine, [written])
     lost = reap.reap(services.board, "", NOW + 90_000)
-    runs.close_lost(services.engine, lost)
-    outcomes = {row.run.target_id: (row.run.outcome, row.run.error_code) for row in runs.recent(services.engine)}
+    run_ledger.close_lost(services.engine, lost)
+    outcomes = {row.run.target_id: (row.run.outcome, row.run.error_code) for row in run_ledger.recent(services.engine)}
     assert outcomes == {ids[0]: (Result.OK, ""), ids[1]: (Result.FAILED, "lease_lost")}
     assert_sound(services)
     assert reap.reap(services.board, "", NOW + 90_000) == []

@@ -15,7 +15,9 @@ from poller import bootstrap
 from poller.bootstrap import Services
 from poller.cli import main
 from poller.cli.arguments import target_arguments
-from poller.db import deadletters, devices, migrate, targets
+from poller.db import migrate
+from poller.db.inventory import devices, targets
+from poller.db.record import dead_letter_rows
 from poller.domain.failures.circuit_breaker import Breaker
 from poller.domain.failures.dead_letter import Letter, Reason
 from poller.domain.failures.outcome import Result
@@ -92,7 +94,7 @@ class World:
         self.fail(ids, Place.PARKED, reason)
         now_ms = self.board.now_ms()
         rows = [Letter(i, now_ms, reason, "timeout", "no answer", 1, now_ms, now_ms + 1, 7) for i in ids]
-        deadletters.write(self.services.engine, rows)
+        dead_letter_rows.write(self.services.engine, rows)
 
     def score(self, place: str, target_id: int) -> float | None:
         return self.services.redis.zscore(place, str(target_id))
@@ -344,8 +346,8 @@ def test_a_thousand_letters_are_dropped_only_by_their_number(world: World, cli: 
     """A `--yes` is typed too easily."""
     ids = world.add(1_001)
     rows = [Letter(i, 5, Reason.OPEN_TOO_LONG, "timeout", "no answer", 1, 2, 3, 4) for i in ids]
-    deadletters.write(world.services.engine, rows)
+    dead_letter_rows.write(world.services.engine, rows)
     refused = cli("deadletter", "drop", "--all", "--yes")
     assert (refused.code, "--confirm 1001" in refused.err) == (2, True)
     assert cli("deadletter", "drop", "--all", "--confirm", "1001", "--json").json["dropped"] == 1_001
-    assert deadletters.count(world.services.engine, deadletters.Wanted()) == 0
+    assert dead_letter_rows.count(world.services.engine, dead_letter_rows.Wanted()) == 0

@@ -9,7 +9,7 @@ import pytest
 
 from poller import bootstrap
 from poller.db import engine as sql
-from poller.db import inventory, targets
+from poller.db.inventory import inventory_feed, targets
 from tests.integration.commands import Cli, ok
 
 
@@ -61,7 +61,7 @@ def test_secrets_are_read_from_stdin_in_every_kind(
 
 def _opened(home: Path, name: str) -> str:
     services = bootstrap.services()
-    key = inventory.credentials(services.engine, range(1, 50))
+    key = inventory_feed.credentials(services.engine, range(1, 50))
     [sealed] = [each for each in key.values() if each.name == name]
     return services.keyring.open(sealed.envelope, name)
 

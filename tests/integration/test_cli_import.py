@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from poller.db import engine as sql
-from poller.db import inventory, targets
+from poller.db.inventory import inventory_feed, targets
 from tests.integration.commands import Cli, csv_lines, ok
 
 
@@ -78,11 +78,11 @@ def test_a_good_file_is_imported_and_exists_afterwards(cli: Cli, tmp_path: Path,
     again = cli("device", "import", "fleet.csv")
     assert again.code == 2
     assert "line 2, 3, 4 and 997 more: name: there is a device of this name already; add --update" in again.err
-    before = inventory.version(engine)
+    before = inventory_feed.version(engine)
     assert ok(cli("device", "import", "fleet.csv", "--update")).out == (
         "0 devices added, 0 changed, 1,000 unchanged; 0 targets added, 0 changed, 1,000 unchanged\n"
     )
-    assert inventory.version(engine) == before
+    assert inventory_feed.version(engine) == before
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "yaml"])

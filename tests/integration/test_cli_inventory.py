@@ -11,8 +11,9 @@ import redis
 
 from poller import bootstrap
 from poller.collectors.snmp import SnmpCollector
-from poller.db import devices, inventory, readings, targets
 from poller.db import engine as sql
+from poller.db.inventory import devices, inventory_feed, targets
+from poller.db.record import stored_readings
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 from poller.domain.record.overview import State
 from poller.domain.record.target_status import Status
@@ -158,13 +159,13 @@ def test_bad_input_is_named_and_changes_nothing(
     """Each mistake has its code, its exit status and a text about the very word that was wrong."""
     ok(cli("device", "add", "sw1", "192.0.2.1", "--collector", "snmp"))
     engine = sql.create(f"sqlite:///{home}/poller.db")
-    before = inventory.version(engine)
+    before = inventory_feed.version(engine)
     refused = cli(*arguments, "--json")
     assert refused.error["code"] == code
     assert message in refused.error["message"]
     assert refused.code == (3 if code == "P101" else 2)
     assert refused.out == ""
-    assert inventory.version(engine) == before
+    assert inventory_feed.version(engine) == before
 
 
 def test_editing_and_removing(cli: Cli) -> None:
@@ -290,8 +291,8 @@ def test_readings_of_a_device(cli: Cli, home: Path) -> None:
         Reading("load", 0.25),
         Reading("odd", float("nan")),
     ]
-    stored = readings.Stored(targets.show(engine, "sw1", "snmp").id, now - 5_000, ReadingSet.of(found))
-    readings.Writer(engine).write([stored], now)
+    stored = stored_readings.Stored(targets.show(engine, "sw1", "snmp").id, now - 5_000, ReadingSet.of(found))
+    stored_readings.Writer(engine).write([stored], now)
     items = ok(cli("readings", "sw1", "--json")).json["items"]
     assert [(i["metric"], i["value"], i["labels"], i["kind"]) for i in items] == [
         ("octets", 2**40, {"if": "eth0"}, "counter"),
@@ -337,7 +338,7 @@ def test_sites_can_carry_requirements(cli: Cli) -> None:
     assert ok(cli("site", "list", "--json")).json["items"] == [
         {"name": "ams", "requires": {"site": "ams"}, "devices": 1}
     ]
-    with inventory.all_specs(bootstrap.services().engine) as fleet:
+    with inventory_feed.all_specs(bootstrap.services().engine) as fleet:
         assert [spec.queue for spec in fleet.specs] == ["poll.snmp;site=ams"]
     assert cli("site", "rm", "ams", "--yes").code == 2
     ok(cli("device", "rm", "sw1", "--yes"))

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 import pytest
 import redis
 
-from poller import bootstrap, events
+from poller import bootstrap, event_publisher
 from poller.cli import main
-from poller.db import deadletters, devices, migrate, runs, targets
+from poller.db import migrate
+from poller.db.inventory import devices, targets
+from poller.db.record import dead_letter_rows, run_ledger
 from poller.domain.failures.dead_letter import Letter, Reason
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
@@ -50,11 +52,11 @@ def cli(
     devices.add(services.engine, DeviceDraft("sw-1", "192.0.2.1", site="ams"), drafts)
     now = time.time_ns() // 1_000_000
     for target in targets.of_device(services.engine, "sw-1"):
-        runs.write(services.engine, [Run(target.id, now, Result.OK)])
+        run_ledger.write(services.engine, [Run(target.id, now, Result.OK)])
         letter = Letter(target.id, now, Reason.AUTH_FAILED, "auth_failed", "refused", now, now, now, 2)
-        deadletters.write(services.engine, [letter])
-        events.emit(services, [Event(now, Kind.BREAKER_OPENED, target.name, "sw-1", target.name, target.id)])
-    events.emit(services, [Event(now, Kind.DEVICE_WENT_DOWN, "old", "gone", "snmp")])
+        dead_letter_rows.write(services.engine, [letter])
+        event_publisher.emit(services, [Event(now, Kind.BREAKER_OPENED, target.name, "sw-1", target.name, target.id)])
+    event_publisher.emit(services, [Event(now, Kind.DEVICE_WENT_DOWN, "old", "gone", "snmp")])
 
     def run(*arguments: str) -> Done:
         capsys.readouterr()

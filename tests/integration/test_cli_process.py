@@ -19,7 +19,7 @@ import pytest
 
 from poller import __version__ as version
 from poller import bootstrap
-from poller.db import inventory
+from poller.db.inventory import inventory_feed
 
 PROGRAM = [sys.executable, "-c", "from poller.cli.main import main; main()"]
 READY_WITHIN_S = 20
@@ -194,7 +194,7 @@ def test_a_secret_is_asked_for_without_echo(environment: dict[str, str], tmp_pat
     assert "stored credential c (login)" in terminal.seen
     assert "hunter22" not in terminal.seen
     services = bootstrap.services()
-    sealed = inventory.credential(services.engine, 1)
+    sealed = inventory_feed.credential(services.engine, 1)
     assert sealed is not None
     assert '"hunter22"' in services.keyring.open(sealed.envelope, "c")
 

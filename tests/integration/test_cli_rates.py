@@ -13,7 +13,9 @@ from sqlalchemy.engine import Engine
 
 from poller import bootstrap
 from poller.cli import main
-from poller.db import devices, migrate, readings, targets
+from poller.db import migrate
+from poller.db.inventory import devices, targets
+from poller.db.record import stored_readings
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 
@@ -41,8 +43,8 @@ def polled(engine: Engine) -> Polled:
             labels = {"ifIndex": str(index), "ifName": name, "ifAlias": f"port {minutes_ago}"}
             found += [Reading("ifHighSpeed", 100, labels), Reading("ifInOctets", value, labels, Kind.COUNTER, 32)]
         key = targets.show(engine, "sw1", "snmp").id
-        stored = readings.Stored(key, now - round(minutes_ago * MINUTE), ReadingSet.of(found))
-        readings.Writer(engine).write([stored], now)
+        stored = stored_readings.Stored(key, now - round(minutes_ago * MINUTE), ReadingSet.of(found))
+        stored_readings.Writer(engine).write([stored], now)
 
     return store
 

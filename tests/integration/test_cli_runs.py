@@ -11,7 +11,9 @@ import pytest
 
 from poller import bootstrap
 from poller.cli import main
-from poller.db import devices, migrate, runs, targets
+from poller.db import migrate
+from poller.db.inventory import devices, targets
+from poller.db.record import run_ledger
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.run import Run
@@ -32,7 +34,7 @@ def ledger(home: Path) -> dict[str, int]:
     good = {"started_ms": now - 3 * HOUR + 40, "finished_ms": now - 3 * HOUR + 290, "samples": 160, "runner": "w1@h"}
     details = {"queue_ms": 12, "collect_ms": 210, "write_ms": 9, "token": "7.abc.def"}
     lost = {"error_code": "lease_lost", "message": "no worker took \x1b[31mit", "finished_ms": now}
-    runs.write(
+    run_ledger.write(
         engine,
         [
             Run(ids["sw1/snmp"], now - 3 * HOUR, Result.OK, **good, **details),  # type: ignore[arg-type]

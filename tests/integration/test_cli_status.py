@@ -12,7 +12,8 @@ import redis
 
 from poller import bootstrap
 from poller.cli import main
-from poller.db import devices, inventory, migrate
+from poller.db import migrate
+from poller.db.inventory import devices, inventory_feed
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.overview import State, Worker
@@ -160,13 +161,13 @@ def test_the_cost_does_not_grow_with_the_fleet(
     for key in keys:
         fail(redis_client, key, minutes=key % 50 + 1)
     asked: list[int] = []
-    ask = inventory.poll_targets
+    ask = inventory_feed.poll_targets
 
     def counted(engine: Any, ids: Any) -> Any:
         asked.append(len(list(ids)))
         return ask(engine, ids)
 
-    monkeypatch.setattr(inventory, "poll_targets", counted)
+    monkeypatch.setattr(inventory_feed, "poll_targets", counted)
     assert status("--failing", "--json").json["failing"] == 6_000
     assert asked == [50]
 

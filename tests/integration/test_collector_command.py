@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from poller.sim import fleet
 from poller.sim.fleet import Fault, Protocol, SimDevice
-from poller.sim.process import simulated
+from poller.sim.sim_process import simulated
 
 LOGIN = f"{fleet.USERNAME}:{fleet.PASSWORD}"
 

@@ -16,8 +16,8 @@ from poller.collectors.credentials import Login
 from poller.domain.failures.outcome import Outcome, Result
 from poller.sim import fleet
 from poller.sim.fleet import Fault, SimDevice
-from poller.sim.process import simulated
-from poller.sim.routeros import users
+from poller.sim.routeros import router_users
+from poller.sim.sim_process import simulated
 from tests.integration.scripted_router import (
     DONE,
     LOGIN,
@@ -370,7 +370,7 @@ def test_a_login_that_may_not_monitor_is_told_which_policy_it_lacks(
     fleet_of_routers: list[SimDevice], sim_port: int
 ) -> None:
     """What it may read is read."""
-    limited = Login(username=users.LIMITED, password=fleet.PASSWORD)
+    limited = Login(username=router_users.LIMITED, password=fleet.PASSWORD)
     result = outcome(RouterOsCollector(), fleet_of_routers[0].address, limited, port=sim_port)
     assert (result.result, result.error_code) == (Result.PARTIAL, "auth_failed")
     assert result.message.startswith("ethernet: ")

@@ -14,8 +14,9 @@ import pytest
 
 from poller import bootstrap
 from poller.cli.arguments import completion
-from poller.db import credentials, devices, migrate
 from poller.db import engine as sql
+from poller.db import migrate
+from poller.db.inventory import credential_rows, devices
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 
 PROGRAM = [sys.executable, "-c", "from poller.cli.main import main; main()"]
@@ -40,7 +41,7 @@ def tab(home: Path, tmp_path: Path) -> Tab:
 def fill(url: str) -> None:
     engine = sql.create(url)
     migrate.upgrade(engine)
-    credentials.add(engine, "snmp-ro", "community", "v1:x:1")
+    credential_rows.add(engine, "snmp-ro", "community", "v1:x:1")
     first = [TargetDraft(collector="snmp"), TargetDraft(collector="snmp", name="slow")]
     devices.add(engine, DeviceDraft("core-1", "192.0.2.1", site="ams"), first)
     devices.add(engine, DeviceDraft("core_2%", "192.0.2.2", site="fra"))

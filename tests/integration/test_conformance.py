@@ -18,7 +18,7 @@ from poller.collectors.snmp import SnmpCollector
 from poller.sim import fleet
 from poller.sim.fleet import Fault, Protocol
 from poller.testing import conformance
-from poller.testing.checks import faults, leaks, secrets, sessions
+from poller.testing.checks import fault_checks, leak_checks, secret_checks, session_checks
 from poller.testing.conformance import CHECKS, Check, Device, Failed, Inapplicable, Subject
 from tests.integration import plugin_zoo, web_servers
 
@@ -32,15 +32,15 @@ def device() -> Iterator[Device]:
 @pytest.fixture
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorter waits, fewer devices that talk nonsense: the zoo is large."""
-    for module, brief_s in ((faults, 0.15), (leaks, 0.3), (secrets, 0.2)):
+    for module, brief_s in ((fault_checks, 0.15), (leak_checks, 0.3), (secret_checks, 0.2)):
         monkeypatch.setattr(module, "BRIEF_S", brief_s)
-    monkeypatch.setattr(faults, "BABBLERS", (0, 2))
-    monkeypatch.setattr(faults, "_CANCEL_AFTER_S", 0.03)
+    monkeypatch.setattr(fault_checks, "BABBLERS", (0, 2))
+    monkeypatch.setattr(fault_checks, "_CANCEL_AFTER_S", 0.03)
 
     async def settled(enough: Any) -> bool:
         return await testing.subject.settled(enough, 0.3)
 
-    for module in (faults, leaks, sessions):
+    for module in (fault_checks, leak_checks, session_checks):
         monkeypatch.setattr(module, "settled", settled)
 
 

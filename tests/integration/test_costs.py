@@ -13,7 +13,7 @@ from poller.beat.dispatch import Dispatcher
 from poller.beat.session_affinity import Homes
 from poller.beat.session_hosts import Hosts
 from poller.bootstrap import Services
-from poller.db import imports
+from poller.db.inventory import imports
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.overview import Worker
 from poller.domain.scheduling import capacity

@@ -13,7 +13,8 @@ from poller import bootstrap
 from poller.bootstrap import Services
 from poller.cli import main
 from poller.cli.commands import demo
-from poller.db import credentials, devices, migrate, sites
+from poller.db import migrate
+from poller.db.inventory import credential_rows, devices, sites
 from poller.domain.inventory.draft import DeviceDraft
 from poller.sim import fleet
 
@@ -53,7 +54,7 @@ def test_clearing_takes_all_that_was_installed(services: Services, run: Run) -> 
     assert install(services)
     code, out, _ = run("demo", "clear", "--json")
     assert (code, json.loads(out)["removed"]) == (0, 10)
-    assert (names(services), credentials.listing(services.engine), sites.listing(services.engine)) == ([], [], [])
+    assert (names(services), credential_rows.listing(services.engine), sites.listing(services.engine)) == ([], [], [])
 
 
 def test_a_device_that_only_carries_the_tag_stays(services: Services, run: Run) -> None:
@@ -85,7 +86,7 @@ def test_what_others_came_to_use_stays(services: Services, run: Run) -> None:
     devices.add(services.engine, own)
     sites.edit(services.engine, "fra", {"zone": "dmz"})
     run("demo", "clear")
-    assert [c.name for c in credentials.listing(services.engine)] == [fleet.SNMP_CREDENTIAL]
+    assert [c.name for c in credential_rows.listing(services.engine)] == [fleet.SNMP_CREDENTIAL]
     assert [site.name for site in sites.listing(services.engine)] == ["ams", "fra"]
     assert install(services, 5), "a fleet of another size can be installed all the same"
     assert len(names(services)) == 6

@@ -15,7 +15,7 @@ from poller.collectors.http import HttpCollector
 from poller.domain.failures.outcome import Result
 from poller.sim import fleet
 from poller.sim.fleet import Fault, Protocol
-from poller.sim.process import simulated
+from poller.sim.sim_process import simulated
 from tests.integration import web_servers
 from tests.integration.commands import Cli, ok
 

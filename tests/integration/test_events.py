@@ -11,17 +11,17 @@ import pytest
 import redis
 import structlog
 
-from poller import bootstrap, events
+from poller import bootstrap, event_publisher
 from poller.beat import event_recorder
 from poller.beat.event_recorder import Recorder
 from poller.beat.leadership import Leader
 from poller.beat.worker_watch import Attendance
 from poller.bootstrap import Services
 from poller.cli import main
-from poller.db import events as table
+from poller.db.record import event_rows as table
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.record.overview import Worker
-from poller.settings import Settings
+from poller.settings.fields import Settings
 from poller.state.cluster import event_stream as stream
 from poller.state.cluster import overview_reader, worker_registry
 from poller.state.cluster.leader_lock import Leadership
@@ -33,7 +33,7 @@ from tests.integration.happenings import DOWN, away, in_stream, recorded
 def test_an_event_is_a_line_an_entry_and_soon_a_row(services: Services) -> None:
     """The same in all three places."""
     with structlog.testing.capture_logs() as lines:
-        events.emit(services, [DOWN, dataclasses.replace(DOWN, kind=Kind.DEVICE_RECOVERED)])
+        event_publisher.emit(services, [DOWN, dataclasses.replace(DOWN, kind=Kind.DEVICE_RECOVERED)])
     assert [(line["event"], line["log_level"], line["device"]) for line in lines] == [
         ("device_went_down", "warning", "sw1"),
         ("device_recovered", "info", "sw1"),
@@ -48,7 +48,7 @@ def test_an_event_is_a_line_an_entry_and_soon_a_row(services: Services) -> None:
 
 def test_a_whole_round_is_one_round_trip(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixty-four devices behind one switch."""
-    events.emit(services, [DOWN])  # connects
+    event_publisher.emit(services, [DOWN])  # connects
     sent: list[object] = []
     real = redis.connection.AbstractConnection.send_packed_command
 
@@ -57,7 +57,7 @@ def test_a_whole_round_is_one_round_trip(services: Services, monkeypatch: pytest
         real(self, command, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(redis.connection.AbstractConnection, "send_packed_command", counting)
-    events.emit(services, [DOWN] * 64)
+    event_publisher.emit(services, [DOWN] * 64)
     assert len(sent) == 1
     assert len(in_stream(services)) == 65
 
@@ -68,9 +68,9 @@ def test_telling_never_raises(services: Services, monkeypatch: pytest.MonkeyPatc
     loop: dict[str, object] = {}
     loop["self"] = loop
     with structlog.testing.capture_logs() as lines:
-        events.emit(silent, [DOWN])
-        events.emit(services, [dataclasses.replace(DOWN, data=loop)])
-        events.emit(services, [])
+        event_publisher.emit(silent, [DOWN])
+        event_publisher.emit(services, [dataclasses.replace(DOWN, data=loop)])
+        event_publisher.emit(services, [])
     kinds_said = [line["event"] for line in lines]
     assert kinds_said == ["device_went_down", "events_not_published"] * 2
     assert in_stream(services) == []
@@ -79,7 +79,9 @@ def test_telling_never_raises(services: Services, monkeypatch: pytest.MonkeyPatc
 def test_a_name_that_a_log_line_has_already_does_not_break_it(services: Services) -> None:
     """Data may be called anything."""
     with structlog.testing.capture_logs() as lines:
-        events.emit(services, [dataclasses.replace(DOWN, data={"self": 0, "event": 1, "exc_info": 2, "device": 4})])
+        event_publisher.emit(
+            services, [dataclasses.replace(DOWN, data={"self": 0, "event": 1, "exc_info": 2, "device": 4})]
+        )
     [line] = lines
     assert (line["event"], line["message"], line["device"], line["device_"]) == (
         "device_went_down",
@@ -94,7 +96,7 @@ def test_no_secret_gets_into_the_stream(services: Services) -> None:
     """Neither by a telling name nor quoted in a text."""
     services.redactor.remember("hunter2hunter2")
     told = dataclasses.replace(DOWN, message="refused hunter2hunter2", data={"community": "x", "url": "a://u:pw@h"})
-    events.emit(services, [told])
+    event_publisher.emit(services, [told])
     text = json.dumps(services.redis.xrange(services.keys.events))
     assert "hunter2" not in text
     assert "pw@" not in text
@@ -108,13 +110,13 @@ def test_the_stream_is_bounded(services: Services, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("POLLER_EVENTS_LENGTH", "200")
     small = Services(Settings())
     for _ in range(20):
-        events.emit(small, [DOWN] * 100)
+        event_publisher.emit(small, [DOWN] * 100)
     assert 200 <= services.redis.xlen(services.keys.events) <= 400
 
 
 def test_the_overview_shows_the_last_ten(services: Services) -> None:
     """Newest first; strange entries are skipped."""
-    events.emit(services, [dataclasses.replace(DOWN, message=f"n{number}") for number in range(15)])
+    event_publisher.emit(services, [dataclasses.replace(DOWN, message=f"n{number}") for number in range(15)])
     services.redis.xadd(services.keys.events, {"who": "knows"})
     shown = overview_reader.read(services.redis, services.keys).events
     assert [event.message for event in shown] == [f"n{number}" for number in range(14, 5, -1)]
@@ -123,7 +125,7 @@ def test_the_overview_shows_the_last_ten(services: Services) -> None:
 def test_a_database_that_is_away_costs_no_event(services: Services) -> None:
     """They wait in the stream, and are recorded in order and once."""
     happened = [dataclasses.replace(DOWN, at_ms=DOWN.at_ms + number) for number in range(2_500)]
-    events.emit(services, happened)
+    event_publisher.emit(services, happened)
     path = services.settings.home / "poller.db"
     services.engine.dispose()
     files = [
@@ -146,7 +148,7 @@ def test_a_database_that_is_away_costs_no_event(services: Services) -> None:
 
 def test_a_crash_between_the_two_stores_doubles_nothing(services: Services) -> None:
     """The rows were written, the note of it was not."""
-    events.emit(services, [DOWN] * 5)
+    event_publisher.emit(services, [DOWN] * 5)
     event_recorder.copy(services)
     services.redis.delete(services.keys.recorded)
     assert event_recorder.copy(services) == 5
@@ -158,7 +160,7 @@ def test_one_event_that_the_database_refuses_holds_up_no_other(
 ) -> None:
     """It is named in the log."""
     good = dataclasses.replace(DOWN, message="good")
-    events.emit(services, [good, DOWN, good])
+    event_publisher.emit(services, [good, DOWN, good])
     real = table.record
 
     def refusing(engine: object, entries: list[tuple[str, Event]]) -> None:
@@ -177,13 +179,13 @@ def test_events_that_were_dropped_before_they_were_recorded_are_not_dropped_sile
     services: Services,
 ) -> None:
     """A database that was away for longer than the stream remembers."""
-    events.emit(services, [DOWN])
+    event_publisher.emit(services, [DOWN])
     event_recorder.copy(services)
-    events.emit(services, [DOWN] * 1_500)
+    event_publisher.emit(services, [DOWN] * 1_500)
     with structlog.testing.capture_logs() as lines:
         event_recorder.copy(services)
     assert lines == []
-    events.emit(services, [DOWN] * 3_000)
+    event_publisher.emit(services, [DOWN] * 3_000)
     services.redis.xtrim(services.keys.events, maxlen=1_500, approximate=False)
     with structlog.testing.capture_logs() as lines:
         event_recorder.copy(services)

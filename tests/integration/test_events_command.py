@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from poller import bootstrap, events
+from poller import bootstrap, event_publisher
 from poller.beat import event_recorder
 from poller.bootstrap import Services
 from poller.cli import main
 from poller.domain.record.event_kinds import Kind
-from poller.settings import Settings
+from poller.settings.fields import Settings
 from tests.acceptance.valkey import Valkey
 from tests.integration.happenings import DOWN, away
 
@@ -37,9 +37,9 @@ def test_events_are_listed_from_sql_and_from_what_is_not_there_yet(
     """Newest first, filtered alike in both places."""
     now_ms = time.time_ns() // 1_000_000
     old = dataclasses.replace(DOWN, at_ms=now_ms - 7_200_000, message="old")
-    events.emit(services, [old, dataclasses.replace(old, device="sw2", message="other")])
+    event_publisher.emit(services, [old, dataclasses.replace(old, device="sw2", message="other")])
     event_recorder.copy(services)
-    events.emit(services, [dataclasses.replace(DOWN, at_ms=now_ms, message="new", kind=Kind.DEVICE_RECOVERED)])
+    event_publisher.emit(services, [dataclasses.replace(DOWN, at_ms=now_ms, message="new", kind=Kind.DEVICE_RECOVERED)])
     found = lambda *words: [each["message"] for each in json.loads(cli(capsys, "--json", *words)[1])["items"]]  # noqa: E731
     assert found() == ["new", "other", "old"]
     assert found("--device", "sw1") == ["new", "old"]
@@ -54,7 +54,7 @@ def test_without_redis_what_is_in_sql_is_shown(
     services: Services, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And that something may be missing."""
-    events.emit(services, [DOWN])
+    event_publisher.emit(services, [DOWN])
     event_recorder.copy(services)
     away(services, monkeypatch)
     bootstrap.services.cache_clear()
@@ -111,18 +111,18 @@ def test_following_survives_a_server_that_restarts(
     server.start()
     monkeypatch.setenv("POLLER_REDIS_URL", server.url)
     own = Services(Settings())
-    events.emit(own, [dataclasses.replace(DOWN, message="before")])
+    event_publisher.emit(own, [dataclasses.replace(DOWN, message="before")])
     follower = Follower(server.url, "--json", "--kind", "device_went_down")
     try:
         assert json.loads(follower.next())["message"] == "before"
         for empty in (False, True):
             other = dataclasses.replace(DOWN, kind=Kind.DEVICE_RECOVERED)
-            events.emit(own, [other, dataclasses.replace(DOWN, message=f"then {empty}")])
+            event_publisher.emit(own, [other, dataclasses.replace(DOWN, message=f"then {empty}")])
             fields = json.loads(follower.next())
             assert (fields["schema"], fields["message"]) == ("poller.event/1", f"then {empty}")
             server.kill()
             server.start(empty=empty)
-        events.emit(own, [dataclasses.replace(DOWN, message="after")])
+        event_publisher.emit(own, [dataclasses.replace(DOWN, message="after")])
         assert json.loads(follower.next())["message"] == "after"
         follower.process.send_signal(signal.SIGINT)
         assert follower.process.wait(timeout=20) == 130

@@ -9,7 +9,8 @@ from poller.beat import session_affinity
 from poller.beat.session_affinity import Homes
 from poller.beat.session_hosts import Hosts
 from poller.bootstrap import Services
-from poller.db import devices, imports, tables, targets
+from poller.db import tables
+from poller.db.inventory import devices, imports, targets
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.overview import Worker
 from poller.domain.scheduling import affinity

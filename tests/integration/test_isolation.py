@@ -18,14 +18,16 @@ from poller.bootstrap import Services
 from poller.collectors import api, poll_runner
 from poller.collectors.credentials import Token
 from poller.collectors.registry import Broken, Registry
-from poller.db import devices, migrate, runs
+from poller.db import migrate
+from poller.db.inventory import devices
+from poller.db.record import run_ledger
 from poller.db.tables import credentials as credentials_table
 from poller.db.tables import targets as targets_table
 from poller.domain.failures import error_codes
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import TargetSpec
-from poller.settings import Settings
+from poller.settings.fields import Settings
 from poller.state.board.board_values import Room
 from poller.workers.batch.worker_poller import Poller
 
@@ -155,7 +157,7 @@ def polled(services: Services) -> Iterator[Polled]:
         services.board.demand(ids)
         services.board.claim("", token, "", {QUEUE: 100}, ROOM)
         poller.poll(token, ids)
-        rows = runs.recent(services.engine, limit=len(ids))
+        rows = run_ledger.recent(services.engine, limit=len(ids))
         return {row.device: (row.run.outcome, row.run.error_code) for row in rows}
 
     poll.again = again  # type: ignore[attr-defined]
@@ -238,4 +240,4 @@ def test_a_credential_whose_model_has_a_bug_is_refused_without_its_text(
         added = conn.execute(sa.insert(credentials_table).values(**row, created_at=now, updated_at=now))
     result = polled("good", {}, added.inserted_primary_key[0])
     assert set(result.values()) == {(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE)}  # the others have none at all
-    assert "hunter22" not in str(runs.recent(services.engine))
+    assert "hunter22" not in str(run_ledger.recent(services.engine))

@@ -15,16 +15,18 @@ from poller.beat import deadletter_sync as sweep
 from poller.bootstrap import Services
 from poller.collectors import api
 from poller.collectors.registry import Registry
-from poller.db import deadletters, devices, migrate, targets
 from poller.db import engine as sql
-from poller.db.deadletters import Named, Wanted
+from poller.db import migrate
+from poller.db.inventory import devices, targets
+from poller.db.record import dead_letter_rows
+from poller.db.record.dead_letter_rows import Named, Wanted
 from poller.db.tables import dead_letters
 from poller.domain.failures.dead_letter import Letter, Reason
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.record.overview import State
-from poller.settings import Settings
+from poller.settings.fields import Settings
 from poller.state.board.board_values import Room
 from poller.state.cluster import event_stream as stream
 from poller.state.cluster import overview_reader
@@ -78,7 +80,7 @@ class World:
         self.poller.poll(f"t{self.claims}", ids)
 
     def letters(self) -> list[Named]:
-        return deadletters.listing(self.services.engine, Wanted())
+        return dead_letter_rows.listing(self.services.engine, Wanted())
 
     def events(self, *kinds: Kind) -> list[Event]:
         found = [entry.event for entry in stream.after(self.services.redis, self.services.keys, "0-0", 1000)]
@@ -164,7 +166,7 @@ def test_letters_wait_for_a_database_that_is_down(world: World, monkeypatch: pyt
         raise errors.StoreUnavailable("cannot use the database")
 
     with monkeypatch.context() as patch:
-        patch.setattr(deadletters, "write", refuse)
+        patch.setattr(dead_letter_rows, "write", refuse)
         world.poll(ids)
         assert world.letters() == []
         world.collector.refuses = False
@@ -188,7 +190,7 @@ def test_the_leader_mends_letters_that_got_lost(world: World) -> None:
     assert {named.letter.target_id: named.letter for named in world.letters()} == before
     world.collector.refuses = False
     world.poll(ids[:1])
-    deadletters.write(engine, [before[ids[0]]])  # late, from another worker's disk
+    dead_letter_rows.write(engine, [before[ids[0]]])  # late, from another worker's disk
     assert len(world.letters()) == 3
     assert sweep.agree(board, engine) == (0, 1)
     assert [named.letter.target_id for named in world.letters()] == ids[1:]

@@ -15,7 +15,7 @@ from poller.collectors.credentials import Login
 from poller.domain.failures.outcome import Result
 from poller.domain.metrics.reading import ReadingSet
 from poller.sim import clock, fleet
-from poller.sim.process import simulated
+from poller.sim.sim_process import simulated
 from tests.conftest import missing
 from tests.unit.collectors.polls import polled
 

@@ -10,7 +10,7 @@ import pytest
 
 from poller.sim import fleet
 from poller.sim.fleet import Fault, Protocol
-from poller.sim.process import simulated
+from poller.sim.sim_process import simulated
 from poller.testing.conformance import CHECKS
 from tests.integration import layered
 

@@ -14,7 +14,8 @@ from kombu.common import QoS
 
 from poller import errors
 from poller.collectors.credentials import Community
-from poller.db import credentials, devices, inventory, readings, runs
+from poller.db.inventory import credential_rows, devices, inventory_feed
+from poller.db.record import run_ledger, stored_readings
 from poller.db.tables import targets as targets_table
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft
@@ -33,7 +34,7 @@ def test_a_batch_ends_in_rows_and_every_target_is_due_again(world: World) -> Non
     world.claim()
     world.poller.poll("t", ids)
     assert world.outcomes() == dict.fromkeys(ids, (Result.OK, ""))
-    stored = readings.latest(world.services.engine, ids)
+    stored = stored_readings.latest(world.services.engine, ids)
     assert [list(stored[i].readings.values) for i in ids] == [[1.0]] * 3
     assert world.sound(ids)
     assert world.in_flight() == 0
@@ -67,7 +68,7 @@ def test_a_finding_is_stored_told_and_asked_about_at_every_slot(world: World) ->
         assert world.outcomes()[one] == (Result.FAILED, "down")
         now_ms = int(world.services.redis.time()[0]) * 1000
         assert world.due_ms(one) <= now_ms + 61_000
-    stored = readings.latest(world.services.engine, [one])[one]
+    stored = stored_readings.latest(world.services.engine, [one])[one]
     assert list(stored.readings.values) == [1.0]
     assert world.board.statuses([one])[one].state is State.FAILING
     world.collector.recovered = True
@@ -137,7 +138,7 @@ def test_a_worker_that_was_paused_beyond_its_lease_writes_nothing(world: World) 
     world.claim("u")
     thread.join(5)
     assert world.outcomes() == {}
-    assert readings.latest(world.services.engine, ids) == {}
+    assert stored_readings.latest(world.services.engine, ids) == {}
     assert world.in_flight() == 1
     assert world.sound(ids)
 
@@ -199,14 +200,14 @@ def test_a_ledger_that_is_down_does_not_stop_the_polling(world: World, monkeypat
         raise errors.StoreUnavailable("down")
 
     with monkeypatch.context() as outage:
-        outage.setattr(runs, "write", refuse)
+        outage.setattr(run_ledger, "write", refuse)
         world.claim()
         world.poller.poll("t", ids)
         assert world.outcomes() == {}
         assert world.in_flight() == 0
         assert world.sound(ids)
         assert world.poller.writing.waiting == 1
-        assert readings.latest(world.services.engine, ids).keys() == set(ids)
+        assert stored_readings.latest(world.services.engine, ids).keys() == set(ids)
     _until(lambda: world.outcomes() == {ids[0]: (Result.OK, "")})
     _until(lambda: world.poller.writing.waiting == 0)
 
@@ -216,7 +217,7 @@ def test_an_inventory_that_is_down_hands_unknown_targets_back_later(
 ) -> None:
     """Ours, not the device's fault: no failure is counted, and there is no tight circle."""
     ids = world.add("answer")
-    monkeypatch.setattr(inventory, "poll_targets", _refuse)
+    monkeypatch.setattr(inventory_feed, "poll_targets", _refuse)
     world.claim()
     with pytest.raises(errors.StoreUnavailable):
         world.poller.poll("t", ids)
@@ -230,7 +231,7 @@ def test_an_inventory_that_is_down_stops_nobody_who_is_known(world: World, monke
     world.again(ids, "t")
     del world.poller._targets._known[ids[0]]
     world.collector.addresses.clear()
-    monkeypatch.setattr(inventory, "poll_targets", _refuse)
+    monkeypatch.setattr(inventory_feed, "poll_targets", _refuse)
     world.again(ids, "u")
     assert sorted(world.collector.addresses) == ["127.0.0.2", "127.0.0.3"]
     assert world.sound(ids)
@@ -246,7 +247,7 @@ def test_a_credential_that_cannot_be_read_stops_only_its_own_targets(
     assert world.outcomes() == dict.fromkeys(ids, (Result.OK, ""))
     del world.poller._secrets._opened[1]
     world.collector.addresses.clear()
-    monkeypatch.setattr(inventory, "credentials", _refuse)
+    monkeypatch.setattr(inventory_feed, "credentials", _refuse)
     world.again(ids, "u")
     assert world.collector.addresses == ["127.0.0.2"]
     assert world.outcomes() == dict.fromkeys(ids, (Result.OK, ""))
@@ -262,14 +263,14 @@ def test_credentials_that_came_too_late_poll_nobody(world: World, monkeypatch: p
     """A lease that ran out while SQL took its time is somebody else's by now."""
     ids = _with_credentials(world, monkeypatch)
     monkeypatch.setattr(worker_poller, "SLOW_LOAD_S", 0.0)
-    really = inventory.credentials
+    really = inventory_feed.credentials
 
     def late(*arguments: Any) -> Any:
         world.services.redis.zadd(world.services.keys.inflight, {str(ids[0]): 1})
         world.board.reap("")
         return really(*arguments)
 
-    monkeypatch.setattr(inventory, "credentials", late)
+    monkeypatch.setattr(inventory_feed, "credentials", late)
     world.claim()
     world.poller.poll("t", ids)
     assert world.collector.addresses == ["127.0.0.2"]
@@ -287,7 +288,7 @@ def _with_credentials(world: World, monkeypatch: pytest.MonkeyPatch) -> list[int
     ids = world.add("answer", "answer")
     for number, name in enumerate(("one", "two")):
         sealed = world.services.keyring.seal(Community(community=f"{name}-secret").to_json(), name)
-        credentials.add(world.services.engine, name, Community.kind, sealed)
+        credential_rows.add(world.services.engine, name, Community.kind, sealed)
         with world.services.engine.begin() as conn:
             one = sa.update(targets_table).where(targets_table.c.id == ids[number])
             conn.execute(one.values(credential_id=number + 1))

@@ -15,14 +15,16 @@ from poller.bootstrap import services as bootstrap_services
 from poller.cli import main
 from poller.collectors import registry
 from poller.collectors.credentials import Community
-from poller.db import credentials, deadletters, devices, migrate
+from poller.db import migrate
+from poller.db.inventory import credential_rows, devices
+from poller.db.record import dead_letter_rows
 from poller.domain.failures import error_codes
 from poller.domain.failures.dead_letter import Reason
 from poller.domain.failures.quarantine import Cause, Doubt, Trust
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.event_kinds import Kind
-from poller.settings import Settings
+from poller.settings.fields import Settings
 from poller.state.board.board_values import Room
 from poller.state.cluster import event_stream as stream
 from poller.state.cluster import quarantine_records
@@ -41,7 +43,7 @@ def services(home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch
     made = Services(Settings())
     migrate.upgrade(made.engine)
     secret = Community(community=SecretStr("public"))
-    credentials.add(made.engine, "ro", secret.kind, made.keyring.seal(secret.to_json(), "ro"))
+    credential_rows.add(made.engine, "ro", secret.kind, made.keyring.seal(secret.to_json(), "ro"))
     target = TargetDraft("t", "snmp", {"port": 9, "retries": 0}, interval_ms=60_000, timeout_ms=1_000)
     devices.add(made.engine, DeviceDraft("router", "127.0.0.1", credential="ro"), [target])
     made.board.place("", [(TargetSpec(1, 1, QUEUE, 60_000, 1_000), 1)], 1)
@@ -106,7 +108,7 @@ def test_a_quarantined_collector_is_refused_by_every_worker_and_its_targets_say_
     crash(first)
     assert kinds(services) == [Kind.COLLECTOR_ISOLATED, Kind.COLLECTOR_QUARANTINED]
     poll(services, second, "a")
-    [named] = deadletters.listing(services.engine, deadletters.Wanted(reason=Reason.COLLECTOR_QUARANTINED))
+    [named] = dead_letter_rows.listing(services.engine, dead_letter_rows.Wanted(reason=Reason.COLLECTOR_QUARANTINED))
     assert named.letter.error_code == error_codes.COLLECTOR_QUARANTINED
     assert "crash 3" in named.letter.message
     assert services.board.statuses([1])[1].reason is Reason.COLLECTOR_QUARANTINED

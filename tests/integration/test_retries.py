@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poller.db import runs
+from poller.db.record import run_ledger
 from poller.db.tables import targets as targets_table
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.poll_target import TargetSpec
@@ -23,7 +23,7 @@ def test_only_failed_targets_that_may_recover_travel_in_the_retry(world: World) 
     assert world.in_flight() == 0
     found = world.board.statuses(ids)[ids[1]]
     assert (found.failures, found.code) == (1, "timeout")
-    assert [row.run.attempt for row in runs.recent(world.services.engine, target_id=ids[1])] == [3]
+    assert [row.run.attempt for row in run_ledger.recent(world.services.engine, target_id=ids[1])] == [3]
     assert world.sound(ids)
 
 

@@ -22,7 +22,7 @@ from poller.collectors.sessions import Sessions
 from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.scheduling.session_limits import Limits, Rules
 from poller.sim import fleet
-from poller.sim.routeros.server import RouterOsServer
+from poller.sim.routeros.routeros_server import RouterOsServer
 from tests.integration.scripted_router import DONE, Sentence, encode, healthy, read_sentence, scripted
 from tests.unit.collectors.polls import by_series
 

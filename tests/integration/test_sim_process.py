@@ -20,9 +20,9 @@ from gufo.snmp import sync as gufo
 
 from poller import errors
 from poller.cli.commands import sim as cli
-from poller.sim import fleet, process, serve, sockets
-from poller.sim.process import simulated
-from poller.sim.serve import Activity, Ports
+from poller.sim import fleet, fleet_server, sim_process, sockets
+from poller.sim.fleet_server import Activity, Ports
+from poller.sim.sim_process import simulated
 
 SYS_NAME = "1.3.6.1.2.1.1.5.0"
 DEVICES = fleet.devices(30, faulty_share=0)
@@ -122,9 +122,9 @@ def test_port_in_use_is_said(kind: int) -> None:
 def test_the_child_ends_with_its_parent() -> None:
     """A simulator whose parent is killed stops by itself."""
     code = (
-        "from poller.sim import fleet, process\n"
+        "from poller.sim import fleet, sim_process\n"
         "import time\n"
-        "with process.simulated(fleet.devices(3)) as ports:\n"
+        "with sim_process.simulated(fleet.devices(3)) as ports:\n"
         "    print(ports.pid, flush=True)\n"
         "    time.sleep(60)\n"
     )
@@ -239,7 +239,7 @@ def test_without_binding_to_the_device_there_is_a_socket_per_address(monkeypatch
     monkeypatch.setattr(sockets, "_LO", b"no-such-dev\0")
 
     async def talk() -> tuple[Ports, list[bytes], bytes]:
-        simulator = serve.Simulator(DEVICES)
+        simulator = fleet_server.Simulator(DEVICES)
         ports = await simulator.open()
         try:
             snmp = [d for d in DEVICES if d.protocol is fleet.Protocol.SNMP]
@@ -269,6 +269,6 @@ def test_one_socket_serves_all_addresses() -> None:
 
 def test_child_that_dies_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A simulator that cannot start is an error, not a hang."""
-    monkeypatch.setattr(process.sys, "executable", "/bin/false")
+    monkeypatch.setattr(sim_process.sys, "executable", "/bin/false")
     with pytest.raises(RuntimeError, match="before it was ready"), simulated(DEVICES):
         pass

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from poller.sim import fleet, hardware, life
+from poller.sim import device_traffic, fleet, hardware
 from poller.sim.fleet import Fault, SimDevice
-from poller.sim.process import simulated
-from poller.sim.routeros import sentences
-from poller.sim.routeros.session import REFUSED
-from poller.sim.serve import Ports
+from poller.sim.fleet_server import Ports
+from poller.sim.routeros import sentence_framing
+from poller.sim.routeros.router_session import REFUSED
+from poller.sim.sim_process import simulated
 
 if os.environ.get("CI") != "true":
     pytest.importorskip("librouteros", reason="the extra poller[routeros] is not installed")
@@ -201,7 +201,7 @@ def test_garbage_router_cannot_be_used(devices: list[SimDevice], ports: Ports) -
 def test_reboot_drops_the_session_and_the_uptime(healthy: list[SimDevice]) -> None:
     """A reboot resets open sessions, and the router then says it is seconds old."""
     now = time.time()
-    salt = next(s for s in range(100_000) if 4 < (life.life(s, True).until_reboot(now) or 0) < 5)
+    salt = next(s for s in range(100_000) if 4 < (device_traffic.life(s, True).until_reboot(now) or 0) < 5)
     device = dataclasses.replace(healthy[0], fault=Fault.REBOOT, salt=salt)
     with simulated([device]) as ports:
         with raw(device, ports) as sock:
@@ -271,12 +271,14 @@ def raw(device: SimDevice, ports: Ports, timeout: float = 5) -> socket.socket:
 
 
 def spoken(*words: str) -> bytes:
-    return sentences.encode(word.encode() for word in words)
+    return sentence_framing.encode(word.encode() for word in words)
 
 
-def hear(sock: socket.socket, enough: Callable[[list[sentences.Sentence]], bool]) -> list[sentences.Sentence]:
-    decoder = sentences.Decoder()
-    found: list[sentences.Sentence] = []
+def hear(
+    sock: socket.socket, enough: Callable[[list[sentence_framing.Sentence]], bool]
+) -> list[sentence_framing.Sentence]:
+    decoder = sentence_framing.Decoder()
+    found: list[sentence_framing.Sentence] = []
     while not enough(found):
         data = sock.recv(65536)
         assert data, "the router hung up"

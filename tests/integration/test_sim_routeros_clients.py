@@ -15,9 +15,9 @@ import pytest
 
 from benchmarks import mktxp
 from poller.sim import clock, fleet, hardware
-from poller.sim.process import Running, simulated
-from poller.sim.routeros import commands, users
-from poller.sim.serve import TlsPorts
+from poller.sim.fleet_server import TlsPorts
+from poller.sim.routeros import menu_commands, router_users
+from poller.sim.sim_process import Running, simulated
 from tests.conftest import missing, wait_until
 from tests.integration import other_programs
 
@@ -93,10 +93,10 @@ def test_librouteros_async_reads_and_monitors(ports: Running) -> None:
 
 def test_librouteros_sees_traps_of_every_kind(ports: Running) -> None:
     """One with a category, one without, two at once; and the session goes on after each."""
-    limited = librouteros.connect(**login(ports, username=users.LIMITED))
+    limited = librouteros.connect(**login(ports, username=router_users.LIMITED))
     with pytest.raises(TrapError) as one:
         list(limited("/interface/ethernet/monitor", numbers="99", once=True))
-    assert one.value.message == commands.DENIED
+    assert one.value.message == menu_commands.DENIED
     api = librouteros.connect(**login(ports))
     with pytest.raises(TrapError) as none:
         list(api("/interface/ethernet/monitor", numbers="999", once=True))
@@ -111,7 +111,7 @@ def test_librouteros_sees_traps_of_every_kind(ports: Running) -> None:
 
 def test_librouteros_adds_updates_and_removes(ports: Running) -> None:
     """A row of a client's own is found by its id until it is removed."""
-    api = librouteros.connect(**login(ports, username=users.ADMIN))
+    api = librouteros.connect(**login(ports, username=router_users.ADMIN))
     addresses = api.path("ip", "address")
     number = addresses.add(interface="ether1", address="172.16.1.1/24", comment="x" * 300)
     addresses.update(**{".id": number, "address": "172.16.2.1/24"})
@@ -161,7 +161,7 @@ def routeros_api() -> ModuleType:
 
 @pytest.fixture
 def api(ports: Running, routeros_api: ModuleType) -> Iterator[Any]:
-    pool = routeros_api.RouterOsApiPool(**login(ports, username=users.ADMIN), plaintext_login=True)
+    pool = routeros_api.RouterOsApiPool(**login(ports, username=router_users.ADMIN), plaintext_login=True)
     yield pool.get_api()
     pool.disconnect()
 
@@ -193,7 +193,7 @@ def test_routeros_api_listens_and_cancels(ports: Running, api: Any, routeros_api
     """What another session adds is heard; /cancel ends it with an interruption."""
     news = iter(api.get_resource("/ip/address").call_async("listen"))
     wait_until(lambda: "/ip/address/listen" in ports.visits(LAB.address).commands, "the command")
-    other = librouteros.connect(**login(ports, username=users.ADMIN))
+    other = librouteros.connect(**login(ports, username=router_users.ADMIN))
     number = other.path("ip", "address").add(interface="ether1", address="172.16.9.1/24")
     heard = next(news)
     assert (heard["id"], heard["address"]) == (number, "172.16.9.1/24")

@@ -11,9 +11,9 @@ import pytest
 
 from poller import errors
 from poller.sim import fleet
-from poller.sim.process import Running, simulated
-from poller.sim.routeros import sentences
-from poller.sim.routeros.mishaps import Mishap
+from poller.sim.routeros import sentence_framing
+from poller.sim.routeros.injected_faults import Mishap
+from poller.sim.sim_process import Running, simulated
 from tests.conftest import wait_until
 
 ROUTER, IDLER, OTHER = fleet.devices(3, snmp_share=0, faulty_share=0)
@@ -44,12 +44,12 @@ def logged_in(ports: Running, device: fleet.SimDevice = ROUTER) -> socket.socket
 
 
 def say(opened: socket.socket, *words: str) -> None:
-    opened.sendall(sentences.encode(word.encode() for word in words))
+    opened.sendall(sentence_framing.encode(word.encode() for word in words))
 
 
 def hear(opened: socket.socket) -> list[list[bytes]]:
     """An answer, up to its end."""
-    decoder, found = sentences.Decoder(), []
+    decoder, found = sentence_framing.Decoder(), []
     while not found or found[-1][0] != b"!done":
         data = opened.recv(65536)
         assert data, "the router hung up"
@@ -131,7 +131,7 @@ def test_a_fatal_word_ends_the_session(ports: Running, session: socket.socket) -
     """It has its reason, and the connection is closed after it."""
     ports.misbehave(ROUTER.address, Mishap.FATAL, text="out of memory")
     say(session, ASK)
-    decoder = sentences.Decoder()
+    decoder = sentence_framing.Decoder()
     assert decoder.feed(session.recv(100)) == [[b"!fatal", b"out of memory"]]
     assert session.recv(1) == b""
 
@@ -228,7 +228,7 @@ def test_a_slow_reader_gets_everything(ports: Running) -> None:
         say(opened, *LOGIN)
         for number in range(count):
             say(opened, "/interface/print", f".tag={number}")
-        decoder = sentences.Decoder()
+        decoder = sentence_framing.Decoder()
         rows: dict[bytes, int] = {}
         ended: list[bytes] = []
         while len(ended) < count + 1:

@@ -18,10 +18,10 @@ import pytest
 from gufo.snmp import sync as gufo
 from pysnmp.hlapi.v3arch import asyncio as pysnmp
 
-from poller.sim import fleet, hardware, life
+from poller.sim import device_traffic, fleet, hardware
 from poller.sim.fleet import Fault, Protocol, SimDevice
-from poller.sim.process import simulated
-from poller.sim.serve import Ports
+from poller.sim.fleet_server import Ports
+from poller.sim.sim_process import simulated
 from poller.sim.snmp import ber
 
 SYS_NAME = "1.3.6.1.2.1.1.5.0"
@@ -234,7 +234,7 @@ def rebooting_soon(device: SimDevice, seconds: float) -> SimDevice:
     """The device with a salt by which it reboots in about that many seconds."""
     now = time.time()
     for salt in range(100_000):
-        left = life.life(salt, reboots=True).until_reboot(now)
+        left = device_traffic.life(salt, reboots=True).until_reboot(now)
         if left and abs(left - seconds) < 0.5:
             return dataclasses.replace(device, fault=Fault.REBOOT, salt=salt)
     raise AssertionError("no salt reboots in time")

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from poller.db import engine, migrate, readings
+from poller.db import engine, migrate
+from poller.db.record import stored_readings
 from poller.sinks.api import Sample, Stores
 from poller.sinks.sql import SqlSink
 from poller.testing import sink_conformance
@@ -32,7 +33,9 @@ def database() -> Iterator[Stores]:
         Database.engine.dispose()
 
 
-TestSql = sink_conformance.suite(SqlSink, database, lambda: readings.between(Database.engine, TARGET.id, 0, 2**62))
+TestSql = sink_conformance.suite(
+    SqlSink, database, lambda: stored_readings.between(Database.engine, TARGET.id, 0, 2**62)
+)
 
 
 class Good:

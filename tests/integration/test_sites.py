@@ -14,11 +14,12 @@ from poller.beat import reconcile
 from poller.beat.leadership import Leader
 from poller.beat.site_outages import SiteWatch
 from poller.bootstrap import Services
-from poller.db import devices, imports, inventory, migrate, sites
+from poller.db import migrate
+from poller.db.inventory import devices, imports, inventory_feed, sites
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.overview import State
 from poller.domain.record.target_status import Status
-from poller.settings import Settings
+from poller.settings.fields import Settings
 from poller.state.board.board_values import Finish, Room
 from poller.state.cluster import site_windows
 
@@ -188,7 +189,7 @@ def test_what_leaves_a_dark_site_does_not_wait_for_it(world: World) -> None:
     world.poll(world.west, dark=True)
     world.watch.look(world.now)
     moved, removed, asked = sorted(world.held())[:3]
-    names = {i: target.device for i, target in inventory.poll_targets(world.services.engine, world.west).items()}
+    names = {i: target.device for i, target in inventory_feed.poll_targets(world.services.engine, world.west).items()}
     devices.edit(world.services.engine, names[moved], DeviceDraft(names[moved], site="east"))
     devices.remove(world.services.engine, [names[removed]])
     reconcile.reconcile(world.board, world.services.engine, "", world.now)

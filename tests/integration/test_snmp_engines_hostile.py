@@ -18,7 +18,7 @@ from poller.collectors.credentials import Credential, SnmpV3
 from poller.collectors.snmp.engines.engine_choice import Choice, Engines
 from poller.collectors.snmp.engines.engine_protocol import ErrorStatus, Garbled
 from poller.collectors.snmp.wire import v3_message, value_types
-from poller.sim.snmp.authority import Asked
+from poller.sim.snmp.usm_agent import Asked
 from tests.integration.snmp_hostile import (
     COLUMN,
     COMMUNITY,

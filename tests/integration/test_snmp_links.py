@@ -20,7 +20,7 @@ from poller.collectors.snmp.engines.link_pool import Links
 from poller.collectors.snmp.options import SnmpOptions
 from poller.domain.failures.outcome import Outcome, Result
 from poller.sim import fleet
-from poller.sim.process import Running, simulated
+from poller.sim.sim_process import Running, simulated
 
 DEVICES = [replace(device, fault=fleet.Fault.NONE) for device in fleet.devices(3, snmp_share=1, faulty_share=0)]
 

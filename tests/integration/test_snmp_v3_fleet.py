@@ -11,7 +11,7 @@ from poller.collectors.credentials import SnmpV3
 from poller.collectors.snmp import SnmpCollector
 from poller.domain.failures.outcome import Result
 from poller.sim import fleet
-from poller.sim.snmp.server import SnmpServer
+from poller.sim.snmp.snmp_server import SnmpServer
 from tests.unit.collectors.polls import polled
 
 DEVICES = [replace(device, fault=fleet.Fault.NONE) for device in fleet.devices(500, snmp_share=1, faulty_share=0)]

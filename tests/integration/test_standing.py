@@ -7,7 +7,7 @@ import redis
 
 from poller import errors
 from poller.bootstrap import Services
-from poller.db import devices, targets
+from poller.db.inventory import devices, targets
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.overview import State

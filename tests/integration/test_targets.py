@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from poller.collectors.registry import Registry
-from poller.db import credentials
+from poller.db.inventory import credential_rows
 from poller.workers.batch import target_cache as module
 from poller.workers.batch.target_cache import FORGET_S, Known, Targets
 from tests.integration.worlds import World
@@ -102,7 +102,7 @@ def test_whoever_gets_a_target_first_asks_for_its_credential_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if another batch has prepared it, and does not come to poll it: the credential may be a new one."""
-    credentials.add(world.services.engine, "one", "community", world.services.keyring.seal("{}", "one"))
+    credential_rows.add(world.services.engine, "one", "community", world.services.keyring.seal("{}", "one"))
     ids = world.add("ok", "ok", "wait", credential="one")
     with waiting_at_the_third(world, ids, monkeypatch) as targets:
         [credential] = targets.get({ids[0]: 1}, 1)[1]

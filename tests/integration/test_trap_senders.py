@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy.engine import Engine
 
-from poller.db import credentials, devices, migrate
 from poller.db import engine as sql
+from poller.db import migrate
+from poller.db.inventory import credential_rows, devices
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
-from poller.traps.senders import Directory, normal
+from poller.traps.sender_table import Directory, normal
 from tests.conftest import wait_until
 
 SNMP = [TargetDraft(collector="snmp")]
@@ -21,8 +22,8 @@ SNMP = [TargetDraft(collector="snmp")]
 def engine(tmp_path: Path) -> Iterator[Engine]:
     made = sql.create(f"sqlite:///{tmp_path / 'poller.db'}")
     migrate.upgrade(made)
-    credentials.add(made, "pub", "community", "v1:x:1")
-    credentials.add(made, "web", "login", "v1:x:1")
+    credential_rows.add(made, "pub", "community", "v1:x:1")
+    credential_rows.add(made, "web", "login", "v1:x:1")
     yield made
     made.dispose()
 

@@ -25,12 +25,13 @@ from poller.beat.reconcile import reconcile
 from poller.bootstrap import Services
 from poller.cli import main
 from poller.collectors.credentials import Community, Credential, SnmpV3
-from poller.db import credentials, devices, inventory, migrate
+from poller.db import migrate
+from poller.db.inventory import credential_rows, devices, inventory_feed
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.event_kinds import Kind
 from poller.state.cluster import event_stream as stream
 from poller.state.cluster import overview_reader
-from poller.traps import intake, listener
+from poller.traps import listener, trap_socket
 from poller.traps.listener import Listener
 from tests.acceptance.valkey import Valkey
 from tests.conftest import missing, wait_until
@@ -51,7 +52,7 @@ class Running:
     """A listener in a thread of its own, as the command runs it."""
 
     def __init__(self, services: Services) -> None:
-        self.sock = intake.bind("127.0.0.1", 0)
+        self.sock = trap_socket.bind("127.0.0.1", 0)
         self.port = int(self.sock.getsockname()[1])
         self.listener = Listener(services, self.sock)
         self._loop = asyncio.new_event_loop()
@@ -111,7 +112,7 @@ def prepared() -> Iterator[Services]:
 
 def add(services: Services, name: str, address: str, credential: Credential, *more: TargetDraft) -> None:
     sealed = services.keyring.seal(credential.to_json(), f"of {name}")
-    credentials.add(services.engine, f"of {name}", credential.kind, sealed)
+    credential_rows.add(services.engine, f"of {name}", credential.kind, sealed)
     draft = DeviceDraft(name, address=address, credential=f"of {name}")
     devices.add(services.engine, draft, [TargetDraft(collector="snmp"), *more])
 
@@ -283,8 +284,8 @@ def test_a_database_that_is_away_costs_only_what_nobody_can_check(
         raise errors.StoreUnavailable("no database")
 
     with structlog.testing.capture_logs() as lines:
-        monkeypatch.setattr(inventory, "version", away)
-        monkeypatch.setattr(inventory, "credentials", away)
+        monkeypatch.setattr(inventory_feed, "version", away)
+        monkeypatch.setattr(inventory_feed, "credentials", away)
         wait_until(lambda: "trap_store_away" in [line["event"] for line in lines], "a word of it")
         trap(running.port, "127.0.0.1", *v2c())
         trap(running.port, "127.0.0.12", *v3("SHA", "AES"))
@@ -317,7 +318,7 @@ def test_a_wrong_place_to_listen_is_explained(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A port that is taken, an address that is not ours."""
-    with intake.bind("127.0.0.1", 0) as taken:
+    with trap_socket.bind("127.0.0.1", 0) as taken:
         monkeypatch.setenv("POLLER_TRAP_PORT", str(taken.getsockname()[1]))
         assert main.run(["traps"]) == 2
     assert "is in use" in capsys.readouterr().err

@@ -11,8 +11,9 @@ import pytest
 from poller import errors
 from poller.bootstrap import Services
 from poller.collectors.credentials import Community
-from poller.db import credentials, inventory, migrate
-from poller.settings import Settings
+from poller.db import migrate
+from poller.db.inventory import credential_rows, inventory_feed
+from poller.settings.fields import Settings
 from poller.workers.batch.target_cache import Secrets
 
 
@@ -26,7 +27,7 @@ def services(home: Path) -> Iterator[Services]:
 
 def stored(services: Services, name: str) -> int:
     secret = Community(community="s3cret-community")
-    credentials.add(services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name))
+    credential_rows.add(services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name))
     with services.engine.connect() as conn:
         return int(conn.exec_driver_sql("SELECT max(id) FROM credentials").scalar_one())
 
@@ -42,7 +43,7 @@ def test_a_database_that_is_away_does_not_take_the_credentials_along(
     def away(*_: Any) -> None:
         raise errors.StoreUnavailable("away")
 
-    monkeypatch.setattr(inventory, "credentials", away)
+    monkeypatch.setattr(inventory_feed, "credentials", away)
     assert secrets.get([known]) == opened
     assert secrets.get([known], changed=[known]) == opened  # one more target that uses it is no reason to lose it
     both = secrets.get([known, unknown])
@@ -62,7 +63,7 @@ def test_a_database_that_is_away_is_not_asked_by_every_batch(
 
     secrets = Secrets(services, keep_s=60.0)
     opened = secrets.get([one])
-    monkeypatch.setattr(inventory, "credentials", away)
+    monkeypatch.setattr(inventory_feed, "credentials", away)
     secrets._opened[one] = (0.0, opened[one])  # as if a minute had passed
     assert [secrets.get([one]) for _ in range(3)] == [opened] * 3
     assert len(asked) == 1
@@ -74,6 +75,6 @@ def test_a_rotated_credential_is_read_at_once(services: Services) -> None:
     secrets = Secrets(services, keep_s=60.0)
     before = secrets.get([one])[one]
     fresh = Community(community="another-secret")
-    credentials.rotate(services.engine, "one", fresh.kind, services.keyring.seal(fresh.to_json(), "one"))
+    credential_rows.rotate(services.engine, "one", fresh.kind, services.keyring.seal(fresh.to_json(), "one"))
     assert secrets.get([one])[one] == before
     assert secrets.get([one], changed=[one])[one] == secrets.get([one])[one] == fresh

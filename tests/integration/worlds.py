@@ -11,13 +11,14 @@ import sqlalchemy as sa
 
 from poller.bootstrap import Services
 from poller.collectors import api
-from poller.db import devices, runs
+from poller.db.inventory import devices
+from poller.db.record import run_ledger
 from poller.db.tables import targets as targets_table
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.scheduling.interval import Decision
-from poller.settings import Settings
+from poller.settings.fields import Settings
 from poller.state.board.board_values import Room
 from poller.workers.batch.worker_poller import Poller
 
@@ -107,7 +108,9 @@ class World:
         return int(score)
 
     def outcomes(self) -> dict[int, tuple[Result, str]]:
-        return {row.run.target_id: (row.run.outcome, row.run.error_code) for row in runs.recent(self.services.engine)}
+        return {
+            row.run.target_id: (row.run.outcome, row.run.error_code) for row in run_ledger.recent(self.services.engine)
+        }
 
     def sound(self, ids: list[int]) -> bool:
         check = self.board.check(ids)

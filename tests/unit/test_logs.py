@@ -8,9 +8,9 @@ import logging
 import pytest
 
 from poller import bootstrap
-from poller.masking import secret_parts
 from poller.observability import logs
-from poller.settings import Settings
+from poller.settings.fields import Settings
+from poller.settings.masking import secret_parts
 
 
 @pytest.fixture(autouse=True)

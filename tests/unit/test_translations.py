@@ -13,12 +13,13 @@ import pytest
 import redis
 from cryptography.exceptions import UnsupportedAlgorithm
 
-from poller import errors, settings
+from poller import errors
 from poller.collectors.http import http_request as http
 from poller.collectors.routeros import librouteros_errors as routeros
 from poller.collectors.snmp.engines import gufo_engine, pysnmp_pdus
-from poller.db import failures as sql
+from poller.db import sql_errors as sql
 from poller.security import vault
+from poller.settings import fields
 from poller.state import publish_errors
 from poller.state import redis_errors as redis_failures
 from tests.unit.library_exceptions import defined_by
@@ -51,9 +52,9 @@ LIBRARIES: list[tuple[str, tuple[str, ...], tuple[str, ...], Table]] = [
         sql.CLASSES,
     ),
     ("cryptography.exceptions", (), (), vault.TRANSLATION),
-    ("pydantic", ("pydantic.v1", "pydantic._internal", "pydantic.mypy"), (), settings.TRANSLATION),
-    ("pydantic_core", (), (), settings.TRANSLATION),
-    ("pydantic_settings", (), (), settings.TRANSLATION),
+    ("pydantic", ("pydantic.v1", "pydantic._internal", "pydantic.mypy"), (), fields.TRANSLATION),
+    ("pydantic_core", (), (), fields.TRANSLATION),
+    ("pydantic_settings", (), (), fields.TRANSLATION),
 ]
 ROWS = [(kind, table) for name, besides, also, table in LIBRARIES for kind in defined_by(name, besides, also)]
 

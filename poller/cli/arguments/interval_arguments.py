@@ -14,7 +14,7 @@ from poller.domain.scheduling.interval import Decision, Policy
 from poller.domain.scheduling.schedule import Defaults
 
 if TYPE_CHECKING:
-    from poller.db.targets import Target
+    from poller.db.inventory.targets import Target
 
 
 def defaults_of(collector: str | None) -> Defaults:

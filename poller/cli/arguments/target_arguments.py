@@ -16,7 +16,7 @@ from poller.domain.inventory.did_you_mean import nearest
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
 
-    from poller.db.targets import Target
+    from poller.db.inventory.targets import Target
 
 _PLACE = "DEVICE[/TARGET]"
 _HELP = "A device, or one target of it."
@@ -77,7 +77,7 @@ def targets(engine: Engine, words: Sequence[str]) -> dict[int, Target]:
 
 
 def _targets(engine: Engine, word: str) -> list[Target]:
-    from poller.db import targets
+    from poller.db.inventory import targets
 
     device, name = place(word)
     if name:

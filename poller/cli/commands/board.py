@@ -49,7 +49,7 @@ def check(as_json: render.Json = False) -> None:
 @app.command()
 def repair(as_json: render.Json = False) -> None:
     """Put every target into exactly one place, and say what was wrong. Harmless when nothing is, and while polling."""
-    from poller.db import inventory
+    from poller.db.inventory import inventory_feed
     from poller.domain.scheduling import slots
     from poller.state import redis_client
     from poller.state.board.board_repair import Repair
@@ -59,7 +59,7 @@ def repair(as_json: render.Json = False) -> None:
     database(services)
     board = Board(redis_client.connect(services.settings.broker_url, PATIENCE_S), services.keys)
     now_ms = board.now_ms()
-    with inventory.all_specs(services.engine) as fleet:
+    with inventory_feed.all_specs(services.engine) as fleet:
         done = Repair(board).repair(
             fleet.specs, fleet.version, lambda spec: slots.next_slot_ms(spec.id, spec.interval_ms, now_ms)
         )
@@ -73,10 +73,12 @@ def repair(as_json: render.Json = False) -> None:
 
 def _tell(services: Services, now_ms: int, mended: dict[str, int]) -> None:
     """Whoever looks at events shall know that somebody had to repair the board."""
-    from poller import events
+    from poller import event_publisher
     from poller.domain.record.event_kinds import Event, Kind
 
     if mended:
         services.configure_logs()  # its line goes to stderr
         counted = ", ".join(f"{number:,} {word.removesuffix('_mended')}" for word, number in mended.items())
-        events.emit(services, [Event(now_ms, Kind.BOARD_REPAIRED, f"the board was repaired: {counted}", data=mended)])
+        event_publisher.emit(
+            services, [Event(now_ms, Kind.BOARD_REPAIRED, f"the board was repaired: {counted}", data=mended)]
+        )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poller import bootstrap, errors, events
+from poller import bootstrap, errors, event_publisher
 from poller.cli.arguments import since, target_arguments
 from poller.cli.output import progress, render
 from poller.cli.output.columns import Column, Fit, column, plain
@@ -23,7 +23,7 @@ from poller.state.cluster import overview_reader
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
-    from poller.db.targets import Target
+    from poller.db.inventory.targets import Target
     from poller.domain.inventory.poll_target import PollTarget
 
 SHORTEST_MS = 1_000
@@ -39,7 +39,7 @@ def list_(
 ) -> None:
     """Open breakers, those that are open the longest first."""
     from poller.cli.inventory.inventory_database import database
-    from poller.db import inventory
+    from poller.db.inventory import inventory_feed
 
     services = bootstrap.services()
     breakers, view = Breakers(services.board), overview_reader.read(services.redis, services.keys)
@@ -47,7 +47,7 @@ def list_(
     found = {each.id: each for each in every}
     worst = heapq.nsmallest(limit, found.values(), key=lambda each: each.since_ms)
     seen = breakers.look([each.id for each in worst], view.as_of_ms)
-    targets = inventory.poll_targets(database(services), seen)
+    targets = inventory_feed.poll_targets(database(services), seen)
     items = [_item(each, targets[each.id], view.as_of_ms) for each in seen.values() if each.id in targets]
     render.listing("poller.breaker.list/1", items, _COLUMNS, as_json, total=len(found))
     if not as_json:
@@ -77,7 +77,7 @@ def reset(places: target_arguments.Many, as_json: Json = False) -> None:
     _refuse_absent(targets, before)
     answers = breakers.reset(list(before), now_ms)
     done = [i for i, answer in answers.items() if answer in ("due", "inflight", "held")]
-    events.publish(services, [_closed(before[i], targets[i], now_ms) for i in done if before[i].is_open])
+    event_publisher.publish(services, [_closed(before[i], targets[i], now_ms) for i in done if before[i].is_open])
     services.board.wake("demand")
     counts = Counter(answers.values())
     item = {"reset": len(done), "closed_already": counts["closed"], "in_flight": counts["inflight"]}
@@ -110,7 +110,7 @@ def open_(
     answers = Breakers(services.board).bar(list(targets), bar)
     opened = {i: targets[i] for i, answer in answers.items() if answer != "gone"}
     _refuse_absent(targets, opened)
-    events.publish(services, [_opened(target, bar) for target in opened.values()])
+    event_publisher.publish(services, [_opened(target, bar) for target in opened.values()])
     until = _instant(bar.until_ms)
     item = {"opened": len(opened), "in_flight": Counter(answers.values())["inflight"], "until": until, "by": bar.who}
     text = f"opened {formatting.counted(len(opened), 'breaker')} until {plain(until)}"

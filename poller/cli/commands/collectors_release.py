@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from poller import bootstrap, errors, events
+from poller import bootstrap, errors, event_publisher
 from poller.cli.arguments import target_arguments
 from poller.cli.commands import deadletter
 from poller.cli.inventory import inventory_database
@@ -21,7 +21,7 @@ from poller.state.cluster.quarantine_records import Release
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
-    from poller.db.deadletters import Named
+    from poller.db.record.dead_letter_rows import Named
 
 COLUMNS = (
     column("DOUBTED", "collector", fit=Fit.WHOLE),
@@ -57,7 +57,7 @@ def release(name: str, wait_s: float, dry_run: bool, as_json: bool) -> None:
         return
     quarantine_records.release(services.redis, services.keys, name)
     letters = _letters(services, name)  # also what was refused until just now
-    events.publish(services, [_event(services, each, found) for each, found in held.items()])
+    event_publisher.publish(services, [_event(services, each, found) for each, found in held.items()])
     if held and not as_json:
         render.echo("\n".join(f"released {each}: it runs like any other again" for each in held))
     item |= (
@@ -73,11 +73,11 @@ def _read(services: Services) -> dict[Release, Record]:
 
 
 def _letters(services: Services, name: str) -> list[Named]:
-    from poller.db import deadletters
-    from poller.db.deadletters import Wanted
+    from poller.db.record import dead_letter_rows
+    from poller.db.record.dead_letter_rows import Wanted
 
     wanted = replace(Wanted(), reason=Reason.COLLECTOR_QUARANTINED, collector=name)
-    return deadletters.listing(inventory_database.database(services), wanted)
+    return dead_letter_rows.listing(inventory_database.database(services), wanted)
 
 
 def _refuse(services: Services, name: str) -> None:

@@ -49,17 +49,17 @@ _COLUMNS = (
 @app.command("add")
 def add(name: NewName, kind: Kind, username: Username = None, field: Fields = None, as_json: Json = False) -> None:
     """Store a credential; its secret is asked for, or read from stdin."""
-    from poller.db import credentials
+    from poller.db.inventory import credential_rows
 
     naming.name(name, "credential name")
     engine = inventory_database.database()
-    if name in credentials.kinds(engine):
+    if name in credential_rows.kinds(engine):
         raise errors.AlreadyExists(
             f'there is a credential named "{name}" already', hint=f"poller credential rotate {name}"
         )
     secret = _read(kind, username, field)
     sealed = _sealed(engine, secret, name)
-    credentials.add(engine, name, secret.kind, sealed)  # nobody uses it yet: no one to wake
+    credential_rows.add(engine, name, secret.kind, sealed)  # nobody uses it yet: no one to wake
     then = f"poller device edit DEVICE --credential {name}"
     render.changed(
         f"stored credential {name} ({secret.kind})", "poller.credential/1", {"name": name, "kind": kind}, as_json, then
@@ -68,19 +68,19 @@ def add(name: NewName, kind: Kind, username: Username = None, field: Fields = No
 
 def _sealed(engine: Engine, secret: Credential, name: str) -> str:
     """Encrypted with the key the other credentials were encrypted with: a wrong one is noticed here, not by workers."""
-    from poller.db import credentials
+    from poller.db.inventory import credential_rows
 
     ring = bootstrap.services().keyring
-    ring.refuse_strange(credentials.envelopes(engine))
+    ring.refuse_strange(credential_rows.envelopes(engine))
     return ring.seal(secret.to_json(), name)
 
 
 @app.command("list")
 def list_(as_json: Json = False) -> None:
     """List credentials: their kinds, and how many devices and targets use each; no secrets."""
-    from poller.db import credentials
+    from poller.db.inventory import credential_rows
 
-    found = [asdict(each) for each in credentials.listing(inventory_database.database())]
+    found = [asdict(each) for each in credential_rows.listing(inventory_database.database())]
     render.listing("poller.credential.list/1", found, _COLUMNS, as_json)
     if not found and not as_json:
         render.note("no credentials yet: poller credential add NAME --kind community")
@@ -95,12 +95,12 @@ def rotate(
     as_json: Json = False,
 ) -> None:
     """Replace a credential's secret; workers use the new one with their next poll."""
-    from poller.db import credentials
+    from poller.db.inventory import credential_rows
 
     engine = inventory_database.database()
-    secret = _read(kind or credentials.kind(engine, name), username, field)
+    secret = _read(kind or credential_rows.kind(engine, name), username, field)
     sealed = _sealed(engine, secret, name)
-    used = credentials.rotate(engine, name, secret.kind, sealed, inventory_database.wake_up())
+    used = credential_rows.rotate(engine, name, secret.kind, sealed, inventory_database.wake_up())
     body = {"name": name, "kind": secret.kind, "targets": used}
     render.changed(
         f"changed credential {name}, used by {formatting.counted(used, 'target')}",
@@ -113,12 +113,12 @@ def rotate(
 @app.command("rm")
 def remove(name: Name, yes: Yes = False, as_json: Json = False) -> None:
     """Remove a credential that nobody uses."""
-    from poller.db import credentials
+    from poller.db.inventory import credential_rows
 
     engine = inventory_database.database()
-    credentials.kind(engine, name)
+    credential_rows.kind(engine, name)
     confirm(f"remove credential {name}", 1, yes)
-    credentials.remove(engine, name)
+    credential_rows.remove(engine, name)
     render.changed(f"removed credential {name}", "poller.credential.rm/1", {"removed": 1}, as_json)
 
 

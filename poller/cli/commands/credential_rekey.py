@@ -11,8 +11,8 @@ from sqlalchemy.engine import Engine
 
 from poller import errors
 from poller.bootstrap import Services
-from poller.db import credentials
-from poller.security import keys, vault
+from poller.db.inventory import credential_rows
+from poller.security import vault, vault_keys
 from poller.security.vault import Keyring
 
 
@@ -28,11 +28,11 @@ def run(services: Services, engine: Engine) -> Rekeyed:
     if services.settings.secret_key:
         _expect_two(ring)
     else:
-        credentials.reseal(engine, lambda name, envelope: _still_opens(ring, name, envelope))
-        path = services.settings.home / keys.FILE_NAME
-        keys.replace(path, [keys.new(), *keys.read(path)])
+        credential_rows.reseal(engine, lambda name, envelope: _still_opens(ring, name, envelope))
+        path = services.settings.home / vault_keys.FILE_NAME
+        vault_keys.replace(path, [vault_keys.new(), *vault_keys.read(path)])
         ring = Keyring.load(None, services.settings.home)
-    count = credentials.reseal(engine, lambda name, envelope: resealed(ring, name, envelope))
+    count = credential_rows.reseal(engine, lambda name, envelope: resealed(ring, name, envelope))
     return Rekeyed(count, ring.first_id, ring.source)
 
 
@@ -51,6 +51,6 @@ def resealed(ring: Keyring, name: str, envelope: str) -> str:
 def _expect_two(ring: Keyring) -> None:
     if len(ring.ids) < 2:
         raise errors.SecretKeyError(
-            f"{keys.ENVIRONMENT} holds one key only, so there is no new one to change to",
-            hint=f"set {keys.ENVIRONMENT}=NEW,OLD everywhere (openssl rand -base64 32 makes one), then repeat",
+            f"{vault_keys.ENVIRONMENT} holds one key only, so there is no new one to change to",
+            hint=f"set {vault_keys.ENVIRONMENT}=NEW,OLD everywhere (openssl rand -base64 32 makes one), then repeat",
         )

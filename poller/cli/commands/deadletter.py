@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poller import bootstrap, errors, events
+from poller import bootstrap, errors, event_publisher
 from poller.cli.arguments import completion, target_arguments
 from poller.cli.arguments.confirm import Number, Yes, confirm_counted
 from poller.cli.inventory import inventory_database
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
 
     from poller.bootstrap import Services
-    from poller.db.deadletters import Group, Named, Wanted
+    from poller.db.record.dead_letter_rows import Group, Named, Wanted
 
 TIMED_OUT = 124
 LOOK_EVERY_S = 0.2
@@ -64,11 +64,11 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """Groups first: many dead letters are few causes. Then the letters, the oldest first."""
-    from poller.db import deadletters
+    from poller.db.record import dead_letter_rows
 
     engine = inventory_database.database()
     wanted = _wanted(engine, reason, code, collector, site, device)
-    groups, found = deadletters.groups(engine, wanted), deadletters.listing(engine, wanted, limit)
+    groups, found = dead_letter_rows.groups(engine, wanted), dead_letter_rows.listing(engine, wanted, limit)
     if not found:
         _refuse_unknown(engine, wanted)
     total, now_ms = sum(group.letters for group in groups), _now_ms()
@@ -81,7 +81,7 @@ def list_(
         render.listing("", summary, _GROUP_COLUMNS, as_json=False)
         render.echo("")
         render.listing("", items, _COLUMNS, as_json=False)
-    filtered = " matches" if wanted != deadletters.Wanted() else ""
+    filtered = " matches" if wanted != dead_letter_rows.Wanted() else ""
     counted = f"{formatting.counted(total, 'dead letter')} in {formatting.counted(len(groups), 'group')}"
     more = f"; --limit {total} shows all" if total > len(items) else ""
     render.note(f"{counted}{more}" if total else f"no dead letter{filtered}")
@@ -90,12 +90,12 @@ def list_(
 @app.command("show")
 def show(place: target_arguments.One, as_json: Json = False) -> None:
     """Everything about a dead letter, and what to do about it."""
-    from poller.db import deadletters
-    from poller.db.deadletters import Wanted
+    from poller.db.record import dead_letter_rows
+    from poller.db.record.dead_letter_rows import Wanted
 
     engine = inventory_database.database()
     targets = target_arguments.targets(engine, [place])
-    found = deadletters.listing(engine, Wanted(ids=list(targets)))
+    found = dead_letter_rows.listing(engine, Wanted(ids=list(targets)))
     if not found:
         raise errors.NotFound(f"{place} is no dead letter", hint=f"poller breaker show {place}")
     items = [{**_item(named, _now_ms()), **_explained(named)} for named in found]
@@ -149,7 +149,7 @@ def drop(
     as_json: Json = False,
 ) -> None:
     """Stop trying: disable the targets and remove their letters. `poller target edit ... --enable` brings one back."""
-    from poller.db import deadletters
+    from poller.db.record import dead_letter_rows
 
     services = bootstrap.services()
     engine = inventory_database.database(services)
@@ -162,7 +162,7 @@ def drop(
     names = ", ".join(_names(found[:SAMPLES])) + (", ..." if len(found) > SAMPLES else "")
     targets = formatting.counted(len(found), "target")
     confirm_counted(f"disable {targets} ({names}) and drop as many dead letters", len(found), yes, number)
-    dropped = deadletters.drop(engine, [named.letter.target_id for named in found], inventory_database.wake_up())
+    dropped = dead_letter_rows.drop(engine, [named.letter.target_id for named in found], inventory_database.wake_up())
     _tell_dropped(services, found)
     text = f"dropped {formatting.counted(dropped, 'dead letter')}; as many targets are disabled"
     first = found[0]
@@ -171,8 +171,8 @@ def drop(
 
 
 def _wanted(engine: Engine, reason: Reason | None, code: str, collector: str, site: str, device: str) -> Wanted:
-    from poller.db import devices, targets
-    from poller.db.deadletters import Wanted
+    from poller.db.inventory import devices, targets
+    from poller.db.record.dead_letter_rows import Wanted
 
     if code and code not in error_codes.EXPLAINED:
         raise errors.InvalidInput(f'there is no error code "{code}"', hint="one of " + ", ".join(error_codes.EXPLAINED))
@@ -185,7 +185,7 @@ def _wanted(engine: Engine, reason: Reason | None, code: str, collector: str, si
 
 def _refuse_unknown(engine: Engine, wanted: Wanted) -> None:
     """Nothing matches: because there is no such site, or no such collector?"""
-    from poller.db import sites, targets
+    from poller.db.inventory import sites, targets
 
     if wanted.site:
         target_arguments.refuse_unknown("site", wanted.site, [site.name for site in sites.listing(engine)])
@@ -196,8 +196,8 @@ def _refuse_unknown(engine: Engine, wanted: Wanted) -> None:
 
 def _chosen(engine: Engine, places: Sequence[str] | None, wanted: Wanted, every: bool) -> list[Named]:
     """By name or by filter, never everything by accident. Raises NotFound when there is nothing to do."""
-    from poller.db import deadletters
-    from poller.db.deadletters import Wanted
+    from poller.db.record import dead_letter_rows
+    from poller.db.record.dead_letter_rows import Wanted
 
     filtered = wanted != Wanted()
     if bool(places) + filtered + every != 1:
@@ -207,7 +207,7 @@ def _chosen(engine: Engine, places: Sequence[str] | None, wanted: Wanted, every:
         )
     if places:
         wanted = replace(wanted, ids=list(target_arguments.targets(engine, places)))
-    found = deadletters.listing(engine, wanted)
+    found = dead_letter_rows.listing(engine, wanted)
     if not found:
         _refuse_unknown(engine, wanted)
         raise errors.NotFound("no dead letter matches", hint="poller deadletter list")
@@ -264,7 +264,7 @@ def try_again(services: Services, found: Sequence[Named], wait_s: float) -> dict
     now_ms = services.board.now_ms()
     answers = board_requeue.requeue(services.board, [named.letter.target_id for named in found], now_ms)
     asked = [named for named in found if answers[named.letter.target_id] in ("due", "inflight")]
-    events.publish(services, _events(Kind.DEAD_LETTER_REQUEUED, asked, now_ms, "requeued"))
+    event_publisher.publish(services, _events(Kind.DEAD_LETTER_REQUEUED, asked, now_ms, "requeued"))
     counts = Counter(answers.values())
     item: dict[str, Any] = {"requeued": len(asked), "barred": counts["barred"], "not_on_board": counts["gone"]}
     return item | (_results(services, asked, now_ms, wait_s) if wait_s else {})
@@ -305,7 +305,7 @@ def _names(found: Sequence[Named]) -> Iterator[str]:
 def _tell_dropped(services: Services, found: Sequence[Named]) -> None:
     """The change is stored: a Redis that is away costs only the news."""
     try:
-        events.publish(services, _events(Kind.DEAD_LETTER_CLEARED, found, _now_ms(), "dropped"))
+        event_publisher.publish(services, _events(Kind.DEAD_LETTER_CLEARED, found, _now_ms(), "dropped"))
     except errors.StoreError as error:
         render.note(f"note: no event was made of it: {error}")
 

@@ -20,9 +20,9 @@ from poller.cli.inventory.inventory_database import database
 from poller.cli.output import render
 from poller.cli.up import role_commands
 from poller.collectors import credentials as models
-from poller.db import credentials, devices, imports, sites, targets
-from poller.db.devices import Device
-from poller.db.targets import Target
+from poller.db.inventory import credential_rows, devices, imports, sites, targets
+from poller.db.inventory.devices import Device
+from poller.db.inventory.targets import Target
 from poller.domain.inventory import draft
 from poller.presentation import formatting
 from poller.sim import fleet
@@ -83,7 +83,7 @@ def install(services: Services, count: int, snmp_port: int, routeros_port: int, 
     for name, fields in fleet.CREDENTIALS.items():
         secret = models.from_json(json.dumps(dict(fields)))
         with suppress(errors.AlreadyExists):  # somebody's own device uses it, so it was not cleared
-            credentials.add(services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name))
+            credential_rows.add(services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name))
     imports.apply_import(services.engine, [_row(services, row) for row in wanted], notify=services.notify)
     return True
 
@@ -94,7 +94,7 @@ def clear(services: Services) -> None:
         devices.remove(services.engine, names, services.notify)
     for name in fleet.CREDENTIALS:
         with suppress(errors.ConfigError):  # never made, or in use
-            credentials.remove(services.engine, name)
+            credential_rows.remove(services.engine, name)
     empty = [site.name for site in sites.listing(services.engine) if not site.devices and not site.requires]
     for name in set(empty) & set(fleet.SITES):
         with suppress(errors.ConfigError):  # it just got a device

@@ -81,7 +81,7 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Add a device, and with --collector its first target."""
-    from poller.db import devices
+    from poller.db.inventory import devices
 
     fields = {"name": name, "address": address, "site": site, "credential": credential}
     wanted = _device(fields, tag, require)
@@ -112,7 +112,7 @@ def target_draft(
     engine: Any, fields: dict[str, Any], option: Sequence[str] | None, credential: str | None
 ) -> draft.TargetDraft:
     """A checked target from what was typed; `credential` is the one it will use, if known."""
-    from poller.db import credentials
+    from poller.db.inventory import credential_rows
 
     registry = bootstrap.services().registry
     collector = str(fields["collector"])
@@ -127,7 +127,7 @@ def target_draft(
     kinds = [model.kind for model in registry.get(collector).credentials]
     needed = inventory_database.needs_credential(registry, collector, wanted.options or {})
     if credential and (needed or wanted.credential):
-        inventory_database.check_kind(registry, collector, credential, credentials.kind(engine, credential))
+        inventory_database.check_kind(registry, collector, credential, credential_rows.kind(engine, credential))
     elif needed:
         render.note(f"note: {collector} needs a credential ({' or '.join(kinds)}), and this target has none yet")
     return wanted
@@ -150,7 +150,7 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List devices by name."""
-    from poller.db import devices
+    from poller.db.inventory import devices
 
     engine = inventory_database.database()
     found = devices.listing(engine, site=site, tag=tag, limit=limit + 1, after=after)
@@ -176,7 +176,7 @@ def _nothing(site: str | None, tag: str | None, after: str) -> str:
 def show(name: Name, as_json: Json = False) -> None:
     """Show a device and its targets."""
     from poller.cli.commands.target import COLUMNS
-    from poller.db import devices, targets
+    from poller.db.inventory import devices, targets
 
     engine = inventory_database.database()
     found = devices.show(engine, name)
@@ -211,7 +211,7 @@ def edit(
     as_json: Json = False,
 ) -> None:
     """Change a device. What is not given stays as it is."""
-    from poller.db import devices
+    from poller.db.inventory import devices
 
     fields = {"name": rename or name, "address": address, "site": site, "credential": credential}
     tags, requires = [] if no_tags else tag, [] if no_requires else require
@@ -237,7 +237,7 @@ def remove(
     as_json: Json = False,
 ) -> None:
     """Remove devices with their targets."""
-    from poller.db import devices
+    from poller.db.inventory import devices
 
     wanted = sys.stdin.read().split() if names == ["-"] else names
     engine = inventory_database.database()
@@ -291,7 +291,7 @@ def export(
 ) -> None:
     """Write all devices and targets in a form that import reads."""
     from poller.cli.inventory import inventory_files
-    from poller.db import exports
+    from poller.db.inventory import exports
 
     chosen = form or (inventory_files.form_of(output) if output else "csv")
     every = exports.every_device(inventory_database.database())

@@ -126,13 +126,14 @@ def _suited(collector: Collector, opened: Sequence[Named], options: Any) -> list
 def _open(name: str) -> Credential:
     from poller.cli.inventory import inventory_database
     from poller.collectors import credentials
-    from poller.db import engine, inventory, lookup
+    from poller.db import engine
+    from poller.db.inventory import inventory_feed, lookup
 
     services = bootstrap.services()
     database = inventory_database.database(services)
     with engine.peeking(database) as conn:
         key = lookup.credential_id(conn, name)
-    sealed = inventory.credential(database, key or 0)
+    sealed = inventory_feed.credential(database, key or 0)
     if sealed is None:
         raise errors.NotFound(f'no credential named "{name}"', hint="poller credential list")
     models = {model.kind: model for each in services.registry.collectors.values() for model in each.credentials}

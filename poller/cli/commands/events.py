@@ -67,7 +67,7 @@ def command(
     found = _recent(services, wanted, limit or LIMIT)
     if not found:
         _refuse_unknown(services, wanted)
-    render.listing("poller.events/1", [item(event) for event in found], _COLUMNS, as_json)
+    render.listing("poller.event_publisher/1", [item(event) for event in found], _COLUMNS, as_json)
     if not found and not as_json:
         render.note("no event is on record, or nothing matches")
 
@@ -88,7 +88,7 @@ def item(event: Event) -> dict[str, Any]:
 
 def _refuse_unknown(services: Services, wanted: Wanted) -> None:
     """A name that is neither of today nor of any event."""
-    from poller.db import devices, targets
+    from poller.db.inventory import devices, targets
 
     if not wanted.device or _recent(services, Wanted(device=wanted.device, target=wanted.target), 1):
         return
@@ -100,7 +100,7 @@ def _refuse_unknown(services: Services, wanted: Wanted) -> None:
 
 def _recent(services: Services, wanted: Wanted, limit: int) -> list[Event]:
     """From SQL, and from the stream what the leader has not brought there yet."""
-    from poller.db import events as table
+    from poller.db.record import event_rows as table
 
     engine = inventory_database.database(services)
     fresh = _unrecorded(services, wanted)

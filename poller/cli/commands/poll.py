@@ -20,8 +20,8 @@ from poller.presentation import formatting, health
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
-    from poller.db.readings import Stored
-    from poller.db.targets import Target
+    from poller.db.inventory.targets import Target
+    from poller.db.record.stored_readings import Stored
 
 TIMED_OUT = 124
 LOOK_EVERY_S = 0.1
@@ -39,7 +39,8 @@ def command(
 ) -> None:
     """Poll a device on demand, through the cluster, and print the outcome of each target."""
     from poller.cli.inventory.inventory_database import database
-    from poller.db import readings, targets
+    from poller.db.inventory import targets
+    from poller.db.record import stored_readings
 
     device, target = place(device, target)
     services = bootstrap.services()
@@ -49,7 +50,7 @@ def command(
     _refuse_absent(wanted, places)
     _refuse_unserved(services, wanted)
     done = _wait(services, [t.id for t in wanted], asked_ms, wait_s)
-    found = readings.latest(engine, [t.id for t in wanted if t.id in done and _has_readings(done[t.id])])
+    found = stored_readings.latest(engine, [t.id for t in wanted if t.id in done and _has_readings(done[t.id])])
     items = [_item(t, done.get(t.id), found.get(t.id)) for t in wanted]
     render.listing("poller.poll/1", items, _COLUMNS, as_json)
     if len(done) < len(wanted):

@@ -24,8 +24,8 @@ from poller.domain.inventory import duration
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
 
-    from poller.db.readings import Stored
-    from poller.db.targets import Target
+    from poller.db.inventory.targets import Target
+    from poller.db.record.stored_readings import Stored
 
 _COLUMNS = (
     column("TARGET", "target", fit=Fit.WHOLE),
@@ -51,7 +51,7 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Print the values of the last poll of each target; with --rate what its counters count per second."""
-    from poller.db import targets
+    from poller.db.inventory import targets
 
     if since and not rate:
         raise errors.InvalidInput("--since goes with --rate", hint=f"poller readings {device} --rate --since {since}")
@@ -60,7 +60,7 @@ def command(
     engine = inventory_database.database()
     chosen = [targets.show(engine, device, target)] if target else targets.of_device(engine, device)
     if rate:
-        from poller.db.rates import Asked
+        from poller.db.record.stored_rates import Asked
 
         wanted = metric or ""
         asked = Asked(lambda names: [name for name in names if wanted in name], limit, since_ms)
@@ -70,9 +70,9 @@ def command(
 
 
 def _show(engine: Engine, device: str, chosen: Sequence[Target], metric: str | None, limit: int, as_json: bool) -> None:
-    from poller.db import readings
+    from poller.db.record import stored_readings
 
-    latest = readings.latest(engine, [each.id for each in chosen])
+    latest = stored_readings.latest(engine, [each.id for each in chosen])
     rows = [row for each in chosen if each.id in latest for row in _rows(each, latest[each.id], time.time())]
     rows = [row for row in rows if metric is None or metric in row["metric"]]
     more = {"device": device, "total": len(rows)}

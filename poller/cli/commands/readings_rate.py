@@ -17,8 +17,8 @@ from poller.presentation import counter_units, formatting, rates_json
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
 
-    from poller.db.rates import Asked, Rated
-    from poller.db.targets import Target
+    from poller.db.inventory.targets import Target
+    from poller.db.record.stored_rates import Asked, Rated
     from poller.domain.metrics.rates import Line
 
 _PLOT_WIDTH, _SMALL_PLOT_WIDTH = 24, 12
@@ -28,7 +28,7 @@ _LABELS_WIDTH = 32  # ifName=GigabitEthernet1/0/24 and a little: cut to ifName=â
 
 def show(engine: Engine, device: str, chosen: Sequence[Target], asked: Asked, as_json: bool) -> None:
     """Print the newest rate of every counter; over a span also the mean, the highest and all of them (JSON)."""
-    from poller.db import rates as stored
+    from poller.db.record import stored_rates as stored
 
     rated = stored.of_targets(engine, chosen, asked)
     now_ms, span = time.time_ns() // 1_000_000, bool(asked.since_ms)

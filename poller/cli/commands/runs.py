@@ -17,7 +17,7 @@ from poller.cli.output.render import Json
 from poller.domain.inventory import duration
 
 if TYPE_CHECKING:
-    from poller.db.runs import NamedRun
+    from poller.db.record.run_ledger import NamedRun
 
 
 def _seconds(key: str) -> Any:
@@ -62,7 +62,8 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Print the ledger: planned when, how late, how long, with which outcome, by whom."""
-    from poller.db import devices, runs, targets
+    from poller.db.inventory import devices, targets
+    from poller.db.record import run_ledger
 
     since_ms = instant_ms(since)
     device, target = place(device, target) if device else (None, None)
@@ -71,7 +72,9 @@ def command(
     if device and not target:
         devices.show(engine, device)  # says so when there is none of that name
     whole = device if chosen is None else None
-    found = runs.recent(engine, target_id=chosen, device=whole, limit=limit, failed_only=failed, since_ms=since_ms)
+    found = run_ledger.recent(
+        engine, target_id=chosen, device=whole, limit=limit, failed_only=failed, since_ms=since_ms
+    )
     render.listing("poller.runs/1", [_item(each) for each in found], _COLUMNS, as_json)
     if not as_json:
         _explain(len(found), limit, failed)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from poller import settings
 from poller.cli.output import render
 from poller.cli.output.columns import Fit, column
 from poller.cli.output.render import Json
+from poller.settings import fields
 
 _COLUMNS = (
     column("NAME", "name", fit=Fit.WHOLE),
@@ -20,5 +20,5 @@ _COLUMNS = (
 def command(as_json: Json = False) -> None:
     """Print every setting, its value and its origin."""
     names = ("name", "value", "origin", "description")
-    rows = settings.rows(settings.load(), os.environ)
-    render.listing("poller.settings/1", [dict(zip(names, row, strict=True)) for row in rows], _COLUMNS, as_json)
+    rows = fields.rows(fields.load(), os.environ)
+    render.listing("poller.settings.fields/1", [dict(zip(names, row, strict=True)) for row in rows], _COLUMNS, as_json)

@@ -15,9 +15,9 @@ import typer
 from poller import errors
 from poller.domain.inventory import duration
 from poller.presentation import formatting
-from poller.sim import clock, fleet, serve
+from poller.sim import clock, fleet, fleet_server
 from poller.sim.fleet import Fault, Protocol, SimDevice
-from poller.sim.serve import Activity, Ports, TlsPorts
+from poller.sim.fleet_server import Activity, Ports, TlsPorts
 
 SNMP_PORT = 10_161
 ROUTEROS_PORT = 18_728
@@ -65,7 +65,7 @@ def command(
             typer.echo(line)
         sys.stdout.flush()
 
-    serve.run(
+    fleet_server.run(
         simulated,
         snmp_port,
         routeros_port,

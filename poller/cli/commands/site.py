@@ -30,7 +30,7 @@ _COLUMNS = (
 @app.command("list")
 def list_(as_json: Json = False) -> None:
     """List sites. A site is made by its first device."""
-    from poller.db import sites
+    from poller.db.inventory import sites
 
     found = [asdict(site) for site in sites.listing(inventory_database.database())]
     render.listing("poller.site.list/1", found, _COLUMNS, as_json)
@@ -49,7 +49,7 @@ def edit(
     as_json: Json = False,
 ) -> None:
     """Set the requirements of a site's devices."""
-    from poller.db import sites
+    from poller.db.inventory import sites
 
     if require is None and not no_requires:
         raise errors.InvalidInput("nothing to change", hint="poller site edit --help")
@@ -62,7 +62,7 @@ def edit(
 @app.command("rm")
 def remove(name: Name, yes: Yes = False, as_json: Json = False) -> None:
     """Remove a site without devices."""
-    from poller.db import sites
+    from poller.db.inventory import sites
 
     engine = inventory_database.database()
     confirm(f"remove site {name}", 1, yes)

@@ -97,12 +97,12 @@ def _trouble(key: int, interval_ms: int, status: Status, late: Late | None, now_
 
 def _targets(services: Services, ids: Sequence[int]) -> Mapping[int, PollTarget]:
     from poller.cli.inventory.inventory_database import database
-    from poller.db import inventory
+    from poller.db.inventory import inventory_feed
 
     engine = database(services)
     found: dict[int, PollTarget] = {}
     for page in batched(ids, _PAGE):
-        found.update(inventory.poll_targets(engine, page))
+        found.update(inventory_feed.poll_targets(engine, page))
     return found
 
 

@@ -61,7 +61,7 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Add a target to a device."""
-    from poller.db import devices, targets
+    from poller.db.inventory import devices, targets
 
     engine = inventory_database.database()
     used = credential or devices.show(engine, device_name).credential
@@ -90,7 +90,7 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List targets by device and name."""
-    from poller.db import targets
+    from poller.db.inventory import targets
 
     engine = inventory_database.database()
     if device_name is not None:
@@ -146,7 +146,7 @@ def edit(
     as_json: Json = False,
 ) -> None:
     """Change a target. What is not given stays as it is."""
-    from poller.db import credentials, targets
+    from poller.db.inventory import credential_rows, targets
 
     requires = [] if no_requires else require
     fields: dict[str, Any] = {"name": rename, "timeout": timeout, "requires": requires}
@@ -164,7 +164,7 @@ def edit(
     draft.raise_first(problems)
     if credential:
         registry = bootstrap.services().registry
-        inventory_database.check_kind(registry, old.collector, credential, credentials.kind(engine, credential))
+        inventory_database.check_kind(registry, old.collector, credential, credential_rows.kind(engine, credential))
     changed = targets.edit(engine, device_name, name, wanted, inventory_database.wake_up())
     render.changed(f"changed target {device_name}/{changed.name}", "poller.target/1", item(changed), as_json)
 
@@ -187,7 +187,7 @@ def _unchecked(collector: str, options: Any) -> Any:
 @app.command("rm")
 def remove(device_name: One, name: Name = None, yes: Yes = False, as_json: Json = False) -> None:
     """Remove a target."""
-    from poller.db import targets
+    from poller.db.inventory import targets
 
     device_name, name = target_arguments.target(device_name, name)
     engine = inventory_database.database()

@@ -21,14 +21,14 @@ def command() -> None:
     """
     from poller.cli.inventory.inventory_database import database
     from poller.observability import logs
-    from poller.traps import intake
+    from poller.traps import trap_socket
 
     services = bootstrap.services()
     services.configure_logs()
     services.report_errors("traps")
     database(services)
     settings = services.settings
-    with intake.bind(settings.trap_bind, settings.trap_port) as sock:
+    with trap_socket.bind(settings.trap_bind, settings.trap_port) as sock:
         host, port = sock.getsockname()[:2]
         log = logs.get(__name__)
         log.info("traps_awaited", address=f"{host}:{port}", **_reach(host))

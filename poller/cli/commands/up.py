@@ -13,17 +13,19 @@ from typing import Annotated, Any
 
 import typer
 
-from poller import bootstrap, errors, setting_sources
-from poller import settings as settings_module
+from poller import bootstrap, errors
 from poller.bootstrap import Services
 from poller.cli.commands import demo, flower
 from poller.cli.output.log_lines import LogView
 from poller.cli.up import embedded_server, home_lock, role_commands, up_summary
 from poller.cli.up.plugin_watch import Installed
 from poller.cli.up.process_supervisor import Supervisor
-from poller.db import devices, migrate
+from poller.db import migrate
+from poller.db.inventory import devices
 from poller.presentation import formatting
-from poller.settings import Settings
+from poller.settings import fields as settings_module
+from poller.settings import setting_sources
+from poller.settings.fields import Settings
 from poller.state.redis_client import store_errors
 
 DEMO_DEVICES = 200

@@ -14,13 +14,13 @@ from typing import Annotated
 import typer
 
 from poller import errors
-from poller import settings as settings_module
 from poller.cli.output.log_lines import LogView
 from poller.cli.up import role_commands
 from poller.cli.up.process_supervisor import Role, Supervisor
 from poller.domain.inventory import size
 from poller.domain.scheduling import queue_routing
-from poller.settings import Settings
+from poller.settings import fields as settings_module
+from poller.settings.fields import Settings
 from poller.workers.guard import black_box
 from poller.workers.process import open_files
 

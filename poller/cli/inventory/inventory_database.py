@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from poller.bootstrap import Services
     from poller.collectors.api import Options
     from poller.collectors.registry import Registry
-    from poller.db.inventory import Notify
+    from poller.db.inventory.inventory_feed import Notify
 
 
 def database(services: Services | None = None) -> Engine:

@@ -17,9 +17,9 @@ from poller.cli.inventory.inventory_rows import Complaint, Raw, grouped
 from poller.cli.inventory.new_sites import NewSite
 from poller.cli.output import progress
 from poller.collectors.registry import Registry
-from poller.db import credentials, imports
-from poller.db.imports import Imported, Misfit, Row
-from poller.db.inventory import Notify
+from poller.db.inventory import credential_rows, imports
+from poller.db.inventory.imports import Imported, Misfit, Row
+from poller.db.inventory.inventory_feed import Notify
 from poller.domain.inventory import draft
 from poller.domain.inventory.problem import Problem
 from poller.domain.scheduling.schedule import Defaults
@@ -33,7 +33,7 @@ def run(
 ) -> tuple[Imported, list[NewSite]]:
     """Import a file; the sites are those it made. Raises BadFile with every complaint, having changed nothing."""
     raws, complaints = read(path, form)
-    judge = _Judge(name_of(path), bootstrap.services().registry, credentials.kinds(engine))
+    judge = _Judge(name_of(path), bootstrap.services().registry, credential_rows.kinds(engine))
     rows = [judge.row(raw) for raw in progress.track(raws, len(raws), "checking")]
     complaints += judge.complaints
     if complaints:

@@ -24,7 +24,7 @@ class NewSite(NamedTuple):
 
 def of(engine: Engine, names: Iterable[str | None]) -> list[NewSite]:
     """Those that do not exist yet. To be asked before the change."""
-    from poller.db import sites
+    from poller.db.inventory import sites
 
     wanted = dict.fromkeys(name for name in names if name)
     known = [site.name for site in sites.listing(engine)] if wanted else []

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from poller import errors
-from poller.setting_sources import RUN_FILE
+from poller.settings.setting_sources import RUN_FILE
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from poller.bootstrap import Services
-from poller.db import inventory, runs
+from poller.db.inventory import inventory_feed
+from poller.db.record import run_ledger
 from poller.domain.failures.outcome import Result
 from poller.state.board.board_repair import Repair, Report
 from poller.state.cluster import overview_reader
@@ -66,7 +67,7 @@ def places(services: Services) -> Mapping[str, int]:
 
 def verify(services: Services) -> Report:
     """Every enabled target of the inventory must be in exactly one place."""
-    with inventory.all_specs(services.engine) as fleet:
+    with inventory_feed.all_specs(services.engine) as fleet:
         return Repair(services.board).check(fleet.specs)
 
 
@@ -79,11 +80,11 @@ def summarise(
     check: Report,
 ) -> dict[str, Any]:
     """The object that `poller up --json` prints."""
-    outcomes = runs.counts(services.engine, since_ms)
-    late = runs.lateness(services.engine, since_ms)
+    outcomes = run_ledger.counts(services.engine, since_ms)
+    late = run_ledger.lateness(services.engine, since_ms)
     polls = sum(outcomes.get(result, 0) for result in POLLED)
-    overlaps = runs.overlaps(services.engine, since_ms)
-    with inventory.all_specs(services.engine) as fleet:
+    overlaps = run_ledger.overlaps(services.engine, since_ms)
+    with inventory_feed.all_specs(services.engine) as fleet:
         targets = sum(spec.enabled for spec in fleet.specs)
     return {
         "targets": targets,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import collections
 
-from poller.sim import hardware, life
+from poller.sim import device_traffic, hardware
 from poller.sim.fleet import Fault, SimDevice
-from poller.sim.routeros.changes import Changes
-from poller.sim.routeros.tables import Scene
+from poller.sim.routeros.menu_edits import Changes
+from poller.sim.routeros.menu_tables import Scene
 
 
 class Router:
@@ -19,7 +19,7 @@ class Router:
         self.device = device
         self.chassis = hardware.chassis(device.model, device.variant, device.software)
         _ = self.chassis.version  # a wrong one is refused now, not at the first command
-        self.life = life.life(device.salt, device.fault is Fault.REBOOT)
+        self.life = device_traffic.life(device.salt, device.fault is Fault.REBOOT)
         self.mac = hardware.first_mac(device.salt)
         self.changes = Changes()
         self.commands: collections.Counter[str] = collections.Counter()

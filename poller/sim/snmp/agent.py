@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 
 from poller.collectors.snmp.wire.usm_keys import Passwords
-from poller.sim import fleet, hardware, life
+from poller.sim import device_traffic, fleet, hardware
 from poller.sim.fleet import Fault, SimDevice
-from poller.sim.snmp import ber, mib, plan, request
-from poller.sim.snmp.authority import Asked, Authority
+from poller.sim.snmp import ber, mib, reply_plan, snmp_request
 from poller.sim.snmp.mib import Identity
-from poller.sim.snmp.plan import Plan
+from poller.sim.snmp.reply_plan import Plan
+from poller.sim.snmp.usm_agent import Asked, Authority
 
 _ENGINE_PREFIX = bytes.fromhex("80001f8805")  # net-snmp's enterprise, then octets of our own
 MAX_PLANS = 4096  # per chassis: far more than honest clients need, little enough for hostile ones
@@ -25,7 +25,7 @@ class Agent:
     def __init__(self, device: SimDevice) -> None:
         self.device = device
         self.community = device.community.encode()
-        lived = life.life(device.salt, device.fault is Fault.REBOOT)
+        lived = device_traffic.life(device.salt, device.fault is Fault.REBOOT)
         self._identity = Identity(device.name, device.site, hardware.first_mac(device.salt), lived)
         self._heads = _heads(self.community)
         self._authority: Authority | None = None  # until somebody speaks version 3
@@ -35,7 +35,7 @@ class Agent:
     def answer(self, data: bytes, now: float) -> bytes | None:
         """The reply to a datagram, or None where an agent keeps silent."""
         try:
-            version, community, pdu, request_id, rest = request.split(data)
+            version, community, pdu, request_id, rest = snmp_request.split(data)
             if community != self.community:
                 return None
             found = self._plans.get((version, pdu, rest), _UNSEEN)
@@ -59,17 +59,17 @@ class Agent:
         if not isinstance(asked, Asked):
             return asked
         try:
-            pdu, request_id, rest = request.split_pdu(asked.pdu)
-            found = self._plans.get((request.V2C, pdu, rest), _UNSEEN)
+            pdu, request_id, rest = snmp_request.split_pdu(asked.pdu)
+            found = self._plans.get((snmp_request.V2C, pdu, rest), _UNSEEN)
             if found is _UNSEEN:
-                found = self._learn(request.V2C, pdu, rest)
+                found = self._learn(snmp_request.V2C, pdu, rest)
         except ber.Malformed:
             return None
         if not isinstance(found, Plan):
             return None
         variables = found.fill(self._identity, now)
         body = request_id + found.status + len(variables).to_bytes(2, "big") + variables
-        return self._authority.seal(ber.tlv(request.RESPONSE, body), asked, now)
+        return self._authority.seal(ber.tlv(snmp_request.RESPONSE, body), asked, now)
 
     def _message(self, version: int, request_id: bytes, found: Plan, now: float) -> bytes:
         """Two-octet lengths throughout: legal BER, and what the best-known agent sends as well."""
@@ -92,7 +92,7 @@ class Agent:
     def _learn(self, version: int, pdu: int, rest: bytes) -> Plan | None:
         if version not in self._heads:
             return None
-        made = plan.make(self._tree, version, pdu, request.parse(rest))
+        made = reply_plan.make(self._tree, version, pdu, snmp_request.parse(rest))
         if len(self._plans) >= MAX_PLANS:
             self._plans.clear()
         self._plans[version, pdu, rest] = made
@@ -110,8 +110,8 @@ def _authority(device: SimDevice, now: float) -> Authority:
 @functools.cache
 def _heads(community: bytes) -> dict[int, bytes]:
     """By version, everything between the length of a message and the length of its PDU."""
-    rest = ber.octets(community) + bytes((request.RESPONSE, 0x82))
-    return {version: ber.integer(version) + rest for version in (request.V1, request.V2C)}
+    rest = ber.octets(community) + bytes((snmp_request.RESPONSE, 0x82))
+    return {version: ber.integer(version) + rest for version in (snmp_request.V1, snmp_request.V2C)}
 
 
 _UNSEEN = object()

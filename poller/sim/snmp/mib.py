@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from poller.sim import hardware, life
-from poller.sim.life import Life
-from poller.sim.parts import Chassis, Kind, Port
+from poller.sim import device_traffic, hardware
+from poller.sim.device_traffic import Life
+from poller.sim.hardware_model import Chassis, Kind, Port
 from poller.sim.snmp import ber
 from poller.sim.snmp.ber import Oid
 
@@ -182,7 +182,7 @@ def _fixed(value: bytes) -> Callable[[Oid], Cell]:
 
 
 def _ticking(per_second: float, tag: int, mask: int) -> Callable[[Oid], Cell]:
-    return lambda name: moving(name, tag, per_second, life.UPTIME, mask)
+    return lambda name: moving(name, tag, per_second, device_traffic.UPTIME, mask)
 
 
 def _boots(device: Identity, now: float) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from poller.db.rates import Asked, Rated
+from poller.db.record.stored_rates import Asked, Rated
 from poller.domain.metrics.counters import GAP_INTERVALS, Rate, Verdict
 from poller.domain.metrics.rates import Line
 from poller.domain.record.overview import Overview

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from poller.db.targets import Target
+from poller.db.inventory.targets import Target
 from poller.domain.inventory import duration
 from poller.domain.record.overview import Overview, State, is_long_overdue
 from poller.domain.scheduling.interval import Policy

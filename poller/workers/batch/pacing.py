@@ -14,7 +14,7 @@ from poller.domain.scheduling import interval, staleness
 from poller.domain.scheduling.interval import Adaptive, Decision, Inputs
 from poller.domain.scheduling.staleness import Evidence
 from poller.observability import logs
-from poller.settings import Settings
+from poller.settings.fields import Settings
 from poller.workers.batch.collection import Collected
 from poller.workers.batch.target_cache import Known
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from poller.domain.failures import retry, site_outage
-from poller.settings import Settings
+from poller.settings.fields import Settings
 from poller.state.board.board_values import Start, Started
 from poller.workers.batch.collection import Collected
 from poller.workers.batch.target_cache import Known

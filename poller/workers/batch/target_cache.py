@@ -17,7 +17,7 @@ from poller.bootstrap import Services
 from poller.collectors import credentials
 from poller.collectors.credentials import Credential
 from poller.collectors.registry import Registry
-from poller.db import inventory
+from poller.db.inventory import inventory_feed
 from poller.domain.inventory.poll_target import PollTarget
 from poller.observability import logs
 
@@ -89,7 +89,7 @@ class Targets:
 
     def _read(self, ids: Iterable[int], versions: Mapping[int, int], now: float) -> dict[int, Known]:
         """Each is remembered as soon as it is prepared: if that takes too long, the next attempt goes on from there."""
-        rows = inventory.poll_targets(self._engine, ids)
+        rows = inventory_feed.poll_targets(self._engine, ids)
         fresh: dict[int, Known] = {}
         with _watched(rows, fresh):
             for target_id, target in rows.items():
@@ -179,7 +179,7 @@ class Secrets:
 
     def _fetch(self, ids: Sequence[int]) -> dict[int, Credential | errors.PollerError]:
         try:
-            sealed = inventory.credentials(self._engine, ids)
+            sealed = inventory_feed.credentials(self._engine, ids)
         except errors.StoreError as error:
             return self._had(ids, error)
         fresh = {i: self._open(sealed.get(i)) for i in ids}
@@ -196,7 +196,7 @@ class Secrets:
             self._opened.update({i: (until, item) for i, item in had.items()})
         return {i: had.get(i, error) for i in ids}
 
-    def _open(self, sealed: inventory.Sealed | None) -> Credential | errors.PollerError:
+    def _open(self, sealed: inventory_feed.Sealed | None) -> Credential | errors.PollerError:
         if sealed is None:
             return errors.NotFound("the target's credential was removed")
         try:

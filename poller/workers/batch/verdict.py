@@ -12,7 +12,7 @@ from poller.domain.record import target_status
 from poller.domain.record.target_status import Status
 from poller.domain.scheduling import interval, slots
 from poller.domain.scheduling.interval import Policy
-from poller.settings import Settings
+from poller.settings.fields import Settings
 from poller.state.board.board_values import Finish, Place, Start, Started
 from poller.workers.batch.collection import Collected
 from poller.workers.batch.pacing import Pacer

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import redis
 
-from poller import errors, events
+from poller import errors, event_publisher
 from poller.bootstrap import Services
 from poller.collectors.api import Closeable
 from poller.collectors.sessions import Sessions
@@ -243,7 +243,7 @@ class Poller:
         self._patiently(lambda: self._board.finish(token, moves, stats, texts, None, start.believed_ms, start.queue))
         self.polls += len(moves)
         if happened := [*round_events.of(verdicts, known), *letters.news(verdicts, known)]:
-            events.emit(self._services, happened)
+            event_publisher.emit(self._services, happened)
         return list(again)
 
     def _run(self, token: str, attempt: int, answer: Started, item: Collected, now_ms: int, write_ms: int) -> Run:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
-from poller import errors, events
+from poller import errors, event_publisher
 from poller.bootstrap import Services
-from poller.db import inventory
+from poller.db.inventory import inventory_feed
 from poller.domain.failures import error_codes
 from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.failures.quarantine import Cause, Doubt
@@ -64,12 +64,12 @@ class Aftermath:
         if wreck.fault:
             log.error("worker_fault", worker=wreck.worker, trace=wreck.fault)
         if wreck.flights or wreck.target_id:
-            events.emit(self._services, [self._event(wreck)])
+            event_publisher.emit(self._services, [self._event(wreck)])
 
     def _doubt(self, wreck: Wreck, text: str) -> Doubt:
         """Without a fault it may have been killed from outside, or for want of memory: that proves nothing yet."""
         cause = Cause.CRASH if wreck.fault else Cause.SUSPICION
-        return Doubt(events.now_ms(), cause, text, wreck.target_id)
+        return Doubt(event_publisher.now_ms(), cause, text, wreck.target_id)
 
     def _event(self, wreck: Wreck) -> Event:
         """Whose code ran, if anybody's did, and how much was under way."""
@@ -78,14 +78,14 @@ class Aftermath:
             under_way[flight.collector] += flight.targets
         told = ", ".join(f"{many} with {_named(self._release(wreck, name))}" for name, many in under_way.items())
         data = {"worker": wreck.worker, "under_way": dict(under_way)}
-        culprit = inventory.poll_targets(self._services.engine, [wreck.target_id]).get(wreck.target_id)
+        culprit = inventory_feed.poll_targets(self._services.engine, [wreck.target_id]).get(wreck.target_id)
         if culprit is None:
             text = f"{wreck.worker} died while it polled targets: {told}"
-            return Event(events.now_ms(), Kind.WORKER_LOST, text, data=data)
+            return Event(event_publisher.now_ms(), Kind.WORKER_LOST, text, data=data)
         named = _named(self._release(wreck, culprit.collector))
         text = f"{wreck.worker} died while {named} polled {culprit.device}/{culprit.name}"
         return Event(
-            at_ms=events.now_ms(),
+            at_ms=event_publisher.now_ms(),
             kind=Kind.WORKER_LOST,
             message=f"{text}; under way were {told or 'no others'}",
             device=culprit.device,

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from poller import errors, events
+from poller import errors, event_publisher
 from poller.bootstrap import Services
 from poller.collectors.api import Poll
 from poller.domain.failures import error_codes, quarantine
@@ -188,7 +188,7 @@ class Isolation:
             self._doubt(name, Cause.STUCK, f"{count} of its threads hang in one worker")
 
     def _doubt(self, name: str, cause: Cause, text: str) -> None:
-        self._untold.put((name, Doubt(events.now_ms(), cause, text)))
+        self._untold.put((name, Doubt(event_publisher.now_ms(), cause, text)))
         self._wake.set()
 
     def record(self, release: Release, doubt: Doubt) -> None:
@@ -200,7 +200,7 @@ class Isolation:
         before, after = store.record(self._services.redis, self._services.keys, release, doubt, self._rules)
         if after.trust is not before.trust:
             self._wake.set()
-            events.emit(self._services, [_event(release, after, doubt, release.collector in self._declared)])
+            event_publisher.emit(self._services, [_event(release, after, doubt, release.collector in self._declared)])
 
     def close(self) -> None:
         with self._guard:

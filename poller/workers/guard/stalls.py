@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from poller import errors, events
+from poller import errors, event_publisher
 from poller.bootstrap import Services
 from poller.domain.record.event_kinds import Event, Kind
 
@@ -15,6 +15,8 @@ TOTAL = "worker_stalls"
 def tell(services: Services, worker: str, why: str, then: str) -> None:
     """Never raises: a worker that is to end does so even if Redis is away."""
     message = f"{worker}: {why}; {then}"
-    events.emit(services, [Event(events.now_ms(), Kind.WORKER_STALLED, message, data={"worker": worker, "why": why})])
+    event_publisher.emit(
+        services, [Event(event_publisher.now_ms(), Kind.WORKER_STALLED, message, data={"worker": worker, "why": why})]
+    )
     with suppress(errors.StoreError):
         services.board.finish("", [], {TOTAL: 1})

@@ -9,7 +9,7 @@ from celery import concurrency
 from celery.concurrency import prefork, solo, thread
 
 from poller import app as application
-from poller import settings as settings_module
+from poller.settings import fields as settings_module
 from poller.workers.process import thread_pool
 
 

@@ -17,12 +17,12 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy.engine import Engine
 
 from poller import errors, plugins
-from poller.db import deadletters, runs
+from poller.db.record import dead_letter_rows, run_ledger
 from poller.domain.failures import outcome
 from poller.domain.failures.dead_letter import Letter
 from poller.domain.record.run import Run
 from poller.observability import logs
-from poller.settings import Settings
+from poller.settings.fields import Settings
 from poller.sinks.api import Sample, Sink
 from poller.workers.results import spool_codec
 from poller.workers.results.spool import Room, Spool, Taken
@@ -238,10 +238,10 @@ class Writing:
         self._home = SpoolHome(settings.home, runner)
         self._room = Room(settings.spool_mb * 1024 * 1024)
         self._ledger: Writer[Run] = Writer(
-            lambda rows: runs.write(engine, rows), self._spool("ledger", spool_codec.Runs())
+            lambda rows: run_ledger.write(engine, rows), self._spool("ledger", spool_codec.Runs())
         )
         self._letters: Writer[Letter] = Writer(
-            lambda rows: deadletters.write(engine, rows), self._spool("letters", spool_codec.Letters())
+            lambda rows: dead_letter_rows.write(engine, rows), self._spool("letters", spool_codec.Letters())
         )
         self._sinks = [Writer(sink.write, self._spool(f"sink-{sink.name}", spool_codec.Samples())) for sink in sinks]
         self._guard = threading.Lock()

@@ -45,12 +45,12 @@ def test_the_process_ends_though_a_thread_of_a_plugin_does_not() -> None:
     """With the exit code it would have had, and everything it had said."""
     program = (
         "import asyncio, time\n"
-        "from poller.cli import aside\n"
+        "from poller.cli import plugin_runner\n"
         "async def work():\n"
         "    asyncio.get_running_loop().run_in_executor(None, time.sleep, 60)\n"
         "    return 'read'\n"
-        "print(aside.run(work(), 5.0))\n"
-        "aside.leave(7)\n"
+        "print(plugin_runner.run(work(), 5.0))\n"
+        "plugin_runner.leave(7)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout) == (7, "read\n")

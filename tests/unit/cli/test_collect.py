@@ -43,7 +43,8 @@ def test_a_collector_that_cannot_be_closed_has_polled_all_the_same(
 
 ENDS = """
 import asyncio, os
-from poller.cli import aside, collect
+from poller.cli import plugin_runner
+from poller.cli.commands import collect
 
 async def poll():
     if os.fork() == 0:
@@ -52,7 +53,7 @@ async def poll():
     os._exit(3)
 
 with collect._last_words("suicidal"):
-    aside.run(poll(), 5)
+    plugin_runner.run(poll(), 5)
 """
 
 

@@ -166,7 +166,7 @@ def test_a_collector_that_tidies_up_after_its_cancellation_still_timed_out() -> 
 def test_a_poll_that_nobody_waits_for_any_more_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that stops cancels its polls: the log and Sentry hear nothing of it."""
     told: list[object] = []
-    monkeypatch.setattr(poll_runner.reporting, "crashed", lambda *words: told.append(words))
+    monkeypatch.setattr(poll_runner.misbehaviour_log, "crashed", lambda *words: told.append(words))
 
     async def script(_: api.Poll) -> AsyncIterator[Any]:
         await asyncio.sleep(60)
@@ -183,7 +183,7 @@ def test_a_poll_that_nobody_waits_for_any_more_is_no_bug(monkeypatch: pytest.Mon
 
 FORKING = """
 import asyncio, os
-from poller.collectors import drain
+from poller.collectors import poll_runner
 from tests.unit.collectors.scripted import ONE, Scripted, poll
 
 async def script(_):
@@ -193,7 +193,7 @@ async def script(_):
     yield ONE
 
 async def run():
-    return await drain.drain(Scripted(script), poll(None, 20))
+    return await poll_runner.drain(Scripted(script), poll(None, 20))
 
 print("went on:", asyncio.run(run()).result.value, flush=True)
 """

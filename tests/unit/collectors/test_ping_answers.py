@@ -71,7 +71,7 @@ def obliging(network: Network, data: bytes, where: str) -> None:
 
 async def ask(network: Network, monkeypatch: pytest.MonkeyPatch, pace: Pace, host: str = HOST) -> Trips:
     made = icmp_sockets.Door(network, socket.AF_INET, IDENTIFIER, raw=False)  # type: ignore[arg-type]
-    monkeypatch.setattr(icmp.door, "opened", lambda family: made)
+    monkeypatch.setattr(icmp.icmp_sockets, "opened", lambda family: made)
     pings = Pings(socket.AF_INET)
     try:
         seen = await pings.burst((host, 0), pace, 56)
@@ -110,7 +110,7 @@ def test_numbers_that_come_again_belong_to_who_asked_last(monkeypatch: pytest.Mo
     async def scenario() -> tuple[Trips, Trips]:
         network = Network(slow)
         made = icmp_sockets.Door(network, socket.AF_INET, IDENTIFIER, raw=False)  # type: ignore[arg-type]
-        monkeypatch.setattr(icmp.door, "opened", lambda family: made)
+        monkeypatch.setattr(icmp.icmp_sockets, "opened", lambda family: made)
         pings = Pings(socket.AF_INET)
         first = asyncio.ensure_future(pings.burst((HOST, 0), Pace(2, 0.0, 0.1), 56))
         await asyncio.sleep(0.01)
@@ -196,7 +196,7 @@ def test_a_routers_complaint_ends_the_wait_and_is_told(monkeypatch: pytest.Monke
     async def scenario() -> Trips:
         network = Network(unreachable)
         made = icmp_sockets.Door(network, socket.AF_INET, IDENTIFIER, raw=False)  # type: ignore[arg-type]
-        monkeypatch.setattr(icmp.door, "opened", lambda family: made)
+        monkeypatch.setattr(icmp.icmp_sockets, "opened", lambda family: made)
         pings = Pings(socket.AF_INET)
         asyncio.get_running_loop().call_later(0.01, pings._read_complaints)  # what an EPOLLERR does
         try:
@@ -247,8 +247,8 @@ def test_without_permission_it_is_tcp_or_a_clear_refusal(number: int, monkeypatc
     def forbidden(family: int) -> icmp_sockets.Door:
         raise OSError(number, "no")
 
-    monkeypatch.setattr(icmp.door, "_unprivileged", forbidden)
-    monkeypatch.setattr(icmp.door, "_raw", forbidden)
+    monkeypatch.setattr(icmp.icmp_sockets, "_unprivileged", forbidden)
+    monkeypatch.setattr(icmp.icmp_sockets, "_raw", forbidden)
     with socket.create_server(("127.0.0.1", 0)) as server:
         options = {"port": server.getsockname()[1], "count": 1}
         auto = asyncio.run(testing.collect(PingCollector(), "127.0.0.1", **options))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from poller.collectors.routeros import sentence_parser
 from poller.collectors.routeros.sentence_parser import Decoder, Malformed
-from poller.sim.routeros import sentences as simulated
+from poller.sim.routeros import sentence_framing as simulated
 
 words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=300)
 spoken = st.lists(st.lists(words, min_size=1, max_size=5), max_size=4)

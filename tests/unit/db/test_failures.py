@@ -12,7 +12,8 @@ from sqlalchemy.engine import make_url
 
 from poller import errors
 from poller.db import engine as sql
-from poller.db import failures, inventory
+from poller.db import sql_errors
+from poller.db.inventory import inventory_feed
 
 URL = make_url("postgresql+psycopg://u:hunter22@h/db")
 
@@ -45,12 +46,12 @@ def wrapped(original: Exception, kind: type[exc.DBAPIError] = exc.OperationalErr
 )
 def test_the_table(error: exc.SQLAlchemyError, expected: type[errors.PollerError]) -> None:
     """One row per kind of trouble."""
-    assert type(failures.translate(error, URL)) is expected
+    assert type(sql_errors.translate(error, URL)) is expected
 
 
 def test_texts_contain_neither_password_nor_statement_nor_values() -> None:
     """Also when the driver repeats the password in its own message."""
-    found = failures.translate(wrapped(psycopg.OperationalError("password hunter22 refused")), URL)
+    found = sql_errors.translate(wrapped(psycopg.OperationalError("password hunter22 refused")), URL)
     text = " ".join((str(found), found.hint))
     for secret in ("hunter22", "INSERT", "v1:secret"):
         assert secret not in text
@@ -61,7 +62,7 @@ def test_a_server_that_is_away_is_named_without_its_password(free_port: int) -> 
     """The real driver, a port nobody listens on."""
     engine = sql.create(f"postgresql://u:hunter22@127.0.0.1:{free_port}/db")
     with pytest.raises(errors.StoreUnavailable) as caught:
-        inventory.version(engine)
+        inventory_feed.version(engine)
     assert f"127.0.0.1:{free_port}" in caught.value.message
     assert "hunter22" not in repr(caught.value)
     assert "hunter22" not in repr(engine)
@@ -70,7 +71,7 @@ def test_a_server_that_is_away_is_named_without_its_password(free_port: int) -> 
 def test_a_directory_that_does_not_exist(tmp_path: object) -> None:
     """SQLite's own sentence reaches the operator."""
     with pytest.raises(errors.StoreUnavailable, match="unable to open database file"):
-        inventory.version(sql.create(f"sqlite:///{tmp_path}/nowhere/poller.db"))
+        inventory_feed.version(sql.create(f"sqlite:///{tmp_path}/nowhere/poller.db"))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from poller.domain.failures import circuit_breaker, error_codes
 from poller.domain.failures.circuit_breaker import CLOSED, Breaker, Position, Rule, Rules
-from poller.settings import Settings
+from poller.settings.fields import Settings
 
 NOW = 1_800_000_000_000
 RULES = Rules(by_code={"auth_failed": Rule(1, 900_000, 900_000)}, jitter=0.1)

@@ -8,7 +8,7 @@ from celery.utils.time import get_exponential_backoff_interval
 from poller.domain.failures import retry
 from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.failures.retry import Budget, Limits
-from poller.settings import Settings
+from poller.settings.fields import Settings
 
 TIMEOUT = Outcome(Result.FAILED, "timeout", retryable=True)
 

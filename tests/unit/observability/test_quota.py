@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from poller.observability import quota
-from poller.observability.quota import Quota
+from poller.observability import report_quota
+from poller.observability.report_quota import Quota
 
 
 class Clock:
@@ -19,7 +19,7 @@ def test_a_kind_is_said_once_in_a_minute_and_then_how_often_it_was_not() -> None
     limit = Quota(10, clock)
     assert limit.admit("a") == 0
     assert [limit.admit("a") for _ in range(5)] == [None] * 5
-    clock.now = quota.PERIOD_S
+    clock.now = report_quota.PERIOD_S
     assert limit.admit("a") == 5
 
 
@@ -28,13 +28,13 @@ def test_all_kinds_together_are_limited() -> None:
     clock = Clock()
     limit = Quota(3, clock)
     assert sum(limit.admit(number) is not None for number in range(1000)) == 3
-    clock.now = quota.PERIOD_S
+    clock.now = report_quota.PERIOD_S
     assert sum(limit.admit(number) is not None for number in range(1000)) == 3
 
 
 def test_memory_is_bounded() -> None:
     """A bug that never looks the same twice does not fill the worker."""
     limit = Quota(10**9, Clock())
-    for number in range(10 * quota.KINDS):
+    for number in range(10 * report_quota.KINDS):
         limit.admit(number)
-    assert len(limit._kinds) == quota.KINDS
+    assert len(limit._kinds) == report_quota.KINDS

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.observability import scrubbing
+from poller.observability import scrubber
 from poller.security.redaction import Redactor
 
 SECRET = "s3cr3t-value"
@@ -37,7 +37,7 @@ def test_a_field_with_a_telling_name_is_masked_at_any_depth(name: str) -> None:
         "breadcrumbs": {"values": [{"data": {name: SECRET}}]},
         "request": {"headers": {name: SECRET}, "data": {name: SECRET}},
     }
-    assert SECRET not in json.dumps(scrubbing.scrubbed(event, plain))
+    assert SECRET not in json.dumps(scrubber.scrubbed(event, plain))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_field_with_a_telling_name_is_masked_at_any_depth(name: str) -> None:
 )
 def test_a_secret_is_found_in_a_text_by_its_form(text: str) -> None:
     """Also one this process never opened."""
-    assert SECRET not in scrubbing.text(text, plain)
+    assert SECRET not in scrubber.text(text, plain)
 
 
 @given(st.text(max_size=20), st.text(max_size=20), st.integers(0, 12))
@@ -65,7 +65,7 @@ def test_a_known_secret_is_found_wherever_it_is_quoted(before: str, after: str, 
     value: Any = before + SECRET + after
     for _ in range(depth):
         value = [{value if isinstance(value, str) else "x": value}]
-    assert SECRET not in json.dumps(scrubbing.scrubbed({"extra": value}, known), ensure_ascii=False)
+    assert SECRET not in json.dumps(scrubber.scrubbed({"extra": value}, known), ensure_ascii=False)
 
 
 def test_what_tells_nothing_stays() -> None:
@@ -77,14 +77,14 @@ def test_what_tells_nothing_stays() -> None:
         "x": None,
         "fingerprint": ["collector", "snmp", "KeyError"],
     }
-    assert scrubbing.scrubbed(event, plain) == event
+    assert scrubber.scrubbed(event, plain) == event
 
 
 def test_a_structure_without_end_is_cut_off() -> None:
     """It is not followed for ever."""
     endless: list[Any] = []
     endless.append(endless)
-    assert scrubbing.MASK in json.dumps(scrubbing.scrubbed(endless, plain))
+    assert scrubber.MASK in json.dumps(scrubber.scrubbed(endless, plain))
 
 
 def test_an_object_is_told_without_its_secrets() -> None:
@@ -94,4 +94,4 @@ def test_an_object_is_told_without_its_secrets() -> None:
         def __repr__(self) -> str:
             return f"Login(password={SECRET!r})"
 
-    assert SECRET not in json.dumps(scrubbing.scrubbed({"it": Login()}, plain))
+    assert SECRET not in json.dumps(scrubber.scrubbed({"it": Login()}, plain))

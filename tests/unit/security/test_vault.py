@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poller import errors
-from poller.security import keys, vault
+from poller.security import vault, vault_keys
 from poller.security.vault import Keyring
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
@@ -98,7 +98,7 @@ def test_a_key_that_was_rotated_by_another_process_is_found(tmp_path: Path) -> N
     """A running worker need not be restarted for a new key."""
     running = Keyring.load(None, tmp_path)
     path = tmp_path / "secret.key"
-    keys.replace(path, [OTHER, *keys.read(path)])
+    vault_keys.replace(path, [OTHER, *vault_keys.read(path)])
     assert running.open(Keyring([OTHER]).seal("public", "a"), "a") == "public"
 
 
@@ -126,7 +126,7 @@ def test_a_bad_key_names_its_place_and_never_itself(text: str, reason: str, tmp_
 def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
     """The error gives the command that repairs it."""
     path = tmp_path / "secret.key"
-    keys.create(path)
+    vault_keys.create(path)
     path.chmod(mode)
     with pytest.raises(errors.SecretKeyError, match=f"{mode:04o}") as caught:
         Keyring.load(None, tmp_path)
@@ -136,8 +136,8 @@ def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -
 def test_two_first_starts_agree_on_one_key(tmp_path: Path) -> None:
     """Whoever comes second keeps the first one's key."""
     path = tmp_path / "secret.key"
-    keys.create(path)
+    vault_keys.create(path)
     before = path.read_bytes()
-    keys.create(path)
+    vault_keys.create(path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["secret.key"]

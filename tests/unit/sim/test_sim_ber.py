@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyasn1.codec.ber import decoder, encoder
 from pyasn1.type import univ
 
-from poller.sim.snmp import ber, request
+from poller.sim.snmp import ber, snmp_request
 
 arcs = st.integers(0, 2**32 - 1)
 oids = st.tuples(st.sampled_from([(1, 3), (0, 0), (2, 16)]), st.lists(arcs, max_size=30)).map(
@@ -51,7 +51,7 @@ def test_lengths_of_all_forms(size: int) -> None:
 @given(st.binary(max_size=80))
 def test_nonsense_is_malformed_and_nothing_else(data: bytes) -> None:
     """No bytes make the readers raise anything but Malformed."""
-    for read in (request.split, request.parse, lambda d: ber.read_oid(d, 0, len(d))):
+    for read in (snmp_request.split, snmp_request.parse, lambda d: ber.read_oid(d, 0, len(d))):
         with contextlib.suppress(ber.Malformed):
             read(data)
 

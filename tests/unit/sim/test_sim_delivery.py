@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from poller.sim import fleet, garbage
+from poller.sim import fleet, garbled_replies
 from poller.sim.fleet import Protocol
-from poller.sim.routeros.server import Connection, RouterOsServer
+from poller.sim.routeros.routeros_server import Connection, RouterOsServer
 from poller.sim.snmp import ber
-from poller.sim.snmp.server import SnmpServer
+from poller.sim.snmp.snmp_server import SnmpServer
 
 FLEET = fleet.devices(10, faulty_share=0)
 REQUEST = ber.tlv(
@@ -90,7 +90,7 @@ def test_connections_from_or_to_elsewhere_are_aborted(peer: str, local: str, abo
 def test_garbage_is_never_the_reply() -> None:
     """Garbage is something else than the reply, and comes in many shapes."""
     dice, reply = random.Random(3), ber.varbind((1, 3, 6, 1), ber.integer(5))
-    made = [garbage.garble(reply, dice) for _ in range(2000)]
+    made = [garbled_replies.garble(reply, dice) for _ in range(2000)]
     assert reply not in made
     assert all(made)
     assert len(set(made)) > 100

@@ -5,24 +5,24 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.sim import life
+from poller.sim import device_traffic
 
 salts = st.integers(0, 2**63 - 1)
-instants = st.floats(life.EPOCH, life.EPOCH + 20 * 365 * life.DAY)
-steps = st.floats(0.01, 10 * life.DAY)
+instants = st.floats(device_traffic.EPOCH, device_traffic.EPOCH + 20 * 365 * device_traffic.DAY)
+steps = st.floats(0.01, 10 * device_traffic.DAY)
 
 
 @given(salts, instants, steps)
 def test_waves_only_grow(salt: int, now: float, step: float) -> None:
     """Later means more, on every wave."""
-    device = life.life(salt)
+    device = device_traffic.life(salt)
     assert all(after > before for before, after in zip(device.waves(now), device.waves(now + step), strict=True))
 
 
 @given(salts, instants)
 def test_a_wave_grows_at_a_believable_pace(salt: int, now: float) -> None:
     """Activity stays between a fifth and two and a half times the mean."""
-    device = life.life(salt)
+    device = device_traffic.life(salt)
     for before, after in zip(device.waves(now), device.waves(now + 10), strict=True):
         assert 0.2 * 10 < after - before < 2.5 * 10
 
@@ -30,7 +30,7 @@ def test_a_wave_grows_at_a_believable_pace(salt: int, now: float) -> None:
 @given(salts, instants)
 def test_a_reboot_starts_everything_over(salt: int, now: float) -> None:
     """After its period a rebooting device is young again, has counted one more boot, and has sent nothing."""
-    device = life.life(salt, reboots=True)
+    device = device_traffic.life(salt, reboots=True)
     left = device.until_reboot(now)
     assert left is not None
     assert 0 < left <= 301
@@ -38,11 +38,11 @@ def test_a_reboot_starts_everything_over(salt: int, now: float) -> None:
     assert device.boots(just_after) == device.boots(just_before) + 1
     assert device.uptime(just_after) < 1
     assert all(wave < 5 for wave in device.waves(just_after))
-    assert device.waves(just_before)[life.UPTIME] > 100
+    assert device.waves(just_before)[device_traffic.UPTIME] > 100
 
 
 @given(salts)
 def test_a_clock_before_the_epoch_is_harmless(salt: int) -> None:
     """A machine that thinks it is 1970 gets zeros, not negative counters."""
-    assert life.life(salt).waves(0.0) == (0.0, 0.0, 0.0, 0.0, 0.0)
-    assert life.life(salt).boots(0.0) == 1
+    assert device_traffic.life(salt).waves(0.0) == (0.0, 0.0, 0.0, 0.0, 0.0)
+    assert device_traffic.life(salt).boots(0.0) == 1

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poller.sim import fleet, life
-from poller.sim.routeros import menus, sentences
+from poller.sim import device_traffic, fleet
+from poller.sim.routeros import menus, sentence_framing
 from poller.sim.routeros.router import Router
-from poller.sim.routeros.session import NEVER, Session
+from poller.sim.routeros.router_session import NEVER, Session
 
-NOW = life.EPOCH + 100 * life.DAY
+NOW = device_traffic.EPOCH + 100 * device_traffic.DAY
 DEVICES = [fleet.laboratory(40), fleet.laboratory(40, version=6), *fleet.devices(4, snmp_share=0, faulty_share=0)]
 LOGIN = (b"/login", b"=name=admin", f"=password={fleet.PASSWORD}".encode())
 
@@ -48,10 +48,10 @@ def test_every_command_ends_or_goes_on(device: fleet.SimDevice, said: list[list[
     session.hear(LOGIN)
     for sentence in said:
         session.hear(sentence)
-    heard = sentences.Decoder().feed(b"".join(iter(lambda: session.speak(NOW), b"")))
+    heard = sentence_framing.Decoder().feed(b"".join(iter(lambda: session.speak(NOW), b"")))
     assert {sentence[0] for sentence in heard} <= {b"!re", b"!done", b"!trap", b"!empty", b"!fatal"}
     assert session.closed == any(sentence[0] == b"!fatal" for sentence in heard)
     if not session.closed:
         session.hear([b"/cancel"])
-        assert sentences.Decoder().feed(b"".join(iter(lambda: session.speak(NOW), b"")))
+        assert sentence_framing.Decoder().feed(b"".join(iter(lambda: session.speak(NOW), b"")))
         assert session.ready_at == NEVER

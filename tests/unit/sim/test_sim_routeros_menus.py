@@ -6,12 +6,12 @@ import functools
 
 import pytest
 
-from poller.sim import hardware, life, routerboards
-from poller.sim.parts import Chassis
-from poller.sim.routeros import menus, plans, sentences
-from poller.sim.routeros.tables import Scene, Table, moment, short
+from poller.sim import device_traffic, hardware, routerboards
+from poller.sim.hardware_model import Chassis
+from poller.sim.routeros import menu_plans, menus, sentence_framing
+from poller.sim.routeros.menu_tables import Scene, Table, moment, short
 
-NOW = life.EPOCH + 100 * life.DAY
+NOW = device_traffic.EPOCH + 100 * device_traffic.DAY
 MODELS = [*(model.name for model in routerboards.MODELS), "lab-100", "lab6-100"]
 SOFTWARE = ["6.42.1", "6.49.18", "7.4.1", "7.14.3", "7.20.4"]
 COUNTERS = ("bytes", "packets", "rx-byte", "tx-byte", "rx-packet", "tx-packet", "remote.bytes", "rx", "tx", "rx-bytes")
@@ -23,14 +23,15 @@ def chassis(model: str, software: str = "") -> Chassis:
 
 
 def scene(of: Chassis, now: float = NOW) -> Scene:
-    return Scene("router", 0x0200_0000_0100, of, life.life(77).waves(now), now)
+    return Scene("router", 0x0200_0000_0100, of, device_traffic.life(77).waves(now), now)
 
 
 def printed(table: Table, of: Chassis, now: float = NOW, stats: bool = True) -> list[dict[str, str]]:
     here = scene(of, now)
-    said = b"".join(data for data, _ in plans.of_table(table, of, "", stats).pieces(here, b"\0"))
+    said = b"".join(data for data, _ in menu_plans.of_table(table, of, "", stats).pieces(here, b"\0"))
     return [
-        dict(word.decode()[1:].split("=", 1) for word in sentence[1:]) for sentence in sentences.Decoder().feed(said)
+        dict(word.decode()[1:].split("=", 1) for word in sentence[1:])
+        for sentence in sentence_framing.Decoder().feed(said)
     ]
 
 
@@ -48,7 +49,7 @@ def test_every_menu_can_be_said_on_every_router(model: str) -> None:
             assert len(set(ids)) == len(ids), table.path
             for watch in table.watches.values():
                 items = tuple(range(len(found)))
-                plan = plans.of_watch(table, watch, of, items, "")
+                plan = menu_plans.of_watch(table, watch, of, items, "")
                 assert sum(count for _, count in plan.pieces(scene(of), b"\0")) == len(found)
 
 
@@ -103,11 +104,11 @@ def test_connections_come_and_go() -> None:
     table = menus.find("/ip/firewall/connection", of)
     assert table is not None
     counts = {
-        plans.count(table, here, plans.picker(table, here, [], []))
+        menu_plans.count(table, here, menu_plans.picker(table, here, [], []))
         for here in (scene(of, NOW + n * 60) for n in range(20))
     }
     assert len(counts) > 3
-    assert 50 < min(counts) <= max(counts) < len(plans.rows(table, of))
+    assert 50 < min(counts) <= max(counts) < len(menu_plans.rows(table, of))
 
 
 @pytest.mark.parametrize(
@@ -120,5 +121,5 @@ def test_short_durations_have_fractions(seconds: float, text: str) -> None:
 
 def test_dates_changed_their_form() -> None:
     """Version 7.10 writes them as the rest of the world does."""
-    assert moment(life.EPOCH, (7, 10)) == "2026-01-01 00:00:00"
-    assert moment(life.EPOCH, (6, 49)) == "jan/01/2026 00:00:00"
+    assert moment(device_traffic.EPOCH, (7, 10)) == "2026-01-01 00:00:00"
+    assert moment(device_traffic.EPOCH, (6, 49)) == "jan/01/2026 00:00:00"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.sim.routeros import sentences
+from poller.sim.routeros import sentence_framing
 
 words = st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=5)
 
@@ -30,14 +30,14 @@ words = st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=5)
 )
 def test_lengths_of_all_forms(length: int, encoded: str) -> None:
     """Lengths take one to five octets, as in the vendor's description."""
-    assert sentences.length(length).hex() == encoded
+    assert sentence_framing.length(length).hex() == encoded
 
 
 @given(st.lists(words, max_size=4), st.integers(1, 50))
 def test_sentences_survive_any_cut(spoken: list[list[bytes]], size: int) -> None:
     """Sentences are the same again, however the stream is cut into pieces."""
-    stream = b"".join(map(sentences.encode, spoken))
-    decoder, heard = sentences.Decoder(), []
+    stream = b"".join(map(sentence_framing.encode, spoken))
+    decoder, heard = sentence_framing.Decoder(), []
     for at in range(0, len(stream), size):
         heard += decoder.feed(stream[at : at + size])
     assert heard == spoken
@@ -45,33 +45,33 @@ def test_sentences_survive_any_cut(spoken: list[list[bytes]], size: int) -> None
 
 def test_words_with_a_long_length_are_read() -> None:
     """A word of 20,000 octets, whose length takes three, is read."""
-    assert sentences.Decoder().feed(sentences.encode([b"x" * 20_000])) == [[b"x" * 20_000]]
+    assert sentence_framing.Decoder().feed(sentence_framing.encode([b"x" * 20_000])) == [[b"x" * 20_000]]
 
 
 def test_empty_sentences_are_skipped() -> None:
     """Zero-length words without a sentence before them mean nothing."""
-    assert sentences.Decoder().feed(b"\0\0\0" + sentences.encode([b"/quit"]) + b"\0") == [[b"/quit"]]
+    assert sentence_framing.Decoder().feed(b"\0\0\0" + sentence_framing.encode([b"/quit"]) + b"\0") == [[b"/quit"]]
 
 
 @pytest.mark.parametrize("stream", [b"\xf0\xff\xff\xff\xff", b"\xe0\x20\x00\x00", b"\xf8", b"\xff\x00"])
 def test_absurd_lengths_are_refused_before_they_arrive(stream: bytes) -> None:
     """A promise of gigabytes and reserved octets are refused at once, not waited for."""
-    with pytest.raises(sentences.Malformed):
-        sentences.Decoder().feed(stream)
+    with pytest.raises(sentence_framing.Malformed):
+        sentence_framing.Decoder().feed(stream)
 
 
 def test_an_endless_sentence_is_refused() -> None:
     """A sentence that never ends is refused when it is beyond any honest size."""
-    decoder = sentences.Decoder()
-    word = sentences.length(60_000) + bytes(60_000)
+    decoder = sentence_framing.Decoder()
+    word = sentence_framing.length(60_000) + bytes(60_000)
     for _ in range(4):
         assert decoder.feed(word) == []
-    with pytest.raises(sentences.Malformed):
+    with pytest.raises(sentence_framing.Malformed):
         decoder.feed(word)
 
 
 @given(st.binary(max_size=200))
 def test_nonsense_is_malformed_and_nothing_else(data: bytes) -> None:
     """No bytes make the decoder raise anything but Malformed."""
-    with contextlib.suppress(sentences.Malformed):
-        sentences.Decoder().feed(data)
+    with contextlib.suppress(sentence_framing.Malformed):
+        sentence_framing.Decoder().feed(data)

@@ -7,14 +7,14 @@ import dataclasses
 import pytest
 
 from poller import errors
-from poller.sim import fleet, hardware, life
+from poller.sim import device_traffic, fleet, hardware
 from poller.sim.fleet import Fault
-from poller.sim.routeros import commands, plans, sentences, tables, users
-from poller.sim.routeros.mishaps import Accident, Mishap
+from poller.sim.routeros import menu_commands, menu_plans, menu_tables, router_users, sentence_framing
+from poller.sim.routeros.injected_faults import Accident, Mishap
 from poller.sim.routeros.router import Router
-from poller.sim.routeros.session import MOST_STRANGE, NEVER, REFUSED, REFUSED_BEFORE_6_43, Session
+from poller.sim.routeros.router_session import MOST_STRANGE, NEVER, REFUSED, REFUSED_BEFORE_6_43, Session
 
-NOW = life.EPOCH + 100 * life.DAY
+NOW = device_traffic.EPOCH + 100 * device_traffic.DAY
 CHALLENGE = bytes.fromhex("259e0bc05acd6f46926dc2f809ed1bba")
 LOGIN = ("/login", f"=name={fleet.USERNAME}", f"=password={fleet.PASSWORD}")
 
@@ -27,7 +27,7 @@ def router(model: str = "rb5009", software: str = "7.18.2", fault: Fault = Fault
 def heard(session: Session, now: float = NOW, at: float = 0.0) -> list[list[str]]:
     """All the session has to say by now."""
     said = b"".join(iter(lambda: session.speak(now, at), b""))
-    return [[word.decode() for word in sentence] for sentence in sentences.Decoder().feed(said)]
+    return [[word.decode() for word in sentence] for sentence in sentence_framing.Decoder().feed(said)]
 
 
 def say(session: Session, *words: str, now: float = NOW, at: float = 0.0) -> list[list[str]]:
@@ -185,7 +185,7 @@ def test_bad_query_is_a_trap(session: Session) -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0s"), (59.9, "59s"), (3600, "1h"), (788_645, "1w2d3h4m5s")])
 def test_uptime_as_routers_write_it(seconds: float, text: str) -> None:
     """Durations are written in weeks to seconds without zero parts."""
-    assert tables.uptime(seconds) == text
+    assert menu_tables.uptime(seconds) == text
 
 
 def test_strangers_may_not_say_much() -> None:
@@ -200,12 +200,12 @@ def test_strangers_may_not_say_much() -> None:
 @pytest.mark.parametrize(
     ("user", "command", "allowed"),
     [
-        (users.GUEST, ("/interface/print",), False),
-        (users.LIMITED, ("/interface/print",), True),
-        (users.LIMITED, ("/interface/ethernet/monitor", "=numbers=0", "=once="), False),
+        (router_users.GUEST, ("/interface/print",), False),
+        (router_users.LIMITED, ("/interface/print",), True),
+        (router_users.LIMITED, ("/interface/ethernet/monitor", "=numbers=0", "=once="), False),
         (fleet.USERNAME, ("/interface/ethernet/monitor", "=numbers=0", "=once="), True),
         (fleet.USERNAME, ("/ip/address/add", "=address=10.1.1.1/24", "=interface=ether1"), False),
-        (users.ADMIN, ("/ip/address/add", "=address=10.1.1.1/24", "=interface=ether1"), True),
+        (router_users.ADMIN, ("/ip/address/add", "=address=10.1.1.1/24", "=interface=ether1"), True),
     ],
 )
 def test_what_a_user_may_not_do_is_a_trap_without_category(user: str, command: tuple[str, ...], allowed: bool) -> None:
@@ -213,7 +213,7 @@ def test_what_a_user_may_not_do_is_a_trap_without_category(user: str, command: t
     session = logged_in(router(), user)
     reply = say(session, *command)
     assert reply[-1][0] == "!done"
-    assert (reply == [["!trap", f"=message={commands.DENIED}"], ["!done"]]) is not allowed
+    assert (reply == [["!trap", f"=message={menu_commands.DENIED}"], ["!done"]]) is not allowed
     assert not session.closed
 
 
@@ -255,13 +255,13 @@ def test_a_long_answer_comes_in_pieces() -> None:
     session.hear([b"/interface/print"])
     pieces = list(iter(lambda: session.speak(NOW), b""))
     assert len(pieces) > 3
-    assert max(map(len, pieces)) < 2 * plans.PIECE
+    assert max(map(len, pieces)) < 2 * menu_plans.PIECE
 
 
 def test_listen_tells_of_changes_until_it_is_cancelled() -> None:
     """New, changed and removed rows are told as they happen; /cancel interrupts and ends."""
     device = router()
-    session, other = logged_in(device), logged_in(device, users.ADMIN)
+    session, other = logged_in(device), logged_in(device, router_users.ADMIN)
     assert say(session, "/ip/address/listen", ".tag=l") == []
     assert 0 < session.ready_at < NEVER
     given = ("=address=10.9.9.1/24", "=interface=ether1")
@@ -284,7 +284,7 @@ def test_listen_tells_of_changes_until_it_is_cancelled() -> None:
 def test_print_follow_shows_what_is_there_and_then_what_changes() -> None:
     """The rows come first; follow-only leaves them out."""
     device = router()
-    session, other = logged_in(device), logged_in(device, users.ADMIN)
+    session, other = logged_in(device), logged_in(device, router_users.ADMIN)
     assert len(say(session, "/ip/address/print", "=follow=", ".tag=1")) == 2
     assert say(session, "/ip/address/print", "=follow-only=", ".tag=2") == []
     say(other, "/ip/address/add", "=address=10.9.9.1/24", "=interface=ether1")
@@ -322,7 +322,7 @@ def test_monitor_of_what_is_not_there_is_a_trap(session: Session, words: tuple[s
 
 def test_rows_that_clients_add_can_be_found_changed_and_removed() -> None:
     """A menu that takes rows behaves like a router's: ids, queries, traps for what is missing or wrong."""
-    session = logged_in(router(), users.ADMIN)
+    session = logged_in(router(), router_users.ADMIN)
     add = ("/ip/firewall/address-list/add", "=list=mine")
     assert say(session, *add)[0][2] == "=message=missing value for argument address"
     number = say(session, *add, "=address=10.0.0.1")[0][1].removeprefix("=ret=")

@@ -11,12 +11,12 @@ import pytest
 from pyasn1.codec.ber import decoder, encoder
 from pysnmp.proto import api
 
-from poller.sim import fleet, hardware, life
+from poller.sim import device_traffic, fleet, hardware
 from poller.sim.fleet import Fault, SimDevice
 from poller.sim.snmp import agent as agents
 from poller.sim.snmp.agent import Agent
 
-NOW = life.EPOCH + 100 * life.DAY
+NOW = device_traffic.EPOCH + 100 * device_traffic.DAY
 SYSTEM = "1.3.6.1.2.1.1"
 IF_ENTRY = "1.3.6.1.2.1.2.2.1"
 IF_X_ENTRY = "1.3.6.1.2.1.31.1.1.1"
@@ -97,7 +97,7 @@ def test_system_group(agent: Agent) -> None:
     """The system group tells name, place and age."""
     name, location, ticks = values(agent, f"{SYSTEM}.5.0", f"{SYSTEM}.6.0", f"{SYSTEM}.3.0")
     assert (str(name), str(location)) == (agent.device.name, agent.device.site)
-    assert int(ticks) == int(life.life(agent.device.salt).uptime(NOW) * 100) & 0xFFFFFFFF
+    assert int(ticks) == int(device_traffic.life(agent.device.salt).uptime(NOW) * 100) & 0xFFFFFFFF
 
 
 @pytest.mark.parametrize("request_id", [0, 1, 127, 128, 65536, 2**31 - 1, -1, -(2**31)])
@@ -243,7 +243,7 @@ def test_a_port_that_is_down_counts_nothing() -> None:
 def test_reboot_shows_in_uptime_counters_and_boots() -> None:
     """A rebooting device starts over: uptime, counters and the number of boots."""
     agent = Agent(device(fault=Fault.REBOOT))
-    left = life.life(agent.device.salt, reboots=True).until_reboot(NOW)
+    left = device_traffic.life(agent.device.salt, reboots=True).until_reboot(NOW)
     assert left is not None
     names = (f"{SYSTEM}.3.0", f"{IF_X_ENTRY}.6.{busy_port(agent)}", "1.3.6.1.6.3.10.2.1.2.0")
     before = [int(v) for v in values(agent, *names, now=NOW + left - 1)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poller.traps.clocks import MOST_BOOTS, Clocks
+from poller.traps.engine_clocks import MOST_BOOTS, Clocks
 
 ENGINE = b"\x80\x00\x1f\x88\x80"
 

@@ -9,9 +9,9 @@ from pyasn1.codec.ber import encoder
 from pysnmp.proto import api
 
 from poller.collectors.credentials import Community, SnmpV3
-from poller.traps import message, secure
-from poller.traps.clocks import Clocks
-from poller.traps.message import Malformed, Notice, Refused
+from poller.traps import trap_message, v3_traps
+from poller.traps.engine_clocks import Clocks
+from poller.traps.trap_message import Malformed, Notice, Refused
 
 V1, V2C = api.PROTOCOL_MODULES[api.SNMP_VERSION_1], api.PROTOCOL_MODULES[api.SNMP_VERSION_2C]
 PUBLIC = Community.from_text("public")
@@ -49,10 +49,10 @@ def _wrapped(module: object, pdu: object, community: str) -> bytes:
 
 
 def read(datagram: bytes, credential: Community | SnmpV3 = PUBLIC) -> Notice:
-    version = message.version_of(datagram)
+    version = trap_message.version_of(datagram)
     if version == 3:
-        return secure.parse_secure(datagram, secure.Keys(), Clocks()).open(credential, 0.0)
-    return message.parse_plain(datagram, version).open(credential, 0.0)
+        return v3_traps.parse_secure(datagram, v3_traps.Keys(), Clocks()).open(credential, 0.0)
+    return trap_message.parse_plain(datagram, version).open(credential, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,10 @@ def test_a_v1_trap_has_its_own_numbers(generic: int, specific: int, name: str) -
 def test_only_an_inform_is_answered_and_with_its_own_content() -> None:
     """The sender recognises its request id."""
     asked = v2c((1, 3, 6, 1, 6, 3, 1, 1, 5, 3), inform=True)
-    answer = message.parse_plain(asked, 1).answer()
+    answer = trap_message.parse_plain(asked, 1).answer()
     assert answer is not None
     assert answer == asked.replace(b"\xa6", b"\xa2", 1)
-    assert message.parse_plain(v2c((1, 3, 6, 1, 6, 3, 1, 1, 5, 3)), 1).answer() is None
+    assert trap_message.parse_plain(v2c((1, 3, 6, 1, 6, 3, 1, 1, 5, 3)), 1).answer() is None
 
 
 @pytest.mark.parametrize("community", ["Public", "", "publi", "public2"])

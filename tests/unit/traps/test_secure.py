@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from poller.collectors.credentials import Community, SnmpV3
-from poller.traps import secure
-from poller.traps.clocks import Clocks
-from poller.traps.message import Malformed, Notice, Refused, Replayed
+from poller.traps import v3_traps
+from poller.traps.engine_clocks import Clocks
+from poller.traps.trap_message import Malformed, Notice, Refused, Replayed
 
 #: snmptrap -v 3 -e 0x80001f88aa -u mon -a SHA -A authpass123 ... 1.3.6.1.6.3.1.1.5.3 1.3.6.1.2.1.2.2.1.1.3 i 3
 ENCRYPTED = bytes.fromhex(
@@ -22,13 +22,13 @@ SIGNED = bytes.fromhex(
     "0300430230393017060a2b06010603010104010006092b0601060301010503300f060a2b060102010202010103020103"
 )
 MON = SnmpV3.from_fields({"username": "mon", "auth_password": "authpass123", "priv_password": "privpass123"})
-KEYS = secure.Keys()
+KEYS = v3_traps.Keys()
 
 
 def read(
     datagram: bytes, credential: SnmpV3 | Community = MON, clocks: Clocks | None = None, now_s: float = 0
 ) -> Notice:
-    return secure.parse_secure(datagram, KEYS, clocks or Clocks()).open(credential, now_s)
+    return v3_traps.parse_secure(datagram, KEYS, clocks or Clocks()).open(credential, now_s)
 
 
 def changed(**fields: str | None) -> SnmpV3:

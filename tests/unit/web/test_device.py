@@ -12,7 +12,7 @@ import web_rates
 import web_standings
 
 from poller import errors
-from poller.db.readings import Stored
+from poller.db.record.stored_readings import Stored
 from poller.presentation.device_state import Standing
 from poller.web.backend_queries import Sources
 from poller.web.pages.device_page import Asking

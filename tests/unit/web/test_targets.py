@@ -8,7 +8,7 @@ import pytest
 import web_overviews as fleet
 import web_rates
 
-from poller.db.targets import Target
+from poller.db.inventory.targets import Target
 from poller.domain.failures.circuit_breaker import Breaker
 from poller.domain.failures.dead_letter import Reason
 from poller.domain.record.overview import Overview, State

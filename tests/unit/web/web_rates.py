@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from poller import errors
-from poller.db import rates
-from poller.db.rates import Asked, Rated
-from poller.db.readings import Stored
-from poller.db.targets import Target
+from poller.db.inventory.targets import Target
+from poller.db.record import stored_rates
+from poller.db.record.stored_rates import Asked, Rated
+from poller.db.record.stored_readings import Stored
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 from poller.domain.scheduling.interval import Policy
 
@@ -57,7 +57,9 @@ def answering(stored: Sequence[Stored], targets: Sequence[str] = ()) -> Callable
 def of_targets(stored: Mapping[str, Sequence[Stored]], asked: Asked) -> Sequence[Rated]:
     """Of targets of these names, as a database would have answered."""
     targets = [replace(TARGET, id=number, name=name) for number, name in enumerate(stored)]
-    return rates.together(targets, {t.id: stored[t.name][-rates.most_polls(asked) :] for t in targets}, asked)
+    return stored_rates.together(
+        targets, {t.id: stored[t.name][-stored_rates.most_polls(asked) :] for t in targets}, asked
+    )
 
 
 def counting(name: str) -> list[Stored]:

@@ -8,7 +8,7 @@ from poller.workers.process import garbage
 
 PROGRAM = """
 import gc
-from poller.workers import garbage
+from poller.workers.process import garbage
 class Circle:
     def __init__(self): self.me = self
 garbage.look_less_often()

@@ -13,12 +13,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from poller import errors
-from poller.db import runs
+from poller.db.record import run_ledger
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.metrics.reading import Reading, ReadingSet
 from poller.domain.record.run import Run
-from poller.settings import Settings
+from poller.settings.fields import Settings
 from poller.sinks.api import Sample
 from poller.workers.results import writers
 from poller.workers.results.writers import Writing
@@ -81,7 +81,7 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     made = World(tmp_path)
-    monkeypatch.setattr(runs, "write", lambda _engine, rows: made.ledger.write(rows))
+    monkeypatch.setattr(run_ledger, "write", lambda _engine, rows: made.ledger.write(rows))
     monkeypatch.setattr(writers, "TRY_AGAIN_S", 0.02)
     yield made
     for store in (made.ledger, made.sink):

@@ -7,23 +7,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from poller.sim.parts import Chassis
+from poller.sim.hardware_model import Chassis
+from poller.sim.routeros.menu_tables import Table
 from poller.sim.routeros.menus import (
-    ethernet,
-    firewall,
-    interfaces,
-    ip,
-    lte,
-    queues,
-    routing,
-    services,
-    system,
-    tunnels,
-    wireless,
+    ethernet_menus,
+    firewall_menus,
+    interface_menus,
+    ip_menus,
+    lte_menus,
+    queue_menus,
+    routing_menus,
+    service_menus,
+    system_menus,
+    tunnel_menus,
+    wireless_menus,
 )
-from poller.sim.routeros.tables import Table
 
-_GROUPS = (system, interfaces, ethernet, tunnels, ip, firewall, routing, queues, wireless, lte, services)
+_GROUPS = (
+    system_menus,
+    interface_menus,
+    ethernet_menus,
+    tunnel_menus,
+    ip_menus,
+    firewall_menus,
+    routing_menus,
+    queue_menus,
+    wireless_menus,
+    lte_menus,
+    service_menus,
+)
 
 
 def _by_path() -> dict[str, list[Table]]:

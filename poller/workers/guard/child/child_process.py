@@ -19,11 +19,11 @@ from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any
 
-from poller import setting_sources
 from poller.collectors.api import Poll
 from poller.collectors.poll_runner import GRACE_S
 from poller.domain.failures.outcome import Outcome
 from poller.domain.inventory.poll_target import PollTarget
+from poller.settings import setting_sources
 from poller.workers.guard import marks
 from poller.workers.guard.child import child_messages, frames
 from poller.workers.guard.child.child_messages import Hello

@@ -1,0 +1,1 @@
+"""What polls leave in SQL: the run ledger, readings, dead letters, events, and their retention."""
