@@ -34,6 +34,8 @@ check: setup ## style, types, import direction, unit tests: seconds
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+	@echo "== how it reads"
+	@$(BIN)/python -m tests.house_measures
 	@echo "== unit tests"
 	@$(BIN)/pytest $(SIDE_BY_SIDE) tests/unit
 

@@ -21,24 +21,35 @@ QUICK_SIZE, QUICK_SECTIONS = "small", ["cost", "blackhole", "killed"]
 def main() -> int:
     options = _options()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)  # nothing stays behind, also when started with `&`
+        signal.signal(
+            number, signal.default_int_handler
+        )  # nothing stays behind, also when started with `&`
     try:
         return _run_all(options)
     except errors.PollerError as error:
-        print(f"error[{error.code}]: {error}" + (f"\n  try: {error.hint}" if error.hint else ""), file=sys.stderr)
+        print(
+            f"error[{error.code}]: {error}" + (f"\n  try: {error.hint}" if error.hint else ""),
+            file=sys.stderr,
+        )
         return error.exit_code
     except KeyboardInterrupt:
         return 130
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure poller on this machine.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure poller on this machine."
+    )
     named = ", ".join(f"{name} ({one.asks})" for name, one in section.known().items())
     parser.add_argument("sections", nargs="*", help=f"all without a name: {named}")
-    parser.add_argument("--size", default="full", help="full, small (a minute) or tiny (to see that it works)")
+    parser.add_argument(
+        "--size", default="full", help="full, small (a minute) or tiny (to see that it works)"
+    )
     quick = f"the same as --size {QUICK_SIZE} {' '.join(QUICK_SECTIONS)}: two minutes"
     parser.add_argument("--quick", action="store_true", help=quick)
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results", help="where the files go")
+    parser.add_argument(
+        "--results", type=Path, default=ROOT / "benchmarks" / "results", help="where the files go"
+    )
     options = parser.parse_args()
     if options.quick:
         options.size, options.sections = QUICK_SIZE, options.sections or QUICK_SECTIONS
@@ -56,10 +67,14 @@ def _run_all(options: argparse.Namespace) -> int:
     report.summary(found)
     told = plot.draw(results, documents)
     print(f"\n{_shown(results)}: {told}", file=sys.stderr)
-    return 0 if all(figure.met is not False for one in found.values() for figure in one.figures) else 1
+    return (
+        0 if all(figure.met is not False for one in found.values() for figure in one.figures) else 1
+    )
 
 
-def _run(name: str, one: section.Section, size: str, results: Path) -> tuple[Findings, dict[str, Any]]:
+def _run(
+    name: str, one: section.Section, size: str, results: Path
+) -> tuple[Findings, dict[str, Any]]:
     print(f"== {name}: {one.asks}", file=sys.stderr, flush=True)
     where = machine.described()
     with stage() as its_own:

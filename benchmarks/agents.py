@@ -47,14 +47,20 @@ def oids(roots: Sequence[str]) -> set[str]:
     """Every variable such a device has under these roots."""
     wanted = [tuple(map(int, root.split("."))) for root in roots]
     names = mib.mib(MODEL, 0).v2c.names
-    return {".".join(map(str, name)) for name in names if any(name[: len(root)] == root for root in wanted)}
+    return {
+        ".".join(map(str, name))
+        for name in names
+        if any(name[: len(root)] == root for root in wanted)
+    }
 
 
 def store(services: Services, simulated: Sequence[SimDevice], port: int, asked: Asked) -> None:
     """Fill an empty inventory, as imports do it."""
     name = fleet.SNMP_CREDENTIAL
     secret = models.from_json(json.dumps(dict(fleet.CREDENTIALS[name])))
-    credential_rows.add(services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name))
+    credential_rows.add(
+        services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name)
+    )
     target = _target(asked, port)
     rows = [imports.Row(DeviceDraft(d.name, d.address, d.site, name), [target]) for d in simulated]
     with progress.shown(f"storing {len(rows):,} devices in SQLite", len(rows)) as show:

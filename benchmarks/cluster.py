@@ -52,7 +52,9 @@ class Cluster:
 
 def start(stage: Stage, workers: int = 1) -> Cluster:
     beat = stage.start("beat", [*_CELERY, "beat"])
-    return Cluster(stage, beat, [start_worker(stage, f"worker{number}") for number in range(workers)])
+    return Cluster(
+        stage, beat, [start_worker(stage, f"worker{number}") for number in range(workers)]
+    )
 
 
 def start_worker(stage: Stage, name: str) -> Process:
@@ -63,10 +65,14 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def until(what: str, total: float, done: Callable[[], float], within_s: float, every_s: float = 0.5) -> None:
+def until(
+    what: str, total: float, done: Callable[[], float], within_s: float, every_s: float = 0.5
+) -> None:
     """Wait, and raise StoreUnavailable when it takes too long."""
     if not progress.follow(what, total, done, within_s, every_s):
-        raise errors.StoreUnavailable(f"{what}: not within {within_s:g} s", f"{done():,} of {total:,}")
+        raise errors.StoreUnavailable(
+            f"{what}: not within {within_s:g} s", f"{done():,} of {total:,}"
+        )
 
 
 def whole(stage: Stage) -> list[Figure]:

@@ -28,7 +28,9 @@ def descendants(pid: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has just ended
-            children.setdefault(int(path.read_text().rpartition(")")[2].split()[1]), []).append(int(path.parent.name))
+            children.setdefault(int(path.read_text().rpartition(")")[2].split()[1]), []).append(
+                int(path.parent.name)
+            )
     found = [pid]
     for one in found:  # grows while it is read
         found += children.get(one, ())

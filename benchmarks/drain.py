@@ -33,7 +33,9 @@ SLOTS = 16
 
 class Drain:
     def __init__(self, services: bootstrap.Services, interval_ms: int) -> None:
-        self.late: defaultdict[int, Counter[int]] = defaultdict(Counter)  # second -> lateness in ms -> targets
+        self.late: defaultdict[int, Counter[int]] = defaultdict(
+            Counter
+        )  # second -> lateness in ms -> targets
         self.refused: Counter[str] = Counter()
         self._redis, self._keys, self._board = services.redis, services.keys, services.board
         self._scripts = lua_scripts.load(services.redis, ("start", "hold", "finish"))
@@ -91,7 +93,15 @@ class Drain:
                 rows += (target_id, slots.next_slot_ms(target_id, self._interval_ms, now_ms), text)
         self.late[now_ms // 1000].update(late)
         queue = next((spec.split("|", 3)[3] for spec in specs if spec), "")
-        head = ("", token, moves.SLICE_MS, moves.STATS_LIFETIME_S, queue, len(steady) // 3, late.total())
+        head = (
+            "",
+            token,
+            moves.SLICE_MS,
+            moves.STATS_LIFETIME_S,
+            queue,
+            len(steady) // 3,
+            late.total(),
+        )
         finished = self._ask("finish", *head, *steady, *others, 0, *_statistics(queue, late))
         self.refused.update((*refused[1::2], *held[1::2], *finished[1::2]))
 
@@ -106,7 +116,13 @@ def _statistics(queue: str, late: Counter[int]) -> list[str | int]:
     for value, number in late.items():
         counts[f"l{histogram.bucket(value)}"] += number
     polls = late.total()
-    named = {**counts, "ok": polls, "polls": polls, f"q:{queue}": polls, "lmax": max(late, default=0)}
+    named = {
+        **counts,
+        "ok": polls,
+        "polls": polls,
+        f"q:{queue}": polls,
+        "lmax": max(late, default=0),
+    }
     return [word for pair in named.items() for word in pair]
 
 

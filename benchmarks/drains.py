@@ -20,7 +20,9 @@ class Drained:
 
     def between(self, begin: int, end: int) -> Counter[int]:
         """Lateness in ms -> targets, of the seconds from `begin` up to `end`."""
-        return sum((counts for second, counts in self.late.items() if begin <= second < end), Counter())
+        return sum(
+            (counts for second, counts in self.late.items() if begin <= second < end), Counter()
+        )
 
     @property
     def peak(self) -> int:
@@ -55,5 +57,7 @@ def _merged(results: list[Path]) -> Drained:
         told = json.loads(path.read_text())
         refused += sum(told["refused"].values())
         for second, counts in told["late"].items():
-            late.setdefault(int(second), Counter()).update({int(ms): number for ms, number in counts.items()})
+            late.setdefault(int(second), Counter()).update(
+                {int(ms): number for ms, number in counts.items()}
+            )
     return Drained(late, refused)

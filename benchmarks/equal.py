@@ -23,7 +23,8 @@ def samples(readings: ReadingSet) -> dict[Sample, tuple[float, bool]]:
     """Value of each, and whether it may grow."""
     pairs = zip(readings.series.series, readings.values, strict=True)
     return {
-        Sample(s.name, frozenset(s.labels)): (value, s.kind is Kind.COUNTER or s.name in _CLOCKS) for s, value in pairs
+        Sample(s.name, frozenset(s.labels)): (value, s.kind is Kind.COUNTER or s.name in _CLOCKS)
+        for s, value in pairs
     }
 
 
@@ -33,10 +34,14 @@ def same_names(who: str, found: Iterable[object], expected: Iterable[object]) ->
     if missing or surplus:
         odd = sorted(map(str, missing or surplus))[0]
         word = "lacks" if missing else "has in addition"
-        raise errors.StoreConflict(f"{who} does not read the same: it {word} {odd} ({len(missing | surplus)} differ)")
+        raise errors.StoreConflict(
+            f"{who} does not read the same: it {word} {odd} ({len(missing | surplus)} differ)"
+        )
 
 
-def same_values(who: str, theirs: Mapping[Sample, float], before: ReadingSet, after: ReadingSet) -> None:
+def same_values(
+    who: str, theirs: Mapping[Sample, float], before: ReadingSet, after: ReadingSet
+) -> None:
     """What was read between two of our polls lies between them; what is no counter is the same in all three.
 
     Raises StoreConflict, naming the first sample that differs.

@@ -48,7 +48,9 @@ class Exporter:
         """Samples of a device, and how many variables they were made of."""
         found = self._samples(address)
         variables = found[Sample(f"{_OWN}pdus_returned", frozenset())]
-        return {sample: value for sample, value in found.items() if not sample.name.startswith(_OWN)}, int(variables)
+        return {
+            sample: value for sample, value in found.items() if not sample.name.startswith(_OWN)
+        }, int(variables)
 
     def packets(self, address: str) -> float | None:
         """Requests of one scrape, as it counts them; None where this version does not."""
@@ -59,8 +61,12 @@ class Exporter:
         with _connection(self.port) as conn:
             text = _scrape(conn, self.path(address)).decode()
         found: dict[Sample, float] = {}
-        for one in (one for family in text_string_to_metric_families(text) for one in family.samples):
-            name = one.name.removesuffix("_total")  # the parser's own addition: no counter of the module is called so
+        for one in (
+            one for family in text_string_to_metric_families(text) for one in family.samples
+        ):
+            name = one.name.removesuffix(
+                "_total"
+            )  # the parser's own addition: no counter of the module is called so
             found[Sample(name, frozenset(one.labels.items()))] = one.value
         return found
 
@@ -89,9 +95,18 @@ def installed() -> str | None:
 def running(folder: Path, agents_port: int) -> Iterator[Exporter]:
     """On a free port of loopback, with nothing but our module."""
     config, port = folder / "snmp.yml", role_commands.free_port()
-    how = {"version": 2, "auth": {"community": fleet.COMMUNITY}, "max_repetitions": agents.REPETITIONS}
+    how = {
+        "version": 2,
+        "auth": {"community": fleet.COMMUNITY},
+        "max_repetitions": agents.REPETITIONS,
+    }
     config.write_text(yaml.safe_dump({if_mib.NAME: {**if_mib.module(), **how}}))
-    command = [PROGRAM, f"--config.file={config}", f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]
+    command = [
+        PROGRAM,
+        f"--config.file={config}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--log.level=error",
+    ]
     with (folder / "exporter.log").open("w") as log:
         child = subprocess.Popen(command, stdout=log, stderr=log)
     try:
@@ -126,7 +141,9 @@ def _scrape(conn: http.client.HTTPConnection, path: str) -> bytes:
     answer = conn.getresponse()
     body = answer.read()
     if answer.status != 200:
-        raise errors.StoreUnavailable("the exporter failed a scrape", body.decode(errors="replace").strip()[:200])
+        raise errors.StoreUnavailable(
+            "the exporter failed a scrape", body.decode(errors="replace").strip()[:200]
+        )
     return body
 
 
@@ -154,7 +171,10 @@ class _Scraper:
     @contextmanager
     def running(self) -> Iterator[None]:
         began = time.monotonic()
-        threads = [threading.Thread(target=self._run, args=(number, began)) for number in range(CONNECTIONS)]
+        threads = [
+            threading.Thread(target=self._run, args=(number, began))
+            for number in range(CONNECTIONS)
+        ]
         for thread in threads:
             thread.start()
         try:

@@ -54,7 +54,10 @@ def polls(engine: Engine, since_ms: int) -> list[Poll]:
 
 
 def _poll(row: Any) -> Poll:
-    times, result = (row.plan_ms, row.started_ms, row.finished_ms), (row.outcome == Result.OK, row.error_code)
+    times, result = (
+        (row.plan_ms, row.started_ms, row.finished_ms),
+        (row.outcome == Result.OK, row.error_code),
+    )
     more = (row.samples, row.collect_ms, row.runner)
     return Poll(row.target_id, row.site, *times, row.attempt, *result, *more)
 
@@ -63,15 +66,23 @@ def answered(engine: Engine, site: str, since_ms: int) -> int:
     """How many targets of a site were polled well since then. Cheap enough to ask every second."""
     of_site = sa.select(targets.c.id).join(devices, devices.c.id == targets.c.device_id)
     of_site = of_site.join(sites, sites.c.id == devices.c.site_id).where(sites.c.name == site)
-    good = sa.and_(runs.c.outcome == Result.OK.value, runs.c.plan_ms >= since_ms, runs.c.target_id.in_(of_site))
+    good = sa.and_(
+        runs.c.outcome == Result.OK.value, runs.c.plan_ms >= since_ms, runs.c.target_id.in_(of_site)
+    )
     with sql.peeking(engine) as conn:
-        return int(conn.execute(sa.select(sa.func.count(runs.c.target_id.distinct())).where(good)).scalar_one())
+        return int(
+            conn.execute(
+                sa.select(sa.func.count(runs.c.target_id.distinct())).where(good)
+            ).scalar_one()
+        )
 
 
 def polled(engine: Engine) -> int:
     """How many targets were polled well at least once."""
     with sql.peeking(engine) as conn:
-        good = sa.select(sa.func.count(runs.c.target_id.distinct())).where(runs.c.outcome == Result.OK.value)
+        good = sa.select(sa.func.count(runs.c.target_id.distinct())).where(
+            runs.c.outcome == Result.OK.value
+        )
         return int(conn.execute(good).scalar_one())
 
 
@@ -82,7 +93,11 @@ def late(found: Iterable[Poll]) -> Counter[int]:
 
 def per_second(found: Iterable[Poll], begin_ms: int, end_ms: int) -> Counter[int]:
     """Whole seconds since `begin_ms` -> polls that started then."""
-    return Counter((poll.started_ms - begin_ms) // 1000 for poll in found if begin_ms <= poll.started_ms < end_ms)
+    return Counter(
+        (poll.started_ms - begin_ms) // 1000
+        for poll in found
+        if begin_ms <= poll.started_ms < end_ms
+    )
 
 
 def ended(found: Iterable[Poll], begin_ms: int, end_ms: int) -> list[Poll]:
@@ -93,5 +108,7 @@ def started(found: Iterable[Poll], begin_ms: int, end_ms: int) -> list[Poll]:
     return _between(found, begin_ms, end_ms, lambda poll: poll.started_ms)
 
 
-def _between(found: Iterable[Poll], begin_ms: int, end_ms: int, at: Callable[[Poll], int]) -> list[Poll]:
+def _between(
+    found: Iterable[Poll], begin_ms: int, end_ms: int, at: Callable[[Poll], int]
+) -> list[Poll]:
     return [poll for poll in found if begin_ms <= at(poll) < end_ms]

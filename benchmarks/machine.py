@@ -49,6 +49,8 @@ def _commit() -> str:
     """Empty outside of a git checkout; `+` when files differ from it."""
     command = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
     try:
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+        return subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, check=False
+        ).stdout.strip()
     except OSError:
         return ""

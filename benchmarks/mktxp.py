@@ -52,7 +52,11 @@ class Mktxp:
                     continue
                 if family.type == "counter":
                     name = name.removesuffix("_total")
-                labels = {key: text for key, text in one.labels.items() if not key.startswith("routerboard_")}
+                labels = {
+                    key: text
+                    for key, text in one.labels.items()
+                    if not key.startswith("routerboard_")
+                }
                 found[Sample(name, frozenset(labels.items()))] = one.value
         return found
 
@@ -83,7 +87,9 @@ def running(folder: Path, address: str, port: int, lists: Sequence[str] = ()) ->
     (home / "mktxp.conf").chmod(0o600)
     environment = {**os.environ, "TZ": "UTC", "PYTHONUNBUFFERED": "1"}
     with (folder / "mktxp.log").open("w") as log:
-        child = subprocess.Popen([PROGRAM, "--cfg-dir", home, "export"], stdout=log, stderr=log, env=environment)
+        child = subprocess.Popen(
+            [PROGRAM, "--cfg-dir", home, "export"], stdout=log, stderr=log, env=environment
+        )
     try:
         cluster.until("starting mktxp", 1, lambda: _listens(listen), PATIENCE_S, every_s=0.05)
         yield Mktxp(child.pid, listen)
@@ -93,7 +99,12 @@ def running(folder: Path, address: str, port: int, lists: Sequence[str] = ()) ->
 
 
 def _routers(address: str, port: int, lists: Sequence[str]) -> str:
-    where = {"hostname": address, "port": str(port), "username": fleet.USERNAME, "password": fleet.PASSWORD}
+    where = {
+        "hostname": address,
+        "port": str(port),
+        "username": fleet.USERNAME,
+        "password": fleet.PASSWORD,
+    }
     on = dict.fromkeys(("enabled", *_ON), "True") | {
         f"{ip}address_list": ",".join(lists) or "None" for ip in ("", "ipv6_")
     }
@@ -101,7 +112,11 @@ def _routers(address: str, port: int, lists: Sequence[str]) -> str:
 
 
 def _itself(listen: int) -> str:
-    own = {"listen": f"'127.0.0.1:{listen}'", "socket_timeout": "20", "minimal_collect_interval": "0"}
+    own = {
+        "listen": f"'127.0.0.1:{listen}'",
+        "socket_timeout": "20",
+        "minimal_collect_interval": "0",
+    }
     return _section("MKTXP", {**own, "bandwidth": "False", "verbose_mode": "False"})
 
 

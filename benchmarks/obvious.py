@@ -70,7 +70,9 @@ def _save(addresses: Sequence[str], interval_s: float) -> None:
     with progress.shown(f"saving {len(addresses):,} RedBeat entries", len(addresses)) as show:
         for number, address in enumerate(addresses):
             before = now - timedelta(seconds=interval_s * number / len(addresses))
-            RedBeatSchedulerEntry(address, POLL, every, args=[address], app=app, last_run_at=before).save()
+            RedBeatSchedulerEntry(
+                address, POLL, every, args=[address], app=app, last_run_at=before
+            ).save()
             show(number)
 
 

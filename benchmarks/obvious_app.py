@@ -40,7 +40,11 @@ CREATE INDEX IF NOT EXISTS samples_of_device ON samples (device, at);
 def poll(device: str) -> None:
     started = time.time()
     rows = _loop().run_until_complete(walk(device))
-    samples = [(device, started, *if_mib.named(oid), int(value)) for oid, value in rows if _is_number(value)]
+    samples = [
+        (device, started, *if_mib.named(oid), int(value))
+        for oid, value in rows
+        if _is_number(value)
+    ]
     database = connect()
     with database:
         database.executemany("INSERT INTO samples VALUES (?, ?, ?, ?, ?)", samples)
@@ -56,7 +60,9 @@ async def walk(device: str) -> list[Row]:
         start = snmp.ObjectType(snmp.ObjectIdentity(root))
         how = {"lexicographicMode": False, "lookupMib": False}
         context = snmp.ContextData()
-        walking = snmp.bulk_walk_cmd(_engine(), community, target, context, 0, agents.REPETITIONS, start, **how)
+        walking = snmp.bulk_walk_cmd(
+            _engine(), community, target, context, 0, agents.REPETITIONS, start, **how
+        )
         async for error, status, _, varbinds in walking:
             if error or status:
                 raise RuntimeError(f"{device}: {error or status}")

@@ -45,15 +45,36 @@ def cost(axes: Axes, document: Document) -> None:
     axes.margins(x=0.25)
     axes.invert_yaxis()
     samples = document["figures"]["samples"]["value"]
-    _name(axes, f"CPU of one if_mib poll ({samples} samples)", "CPU milliseconds per poll (log)", "")
+    _name(
+        axes, f"CPU of one if_mib poll ({samples} samples)", "CPU milliseconds per poll (log)", ""
+    )
 
 
 def blackhole(axes: Axes, document: Document) -> None:
     rows = [(text, values) for text, unit, values in document["grid"]["rows"] if unit == "ms"]
     for number, (_, (before, after, ratio)) in enumerate(rows):
-        axes.bar(number - 0.2, before, width=0.38, color=BEFORE, label="nobody silent" if not number else None)
-        axes.bar(number + 0.2, after, width=0.38, color=AFTER, label="one in each batch silent" if not number else None)
-        axes.annotate(f"{ratio:.2f} x", (number + 0.2, after), ha="center", va="bottom", fontsize=8, color=MUTED)
+        axes.bar(
+            number - 0.2,
+            before,
+            width=0.38,
+            color=BEFORE,
+            label="nobody silent" if not number else None,
+        )
+        axes.bar(
+            number + 0.2,
+            after,
+            width=0.38,
+            color=AFTER,
+            label="one in each batch silent" if not number else None,
+        )
+        axes.annotate(
+            f"{ratio:.2f} x",
+            (number + 0.2, after),
+            ha="center",
+            va="bottom",
+            fontsize=8,
+            color=MUTED,
+        )
     axes.set_xticks(range(len(rows)), [text for text, _ in rows], fontsize=8)
     axes.margins(y=0.15)
     axes.legend(fontsize=8, frameon=False, loc="upper left")
@@ -62,13 +83,26 @@ def blackhole(axes: Axes, document: Document) -> None:
 
 def killed(axes: Axes, document: Document) -> None:
     points, (lease_s, _) = document["series"]["again_s"], document["series"]["lease_s"][0]
-    axes.step([0, *(x for x, _ in points)], [0, *(100 * y for _, y in points)], where="post", color=AFTER)
+    axes.step(
+        [0, *(x for x, _ in points)], [0, *(100 * y for _, y in points)], where="post", color=AFTER
+    )
     for at, text in ((lease_s, "lease"), (lease_s + 2, "goal")):
         axes.axvline(at, color=MUTED, linestyle="--", linewidth=1)
-        axes.annotate(f"{text}, {at:g} s ", (at, 50), fontsize=8, color=MUTED, rotation=90, ha="right", va="center")
+        axes.annotate(
+            f"{text}, {at:g} s ",
+            (at, 50),
+            fontsize=8,
+            color=MUTED,
+            rotation=90,
+            ha="right",
+            va="center",
+        )
     axes.set_xlim(0, lease_s + 4)
     _name(
-        axes, f"{len(points)} polls died with their worker", "seconds from the kill to the next poll", "% polled again"
+        axes,
+        f"{len(points)} polls died with their worker",
+        "seconds from the kill to the next poll",
+        "% polled again",
     )
 
 
@@ -117,7 +151,9 @@ def _fleets(axes: Axes, document: Document) -> None:
     axes.minorticks_off()
 
 
-def _line(axes: Axes, points: Sequence[Sequence[float]], role: str, label: str, marker: str = "") -> None:
+def _line(
+    axes: Axes, points: Sequence[Sequence[float]], role: str, label: str, marker: str = ""
+) -> None:
     across, up = zip(*points, strict=True)
     axes.plot(across, up, color=COLOURS[role], label=label, marker=marker, linewidth=1.5)
 

@@ -23,7 +23,12 @@ Document = Mapping[str, Any]
 def draw(folder: Path, documents: Sequence[Document]) -> str:
     """Write the picture of these sections and say so, or why there is none."""
     by_section = {one["section"]: one for one in documents}
-    wanted = [(panel, by_section[name]) for name, own in panels.OF.items() if name in by_section for panel in own]
+    wanted = [
+        (panel, by_section[name])
+        for name, own in panels.OF.items()
+        if name in by_section
+        for panel in own
+    ]
     if not wanted:
         return "no picture: these sections have none"
     try:

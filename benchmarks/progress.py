@@ -20,7 +20,11 @@ def step(text: str) -> None:
 
 
 def follow(
-    what: str, total: float, done: Callable[[], float], within_s: float = math.inf, every_s: float = 0.1
+    what: str,
+    total: float,
+    done: Callable[[], float],
+    within_s: float = math.inf,
+    every_s: float = 0.1,
 ) -> bool:
     """Wait until `done` reaches the total, showing how far it is. False: it took too long."""
     began = time.monotonic()

@@ -37,14 +37,25 @@ def measure(entries: int, seconds: float) -> Measured:
         empty = server.memory_bytes
         _save(entries)
         per_entry = (server.memory_bytes - empty) / entries
-        command = ["-m", "celery", "-A", "benchmarks.redbeat_app", "--quiet", "beat", "-S", "redbeat.RedBeatScheduler"]
+        command = [
+            "-m",
+            "celery",
+            "-A",
+            "benchmarks.redbeat_app",
+            "--quiet",
+            "beat",
+            "-S",
+            "redbeat.RedBeatScheduler",
+        ]
         beat = apart.start("redbeat", command)
         progress.follow("waiting for RedBeat", 1, lambda: _discard(server) and 1, within_s=60)
         _discard_for(server, WARM_UP_S, "warming RedBeat up")
         before, began = (beat.cpu_s, server.cpu_s), time.monotonic()
         dispatched = _discard_for(server, seconds, "RedBeat dispatches")
         took, spent = time.monotonic() - began, (beat.cpu_s - before[0], server.cpu_s - before[1])
-        return Measured(dispatched / took, spent[0] / dispatched * 1e6, spent[1] / dispatched * 1e6, per_entry)
+        return Measured(
+            dispatched / took, spent[0] / dispatched * 1e6, spent[1] / dispatched * 1e6, per_entry
+        )
 
 
 def _save(entries: int) -> None:
@@ -55,7 +66,9 @@ def _save(entries: int) -> None:
     often = schedule(entries / DUE_PER_S)
     with progress.shown(f"saving {entries:,} RedBeat entries", entries) as show:
         for number in range(entries):
-            RedBeatSchedulerEntry(f"device-{number}", "discarded.poll", often, args=[number], app=app).save()
+            RedBeatSchedulerEntry(
+                f"device-{number}", "discarded.poll", often, args=[number], app=app
+            ).save()
             show(number)
 
 

@@ -19,7 +19,9 @@ PIPED_WIDTH = 160
 _RESULT = {True: "met", False: "MISSED", None: ""}
 
 
-def document(name: str, size: str, findings: Findings, machine: Mapping[str, Any]) -> dict[str, Any]:
+def document(
+    name: str, size: str, findings: Findings, machine: Mapping[str, Any]
+) -> dict[str, Any]:
     """Everything about a section, for programs."""
     return {
         "schema": "poller.bench/1",
@@ -27,12 +29,18 @@ def document(name: str, size: str, findings: Findings, machine: Mapping[str, Any
         "size": size,
         "command": f"make bench SECTIONS={name} SIZE={size}",
         "machine": dict(machine),
-        "figures": {figure.name: {**asdict(figure), "met": figure.met} for figure in findings.figures},
+        "figures": {
+            figure.name: {**asdict(figure), "met": figure.met} for figure in findings.figures
+        },
         "notes": list(findings.notes),
-        "series": {name: [list(point) for point in points] for name, points in findings.series.items()},
+        "series": {
+            name: [list(point) for point in points] for name, points in findings.series.items()
+        },
         "grid": asdict(findings.grid) if findings.grid else None,
         "against": findings.against,
-        "comparisons": {one.name: {**asdict(one), "ratio": round(one.ratio, 2)} for one in findings.comparisons},
+        "comparisons": {
+            one.name: {**asdict(one), "ratio": round(one.ratio, 2)} for one in findings.comparisons
+        },
     }
 
 
@@ -47,9 +55,7 @@ def save(folder: Path, document: Mapping[str, Any]) -> Path:
 def show(name: str, size: str, findings: Findings, machine: Mapping[str, Any]) -> None:
     """Tables on stdout; without colours and lines when that is no terminal."""
     console = _console()
-    where = (
-        f"{machine['cores']} cores of {machine['cpu']}, {machine['memory_gb']} GB, load before {machine['load_before']}"
-    )
+    where = f"{machine['cores']} cores of {machine['cpu']}, {machine['memory_gb']} GB, load before {machine['load_before']}"
     console.print(f"\n{name}, {size} size; {where}", highlight=False)
     console.print(_figures(findings))
     if findings.comparisons:
@@ -63,11 +69,25 @@ def show(name: str, size: str, findings: Findings, machine: Mapping[str, Any]) -
 
 def summary(found: Mapping[str, Findings]) -> None:
     """The end of a run: every goal of every section, and whether it was reached."""
-    table = _table(("section", "left"), ("", "left"), ("", "right"), ("unit", "left"), ("goal", "left"), ("", "left"))
+    table = _table(
+        ("section", "left"),
+        ("", "left"),
+        ("", "right"),
+        ("unit", "left"),
+        ("goal", "left"),
+        ("", "left"),
+    )
     for name, findings in found.items():
         for figure in findings.figures:
             if figure.goal:
-                row = (name, figure.text, number(figure.value), figure.unit, figure.goal, _RESULT[figure.met])
+                row = (
+                    name,
+                    figure.text,
+                    number(figure.value),
+                    figure.unit,
+                    figure.goal,
+                    _RESULT[figure.met],
+                )
                 table.add_row(*row, style="bold red" if figure.met is False else None)
     console = _console()
     console.print("\nthe goals of this run", highlight=False)
@@ -93,7 +113,9 @@ def _comparisons(findings: Findings) -> Table:
     for title in ("", "the board", findings.against, "unit", "ratio"):
         table.add_column(title, justify="left" if title in ("", "unit") else "right")
     for one in findings.comparisons:
-        table.add_row(one.text, number(one.ours), number(one.theirs), one.unit, f"{number(one.ratio)} x")
+        table.add_row(
+            one.text, number(one.ours), number(one.theirs), one.unit, f"{number(one.ratio)} x"
+        )
     return table
 
 

@@ -42,7 +42,9 @@ class Meter:
         at_ms, used, machine_s = self._now()
         spent = {role: used[role] - self._cpu_s[role] for role in self._roles}
         others_s = machine_s - self._machine_s - sum(spent.values())
-        return Used(self._at_ms, at_ms, spent, others_s, self._mb, _each(self._roles, memory.megabytes))
+        return Used(
+            self._at_ms, at_ms, spent, others_s, self._mb, _each(self._roles, memory.megabytes)
+        )
 
     def _now(self) -> tuple[int, dict[str, float], float]:
         return time.time_ns() // 1_000_000, _each(self._roles, cpu.tree_s), cpu.machine_s()
@@ -52,4 +54,6 @@ def _each(roles: Roles, of: Callable[[int], float]) -> dict[str, float]:
     try:
         return {role: sum(map(of, pids)) for role, pids in roles.items()}
     except OSError:
-        raise errors.StoreUnavailable(f"one of {', '.join(roles)} ended during the benchmark") from None
+        raise errors.StoreUnavailable(
+            f"one of {', '.join(roles)} ended during the benchmark"
+        ) from None

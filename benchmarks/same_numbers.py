@@ -57,11 +57,16 @@ class Ours:
     """Our readings by name, each with all labels of its row."""
 
     def __init__(self, readings: ReadingSet) -> None:
-        self._rows: dict[tuple[str, str], list[Row]] = {}  # by metric and the label `name`, which most have
+        self._rows: dict[
+            tuple[str, str], list[Row]
+        ] = {}  # by metric and the label `name`, which most have
         infos: dict[tuple[str, ...], Labels] = {}
         for reading in readings:
             name = reading.name.removeprefix(PREFIX)
-            infos |= {(name, *_identity(reading.labels, labels)): reading.labels for labels in _OF_INFO.get(name, ())}
+            infos |= {
+                (name, *_identity(reading.labels, labels)): reading.labels
+                for labels in _OF_INFO.get(name, ())
+            }
         for reading in readings:
             name = reading.name.removeprefix(PREFIX)
             info, identity = _INFOS.get(name, ("", ()))
@@ -76,7 +81,11 @@ class Ours:
     def rows(self, name: str, labels: Labels) -> Iterator[Row]:
         """Those with these labels, whatever others they have."""
         found = self._rows.get((name, labels.get("name", "")), ())
-        return (row for row in found if all(text in (_ANY, row.labels.get(key, "")) for key, text in labels.items()))
+        return (
+            row
+            for row in found
+            if all(text in (_ANY, row.labels.get(key, "")) for key, text in labels.items())
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +119,18 @@ def _neighbors(ours: Ours, name: str, labels: Labels, value: float) -> bool:
 
 
 def _dates(ours: Ours, name: str, labels: Labels, value: float) -> bool:
-    return name == "active_users_info" and bool(list(ours.rows(name, labels))) and abs(value - time.time()) < _LATELY_S
+    return (
+        name == "active_users_info"
+        and bool(list(ours.rows(name, labels)))
+        and abs(value - time.time()) < _LATELY_S
+    )
 
 
 def _boards(ours: Ours, name: str, labels: Labels, value: float) -> bool:
     return (
-        name == "capsman_remote_caps_info" and not labels.get("board") and ours.has(name, {**labels, "board": _ANY}, 1)
+        name == "capsman_remote_caps_info"
+        and not labels.get("board")
+        and ours.has(name, {**labels, "board": _ANY}, 1)
     )
 
 
@@ -134,12 +149,22 @@ DIFFERENCES = (
         "mktxp repeats the name; poller leaves the label empty",
         _own_name,
     ),
-    Difference("`interface_l2mtu`", "mktxp shows the MTU under this name; poller shows the L2 MTU", _mtu),
-    Difference("`ip_pool_total_ipv6`", "mktxp looks for ranges, which IPv6 pools do not have, and says 0", _size),
-    Difference("`ipv6_neighbor`", "mktxp lists the IPv4 neighbours under this name", _neighbors),
-    Difference("`active_users_info` of RouterOS 6", "mktxp cannot read its dates, and says now", _dates),
     Difference(
-        "`board` of access points with the package wifi", "it is `board-name` there; mktxp leaves it empty", _boards
+        "`interface_l2mtu`", "mktxp shows the MTU under this name; poller shows the L2 MTU", _mtu
+    ),
+    Difference(
+        "`ip_pool_total_ipv6`",
+        "mktxp looks for ranges, which IPv6 pools do not have, and says 0",
+        _size,
+    ),
+    Difference("`ipv6_neighbor`", "mktxp lists the IPv4 neighbours under this name", _neighbors),
+    Difference(
+        "`active_users_info` of RouterOS 6", "mktxp cannot read its dates, and says now", _dates
+    ),
+    Difference(
+        "`board` of access points with the package wifi",
+        "it is `board-name` there; mktxp leaves it empty",
+        _boards,
     ),
     Difference("`pid` of `routing_stats_processes`", "mktxp leaves it empty", _processes),
 )
@@ -160,11 +185,14 @@ def judge(theirs: Mapping[Sample, float], readings: ReadingSet) -> Verdict:
         numbers = {key: labels.pop(key) for key in list(labels) if (name, key) in MEASURED}
         labels = {key: text for key, text in labels.items() if (name, key) not in _LEFT_OUT}
         if ours.has(name, labels, value) and all(
-            ours.has(MEASURED[name, key], _shared(labels), float(text)) for key, text in numbers.items()
+            ours.has(MEASURED[name, key], _shared(labels), float(text))
+            for key, text in numbers.items()
         ):
             verdict.equal += 1
             continue
-        reason = next((each.what for each in DIFFERENCES if each.explains(ours, name, labels, value)), None)
+        reason = next(
+            (each.what for each in DIFFERENCES if each.explains(ours, name, labels, value)), None
+        )
         if reason is None:
             verdict.missing.append(f"{sample.name}{labels} {value}")
         else:
@@ -177,7 +205,9 @@ def must_be_equal(theirs: Mapping[Sample, float], readings: ReadingSet) -> Verdi
     verdict = judge(theirs, readings)
     if verdict.missing or not verdict.equal:
         odd = verdict.missing[0] if verdict.missing else "nothing"
-        raise errors.StoreConflict(f"mktxp says {odd} and poller does not ({len(verdict.missing)} differ)")
+        raise errors.StoreConflict(
+            f"mktxp says {odd} and poller does not ({len(verdict.missing)} differ)"
+        )
     return verdict
 
 
@@ -197,7 +227,10 @@ def _comparable(name: str, labels: Mapping[str, str]) -> dict[str, str]:
         made["name"] = _rule(labels)
     if made.get("dhcp_address") == _NO_LEASE:
         made["dhcp_address"] = ""
-    if "dhcp_name" in made and made["dhcp_name"] in (made.get("mac_address"), made.get("src_address")):
+    if "dhcp_name" in made and made["dhcp_name"] in (
+        made.get("mac_address"),
+        made.get("src_address"),
+    ):
         made["dhcp_name"] = ""
     return made
 
@@ -220,6 +253,14 @@ def _infos() -> Iterator[tuple[str, tuple[str, tuple[str, ...]]]]:
                 yield metric.name, (table.info.name if table.info else "", tuple(table.labels))
 
 
-_METRICS = {metric.name for family in FAMILIES.values() for table in family.tables() for metric in table.metrics}
+_METRICS = {
+    metric.name
+    for family in FAMILIES.values()
+    for table in family.tables()
+    for metric in table.metrics
+}
 _INFOS = dict(_infos())
-_OF_INFO = {info: {labels for name, labels in _INFOS.values() if name == info} for info, _ in _INFOS.values()}
+_OF_INFO = {
+    info: {labels for name, labels in _INFOS.values() if name == info}
+    for info, _ in _INFOS.values()
+}

@@ -92,7 +92,9 @@ class Findings:
     against: str = ""  # what `theirs` is
     notes: Sequence[str] = ()
     grid: Grid | None = None
-    series: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)  # for the picture: x and y
+    series: Mapping[str, Sequence[tuple[float, float]]] = field(
+        default_factory=dict
+    )  # for the picture: x and y
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +117,14 @@ def chosen(names: Sequence[str], size: str) -> dict[str, Section]:
     there = known()
     for name in names:
         if name not in there:
-            raise errors.InvalidInput(f'no section named "{name}"', hint=f"choose from {', '.join(there)}")
+            raise errors.InvalidInput(
+                f'no section named "{name}"', hint=f"choose from {', '.join(there)}"
+            )
     meant = {name: there[name] for name in names or there}
     for name, section in meant.items():
         if size not in section.sizes:
             raise errors.InvalidInput(
-                f'section {name} has no size "{size}"', hint=f"choose from {', '.join(section.sizes)}"
+                f'section {name} has no size "{size}"',
+                hint=f"choose from {', '.join(section.sizes)}",
             )
     return meant

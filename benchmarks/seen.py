@@ -29,14 +29,21 @@ class Seen:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self._stopped.set()
         self._thread.join()
 
     def _watch(self) -> None:
         while not self._stopped.wait(EVERY_S):
             now_ms = cluster.now_ms()
-            query = sa.select(readings.c.target_id, readings.c.at_ms).where(readings.c.at_ms > now_ms - OLDEST_MS)
+            query = sa.select(readings.c.target_id, readings.c.at_ms).where(
+                readings.c.at_ms > now_ms - OLDEST_MS
+            )
             with sql.peeking(self._engine) as conn:
                 for target, at_ms in conn.execute(query):
                     self.at_ms.setdefault((target, at_ms), now_ms)

@@ -28,12 +28,18 @@ def running(folder: Path) -> Iterator[int]:
     if shutil.which(PROGRAM) is None:
         raise errors.StoreUnavailable("snmpd is not installed", hint="deploy/packages snmpd")
     port, config = _free_port(), folder / "snmpd.conf"
-    config.write_text(f"agentaddress udp:{ADDRESS}:{port}\nrocommunity {fleet.COMMUNITY} {ADDRESS}\n")
+    config.write_text(
+        f"agentaddress udp:{ADDRESS}:{port}\nrocommunity {fleet.COMMUNITY} {ADDRESS}\n"
+    )
     command = [PROGRAM, "-C", "-c", str(config), "-f", "-Lf", str(folder / "snmpd.log")]
     state = {**os.environ, "SNMP_PERSISTENT_DIR": str(folder / "snmpd"), "MIBS": ""}
-    child = subprocess.Popen(command, env=state, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    child = subprocess.Popen(
+        command, env=state, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
-        cluster.until("starting snmpd", 1, lambda: asyncio.run(_answers(port)), PATIENCE_S, every_s=0.05)
+        cluster.until(
+            "starting snmpd", 1, lambda: asyncio.run(_answers(port)), PATIENCE_S, every_s=0.05
+        )
         yield port
     finally:
         child.terminate()

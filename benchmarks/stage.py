@@ -47,8 +47,12 @@ class Process:
     def must_live(self) -> None:
         """A benchmark of a dead process would say that it is quick."""
         if not self._child.running:
-            last = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()][-3:]
-            raise errors.StoreUnavailable(f"{self.name} ended during the benchmark", " / ".join(last))
+            last = [
+                line for line in self._log.read_text(errors="replace").splitlines() if line.strip()
+            ][-3:]
+            raise errors.StoreUnavailable(
+                f"{self.name} ended during the benchmark", " / ".join(last)
+            )
 
 
 class Server(Process):
@@ -120,7 +124,12 @@ def stage() -> Iterator[Stage]:
     before, environment = Path.cwd(), dict(os.environ)
     home = Path(tempfile.mkdtemp(prefix="poller-bench-"))
     os.chdir(home)
-    for name in ("POLLER_CONFIG", "POLLER_DATABASE_URL", "POLLER_REDIS_URL_FILE", "POLLER_DATABASE_URL_FILE"):
+    for name in (
+        "POLLER_CONFIG",
+        "POLLER_DATABASE_URL",
+        "POLLER_REDIS_URL_FILE",
+        "POLLER_DATABASE_URL_FILE",
+    ):
         os.environ.pop(name, None)
     os.environ["POLLER_HOME"] = str(home)
     made = Stage(home)

@@ -28,7 +28,9 @@ class Pace:
     @property
     def silence_s(self) -> float:
         """How long a poll takes that finds nobody."""
-        return min(self.limit_s, sum(self.timeout_s * 1.5**number for number in range(self.retries + 1)))
+        return min(
+            self.limit_s, sum(self.timeout_s * 1.5**number for number in range(self.retries + 1))
+        )
 
 
 def devices(number: int, far: int) -> list[SimDevice]:
@@ -41,8 +43,15 @@ def store(services: Services, simulated: Sequence[SimDevice], port: int, pace: P
     """Fill an empty inventory, as an import does it."""
     name = fleet.SNMP_CREDENTIAL
     secret = models.from_json(json.dumps(dict(fleet.CREDENTIALS[name])))
-    credential_rows.add(services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name))
-    options = {"port": port, "modules": ["system", "if_mib"], "timeout": pace.timeout_s, "retries": pace.retries}
+    credential_rows.add(
+        services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name)
+    )
+    options = {
+        "port": port,
+        "modules": ["system", "if_mib"],
+        "timeout": pace.timeout_s,
+        "retries": pace.retries,
+    }
     every_ms, limit_ms = round(pace.interval_s * 1000), round(pace.limit_s * 1000)
     target = TargetDraft("snmp", "snmp", options, interval_ms=every_ms, timeout_ms=limit_ms)
     rows = [imports.Row(DeviceDraft(d.name, d.address, d.site, name), [target]) for d in simulated]

@@ -40,12 +40,18 @@ class Watched:
         bins = defaultdict[int, list[Poll]](list)
         for poll in self.polls:
             bins[(poll.started_ms - self.used.began_ms) // _BIN_MS].append(poll)
-        return [(n * _BIN_MS / 1000, quantile.of(ledger.late(bins[n]), 0.99)) for n in sorted(bins) if n >= 0]
+        return [
+            (n * _BIN_MS / 1000, quantile.of(ledger.late(bins[n]), 0.99))
+            for n in sorted(bins)
+            if n >= 0
+        ]
 
     @property
     def role_ms(self) -> dict[str, float]:
         """CPU of each role per poll; that of the agents is no cost of the platform."""
-        return {role: spent / max(1, len(self.polls)) * 1000 for role, spent in self.used.cpu_s.items()}
+        return {
+            role: spent / max(1, len(self.polls)) * 1000 for role, spent in self.used.cpu_s.items()
+        }
 
     @property
     def poll_ms(self) -> float:
@@ -93,4 +99,6 @@ def _missed(polls: Sequence[Poll], used: Used, devices: int, interval_s: float) 
 
 def _overlaps(stage: Stage, used: Used) -> Figure:
     found = run_ledger.overlaps(stage.services.engine, used.began_ms)
-    return Figure("overlaps", "polls that began before the one before had ended", found, "polls", below=1)
+    return Figure(
+        "overlaps", "polls that began before the one before had ended", found, "polls", below=1
+    )

@@ -73,7 +73,11 @@ def given(option: str) -> bool:
     """Was it said on the `celery` command line, or is it Celery's own default?"""
     context = click.get_current_context(silent=True)
     source = context.get_parameter_source(option) if context else None
-    return source not in (None, click.core.ParameterSource.DEFAULT, click.core.ParameterSource.DEFAULT_MAP)
+    return source not in (
+        None,
+        click.core.ParameterSource.DEFAULT,
+        click.core.ParameterSource.DEFAULT_MAP,
+    )
 
 
 @setup_logging.connect

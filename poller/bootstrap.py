@@ -65,7 +65,8 @@ class Services:
             self.settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise errors.InvalidSetting(
-                f"home: {error.strerror}: {error.filename}", hint="set POLLER_HOME to a directory you may write to"
+                f"home: {error.strerror}: {error.filename}",
+                hint="set POLLER_HOME to a directory you may write to",
             ) from None
         return engine.create(self.settings.sql_url)
 
@@ -92,7 +93,9 @@ class Services:
     def sinks(self) -> list[Sink]:
         from poller.sinks import api, registry
 
-        return registry.load(self.settings.sinks, api.Stores(self.engine, self.redis, self.settings))
+        return registry.load(
+            self.settings.sinks, api.Stores(self.engine, self.redis, self.settings)
+        )
 
     @cached_property
     def redactor(self) -> Redactor:
@@ -106,7 +109,9 @@ class Services:
     def configure_logs(self, level: str | None = None) -> None:
         from poller.observability import logs
 
-        logs.configure(level or self.settings.log_level, self.settings.log_format, self.redactor.fields)
+        logs.configure(
+            level or self.settings.log_level, self.settings.log_format, self.redactor.fields
+        )
         self._attach_reporter()
 
     def report_errors(self, role: str) -> None:
@@ -117,7 +122,9 @@ class Services:
         from poller.observability import sentry
 
         to = sentry.Destination(
-            dsn.get_secret_value(), self.settings.sentry_environment, self.settings.sentry_per_minute
+            dsn.get_secret_value(),
+            self.settings.sentry_environment,
+            self.settings.sentry_per_minute,
         )
         self._reporter = sentry.Reporter(to, role, _without_secrets)
         sentry.install(self._reporter)

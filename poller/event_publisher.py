@@ -49,7 +49,12 @@ def write_lines(happened: Sequence[Event]) -> None:
     for event in happened:
         say = log.warning if event.kind.is_bad else log.info
         facts = {"device": event.device, "target": event.target, "target_id": event.target_id}
-        say(event.kind.value, message=clean(event.message), **{k: v for k, v in facts.items() if v}, **_extra(event))
+        say(
+            event.kind.value,
+            message=clean(event.message),
+            **{k: v for k, v in facts.items() if v},
+            **_extra(event),
+        )
 
 
 def publish(services: Services, happened: Sequence[Event]) -> None:

@@ -84,7 +84,9 @@ def load(
     for point in sorted(points, key=ours_first):
         if point.name in found:
             reason = f"the name is taken by {distributions[point.name]}"
-            broken.append(Broken(point.name, origin(point), reason, "uninstall one of them", Fault.DUPLICATE))
+            broken.append(
+                Broken(point.name, origin(point), reason, "uninstall one of them", Fault.DUPLICATE)
+            )
             continue
         plugin = _attempt(point, partial(_made, point, make), Fault.IMPORT)
         if not isinstance(plugin, Broken):
@@ -134,7 +136,9 @@ def _one_by_one(group: str) -> tuple[list[EntryPoint], list[Broken]]:
 def _unreadable(distribution: Distribution, group: str, error: Exception) -> list[Broken]:
     """None if it has nothing for this group: then it is no business of ours."""
     try:
-        lines = [line.strip() for line in (distribution.read_text("entry_points.txt") or "").splitlines()]
+        lines = [
+            line.strip() for line in (distribution.read_text("entry_points.txt") or "").splitlines()
+        ]
     except Exception:  # noqa: BLE001  bytes that are no text
         lines = [f"[{group}]"]
     if f"[{group}]" not in lines:
@@ -142,7 +146,11 @@ def _unreadable(distribution: Distribution, group: str, error: Exception) -> lis
     odd = next((line for line in lines if line and line[0] not in "#[" and "=" not in line), None)
     why = text(error) if odd is None else f'the line "{naming.printable(odd)}" has no ='
     reason = f"its entry_points.txt cannot be read: {why}"
-    return [Broken(distribution.name or "", _named(distribution), reason, "install it anew", Fault.METADATA)]
+    return [
+        Broken(
+            distribution.name or "", _named(distribution), reason, "install it anew", Fault.METADATA
+        )
+    ]
 
 
 def _made(point: EntryPoint, make: Callable[[Any], Any]) -> Any:
@@ -198,7 +206,9 @@ def text(error: BaseException) -> str:
 
 @contextmanager
 def _watched(point: EntryPoint) -> Iterator[None]:
-    text = '%s "%s" (%s) is still being imported after %g s: whoever waits for it is not at work yet'
+    text = (
+        '%s "%s" (%s) is still being imported after %g s: whoever waits for it is not at work yet'
+    )
     what = (point.group.rpartition(".")[2].removesuffix("s"), point.name, origin(point), SLOW_S)
     timer = threading.Timer(SLOW_S, _log.warning, (text, *what))
     timer.daemon = True

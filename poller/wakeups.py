@@ -17,7 +17,9 @@ log = logs.get(__name__)
 RESUBSCRIBED = "resubscribed"
 
 
-def listen(client: redis.Redis, channel: str, on_note: Callable[[str], None], stopping: threading.Event) -> None:
+def listen(
+    client: redis.Redis, channel: str, on_note: Callable[[str], None], stopping: threading.Event
+) -> None:
     """Call `on_note` for every note, from a thread of its own that survives a Redis that is down."""
     words = (client, channel, on_note, stopping)
     threading.Thread(target=_keep_listening, args=words, name="wakeups", daemon=True).start()

@@ -58,7 +58,9 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_until(ready: Callable[[], Any], what: str, process: subprocess.Popen[bytes] | None = None) -> None:
+def wait_until(
+    ready: Callable[[], Any], what: str, process: subprocess.Popen[bytes] | None = None
+) -> None:
     """Poll until `ready` neither raises nor returns something false."""
     deadline = time.monotonic() + READY_WITHIN_S
     last: object = None
@@ -98,7 +100,9 @@ def postgres_url() -> Iterator[str]:
 
 
 def _postgres_binaries() -> Path:
-    found = shutil.which("initdb") or next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))[::-1]), None)
+    found = shutil.which("initdb") or next(
+        iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))[::-1]), None
+    )
     if found is None:
         missing("PostgreSQL is not installed (no initdb)")
     return Path(found).parent
@@ -122,8 +126,27 @@ def _running_postgres(binaries: Path, directory: Path, owner: dict[str, Any]) ->
         "-N",
     ]
     subprocess.run(create, check=True, stdout=subprocess.DEVNULL, **as_owner)
-    quick = ["-F", "-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "max_connections=200"]
-    serve = [binaries / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(port), "-k", directory, *quick]
+    quick = [
+        "-F",
+        "-c",
+        "synchronous_commit=off",
+        "-c",
+        "full_page_writes=off",
+        "-c",
+        "max_connections=200",
+    ]
+    serve = [
+        binaries / "postgres",
+        "-D",
+        data,
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(port),
+        "-k",
+        directory,
+        *quick,
+    ]
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(serve, stdout=log, stderr=log, **as_owner)
     try:

@@ -76,9 +76,9 @@ class Router:
         self.requests += 1
         menu = MENUS.get(command)
         if menu is None:
-            return sentence_framing.encode([b"!trap", b"=message=no such command", *tag]) + sentence_framing.encode(
-                [b"!done", *tag]
-            )
+            return sentence_framing.encode(
+                [b"!trap", b"=message=no such command", *tag]
+            ) + sentence_framing.encode([b"!done", *tag])
         rows = range(1 if menu == 1 else ROWS)
         told = [sentence_framing.encode([b"!re", *self._row(menu, row), *tag]) for row in rows]
         return b"".join(told) + sentence_framing.encode([b"!done", *tag])
@@ -155,7 +155,9 @@ class Line(asyncio.Protocol):
         if not reset:
             self._transport.close()
             return
-        self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self._transport.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER
+        )
         self._transport.abort()
 
 
@@ -167,20 +169,28 @@ class Report:
     logins: list[int] = field(default_factory=list)  # of each router
     values: int = 0
     wrong: list[str] = field(default_factory=list)
-    innocent: list[str] = field(default_factory=list)  # polls that failed though nothing had struck them
+    innocent: list[str] = field(
+        default_factory=list
+    )  # polls that failed though nothing had struck them
     sessions_left: int = 0
     sockets_left: int = 0
 
     @property
     def faults(self) -> list[str]:
         left = f"{self.sessions_left} connections and {self.sockets_left} files were left"
-        return [*self.wrong, *self.innocent, *([left] if self.sessions_left or self.sockets_left > 0 else [])]
+        return [
+            *self.wrong,
+            *self.innocent,
+            *([left] if self.sessions_left or self.sockets_left > 0 else []),
+        ]
 
 
 class Day:
     """Polls of a fleet from one worker: each router has a target every minute, and one every five minutes."""
 
-    def __init__(self, count: int, hours: float, losses: int, seed: int, rules: Rules | None = None) -> None:
+    def __init__(
+        self, count: int, hours: float, losses: int, seed: int, rules: Rules | None = None
+    ) -> None:
         self.routers = [Router(n, f"127.60.{n // 250}.{n % 250 + 1}") for n in range(1, count + 1)]
         self.report = Report()
         self._dice = random.Random(seed)
@@ -192,7 +202,8 @@ class Day:
         loop, before = asyncio.get_running_loop(), open_files()
         there = {router.address: router for router in self.routers}
         servers = [
-            await loop.create_server(lambda: Line(there), sock=listener) for listener in sockets.open_tcp(0, there)
+            await loop.create_server(lambda: Line(there), sock=listener)
+            for listener in sockets.open_tcp(0, there)
         ]
         port = servers[0].sockets[0].getsockname()[1]
         await asyncio.gather(*(self._life(router, port) for router in self.routers))
@@ -230,7 +241,9 @@ class Day:
         else:
             router.loss, router.spared = loss, self._dice.randrange(2)
 
-    async def _polls(self, router: Router, port: int, interval_s: float, phase_s: float, families: str) -> None:
+    async def _polls(
+        self, router: Router, port: int, interval_s: float, phase_s: float, families: str
+    ) -> None:
         loop = cast(virtual_clock.Loop, asyncio.get_running_loop())
         options = self._collector.Options.model_validate({"port": port, "families": families})
         memory: dict[str, object] = {}
@@ -239,7 +252,9 @@ class Day:
             await asyncio.sleep(max(0.0, due - loop.time()))
             before, struck = router.requests, router.struck
             deadline = loop.time() + TIMEOUT_S
-            poll = Poll(1, router.address, router.address, options, LOGIN, deadline, memory, self._sessions)
+            poll = Poll(
+                1, router.address, router.address, options, LOGIN, deadline, memory, self._sessions
+            )
             with loop.waiting():
                 outcome = await poll_runner.drain(self._collector, poll)
             self._judge(router, outcome, before, router.struck > struck)
@@ -253,7 +268,11 @@ class Day:
             report.innocent.append(f"router {router.number}: {outcome.message}")
         requests: list[int] = []
         for series, value in zip(*_readings(outcome), strict=True):
-            menu = {"routeros_system_free_memory": 1, "routeros_interface_rx_byte": 2, "routeros_interface_tx_byte": 2}
+            menu = {
+                "routeros_system_free_memory": 1,
+                "routeros_interface_rx_byte": 2,
+                "routeros_interface_tx_byte": 2,
+            }
             if series.name not in menu:
                 continue
             report.values += 1
@@ -264,13 +283,19 @@ class Day:
             requests.append(request)
             right = (owner, code, f"{owner}-{row}") == (router.number, menu[series.name], name)
             if not right or not before < request <= router.requests:
-                report.wrong.append(f"router {router.number}, after request {before}: {series.name} {name} = {value}")
+                report.wrong.append(
+                    f"router {router.number}, after request {before}: {series.name} {name} = {value}"
+                )
         if len(set(requests)) > 2:
-            report.wrong.append(f"router {router.number}: values of {len(set(requests))} requests in one poll")
+            report.wrong.append(
+                f"router {router.number}: values of {len(set(requests))} requests in one poll"
+            )
 
 
 def _readings(outcome: Outcome) -> tuple[Sequence[Series], Sequence[float]]:
-    return (outcome.readings.series.series, outcome.readings.values) if outcome.readings else ((), ())
+    return (
+        (outcome.readings.series.series, outcome.readings.values) if outcome.readings else ((), ())
+    )
 
 
 def day(routers: int, hours: float, losses: int, seed: int, rules: Rules | None = None) -> Report:
@@ -298,7 +323,9 @@ def tell(report: Report, took_s: float) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--routers", type=int, default=100)
     parser.add_argument("--hours", type=float, default=24)
     parser.add_argument("--losses", type=int, default=1, help="per router and hour")
@@ -307,7 +334,10 @@ def main() -> int:
     sockets.raise_file_limit()
     bad = 0
     for losses in sorted({0, options.losses}):
-        print(f"== {options.routers} routers, {options.hours:g} hours, {losses} losses per hour and router", flush=True)
+        print(
+            f"== {options.routers} routers, {options.hours:g} hours, {losses} losses per hour and router",
+            flush=True,
+        )
         began = time.perf_counter()
         report = day(options.routers, options.hours, losses, options.seed)
         tell(report, time.perf_counter() - began)

@@ -57,7 +57,9 @@ class Report:
     slowest_s: float = 0.0
     step_s: float = 0.0
     faults: list[str] = field(default_factory=list)
-    memory: list[tuple[int, float]] = field(default_factory=list)  # blocks that Python holds, and MB of the process
+    memory: list[tuple[int, float]] = field(
+        default_factory=list
+    )  # blocks that Python holds, and MB of the process
     files: tuple[int, int] = (0, 0)
     logged: int = 0
 
@@ -106,19 +108,27 @@ def listening(report: Report) -> Iterator[None]:
         root.setLevel(level)
 
 
-async def _polls(hostile: Hostile, ports: tuple[int, int], replies: int, dice: Dice, report: Report) -> None:
+async def _polls(
+    hostile: Hostile, ports: tuple[int, int], replies: int, dice: Dice, report: Report
+) -> None:
     """One device after the other, with sessions that are kept as a worker keeps them."""
     loop, collector, sessions = asyncio.get_running_loop(), RouterOsCollector(), Sessions()
     memory: dict[str, Any] = {}
     while hostile.sent < replies:
-        chosen: dict[str, object] = {"families": dice.sample(list(FAMILIES), dice.choice((1, 2, 2, 3)))}
+        chosen: dict[str, object] = {
+            "families": dice.sample(list(FAMILIES), dice.choice((1, 2, 2, 3)))
+        }
         chosen |= {"address_lists": ["fuzz"]} if "address_lists" in chosen["families"] else {}
         over_tls = dice.random() < TLS_SHARE
-        chosen |= {"port": ports[1], "tls": True, "insecure": True} if over_tls else {"port": ports[0]}
+        chosen |= (
+            {"port": ports[1], "tls": True, "insecure": True} if over_tls else {"port": ports[0]}
+        )
         options = collector.Options.model_validate(chosen)
         started = loop.time()
         memory = {} if dice.random() < 0.3 else memory
-        poll = Poll(1, "device", "127.0.0.1", options, LOGIN, started + DEADLINE_S, memory, sessions)
+        poll = Poll(
+            1, "device", "127.0.0.1", options, LOGIN, started + DEADLINE_S, memory, sessions
+        )
         outcome = await poll_runner.drain(collector, poll)
         judge(outcome, loop.time() - started, report)
     await sessions.close()
@@ -149,18 +159,27 @@ async def fuzz(replies: int, seed: int, say: Callable[[str], None] = lambda text
     """One process, one loop: the router, and a collector that polls it."""
     report, loop = Report(), cast(virtual_clock.Loop, asyncio.get_running_loop())
     hostile = Hostile(Dice(seed), server_context())
-    loop.set_exception_handler(lambda _, context: report.faults.append(f"unhandled: {context.get('message')}"))
-    servers = [await loop.create_server(functools.partial(kind, hostile), "127.0.0.1", 0) for kind in (Line, TlsLine)]
+    loop.set_exception_handler(
+        lambda _, context: report.faults.append(f"unhandled: {context.get('message')}")
+    )
+    servers = [
+        await loop.create_server(functools.partial(kind, hostile), "127.0.0.1", 0)
+        for kind in (Line, TlsLine)
+    ]
     ports = (servers[0].sockets[0].getsockname()[1], servers[1].sockets[0].getsockname()[1])
     before, steps = open_files(), min(10, max(3, replies // 20_000))
     with listening(report):
         for step in range(1, steps + 1):
             dices = [Dice((seed + step) * 100 + i) for i in range(SIDE_BY_SIDE)]
-            await asyncio.gather(*(_polls(hostile, ports, replies * step // steps, dice, report) for dice in dices))
+            await asyncio.gather(
+                *(_polls(hostile, ports, replies * step // steps, dice, report) for dice in dices)
+            )
             mb = settled_mb()  # first: it collects garbage
             report.memory.append((sys.getallocatedblocks(), mb))
             held = f"{report.memory[-1][1]:.1f} MB in {report.memory[-1][0]} blocks"
-            say(f"{hostile.sent} replies, {report.polls} polls, {held}, slowest {report.slowest_s:.2f} s")
+            say(
+                f"{hostile.sent} replies, {report.polls} polls, {held}, slowest {report.slowest_s:.2f} s"
+            )
         await asyncio.sleep(0.3)
     report.files = (before, open_files())
     for server in servers:
@@ -172,20 +191,29 @@ async def fuzz(replies: int, seed: int, say: Callable[[str], None] = lambda text
         report.faults.append(f"{report.files[1] - before} files were left open")
     (blocks, mb), (blocks_then, mb_then) = report.memory[-1], report.memory[1]
     if blocks > blocks_then * GROWTH or mb > mb_then + GROWTH_MB:
-        report.faults.append(f"memory grew by {mb - mb_then:.1f} MB and {blocks - blocks_then} blocks")
+        report.faults.append(
+            f"memory grew by {mb - mb_then:.1f} MB and {blocks - blocks_then} blocks"
+        )
     return report
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--replies", type=int, default=500_000)
     parser.add_argument("--seed", type=int, default=20261116)
     options = parser.parse_args()
     began = time.perf_counter()
-    report = virtual_clock.run(fuzz(options.replies, options.seed, functools.partial(print, flush=True)))
+    report = virtual_clock.run(
+        fuzz(options.replies, options.seed, functools.partial(print, flush=True))
+    )
     took_s = time.perf_counter() - began
     print(f"{report.replies} mutated replies, {report.polls} polls in {took_s:.0f} s; ", end="")
-    print(f"slowest {report.slowest_s:.2f} s, loop held up for {report.step_s:.2f} s at most; ", end="")
+    print(
+        f"slowest {report.slowest_s:.2f} s, loop held up for {report.step_s:.2f} s at most; ",
+        end="",
+    )
     print(f"files {report.files}; {report.logged} lines logged")
     for code, count in report.codes.most_common():
         print(f"  {count:9}  {code}")

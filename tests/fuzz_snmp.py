@@ -47,7 +47,11 @@ IF_X = "1.3.6.1.2.1.31.1.1.1"
 ROWS: list[tuple[str, bytes]] = [
     ("1.3.6.1.2.1.1.3.0", integer(4200, 0x43)),
     ("1.3.6.1.2.1.2.1.0", integer(2)),
-    *[(f"1.3.6.1.2.1.2.2.1.{column}.{row}", integer(column * row)) for column in (1, 4, 8, 10) for row in (1, 2)],
+    *[
+        (f"1.3.6.1.2.1.2.2.1.{column}.{row}", integer(column * row))
+        for column in (1, 4, 8, 10)
+        for row in (1, 2)
+    ],
     *[(f"{IF_X}.1.{row}", octets(b"eth%d" % row)) for row in (1, 2)],
     *[(f"{IF_X}.6.{row}", integer(2**40 + row, 0x46)) for row in (1, 2)],
     (f"{IF_X}.19.1", element(0x40, b"\x7f\x00\x00\x01")),
@@ -142,8 +146,27 @@ def lie(request: Request, dice: Dice) -> tuple[list[tuple[str, bytes]], bytes, i
     elif choice < 0.16:  # backwards
         rows = rows[::-1]
     elif choice < 0.24:  # other types than these columns have
-        kinds = (0x02, 0x04, 0x05, 0x06, 0x40, 0x41, 0x42, 0x43, 0x44, 0x46, 0x80, 0x81, 0x82, 0x9F, 0x24)
-        rows = [(oid, element(dice.choice(kinds), dice.randbytes(dice.randrange(12)))) for oid, _ in rows]
+        kinds = (
+            0x02,
+            0x04,
+            0x05,
+            0x06,
+            0x40,
+            0x41,
+            0x42,
+            0x43,
+            0x44,
+            0x46,
+            0x80,
+            0x81,
+            0x82,
+            0x9F,
+            0x24,
+        )
+        rows = [
+            (oid, element(dice.choice(kinds), dice.randbytes(dice.randrange(12))))
+            for oid, _ in rows
+        ]
     return rows, request_id, status
 
 
@@ -154,7 +177,9 @@ class Agent(asyncio.DatagramProtocol):
     dice: Dice
     sent: int = 0
     authority: Authority = field(
-        default_factory=lambda: Authority(b"\x80\x00\x1f\x88\x04fuzz", USERS, started=time.time() - 1000)
+        default_factory=lambda: Authority(
+            b"\x80\x00\x1f\x88\x04fuzz", USERS, started=time.time() - 1000
+        )
     )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -213,12 +238,17 @@ async def poll_until(agent: Agent, port: int, datagrams: int, seed: int, report:
     """Polls side by side, with all versions and engines, through one collector, as in a worker."""
     collector = SnmpCollector()
     await asyncio.gather(
-        *(_polls(collector, agent, port, datagrams, Dice(seed * 100 + i), report) for i in range(SIDE_BY_SIDE))
+        *(
+            _polls(collector, agent, port, datagrams, Dice(seed * 100 + i), report)
+            for i in range(SIDE_BY_SIDE)
+        )
     )
     await collector.close()
 
 
-async def _polls(collector: SnmpCollector, agent: Agent, port: int, datagrams: int, dice: Dice, report: Report) -> None:
+async def _polls(
+    collector: SnmpCollector, agent: Agent, port: int, datagrams: int, dice: Dice, report: Report
+) -> None:
     ways: list[tuple[Credential, str, str]] = [
         (COMMUNITY, "2c", "gufo"), (COMMUNITY, "2c", "gufo"), (COMMUNITY, "2c", "gufo"), (COMMUNITY, "1", "gufo"),
         (USER, "2c", "gufo"), (USER, "2c", "gufo"), (PLAIN_USER, "2c", "gufo"),
@@ -233,7 +263,13 @@ async def _polls(collector: SnmpCollector, agent: Agent, port: int, datagrams: i
         options = {"port": port, "timeout": 0.2, "retries": 1, "version": version, "engine": engine}
         started = time.monotonic()
         drained = await polled(
-            collector, "127.0.0.1", credential, memories[which], DEADLINE_S, modules="if_mib", **options
+            collector,
+            "127.0.0.1",
+            credential,
+            memories[which],
+            DEADLINE_S,
+            modules="if_mib",
+            **options,
         )
         judge(drained.outcome, time.monotonic() - started, report)
 
@@ -255,14 +291,18 @@ async def fuzz(datagrams: int, seed: int, say: Callable[[str], None] = lambda te
     """One process, one loop: the agent, and a collector that polls it."""
     os.environ["RUST_BACKTRACE"] = "0"  # a panic with one loads 50 MB of symbols
     report, agent = Report(), Agent(Dice(seed))
-    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: agent, ("127.0.0.1", 0))
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+        lambda: agent, ("127.0.0.1", 0)
+    )
     port = transport.get_extra_info("sockname")[1]
     before = open_files()
     steps = 10
     for step in range(1, steps + 1):
         await poll_until(agent, port, datagrams * step // steps, seed + step, report)
         report.memory_mb.append((agent.sent, rss_mb()))
-        say(f"{agent.sent} datagrams, {report.polls} polls, {rss_mb():.1f} MB, slowest {report.slowest_s:.2f} s")
+        say(
+            f"{agent.sent} datagrams, {report.polls} polls, {rss_mb():.1f} MB, slowest {report.slowest_s:.2f} s"
+        )
     transport.close()
     report.datagrams, report.files = agent.sent, (before, open_files())
     if report.files[1] > before:
@@ -274,12 +314,18 @@ async def fuzz(datagrams: int, seed: int, say: Callable[[str], None] = lambda te
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--datagrams", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=20261116)
     options = parser.parse_args()
-    report = asyncio.run(fuzz(options.datagrams, options.seed, functools.partial(print, flush=True)))
-    print(f"{report.datagrams} datagrams, {report.polls} polls; slowest {report.slowest_s:.2f} s; files {report.files}")
+    report = asyncio.run(
+        fuzz(options.datagrams, options.seed, functools.partial(print, flush=True))
+    )
+    print(
+        f"{report.datagrams} datagrams, {report.polls} polls; slowest {report.slowest_s:.2f} s; files {report.files}"
+    )
     for code, count in report.codes.most_common():
         print(f"  {count:9}  {code}")
     for fault in sorted(set(report.faults))[:20]:

@@ -79,13 +79,26 @@ def other_values(said: list[Sentence], dice: Dice) -> list[Sentence]:
 
 
 def trapped(said: list[Sentence], dice: Dice) -> list[Sentence]:
-    texts = (b"no such command", b"not enough permissions (9)", b"interrupted", SECRET.encode(), b"\xff\0", b"")
-    words = [b"!trap", *dice.sample([b"=message=" + dice.choice(texts), b"=category=%d" % dice.randrange(9)], 1)]
+    texts = (
+        b"no such command",
+        b"not enough permissions (9)",
+        b"interrupted",
+        SECRET.encode(),
+        b"\xff\0",
+        b"",
+    )
+    words = [
+        b"!trap",
+        *dice.sample([b"=message=" + dice.choice(texts), b"=category=%d" % dice.randrange(9)], 1),
+    ]
     return [*dice.choices([words], k=dice.choice((1, 1, 2, 30))), *said[-1:]]
 
 
 def fatal(said: list[Sentence], dice: Dice) -> list[Sentence]:
-    return [*said[: dice.randrange(len(said))], [b"!fatal", *dice.choice(([], [b"session terminated"], [b"=a=b"]))]]
+    return [
+        *said[: dice.randrange(len(said))],
+        [b"!fatal", *dice.choice(([], [b"session terminated"], [b"=a=b"]))],
+    ]
 
 
 SPEECHES = [
@@ -133,14 +146,19 @@ BYTES = [truncated, flipped, flipped, overwritten, overwritten, other_length, ot
 def honest(words: Sentence, dice: Dice) -> list[Sentence]:
     """What a router says to any menu: a few rows that have what was asked for, or most of it."""
     tag = [word for word in words if word.startswith(b".tag=")]
-    attributes = dict(word[1:].split(b"=", 1) for word in words if word.startswith(b"=") and word.count(b"=") > 1)
+    attributes = dict(
+        word[1:].split(b"=", 1) for word in words if word.startswith(b"=") and word.count(b"=") > 1
+    )
     if words[0] == b"/login":
         return [[b"!done", *tag]]
     if b"count-only" in attributes:
         return [[b"!done", b"=ret=%d" % dice.randrange(5000), *tag]]
     names = [name for name in attributes.get(b".proplist", b"name").split(b",") if name]
     rows = range(dice.choice((0, 1, 1, 2, 6)))
-    told = [[b"!re", *(b"=%s=%s" % (name, plausible(name, n, dice)) for name in names), *tag] for n in rows]
+    told = [
+        [b"!re", *(b"=%s=%s" % (name, plausible(name, n, dice)) for name in names), *tag]
+        for n in rows
+    ]
     return [*told, [b"!done", *tag]]
 
 
@@ -162,7 +180,9 @@ class Hostile:
     def reply(self, words: Sentence) -> tuple[bytes, bool]:
         """Bytes, and whether they are wrong."""
         said = honest(words, self.dice)
-        if self.dice.random() < (0.7 if words[0] == b"/login" else 0.4):  # else a poll would not come far
+        if self.dice.random() < (
+            0.7 if words[0] == b"/login" else 0.4
+        ):  # else a poll would not come far
             return b"".join(map(sentence_framing.encode, said)), False
         if self.dice.random() < 0.5:
             change = self.dice.choice(SPEECHES)
@@ -195,7 +215,9 @@ class Line(asyncio.Protocol):
             self._hostile.sent += wrong
             if wrong and dice.random() < ENDLESS:
                 self._hostile.seen["endless"] += 1
-                self._flood(dice.choice((b"\x03!re\x04=a=b\0", b"\x04=a=b", b"\0", reply or b"\0")) * 4000)
+                self._flood(
+                    dice.choice((b"\x03!re\x04=a=b\0", b"\x04=a=b", b"\0", reply or b"\0")) * 4000
+                )
             self._say(reply, dice)
             if wrong and dice.random() < 0.3:
                 self._end(dice)

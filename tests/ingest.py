@@ -55,7 +55,9 @@ class Ingest:
         self._server.shutdown()
         self._server.server_close()
 
-    def wait_for(self, wanted: Callable[[dict[str, Any]], bool], within_s: float = 20) -> dict[str, Any]:
+    def wait_for(
+        self, wanted: Callable[[dict[str, Any]], bool], within_s: float = 20
+    ) -> dict[str, Any]:
         """The first event that is wanted."""
         until = time.monotonic() + within_s
         while True:
@@ -63,7 +65,9 @@ class Ingest:
                 if wanted(event):
                     return event
             got = [(event.get("fingerprint"), event.get("logentry")) for event in self.events]
-            assert time.monotonic() < until, f"no such event within {within_s:g} s; there were {got}"
+            assert time.monotonic() < until, (
+                f"no such event within {within_s:g} s; there were {got}"
+            )
             time.sleep(0.02)
 
     def _take(self, path: str, body: bytes) -> None:

@@ -24,7 +24,11 @@ HOLE = "hole"
 ONE_IN = 64
 GOAL = 1.1
 #: Nothing opens in so short a time.
-SHUT = {"POLLER_BREAKER_FAILURES": "1000", "POLLER_SITE_LEAST": "100000", "POLLER_DEADLETTER_AFTER_S": "604800"}
+SHUT = {
+    "POLLER_BREAKER_FAILURES": "1000",
+    "POLLER_SITE_LEAST": "100000",
+    "POLLER_DEADLETTER_AFTER_S": "604800",
+}
 
 Turns = list[tuple[int, int]]  # of the wall clock, from and to, in ms
 
@@ -52,8 +56,20 @@ def run(size: Size, stage: Stage) -> Findings:
     figures, grid = _compare(_in(healthy, without), _in(healthy, within), seen)
     swallowed = [poll for poll in _in(polls, within) if poll.site == HOLE]
     figures += [
-        Figure("swallowed", "polls that were swallowed", sum(poll.timed_out for poll in swallowed), "", at_least=1),
-        Figure("healthy_bad", "polls of the others that failed", sum(not poll.good for poll in healthy), "", below=1),
+        Figure(
+            "swallowed",
+            "polls that were swallowed",
+            sum(poll.timed_out for poll in swallowed),
+            "",
+            at_least=1,
+        ),
+        Figure(
+            "healthy_bad",
+            "polls of the others that failed",
+            sum(not poll.good for poll in healthy),
+            "",
+            below=1,
+        ),
         *cluster.whole(stage),
     ]
     note = f"{size.devices:,} devices at {size.interval_s:g} s, one in {ONE_IN} silent in turns of {size.turn_s:g} s"
@@ -62,7 +78,9 @@ def run(size: Size, stage: Stage) -> Findings:
 
 def _devices(number: int) -> list[SimDevice]:
     """Every 64th is on the site whose uplink is cut."""
-    return [replace(d, site=HOLE if d.index % ONE_IN == 0 else "near") for d in agents.devices(number)]
+    return [
+        replace(d, site=HOLE if d.index % ONE_IN == 0 else "near") for d in agents.devices(number)
+    ]
 
 
 def _take_turns(size: Size, simulator: Running) -> tuple[Turns, Turns]:
@@ -82,7 +100,9 @@ def _in(polls: Sequence[Poll], turns: Turns) -> list[Poll]:
     return [poll for begin, end in turns for poll in ledger.started(polls, begin, end)]
 
 
-def _compare(without: Sequence[Poll], within: Sequence[Poll], seen: Seen) -> tuple[list[Figure], Grid]:
+def _compare(
+    without: Sequence[Poll], within: Sequence[Poll], seen: Seen
+) -> tuple[list[Figure], Grid]:
     figures, rows = list[Figure](), list[Row]()
     for name, text, of in _MEASURES:
         before, after = (_p99(of(poll, seen) for poll in polls) for polls in (without, within))

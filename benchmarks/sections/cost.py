@@ -63,9 +63,13 @@ def run(size: Size, stage: Stage) -> Findings:
     with simulated(fleet) as simulator:
         agents.store(stage.services, fleet, simulator.snmp, agents.Asked(size.interval_s))
         with _exporter(stage, simulator.snmp) as other:
-            costs[OURS], agents_ms, variables = _platform(size, stage, fleet[0], simulator.pid, other)
+            costs[OURS], agents_ms, variables = _platform(
+                size, stage, fleet[0], simulator.pid, other
+            )
             if other:
-                costs[EXPORTER] = _exported(size, other, [device.address for device in fleet], costs[OURS].samples)
+                costs[EXPORTER] = _exported(
+                    size, other, [device.address for device in fleet], costs[OURS].samples
+                )
         few = fleet[: size.obvious_devices]
         measured = obvious.measure(few, simulator.snmp, size.interval_s, size.obvious_s)
         costs[OBVIOUS] = Cost(measured.used, measured.polls, measured.late, measured.samples)
@@ -89,7 +93,11 @@ def _platform(
     """Ours as it is shipped; also what a poll costs the agents, and of how many variables it is made."""
     ours = cluster.start(stage)
     ours.steady(size.devices, size.interval_s)
-    variables = _verify(stage, other, device, size.interval_s) if other else len(agents.oids(if_mib.roots()))
+    variables = (
+        _verify(stage, other, device, size.interval_s)
+        if other
+        else len(agents.oids(if_mib.roots()))
+    )
     meter, apart = Meter(ours.roles), Meter({"agents": [simulator]})
     progress.wait("measuring the platform", size.measure_s)
     cost, agents_s = _ours(stage, meter.read()), apart.read().cpu_s["agents"]
@@ -117,7 +125,9 @@ def _ours(stage: Stage, used: Used) -> Cost:
     found = ledger.ended(ledger.polls(stage.services.engine, 0), used.began_ms, used.ended_ms)
     bad = sum(not poll.good for poll in found)
     if bad or not found:
-        raise errors.StoreConflict(f"{bad:,} of {len(found):,} polls of healthy agents failed: nothing to compare")
+        raise errors.StoreConflict(
+            f"{bad:,} of {len(found):,} polls of healthy agents failed: nothing to compare"
+        )
     return Cost(used, len(found), ledger.late(found), found[-1].samples)
 
 
@@ -138,8 +148,16 @@ def _figures(costs: Mapping[str, Cost]) -> Iterator[Figure]:
     for other, name, goal in ratios:
         theirs = costs[other].total_ms if other in costs else None
         yield Figure(f"{name}_ms", f"CPU of a poll, {other}", theirs, "ms")
-        yield Figure(f"{name}_ratio", f"{other} / poller", theirs and theirs / ours.total_ms, "x", at_least=goal)
-    yield Figure("others_core", "CPU of everything else meanwhile", _others(ours.used), "% of a core")
+        yield Figure(
+            f"{name}_ratio",
+            f"{other} / poller",
+            theirs and theirs / ours.total_ms,
+            "x",
+            at_least=goal,
+        )
+    yield Figure(
+        "others_core", "CPU of everything else meanwhile", _others(ours.used), "% of a core"
+    )
 
 
 def _others(used: Used) -> float:
@@ -156,7 +174,10 @@ def _grid(costs: Mapping[str, Cost]) -> Grid:
         ("times poller's", "x", [cost.total_ms / least for cost in every]),
         ("polls of one core", "/s", [1000 / cost.total_ms for cost in every]),
         ("lateness, 99 %", "ms", [quantile.of(cost.late, 0.99) for cost in every]),
-        *((f"memory of {role}", "MB", [cost.used.ended_mb.get(role) for cost in every]) for role in roles),
+        *(
+            (f"memory of {role}", "MB", [cost.used.ended_mb.get(role) for cost in every])
+            for role in roles
+        ),
         ("samples of a poll", "", [cost.samples for cost in every]),
         ("polls measured", "", [cost.polls for cost in every]),
         ("polls a second", "/s", [cost.polls / cost.used.seconds for cost in every]),
@@ -168,7 +189,10 @@ def _notes(size: Size, costs: Mapping[str, Cost]) -> Iterator[str]:
     yield f"{size.devices:,} devices at {size.interval_s:g} s; the obvious design had {size.obvious_devices:,} of them"
     yield "lateness: poller from slot to start; the obvious design, beyond an interval since the poll before;"
     yield "the exporter, of the requests. It stores nothing and schedules nothing: that is Prometheus's work."
-    wanted, did = size.obvious_devices / size.interval_s, costs[OBVIOUS].polls / costs[OBVIOUS].used.seconds
+    wanted, did = (
+        size.obvious_devices / size.interval_s,
+        costs[OBVIOUS].polls / costs[OBVIOUS].used.seconds,
+    )
     if did < KEPT_UP * wanted:
         yield f"the obvious design did not keep up: {did:.1f} polls a second of {wanted:.1f}"
     if EXPORTER not in costs:

@@ -31,7 +31,9 @@ class Size:
 def run(size: Size, stage: Stage) -> Findings:
     with _cluster(stage.home / "cluster") as cluster:
         figures = [
-            figure for fault in (*faults.SUDDEN, faults.STOPPED) for figure in _figures(fault, size.trials, cluster)
+            figure
+            for fault in (*faults.SUDDEN, faults.STOPPED)
+            for figure in _figures(fault, size.trials, cluster)
         ]
     note = f"{BEATS} beats, {WORKERS} workers, {TARGETS} targets at {INTERVAL_S:g} s; from the fault to the next poll"
     return Findings(figures, notes=[note])

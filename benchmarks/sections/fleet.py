@@ -27,7 +27,10 @@ class Size:
 def run(size: Size, stage: Stage) -> Findings:
     asked = Asked(size.interval_s, ("system",))
     seen = watched.watch(stage, size.devices, asked, workers=2, seconds=size.measure_s)
-    series = {"late_p99_ms": seen.late_p99, **{f"{role}_mb": points for role, points in seen.memory.items()}}
+    series = {
+        "late_p99_ms": seen.late_p99,
+        **{f"{role}_mb": points for role, points in seen.memory.items()},
+    }
     figures = [*_punctual(size, seen), *_costs(seen), *_memory(size, seen), *seen.kept]
     note = f"{size.devices:,} devices at {size.interval_s:g} s, polls of {seen.polls[-1].samples} samples, two workers"
     return Findings(figures, notes=[f"{note}, for {seen.used.seconds:.0f} s"], series=series)

@@ -31,7 +31,10 @@ def run(size: Size, _stage: Stage) -> Findings:
     figures.append(Figure("per_core", text, carried, "devices"))
     series: dict[str, list[tuple[float, float]]] = {
         "late_p99_ms": [(n, quantile.of(one.late, 0.99)) for n, one in seen.items()],
-        **{f"{role}_ms": [(n, one.role_ms[role]) for n, one in seen.items()] for role in largest.role_ms},
+        **{
+            f"{role}_ms": [(n, one.role_ms[role]) for n, one in seen.items()]
+            for role in largest.role_ms
+        },
     }
     return Findings(figures, notes=[_note(size, largest)], grid=_grid(size, seen), series=series)
 
@@ -39,7 +42,9 @@ def run(size: Size, _stage: Stage) -> Findings:
 def _measured(size: Size, devices: int) -> Watched:
     progress.step(f"{devices:,} devices")
     with stage() as apart:
-        return watched.watch(apart, devices, Asked(size.interval_s), workers=2, seconds=size.measure_s)
+        return watched.watch(
+            apart, devices, Asked(size.interval_s), workers=2, seconds=size.measure_s
+        )
 
 
 def _figures(devices: int, seen: Watched) -> Iterator[Figure]:
@@ -49,13 +54,29 @@ def _figures(devices: int, seen: Watched) -> Iterator[Figure]:
     for role, spent in seen.role_ms.items():
         yield Figure(f"{name}_{role}_ms", f"{text}: of {role}", spent, "ms")
     yield Figure(f"{name}_late_p50_ms", f"{text}: lateness, median", quantile.of(late, 0.5), "ms")
-    yield Figure(f"{name}_late_p99_ms", f"{text}: lateness, 99 %", quantile.of(late, 0.99), "ms", below=LATE_MS)
-    yield Figure(f"{name}_missed", f"{text}: slots that nobody polled", seen.missed, "slots", below=1)
-    yield Figure(f"{name}_bad", f"{text}: polls that failed", sum(not p.good for p in seen.polls), "polls", below=1)
+    yield Figure(
+        f"{name}_late_p99_ms",
+        f"{text}: lateness, 99 %",
+        quantile.of(late, 0.99),
+        "ms",
+        below=LATE_MS,
+    )
+    yield Figure(
+        f"{name}_missed", f"{text}: slots that nobody polled", seen.missed, "slots", below=1
+    )
+    yield Figure(
+        f"{name}_bad",
+        f"{text}: polls that failed",
+        sum(not p.good for p in seen.polls),
+        "polls",
+        below=1,
+    )
     for role, megabytes in seen.used.ended_mb.items():
         yield Figure(f"{name}_{role}_mb", f"{text}: memory of {role}", megabytes, "MB")
     for kept in seen.kept:
-        yield Figure(f"{name}_{kept.name}", f"{text}: {kept.text}", kept.value, kept.unit, below=kept.below)
+        yield Figure(
+            f"{name}_{kept.name}", f"{text}: {kept.text}", kept.value, kept.unit, below=kept.below
+        )
 
 
 def _grid(size: Size, seen: Mapping[int, Watched]) -> Grid:
@@ -64,19 +85,30 @@ def _grid(size: Size, seen: Mapping[int, Watched]) -> Grid:
     rows: list[Row] = [
         ("polls", "/s", [len(one.polls) / one.used.seconds for one in every]),
         ("CPU of a poll", "ms", [one.poll_ms for one in every]),
-        *((f"  {role}", "ms", [one.role_ms[role] for one in every]) for role in roles if role != "agents"),
+        *(
+            (f"  {role}", "ms", [one.role_ms[role] for one in every])
+            for role in roles
+            if role != "agents"
+        ),
         ("agents, apart", "ms", [one.role_ms["agents"] for one in every]),
         ("platform", "% of a core", [_share(one) for one in every]),
         ("one core carries", "devices", [size.interval_s * 1000 / one.poll_ms for one in every]),
         ("lateness, median", "ms", [quantile.of(one.late, 0.5) for one in every]),
         ("lateness, 99 %", "ms", [quantile.of(one.late, 0.99) for one in every]),
-        *((f"memory of {role}", "MB", [one.used.ended_mb[role] for one in every]) for role in roles),
+        *(
+            (f"memory of {role}", "MB", [one.used.ended_mb[role] for one in every])
+            for role in roles
+        ),
     ]
     return Grid([f"{devices:,} devices" for devices in seen], rows)
 
 
 def _share(seen: Watched) -> float:
-    return 100 * sum(spent for role, spent in seen.used.cpu_s.items() if role != "agents") / seen.used.seconds
+    return (
+        100
+        * sum(spent for role, spent in seen.used.cpu_s.items() if role != "agents")
+        / seen.used.seconds
+    )
 
 
 def _note(size: Size, largest: Watched) -> str:

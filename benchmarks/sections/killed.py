@@ -46,7 +46,10 @@ def run(size: Size, stage: Stage) -> Findings:
         ours = cluster.start(stage, WORKERS)
         ours.steady(size.devices, size.interval_s)
         lease_s = asked.limit_s + stage.services.settings.lease_margin_s
-        kills = [_kill(ours, lease_s + GRACE_S, last=number == size.trials) for number in range(1, size.trials + 1)]
+        kills = [
+            _kill(ours, lease_s + GRACE_S, last=number == size.trials)
+            for number in range(1, size.trials + 1)
+        ]
         ours.stop()
     polls = ledger.polls(stage.services.engine, 0)
     waited_s = _again(polls, kills)
@@ -59,7 +62,9 @@ def run(size: Size, stage: Stage) -> Findings:
 
 def _devices(number: int) -> list[SimDevice]:
     """Each answers after 0.4 to 1.2 s."""
-    return [replace(device, fault=Fault.SLOW, slow_seconds=0.8) for device in agents.devices(number)]
+    return [
+        replace(device, fault=Fault.SLOW, slow_seconds=0.8) for device in agents.devices(number)
+    ]
 
 
 def _kill(ours: cluster.Cluster, wait_s: float, last: bool) -> int:
@@ -76,14 +81,20 @@ def _kill(ours: cluster.Cluster, wait_s: float, last: bool) -> int:
 
 def _again(polls: Sequence[Poll], kills: Sequence[int]) -> list[float]:
     """Seconds that each poll that died waited, in order."""
-    lost = [poll for poll in polls if poll.error == error_codes.LEASE_LOST and poll.finished_ms >= kills[0]]
+    lost = [
+        poll
+        for poll in polls
+        if poll.error == error_codes.LEASE_LOST and poll.finished_ms >= kills[0]
+    ]
     return sorted(_waited_s(polls, poll, kills) for poll in lost)
 
 
 def _figures(waited_s: Sequence[float], lease_s: float) -> list[Figure]:
     text, most = "from the kill until polled again", lease_s + GRACE_S
     return [
-        Figure("in_flight", "polls that died with their worker", len(waited_s), "polls", at_least=1),
+        Figure(
+            "in_flight", "polls that died with their worker", len(waited_s), "polls", at_least=1
+        ),
         Figure("again_min_s", f"{text}, shortest", min(waited_s, default=0), "s"),
         Figure(
             "again_max_s",
@@ -98,7 +109,11 @@ def _figures(waited_s: Sequence[float], lease_s: float) -> list[Figure]:
 def _waited_s(polls: Sequence[Poll], lost: Poll, kills: Sequence[int]) -> float:
     """From the last kill before its lease was lost to the start of the target's next good poll."""
     killed_ms = max(at for at in kills if at <= lost.finished_ms)
-    again = (p.started_ms for p in polls if p.target == lost.target and p.good and p.started_ms > killed_ms)
+    again = (
+        p.started_ms
+        for p in polls
+        if p.target == lost.target and p.good and p.started_ms > killed_ms
+    )
     return (min(again, default=cluster.now_ms()) - killed_ms) / 1000
 
 
@@ -107,8 +122,16 @@ def _whole(stage: Stage, polls: Sequence[Poll], since_ms: int) -> list[Figure]:
     after = {poll.target for poll in polls if poll.good and poll.started_ms > since_ms}
     overlaps = run_ledger.overlaps(stage.services.engine, since_ms)
     return [
-        Figure("unpolled", "targets not polled after that", len(everybody - after), "targets", below=1),
-        Figure("overlaps", "polls that began before the one before had ended", overlaps, "polls", below=1),
+        Figure(
+            "unpolled", "targets not polled after that", len(everybody - after), "targets", below=1
+        ),
+        Figure(
+            "overlaps",
+            "polls that began before the one before had ended",
+            overlaps,
+            "polls",
+            below=1,
+        ),
         *cluster.whole(stage),
     ]
 

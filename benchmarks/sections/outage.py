@@ -90,7 +90,11 @@ def run(size: Size, stage: Stage) -> Findings:
             stage.stop(processes[role])
     polls = ledger.polls(stage.services.engine, 0)
     figures = [
-        *(figure for phase in phases for figure in _costs(phase, polls, _canaries(stage.services.settings))),
+        *(
+            figure
+            for phase in phases
+            for figure in _costs(phase, polls, _canaries(stage.services.settings))
+        ),
         *_healthy(phases, polls),
         *_outage(size, phases, polls),
         *_return(size, phases, polls),
@@ -98,7 +102,9 @@ def run(size: Size, stage: Stage) -> Findings:
         *_check(stage),
     ]
     every = f"{size.devices:,} devices at {size.pace.interval_s:g} s, {size.far:,} of them dark"
-    return Findings(figures, notes=[f"{every}; canaries ask every {stage.services.settings.site_probe_s:g} s"])
+    return Findings(
+        figures, notes=[f"{every}; canaries ask every {stage.services.settings.site_probe_s:g} s"]
+    )
 
 
 def _start(size: Size, stage: Stage) -> dict[str, Process]:
@@ -116,14 +122,24 @@ def _overdue(stage: Stage) -> int:
     return overview_reader.read(stage.services.redis, stage.services.keys).overdue
 
 
-def _phases(size: Size, stage: Stage, simulator: Running, processes: Mapping[str, Process]) -> list[Phase]:
+def _phases(
+    size: Size, stage: Stage, simulator: Running, processes: Mapping[str, Process]
+) -> list[Phase]:
     watch = Watch(processes)
     progress.wait("before", size.before_s)
     watch.end("before")
     simulator.darken(FAR)
     what = "dark, and nobody knows it yet"
-    _until(what, 1, lambda: len(site_windows.dark(stage.services.redis, stage.services.keys)), PATIENCE_S)
-    progress.wait("what was asked before times out, and its retries", _last_s(size.pace, stage.services.settings))
+    _until(
+        what,
+        1,
+        lambda: len(site_windows.dark(stage.services.redis, stage.services.keys)),
+        PATIENCE_S,
+    )
+    progress.wait(
+        "what was asked before times out, and its retries",
+        _last_s(size.pace, stage.services.settings),
+    )
     watch.end("opening")
     progress.wait("dark", size.dark_s)
     dark = watch.end("dark")
@@ -137,20 +153,38 @@ def _phases(size: Size, stage: Stage, simulator: Running, processes: Mapping[str
 
 def _last_s(pace: Pace, settings: Settings) -> float:
     """How long a poll that finds nobody may go on, with all its tries; these end by half of the interval."""
-    waits_s = sum(settings.retry_limits.longest_wait_ms(attempt) for attempt in range(settings.retry_tries)) / 1000
-    return max(pace.silence_s, min(pace.interval_s / 2, waits_s + pace.silence_s * (1 + settings.retry_tries)))
+    waits_s = (
+        sum(
+            settings.retry_limits.longest_wait_ms(attempt)
+            for attempt in range(settings.retry_tries)
+        )
+        / 1000
+    )
+    return max(
+        pace.silence_s,
+        min(pace.interval_s / 2, waits_s + pace.silence_s * (1 + settings.retry_tries)),
+    )
 
 
-def _until_answered(size: Size, stage: Stage, since_ms: int, sites: Sequence[str], what: str) -> None:
+def _until_answered(
+    size: Size, stage: Stage, since_ms: int, sites: Sequence[str], what: str
+) -> None:
     total = size.far if sites == (FAR,) else size.devices
     within_s = PATIENCE_S + PATIENCE_INTERVALS * size.pace.interval_s
     engine = stage.services.engine
-    _until(what, total, lambda: sum(ledger.answered(engine, site, since_ms) for site in sites), within_s)
+    _until(
+        what,
+        total,
+        lambda: sum(ledger.answered(engine, site, since_ms) for site in sites),
+        within_s,
+    )
 
 
 def _until(what: str, total: float, done: Callable[[], float], within_s: float) -> None:
     if not progress.follow(what, total, done, within_s, every_s=0.5):
-        raise errors.StoreUnavailable(f"{what}: not within {within_s:g} s", f"{done():,} of {total:,}")
+        raise errors.StoreUnavailable(
+            f"{what}: not within {within_s:g} s", f"{done():,} of {total:,}"
+        )
 
 
 def _canaries(settings: Settings) -> float:
@@ -165,11 +199,18 @@ def _costs(phase: Phase, polls: Sequence[Poll], canaries: float) -> Iterator[Fig
     asked = len(ledger.started(far, phase.began_ms, phase.ended_ms))
     name, below = phase.name, canaries + 1 if phase.name == "dark" else None
     yield Figure(f"{name}_s", f"{name}: how long", phase.minutes * 60, "s")
-    yield Figure(f"{name}_timeouts", f"{name}: time-outs", lost / phase.minutes, "/min", below=below)
+    yield Figure(
+        f"{name}_timeouts", f"{name}: time-outs", lost / phase.minutes, "/min", below=below
+    )
     yield Figure(f"{name}_polls", f"{name}: polls of the site", asked / phase.minutes, "/min")
     for role, spent in phase.cpu_s.items():
         yield Figure(f"{name}_{role}_cpu", f"{name}: CPU of {role}", spent / phase.minutes, "s/min")
-    yield Figure(f"{name}_others_cpu", f"{name}: CPU of everything else", phase.others_s / phase.minutes, "s/min")
+    yield Figure(
+        f"{name}_others_cpu",
+        f"{name}: CPU of everything else",
+        phase.others_s / phase.minutes,
+        "s/min",
+    )
 
 
 def _healthy(phases: Sequence[Phase], polls: Sequence[Poll]) -> Iterator[Figure]:
@@ -184,7 +225,9 @@ def _healthy(phases: Sequence[Phase], polls: Sequence[Poll]) -> Iterator[Figure]
         text = f"healthy, {phase.name}: lateness"
         yield Figure(f"{phase.name}_late_p50_ms", f"{text}, median", quantile.of(late, 0.5), "ms")
         yield Figure(f"{phase.name}_late_p99_ms", f"{text}, 99 %", p99, "ms", below=below)
-    lost = sum(poll.time_outs for poll in ledger.ended(near, phases[0].began_ms, phases[-1].ended_ms))
+    lost = sum(
+        poll.time_outs for poll in ledger.ended(near, phases[0].began_ms, phases[-1].ended_ms)
+    )
     yield Figure("healthy_timeouts", "healthy: time-outs", lost, "polls", below=1)
 
 
@@ -209,10 +252,21 @@ def _return(size: Size, phases: Sequence[Phase], polls: Sequence[Poll]) -> Itera
             good.setdefault(poll.target, poll.finished_ms)
     calm = max(ledger.per_second(far, before.began_ms, before.ended_ms).values())
     busy = max(ledger.per_second(far, back_ms, after.ended_ms).values())
-    yield Figure("first_back_s", "from its return to the first good poll", (min(good.values()) - back_ms) / 1000, "s")
-    yield Figure("all_back_s", f"to all {size.far:,} polled well", (max(good.values()) - back_ms) / 1000, "s")
-    yield Figure("before_peak", "most polls of the site in a second, before", calm / usual, "x its mean")
-    yield Figure("back_peak", "the same while it came back", busy / usual, "x its mean", below=SPREAD)
+    yield Figure(
+        "first_back_s",
+        "from its return to the first good poll",
+        (min(good.values()) - back_ms) / 1000,
+        "s",
+    )
+    yield Figure(
+        "all_back_s", f"to all {size.far:,} polled well", (max(good.values()) - back_ms) / 1000, "s"
+    )
+    yield Figure(
+        "before_peak", "most polls of the site in a second, before", calm / usual, "x its mean"
+    )
+    yield Figure(
+        "back_peak", "the same while it came back", busy / usual, "x its mean", below=SPREAD
+    )
 
 
 def _told(stage: Stage, phases: Sequence[Phase], size: Size) -> Iterator[Figure]:
@@ -220,14 +274,23 @@ def _told(stage: Stage, phases: Sequence[Phase], size: Size) -> Iterator[Figure]
     began_ms, back_ms = phases[1].began_ms, phases[2].ended_ms
 
     def told(kind: Kind) -> list[int]:
-        return [e.at_ms for e in event_rows.recent(stage.services.engine, Wanted((kind,), since_ms=began_ms), 100_000)]
+        return [
+            e.at_ms
+            for e in event_rows.recent(
+                stage.services.engine, Wanted((kind,), since_ms=began_ms), 100_000
+            )
+        ]
 
     opened, closed, down = map(told, (Kind.SITE_OPENED, Kind.SITE_RECOVERED, Kind.DEVICE_WENT_DOWN))
-    yield Figure("open_s", "until the site was known to be dark", (min(opened) - began_ms) / 1000, "s")
+    yield Figure(
+        "open_s", "until the site was known to be dark", (min(opened) - began_ms) / 1000, "s"
+    )
     yield Figure("closed_s", "until it was known to be back", (max(closed) - back_ms) / 1000, "s")
     yield Figure("site_opened", "events: the site went dark", len(opened), "", below=2)
     yield Figure("site_recovered", "events: the site answers again", len(closed), "", below=2)
-    yield Figure("devices_down", "events: a device went down", len(down), "", below=max(SOME, size.far / 100))
+    yield Figure(
+        "devices_down", "events: a device went down", len(down), "", below=max(SOME, size.far / 100)
+    )
 
 
 def _check(stage: Stage) -> Iterator[Figure]:
@@ -240,7 +303,9 @@ def _check(stage: Stage) -> Iterator[Figure]:
 SECTION = Section(
     asks="what does it cost when a whole site goes dark and comes back, and do the others notice?",
     sizes={
-        "full": Size(5_000, 2_000, Pace(60, 1.5, 2, 10), before_s=60, dark_s=90, after_s=60, probe_s=30),
+        "full": Size(
+            5_000, 2_000, Pace(60, 1.5, 2, 10), before_s=60, dark_s=90, after_s=60, probe_s=30
+        ),
         "small": Size(500, 200, Pace(6, 0.4, 1, 2), before_s=12, dark_s=20, after_s=6, probe_s=5),
         "tiny": Size(60, 25, Pace(4, 0.3, 0, 1), before_s=3, dark_s=4, after_s=1, probe_s=2),
     },

@@ -50,17 +50,30 @@ def _unchanged(size: Size, stage: Stage) -> list[Figure]:
     """Passes that find nothing to do: what the leader does every 30 s, and whenever somebody nudges it."""
     took: list[float] = []
     asked = stage.server.commands
-    with _counted(stage.services.engine) as statements, progress.shown("looking for changes", size.passes) as show:
+    with (
+        _counted(stage.services.engine) as statements,
+        progress.shown("looking for changes", size.passes) as show,
+    ):
         for number in range(size.passes):
             began = time.perf_counter()
             if _reconcile(stage):
-                raise errors.StoreConflict("there was something to reconcile, though nothing had changed")
+                raise errors.StoreConflict(
+                    "there was something to reconcile, though nothing had changed"
+                )
             took.append((time.perf_counter() - began) * 1000)
             show(number)
     commands = stage.server.commands - asked - 1  # the first question counts in the second
     return [
-        Figure("unchanged_ms", "a pass over unchanged targets, median", statistics.median(took), "ms", below=5),
-        Figure("unchanged_sql", "SQL statements of it", len(statements) / size.passes, "statements"),
+        Figure(
+            "unchanged_ms",
+            "a pass over unchanged targets, median",
+            statistics.median(took),
+            "ms",
+            below=5,
+        ),
+        Figure(
+            "unchanged_sql", "SQL statements of it", len(statements) / size.passes, "statements"
+        ),
         Figure("unchanged_commands", "Redis commands of it", commands / size.passes, "commands"),
     ]
 

@@ -81,7 +81,9 @@ def run(size: Size, stage: Stage) -> Findings:
     worker = Worker(stage)
     root = logging.getLogger()
     plain = list(root.handlers)
-    worker.services.settings = worker.services.settings.model_copy(update={"sentry_dsn": SecretStr(DSN)})
+    worker.services.settings = worker.services.settings.model_copy(
+        update={"sentry_dsn": SecretStr(DSN)}
+    )
     worker.services.report_errors("worker")
     reporting = list(root.handlers)
     ways = [(plain, list[float]()), (reporting, list[float]())]

@@ -81,7 +81,16 @@ class Target:
 
     async def poll(self) -> ReadingSet:
         deadline = asyncio.get_running_loop().time() + 30
-        poll = Poll(1, "lab", self._address, self._options, self._login, deadline, self._memory, self._sessions)
+        poll = Poll(
+            1,
+            "lab",
+            self._address,
+            self._options,
+            self._login,
+            deadline,
+            self._memory,
+            self._sessions,
+        )
         outcome = await poll_runner.drain(self._collector, poll)
         if outcome.result is not Result.OK or outcome.readings is None:
             raise errors.StoreConflict("a poll of a healthy router failed", outcome.message)
@@ -94,7 +103,9 @@ class Target:
 def run(size: Size, stage: Stage) -> Findings:
     with _laboratory(size) as lab:
         everything = dict.fromkeys(FAMILIES, 0)
-        ours, found = uvloop.run(_ours(lab, size, families="all", every=everything, address_lists=LISTS))
+        ours, found = uvloop.run(
+            _ours(lab, size, families="all", every=everything, address_lists=LISTS)
+        )
         usual, _ = uvloop.run(_ours(lab, size, families=DEFAULT))
         theirs, verdict = _theirs(stage, lab, size, found) if mktxp.installed() else (None, None)
     return Findings(
@@ -126,7 +137,9 @@ async def _ours(lab: Lab, size: Size, **options: Any) -> tuple[Cost, ReadingSet]
     return _cost(size.polls, took, used, before, lab.seen(), len(found.values)), found
 
 
-def _theirs(stage: Stage, lab: Lab, size: Size, ours: ReadingSet) -> tuple[Cost, same_numbers.Verdict]:
+def _theirs(
+    stage: Stage, lab: Lab, size: Size, ours: ReadingSet
+) -> tuple[Cost, same_numbers.Verdict]:
     with mktxp.running(stage.home, lab.address, lab.port, LISTS) as exporter:
         found = exporter.scrape()
         verdict = same_numbers.must_be_equal(found, ours)
@@ -139,8 +152,17 @@ def _theirs(stage: Stage, lab: Lab, size: Size, ours: ReadingSet) -> tuple[Cost,
     return _cost(size.scrapes, took, used, before, lab.seen(), len(found)), verdict
 
 
-def _cost(turns: int, took: float, used: float, before: tuple[int, int], after: tuple[int, int], samples: int) -> Cost:
-    commands, sentences = ((late - early) / turns for early, late in zip(before, after, strict=True))
+def _cost(
+    turns: int,
+    took: float,
+    used: float,
+    before: tuple[int, int],
+    after: tuple[int, int],
+    samples: int,
+) -> Cost:
+    commands, sentences = (
+        (late - early) / turns for early, late in zip(before, after, strict=True)
+    )
     return Cost(took / turns * 1000, used / turns * 1000, commands, sentences, samples)
 
 
@@ -152,8 +174,20 @@ def _figures(ours: Cost, theirs: Cost | None) -> list[Figure]:
         Figure("cpu_ms", "CPU of a poll of everything", ours.cpu_ms, "ms"),
         Figure("ms", "time of a poll of everything", ours.ms, "ms"),
         Figure("commands", "commands of a poll of everything", ours.commands, ""),
-        Figure("cpu_share", "CPU, of what a scrape of mktxp takes", share("cpu_ms"), "x", at_most=CPU_SHARE),
-        Figure("command_share", "commands, of those of mktxp", share("commands"), "x", at_most=COMMAND_SHARE),
+        Figure(
+            "cpu_share",
+            "CPU, of what a scrape of mktxp takes",
+            share("cpu_ms"),
+            "x",
+            at_most=CPU_SHARE,
+        ),
+        Figure(
+            "command_share",
+            "commands, of those of mktxp",
+            share("commands"),
+            "x",
+            at_most=COMMAND_SHARE,
+        ),
     ]
 
 

@@ -60,7 +60,12 @@ def run(size: Size, stage: Stage) -> Findings:
     window = _measure(size, stage, {"beat": beat, "drain": drains, "server": stage.server}, empty)
     stage.stop(beat)
     drained = drains.stop()
-    figures = [*filled, *_rates(size, window, drained), *_costs(size, window, drained), *_check(stage, drained)]
+    figures = [
+        *filled,
+        *_rates(size, window, drained),
+        *_costs(size, window, drained),
+        *_check(stage, drained),
+    ]
     theirs = redbeat_entries.measure(size.entries, size.redbeat_s)
     return Findings(figures, _compare(figures, theirs), "one RedBeat entry per device")
 
@@ -71,7 +76,9 @@ def _fill(size: Size, stage: Stage, beat: Process, empty: int) -> list[Figure]:
     used = stage.server.memory_bytes - empty
     began = time.monotonic()
     patience = CATCH_UP_INTERVALS * size.interval_s
-    progress.follow("catching up", size.targets, lambda: size.targets - _overdue(stage), patience, every_s=1)
+    progress.follow(
+        "catching up", size.targets, lambda: size.targets - _overdue(stage), patience, every_s=1
+    )
     caught_up = time.monotonic() - began
     progress.wait("warming up", max(size.interval_s, WARM_UP_S))
     return [
@@ -86,7 +93,11 @@ def _placing_s(size: Size, stage: Stage, beat: Process) -> float:
 
     def placed() -> float:
         beat.must_live()
-        return size.targets if services.board.version() is not None else services.redis.hlen(services.keys.spec)
+        return (
+            size.targets
+            if services.board.version() is not None
+            else services.redis.hlen(services.keys.spec)
+        )
 
     what = f"the leader places {size.targets:,} targets"
     progress.follow(what, size.targets, placed, PLACE_WITHIN_S, every_s=0.02)
@@ -98,9 +109,14 @@ def _overdue(stage: Stage) -> int:
     return overview_reader.read(stage.services.redis, stage.services.keys).overdue
 
 
-def _measure(size: Size, stage: Stage, processes: Mapping[str, Process | Drains], empty: int) -> Window:
+def _measure(
+    size: Size, stage: Stage, processes: Mapping[str, Process | Drains], empty: int
+) -> Window:
     begin = _next_second()
-    before, all_before = {name: process.cpu_s for name, process in processes.items()}, cpu.machine_s()
+    before, all_before = (
+        {name: process.cpu_s for name, process in processes.items()},
+        cpu.machine_s(),
+    )
     progress.wait("measuring", size.measure_s)
     end = _next_second()
     spent = {name: process.cpu_s - before[name] for name, process in processes.items()}
@@ -144,8 +160,18 @@ def _costs(size: Size, window: Window, drained: Drained) -> list[Figure]:
     ]
     return [
         *figures,
-        Figure("others_core", "CPU of everything else on this machine", 100 * window.others_s / seconds, "% of a core"),
-        Figure("polled_bytes", "server memory, polled", window.bytes_used / size.targets, "bytes/target"),
+        Figure(
+            "others_core",
+            "CPU of everything else on this machine",
+            100 * window.others_s / seconds,
+            "% of a core",
+        ),
+        Figure(
+            "polled_bytes",
+            "server memory, polled",
+            window.bytes_used / size.targets,
+            "bytes/target",
+        ),
     ]
 
 
@@ -165,8 +191,16 @@ def _compare(figures: list[Figure], theirs: redbeat_entries.Measured) -> list[Co
     return [
         Comparison("per_s", "dispatched", ours["dispatched_per_s"], theirs.per_second, "/s"),
         Comparison("beat_cpu_us", "CPU of beat", ours["beat_cpu_us"], theirs.beat_us, "us/target"),
-        Comparison("server_cpu_us", "CPU of server", ours["server_cpu_us"], theirs.server_us, "us/target"),
-        Comparison("server_bytes", "server memory", ours["polled_bytes"], theirs.server_bytes, "bytes/target"),
+        Comparison(
+            "server_cpu_us", "CPU of server", ours["server_cpu_us"], theirs.server_us, "us/target"
+        ),
+        Comparison(
+            "server_bytes",
+            "server memory",
+            ours["polled_bytes"],
+            theirs.server_bytes,
+            "bytes/target",
+        ),
     ]
 
 

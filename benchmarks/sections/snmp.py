@@ -62,13 +62,17 @@ class Target:
 
     def __init__(self, port: int, options: Mapping[str, Any]) -> None:
         self._collector = SnmpCollector()
-        self._options = SnmpCollector.Options.model_validate({"port": port, "modules": [if_mib.NAME], **options})
+        self._options = SnmpCollector.Options.model_validate(
+            {"port": port, "modules": [if_mib.NAME], **options}
+        )
         self._credential = Community.from_text(fleet.COMMUNITY)
         self.memory: dict[str, Any] = {}
 
     async def poll(self) -> Drained:
         deadline = asyncio.get_running_loop().time() + 10
-        poll = Poll(1, "agent", snmpd.ADDRESS, self._options, self._credential, deadline, self.memory)
+        poll = Poll(
+            1, "agent", snmpd.ADDRESS, self._options, self._credential, deadline, self.memory
+        )
         drained = await poll_runner.explain(self._collector, poll)
         if drained.outcome.result is not Result.OK:
             raise errors.StoreConflict("a poll of a healthy agent failed", drained.outcome.message)
@@ -89,9 +93,16 @@ def run(size: Size, stage: Stage) -> Findings:
         theirs = other.packets(snmpd.ADDRESS) if other else None
     ours = costs[OURS]
     figures = [
-        Figure("warm_ms", "CPU of a repeat poll, collector alone", ours.warm_ms, "ms", at_most=GOAL_MS),
+        Figure(
+            "warm_ms", "CPU of a repeat poll, collector alone", ours.warm_ms, "ms", at_most=GOAL_MS
+        ),
         Figure("cold_ms", "CPU of a first poll", ours.cold_ms, "ms"),
-        Figure("everything_ratio", "reading everything / only numbers", _ratio(costs, "gufo, everything"), "x"),
+        Figure(
+            "everything_ratio",
+            "reading everything / only numbers",
+            _ratio(costs, "gufo, everything"),
+            "x",
+        ),
         Figure("pysnmp_ratio", "pysnmp / gufo", _ratio(costs, "pysnmp"), "x"),
         Figure("packets", "requests of a repeat poll", ours.warm_packets, ""),
         Figure("exporter_packets", "requests of a scrape, snmp_exporter", theirs, ""),
@@ -146,7 +157,13 @@ async def _cost(target: Target, size: Size) -> Cost:
     assert first.traffic is not None
     assert last.traffic is not None
     assert first.outcome.readings is not None
-    return Cost(min(cold), min(warm), first.traffic.sent, last.traffic.sent, len(first.outcome.readings.values))
+    return Cost(
+        min(cold),
+        min(warm),
+        first.traffic.sent,
+        last.traffic.sent,
+        len(first.outcome.readings.values),
+    )
 
 
 async def _turn(target: Target, polls: int, forget: bool) -> float:

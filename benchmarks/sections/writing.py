@@ -33,7 +33,9 @@ from poller.sinks.sql import SqlSink
 from poller.workers.results.writers import Writing
 
 POLLS, VALUES, THREADS = 64, 160, 16
-SHAPE = SeriesSet(tuple(Series(f"metric_{n}", (("if", str(n)),), Kind.COUNTER) for n in range(VALUES)))
+SHAPE = SeriesSet(
+    tuple(Series(f"metric_{n}", (("if", str(n)),), Kind.COUNTER) for n in range(VALUES))
+)
 
 Round = tuple[Sequence[Sample], Sequence[Run]]
 Store = Callable[[Sequence[Sample], Sequence[Run]], None]
@@ -62,7 +64,9 @@ def run(size: Size, stage: Stage) -> Findings:
     with _databases(stage) as urls:
         for number, url in enumerate(urls):
             figures += _figures(url, size, stage, f"worker{number}@bench")
-    return Findings(figures, notes=[f"rounds of {POLLS} runs and {POLLS} readings of {VALUES} values"])
+    return Findings(
+        figures, notes=[f"rounds of {POLLS} runs and {POLLS} readings of {VALUES} values"]
+    )
 
 
 def _figures(url: str, size: Size, stage: Stage, runner: str) -> Iterator[Figure]:
@@ -83,7 +87,12 @@ def _figures(url: str, size: Size, stage: Stage, runner: str) -> Iterator[Figure
                 show(number)
         for way, text in (("", "with a writer"), ("_direct", "each thread for itself")):
             figure = f"{name}_{threads}{way}_cpu_ms"
-            yield Figure(figure, f"{name}, {where}, {text}", sorted(costs[way])[size.repeats // 2], "ms CPU/round")
+            yield Figure(
+                figure,
+                f"{name}, {where}, {text}",
+                sorted(costs[way])[size.repeats // 2],
+                "ms CPU/round",
+            )
     _all_there(engine, clock)
     yield from _outage(name, writing, sink, clock, size.rounds, stage)
     writing.close(5)
@@ -91,14 +100,21 @@ def _figures(url: str, size: Size, stage: Stage, runner: str) -> Iterator[Figure
     engine.dispose()
 
 
-def _outage(name: str, writing: Writing, sink: Sink, clock: _Clock, rounds: int, stage: Stage) -> Iterator[Figure]:
+def _outage(
+    name: str, writing: Writing, sink: Sink, clock: _Clock, rounds: int, stage: Stage
+) -> Iterator[Figure]:
     """The sink goes away, and comes back."""
     sink.away = True
     cost = _cpu_ms(_by_writers(writing), clock, 1, rounds * THREADS)
     waiting = writing.waiting
     files = list((stage.home / "spool").glob("*/sink-sql/*.rounds"))
     yield Figure(f"{name}_down_cpu_ms", f"{name}, while the sink is down", cost, "ms CPU/round")
-    yield Figure(f"{name}_down_bytes", "on disk", sum(f.stat().st_size for f in files) / waiting, "bytes/poll")
+    yield Figure(
+        f"{name}_down_bytes",
+        "on disk",
+        sum(f.stat().st_size for f in files) / waiting,
+        "bytes/poll",
+    )
     sink.away = False
     while writing.waiting == waiting:  # until it is tried again
         time.sleep(0.001)
@@ -108,7 +124,9 @@ def _outage(name: str, writing: Writing, sink: Sink, clock: _Clock, rounds: int,
     took, used = time.perf_counter() - began, time.process_time() - cpu
     if left:  # more than fits into the first transaction
         yield Figure(f"{name}_caught_up_per_s", f"{name}, catching up", left / took, "polls/s")
-        yield Figure(f"{name}_caught_up_cpu_ms", "the same", used * 1000 * POLLS / left, "ms CPU/round")
+        yield Figure(
+            f"{name}_caught_up_cpu_ms", "the same", used * 1000 * POLLS / left, "ms CPU/round"
+        )
 
 
 def _by_writers(writing: Writing) -> Store:
@@ -143,9 +161,18 @@ class _Clock:
 
 
 def _round(at_ms: int) -> Round:
-    targets = [PollTarget(n, 1, "snmp", n, f"d{n}", "127.0.0.1", "", "snmp", 60_000, 5_000) for n in range(POLLS)]
-    samples = [Sample(t, at_ms, ReadingSet(SHAPE, [float(at_ms + n) for n in range(VALUES)])) for t in targets]
-    rows = [Run(t.id, at_ms, Result.OK, 1, "", "", at_ms, at_ms + 40, VALUES, "w@bench", f"{at_ms:x}") for t in targets]
+    targets = [
+        PollTarget(n, 1, "snmp", n, f"d{n}", "127.0.0.1", "", "snmp", 60_000, 5_000)
+        for n in range(POLLS)
+    ]
+    samples = [
+        Sample(t, at_ms, ReadingSet(SHAPE, [float(at_ms + n) for n in range(VALUES)]))
+        for t in targets
+    ]
+    rows = [
+        Run(t.id, at_ms, Result.OK, 1, "", "", at_ms, at_ms + 40, VALUES, "w@bench", f"{at_ms:x}")
+        for t in targets
+    ]
     return samples, rows
 
 
@@ -172,7 +199,9 @@ def _all_there(engine: Engine, clock: _Clock) -> None:
         for table in (runs_table, readings_table):
             stored = conn.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
             if stored != clock.rounds * POLLS:
-                raise errors.StoreConflict(f"{stored} rows in {table.name} of {clock.rounds * POLLS}")
+                raise errors.StoreConflict(
+                    f"{stored} rows in {table.name} of {clock.rounds * POLLS}"
+                )
 
 
 @contextmanager

@@ -18,7 +18,9 @@ from poller.state.board.moves import Board
 class Audit:
     """Acts when two looks in a row do not add up: one may fall between two moves."""
 
-    def __init__(self, board: Board, engine: Engine, note: event_publisher.Note = event_publisher.only_log) -> None:
+    def __init__(
+        self, board: Board, engine: Engine, note: event_publisher.Note = event_publisher.only_log
+    ) -> None:
         self._board = board
         self._engine = engine
         self._note = note
@@ -32,11 +34,23 @@ class Audit:
             return False
         with inventory_feed.all_specs(self._engine) as fleet:
             done = Repair(self._board).repair(
-                fleet.specs, fleet.version, lambda spec: slots.next_slot_ms(spec.id, spec.interval_ms, now_ms)
+                fleet.specs,
+                fleet.version,
+                lambda spec: slots.next_slot_ms(spec.id, spec.interval_ms, now_ms),
             )
         data = {word: len(ids) for word, ids in done.targets.items()}
-        counted = ", ".join(f"{number:,} {word}" for word, number in data.items()) or "only sums were wrong"
-        self._note(Event(now_ms, Kind.BOARD_REPAIRED, f"the board was damaged and is mended: {counted}", data=data))
+        counted = (
+            ", ".join(f"{number:,} {word}" for word, number in data.items())
+            or "only sums were wrong"
+        )
+        self._note(
+            Event(
+                now_ms,
+                Kind.BOARD_REPAIRED,
+                f"the board was damaged and is mended: {counted}",
+                data=data,
+            )
+        )
         self._suspicious = False
         return True
 

@@ -80,10 +80,16 @@ def spread(
     """
     total = 0
     for queue in queues:
-        if at_once and len(board.waiting(queue, "-inf", now_ms - OVERDUE_MS, at_once + 1)) <= at_once:
+        if (
+            at_once
+            and len(board.waiting(queue, "-inf", now_ms - OVERDUE_MS, at_once + 1)) <= at_once
+        ):
             continue
         while rows := board.waiting(queue, "-inf", now_ms - OVERDUE_MS):
-            moves = [(row.id, row.at_ms, slots.resume_ms(row.id, row.interval_ms, now_ms)) for row in rows]
+            moves = [
+                (row.id, row.at_ms, slots.resume_ms(row.id, row.interval_ms, now_ms))
+                for row in rows
+            ]
             moved = board.respread(leader, queue, moves)
             total += moved
             progress()

@@ -34,7 +34,11 @@ def agree(board: Board, engine: Engine) -> tuple[int, int]:
 def _add(board: Board, engine: Engine, parked: dict[int, int]) -> int:
     missing = sorted(parked.keys() - dead_letter_rows.known(engine, parked))
     statuses = board.statuses(missing)
-    letters = [_letter(i, status, parked[i]) for i, status in statuses.items() if status.parked_ms and status.reason]
+    letters = [
+        _letter(i, status, parked[i])
+        for i, status in statuses.items()
+        if status.parked_ms and status.reason
+    ]
     dead_letter_rows.write(engine, letters)
     return len(letters)
 
@@ -44,7 +48,9 @@ def _clear(board: Board, engine: Engine, page: list[tuple[int, int]]) -> int:
     last = dict(page)
     statuses = board.statuses(list(last))
     well = [
-        Letter(i, status.ok_ms) for i, status in statuses.items() if not status.parked_ms and status.ok_ms > last[i]
+        Letter(i, status.ok_ms)
+        for i, status in statuses.items()
+        if not status.parked_ms and status.ok_ms > last[i]
     ]
     dead_letter_rows.write(engine, well)
     return len(well)

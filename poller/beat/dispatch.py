@@ -35,12 +35,16 @@ class Dispatcher:
         """From now on batches of these queues have so many targets; all others are of the usual size."""
         self._room = replace(self._room, sizes=sizes)
 
-    def dispatch(self, leader: str, epoch: int, producer: Any, queues: Mapping[str, int], now_ms: int) -> Claim:
+    def dispatch(
+        self, leader: str, epoch: int, producer: Any, queues: Mapping[str, int], now_ms: int
+    ) -> Claim:
         """One claim, published. `queues` says how many batches may wait in each.
 
         Raises StoreError, NotLeader, Bug; the claim is then not lost.
         """
-        token = f"{epoch}.{now_ms:x}.{secrets.token_hex(5)}"  # with the claim's instant, for the ledger
+        token = (
+            f"{epoch}.{now_ms:x}.{secrets.token_hex(5)}"  # with the claim's instant, for the ledger
+        )
         rooms = self._homes.narrowed(queues)
         claim = self._board.claim(leader, token, self._published, rooms, self._room, now_ms)
         if claim.token:

@@ -28,7 +28,9 @@ class Leader:
         note: event_publisher.Note = event_publisher.only_log,
     ) -> None:
         self.epoch = 0
-        self.reigns = 0  # how often we took the lead: between two of them anything may have happened
+        self.reigns = (
+            0  # how often we took the lead: between two of them anything may have happened
+        )
         self._leadership = leadership
         self._renew_s = renew_s
         self._election = election
@@ -37,7 +39,9 @@ class Leader:
         self._until = 0.0  # monotonic: our own, cautious idea of the lock's end
         self._ticked = time.monotonic()
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._keep_renewing, name="leader-renewal", daemon=True)
+        self._thread = threading.Thread(
+            target=self._keep_renewing, name="leader-renewal", daemon=True
+        )
 
     @property
     def token(self) -> str:
@@ -50,7 +54,9 @@ class Leader:
 
     def start(self) -> None:
         if not self._election:
-            log.warning("leader_election_off", meaning="a second beat would schedule everything twice")
+            log.warning(
+                "leader_election_off", meaning="a second beat would schedule everything twice"
+            )
         self._thread.start()
 
     def ticked(self) -> None:
@@ -84,7 +90,9 @@ class Leader:
         try:
             self._leadership.leave()
             if was_leading and self._leadership.resign():
-                self._tell(Kind.LEADERSHIP_HANDED_OVER, f"{self._leadership.name} stopped and handed over")
+                self._tell(
+                    Kind.LEADERSHIP_HANDED_OVER, f"{self._leadership.name} stopped and handed over"
+                )
         except errors.StoreError as error:
             log.warning("leadership_not_handed_over", error=str(error))
 
@@ -98,7 +106,9 @@ class Leader:
 
     def _tell(self, kind: Kind, message: str, **facts: str) -> None:
         facts |= {"beat": self._leadership.name}
-        self._note(Event(event_publisher.now_ms(), kind, message, data={"epoch": self.epoch, **facts}))
+        self._note(
+            Event(event_publisher.now_ms(), kind, message, data={"epoch": self.epoch, **facts})
+        )
 
     def stand_by(self, now_ms: int) -> None:
         self._leadership.stand_by(now_ms)
@@ -114,7 +124,11 @@ class Leader:
     def _renew(self) -> None:
         asked = time.monotonic()
         if asked - self._ticked > STUCK_AFTER_S:
-            log.error("renewal_suspended", reason="no tick completed", seconds=round(asked - self._ticked, 1))
+            log.error(
+                "renewal_suspended",
+                reason="no tick completed",
+                seconds=round(asked - self._ticked, 1),
+            )
             return
         try:
             if self._leadership.renew():
@@ -122,4 +136,6 @@ class Leader:
             else:
                 self.step_down("the lock is not ours any more")
         except errors.StoreError as error:
-            log.warning("renewal_failed", error=str(error))  # leadership ends by itself when it goes on
+            log.warning(
+                "renewal_failed", error=str(error)
+            )  # leadership ends by itself when it goes on

@@ -25,7 +25,11 @@ AT_ONCE = 64
 
 
 def reconcile(
-    board: Board, engine: Engine, leader: str, now_ms: int, note: event_publisher.Note = event_publisher.only_log
+    board: Board,
+    engine: Engine,
+    leader: str,
+    now_ms: int,
+    note: event_publisher.Note = event_publisher.only_log,
 ) -> bool:
     """Bring the board up to date. Returns whether anything was done. Raises StoreError, NotLeader."""
     version, have = inventory_feed.version(engine), board.version()
@@ -46,7 +50,9 @@ def _rebuild(board: Board, engine: Engine, leader: str, since: str, now_ms: int)
         done = board.place(leader, chain(there, _gone(unseen, now_ms)), fleet.version, since)
     data = {"version": fleet.version, "placed": done[0], "changed": done[1], "removed": done[2]}
     counted = ", ".join(f"{data[word]:,} {word}" for word in ("placed", "changed", "removed"))
-    return Event(now_ms, Kind.BOARD_REBUILT, f"the board was filled from the inventory: {counted}", data=data)
+    return Event(
+        now_ms, Kind.BOARD_REBUILT, f"the board was filled from the inventory: {counted}", data=data
+    )
 
 
 def _apply_changes(board: Board, engine: Engine, leader: str, since: int, now_ms: int) -> None:
@@ -55,7 +61,13 @@ def _apply_changes(board: Board, engine: Engine, leader: str, since: int, now_ms
     few = len(changes.specs) <= AT_ONCE
     specs = ((spec, now_ms) for spec in changes.specs) if few else _placed(changes.specs, now_ms)
     placed, changed, removed = board.place(leader, chain(gone, specs), changes.version, str(since))
-    log.info("inventory_reconciled", version=changes.version, placed=placed, changed=changed, removed=removed)
+    log.info(
+        "inventory_reconciled",
+        version=changes.version,
+        placed=placed,
+        changed=changed,
+        removed=removed,
+    )
 
 
 def _placed(specs: Iterable[TargetSpec], now_ms: int) -> Iterator[tuple[TargetSpec, int]]:

@@ -108,7 +108,9 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         if "WRONGTYPE" not in str(error):
             return
         try:
-            moved = wrong_types.set_aside(self._services.redis, self._services.keys, f"damaged-{time.time_ns()}")
+            moved = wrong_types.set_aside(
+                self._services.redis, self._services.keys, f"damaged-{time.time_ns()}"
+            )
         except TROUBLE as trouble:
             log.error("wrong_types_not_set_aside", error=str(trouble))
             return
@@ -170,7 +172,9 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         now_ms = self._clock.now_ms(clock)
         rooms = self._rooms(now_ms)
         while rooms and self._leader.leads and not self._stopping.is_set():
-            claim = self._dispatcher.dispatch(self._leader.token, self._leader.epoch, self.producer, rooms, now_ms)
+            claim = self._dispatcher.dispatch(
+                self._leader.token, self._leader.epoch, self.producer, rooms, now_ms
+            )
             targets += claim.targets
             if not claim.token or (not claim.again and claim.targets < self._settings.claim_limit):
                 break
@@ -189,7 +193,9 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         found = rooms.keys() - self._last_rooms.keys()
         if found:  # nobody served them for a while: what waited there comes one after the other
             few = self._settings.batch_size
-            catch_up.spread(self._board, self._leader.token, now_ms, found, self._leader.ticked, at_once=few)
+            catch_up.spread(
+                self._board, self._leader.token, now_ms, found, self._leader.ticked, at_once=few
+            )
         self._last_rooms = rooms
         return rooms
 
@@ -205,7 +211,9 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
                 self._homes.forget()
             if clock >= self._trust_until:
                 self._attendance.look(now_ms)
-            forgotten = worker_registry.forget_lost(self._services.redis, self._services.keys, now_ms)
+            forgotten = worker_registry.forget_lost(
+                self._services.redis, self._services.keys, now_ms
+            )
             if forgotten:
                 log.warning("lost_workers_forgotten", names=forgotten)
         if clock >= self._entries_at:
@@ -231,6 +239,9 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
 def _stop_softly(sender: Any, **_: Any) -> None:
     """Celery's own handler raises in the middle of a tick; ours only sets flags."""
     scheduler = sender.scheduler
-    if isinstance(scheduler, PollScheduler) and threading.current_thread() is threading.main_thread():
+    if (
+        isinstance(scheduler, PollScheduler)
+        and threading.current_thread() is threading.main_thread()
+    ):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: scheduler.stop(sender))

@@ -27,12 +27,16 @@ FORGET_AFTER_S = 900.0
 class Homes:
     """The leader's. `ask` has the hosts read from SQL, by somebody who may wait for it."""
 
-    def __init__(self, services: Services, hosts: Hosts, ask: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, services: Services, hosts: Hosts, ask: Callable[[], None] = lambda: None
+    ) -> None:
         self._redis, self._keys = services.redis, services.keys
         self._hosts = hosts
         self._ask = ask
         self._keepers: dict[str, tuple[str, ...]] = {}
-        self._homes: dict[str, dict[str, str]] = {}  # queue -> host -> worker, as far as they were asked for
+        self._homes: dict[
+            str, dict[str, str]
+        ] = {}  # queue -> host -> worker, as far as they were asked for
         self._slots: dict[str, int] = {}
         self._waiting: dict[str, int] = {}
         self._own: set[str] | None = None  # not read yet
@@ -50,7 +54,9 @@ class Homes:
         self._slots = {worker.name: worker.slots for worker in lately}
         keepers = affinity.keepers(lately)
         if keepers != self._keepers:
-            unchanged = {q: self._homes[q] for q, names in keepers.items() if self._keepers.get(q) == names}
+            unchanged = {
+                q: self._homes[q] for q, names in keepers.items() if self._keepers.get(q) == names
+            }
             self._homes = {queue: unchanged.get(queue, {}) for queue in keepers}
             self._keepers = keepers
             if self._hosts.want({queue_routing.parse(queue)[0] for queue in keepers}):
@@ -61,11 +67,21 @@ class Homes:
         """Less room where batches wait in the workers' own queues; never none, so that what is urgent finds some."""
         if not self._keepers:
             return rooms
-        names = {queue: [affinity.own(queue, worker) for worker in self._keepers.get(queue, ())] for queue in rooms}
-        self._waiting = worker_queues.depths(self._redis, [name for own in names.values() for name in own])
-        return {queue: max(1, room - sum(self._waiting[n] for n in names[queue])) for queue, room in rooms.items()}
+        names = {
+            queue: [affinity.own(queue, worker) for worker in self._keepers.get(queue, ())]
+            for queue in rooms
+        }
+        self._waiting = worker_queues.depths(
+            self._redis, [name for own in names.values() for name in own]
+        )
+        return {
+            queue: max(1, room - sum(self._waiting[n] for n in names[queue]))
+            for queue, room in rooms.items()
+        }
 
-    def batches(self, queue: str, ids: Sequence[str], size: int) -> Iterator[tuple[str, Sequence[str]]]:
+    def batches(
+        self, queue: str, ids: Sequence[str], size: int
+    ) -> Iterator[tuple[str, Sequence[str]]]:
         """Claimed targets, each batch with the queue it goes to. Raises StoreError before the first."""
         homes = self._homes.get(queue)
         if homes is None:
@@ -96,7 +112,9 @@ class Homes:
                 worker_queues.forget(self._redis, self._keys, name)
                 own.discard(name)
 
-    def _by_worker(self, homes: dict[str, str], keepers: Sequence[str], ids: Sequence[str]) -> dict[str, list[str]]:
+    def _by_worker(
+        self, homes: dict[str, str], keepers: Sequence[str], ids: Sequence[str]
+    ) -> dict[str, list[str]]:
         """Without a worker's name: targets whose host we do not know yet."""
         found: dict[str, list[str]] = {}
         for target_id in ids:

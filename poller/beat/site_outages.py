@@ -74,11 +74,15 @@ class SiteWatch:
         for name, seen in windows.items():
             if name not in dark and (window := site_outage.gone_dark(seen, self._limits)):
                 self._open(name, window, now_ms)
-        self._release_forgotten({outage.number for outage in site_windows.dark(client, keys).values()}, now_ms)
+        self._release_forgotten(
+            {outage.number for outage in site_windows.dark(client, keys).values()}, now_ms
+        )
 
     def _release_forgotten(self, open_sites: set[int], now_ms: int) -> None:
         """Whoever waits for an outage that nobody knows of any more."""
-        rows = [(i, now_ms) for i, number in self._board.all_held().items() if number not in open_sites]
+        rows = [
+            (i, now_ms) for i, number in self._board.all_held().items() if number not in open_sites
+        ]
         if rows:
             self._board.release(self._leader.token, rows)
 
@@ -98,8 +102,12 @@ class SiteWatch:
         ids = self._targets(outage.site, held)
         strangers = held - ids.keys()
         if strangers:  # moved to another site, or removed
-            self._board.release(self._leader.token, [(target_id, now_ms) for target_id in strangers])
-        if not ids or site_outage.has_recovered(outage, self._board.statuses(outage.canaries).values()):
+            self._board.release(
+                self._leader.token, [(target_id, now_ms) for target_id in strangers]
+            )
+        if not ids or site_outage.has_recovered(
+            outage, self._board.statuses(outage.canaries).values()
+        ):
             self._close(outage, ids, now_ms)
             return
         asking = site_outage.ask_again(outage, now_ms, self._limits)
@@ -121,24 +129,34 @@ class SiteWatch:
     def _ask(self, outage: Outage, ids: list[int], now_ms: int) -> None:
         chances = [self._chance() for _ in range(self._limits.canaries)]
         chosen = site_outage.next_canaries(ids, chances, self._limits)
-        site_windows.note(self._services.redis, self._services.keys, replace(outage, asked_ms=now_ms, canaries=chosen))
-        self._board.release(self._leader.token, [(target_id, now_ms) for target_id in chosen], Place.URGENT)
+        site_windows.note(
+            self._services.redis,
+            self._services.keys,
+            replace(outage, asked_ms=now_ms, canaries=chosen),
+        )
+        self._board.release(
+            self._leader.token, [(target_id, now_ms) for target_id in chosen], Place.URGENT
+        )
 
     def _close(self, outage: Outage, ids: Mapping[int, int], now_ms: int) -> None:
         """Everything that waits comes back within its interval, a minute at most, each target at its own instant."""
         held = self._board.held(outage.number)
-        rows = [(i, site_outage.return_ms(i, ids.get(i, slots.RESUME_WITHIN_MS), now_ms)) for i in held]
+        rows = [
+            (i, site_outage.return_ms(i, ids.get(i, slots.RESUME_WITHIN_MS), now_ms)) for i in held
+        ]
         self._board.release(self._leader.token, rows)
         statuses = self._board.statuses(outage.canaries)
-        unheard = [i for i in outage.canaries if i in statuses and statuses[i].ok_ms < outage.asked_ms]
+        unheard = [
+            i for i in outage.canaries if i in statuses and statuses[i].ok_ms < outage.asked_ms
+        ]
         if unheard:
-            self._board.demand(unheard)  # asked a moment too early: else it would wait for its own breaker
+            self._board.demand(
+                unheard
+            )  # asked a moment too early: else it would wait for its own breaker
         site_windows.start_anew(self._services.redis, self._services.keys, outage.site, now_ms)
         site_windows.forget(self._services.redis, self._services.keys, outage.site)
         self._known.pop(outage.site, None)
         seconds = (now_ms - outage.since_ms) // 1000
-        said = (
-            f"site {outage.site} answers again after {duration.spoken(seconds * 1000)}; {len(held)} targets come back"
-        )
+        said = f"site {outage.site} answers again after {duration.spoken(seconds * 1000)}; {len(held)} targets come back"
         data = {"site": outage.site, "targets": len(held), "seconds": seconds}
         self._note(Event(now_ms, Kind.SITE_RECOVERED, said, data=data))

@@ -28,10 +28,16 @@ class Attendance:
         if before is None:
             before = worker_registry.attending(self._redis, self._keys)
         everybody = worker_registry.known(self._redis, self._keys)
-        here = {worker.key: worker.started_ms for worker in everybody if worker_registry.is_alive(worker, now_ms)}
+        here = {
+            worker.key: worker.started_ms
+            for worker in everybody
+            if worker_registry.is_alive(worker, now_ms)
+        }
         if here != before:
             came = {key: start for key, start in here.items() if before.get(key) != start}
-            worker_registry.note_attending(self._redis, self._keys, came, [key for key in before if key not in here])
+            worker_registry.note_attending(
+                self._redis, self._keys, came, [key for key in before if key not in here]
+            )
             for event in changes(before, everybody, now_ms):
                 self._note(event)
         self._present = here
@@ -40,13 +46,17 @@ class Attendance:
 def changes(before: Mapping[str, int], everybody: Sequence[Worker], now_ms: int) -> Iterator[Event]:
     """`before` has the start of each worker that was here, by key; one with another start is another one."""
     known = {worker.key: worker for worker in everybody}
-    here = {key: worker for key, worker in known.items() if worker_registry.is_alive(worker, now_ms)}
+    here = {
+        key: worker for key, worker in known.items() if worker_registry.is_alive(worker, now_ms)
+    }
     came = [worker for key, worker in here.items() if before.get(key) != worker.started_ms]
     for key in sorted(before.keys() - here):
         name = _name(key)
         if key in known:
             silent_s = round(abs(now_ms - known[key].seen_ms) / 1000)
-            yield _event(now_ms, Kind.WORKER_LOST, f"{name} has said nothing for {silent_s} s", name)
+            yield _event(
+                now_ms, Kind.WORKER_LOST, f"{name} has said nothing for {silent_s} s", name
+            )
         elif all(worker.name != name for worker in came):  # else it was killed, and started again
             yield _event(now_ms, Kind.WORKER_LEFT, f"{name} said good-bye", name)
     were, namesakes = set(map(_name, before)), Counter(worker.name for worker in here.values())

@@ -46,7 +46,9 @@ _INVENTORY, _RUNNING, _LOOKING, _CARE = "Inventory", "Running", "Looking", "Care
 class Root(LazyGroup):
     branches = (
         Branch("up", "poller.cli.commands.up:command", "Run everything on this machine.", _RUNNING),
-        Branch("worker", "poller.cli.commands.worker:command", "Run workers, one per core.", _RUNNING),
+        Branch(
+            "worker", "poller.cli.commands.worker:command", "Run workers, one per core.", _RUNNING
+        ),
         Branch("web", "poller.cli.commands.web:command", "Serve the page.", _RUNNING),
         Branch(
             name="traps",
@@ -54,26 +56,73 @@ class Root(LazyGroup):
             help="Hear what devices announce, and poll them at once.",
             panel=_RUNNING,
         ),
-        Branch("flower", "poller.cli.commands.flower:command", "Run Celery's own monitor.", _RUNNING),
+        Branch(
+            "flower", "poller.cli.commands.flower:command", "Run Celery's own monitor.", _RUNNING
+        ),
         Branch("sim", "poller.cli.commands.sim:command", "Run simulated devices.", _RUNNING),
         Branch("demo", "poller.cli.commands.demo:app", "Manage the simulated fleet.", _RUNNING),
-        Branch("device", "poller.cli.commands.device:app", "Add, list, edit, import and export devices.", _INVENTORY),
-        Branch("target", "poller.cli.commands.target:app", "What is polled on a device, and how often.", _INVENTORY),
-        Branch("credential", "poller.cli.commands.credential:app", "Store the secrets devices ask for.", _INVENTORY),
-        Branch("site", "poller.cli.commands.site:app", "Where devices are, and who may poll them.", _INVENTORY),
-        Branch("status", "poller.cli.commands.status:command", "Is polling on time, and what broke?", _LOOKING),
+        Branch(
+            "device",
+            "poller.cli.commands.device:app",
+            "Add, list, edit, import and export devices.",
+            _INVENTORY,
+        ),
+        Branch(
+            "target",
+            "poller.cli.commands.target:app",
+            "What is polled on a device, and how often.",
+            _INVENTORY,
+        ),
+        Branch(
+            "credential",
+            "poller.cli.commands.credential:app",
+            "Store the secrets devices ask for.",
+            _INVENTORY,
+        ),
+        Branch(
+            "site",
+            "poller.cli.commands.site:app",
+            "Where devices are, and who may poll them.",
+            _INVENTORY,
+        ),
+        Branch(
+            "status",
+            "poller.cli.commands.status:command",
+            "Is polling on time, and what broke?",
+            _LOOKING,
+        ),
         Branch(
             "workers",
             "poller.cli.commands.workers:command",
             "Who polls, what each carries, and who was lost.",
             _LOOKING,
         ),
-        Branch("readings", "poller.cli.commands.readings:command", "The latest values of a device.", _LOOKING),
+        Branch(
+            "readings",
+            "poller.cli.commands.readings:command",
+            "The latest values of a device.",
+            _LOOKING,
+        ),
         Branch("runs", "poller.cli.commands.runs:command", "What became of every poll.", _LOOKING),
-        Branch("events", "poller.cli.commands.events:command", "What changed, and what changes now.", _LOOKING),
+        Branch(
+            "events",
+            "poller.cli.commands.events:command",
+            "What changed, and what changes now.",
+            _LOOKING,
+        ),
         Branch("poll", "poller.cli.commands.poll:command", "Poll targets now.", _LOOKING),
-        Branch("collect", "poller.cli.commands.collect:command", "Try a collector on an address.", _LOOKING),
-        Branch("snmp", "poller.cli.commands.snmp:app", "Ask an SNMP agent: walk, get, identify.", _LOOKING),
+        Branch(
+            "collect",
+            "poller.cli.commands.collect:command",
+            "Try a collector on an address.",
+            _LOOKING,
+        ),
+        Branch(
+            "snmp",
+            "poller.cli.commands.snmp:app",
+            "Ask an SNMP agent: walk, get, identify.",
+            _LOOKING,
+        ),
         Branch(
             "discover",
             "poller.cli.commands.discover:command",
@@ -87,13 +136,35 @@ class Root(LazyGroup):
             _LOOKING,
         ),
         Branch("sinks", "poller.cli.commands.sinks:command", "Where readings can go.", _LOOKING),
-        Branch("breaker", "poller.cli.commands.breaker:app", "Targets that are left alone, and why.", _LOOKING),
-        Branch("deadletter", "poller.cli.commands.deadletter:app", "Targets that need a person.", _LOOKING),
-        Branch("board", "poller.cli.commands.board:app", "The schedule as it is in Redis.", _LOOKING),
-        Branch("explain", "poller.cli.commands.explain:command", "What a code means, and what to do.", _LOOKING),
+        Branch(
+            "breaker",
+            "poller.cli.commands.breaker:app",
+            "Targets that are left alone, and why.",
+            _LOOKING,
+        ),
+        Branch(
+            "deadletter",
+            "poller.cli.commands.deadletter:app",
+            "Targets that need a person.",
+            _LOOKING,
+        ),
+        Branch(
+            "board", "poller.cli.commands.board:app", "The schedule as it is in Redis.", _LOOKING
+        ),
+        Branch(
+            "explain",
+            "poller.cli.commands.explain:command",
+            "What a code means, and what to do.",
+            _LOOKING,
+        ),
         Branch("plugin", "poller.cli.commands.plugin:app", "Write a collector of your own.", _CARE),
         Branch("db", "poller.cli.commands.db:app", "The database's schema.", _CARE),
-        Branch("settings", "poller.cli.commands.settings:command", "Every setting and its origin.", _CARE),
+        Branch(
+            "settings",
+            "poller.cli.commands.settings:command",
+            "Every setting and its origin.",
+            _CARE,
+        ),
         Branch("version", "poller.cli.commands.version:command", "Version of this program.", _CARE),
     )
 
@@ -117,10 +188,15 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version."
+        ),
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Show tracebacks of errors.")] = False,
-    color: Annotated[Literal["auto", "always", "never"], typer.Option(help="Colours in output.")] = "auto",
+    color: Annotated[
+        Literal["auto", "always", "never"], typer.Option(help="Colours in output.")
+    ] = "auto",
 ) -> None:
     render.verbose = verbose
     if color != "auto":
@@ -179,8 +255,13 @@ def _usage(error: TyperException) -> errors.ConfigError:
     message = error.format_message().rstrip(".")
     near = _meant(message)
     if called := _called(message, getattr(context.command, "commands", ()) if context else ()):
-        message, near = message.partition(". ")[0], called  # Typer's guess goes by letters: `start` is like `status`
-    return errors.ConfigError(message, hint=f"did you mean {near}? (or: {path} --help)" if near else f"{path} --help")
+        message, near = (
+            message.partition(". ")[0],
+            called,
+        )  # Typer's guess goes by letters: `start` is like `status`
+    return errors.ConfigError(
+        message, hint=f"did you mean {near}? (or: {path} --help)" if near else f"{path} --help"
+    )
 
 
 def _meant(message: str) -> str | None:
@@ -189,13 +270,19 @@ def _meant(message: str) -> str | None:
     if not found:
         return None
     word, choices = found[1], re.findall(r"'([^']*)'", found[2])
-    return nearest(word, choices) or next((each for each in choices if word and each.startswith(word)), None)
+    return nearest(word, choices) or next(
+        (each for each in choices if word and each.startswith(word)), None
+    )
 
 
 def _called(message: str, known: Container[str]) -> str | None:
     """The command that goes by this name elsewhere."""
     found = _NO_COMMAND.search(message)
-    return next((name for name in _SYNONYMS.get(found[1], ()) if name in known), None) if found else None
+    return (
+        next((name for name in _SYNONYMS.get(found[1], ()) if name in known), None)
+        if found
+        else None
+    )
 
 
 def _bug(error: Exception) -> errors.PollerError:

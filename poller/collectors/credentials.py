@@ -46,7 +46,9 @@ class Credential(BaseModel):
     @classmethod
     def _from_plain_text(cls, text: str) -> Self:
         names = cls.secret_fields()
-        if len(names) == 1 and not [n for n in cls.plain_fields() if cls.model_fields[n].is_required()]:
+        if len(names) == 1 and not [
+            n for n in cls.plain_fields() if cls.model_fields[n].is_required()
+        ]:
             return cls.from_fields({names[0]: text})
         raise errors.InvalidInput(
             f"a {cls.kind} credential has several parts",
@@ -62,18 +64,27 @@ class Credential(BaseModel):
             raise cls._refused(error, fields) from None
         except BaseException as error:  # noqa: BLE001  a model may raise anything, and its text may be the secret
             name = type(error).__name__
-            raise errors.InvalidInput(f"{cls.kind} credential: it cannot be checked", cause=name) from None
+            raise errors.InvalidInput(
+                f"{cls.kind} credential: it cannot be checked", cause=name
+            ) from None
 
     @classmethod
-    def _refused(cls, error: pydantic.ValidationError, fields: Mapping[str, Any]) -> errors.InvalidInput:
+    def _refused(
+        cls, error: pydantic.ValidationError, fields: Mapping[str, Any]
+    ) -> errors.InvalidInput:
         first = error.errors(include_input=False, include_url=False, include_context=False)[0]
         field = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             return cls._unknown(field)
         text, hint = first["msg"].removeprefix("Value error, "), ""
         if _tells(text, cls._hidden(fields)):
-            text, hint = "is not valid", "what its model says of it is not shown: it repeats the secret"
-        return errors.InvalidInput(": ".join(filter(None, (f"{cls.kind} credential", field, text))), hint=hint)
+            text, hint = (
+                "is not valid",
+                "what its model says of it is not shown: it repeats the secret",
+            )
+        return errors.InvalidInput(
+            ": ".join(filter(None, (f"{cls.kind} credential", field, text))), hint=hint
+        )
 
     @classmethod
     def _hidden(cls, fields: Mapping[str, Any]) -> Iterator[str]:
@@ -87,7 +98,9 @@ class Credential(BaseModel):
     def _unknown(cls, field: str) -> errors.InvalidInput:
         meant = did_you_mean.nearest(field, cls.model_fields)
         hint = f"did you mean {meant}?" if meant else f"it takes {', '.join(cls.model_fields)}"
-        return errors.InvalidInput(f'{cls.kind} credential: unknown field "{naming.printable(field)}"', hint=hint)
+        return errors.InvalidInput(
+            f'{cls.kind} credential: unknown field "{naming.printable(field)}"', hint=hint
+        )
 
     def secrets(self) -> list[str]:
         """The secret texts themselves: for those who must keep them out of logs."""
@@ -126,7 +139,9 @@ class SnmpV3(Credential):
     @pydantic.model_validator(mode="after")
     def _privacy_needs_authentication(self) -> Self:
         if self.priv_password is not None and self.auth_password is None:
-            raise ValueError("priv_password needs auth_password: SNMPv3 has no privacy without authentication")
+            raise ValueError(
+                "priv_password needs auth_password: SNMPv3 has no privacy without authentication"
+            )
         return self
 
 
@@ -152,7 +167,9 @@ class Token(Credential):
     token: SecretStr
 
 
-BUILT_IN: dict[str, type[Credential]] = {model.kind: model for model in (Community, SnmpV3, Login, Token)}
+BUILT_IN: dict[str, type[Credential]] = {
+    model.kind: model for model in (Community, SnmpV3, Login, Token)
+}
 
 
 def from_json(text: str, models: dict[str, type[Credential]] | None = None) -> Credential:
@@ -161,7 +178,9 @@ def from_json(text: str, models: dict[str, type[Credential]] | None = None) -> C
     kind = str(fields.pop("kind", ""))
     known = {**(models or {}), **BUILT_IN}
     if kind not in known:
-        raise errors.InvalidInput(f'unknown credential kind "{kind}"', hint="use " + ", ".join(known))
+        raise errors.InvalidInput(
+            f'unknown credential kind "{kind}"', hint="use " + ", ".join(known)
+        )
     return known[kind].from_fields(fields)
 
 
@@ -233,7 +252,12 @@ def _items(value: Any) -> Iterable[Any]:
 def _tells(text: str, values: Iterable[str]) -> bool:
     """Is one of them in it, or more of one than chance would have it, however it is written?"""
     text = text.casefold()
-    return any(_is_in(text, spelled.casefold()) for value in values if value.strip() for spelled in _spellings(value))
+    return any(
+        _is_in(text, spelled.casefold())
+        for value in values
+        if value.strip()
+        for spelled in _spellings(value)
+    )
 
 
 def _spellings(value: str) -> tuple[str, ...]:

@@ -59,7 +59,9 @@ def options(collector: Collector) -> Iterator[dict[str, Any]]:
         yield {
             "name": name,
             "type": _type(field.annotation) + _bounds(field.metadata),
-            "default": None if required else field.get_default(call_default_factory=True, validated_data={}),
+            "default": None
+            if required
+            else field.get_default(call_default_factory=True, validated_data={}),
             "required": required,
             "description": field.description or "",
         }
@@ -85,5 +87,10 @@ def _type(annotation: Any) -> str:
 
 def _bounds(metadata: list[Any]) -> str:
     """` 1 to 65535`, ` above 0 to 60`; nothing for what has no bounds."""
-    given = {key: getattr(rule, key) for rule in metadata for key in _BOUNDS if getattr(rule, key, None) is not None}
+    given = {
+        key: getattr(rule, key)
+        for rule in metadata
+        for key in _BOUNDS
+        if getattr(rule, key, None) is not None
+    }
     return "".join(f" {word}{given[key]}" for key, word in _BOUNDS.items() if key in given)

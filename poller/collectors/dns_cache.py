@@ -31,7 +31,9 @@ class Resolver:
                 self._known.clear()
             self._known[host] = (until, address)
         if not address:
-            raise errors.DeviceUnreachable(f'the name "{host}" has no address', cause="DNS does not know it")
+            raise errors.DeviceUnreachable(
+                f'the name "{host}" has no address', cause="DNS does not know it"
+            )
         return address
 
     async def _look_up(self, host: str, now: float) -> tuple[float, str]:

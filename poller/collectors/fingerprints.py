@@ -13,8 +13,14 @@ def parse(text: str) -> str:
     digits = re.sub(r"[:\s]", "", text).lower()
     if re.fullmatch(f"[0-9a-f]{{{_DIGITS}}}", digits):
         return digits
-    why = "looks like SHA-1; give the SHA-256" if re.fullmatch(f"[0-9a-f]{{{_SHA1_DIGITS}}}", digits) else "is not one"
-    raise ValueError(f"a SHA-256 fingerprint has {_DIGITS} hexadecimal digits, with or without colons; this {why}")
+    why = (
+        "looks like SHA-1; give the SHA-256"
+        if re.fullmatch(f"[0-9a-f]{{{_SHA1_DIGITS}}}", digits)
+        else "is not one"
+    )
+    raise ValueError(
+        f"a SHA-256 fingerprint has {_DIGITS} hexadecimal digits, with or without colons; this {why}"
+    )
 
 
 def of(certificate: bytes | None) -> str:

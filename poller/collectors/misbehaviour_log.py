@@ -28,7 +28,9 @@ def stuck_thread(collector: str, where: str, stuck: int) -> None:
     _say("collector_thread_stuck", collector, "", None, at=where, stuck=stuck)
 
 
-def _say(event: str, collector: str, kind: str, error: BaseException | None, **facts: object) -> None:
+def _say(
+    event: str, collector: str, kind: str, error: BaseException | None, **facts: object
+) -> None:
     now = time.monotonic()
     said_at, unsaid = _said.get((collector, event + kind), (-_EVERY_S, 0))
     if now < said_at + _EVERY_S:
@@ -37,4 +39,8 @@ def _say(event: str, collector: str, kind: str, error: BaseException | None, **f
     if len(_said) >= _MOST_KINDS:
         _said.clear()
     _said[collector, event + kind] = (now, 0)
-    _log.error(event, exc_info=error, extra={"collector": collector, "unsaid_since_the_last": unsaid, **facts})
+    _log.error(
+        event,
+        exc_info=error,
+        extra={"collector": collector, "unsaid_since_the_last": unsaid, **facts},
+    )

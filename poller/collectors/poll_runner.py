@@ -43,7 +43,9 @@ def abandoned() -> int:
     return len(_abandoned)
 
 
-async def drain(collector: Collector, poll: Poll, budget_s: float | None = None, grace_s: float = GRACE_S) -> Outcome:
+async def drain(
+    collector: Collector, poll: Poll, budget_s: float | None = None, grace_s: float = GRACE_S
+) -> Outcome:
     """Poll once. Never raises but for the caller's own cancellation; ends by `poll.deadline` + `grace_s`.
 
     With `budget_s` the poll ends that many seconds from now, if that is before `poll.deadline`.
@@ -51,7 +53,9 @@ async def drain(collector: Collector, poll: Poll, budget_s: float | None = None,
     return (await explain(collector, poll, budget_s, grace_s)).outcome
 
 
-async def explain(collector: Collector, poll: Poll, budget_s: float | None = None, grace_s: float = GRACE_S) -> Drained:
+async def explain(
+    collector: Collector, poll: Poll, budget_s: float | None = None, grace_s: float = GRACE_S
+) -> Drained:
     """The same, with the errors behind the outcome: for people who try a collector."""
     done: asyncio.Future[Drained] = asyncio.get_running_loop().create_future()
 
@@ -112,7 +116,9 @@ class Drain:
         self._on_done = on_done
         self._started = loop.time()
         self._pid = os.getpid()
-        deadline = poll.deadline if budget_s is None else min(poll.deadline, self._started + budget_s)
+        deadline = (
+            poll.deadline if budget_s is None else min(poll.deadline, self._started + budget_s)
+        )
         self._timer = loop.call_at(deadline, self._on_deadline)
         self._task = loop.create_task(self._run())
         self._task.add_done_callback(self._on_task_done)
@@ -121,12 +127,16 @@ class Drain:
         """The collector from its first step to its last; nothing it raises gets out of here."""
         try:
             if getattr(self._collector, "blocking", False):
-                await self._take_all(blocking_adapter.stream(self._collector, self._poll, MOST_ITEMS))
+                await self._take_all(
+                    blocking_adapter.stream(self._collector, self._poll, MOST_ITEMS)
+                )
             else:
                 await self._take_all(self._collector.collect(self._poll))
         except asyncio.CancelledError:
             if not self._done:
-                self._finish(self._late() if self._timed_out else self._crash(asyncio.CancelledError()))
+                self._finish(
+                    self._late() if self._timed_out else self._crash(asyncio.CancelledError())
+                )
         except errors.DeviceError as error:
             self._finish(error)
         except BaseException as error:  # noqa: BLE001  SystemExit of a plugin must not end the worker
@@ -134,7 +144,9 @@ class Drain:
         else:
             self._finish(self._late() if self._timed_out else None)
         finally:
-            if os.getpid() != self._pid:  # the collector forked: a copy of the worker must not go on beside it
+            if (
+                os.getpid() != self._pid
+            ):  # the collector forked: a copy of the worker must not go on beside it
                 os._exit(1)
 
     async def _take_all(self, stream: Any) -> None:
@@ -145,7 +157,9 @@ class Drain:
                     break
                 await self._take(item)
                 taken += 1
-                if taken % BREATH == 0:  # one that never waits would stop the loop, and with it every other poll
+                if (
+                    taken % BREATH == 0
+                ):  # one that never waits would stop the loop, and with it every other poll
                     await asyncio.sleep(0)
                 if taken > MOST_ITEMS:
                     raise yielded_readings.TooMany(f"more than {MOST_ITEMS} readings in one poll")
@@ -188,7 +202,9 @@ class Drain:
             readings, failed = None, [*failed, PartFailed("", self._crash(broken))]
         if not failed:
             return Drained(Outcome(Result.OK, readings=readings), traffic=self._gathered.traffic)
-        clean = [PartFailed(item.part, _cleaned(item.error, self._poll.credential)) for item in failed]
+        clean = [
+            PartFailed(item.part, _cleaned(item.error, self._poll.credential)) for item in failed
+        ]
         return Drained(_bad(clean, readings), clean, self._gathered.traffic)
 
     def _on_deadline(self) -> None:
@@ -201,7 +217,9 @@ class Drain:
         if not self._task.done():
             _abandoned.add(self._task)
             self._task.add_done_callback(_abandoned.discard)
-            misbehaviour_log.ignored_cancellation(self._collector.name, self._task.get_loop().time() - self._started)
+            misbehaviour_log.ignored_cancellation(
+                self._collector.name, self._task.get_loop().time() - self._started
+            )
             text = f"{self._late()} and it ignored its cancellation"
             self._finish(errors.CollectorCrashed(f"collector {self._collector.name}: {text}"))
 
@@ -225,7 +243,9 @@ class Drain:
             frames = traceback.extract_tb(error.__traceback__)
             did = f"raised {type(error).__name__}"
             where = _place(frames[-1].filename, frames[-1].lineno) if frames else ""
-        return errors.CollectorCrashed(f"collector {self._collector.name} {did}", cause=f"{said}{where}".strip())
+        return errors.CollectorCrashed(
+            f"collector {self._collector.name} {did}", cause=f"{said}{where}".strip()
+        )
 
     def stop(self) -> None:
         """Nobody waits for it any more: leave nothing running that can be stopped."""
@@ -255,7 +275,9 @@ def _told(failed: Sequence[PartFailed]) -> Iterator[str]:
 def _cleaned(error: errors.DeviceError, credential: Credential | None) -> errors.DeviceError:
     """The same error as the nearest class of our own tree, without frames and without this poll's secrets."""
     kind = next(base for base in type(error).__mro__ if vars(errors).get(base.__name__) is base)
-    message = getattr(error, "message", "") or type(error).__name__  # a careless subclass may lack all three
+    message = (
+        getattr(error, "message", "") or type(error).__name__
+    )  # a careless subclass may lack all three
     texts = (message, getattr(error, "cause", ""), getattr(error, "hint", ""))
     cleaned: errors.DeviceError = kind(*(scrubbed(str(text), credential) for text in texts))
     return cleaned

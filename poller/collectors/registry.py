@@ -97,12 +97,18 @@ class Registry:
     @property
     def keeping_sessions(self) -> tuple[str, ...]:
         """Names of the collectors that keep sessions."""
-        return tuple(name for name, found in self.collectors.items() if isinstance(found, KeepsSessions))
+        return tuple(
+            name for name, found in self.collectors.items() if isinstance(found, KeepsSessions)
+        )
 
     @property
     def costs(self) -> dict[str, float]:
         """What a poll of a collector costs, of those that cost more than an ordinary one."""
-        return {name: float(found.cost) for name, found in self.collectors.items() if isinstance(found, Costs)}
+        return {
+            name: float(found.cost)
+            for name, found in self.collectors.items()
+            if isinstance(found, Costs)
+        }
 
     def options(self, name: str, raw: Mapping[str, Any]) -> Options:
         """Validated options; the error names the field, what was wrong and what it takes."""
@@ -111,7 +117,9 @@ class Registry:
             return model.model_validate(dict(raw))
         except pydantic.ValidationError as error:
             raise errors.InvalidInput(_explain(name, model, error)) from None
-        except BaseException as error:  # a validator may raise anything, SystemExit too: its target's trouble only
+        except (
+            BaseException
+        ) as error:  # a validator may raise anything, SystemExit too: its target's trouble only
             raise _unchecked(name, error) from error
 
     def checked_options(self, name: str, raw: Mapping[str, Any]) -> Options:
@@ -122,13 +130,17 @@ class Registry:
             try:
                 collector.check_options(options)
             except errors.ConfigError as error:
-                raise errors.InvalidInput(f"collector {name}: {error.message}", error.cause, error.hint) from None
+                raise errors.InvalidInput(
+                    f"collector {name}: {error.message}", error.cause, error.hint
+                ) from None
             except BaseException as error:
                 raise _unchecked(name, error) from error
         return options
 
 
-def load(points: Iterable[EntryPoint] | None = None, served: Mapping[int, Served] = SERVED) -> Registry:
+def load(
+    points: Iterable[EntryPoint] | None = None, served: Mapping[int, Served] = SERVED
+) -> Registry:
     """Import every collector of the entry-point group, built-ins and plugins alike."""
     kinds = dict(BUILT_IN)
 
@@ -175,7 +187,9 @@ def admit(
     if not isinstance(collector, Collector):
         raise errors.ConfigError("it does not implement poller.collectors.api.Collector")
     if not (isinstance(collector.Options, type) and issubclass(collector.Options, Options)):
-        raise errors.ConfigError("its Options is not a class made from poller.collectors.api.Options")
+        raise errors.ConfigError(
+            "its Options is not a class made from poller.collectors.api.Options"
+        )
     _check_static(collector)
     _check_options(collector)
     _check_abilities(collector)
@@ -227,13 +241,19 @@ def _check_abilities(collector: Collector) -> None:
         hint = "its author adds blocking = True to run it in threads, or writes async def"
         raise errors.ConfigError("its collect is a plain generator", hint=hint)
     if inspect.iscoroutinefunction(collector.collect):
-        raise errors.ConfigError("its collect yields nothing", hint="its author writes yield where it says return")
+        raise errors.ConfigError(
+            "its collect yields nothing", hint="its author writes yield where it says return"
+        )
     if inspect.isasyncgenfunction(collector.collect) and blocks:
         hint = "its author removes blocking = True, or writes def instead of async def"
-        raise errors.ConfigError("it says blocking, and its collect is an async generator", hint=hint)
+        raise errors.ConfigError(
+            "it says blocking, and its collect is an async generator", hint=hint
+        )
     if blocks and isinstance(collector, KeepsSessions):
         hint = "its author keeps connections in poll.memory or in the instance, or writes async def"
-        raise errors.ConfigError("it says blocking, and keeps sessions: a thread cannot wait for one", hint=hint)
+        raise errors.ConfigError(
+            "it says blocking, and keeps sessions: a thread cannot wait for one", hint=hint
+        )
 
 
 def _check_cost(collector: Collector) -> None:
@@ -241,7 +261,12 @@ def _check_cost(collector: Collector) -> None:
     if not isinstance(collector, Costs):
         return
     cost: Any = collector.cost
-    if not isinstance(cost, int | float) or isinstance(cost, bool) or not isfinite(cost) or cost < 1:
+    if (
+        not isinstance(cost, int | float)
+        or isinstance(cost, bool)
+        or not isfinite(cost)
+        or cost < 1
+    ):
         raise errors.ConfigError(
             f"its cost is {cost!r:.40}", hint="its author writes a number from 1 (an ordinary poll)"
         )
@@ -253,14 +278,18 @@ def _check_credentials(collector: Collector, kinds: Mapping[str, type[Credential
     A kind says which model a stored credential is read by: with two of them, one would read what the other wrote.
     """
     models = collector.credentials
-    if not isinstance(models, tuple) or not all(isinstance(m, type) and issubclass(m, Credential) for m in models):
+    if not isinstance(models, tuple) or not all(
+        isinstance(m, type) and issubclass(m, Credential) for m in models
+    ):
         raise errors.ConfigError("its credentials are not a tuple of credential models")
     taken = dict(kinds)
     for model in models:
         kind = getattr(model, "kind", None)
         hint = f'its author writes kind = "..." in {model.__name__}, a word that is its own'
         if odd := "is missing" if kind is None else naming.why_not_a_word(kind):
-            raise errors.ConfigError(f"the kind of its credential model {model.__name__} {odd}", hint=hint)
+            raise errors.ConfigError(
+                f"the kind of its credential model {model.__name__} {odd}", hint=hint
+            )
         if taken.setdefault(str(kind), model) is not model:
             text = f'its credential model {model.__name__} has the kind "{kind}", which another model has'
             raise errors.ConfigError(text, hint=hint)
@@ -278,7 +307,9 @@ def _check_schedule(collector: Collector) -> None:
 
 
 def _unchecked(name: str, error: BaseException) -> errors.InvalidInput:
-    return errors.InvalidInput(f"collector {name}: its options cannot be checked", plugins.text(error))
+    return errors.InvalidInput(
+        f"collector {name}: its options cannot be checked", plugins.text(error)
+    )
 
 
 def _explain(name: str, model: type[Options], error: pydantic.ValidationError) -> str:
@@ -287,7 +318,9 @@ def _explain(name: str, model: type[Options], error: pydantic.ValidationError) -
         field_name = ".".join(str(part) for part in item["loc"])  # none: it is about several
         if item["type"] == "extra_forbidden":
             near = difflib.get_close_matches(field_name, model.model_fields, n=1)
-            known = f"did you mean {near[0]}?" if near else "it takes " + ", ".join(model.model_fields)
+            known = (
+                f"did you mean {near[0]}?" if near else "it takes " + ", ".join(model.model_fields)
+            )
             parts.append(f'unknown option "{field_name}"; {known}')
         else:
             said = item["msg"].removeprefix("Value error, ")

@@ -67,10 +67,14 @@ class _Kept:
 class Sessions:
     """The sessions of one worker process. `opened` counts logins."""
 
-    def __init__(self, rules: Rules | None = None, chance: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self, rules: Rules | None = None, chance: Callable[[], float] = random.random
+    ) -> None:
         self.opened = 0
         self._rules = rules or Rules()
-        self._most = min(self._rules.most, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2))
+        self._most = min(
+            self._rules.most, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        )
         self._chance = chance
         self._kept: OrderedDict[Key, _Kept] = OrderedDict()  # the longest unused first
         self._hosts: dict[tuple[str, str], _Host] = {}
@@ -80,7 +84,9 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._kept)
 
-    async def use(self, keeper: KeepsSessions[Any], poll: Poll, work: Callable[[Any], Awaitable[T]]) -> T:
+    async def use(
+        self, keeper: KeepsSessions[Any], poll: Poll, work: Callable[[Any], Awaitable[T]]
+    ) -> T:
         """Run `work` with a session of this poll's device. See `Poll.session`."""
         began = asyncio.get_running_loop().time()
         kept = await self._take(keeper, poll)
@@ -93,7 +99,9 @@ class Sessions:
         except errors.DeviceTimeout as error:
             if waited_s < TOLD_S:
                 raise
-            cause = f"{error.cause}; {waited_s:.1f} s of it were spent waiting for its turn".removeprefix("; ")
+            cause = f"{error.cause}; {waited_s:.1f} s of it were spent waiting for its turn".removeprefix(
+                "; "
+            )
             raise errors.DeviceTimeout(error.message, cause, error.hint) from None
         return await self._work(await self._take(keeper, poll), poll, work)
 
@@ -121,7 +129,9 @@ class Sessions:
 
     async def _open(self, kept: _Kept, poll: Poll) -> None:
         host, loop = kept.host, asyncio.get_running_loop()
-        if host.closing:  # until they are gone they count; but for one that never goes nobody waits twice
+        if (
+            host.closing
+        ):  # until they are gone they count; but for one that never goes nobody waits twice
             _, left = await asyncio.wait(set(host.closing), timeout=CLOSING_S)
             host.closing -= left
         began = loop.time()
@@ -136,7 +146,13 @@ class Sessions:
 
     async def _take(self, keeper: KeepsSessions[Any], poll: Poll) -> _Kept:
         """Its turn on a session, which may have to be opened first. Raises DeviceBusy when there was none in time."""
-        key = (keeper.name, poll.device, poll.address, keeper.session_key(poll), _mark(poll.credential))
+        key = (
+            keeper.name,
+            poll.device,
+            poll.address,
+            keeper.session_key(poll),
+            _mark(poll.credential),
+        )
         host = self._hosts.get((keeper.name, poll.address))
         if host is None:
             host = _Host(poll.address, keeper, self._rules.of(keeper.name))
@@ -200,7 +216,9 @@ class Sessions:
         to end the longest unused one would be to end each shortly before its next poll. `idle_s` ends those that
         nobody needs.
         """
-        idle = next((kept for kept in reversed(among.values()) if kept.idle_since is not None), None)
+        idle = next(
+            (kept for kept in reversed(among.values()) if kept.idle_since is not None), None
+        )
         if idle is not None:
             self._end(idle, politely=True)
         return idle is not None
@@ -251,7 +269,9 @@ class Sessions:
         self._sweeper = None
         now = asyncio.get_running_loop().time()
         for kept in list(self._kept.values()):
-            if not kept.gone and self._is_over(kept, now):  # who waited for one may have ended another
+            if not kept.gone and self._is_over(
+                kept, now
+            ):  # who waited for one may have ended another
                 self._end(kept, politely=kept.idle_since is not None)
                 self._grant(kept.host)
         for name, host in list(self._hosts.items()):
@@ -278,4 +298,6 @@ def _mark(credential: Credential | None) -> bytes:
 
 def _busy(host: _Host, began: float, why: str) -> errors.DeviceBusy:
     waited_s = asyncio.get_running_loop().time() - began
-    return errors.DeviceBusy(f"waited {waited_s:.1f} s for its turn at {host.name}; nothing was sent", cause=why)
+    return errors.DeviceBusy(
+        f"waited {waited_s:.1f} s for its turn at {host.name}; nothing was sent", cause=why
+    )

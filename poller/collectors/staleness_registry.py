@@ -35,7 +35,8 @@ class Sources:
         near = difflib.get_close_matches(name, self.functions, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise errors.InvalidInput(
-            f'unknown staleness source "{name}"', hint=hint + "installed: " + ", ".join(sorted(self.functions))
+            f'unknown staleness source "{name}"',
+            hint=hint + "installed: " + ", ".join(sorted(self.functions)),
         )
 
     def compares(self, name: str) -> bool:

@@ -71,13 +71,17 @@ class Gathered:
             if not isinstance(item.error, errors.DeviceError):
                 raise NotAReading(f"PartFailed with {type(item.error).__name__}, not a DeviceError")
             if not isinstance(item.part, str):
-                raise NotAReading(f"PartFailed names its part by a {type(item.part).__name__}, not by a text")
+                raise NotAReading(
+                    f"PartFailed names its part by a {type(item.part).__name__}, not by a text"
+                )
             self._failed.append(item)
         elif isinstance(item, Traffic):
             _check_values((item.sent, item.retried))
             self.traffic = item
         else:
-            raise NotAReading(f"yielded {type(item).__name__}, not Reading, ReadingSet, PartFailed or Traffic")
+            raise NotAReading(
+                f"yielded {type(item).__name__}, not Reading, ReadingSet, PartFailed or Traffic"
+            )
 
     def taking(self, readings: ReadingSet) -> Iterator[None]:
         """The same with a set, which may be large: others can have their turn whenever this yields."""
@@ -120,13 +124,17 @@ class Gathered:
             known.joined_from = parts
         values = [value for readings in sets for value in readings.values]
         assert known.joined is not None
-        return ReadingSet(known.joined, values if known.order is None else [values[at] for at in known.order])
+        return ReadingSet(
+            known.joined, values if known.order is None else [values[at] for at in known.order]
+        )
 
 
 def _joined(parts: Sequence[SeriesSet]) -> tuple[SeriesSet, Sequence[int] | None]:
     """One series set of several; of two equal series the last one stays."""
     rows: list[Series] = [series for part in parts for series in part.series]
-    last: dict[tuple[str, Labels], int] = {(row.name, row.labels): at for at, row in enumerate(rows)}
+    last: dict[tuple[str, Labels], int] = {
+        (row.name, row.labels): at for at, row in enumerate(rows)
+    }
     if len(last) == len(rows):
         return SeriesSet(tuple(rows)), None
     order = sorted(last.values())
@@ -150,7 +158,9 @@ def _check_series(name: object, labels: object, kind: object, width: object) -> 
         raise NotAReading(f"{name}: labels must be a mapping, not {type(labels).__name__}")
     for key, value in labels.items():
         if not isinstance(key, str) or not isinstance(value, str):
-            raise NotAReading(f"{name}: label {key!r:.80} must be a text with a text, not {type(value).__name__}")
+            raise NotAReading(
+                f"{name}: label {key!r:.80} must be a text with a text, not {type(value).__name__}"
+            )
     if not isinstance(kind, Kind):
         raise NotAReading(f"{name}: kind must be a Kind, not {type(kind).__name__}")
     if type(width) is not int or width not in (0, 32, 64):

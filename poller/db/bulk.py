@@ -22,7 +22,13 @@ Rows = Sequence[tuple[Any, ...]]
 Columns = tuple[str, ...]
 
 
-def insert(conn: Connection, table: sa.Table[Any], rows: Rows, tail: str = "", columns: Columns | None = None) -> None:
+def insert(
+    conn: Connection,
+    table: sa.Table[Any],
+    rows: Rows,
+    tail: str = "",
+    columns: Columns | None = None,
+) -> None:
     """Insert rows given in the order of `columns` (all of the table's); `tail` is what to do on conflict.
 
     Give rows sorted by key: two writers that lock the same rows in the same order cannot deadlock.
@@ -51,7 +57,9 @@ def _adapted(table: sa.Table[Any], names: Columns, rows: Rows) -> list[tuple[Any
 
 
 @cache
-def _adapters(table: sa.Table[Any], names: Columns, dialect: str) -> tuple[tuple[int, Callable[[Any], Any]], ...]:
+def _adapters(
+    table: sa.Table[Any], names: Columns, dialect: str
+) -> tuple[tuple[int, Callable[[Any], Any]], ...]:
     """The columns whose values the bare driver does not know."""
     found: list[tuple[int, Callable[[Any], Any]]] = []
     for position, name in enumerate(names):

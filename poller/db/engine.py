@@ -30,7 +30,9 @@ POOL_OVERFLOW = 24
 
 _BEGIN = "poller_begin"
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
-_turns: weakref.WeakKeyDictionary[Engine, threading.Lock] = weakref.WeakKeyDictionary()  # of SQLite's writers
+_turns: weakref.WeakKeyDictionary[Engine, threading.Lock] = (
+    weakref.WeakKeyDictionary()
+)  # of SQLite's writers
 
 
 def create(url: str) -> Engine:
@@ -81,7 +83,9 @@ def _turn(engine: Engine) -> Iterator[None]:
         yield
     elif not lock.acquire(timeout=BUSY_TIMEOUT_S):
         where = engine.url.render_as_string(hide_password=True)
-        raise errors.StoreUnavailable(f"cannot use the database {where}", "another thread has been writing for long")
+        raise errors.StoreUnavailable(
+            f"cannot use the database {where}", "another thread has been writing for long"
+        )
     else:
         try:
             yield
@@ -102,7 +106,8 @@ def _parse(url: str) -> URL:
         return parsed.set(drivername="postgresql+psycopg")
     if backend != "sqlite":
         raise errors.InvalidSetting(
-            f'the database "{backend}" is not supported', hint="use sqlite:///... or postgresql://..."
+            f'the database "{backend}" is not supported',
+            hint="use sqlite:///... or postgresql://...",
         )
     if parsed.database in (None, "", ":memory:"):
         raise errors.InvalidSetting(

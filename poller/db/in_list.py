@@ -24,7 +24,9 @@ class _Many(sa.TypeDecorator[Collection[Any]]):
         self.item = item
 
     def load_dialect_impl(self, dialect: Dialect) -> Any:
-        return dialect.type_descriptor(ARRAY(self.item()) if dialect.name == "postgresql" else sa.Text())
+        return dialect.type_descriptor(
+            ARRAY(self.item()) if dialect.name == "postgresql" else sa.Text()
+        )
 
     def process_bind_param(self, value: Collection[Any] | None, dialect: Dialect) -> Any:
         return list(value or ()) if dialect.name == "postgresql" else json.dumps(list(value or ()))

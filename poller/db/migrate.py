@@ -49,7 +49,9 @@ def upgrade(engine: Engine) -> Upgrade:
 def script_config(conn: Connection | None = None) -> Config:
     """Alembic's configuration, without an ini file."""
     config = Config()
-    config.set_main_option("script_location", str(files("poller.db") / "migrations").replace("%", "%%"))
+    config.set_main_option(
+        "script_location", str(files("poller.db") / "migrations").replace("%", "%%")
+    )
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = conn
     return config

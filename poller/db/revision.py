@@ -37,7 +37,9 @@ def check(engine: Engine, needed: str = HEAD) -> None:
     if found is None:
         raise errors.SchemaMismatch("the database has no tables yet", hint=UPGRADE_HINT)
     refuse_newer(found, needed)
-    raise errors.SchemaMismatch(f"the database is at revision {found}, this program needs {needed}", hint=UPGRADE_HINT)
+    raise errors.SchemaMismatch(
+        f"the database is at revision {found}, this program needs {needed}", hint=UPGRADE_HINT
+    )
 
 
 def refuse_newer(found: str | None, needed: str = HEAD) -> None:

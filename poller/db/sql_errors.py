@@ -122,11 +122,17 @@ def translate(error: exc.SQLAlchemyError, url: URL) -> errors.PollerError:
     where = url.render_as_string(hide_password=True)
     cause = _cause(error, url)
     if kind is errors.SchemaMismatch:
-        return kind(f"the database {where} has not the tables this program needs", cause, UPGRADE_HINT)
+        return kind(
+            f"the database {where} has not the tables this program needs", cause, UPGRADE_HINT
+        )
     if kind is errors.StoreUnavailable:
-        return kind(f"cannot use the database {where}", cause, "check that it runs; it is safe to try again")
+        return kind(
+            f"cannot use the database {where}", cause, "check that it runs; it is safe to try again"
+        )
     if kind is errors.StoreConflict:
-        return kind("somebody else changed the same thing first", cause, "look at it again and repeat")
+        return kind(
+            "somebody else changed the same thing first", cause, "look at it again and repeat"
+        )
     return kind(f"the database {where} refused a statement", cause)
 
 
@@ -136,10 +142,14 @@ def _kind(error: exc.SQLAlchemyError) -> type[errors.PollerError]:
     for key in (state, state[:2]):
         if key in SQLSTATES:
             return SQLSTATES[key]
-    if str(original).startswith(("no such table", "no such column")) or "has no column" in str(original):
+    if str(original).startswith(("no such table", "no such column")) or "has no column" in str(
+        original
+    ):
         return errors.SchemaMismatch
     ancestry = type(original).__mro__ if original is not None else ()
-    by_driver = next((DRIVERS[base.__name__] for base in ancestry if base.__name__ in DRIVERS), None)
+    by_driver = next(
+        (DRIVERS[base.__name__] for base in ancestry if base.__name__ in DRIVERS), None
+    )
     return by_driver or next(CLASSES[base] for base in type(error).__mro__ if base in CLASSES)
 
 
@@ -148,4 +158,8 @@ def _cause(error: exc.SQLAlchemyError, url: URL) -> str:
     original = getattr(error, "orig", None)
     diagnosis = getattr(getattr(original, "diag", None), "message_primary", None)
     text = " ".join(str(diagnosis or original or error).split())
-    return text.replace(url.password, "***") if isinstance(url.password, str) and url.password else text
+    return (
+        text.replace(url.password, "***")
+        if isinstance(url.password, str) and url.password
+        else text
+    )

@@ -66,7 +66,10 @@ class Instant(TypeDecorator[datetime]):
 
 
 def _stamps() -> list[Column[Any]]:
-    return [Column("created_at", Instant, nullable=False), Column("updated_at", Instant, nullable=False)]
+    return [
+        Column("created_at", Instant, nullable=False),
+        Column("updated_at", Instant, nullable=False),
+    ]
 
 
 #: One row: the number of the last inventory change. Its row lock puts changes in commit order.
@@ -126,15 +129,21 @@ targets = Table(
     metadata,
     Column("id", Key, primary_key=True),
     Column("device_id", ForeignKey("devices.id", ondelete="CASCADE"), nullable=False),
-    Column("name", String(200), nullable=False),  # unique per device; the collector's name by default
+    Column(
+        "name", String(200), nullable=False
+    ),  # unique per device; the collector's name by default
     Column("collector", String(100), nullable=False),
     Column("options", Document, nullable=False),
-    Column("credential_id", ForeignKey("credentials.id"), nullable=True, index=True),  # else the device's
+    Column(
+        "credential_id", ForeignKey("credentials.id"), nullable=True, index=True
+    ),  # else the device's
     Column("requires", Document, nullable=False),
     Column("interval_ms", BigInteger, nullable=False),
     Column("timeout_ms", BigInteger, nullable=False),
     Column("enabled", Boolean, nullable=False),
-    Column("version", BigInteger, nullable=False, index=True),  # inventory.version of its last change
+    Column(
+        "version", BigInteger, nullable=False, index=True
+    ),  # inventory.version of its last change
     *_stamps(),
     Column("policy", String(20), nullable=False, server_default="fixed"),
     Column("min_ms", BigInteger, nullable=True),  # the rest is for adaptive ones only
@@ -169,10 +178,16 @@ runs = Table(
     Column("samples", Integer, nullable=False),
     Column("runner", String(255), nullable=False),
     Column("token", String(64), nullable=False),
-    Column("queue_ms", BigInteger, nullable=False, server_default="0"),  # from the claim to the first start
+    Column(
+        "queue_ms", BigInteger, nullable=False, server_default="0"
+    ),  # from the claim to the first start
     Column("collect_ms", BigInteger, nullable=False, server_default="0"),  # of the last attempt
-    Column("write_ms", BigInteger, nullable=False, server_default="0"),  # its readings, to all sinks
-    Index("ix_runs_outcome_plan_ms", "outcome", "plan_ms"),  # failed ones are asked for, and kept, apart
+    Column(
+        "write_ms", BigInteger, nullable=False, server_default="0"
+    ),  # its readings, to all sinks
+    Index(
+        "ix_runs_outcome_plan_ms", "outcome", "plan_ms"
+    ),  # failed ones are asked for, and kept, apart
     sqlite_with_rowid=False,  # small rows, always found by their key: no second tree
 )
 
@@ -180,9 +195,13 @@ series_sets = Table(
     "series_sets",
     metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=False),  # hash of `series`
-    Column("series", LargeBinary, nullable=False),  # zlib of [[name, {label: value}, kind(, width)], ...]
+    Column(
+        "series", LargeBinary, nullable=False
+    ),  # zlib of [[name, {label: value}, kind(, width)], ...]
     Column("size", Integer, nullable=False),
-    Column("seen_ms", BigInteger, nullable=False),  # last announced by a worker, at most some hours ago
+    Column(
+        "seen_ms", BigInteger, nullable=False
+    ),  # last announced by a worker, at most some hours ago
 )
 
 readings = Table(
@@ -208,7 +227,9 @@ events = Table(
     Column("data", Document, nullable=False),
     Column("device", String(200), nullable=False, server_default=text("''")),
     Column("target", String(200), nullable=False, server_default=text("''")),
-    Column("stream_id", String(64), nullable=True),  # of its entry in the stream: no event is stored twice
+    Column(
+        "stream_id", String(64), nullable=True
+    ),  # of its entry in the stream: no event is stored twice
     Index("ix_events_stream_id", "stream_id", unique=True),
     Index("ix_events_device_at_ms", "device", "at_ms"),
     Index("ix_events_kind_at_ms", "kind", "at_ms"),
@@ -222,7 +243,9 @@ dead_letters = Table(
     Column("reason", String(50), nullable=False),
     Column("error_code", String(50), nullable=False),
     Column("message", Text, nullable=False),
-    Column("first_ms", BigInteger, nullable=False),  # first failure of the row of failures that led here
+    Column(
+        "first_ms", BigInteger, nullable=False
+    ),  # first failure of the row of failures that led here
     Column("last_ms", BigInteger, nullable=False),
     Column("parked_ms", BigInteger, nullable=False),
     Column("next_ms", BigInteger, nullable=False),  # next slow retry

@@ -19,7 +19,9 @@ class Quota:
         self._in_all = in_all
         self._clock = clock
         self._lock = threading.Lock()
-        self._kinds: OrderedDict[Hashable, list[float]] = OrderedDict()  # until when it is silent, times unsaid
+        self._kinds: OrderedDict[Hashable, list[float]] = (
+            OrderedDict()
+        )  # until when it is silent, times unsaid
         self._until, self._left = 0.0, in_all
 
     def admit(self, kind: Hashable) -> int | None:

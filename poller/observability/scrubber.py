@@ -34,7 +34,9 @@ def scrubbed(value: Any, known: Callable[[str], str], depth: int = 0) -> Any:
         return MASK
     if isinstance(value, Mapping):
         return {
-            text(str(key), known): MASK if _TELLING.search(str(key)) else scrubbed(item, known, depth + 1)
+            text(str(key), known): MASK
+            if _TELLING.search(str(key))
+            else scrubbed(item, known, depth + 1)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple | set | frozenset):

@@ -37,7 +37,9 @@ WAITING = 30
 LAST_WORDS_S = 1.0
 #: Their records are about sending reports: to report these would go round in circles.
 _OWN = ("sentry_sdk", "urllib3", __name__)
-_NOT_FACTS = frozenset({"event", "exception", "level", "logger", "timestamp", "exc_info", "stack_info"})
+_NOT_FACTS = frozenset(
+    {"event", "exception", "level", "logger", "timestamp", "exc_info", "stack_info"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,8 @@ class Reporter(logging.Handler):
         super().__init__(logging.ERROR)
         if find_spec("sentry_sdk") is None:
             raise errors.InvalidSetting(
-                "sentry_dsn is set, but Sentry's client is not installed", hint="pip install 'poller[sentry]'"
+                "sentry_dsn is set, but Sentry's client is not installed",
+                hint="pip install 'poller[sentry]'",
             )
         self._to = to
         self._role = role
@@ -107,7 +110,10 @@ class Reporter(logging.Handler):
     def _connected(self) -> sentry_sdk.Client:
         """A client of this very process: a forked child must not write to its parent's connection."""
         if self._client is None or self._pid != os.getpid():
-            self._client, self._pid = _client(self._to, self._scrub, self._note_undelivered), os.getpid()
+            self._client, self._pid = (
+                _client(self._to, self._scrub, self._note_undelivered),
+                os.getpid(),
+            )
         return self._client
 
     def _scrub(self, event: Any, _hint: Any) -> Any:
@@ -123,13 +129,20 @@ def install(reporter: Reporter) -> None:
     """Also report what nobody catches, in any thread. Call once per process."""
     before, before_in_threads = sys.excepthook, threading.excepthook
 
-    def uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    def uncaught(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
         _note_death(reporter, "process_died", (kind, error, trace), logging.CRITICAL)
         before(kind, error, trace)
 
     def uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
         if args.exc_value is not None:
-            _note_death(reporter, "thread_died", (args.exc_type, args.exc_value, args.exc_traceback), logging.ERROR)
+            _note_death(
+                reporter,
+                "thread_died",
+                (args.exc_type, args.exc_value, args.exc_traceback),
+                logging.ERROR,
+            )
         before_in_threads(args)
 
     sys.excepthook, threading.excepthook = uncaught, uncaught_in_thread
@@ -156,16 +169,24 @@ def _exc_info(record: logging.LogRecord) -> ExcInfo | None:
 def _facts(record: logging.LogRecord) -> dict[str, Any]:
     """What the record says besides its sentence."""
     if isinstance(record.msg, Mapping):  # ours: see logs.py
-        return {key: value for key, value in record.msg.items() if key not in _NOT_FACTS and not key.startswith("_")}
+        return {
+            key: value
+            for key, value in record.msg.items()
+            if key not in _NOT_FACTS and not key.startswith("_")
+        }
     collector = getattr(record, "collector", None)
     return {"collector": collector} if collector else {}
 
 
 def _sentence(record: logging.LogRecord) -> str:
-    return str(record.msg.get("event", "")) if isinstance(record.msg, Mapping) else record.getMessage()
+    return (
+        str(record.msg.get("event", "")) if isinstance(record.msg, Mapping) else record.getMessage()
+    )
 
 
-def _fingerprint(record: logging.LogRecord, error: BaseException | None, facts: Mapping[str, Any]) -> list[str]:
+def _fingerprint(
+    record: logging.LogRecord, error: BaseException | None, facts: Mapping[str, Any]
+) -> list[str]:
     """What counts as the same: collector and error class; of a store, the error class; else also where it happened."""
     kind = type(error).__name__ if error is not None else ""
     if facts.get("collector"):
@@ -177,7 +198,11 @@ def _fingerprint(record: logging.LogRecord, error: BaseException | None, facts: 
 
 def _template(record: logging.LogRecord) -> str:
     """The sentence before anything was filled in, so that a thousand of them are one."""
-    return str(record.msg.get("event", "")) if isinstance(record.msg, Mapping) else str(record.msg)[:200]
+    return (
+        str(record.msg.get("event", ""))
+        if isinstance(record.msg, Mapping)
+        else str(record.msg)[:200]
+    )
 
 
 def _place(error: BaseException | None) -> str:
@@ -205,7 +230,9 @@ def _described(exc_info: ExcInfo | None, options: dict[str, Any]) -> dict[str, A
         return {}
     from sentry_sdk.utils import event_from_exception
 
-    event, _ = event_from_exception(exc_info, client_options=options, mechanism={"type": "logging", "handled": True})
+    event, _ = event_from_exception(
+        exc_info, client_options=options, mechanism={"type": "logging", "handled": True}
+    )
     return dict(event)
 
 

@@ -30,17 +30,32 @@ class Known:
     def of(self, collector: Collector, registry: Registry) -> dict[str, Any]:
         """For an installed collector: state, since when, crashes and the reason."""
         if self.records is None:
-            return {"state": None, "since": None, "crashes": None, "reason": "Redis does not answer"}
-        found = self.records.get(Release(collector.name, registry.distributions[collector.name]), Record())
-        if found.trust is Trust.OK and (getattr(collector, "isolated", False) or collector.name in self.declared):
-            return {**view(found), "state": Trust.ISOLATED.value, "reason": found.reason or DECLARED}
+            return {
+                "state": None,
+                "since": None,
+                "crashes": None,
+                "reason": "Redis does not answer",
+            }
+        found = self.records.get(
+            Release(collector.name, registry.distributions[collector.name]), Record()
+        )
+        if found.trust is Trust.OK and (
+            getattr(collector, "isolated", False) or collector.name in self.declared
+        ):
+            return {
+                **view(found),
+                "state": Trust.ISOLATED.value,
+                "reason": found.reason or DECLARED,
+            }
         return view(found)
 
     def doubted(self) -> list[dict[str, Any]]:
         """Everything that is held against any release, also against one that is not installed here."""
         return [
             {"collector": release.collector, "distribution": release.distribution, **view(found)}
-            for release, found in sorted((self.records or {}).items(), key=lambda pair: pair[0].field)
+            for release, found in sorted(
+                (self.records or {}).items(), key=lambda pair: pair[0].field
+            )
         ]
 
 

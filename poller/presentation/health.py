@@ -49,8 +49,15 @@ def judge(overview: Overview) -> Health:
         return Health(Tone.UNKNOWN, "Nothing to poll yet. Three ways to begin:", "poller")
     stopped = list(_stopped(overview))
     # While it stands still, whether it is late is no question, and good news is old news.
-    said = [*stopped, *_failing(overview)] if stopped else [*_polled(overview), *_punctual(overview)]
-    said += [*_dark(overview), *([] if stopped else _short(overview)), *_unserved(overview), *_unwritten(overview)]
+    said = (
+        [*stopped, *_failing(overview)] if stopped else [*_polled(overview), *_punctual(overview)]
+    )
+    said += [
+        *_dark(overview),
+        *([] if stopped else _short(overview)),
+        *_unserved(overview),
+        *_unwritten(overview),
+    ]
     tones = [tone for tone, _ in said]
     worst = next(tone for tone in _WORST_FIRST if tone in tones)
     return Health(worst, " ".join(text for _, text in said), _title(overview), alarm=bool(stopped))
@@ -59,7 +66,9 @@ def judge(overview: Overview) -> Health:
 def unreadable(trouble: str, last_read: str = "") -> Health:
     """Our own eyes are shut: say so, rather than show old numbers as news."""
     since = f" The numbers below are of {last_read} UTC." if last_read else ""
-    return Health(Tone.FAILING, f"Cannot see the board: {trouble}.{since}", "(!) poller", alarm=True)
+    return Health(
+        Tone.FAILING, f"Cannot see the board: {trouble}.{since}", "(!) poller", alarm=True
+    )
 
 
 def first_run(overview: Overview) -> bool:
@@ -90,7 +99,9 @@ def unroutable(overview: Overview) -> list[Unroutable]:
     living = [worker for worker in overview.workers if running(worker, overview)]
     waiting = sorted(overview.unserved.items(), key=lambda item: (-item[1], item[0]))
     return [
-        Unroutable(queue, number, " and ".join(missing.wants(queue, living)), missing.reason(queue, living))
+        Unroutable(
+            queue, number, " and ".join(missing.wants(queue, living)), missing.reason(queue, living)
+        )
         for queue, number in waiting
     ]
 
@@ -132,12 +143,17 @@ def _stopped(overview: Overview) -> Iterator[tuple[Tone, str]]:
 def _unserved(overview: Overview) -> Iterator[tuple[Tone, str]]:
     """Targets that nobody will poll, and what is missing. Said only while workers run at all."""
     waiting = unroutable(overview) if workers_running(overview) else []
-    named = {each.needs: 0 for each in waiting[:NAMED]}  # queues that lack the same are one sentence
+    named = {
+        each.needs: 0 for each in waiting[:NAMED]
+    }  # queues that lack the same are one sentence
     for each in waiting[:NAMED]:
         named[each.needs] += each.targets
     for needs, targets in named.items():
         verb = "waits" if targets == 1 else "wait"
-        yield Tone.FAILING, f"{formatting.counted(targets, 'target')} {verb}: no running worker has {needs}."
+        yield (
+            Tone.FAILING,
+            f"{formatting.counted(targets, 'target')} {verb}: no running worker has {needs}.",
+        )
     if rest := waiting[NAMED:]:
         others = formatting.counted(sum(each.targets for each in rest), "target")
         yield Tone.FAILING, f"So do {others} of {formatting.counted(len(rest), 'other queue')}."
@@ -145,9 +161,14 @@ def _unserved(overview: Overview) -> Iterator[tuple[Tone, str]]:
 
 def _short(overview: Overview) -> Iterator[tuple[Tone, str]]:
     """Queues whose workers cannot keep up, and how many would."""
-    short = sorted((load for load in overview.loads if load.shortage), key=lambda load: -(load.shortage or 0))
+    short = sorted(
+        (load for load in overview.loads if load.shortage), key=lambda load: -(load.shortage or 0)
+    )
     for load in short[:NAMED]:
-        yield Tone.LATE, f"Polling with {needs(load.queue)} needs {load.shortage:.1f} times the workers."
+        yield (
+            Tone.LATE,
+            f"Polling with {needs(load.queue)} needs {load.shortage:.1f} times the workers.",
+        )
     if rest := short[NAMED:]:
         yield Tone.LATE, f"{formatting.counted(len(rest), 'other queue')} need more, too."
 
@@ -156,7 +177,9 @@ def _dark(overview: Overview) -> Iterator[tuple[Tone, str]]:
     """One sentence for thousands of devices behind one uplink."""
     if overview.dark:
         names = sorted(overview.dark, key=lambda name: overview.dark[name])
-        shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+        shown = ", ".join(names[:NAMED]) + (
+            f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        )
         noun, verb = ("Site", "is") if len(names) == 1 else ("Sites", "are")
         waiting = formatting.counted(overview.held, "target")
         yield Tone.FAILING, f"{noun} {shown} {verb} dark: {waiting} wait while a few are asked."
@@ -180,7 +203,10 @@ def needs(queue: str) -> str:
 def _failing(overview: Overview) -> Iterator[tuple[Tone, str]]:
     failing = overview.states.get(State.FAILING, 0)
     if failing:
-        yield Tone.FAILING, f"{formatting.exact(failing)} of {formatting.counted(overview.targets, 'target')} failing."
+        yield (
+            Tone.FAILING,
+            f"{formatting.exact(failing)} of {formatting.counted(overview.targets, 'target')} failing.",
+        )
     if letters := sum(overview.dead_letters.values()):
         yield (
             Tone.FAILING,
@@ -196,7 +222,10 @@ def _polled(overview: Overview) -> Iterator[tuple[Tone, str]]:
     elif overview.states.get(State.FAILING, 0):
         yield from _failing(overview)
     elif unknown >= overview.targets:
-        yield Tone.UNKNOWN, "The only target is not polled yet." if only else f"None of {targets} polled yet."
+        yield (
+            Tone.UNKNOWN,
+            "The only target is not polled yet." if only else f"None of {targets} polled yet.",
+        )
     elif unknown:
         yield Tone.OK, f"None failing; {formatting.exact(unknown)} of {targets} not polled yet."
     else:
@@ -206,7 +235,10 @@ def _polled(overview: Overview) -> Iterator[tuple[Tone, str]]:
 def _punctual(overview: Overview) -> Iterator[tuple[Tone, str]]:
     lost = len(overview.workers) - workers_running(overview)
     if lost:
-        yield Tone.LATE, f"{formatting.exact(lost)} of {formatting.exact(len(overview.workers))} workers lost."
+        yield (
+            Tone.LATE,
+            f"{formatting.exact(lost)} of {formatting.exact(len(overview.workers))} workers lost.",
+        )
     if late(overview):
         yield Tone.LATE, f"Polling is late: {', '.join(_delays(overview))}."
     elif overview.lateness.count and overview.targets:

@@ -18,9 +18,17 @@ SCHEMA = "poller.rates/1"
 
 def document(device: str, rated: Sequence[Rated], span: bool, now_ms: int) -> dict[str, Any]:
     """The answer of the API; the command line says the same."""
-    items = [item(each.target.name, line, span, now_ms) for each in rated for line in each.answer.lines]
+    items = [
+        item(each.target.name, line, span, now_ms) for each in rated for line in each.answer.lines
+    ]
     total = sum(each.answer.total for each in rated)
-    return {"schema": SCHEMA, "as_of": formatting.instant(now_ms), "device": device, "items": items, "total": total}
+    return {
+        "schema": SCHEMA,
+        "as_of": formatting.instant(now_ms),
+        "device": device,
+        "items": items,
+        "total": total,
+    }
 
 
 def item(target: str, line: Line, span: bool, now_ms: int) -> dict[str, Any]:
@@ -51,4 +59,8 @@ def _rate(rate: Rate) -> dict[str, Any]:
 
 def _instant(ms: int) -> str:
     """To the millisecond: two polls may be closer than a second."""
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(ms / 1000, UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )

@@ -11,9 +11,15 @@ MASK = "********"
 #: Shorter texts are too common to be searched for: masking every "a" would hide the whole log.
 SHORTEST = 6
 
-_PASSWORD_IN_URL = re.compile(r"(?P<head>[A-Za-z][A-Za-z0-9+.-]*://[^\s:/?#@]*:)(?P<password>[^\s/?#]*)(?=@)")
-_PARAMETER = re.compile(r"(?i)(?P<head>[?&](?:password|passwd|secret|token|api_?key|community|sslpassword)=)[^&#\s]*")
-_TELLING = re.compile(r"(?i)pass(word|wd|phrase)?$|secret|token$|community|api_?key|authori[sz]ation|envelope")
+_PASSWORD_IN_URL = re.compile(
+    r"(?P<head>[A-Za-z][A-Za-z0-9+.-]*://[^\s:/?#@]*:)(?P<password>[^\s/?#]*)(?=@)"
+)
+_PARAMETER = re.compile(
+    r"(?i)(?P<head>[?&](?:password|passwd|secret|token|api_?key|community|sslpassword)=)[^&#\s]*"
+)
+_TELLING = re.compile(
+    r"(?i)pass(word|wd|phrase)?$|secret|token$|community|api_?key|authori[sz]ation|envelope"
+)
 
 
 def mask(value: str) -> str:
@@ -34,7 +40,9 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: set[str] = set()
-        self._lengths: dict[str, tuple[int, ...]] = {}  # of secrets that begin like this, the longest first
+        self._lengths: dict[
+            str, tuple[int, ...]
+        ] = {}  # of secrets that begin like this, the longest first
         self._lock = threading.Lock()
         for secret in secrets:
             self.remember(secret)
@@ -57,7 +65,9 @@ class Redactor:
     def _masked(self, text: str) -> str:
         """From left to right, at each place the longest secret that begins there."""
         beginnings = self._lengths
-        places = [at for at in range(len(text) - SHORTEST + 1) if text[at : at + SHORTEST] in beginnings]
+        places = [
+            at for at in range(len(text) - SHORTEST + 1) if text[at : at + SHORTEST] in beginnings
+        ]
         pieces: list[str] = []
         end = 0
         for at in places:

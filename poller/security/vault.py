@@ -45,7 +45,10 @@ class Keyring:
     """
 
     def __init__(
-        self, keys: Sequence[bytes], source: str = "", reload: Callable[[], Sequence[bytes]] | None = None
+        self,
+        keys: Sequence[bytes],
+        source: str = "",
+        reload: Callable[[], Sequence[bytes]] | None = None,
     ) -> None:
         self.source = source
         self._reload = reload
@@ -104,7 +107,8 @@ class Keyring:
     def _missing(self, needed: str, name: str) -> errors.SecretKeyError:
         return errors.SecretKeyError(
             f'credential "{name}" needs key {needed}, which is not here',
-            cause=f"present: {', '.join(self.ids)}" + (f" (from {self.source})" if self.source else ""),
+            cause=f"present: {', '.join(self.ids)}"
+            + (f" (from {self.source})" if self.source else ""),
             hint="restore the old key, or store the secret again: poller credential rotate " + name,
         )
 
@@ -121,7 +125,10 @@ def _translated(error: Exception, name: str) -> errors.PollerError:
             cause="it was altered, or copied from another credential",
             hint=f"store it again: poller credential rotate {name}",
         )
-    return kind(f'the stored secret of credential "{name}" cannot be opened here', cause=type(error).__name__)
+    return kind(
+        f'the stored secret of credential "{name}" cannot be opened here',
+        cause=type(error).__name__,
+    )
 
 
 def key_id(key: bytes) -> str:

@@ -35,7 +35,9 @@ def read(path: Path) -> list[bytes]:
         mode = path.stat().st_mode
         text = path.read_text()
     except OSError as error:
-        raise errors.SecretKeyError(f"cannot read the key file {path}", cause=error.strerror or "") from None
+        raise errors.SecretKeyError(
+            f"cannot read the key file {path}", cause=error.strerror or ""
+        ) from None
     except UnicodeDecodeError:
         raise errors.SecretKeyError(f"{path} is not a key file", hint=_HINT) from None
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
@@ -79,7 +81,9 @@ def _decoded(word: str, source: str) -> bytes:
     except (binascii.Error, ValueError):
         raise errors.SecretKeyError(f"{source} is not valid base64", hint=_HINT) from None
     if len(key) != KEY_BYTES:
-        raise errors.SecretKeyError(f"{source} has a key of {len(key)} bytes, it must have {KEY_BYTES}", hint=_HINT)
+        raise errors.SecretKeyError(
+            f"{source} has a key of {len(key)} bytes, it must have {KEY_BYTES}", hint=_HINT
+        )
     return key
 
 

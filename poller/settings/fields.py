@@ -64,7 +64,9 @@ Words = Annotated[tuple[str, ...], NoDecode]
 class Settings(BaseSettings):
     """All settings of all roles. Durations are in seconds."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True
+    )
 
     # Where things are
     home: Path = Field(
@@ -92,7 +94,9 @@ class Settings(BaseSettings):
     )
 
     # Scheduling
-    leader_lock_s: float = Field(4.0, ge=1, le=60, description="How long leadership lasts without renewal.")
+    leader_lock_s: float = Field(
+        4.0, ge=1, le=60, description="How long leadership lasts without renewal."
+    )
     leader_renew_s: float = Field(1.0, gt=0, le=20, description="How often the leader renews it.")
     tick_s: float = Field(
         0.5,
@@ -100,8 +104,12 @@ class Settings(BaseSettings):
         le=2,
         description="Longest pause between two looks at the board; a large fleet is looked at more often.",
     )
-    leader_election: bool = Field(True, description="False: this beat leads without a lock. Only for a single beat.")
-    reconcile_s: float = Field(30.0, ge=1, le=3600, description="Backup check of the inventory's version.")
+    leader_election: bool = Field(
+        True, description="False: this beat leads without a lock. Only for a single beat."
+    )
+    reconcile_s: float = Field(
+        30.0, ge=1, le=3600, description="Backup check of the inventory's version."
+    )
     batch_size: int = Field(64, ge=1, le=1000, description="Targets per message.")
     claim_limit: int = Field(2048, ge=1, le=20000, description="Targets claimed at once.")
     max_queue: int = Field(
@@ -112,40 +120,87 @@ class Settings(BaseSettings):
         "poll at a time; the rest stays due on the board.",
     )
     queue_wait_s: float = Field(
-        30.0, ge=1, le=3600, description="How long a batch may wait in its queue before it is handed back."
+        30.0,
+        ge=1,
+        le=3600,
+        description="How long a batch may wait in its queue before it is handed back.",
     )
-    lease_margin_s: float = Field(15.0, ge=1, le=600, description="Time a worker has beyond a poll's own time limit.")
+    lease_margin_s: float = Field(
+        15.0, ge=1, le=600, description="Time a worker has beyond a poll's own time limit."
+    )
 
     # Adaptive intervals: what a target gets that says no more than `adaptive`, and how fast it adapts
-    adaptive_min_s: float = Field(5.0, ge=1, le=2_678_400, description="Shortest interval of an adaptive target.")
-    adaptive_base_s: float = Field(10.0, ge=1, le=2_678_400, description="Interval of a healthy adaptive target.")
-    adaptive_max_s: float = Field(300.0, ge=1, le=2_678_400, description="Longest interval of an adaptive target.")
-    adaptive_alpha: float = Field(
-        0.6, gt=0, le=1, description="Weight of a new interval against the old one. 1: no smoothing."
+    adaptive_min_s: float = Field(
+        5.0, ge=1, le=2_678_400, description="Shortest interval of an adaptive target."
     )
-    adaptive_jitter: float = Field(0.05, ge=0, le=0.5, description="Share by which an adaptive interval may stray.")
+    adaptive_base_s: float = Field(
+        10.0, ge=1, le=2_678_400, description="Interval of a healthy adaptive target."
+    )
+    adaptive_max_s: float = Field(
+        300.0, ge=1, le=2_678_400, description="Longest interval of an adaptive target."
+    )
+    adaptive_alpha: float = Field(
+        0.6,
+        gt=0,
+        le=1,
+        description="Weight of a new interval against the old one. 1: no smoothing.",
+    )
+    adaptive_jitter: float = Field(
+        0.05, ge=0, le=0.5, description="Share by which an adaptive interval may stray."
+    )
     adaptive_stretch: float = Field(
-        0.1, ge=0, le=10, description="Share by which each overdue batch beyond the first lengthens the interval."
+        0.1,
+        ge=0,
+        le=10,
+        description="Share by which each overdue batch beyond the first lengthens the interval.",
     )
     adaptive_penalty: float = Field(
-        0.6, ge=0, le=10, description="How much each error shortens the interval, until it is certain."
+        0.6,
+        ge=0,
+        le=10,
+        description="How much each error shortens the interval, until it is certain.",
     )
 
     # Failures
-    retry_tries: int = Field(2, ge=0, le=5, description="More tries of a failed poll before its next slot.")
-    retry_base_s: int = Field(1, ge=1, le=60, description="Longest wait before the first one; doubles each time.")
-    retry_share: float = Field(0.1, ge=0, le=1, description="Retries a worker may add to its polls, as a share.")
-    breaker_failures: int = Field(5, ge=1, le=1000, description="Failures in a row that open a target's breaker.")
-    breaker_base_s: float = Field(30.0, ge=1, le=86_400, description="First wait of an open breaker; then doubled.")
-    breaker_cap_s: float = Field(900.0, ge=1, le=86_400, description="Longest wait of an open breaker.")
-    breaker_auth_s: float = Field(900.0, ge=1, le=86_400, description="Wait after a refused credential, at once.")
-    deadletter_retry_s: float = Field(1800.0, ge=10, le=604_800, description="How often a dead letter is tried.")
-    deadletter_after_s: float = Field(
-        86_400.0, ge=60, le=31_536_000, description="A breaker open for so long makes a dead letter."
+    retry_tries: int = Field(
+        2, ge=0, le=5, description="More tries of a failed poll before its next slot."
     )
-    site_share: float = Field(0.6, gt=0, le=1, description="Share of a site's polls that find nobody: it is dark.")
-    site_least: int = Field(10, ge=1, le=100_000, description="Such polls within a minute, at least.")
-    site_canaries: int = Field(3, ge=1, le=100, description="Targets that are polled for a dark site.")
+    retry_base_s: int = Field(
+        1, ge=1, le=60, description="Longest wait before the first one; doubles each time."
+    )
+    retry_share: float = Field(
+        0.1, ge=0, le=1, description="Retries a worker may add to its polls, as a share."
+    )
+    breaker_failures: int = Field(
+        5, ge=1, le=1000, description="Failures in a row that open a target's breaker."
+    )
+    breaker_base_s: float = Field(
+        30.0, ge=1, le=86_400, description="First wait of an open breaker; then doubled."
+    )
+    breaker_cap_s: float = Field(
+        900.0, ge=1, le=86_400, description="Longest wait of an open breaker."
+    )
+    breaker_auth_s: float = Field(
+        900.0, ge=1, le=86_400, description="Wait after a refused credential, at once."
+    )
+    deadletter_retry_s: float = Field(
+        1800.0, ge=10, le=604_800, description="How often a dead letter is tried."
+    )
+    deadletter_after_s: float = Field(
+        86_400.0,
+        ge=60,
+        le=31_536_000,
+        description="A breaker open for so long makes a dead letter.",
+    )
+    site_share: float = Field(
+        0.6, gt=0, le=1, description="Share of a site's polls that find nobody: it is dark."
+    )
+    site_least: int = Field(
+        10, ge=1, le=100_000, description="Such polls within a minute, at least."
+    )
+    site_canaries: int = Field(
+        3, ge=1, le=100, description="Targets that are polled for a dark site."
+    )
     site_probe_s: float = Field(30.0, ge=1, le=3600, description="How often they are.")
 
     # Workers
@@ -156,23 +211,39 @@ class Settings(BaseSettings):
         5.0, ge=0, le=600, description="How long a stopping worker lets running batches finish."
     )
     worker_tags: Words = Field(
-        (), description="What this worker carries, as key=value: it serves the targets that require no more."
+        (),
+        description="What this worker carries, as key=value: it serves the targets that require no more.",
     )
     domains_s: float = Field(
-        30.0, ge=1, le=3600, description="How often a worker looks for queues that no note told it of."
+        30.0,
+        ge=1,
+        le=3600,
+        description="How often a worker looks for queues that no note told it of.",
     )
     blocking_threads: int = Field(
         16, ge=1, le=256, description="Threads of a worker process for each collector that blocks."
     )
     stuck_threads: int = Field(
-        8, ge=1, le=256, description="Threads of one collector that may hang before it gets a process of its own."
+        8,
+        ge=1,
+        le=256,
+        description="Threads of one collector that may hang before it gets a process of its own.",
     )
-    isolated_collectors: Words = Field((), description="Collectors that run in a process of their own, by name.")
-    isolation_memory_mb: int = Field(512, ge=64, le=1_000_000, description="Memory of such a process.")
+    isolated_collectors: Words = Field(
+        (), description="Collectors that run in a process of their own, by name."
+    )
+    isolation_memory_mb: int = Field(
+        512, ge=64, le=1_000_000, description="Memory of such a process."
+    )
     quarantine_crashes: int = Field(
-        3, ge=1, le=1000, description="Crashes of a collector's process after which nobody runs it any more."
+        3,
+        ge=1,
+        le=1000,
+        description="Crashes of a collector's process after which nobody runs it any more.",
     )
-    quarantine_window_s: float = Field(3600.0, ge=60, le=2_678_400, description="Time within which these are counted.")
+    quarantine_window_s: float = Field(
+        3600.0, ge=60, le=2_678_400, description="Time within which these are counted."
+    )
     target_cache: int = Field(
         50_000,
         ge=100,
@@ -185,14 +256,25 @@ class Settings(BaseSettings):
         description="A worker reads a credential again after so long; in its memory it stays until the process ends.",
     )
     session_idle_s: float = Field(
-        600.0, ge=0, le=86_400, description="A kept connection to a device that nobody uses is closed after so long."
+        600.0,
+        ge=0,
+        le=86_400,
+        description="A kept connection to a device that nobody uses is closed after so long.",
     )
-    session_age_s: float = Field(86_400.0, ge=0, le=2_678_400, description="It is replaced when it is so old.")
+    session_age_s: float = Field(
+        86_400.0, ge=0, le=2_678_400, description="It is replaced when it is so old."
+    )
     sessions_per_host: int = Field(
-        4, ge=1, le=1000, description="Kept connections to one address at a time, of one collector and worker process."
+        4,
+        ge=1,
+        le=1000,
+        description="Kept connections to one address at a time, of one collector and worker process.",
     )
     session_pace_s: float = Field(
-        0.0, ge=0, le=60, description="Least time between two new connections to one address, by one worker process."
+        0.0,
+        ge=0,
+        le=60,
+        description="Least time between two new connections to one address, by one worker process.",
     )
     session_exceptions: Words = Field(
         (),
@@ -219,50 +301,87 @@ class Settings(BaseSettings):
         le=100_000,
         description="Disk space of a worker process for rows that wait for a database or sink that is down.",
     )
-    stream_length: int = Field(10_000, ge=10, description="Polls kept in the `stream` sink's Redis stream.")
+    stream_length: int = Field(
+        10_000, ge=10, description="Polls kept in the `stream` sink's Redis stream."
+    )
 
     # Keeping
     runs_days: float = Field(30.0, gt=0, le=3650, description="How long good runs are kept.")
-    runs_failed_days: float = Field(90.0, gt=0, le=3650, description="How long failed and refused runs are kept.")
-    readings_days: float = Field(7.0, gt=0, le=3650, description="How long readings are kept in SQL.")
+    runs_failed_days: float = Field(
+        90.0, gt=0, le=3650, description="How long failed and refused runs are kept."
+    )
+    readings_days: float = Field(
+        7.0, gt=0, le=3650, description="How long readings are kept in SQL."
+    )
     events_days: float = Field(90.0, gt=0, le=3650, description="How long events are kept in SQL.")
     events_length: int = Field(
-        10_000, ge=100, description="Events kept in the Redis stream; so many may wait for a database that is away."
+        10_000,
+        ge=100,
+        description="Events kept in the Redis stream; so many may wait for a database that is away.",
     )
 
     # Web and Flower
     web_bind: str = Field("127.0.0.1", description="Address the page listens on.")
-    web_port: int | None = Field(None, ge=0, le=65535, description="Port of the page. Not set: 8080, or a free one.")
-    web_url: str = Field("", description="Where people find the page. Not set: the one of `poller up`, if it runs.")
+    web_port: int | None = Field(
+        None, ge=0, le=65535, description="Port of the page. Not set: 8080, or a free one."
+    )
+    web_url: str = Field(
+        "", description="Where people find the page. Not set: the one of `poller up`, if it runs."
+    )
     flower_bind: str = Field("127.0.0.1", description="Address Flower listens on.")
-    flower_port: int | None = Field(None, ge=0, le=65535, description="Port of Flower. Not set: 5555, or a free one.")
-    flower_basic_auth: SecretStr | None = Field(None, description="user:password of Flower; needed beyond loopback.")
+    flower_port: int | None = Field(
+        None, ge=0, le=65535, description="Port of Flower. Not set: 5555, or a free one."
+    )
+    flower_basic_auth: SecretStr | None = Field(
+        None, description="user:password of Flower; needed beyond loopback."
+    )
     flower_url: str = Field(
-        "", description="Where the page links to Flower. Not set: nowhere, or the one of `poller up`."
+        "",
+        description="Where the page links to Flower. Not set: nowhere, or the one of `poller up`.",
     )
 
     # Notifications of devices
-    trap_bind: str = Field("127.0.0.1", description="Address `poller traps` listens on; 0.0.0.0 or :: hears devices.")
-    trap_port: int = Field(
-        1162, ge=0, le=65535, description="Its UDP port. Devices send to 162, which needs privileges or a redirect."
+    trap_bind: str = Field(
+        "127.0.0.1", description="Address `poller traps` listens on; 0.0.0.0 or :: hears devices."
     )
-    trap_gap_s: float = Field(10.0, ge=0, le=3600, description="Least time between two polls of a device for traps.")
+    trap_port: int = Field(
+        1162,
+        ge=0,
+        le=65535,
+        description="Its UDP port. Devices send to 162, which needs privileges or a redirect.",
+    )
+    trap_gap_s: float = Field(
+        10.0, ge=0, le=3600, description="Least time between two polls of a device for traps."
+    )
     trap_polls_per_s: float = Field(
-        20.0, gt=0, le=10_000, description="Devices polled for traps, per second and listener; more wait their turn."
+        20.0,
+        gt=0,
+        le=10_000,
+        description="Devices polled for traps, per second and listener; more wait their turn.",
     )
     trap_listener: bool = Field(False, description="`poller up` runs a listener for traps, too.")
 
     # Logs
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level that is logged.")
-    log_format: Literal["text", "json"] = Field("text", description="One line of text, or one JSON object, per record.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="Least level that is logged."
+    )
+    log_format: Literal["text", "json"] = Field(
+        "text", description="One line of text, or one JSON object, per record."
+    )
 
     # Reports of our own bugs
     sentry_dsn: SecretStr | None = Field(
-        None, description="Where bugs and store failures are reported; needs poller[sentry]. Not set: nowhere."
+        None,
+        description="Where bugs and store failures are reported; needs poller[sentry]. Not set: nowhere.",
     )
-    sentry_environment: str = Field("production", min_length=1, max_length=64, description="What Sentry calls this.")
+    sentry_environment: str = Field(
+        "production", min_length=1, max_length=64, description="What Sentry calls this."
+    )
     sentry_per_minute: int = Field(
-        20, ge=1, le=600, description="Most reports of one process in a minute; of one kind never more than one."
+        20,
+        ge=1,
+        le=600,
+        description="Most reports of one process in a minute; of one kind never more than one.",
     )
 
     @field_validator("sentry_dsn", mode="after")
@@ -282,15 +401,23 @@ class Settings(BaseSettings):
             raise ValueError(f"{error.message}; {error.hint}") from None
         return words
 
-    @field_validator("session_exceptions", "sinks", "worker_tags", "isolated_collectors", mode="before")
+    @field_validator(
+        "session_exceptions", "sinks", "worker_tags", "isolated_collectors", mode="before"
+    )
     @classmethod
     def _split(cls, value: Any) -> Any:
-        return tuple(word.strip() for word in value.split(",") if word.strip()) if isinstance(value, str) else value
+        return (
+            tuple(word.strip() for word in value.split(",") if word.strip())
+            if isinstance(value, str)
+            else value
+        )
 
     @field_validator("adaptive_base_s", "adaptive_max_s", mode="after")
     @classmethod
     def _rising(cls, value: float, info: ValidationInfo) -> float:
-        lower = {"adaptive_base_s": "adaptive_min_s", "adaptive_max_s": "adaptive_base_s"}[str(info.field_name)]
+        lower = {"adaptive_base_s": "adaptive_min_s", "adaptive_max_s": "adaptive_base_s"}[
+            str(info.field_name)
+        ]
         if value < info.data.get(lower, 0):
             raise ValueError(f"{value:g} is less than {lower}, which is {info.data[lower]:g}")
         return value
@@ -331,24 +458,37 @@ class Settings(BaseSettings):
         """What an adaptive target gets that has no numbers of its own."""
         bounds = (self.adaptive_min_s, self.adaptive_base_s, self.adaptive_max_s)
         low, base, high = (round(seconds * 1000) for seconds in bounds)
-        shares = (self.adaptive_alpha, self.adaptive_jitter, self.adaptive_stretch, self.adaptive_penalty)
+        shares = (
+            self.adaptive_alpha,
+            self.adaptive_jitter,
+            self.adaptive_stretch,
+            self.adaptive_penalty,
+        )
         return Adaptive(low, base, high, *shares)
 
     @property
     def breaker_rules(self) -> circuit_breaker.Rules:
-        base, cap, auth = (round(s * 1000) for s in (self.breaker_base_s, self.breaker_cap_s, self.breaker_auth_s))
-        return circuit_breaker.rules(circuit_breaker.Rule(self.breaker_failures, base, max(base, cap)), auth)
+        base, cap, auth = (
+            round(s * 1000) for s in (self.breaker_base_s, self.breaker_cap_s, self.breaker_auth_s)
+        )
+        return circuit_breaker.rules(
+            circuit_breaker.Rule(self.breaker_failures, base, max(base, cap)), auth
+        )
 
     @property
     def session_rules(self) -> session_limits.Rules:
         usual = session_limits.Limits(
             self.session_idle_s, self.session_age_s, self.sessions_per_host, self.session_pace_s
         )
-        return session_limits.Rules(usual, session_limits.exceptions(self.session_exceptions, usual), self.sessions)
+        return session_limits.Rules(
+            usual, session_limits.exceptions(self.session_exceptions, usual), self.sessions
+        )
 
     @property
     def site_limits(self) -> site_outage.Limits:
-        return site_outage.Limits(self.site_share, self.site_least, self.site_canaries, round(self.site_probe_s * 1000))
+        return site_outage.Limits(
+            self.site_share, self.site_least, self.site_canaries, round(self.site_probe_s * 1000)
+        )
 
     @property
     def retry_limits(self) -> retry.Limits:
@@ -367,7 +507,10 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        weaker = [InitSettingsSource(cls, dict(values)) for _, values in layers(os.environ, cls.model_fields)]
+        weaker = [
+            InitSettingsSource(cls, dict(values))
+            for _, values in layers(os.environ, cls.model_fields)
+        ]
         return (init_settings, env_settings, *weaker)
 
 
@@ -424,7 +567,12 @@ def _takes(info: FieldInfo) -> str:
         return " or ".join(get_args(info.annotation))
     noun = next((word for kind, word in _NOUNS.items() if kind in kinds), "")
     words = {"gt": "above", "ge": "from", "le": "to"}
-    bounds = [f"{words[n]} {getattr(each, n):.10g}" for each in info.metadata for n in words if hasattr(each, n)]
+    bounds = [
+        f"{words[n]} {getattr(each, n):.10g}"
+        for each in info.metadata
+        for n in words
+        if hasattr(each, n)
+    ]
     such = "" if info.default is None or noun == _NOUNS[bool] else f", such as {info.default}"
     return " ".join([noun, *bounds]) + such if noun else ""
 

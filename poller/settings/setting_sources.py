@@ -47,7 +47,11 @@ def layers(environ: Mapping[str, str], fields: Collection[str]) -> list[tuple[st
 
 def config_file(environ: Mapping[str, str]) -> Path:
     """The poller.toml, whether it exists or not; an absolute path if it was found above the working directory."""
-    return Path(environ["POLLER_CONFIG"]) if "POLLER_CONFIG" in environ else _ours(_place(environ) / CONFIG)
+    return (
+        Path(environ["POLLER_CONFIG"])
+        if "POLLER_CONFIG" in environ
+        else _ours(_place(environ) / CONFIG)
+    )
 
 
 def _place(environ: Mapping[str, str]) -> Path:
@@ -55,7 +59,9 @@ def _place(environ: Mapping[str, str]) -> Path:
 
     Who names a home is not helped: nothing is looked for.
     """
-    sought = [(HOME, os.path.isdir)] + ([] if "POLLER_CONFIG" in environ else [(CONFIG, os.path.isfile)])
+    sought = [(HOME, os.path.isdir)] + (
+        [] if "POLLER_CONFIG" in environ else [(CONFIG, os.path.isfile)]
+    )
     try:
         here = Path.cwd()
     except FileNotFoundError:
@@ -76,7 +82,9 @@ def _ours(path: Path) -> Path:
     with suppress(FileNotFoundError):
         if path.is_absolute() and path.stat().st_uid not in (os.geteuid(), 0):
             name = "POLLER_CONFIG" if path.name == CONFIG else "POLLER_HOME"
-            raise errors.InvalidSetting(f"{path} belongs to another user", hint=f"set {name}={path} to use it")
+            raise errors.InvalidSetting(
+                f"{path} belongs to another user", hint=f"set {name}={path} to use it"
+            )
     return path
 
 
@@ -95,7 +103,9 @@ def origins_of(environ: Mapping[str, str], fields: Collection[str]) -> dict[str,
     found = dict.fromkeys(fields, "default")
     for origin, values in reversed(layers(environ, fields)):
         found.update({name: origin for name in values if name in found})
-    found.update({n: f"environment {PREFIX}{n.upper()}" for n in found if PREFIX + n.upper() in environ})
+    found.update(
+        {n: f"environment {PREFIX}{n.upper()}" for n in found if PREFIX + n.upper() in environ}
+    )
     return found
 
 
@@ -104,7 +114,9 @@ def _read_toml(path: Path, fields: Collection[str], required: bool) -> dict[str,
         values = tomllib.loads(path.read_text())
     except FileNotFoundError:
         if required:
-            raise errors.InvalidSetting(f"POLLER_CONFIG names {path}, which does not exist") from None
+            raise errors.InvalidSetting(
+                f"POLLER_CONFIG names {path}, which does not exist"
+            ) from None
         return {}
     except (OSError, ValueError) as error:
         raise errors.InvalidSetting(f"{path}: {error}") from None
@@ -148,7 +160,9 @@ def refuse_unknown(environ: Mapping[str, str], fields: Collection[str]) -> None:
     names = [PREFIX + name.upper() for name in fields]
     files = [f"{PREFIX}{name.upper()}_FILE" for name in SECRETS]
     given = [name for name in environ if name.startswith(PREFIX)]
-    _refuse(given, [*names, *files, *OTHER_NAMES], lambda name: f"unknown environment variable {name}")
+    _refuse(
+        given, [*names, *files, *OTHER_NAMES], lambda name: f"unknown environment variable {name}"
+    )
 
 
 def _refuse(given: Iterable[str], known: Iterable[str], say: Any) -> None:

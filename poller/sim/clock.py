@@ -18,7 +18,9 @@ class Clock:
 
     def __post_init__(self) -> None:
         if not 0 <= self.rate <= 1e6:
-            raise errors.InvalidInput(f"clock: a rate of {self.rate} is out of range", hint="give 0 to 1000000")
+            raise errors.InvalidInput(
+                f"clock: a rate of {self.rate} is out of range", hint="give 0 to 1000000"
+            )
 
     def now(self) -> float:
         if self.at is None:

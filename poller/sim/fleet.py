@@ -115,7 +115,9 @@ def laboratory(interfaces: int = 300, index: int = 0, seed: int = 1, version: in
     """A router that has every menu, with so many interfaces, as RouterOS 7 or 6. Raises InvalidInput."""
     fewest, most = routerboards.FEWEST_PORTS, routerboards.MOST_PORTS
     if not fewest <= interfaces <= most:
-        raise errors.InvalidInput(f"lab: {interfaces} interfaces are out of range", hint=f"give {fewest} to {most}")
+        raise errors.InvalidInput(
+            f"lab: {interfaces} interfaces are out of range", hint=f"give {fewest} to {most}"
+        )
     device = _device(index, seed, Protocol.ROUTEROS, Fault.NONE, SLOW_SECONDS)
     model = f"lab6-{interfaces}" if version == 6 else f"lab-{interfaces}"
     return replace(device, name=f"lab-{device.site}-{index + 1:04d}", model=model, variant=0)
@@ -136,12 +138,18 @@ def address(index: int) -> str:
 
 def _check(count: int, snmp_share: float, faulty_share: float, slow_seconds: float) -> None:
     if not 0 <= count <= MAX_DEVICES:
-        raise errors.InvalidInput(f"devices: {count} is out of range", hint=f"give 0 to {MAX_DEVICES}")
+        raise errors.InvalidInput(
+            f"devices: {count} is out of range", hint=f"give 0 to {MAX_DEVICES}"
+        )
     for name, share in (("snmp share", snmp_share), ("faulty share", faulty_share)):
         if not 0 <= share <= 1:
-            raise errors.InvalidInput(f"{name}: {share} is not a share", hint="give a number from 0 to 1")
+            raise errors.InvalidInput(
+                f"{name}: {share} is not a share", hint="give a number from 0 to 1"
+            )
     if not 0 <= slow_seconds <= 3600:
-        raise errors.InvalidInput(f"slow seconds: {slow_seconds} is out of range", hint="give 0 to 3600")
+        raise errors.InvalidInput(
+            f"slow seconds: {slow_seconds} is out of range", hint="give 0 to 3600"
+        )
 
 
 def _falls_on(index: int, share: float) -> bool:
@@ -160,7 +168,9 @@ def _faults(share: float, first: int) -> Iterator[Fault]:
         index += 1
 
 
-def _device(index: int, seed: int, protocol: Protocol, fault: Fault, slow_seconds: float) -> SimDevice:
+def _device(
+    index: int, seed: int, protocol: Protocol, fault: Fault, slow_seconds: float
+) -> SimDevice:
     salt = _salt(seed, index)
     models = _LOTS[protocol]
     model = models[salt % len(models)]
@@ -186,7 +196,9 @@ def _salt(seed: int, index: int) -> int:
 
 def _row(device: SimDevice, snmp_port: int, routeros_port: int, interval: str) -> dict[str, Any]:
     snmp = device.protocol is Protocol.SNMP
-    options: dict[str, Any] = {"port": snmp_port, "modules": ["system", "if_mib"]} if snmp else {"port": routeros_port}
+    options: dict[str, Any] = (
+        {"port": snmp_port, "modules": ["system", "if_mib"]} if snmp else {"port": routeros_port}
+    )
     return {
         "name": device.name,
         "address": device.address,

@@ -61,7 +61,9 @@ class Simulator:
         self.routeros = RouterOsServer(devices, clock=clock)
         self._directory: tempfile.TemporaryDirectory[str] | None = None
 
-    async def open(self, snmp_port: int = 0, routeros_port: int = 0, tls: TlsPorts | None = None) -> Ports:
+    async def open(
+        self, snmp_port: int = 0, routeros_port: int = 0, tls: TlsPorts | None = None
+    ) -> Ports:
         """Listen; port 0 takes a free one. Raises PortInUse, and then nothing is left open."""
         try:
             with _naming("--snmp-port"):
@@ -83,7 +85,9 @@ class Simulator:
             routeros_tls = await self.routeros.open(tls.signed, signed)
         return ports._replace(
             routeros_tls=routeros_tls,
-            routeros_anonymous=await self.routeros.open(tls.anonymous, certificates.anonymous(directory)),
+            routeros_anonymous=await self.routeros.open(
+                tls.anonymous, certificates.anonymous(directory)
+            ),
             ca_file=str(directory / "ca.pem"),
         )
 
@@ -113,7 +117,12 @@ class Simulator:
 
     @property
     def activity(self) -> Activity:
-        return Activity(self._snmp.requests, self._snmp.replies, self.routeros.commands, self.routeros.connections)
+        return Activity(
+            self._snmp.requests,
+            self._snmp.replies,
+            self.routeros.commands,
+            self.routeros.connections,
+        )
 
 
 @contextmanager

@@ -35,4 +35,10 @@ def _endless(reply: bytes, dice: random.Random) -> bytes:
     return reply[:1] + b"\x84\xff\xff\xff\xff" + reply[2:]
 
 
-_WAYS: tuple[Callable[[bytes, random.Random], bytes], ...] = (_noise, _banner, _cut_short, _bent, _endless)
+_WAYS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
+    _noise,
+    _banner,
+    _cut_short,
+    _bent,
+    _endless,
+)

@@ -14,7 +14,18 @@ from poller import errors
 from poller.sim import routerboards
 from poller.sim.hardware_model import GBIT, MBIT, Chassis, Group, Kind, Model, Port, Rates
 
-__all__ = ["GBIT", "MBIT", "MODELS", "ROUTEROS_MODELS", "SNMP_MODELS", "Chassis", "Kind", "Port", "Rates", "chassis"]
+__all__ = [
+    "GBIT",
+    "MBIT",
+    "MODELS",
+    "ROUTEROS_MODELS",
+    "SNMP_MODELS",
+    "Chassis",
+    "Kind",
+    "Port",
+    "Rates",
+    "chassis",
+]
 
 VARIANTS = 8
 DESKS = routerboards.DESKS
@@ -27,7 +38,9 @@ SNMP_MODELS = (
         5,
         (
             Group("Gi0/{n}", 6, GBIT, (0.001, 0.06), DESKS, "GigabitEthernet0/{n}", down=0.2),
-            Group("Gi0/{n}", 2, GBIT, (0.02, 0.3), UPLINKS, "GigabitEthernet0/{n}", down=0.1, first=7),
+            Group(
+                "Gi0/{n}", 2, GBIT, (0.02, 0.3), UPLINKS, "GigabitEthernet0/{n}", down=0.1, first=7
+            ),
         ),
         ("4.2.1", "4.2.3", "4.3.0"),
         product=1,
@@ -37,10 +50,25 @@ SNMP_MODELS = (
         "rt",
         3,
         (
-            Group("ge0/{n}", 4, GBIT, (0.005, 0.2), ("LAN", "voice", "guest", ""), "ge0/{n}", down=0.15, first=0),
-            Group("xe0/{n}", 2, 10 * GBIT, (0.01, 0.25), ("transit", "backbone"), "xe0/{n}", first=0),
-            Group("vlan{n}", 1, GBIT, (0.001, 0.02), ("management",), "vlan{n}", Kind.VLAN, first=10),
-            Group("lo{n}", 1, 0, (0, 0), ("router id",), "lo{n}", Kind.LOOPBACK, first=0, mtu=65535),
+            Group(
+                "ge0/{n}",
+                4,
+                GBIT,
+                (0.005, 0.2),
+                ("LAN", "voice", "guest", ""),
+                "ge0/{n}",
+                down=0.15,
+                first=0,
+            ),
+            Group(
+                "xe0/{n}", 2, 10 * GBIT, (0.01, 0.25), ("transit", "backbone"), "xe0/{n}", first=0
+            ),
+            Group(
+                "vlan{n}", 1, GBIT, (0.001, 0.02), ("management",), "vlan{n}", Kind.VLAN, first=10
+            ),
+            Group(
+                "lo{n}", 1, 0, (0, 0), ("router id",), "lo{n}", Kind.LOOPBACK, first=0, mtu=65535
+            ),
         ),
         ("12.1R3", "12.2R1"),
         product=2,
@@ -63,7 +91,15 @@ SNMP_MODELS = (
         1,
         (
             Group("Gi1/0/{n}", 48, GBIT, (0.001, 0.05), DESKS, "GigabitEthernet1/0/{n}", down=0.35),
-            Group("Te1/1/{n}", 4, 10 * GBIT, (0.01, 0.2), UPLINKS, "TenGigabitEthernet1/1/{n}", down=0.25),
+            Group(
+                "Te1/1/{n}",
+                4,
+                10 * GBIT,
+                (0.01, 0.2),
+                UPLINKS,
+                "TenGigabitEthernet1/1/{n}",
+                down=0.25,
+            ),
         ),
         ("4.2.3", "4.3.0"),
         product=4,
@@ -102,7 +138,8 @@ def model(name: str) -> Model:
         return routerboards.laboratory(name, int(found[2]), _LABORATORY_SOFTWARE[found[1]])
     size = f"{routerboards.FEWEST_PORTS} to {routerboards.MOST_PORTS}"
     raise errors.InvalidInput(
-        f'there is no model "{name}"', hint=f"give one of {', '.join(MODELS)}, or lab-N or lab6-N with N from {size}"
+        f'there is no model "{name}"',
+        hint=f"give one of {', '.join(MODELS)}, or lab-N or lab6-N with N from {size}",
     )
 
 
@@ -111,7 +148,9 @@ def chassis(name: str, variant: int, software: str = "") -> Chassis:
     """The chassis of a model and variant: the same on every machine and in every run. It may run other software."""
     plan = model(name)
     dice = random.Random(f"{name}/{variant}")  # noqa: S311  believable numbers, not secrets
-    return Chassis(plan, software or plan.software[variant % len(plan.software)], tuple(_ports(plan, dice)))
+    return Chassis(
+        plan, software or plan.software[variant % len(plan.software)], tuple(_ports(plan, dice))
+    )
 
 
 def first_mac(salt: int) -> int:

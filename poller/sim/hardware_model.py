@@ -156,5 +156,7 @@ def version(software: str) -> tuple[int, ...]:
     """Raises InvalidInput when it is none."""
     parts = software.split(".")
     if not all(part.isascii() and part.isdecimal() for part in parts):
-        raise errors.InvalidInput(f'software: "{software}" is no version of RouterOS', hint="give one like 7.18.2")
+        raise errors.InvalidInput(
+            f'software: "{software}" is no version of RouterOS', hint="give one like 7.18.2"
+        )
     return tuple(map(int, parts))

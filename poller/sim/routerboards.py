@@ -34,7 +34,16 @@ MODELS = (
         storage=1 << 30,
         sensors=(_VOLTAGE, _TEMPERATURE),
         features=frozenset({Feature.SWITCH}),
-        setup=Setup(leases=14, connections=60, rules=6, neighbors=2, routes=5, wireguards=2, watched=2, certificates=1),
+        setup=Setup(
+            leases=14,
+            connections=60,
+            rules=6,
+            neighbors=2,
+            routes=5,
+            wireguards=2,
+            watched=2,
+            certificates=1,
+        ),
     ),
     Model(
         "hap-ac2",
@@ -61,7 +70,14 @@ MODELS = (
         2,
         (
             Group("ether{n}", 1, GBIT, (0.001, 0.01), ("management",)),
-            Group("sfp-sfpplus{n}", 12, 10 * GBIT, (0.01, 0.25), ("customer", "peering", "backbone"), down=0.3),
+            Group(
+                "sfp-sfpplus{n}",
+                12,
+                10 * GBIT,
+                (0.01, 0.25),
+                ("customer", "peering", "backbone"),
+                down=0.3,
+            ),
             Group("sfp28-{n}", 2, 25 * GBIT, (0.02, 0.2), ("core",)),
         ),
         _SOFTWARE[:3],
@@ -72,7 +88,17 @@ MODELS = (
         memory=4 << 30,
         storage=128 << 20,
         sensors=(_TEMPERATURE, _CPU_TEMPERATURE, _FAN_1),
-        setup=Setup(connections=200, rules=8, listed=10, neighbors=6, routes=40, queues=4, peers=4, ipsec=2, watched=4),
+        setup=Setup(
+            connections=200,
+            rules=8,
+            listed=10,
+            neighbors=6,
+            routes=40,
+            queues=4,
+            peers=4,
+            ipsec=2,
+            watched=4,
+        ),
     ),
 )
 
@@ -101,7 +127,9 @@ _SENSORS = (
     ("2pin-voltage", "V", 24.2),
 )
 _TUNNELS = (0.001, 0.02)
-_YOUNG = frozenset({Kind.WIFI, Kind.WIREGUARD, Kind.LOOPBACK})  # interfaces that version 6 does not have
+_YOUNG = frozenset(
+    {Kind.WIFI, Kind.WIREGUARD, Kind.LOOPBACK}
+)  # interfaces that version 6 does not have
 
 
 def laboratory(name: str, ports: int, software: str) -> Model:
@@ -110,20 +138,34 @@ def laboratory(name: str, ports: int, software: str) -> Model:
     possible = (
         Group("sfp-sfpplus{n}", 8, 10 * GBIT, (0.01, 0.2), ("peering", "backbone", ""), down=0.2),
         Group("bridge{n}", 1, 0, (0, 0), ("LAN",), kind=Kind.BRIDGE),
-        Group("vlan{n}", vlans, GBIT, (0.001, 0.02), ("floor", "tenant", ""), kind=Kind.VLAN, first=100),
+        Group(
+            "vlan{n}",
+            vlans,
+            GBIT,
+            (0.001, 0.02),
+            ("floor", "tenant", ""),
+            kind=Kind.VLAN,
+            first=100,
+        ),
         Group("lo", 1, 0, (0, 0), ("",), kind=Kind.LOOPBACK, mtu=65_536),
         Group("wlan{n}", 2, 600 * MBIT, (0.001, 0.05), ("staff",), kind=Kind.WLAN),
         Group("wifi{n}", 2, 1200 * MBIT, (0.001, 0.05), ("guests",), kind=Kind.WIFI),
         Group("cap{n}", 2, 600 * MBIT, (0.001, 0.05), ("",), kind=Kind.CAP),
         Group("lte{n}", 1, 150 * MBIT, (0.001, 0.05), ("spare uplink",), kind=Kind.LTE),
-        Group("wlan60-{n}", 1, 1000 * MBIT, (0.01, 0.2), ("bridge to the warehouse",), kind=Kind.W60G),
+        Group(
+            "wlan60-{n}", 1, 1000 * MBIT, (0.01, 0.2), ("bridge to the warehouse",), kind=Kind.W60G
+        ),
         Group("eoip-tunnel{n}", 2, GBIT, _TUNNELS, ("",), kind=Kind.EOIP, mtu=1458),
         Group("gre-tunnel{n}", 2, GBIT, _TUNNELS, ("branch",), kind=Kind.GRE, mtu=1476),
         Group("ipip-tunnel{n}", 1, GBIT, _TUNNELS, ("",), kind=Kind.IPIP, mtu=1480),
         Group("wireguard{n}", 1, GBIT, _TUNNELS, ("road warriors",), kind=Kind.WIREGUARD, mtu=1420),
     )
-    special = tuple(group for group in possible if software.startswith("7") or group.kind not in _YOUNG)
-    copper = Group("ether{n}", ports - sum(g.count for g in special), GBIT, (0.001, 0.1), DESKS, down=0.3)
+    special = tuple(
+        group for group in possible if software.startswith("7") or group.kind not in _YOUNG
+    )
+    copper = Group(
+        "ether{n}", ports - sum(g.count for g in special), GBIT, (0.001, 0.1), DESKS, down=0.3
+    )
     return Model(
         name,
         "lab",

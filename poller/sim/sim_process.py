@@ -87,7 +87,9 @@ def simulated(
         "clock": None if clock is None else [clock.at, clock.rate],
         "devices": [dataclasses.asdict(device) for device in devices],
     }
-    child = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     try:
         yield _start(child, order)
     finally:
@@ -148,7 +150,9 @@ def _obey(simulator: Simulator, line: bytes) -> None:
 _ORDERS: Mapping[str, Callable[..., Any]] = {
     "darken": Simulator.darken,
     "set_clock": lambda simulator, at, rate: simulator.set_clock(Clock(at, rate)),
-    "expect": lambda simulator, address, fields: simulator.expect(address, Accident.from_dict(fields)),
+    "expect": lambda simulator, address, fields: simulator.expect(
+        address, Accident.from_dict(fields)
+    ),
     "forget": lambda simulator, address: simulator.routeros.accidents.forget(address),
     "kick": lambda simulator, address: simulator.routeros.kick(address),
     "reboot": lambda simulator, address: simulator.routeros.reboot(address),

@@ -65,7 +65,11 @@ def _one_each(kind: int, port: int, addresses: list[str]) -> list[socket.socket]
         try:
             for address in addresses:
                 opened.append(_socket(kind))
-                _bind(opened[-1], address, port or (opened[0].getsockname()[1] if len(opened) > 1 else 0))
+                _bind(
+                    opened[-1],
+                    address,
+                    port or (opened[0].getsockname()[1] if len(opened) > 1 else 0),
+                )
         except BaseException as error:
             for sock in opened:
                 sock.close()
@@ -101,6 +105,7 @@ def _bind(sock: socket.socket, address: str, port: int) -> None:
             ) from None
         if error.errno == errno.EACCES:
             raise errors.InvalidInput(
-                f"{protocol} port {port} needs privileges", hint="give a port above 1023, or 0 for a free one"
+                f"{protocol} port {port} needs privileges",
+                hint="give a port above 1023, or 0 for a free one",
             ) from None
         raise

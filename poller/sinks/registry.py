@@ -28,7 +28,9 @@ class Admitted(NamedTuple):
     notice: str
 
 
-def survey(points: Iterable[EntryPoint] | None = None, served: Mapping[int, Served] = SERVED) -> Loaded[Admitted]:
+def survey(
+    points: Iterable[EntryPoint] | None = None, served: Mapping[int, Served] = SERVED
+) -> Loaded[Admitted]:
     """Every installed sink, imported but not made; a broken one never harms the others."""
     found, unreadable = plugins.points(GROUP) if points is None else (points, [])
     return plugins.load(found, lambda kind: kind, partial(admit, served=served), unreadable)
@@ -38,14 +40,20 @@ def admit(kind: Any, name: str, served: Mapping[int, Served] = SERVED) -> Admitt
     """Does the class keep the contract? Raises ConfigError, saying what is wrong."""
     for method in ("write", "close"):
         if not callable(getattr(kind, method, None)):
-            raise errors.ConfigError("it does not implement poller.sinks.api.Sink", cause=f"it has no {method}")
+            raise errors.ConfigError(
+                "it does not implement poller.sinks.api.Sink", cause=f"it has no {method}"
+            )
     if getattr(kind, "name", None) != name:
         raise errors.ConfigError(f'it calls itself "{getattr(kind, "name", "")}"')
     version = api_version.choose(getattr(kind, "api_version", None), served, "sink")
-    return Admitted(served[version].adapt(kind), version, api_version.notice(version, served, "sink"))
+    return Admitted(
+        served[version].adapt(kind), version, api_version.notice(version, served, "sink")
+    )
 
 
-def load(names: Iterable[str], stores: Stores, points: Iterable[EntryPoint] | None = None) -> list[Sink]:
+def load(
+    names: Iterable[str], stores: Stores, points: Iterable[EntryPoint] | None = None
+) -> list[Sink]:
     """Make the named sinks, in that order; others are not even imported.
 
     Raises InvalidSetting: a worker without its sink loses data.
@@ -73,7 +81,11 @@ def close_all(sinks: Iterable[Sink]) -> None:
 
 
 def _make(
-    name: str, found: Loaded[Admitted], stores: Stores, known: Iterable[str], unreadable: Iterable[Broken]
+    name: str,
+    found: Loaded[Admitted],
+    stores: Stores,
+    known: Iterable[str],
+    unreadable: Iterable[Broken],
 ) -> Sink:
     if name not in found.plugins:
         broken = next((each for each in found.broken if each.name == name), None)
@@ -85,16 +97,22 @@ def _make(
     except BaseException as error:  # a plugin may raise anything, SystemExit too
         raise _unusable(Broken(name, found.distributions[name], plugins.text(error))) from error
     if not isinstance(sink, Sink):
-        raise _unusable(Broken(name, found.distributions[name], "it does not implement poller.sinks.api.Sink"))
+        raise _unusable(
+            Broken(name, found.distributions[name], "it does not implement poller.sinks.api.Sink")
+        )
     return sink
 
 
-def _unknown(name: str, known: Iterable[str], unreadable: Iterable[Broken]) -> errors.InvalidSetting:
+def _unknown(
+    name: str, known: Iterable[str], unreadable: Iterable[Broken]
+) -> errors.InvalidSetting:
     """It may be in a distribution whose list cannot be read."""
     near = difflib.get_close_matches(name, list(known), n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     cause = "; ".join(f"{each.distribution}: {each.reason}" for each in unreadable)
-    return errors.InvalidSetting(f'unknown sink "{name}"', cause, hint + "installed: " + ", ".join(sorted(known)))
+    return errors.InvalidSetting(
+        f'unknown sink "{name}"', cause, hint + "installed: " + ", ".join(sorted(known))
+    )
 
 
 def _unusable(broken: Broken) -> errors.InvalidSetting:

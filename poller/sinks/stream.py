@@ -64,7 +64,8 @@ class _Heads:
             if len(self._known) >= self.LIMIT:
                 self._known.clear()
             heads = self._known[shape.id] = [
-                json.dumps([s.name, dict(s.labels), s.kind.value], ensure_ascii=False)[:-1] + ", " for s in shape.series
+                json.dumps([s.name, dict(s.labels), s.kind.value], ensure_ascii=False)[:-1] + ", "
+                for s in shape.series
             ]
         return heads
 
@@ -73,5 +74,9 @@ def _data(sample: Sample, heads: list[str]) -> str:
     """A JSON list of [name, labels, kind, value]; what JSON cannot say (NaN, infinity) is null."""
     values = sample.readings.values
     return (
-        "[" + ",".join(f"{h}{v!r}]" if isfinite(v) else f"{h}null]" for h, v in zip(heads, values, strict=True)) + "]"
+        "["
+        + ",".join(
+            f"{h}{v!r}]" if isfinite(v) else f"{h}null]" for h, v in zip(heads, values, strict=True)
+        )
+        + "]"
     )

@@ -80,8 +80,29 @@ class Keys:
         return f"{self.prefix}redbeat:"
 
 
-_PLACES = ("inflight", "parked", "held", "returned", "queues", "spec", "run", "edited", "board", "outbox")
+_PLACES = (
+    "inflight",
+    "parked",
+    "held",
+    "returned",
+    "queues",
+    "spec",
+    "run",
+    "edited",
+    "board",
+    "outbox",
+)
 _FACTS = ("status", "barred", "counts", "needs", "dark")
-_PEOPLE = ("epoch", "leader", "standbys", "workers", "own", "attending", "doubts", "wake", "domains")
+_PEOPLE = (
+    "epoch",
+    "leader",
+    "standbys",
+    "workers",
+    "own",
+    "attending",
+    "doubts",
+    "wake",
+    "domains",
+)
 _NEWS = ("totals", "errors", "events", "recorded", "readings")
 NAMES = frozenset((*_PLACES, *_FACTS, *_PEOPLE, *_NEWS))

@@ -61,4 +61,8 @@ def translate(error: Exception) -> errors.PollerError:
     cause = f"{type(error).__name__}: {error}"
     if kind is errors.Bug:
         return kind("a message cannot be sent", cause, "this is a bug in poller")
-    return kind("cannot send messages to the broker", cause, "is Redis running? Nothing is lost; it is tried again")
+    return kind(
+        "cannot send messages to the broker",
+        cause,
+        "is Redis running? Nothing is lost; it is tried again",
+    )

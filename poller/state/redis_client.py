@@ -29,7 +29,9 @@ def connect(url: str, timeout_s: float = SOCKET_TIMEOUT_S, retries: int = 2) -> 
             retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=0.5), retries),
         )
     except ValueError as error:
-        raise errors.InvalidSetting(f"redis_url: {error}", hint="write redis://host:port/0") from None
+        raise errors.InvalidSetting(
+            f"redis_url: {error}", hint="write redis://host:port/0"
+        ) from None
 
 
 def where(client: redis.Redis) -> str:

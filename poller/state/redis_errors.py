@@ -42,5 +42,7 @@ def translate(error: Exception, where: str) -> errors.StoreError:
         hint = "is the server running? `poller up` starts one; POLLER_REDIS_URL names yours"
         return errors.StoreUnavailable(f"cannot use Redis at {where}", cause, hint)
     if kind is errors.StoreConflict:
-        return kind("somebody else changed the same thing first", cause, "look at it again and repeat")
+        return kind(
+            "somebody else changed the same thing first", cause, "look at it again and repeat"
+        )
     return kind(f"Redis at {where} refused a command", cause)

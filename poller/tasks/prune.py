@@ -21,11 +21,18 @@ _DAY_MS = 86_400_000
 def prune() -> None:
     """One bounded pass; what is left waits for the next one."""
     services = bootstrap.services()
-    done = asdict(retention.prune(services.engine, time.time_ns() // 1_000_000, ages(services.settings)))
+    done = asdict(
+        retention.prune(services.engine, time.time_ns() // 1_000_000, ages(services.settings))
+    )
     if any(done.values()):
         log.info("pruned", **done)
 
 
 def ages(settings: Settings) -> Ages:
-    kept = (settings.runs_days, settings.runs_failed_days, settings.readings_days, settings.events_days)
+    kept = (
+        settings.runs_days,
+        settings.runs_failed_days,
+        settings.readings_days,
+        settings.events_days,
+    )
     return Ages(*(round(days * _DAY_MS) for days in kept))

@@ -29,7 +29,9 @@ async def collect(
     """One poll, exactly as a worker runs it: the options are validated, the deadline is kept, nothing is raised."""
     checked = collector.Options.model_validate(options)
     deadline = asyncio.get_running_loop().time() + timeout_s
-    poll = Poll(1, "device", address, checked, credential, deadline, {} if memory is None else memory)
+    poll = Poll(
+        1, "device", address, checked, credential, deadline, {} if memory is None else memory
+    )
     return await drain(collector, poll)
 
 

@@ -68,7 +68,9 @@ class _Talk:
         if self.server is not None:
             self.server.close()
         for transport in list(self.transports):
-            transport.close() if isinstance(transport, asyncio.DatagramTransport) else transport.abort()  # type: ignore[attr-defined]
+            transport.close() if isinstance(
+                transport, asyncio.DatagramTransport
+            ) else transport.abort()  # type: ignore[attr-defined]
         await asyncio.sleep(0)
 
 
@@ -82,7 +84,9 @@ class _Connection(asyncio.Protocol):
         self._transport = transport
         self._talk.transports.add(transport)
         if self._talk.manner is Manner.RESETS:
-            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+            transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT
+            )
             transport.abort()
             return
         loop = asyncio.get_running_loop()

@@ -40,7 +40,11 @@ class Turn:
     def http(self) -> str:
         """`GET /path`, if it is that."""
         line = self.ask.partition(b"\r\n")[0].split(b" ")
-        return b" ".join(line[:2]).decode("latin-1") if len(line) == 3 and line[2].startswith(b"HTTP/1.") else ""
+        return (
+            b" ".join(line[:2]).decode("latin-1")
+            if len(line) == 3 and line[2].startswith(b"HTTP/1.")
+            else ""
+        )
 
 
 @dataclass(slots=True)
@@ -61,7 +65,10 @@ class Recording:
     def write(self, path: Path, hide: Iterable[str]) -> None:
         secrets = [text.encode() for text in hide if text]
         turns = [
-            [{"ask": _text(_kept(turn), secrets), "answer": _text(turn.answer, secrets)} for turn in conversation]
+            [
+                {"ask": _text(_kept(turn), secrets), "answer": _text(turn.answer, secrets)}
+                for turn in conversation
+            ]
             for conversation in self.conversations.values()
         ]
         document = {"protocol": self.protocol, "conversations": turns}
@@ -77,7 +84,9 @@ class Recording:
             ]
             return cls(document["protocol"], dict(enumerate(turns)))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise errors.InvalidInput(f"{path} is no recording", cause=f"{type(error).__name__}: {error}") from None
+            raise errors.InvalidInput(
+                f"{path} is no recording", cause=f"{type(error).__name__}: {error}"
+            ) from None
 
 
 @contextmanager
@@ -219,7 +228,11 @@ def _text(data: bytes, secrets: Sequence[bytes]) -> str | dict[str, str]:
         text = data.decode()
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(data).decode()}
-    return text if all(c.isprintable() or c in "\r\n\t" for c in text) else {"base64": base64.b64encode(data).decode()}
+    return (
+        text
+        if all(c.isprintable() or c in "\r\n\t" for c in text)
+        else {"base64": base64.b64encode(data).decode()}
+    )
 
 
 def _bytes(kept: str | dict[str, str]) -> bytes:

@@ -48,10 +48,14 @@ class Relay:
             return
         mine = {writer, back}
         self._open |= mine
-        await asyncio.gather(self._pump(reader, back, number, False), self._pump(there, writer, number, True))
+        await asyncio.gather(
+            self._pump(reader, back, number, False), self._pump(there, writer, number, True)
+        )
         self._open -= mine
 
-    async def _pump(self, source: asyncio.StreamReader, to: asyncio.StreamWriter, number: int, answer: bool) -> None:
+    async def _pump(
+        self, source: asyncio.StreamReader, to: asyncio.StreamWriter, number: int, answer: bool
+    ) -> None:
         with suppress(OSError):
             while data := await source.read(65536):
                 self._hear("tcp", number, answer, data)
@@ -64,7 +68,9 @@ class Relay:
         way = self._ways.get(client)
         if way is None:
             way = self._ways[client] = _Upstream(self._hear, next(self._numbers), client, back)
-            await asyncio.get_running_loop().create_datagram_endpoint(lambda: way, remote_addr=self._to)
+            await asyncio.get_running_loop().create_datagram_endpoint(
+                lambda: way, remote_addr=self._to
+            )
         self._hear("udp", way.number, False, data)
         way.transport.sendto(data)
 
@@ -84,13 +90,17 @@ class _Downstream(asyncio.DatagramProtocol):
         self._transport = transport
 
     def datagram_received(self, data: bytes, addr: Any) -> None:
-        task = asyncio.get_running_loop().create_task(self._relay.pass_on(data, addr, self._transport))
+        task = asyncio.get_running_loop().create_task(
+            self._relay.pass_on(data, addr, self._transport)
+        )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
 
 class _Upstream(asyncio.DatagramProtocol):
-    def __init__(self, hear: Hear, number: int, client: Any, back: asyncio.DatagramTransport) -> None:
+    def __init__(
+        self, hear: Hear, number: int, client: Any, back: asyncio.DatagramTransport
+    ) -> None:
         self.number = number
         self._hear, self._client, self._back = hear, client, back
 

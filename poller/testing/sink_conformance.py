@@ -29,7 +29,11 @@ def samples(first: int = 0, number: int = 3) -> list[Sample]:
         [
             Reading("olt_temperature", 21.5, {"slot": "1"}),
             Reading(
-                "olt_octets_total", float(2**53), {"port": "1", "name": 'é "quoted" \\ line\nbreak'}, Kind.COUNTER, 64
+                "olt_octets_total",
+                float(2**53),
+                {"port": "1", "name": 'é "quoted" \\ line\nbreak'},
+                Kind.COUNTER,
+                64,
             ),
             Reading("olt_info", 1.0, {"model": ""}, Kind.INFO),
             Reading("olt_unknown", math.nan),
@@ -51,7 +55,11 @@ def suite(
         with stores() as lent:
             yield sink(lent)
 
-    tests = {"test_contract": _contract(sink), "test_writes": _writes(stored), "test_repeats": _repeats(stored)}
+    tests = {
+        "test_contract": _contract(sink),
+        "test_writes": _writes(stored),
+        "test_repeats": _repeats(stored),
+    }
     return type("TestSink", (), {"made": made, "test_closes": _closes, **tests})
 
 
@@ -61,7 +69,9 @@ def _contract(sink: Any) -> Callable[[Any], None]:
         try:
             registry.admit(sink, getattr(sink, "name", ""))
         except errors.ConfigError as error:
-            pytest.fail(f"the registry would not load it: {error}. {error.hint}".rstrip(". "), pytrace=False)
+            pytest.fail(
+                f"the registry would not load it: {error}. {error.hint}".rstrip(". "), pytrace=False
+            )
 
     return test
 
@@ -108,7 +118,8 @@ def _write(sink: Any, polls: list[Sample]) -> None:
         pytest.fail(f"it could not write: {error}", pytrace=False)
     except Exception as error:  # noqa: BLE001  whatever a plugin raises
         pytest.fail(
-            f"write raised {type(error).__name__}: {error}. Raise a poller.errors.StoreError instead", pytrace=False
+            f"write raised {type(error).__name__}: {error}. Raise a poller.errors.StoreError instead",
+            pytrace=False,
         )
 
 

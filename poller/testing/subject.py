@@ -60,15 +60,21 @@ class Subject:
 
     def checked(self, device: Device | None = None) -> Any:
         """The options as a worker has them."""
-        return self.make().Options.model_validate({**self.options, **(device or self.device).options})
+        return self.make().Options.model_validate(
+            {**self.options, **(device or self.device).options}
+        )
 
     def at(self, port: int) -> Device:
         """Somebody else at that port of loopback. Raises Inapplicable."""
         if self.port is None:
-            raise Inapplicable("the collector has no option for a port, so that it can meet no other device")
+            raise Inapplicable(
+                "the collector has no option for a port, so that it can meet no other device"
+            )
         return Device("127.0.0.1", **{**self.device.options, self.port: port})
 
-    async def poll(self, device: Device | None = None, budget_s: float = AMPLE_S, **how: Any) -> Seen:
+    async def poll(
+        self, device: Device | None = None, budget_s: float = AMPLE_S, **how: Any
+    ) -> Seen:
         """Poll once, and see everything. `how`: collector, credential, memory, sessions."""
         where = device or self.device
         ear = Ear(how.get("collector") or self.make())
@@ -108,7 +114,9 @@ class Seen:
     def told(self) -> str:
         """What became of it, for a sentence."""
         outcome = self.outcome
-        return f"{outcome.result}" + (f" ({outcome.error_code}: {outcome.message})" if outcome.error_code else "")
+        return f"{outcome.result}" + (
+            f" ({outcome.error_code}: {outcome.message})" if outcome.error_code else ""
+        )
 
 
 class Ear:
@@ -124,7 +132,11 @@ class Ear:
         return getattr(self.collector, name)
 
     def collect(self, poll: Poll) -> AsyncIterator[Yielded] | Iterator[Yielded]:
-        return self._blocking(poll) if getattr(self.collector, "blocking", False) else self._async(poll)
+        return (
+            self._blocking(poll)
+            if getattr(self.collector, "blocking", False)
+            else self._async(poll)
+        )
 
     async def _async(self, poll: Poll) -> AsyncIterator[Yielded]:
         with self._listening():
@@ -193,7 +205,9 @@ class Held:
 
     @classmethod
     def now(cls) -> Held:
-        return cls(len(os.listdir("/proc/self/fd")), threading.active_count(), len(asyncio.all_tasks()))
+        return cls(
+            len(os.listdir("/proc/self/fd")), threading.active_count(), len(asyncio.all_tasks())
+        )
 
 
 async def settled(enough: Callable[[], bool], within_s: float = SETTLE_S) -> bool:

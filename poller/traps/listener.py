@@ -44,7 +44,9 @@ class Listener:
         self._away: set[str] = set()  # stores that are, and of which we said so
         self._secrets = Secrets(services, services.settings.secret_cache_s)
         self._judge = Judge(self._secrets.get)
-        self._asker = Asker(services, Pace(round(settings.trap_gap_s * 1000), settings.trap_polls_per_s, BURST))
+        self._asker = Asker(
+            services, Pace(round(settings.trap_gap_s * 1000), settings.trap_polls_per_s, BURST)
+        )
         self._intake: Intake | None = None
 
     @property
@@ -76,7 +78,9 @@ class Listener:
             try:
                 await self._judged(datagram)
             except Exception:
-                log.exception("trap_broke", address=datagram.address)  # one datagram must not end the listener
+                log.exception(
+                    "trap_broke", address=datagram.address
+                )  # one datagram must not end the listener
             await asyncio.sleep(0)  # decoding takes long: let the socket be read
 
     async def _judged(self, datagram: Datagram) -> None:
@@ -115,7 +119,9 @@ class Listener:
         more = Counter(self.count)
         more.subtract(self._told)
         grown = {name: number for name, number in more.items() if number}
-        await asyncio.to_thread(trap_counters.count, self._services.redis, self._services.keys, grown)
+        await asyncio.to_thread(
+            trap_counters.count, self._services.redis, self._services.keys, grown
+        )
         self._told.update(grown)
         return bool(grown)
 

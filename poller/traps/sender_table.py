@@ -26,7 +26,12 @@ Resolve = Callable[[str], Sequence[str]]
 def addresses_of(name: str) -> list[str]:
     """Every address of a host name; none when it has none."""
     try:
-        return sorted({normal(str(found[4][0])) for found in socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)})
+        return sorted(
+            {
+                normal(str(found[4][0]))
+                for found in socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
+            }
+        )
     except (OSError, UnicodeError, ValueError):
         return []
 

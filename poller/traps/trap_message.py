@@ -18,7 +18,14 @@ from poller.collectors.credentials import Community, Credential
 
 COLD_START, WARM_START, LINK_DOWN, LINK_UP = "coldStart", "warmStart", "linkDown", "linkUp"
 _STANDARD = "1.3.6.1.6.3.1.1.5."
-_NAMES = {1: COLD_START, 2: WARM_START, 3: LINK_DOWN, 4: LINK_UP, 5: "authenticationFailure", 6: "egpNeighborLoss"}
+_NAMES = {
+    1: COLD_START,
+    2: WARM_START,
+    3: LINK_DOWN,
+    4: LINK_UP,
+    5: "authenticationFailure",
+    6: "egpNeighborLoss",
+}
 _TRAP_OID = "1.3.6.1.6.3.1.1.4.1.0"
 _IF_INDEX = "1.3.6.1.2.1.2.2.1.1."
 _V1 = api.PROTOCOL_MODULES[api.SNMP_VERSION_1]
@@ -81,7 +88,9 @@ class Plain:
         if not isinstance(credential, Community):
             raise Refused
         expected = credential.community.get_secret_value().encode()
-        if not hmac.compare_digest(bytes(_api(self.version).apiMessage.get_community(self.message)), expected):
+        if not hmac.compare_digest(
+            bytes(_api(self.version).apiMessage.get_community(self.message)), expected
+        ):
             raise Refused
         try:
             return notice(self._pdu())
@@ -120,7 +129,11 @@ def version_of(datagram: bytes) -> int:
     if len(datagram) < 5 or datagram[0] != 0x30:
         raise Malformed
     at = 2 if datagram[1] < 0x80 else 2 + (datagram[1] & 0x7F)
-    if datagram[at : at + 2] != b"\x02\x01" or len(datagram) <= at + 2 or datagram[at + 2] not in (0, 1, 3):
+    if (
+        datagram[at : at + 2] != b"\x02\x01"
+        or len(datagram) <= at + 2
+        or datagram[at + 2] not in (0, 1, 3)
+    ):
         raise Malformed
     return datagram[at + 2]
 
@@ -130,13 +143,18 @@ def notice(pdu: Any) -> Notice:
     if isinstance(pdu, _V1.TrapPDU):
         generic = int(_V1.apiTrapPDU.get_generic_trap(pdu))
         own = f"{_dotted(_V1.apiTrapPDU.get_enterprise(pdu))}.0.{int(_V1.apiTrapPDU.get_specific_trap(pdu))}"
-        return Notice(_NAMES.get(generic + 1, own) if generic < len(_NAMES) else own, _if_index(pdu, _V1.apiTrapPDU))
+        return Notice(
+            _NAMES.get(generic + 1, own) if generic < len(_NAMES) else own,
+            _if_index(pdu, _V1.apiTrapPDU),
+        )
     if not isinstance(pdu, (_V2C.SNMPv2TrapPDU, _V2C.InformRequestPDU)):
         raise ValueError("no notification")
     found = {_dotted(name): value for name, value in _V2C.apiPDU.get_varbinds(pdu)}
     text = _dotted(found[_TRAP_OID])
     number = text.removeprefix(_STANDARD)
-    name = _NAMES.get(int(number), text) if text.startswith(_STANDARD) and number.isdigit() else text
+    name = (
+        _NAMES.get(int(number), text) if text.startswith(_STANDARD) and number.isdigit() else text
+    )
     return Notice(name, _if_index(pdu, _V2C.apiPDU))
 
 

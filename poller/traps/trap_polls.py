@@ -69,7 +69,9 @@ class Asker:
 
 
 def _told(why: Counter[Notice]) -> str:
-    words = [name if number == 1 else f"{number} x {name}" for name, number in _by_name(why).items()]
+    words = [
+        name if number == 1 else f"{number} x {name}" for name, number in _by_name(why).items()
+    ]
     places = _interfaces(why)
     return ", ".join(words) + (f" (interface {', '.join(map(str, places))})" if places else "")
 

@@ -104,7 +104,9 @@ def _plain(address: str) -> str:
 
 def _refusal(error: OSError, host: str, port: int) -> errors.ConfigError:
     if error.errno == errno.EADDRINUSE:
-        return errors.PortInUse(f"trap_port: {host}:{port} is in use", hint="set POLLER_TRAP_PORT to another port")
+        return errors.PortInUse(
+            f"trap_port: {host}:{port} is in use", hint="set POLLER_TRAP_PORT to another port"
+        )
     if error.errno == errno.EACCES:
         return errors.InvalidSetting(
             f"trap_port: {port} needs privileges",

@@ -47,7 +47,9 @@ class Judge:
             envelope = self._envelope(datagram.content)
         except trap_message.Malformed:
             return Verdict("malformed")
-        ids = list(dict.fromkeys(key for sender in senders for key in sender.credentials))[:MOST_CREDENTIALS]
+        ids = list(dict.fromkeys(key for sender in senders for key in sender.credentials))[
+            :MOST_CREDENTIALS
+        ]
         opened = await asyncio.to_thread(self.fetch, ids)
         return self._verdict(envelope, senders, opened, now_s)
 
@@ -57,7 +59,9 @@ class Judge:
             return v3_traps.parse_secure(content, self.keys, self.clocks)
         return trap_message.parse_plain(content, version)
 
-    def _verdict(self, envelope: Envelope, senders: Sequence[Sender], opened: Opened, now_s: float) -> Verdict:
+    def _verdict(
+        self, envelope: Envelope, senders: Sequence[Sender], opened: Opened, now_s: float
+    ) -> Verdict:
         worst = "bad_credential"
         for key, credential in _credentials(opened):
             try:
@@ -70,7 +74,9 @@ class Judge:
             except trap_message.Malformed:
                 return Verdict("malformed")
             who = tuple(sender for sender in senders if key in sender.credentials)
-            return Verdict("accepted" if notice.name in WANTED else "ignored", who, notice, envelope.answer())
+            return Verdict(
+                "accepted" if notice.name in WANTED else "ignored", who, notice, envelope.answer()
+            )
         for unread in opened.values():
             if isinstance(unread, errors.StoreError):
                 raise unread

@@ -64,7 +64,9 @@ class Keys:
 
     def auth(self, credential: SnmpV3, engine_id: bytes) -> Any:
         service, password = _auth_service(credential), credential.auth_password
-        return self._key("auth", credential, engine_id, password, service.hash_passphrase, service.localize_key)
+        return self._key(
+            "auth", credential, engine_id, password, service.hash_passphrase, service.localize_key
+        )
 
     def priv(self, credential: SnmpV3, engine_id: bytes) -> Any:
         service, auth = _priv_service(credential), _AUTH[credential.auth_protocol]
@@ -77,9 +79,21 @@ class Keys:
             lambda key, engine: service.localize_key(auth, key, engine),
         )
 
-    def _key(self, use: str, credential: SnmpV3, engine_id: bytes, password: Any, hashed: Any, localized: Any) -> Any:
-        master = self._kept((f"{use} master", credential, b""), lambda: hashed(password.get_secret_value()))
-        return self._kept((use, credential, engine_id), lambda: localized(master, univ.OctetString(engine_id)))
+    def _key(
+        self,
+        use: str,
+        credential: SnmpV3,
+        engine_id: bytes,
+        password: Any,
+        hashed: Any,
+        localized: Any,
+    ) -> Any:
+        master = self._kept(
+            (f"{use} master", credential, b""), lambda: hashed(password.get_secret_value())
+        )
+        return self._kept(
+            (use, credential, engine_id), lambda: localized(master, univ.OctetString(engine_id))
+        )
 
     def _kept(self, name: tuple[str, SnmpV3, bytes], make: Any) -> Any:
         if name not in self._made:
@@ -130,7 +144,9 @@ class Secure:
             raise Refused
         key = self.keys.auth(credential, self.sender.engine_id)
         try:
-            _auth_service(credential).authenticate_incoming_message(key, self.sender.digest, self.datagram)
+            _auth_service(credential).authenticate_incoming_message(
+                key, self.sender.digest, self.datagram
+            )
         except BROKEN:
             raise Refused from None
 
@@ -143,7 +159,9 @@ class Secure:
         key = self.keys.priv(credential, self.sender.engine_id)
         about = (self.sender.boots, self.sender.time, self.sender.salt)
         try:
-            clear = _priv_service(credential).decrypt_data(key, about, data.getComponentByName("encryptedPDU"))
+            clear = _priv_service(credential).decrypt_data(
+                key, about, data.getComponentByName("encryptedPDU")
+            )
             return decoder.decode(clear, asn1Spec=ScopedPDU())[0]
         except BROKEN:
             raise Refused from None
@@ -159,7 +177,9 @@ def parse_secure(datagram: bytes, keys: Keys, clocks: Clocks) -> Secure:
         fields, _ = decoder.decode(
             message.getComponentByName("msgSecurityParameters"), asn1Spec=UsmSecurityParameters()
         )
-        engine_id, boots, time, user, digest, salt = (fields.getComponentByPosition(n) for n in range(6))
+        engine_id, boots, time, user, digest, salt = (
+            fields.getComponentByPosition(n) for n in range(6)
+        )
         sender = _Sender(bytes(engine_id), int(boots), int(time), bytes(user), digest, salt)
     except BROKEN as error:
         raise Malformed from error

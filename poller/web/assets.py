@@ -32,7 +32,9 @@ class Assets:
 
 def load() -> Assets:
     """Read all files of the package's static directory, once."""
-    files = sorted(resources.files("poller.web").joinpath("static").iterdir(), key=lambda file: file.name)
+    files = sorted(
+        resources.files("poller.web").joinpath("static").iterdir(), key=lambda file: file.name
+    )
     by_name = {file.name: _asset(file.name, file.read_bytes()) for file in files}
     by_path = {asset.path: asset for asset in by_name.values()}
     return Assets(by_name, by_path, _digest("".join(by_path).encode()))

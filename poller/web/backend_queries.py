@@ -32,7 +32,11 @@ class Sources:
 
     overview: Callable[[], Overview]
     ready: Callable[[], Mapping[str, str]]  # dependency -> "" when fine, else the reason
-    links: Mapping[str, str] = field(default_factory=dict)  # title -> http(s) address, shown in the header
+    links: Mapping[str, str] = field(
+        default_factory=dict
+    )  # title -> http(s) address, shown in the header
     rates: Callable[[str, Asked], Sequence[Rated]] = _no_device  # of a device; raises NotFound
     collectors: Callable[[], Found] = _none_installed
-    standing: Callable[[str, Sequence[int]], Standing] = _unseen  # of a device and these targets; raises NotFound
+    standing: Callable[[str, Sequence[int]], Standing] = (
+        _unseen  # of a device and these targets; raises NotFound
+    )

@@ -38,7 +38,9 @@ def add(app: FastAPI, sources: Sources, page: Page, snapshots: Snapshots) -> Non
         asking, now_ms = Asking(metric, since, number), _now_ms()
         try:
             rated = await run_in_threadpool(sources.rates, name, asking.asked(now_ms))
-            standing = await run_in_threadpool(sources.standing, name, [each.target.id for each in rated])
+            standing = await run_in_threadpool(
+                sources.standing, name, [each.target.id for each in rated]
+            )
         except errors.PollerError as error:
             return error_responses.answer(error, request, page)
         overview = (await snapshots.get()).overview if device_targets.any_late(standing) else None
@@ -55,10 +57,14 @@ def add(app: FastAPI, sources: Sources, page: Page, snapshots: Snapshots) -> Non
         now_ms = _now_ms()
         try:
             since_ms = now_ms - duration.parse_ms(since) if since else 0
-            asked = Asked(lambda names: [each for each in names if metric in each], limit, max(0, since_ms))
+            asked = Asked(
+                lambda names: [each for each in names if metric in each], limit, max(0, since_ms)
+            )
             rated = await run_in_threadpool(sources.rates, name, asked)
         except errors.PollerError as error:
-            return JSONResponse({"error": {"message": str(error)}}, status_code=error_responses.status(error))
+            return JSONResponse(
+                {"error": {"message": str(error)}}, status_code=error_responses.status(error)
+            )
         return JSONResponse(rates_json.document(name, rated, bool(since_ms), now_ms))
 
 

@@ -17,7 +17,13 @@ from poller.web.pages.html import Page, Refusal
 from poller.web.pages.themes import kept
 
 _STATUS = {errors.NotFound: 404, errors.InvalidInput: 400}
-_TITLES = {400: "Not understood", 404: "Not found", 405: "Only for reading", 422: "Not understood", 503: "Not now"}
+_TITLES = {
+    400: "Not understood",
+    404: "Not found",
+    405: "Only for reading",
+    422: "Not understood",
+    503: "Not now",
+}
 
 
 def add(app: FastAPI, page: Page) -> None:
@@ -25,8 +31,14 @@ def add(app: FastAPI, page: Page) -> None:
     async def refused(request: Request, error: HTTPException) -> Response:
         if not _by_a_person(request):
             return await http_exception_handler(request, error)
-        message = f"There is no page {request.url.path} here." if error.status_code == HTTPStatus.NOT_FOUND else ""
-        return _page(request, page, error.status_code, message or f"{error.detail}.", headers=error.headers)
+        message = (
+            f"There is no page {request.url.path} here."
+            if error.status_code == HTTPStatus.NOT_FOUND
+            else ""
+        )
+        return _page(
+            request, page, error.status_code, message or f"{error.detail}.", headers=error.headers
+        )
 
     @app.exception_handler(RequestValidationError)
     async def misunderstood(request: Request, error: RequestValidationError) -> Response:
@@ -49,16 +61,25 @@ def status(error: errors.PollerError) -> int:
 
 def _by_a_person(request: Request) -> bool:
     """Browsers say that they want HTML; curl and monitors do not."""
-    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
+    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(
+        "/api/"
+    )
 
 
 def _page(
-    request: Request, page: Page, number: int, message: str, hint: str = "", headers: Mapping[str, str] | None = None
+    request: Request,
+    page: Page,
+    number: int,
+    message: str,
+    hint: str = "",
+    headers: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
     said = Refusal(_TITLES.get(number, HTTPStatus(number).phrase), message, hint)
     # Relative, as all our links are: the page may be served below another path.
     root = "../" * (request.url.path.count("/") - 1) or "./"
-    return HTMLResponse(page.refusal(said, root, kept(request.cookies)), status_code=number, headers=headers)
+    return HTMLResponse(
+        page.refusal(said, root, kept(request.cookies)), status_code=number, headers=headers
+    )
 
 
 def _complaint(found: Mapping[str, Any]) -> str:

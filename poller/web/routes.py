@@ -87,7 +87,9 @@ def _add_page(app: FastAPI, sources: Sources, snapshots: Snapshots) -> None:
     error_responses.add(app, page)
 
     @app.get("/", response_class=HTMLResponse)
-    async def overview_page(theme: ChosenTheme, refresh: Annotated[int, Query(ge=0, le=3600)] = 0) -> HTMLResponse:
+    async def overview_page(
+        theme: ChosenTheme, refresh: Annotated[int, Query(ge=0, le=3600)] = 0
+    ) -> HTMLResponse:
         snapshot = await snapshots.get()
         return keep(theme, HTMLResponse(page.render(snapshot.view, Wishes(theme.shown, refresh))))
 
@@ -96,7 +98,9 @@ def _add_page(app: FastAPI, sources: Sources, snapshots: Snapshots) -> None:
         asset = files.by_path.get(path)
         if asset is None:
             raise HTTPException(404, "no such file")
-        return Response(asset.body, media_type=asset.media_type, headers={"Cache-Control": FOR_EVER})
+        return Response(
+            asset.body, media_type=asset.media_type, headers={"Cache-Control": FOR_EVER}
+        )
 
 
 async def _leader(snapshots: Snapshots) -> str:

@@ -45,7 +45,11 @@ def server(given: Sources) -> uvicorn.Server:
     stopping = asyncio.Event()
     app = create_app(given, stopping)
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=STOP_S
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=STOP_S,
     )
     return _Server(config, stopping)
 
@@ -100,9 +104,13 @@ def _bound(host: str, port: int) -> socket.socket:
 def _refusal(error: OSError, host: str, port: int | None) -> errors.ConfigError:
     where = f"{host}:{DEFAULT_PORT if port is None else port}"
     if error.errno == errno.EADDRINUSE:
-        return errors.PortInUse(f"web_port: {where} is in use", hint="set POLLER_WEB_PORT to another port")
+        return errors.PortInUse(
+            f"web_port: {where} is in use", hint="set POLLER_WEB_PORT to another port"
+        )
     reason = error.strerror or str(error)
-    return errors.InvalidSetting(f"web_bind: cannot listen on {where}", reason, "set POLLER_WEB_BIND")
+    return errors.InvalidSetting(
+        f"web_bind: cannot listen on {where}", reason, "set POLLER_WEB_BIND"
+    )
 
 
 def _reason(check: Callable[[], None]) -> str:

@@ -32,7 +32,14 @@ from poller.state.cluster import queue_depth
 from poller.workers.batch.worker_poller import Poller
 from poller.workers.guard import consumer_watchdog, loop_watchdog, stalls
 from poller.workers.guard.consumer_watchdog import Cure, Intake
-from poller.workers.process import garbage, handback, open_files, pool_choice, prefork_children, thread_pool
+from poller.workers.process import (
+    garbage,
+    handback,
+    open_files,
+    pool_choice,
+    prefork_children,
+    thread_pool,
+)
 from poller.workers.process.heartbeat import Presence
 from poller.workers.process.prefork_children import Children, Phase, Tally
 
@@ -72,7 +79,12 @@ def poller(hostname: str) -> Poller:
 @lru_cache(maxsize=1)
 def presence(hostname: str) -> Presence:
     services, mine = bootstrap.services(), poller(hostname)
-    return Presence(services, mine, queue_routing.parse_tags(services.settings.worker_tags), partial(_tally, mine))
+    return Presence(
+        services,
+        mine,
+        queue_routing.parse_tags(services.settings.worker_tags),
+        partial(_tally, mine),
+    )
 
 
 def _tally(mine: Poller) -> Tally:
@@ -99,13 +111,22 @@ def _come_up(sender: Any, **_: Any) -> None:
     except errors.ConfigError as error:
         hint = f"\n  try: {error.hint}" if error.hint else ""
         sys.stderr.write(f"error[{error.code}]: {error}{hint}\n")
-        raise SystemExit(os.EX_CONFIG) from None  # whoever supervises us need not hurry: no restart mends it
+        raise SystemExit(
+            os.EX_CONFIG
+        ) from None  # whoever supervises us need not hurry: no restart mends it
     if _State.is_program:
-        atexit.register(_leave, sender.hostname)  # a cold shutdown does not tell anybody that it is over
+        atexit.register(
+            _leave, sender.hostname
+        )  # a cold shutdown does not tell anybody that it is over
     if pool_choice.is_prefork(sender.pool_cls):
         _State.children = Children(pool_choice.most_children(sender))
     for broken in services.registry.broken:
-        log.error("collector_unusable", name=broken.name, distribution=broken.distribution, reason=broken.reason)
+        log.error(
+            "collector_unusable",
+            name=broken.name,
+            distribution=broken.distribution,
+            reason=broken.reason,
+        )
     for name, notice in services.registry.deprecated.items():
         log.warning("collector_deprecated", name=name, notice=notice)
 
@@ -119,7 +140,9 @@ def _after_fork(sender: str, **_: Any) -> None:
     _State.inherited = (bootstrap.services(), presence(sender))
     bootstrap.services.cache_clear()
     poller.cache_clear()
-    application.configure_logs(int(os.environ.get("CELERY_LOG_LEVEL") or 0) or None)  # with this process's own secrets
+    application.configure_logs(
+        int(os.environ.get("CELERY_LOG_LEVEL") or 0) or None
+    )  # with this process's own secrets
     mine = poller(sender)
     _State.children.report(lambda: prefork_children.tally(mine), partial(_obey, mine))
 
@@ -230,7 +253,9 @@ def _leave(hostname: str) -> None:
 def _queues() -> set[str]:
     """Those this worker takes batches from, or believes to."""
     return {
-        name for name in list(application.app.amqp.queues.consume_from) if name.startswith(queue_routing.QUEUE_PREFIX)
+        name
+        for name in list(application.app.amqp.queues.consume_from)
+        if name.startswith(queue_routing.QUEUE_PREFIX)
     }
 
 
@@ -248,7 +273,9 @@ def _later(seconds: float, do: Callable[..., Any], *arguments: Any) -> None:
 
 def _tell_where_it_crashed() -> None:
     """Files, lines and functions on stderr: after a fault in C code, and when the watchdog's CPU limit ends us."""
-    with suppress(OSError, ValueError, AttributeError, RuntimeError):  # a stderr without a descriptor
+    with suppress(
+        OSError, ValueError, AttributeError, RuntimeError
+    ):  # a stderr without a descriptor
         faulthandler.enable(all_threads=False)
         faulthandler.register(signal.SIGVTALRM, all_threads=False, chain=True)
 

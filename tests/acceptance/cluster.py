@@ -67,8 +67,12 @@ class Program:
         self._log = directory / f"{name}.log"
         with self._log.open("ab") as log:
             command = words if words[: len(POLLER)] == POLLER else [*CELERY, *words]
-            self._process = subprocess.Popen(command, env=env, cwd=directory, stdout=log, stderr=log)
-        if memory_bytes != resource.RLIM_INFINITY:  # its children are not there yet, and will inherit it
+            self._process = subprocess.Popen(
+                command, env=env, cwd=directory, stdout=log, stderr=log
+            )
+        if (
+            memory_bytes != resource.RLIM_INFINITY
+        ):  # its children are not there yet, and will inherit it
             resource.prlimit(self.pid, resource.RLIMIT_AS, (memory_bytes, memory_bytes))
 
     @property
@@ -152,17 +156,29 @@ class Cluster:
     def environment(self, port: int, more: Mapping[str, str]) -> dict[str, str]:
         """A shell that knows this cluster, by way of `port`."""
         url = f"redis://127.0.0.1:{port}/0"
-        names = {"POLLER_REDIS_URL": url, "POLLER_DATABASE_URL": self._database_url, **self._settings, **more}
+        names = {
+            "POLLER_REDIS_URL": url,
+            "POLLER_DATABASE_URL": self._database_url,
+            **self._settings,
+            **more,
+        }
         path = os.pathsep.join([str(ROOT), str(self.directory / "plugins")])
         files = {recorder.FILE_VARIABLE: str(self.directory / "polls"), "PYTHONPATH": path}
         return environment(self.directory / "home", **names, **files)
 
     def add_targets(
-        self, count: int, interval_s: float, seconds: float = 0.0, prefix: str = "d", timeout_s: float = 0.9
+        self,
+        count: int,
+        interval_s: float,
+        seconds: float = 0.0,
+        prefix: str = "d",
+        timeout_s: float = 0.9,
     ) -> None:
         """Devices `d0` and so on with one target each, whose polls take `seconds`. Nobody is woken."""
         draft = target(interval_s, seconds, timeout_s)
-        rows = [imports.Row(DeviceDraft(f"{prefix}{i}", "127.0.0.1"), [draft]) for i in range(count)]
+        rows = [
+            imports.Row(DeviceDraft(f"{prefix}{i}", "127.0.0.1"), [draft]) for i in range(count)
+        ]
         imports.apply_import(self.services.engine, rows)
 
     def start_beat(self, **env: str) -> Beat:
@@ -189,7 +205,9 @@ class Cluster:
         self._others.append(running)
         return running
 
-    def start_up(self, workers: int = 1, memory_bytes: int = resource.RLIM_INFINITY, **env: str) -> Program:
+    def start_up(
+        self, workers: int = 1, memory_bytes: int = resource.RLIM_INFINITY, **env: str
+    ) -> Program:
         """`poller up` on this server: a beat, workers, and a supervisor that restarts them."""
         words = [*POLLER, "up", "--workers", str(workers)]
         env = self.environment(self.valkey.port, env)
@@ -209,12 +227,16 @@ class Cluster:
     def prefetch(self, timeout: float = 60) -> int:
         """How many batches the only worker takes at a time, as `celery inspect stats` tells it."""
         done = self._run([*CELERY, "inspect", "stats", "--json"], timeout)
-        [said] = json.loads(done.stdout).values() if done.returncode == 0 else [{"prefetch_count": 0}]
+        [said] = (
+            json.loads(done.stdout).values() if done.returncode == 0 else [{"prefetch_count": 0}]
+        )
         return int(said["prefetch_count"])
 
     def _run(self, words: Sequence[str], timeout: float) -> subprocess.CompletedProcess[str]:
         env = self.environment(self.valkey.port, {})
-        return subprocess.run(words, env=env, cwd=self.directory, capture_output=True, text=True, timeout=timeout)
+        return subprocess.run(
+            words, env=env, cwd=self.directory, capture_output=True, text=True, timeout=timeout
+        )
 
     def _next_name(self, role: str) -> str:
         self._started += 1
@@ -225,7 +247,9 @@ class Cluster:
     def leader(self) -> Beat | None:
         """The beat that leads, as the cluster says it; None when nobody does."""
         seen = self.leading()
-        return next((beat for beat in self.beats if seen and seen.name.endswith(f":{beat.pid}")), None)
+        return next(
+            (beat for beat in self.beats if seen and seen.name.endswith(f":{beat.pid}")), None
+        )
 
     def leading(self) -> Leader | None:
         return overview_reader.read(self.services.redis, self.services.keys).leader
@@ -261,19 +285,27 @@ class Cluster:
             places = {i: self._places(i) for i in left[:3]}
             raise AssertionError(f"{len(left)} targets not polled: {places}") from None
 
-    def doubled(self, since: float, excused: Callable[[records.Poll], bool] = lambda _: False) -> list[records.Poll]:
+    def doubled(
+        self, since: float, excused: Callable[[records.Poll], bool] = lambda _: False
+    ) -> list[records.Poll]:
         """Polls after an instant that overlap an earlier one of their target, or are its second for one plan."""
         polls = self.record.polls(since)
         overlapping = [later for _, later in records.overlapping(polls)]
 
         def unaccounted() -> list[records.Poll]:
-            return [poll for poll in records.unaccounted(polls, self.services.engine) if not excused(poll)]
+            return [
+                poll
+                for poll in records.unaccounted(polls, self.services.engine)
+                if not excused(poll)
+            ]
 
         with suppress(AssertionError):  # a row is written a moment after its poll
             soon(lambda: not unaccounted(), 5, "every poll has a row of its own in the ledger")
         return [*overlapping, *unaccounted()]
 
-    def never_doubled(self, since: float, excused: Callable[[records.Poll], bool] = lambda _: False) -> None:
+    def never_doubled(
+        self, since: float, excused: Callable[[records.Poll], bool] = lambda _: False
+    ) -> None:
         """No target was polled twice for one plan, and no two polls of a target overlapped."""
         found = self.doubled(since, excused)
         assert found[:5] == [], f"{len(found)} polls too many"
@@ -305,4 +337,6 @@ def target(interval_s: float, seconds: float = 0.0, timeout_s: float = 0.9) -> T
     """A target of the recorder."""
     options = {"seconds": seconds}
     interval_ms, timeout_ms = round(interval_s * 1000), round(timeout_s * 1000)
-    return TargetDraft(COLLECTOR, COLLECTOR, options, interval_ms=interval_ms, timeout_ms=timeout_ms)
+    return TargetDraft(
+        COLLECTOR, COLLECTOR, options, interval_ms=interval_ms, timeout_ms=timeout_ms
+    )

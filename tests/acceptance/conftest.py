@@ -17,7 +17,9 @@ def up(tmp_path: Path) -> Iterator[Callable[..., Up]]:
     """Starts `poller up`; whatever a test leaves running is ended."""
     started: list[Up] = []
 
-    def start(*arguments: str, home: Path | None = None, program: Sequence[str] = POLLER, **env: str) -> Up:
+    def start(
+        *arguments: str, home: Path | None = None, program: Sequence[str] = POLLER, **env: str
+    ) -> Up:
         made = Up(home or tmp_path / "home", *arguments, program=program, **env)
         started.append(made)
         return made

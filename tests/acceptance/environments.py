@@ -37,4 +37,6 @@ class Environment:
         command = [*PIP, "--python", self.python, "install", *OFFLINE, *installed]
         subprocess.run(command, check=True, timeout=60)
         [packages] = directory.glob("lib/python*/site-packages")
-        (packages / "zz-lent.pth").write_text(f"{sysconfig.get_path('purelib')}\n{sysconfig.get_path('platlib')}\n")
+        (packages / "zz-lent.pth").write_text(
+            f"{sysconfig.get_path('purelib')}\n{sysconfig.get_path('platlib')}\n"
+        )

@@ -37,7 +37,9 @@ def take_over(cluster: Cluster, strike: Callable[[Beat], None]) -> Takeover:
     leader = soon(lambda: _other_leader(cluster, lost), PATIENCE_S, "another beat leads")
     seen = cluster.leading()
     assert seen is not None
-    first = soon(lambda: cluster.first_poll(seen.since_ms / 1000), PATIENCE_S, "a poll for the new leader")
+    first = soon(
+        lambda: cluster.first_poll(seen.since_ms / 1000), PATIENCE_S, "a poll for the new leader"
+    )
     return Takeover(first.start - struck, first.start, lost, leader)
 
 
@@ -49,7 +51,11 @@ def _other_leader(cluster: Cluster, lost: Beat) -> Beat | None:
 def ready(cluster: Cluster) -> None:
     """One leads, and everybody else who runs stands by."""
     running = sum(beat.runs for beat in cluster.beats)
-    soon(lambda: cluster.leader() and cluster.standbys() >= running - 1, PATIENCE_S, f"{running - 1} standbys")
+    soon(
+        lambda: cluster.leader() and cluster.standbys() >= running - 1,
+        PATIENCE_S,
+        f"{running - 1} standbys",
+    )
 
 
 def _replace(cluster: Cluster, beat: Beat) -> None:
@@ -60,7 +66,9 @@ def _replace(cluster: Cluster, beat: Beat) -> None:
 KILLED = Fault("kill -9", Beat.kill, _replace)
 STOPPED = Fault("SIGTERM", Beat.terminate, _replace)
 FROZEN = Fault("SIGSTOP", Beat.freeze, lambda _, beat: beat.thaw())
-SILENT = Fault("black hole", lambda beat: beat.network.silence(), lambda _, beat: beat.network.heal())
+SILENT = Fault(
+    "black hole", lambda beat: beat.network.silence(), lambda _, beat: beat.network.heal()
+)
 REFUSED = Fault("refused", lambda beat: beat.network.refuse(), lambda _, beat: beat.network.heal())
 #: Those after which nobody hands over: the lock has to run out.
 SUDDEN = (KILLED, FROZEN, SILENT, REFUSED)

@@ -34,12 +34,32 @@ class Postgres:
         self.port = free_port()
         self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
         self._process: subprocess.Popen[bytes] | None = None
-        make = [self._binaries / "initdb", "-D", self._data, "-U", "postgres", "-A", "trust", "-E", "UTF8"]
-        subprocess.run([*make, "--locale=C", "-N"], check=True, stdout=subprocess.DEVNULL, **self._owner)
+        make = [
+            self._binaries / "initdb",
+            "-D",
+            self._data,
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+        ]
+        subprocess.run(
+            [*make, "--locale=C", "-N"], check=True, stdout=subprocess.DEVNULL, **self._owner
+        )
 
     def start(self) -> None:
         """Returns when it answers."""
-        serve = [self._binaries / "postgres", "-D", self._data, "-h", "127.0.0.1", "-p", str(self.port)]
+        serve = [
+            self._binaries / "postgres",
+            "-D",
+            self._data,
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(self.port),
+        ]
         with (self._directory / "log").open("ab") as log:
             words = [*serve, "-k", self._directory, "-F"]
             self._process = subprocess.Popen(words, stdout=log, stderr=log, **self._owner)

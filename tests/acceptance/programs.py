@@ -29,7 +29,14 @@ def eventually(condition: Callable[[], Any], within_s: float, what: str) -> Any:
     while True:
         try:
             answer = condition()
-        except (AssertionError, OSError, ValueError, LookupError, StopIteration, subprocess.SubprocessError):
+        except (
+            AssertionError,
+            OSError,
+            ValueError,
+            LookupError,
+            StopIteration,
+            subprocess.SubprocessError,
+        ):
             answer = None
         if answer:
             return answer
@@ -44,7 +51,9 @@ def descendants(pid: int) -> dict[int, str]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                parents[int(entry.name)] = int(
+                    (entry / "stat").read_text().rpartition(")")[2].split()[1]
+                )
             except (OSError, IndexError):
                 continue
     found: dict[int, str] = {}
@@ -57,7 +66,13 @@ def descendants(pid: int) -> dict[int, str]:
 
 def command_line(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        return (
+            Path(f"/proc/{pid}/cmdline")
+            .read_bytes()
+            .replace(b"\0", b" ")
+            .decode(errors="replace")
+            .strip()
+        )
     except OSError:
         return ""
 
@@ -72,7 +87,9 @@ def is_running(pid: int) -> bool:
 class Up:
     """A running `poller up`."""
 
-    def __init__(self, home: Path, *arguments: str, program: Sequence[str] = POLLER, **env: str) -> None:
+    def __init__(
+        self, home: Path, *arguments: str, program: Sequence[str] = POLLER, **env: str
+    ) -> None:
         self.home = home
         self._program = program
         self.env = environment(home, **env)

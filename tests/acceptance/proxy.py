@@ -101,7 +101,9 @@ class Proxy:
             self._links.discard(link)
             link.reset()
 
-    async def _serve(self, link: _Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(
+        self, link: _Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         if self._way is Way.SILENT:
             await self._pass_on(link, reader, writer, watched=False)
             return
@@ -110,7 +112,10 @@ class Proxy:
         except OSError:
             return
         link.add(back)
-        ways = [self._pass_on(link, reader, back, watched=True), self._pass_on(link, there, writer, watched=False)]
+        ways = [
+            self._pass_on(link, reader, back, watched=True),
+            self._pass_on(link, there, writer, watched=False),
+        ]
         await asyncio.gather(*ways)
 
     async def _pass_on(

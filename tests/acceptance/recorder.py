@@ -58,7 +58,9 @@ class Recorder:
         if self._file is None:
             self._file = os.open(os.environ[FILE_VARIABLE], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         # One write of a short line to a file opened for appending: lines of several workers do not mix.
-        line = f"{sign} {poll.target_id} {os.getpid()} {time.time_ns() // 1000} {poll.options.word}\n"
+        line = (
+            f"{sign} {poll.target_id} {os.getpid()} {time.time_ns() // 1000} {poll.options.word}\n"
+        )
         os.write(self._file, line.encode())
 
 

@@ -59,7 +59,9 @@ class Record:
         key, at = (int(target), int(pid)), int(micros) / 1e6
         if sign == "+":
             poll = Poll(*key, at, word)
-            insort(self._polls, poll, key=_start)  # at the end, or nearly: two workers' lines may cross
+            insort(
+                self._polls, poll, key=_start
+            )  # at the end, or nearly: two workers' lines may cross
             self._running[key].append(poll)
         else:
             self._running[key].pop(0).end = at
@@ -80,7 +82,9 @@ def unaccounted(polls: Sequence[Poll], engine: Engine) -> list[Poll]:
     plan has one row too few.
     """
     rows = _started(engine, min((poll.start for poll in polls), default=0.0))
-    return [poll for target, own in by_target(polls).items() for poll in _without_row(own, rows[target])]
+    return [
+        poll for target, own in by_target(polls).items() for poll in _without_row(own, rows[target])
+    ]
 
 
 def _started(engine: Engine, since: float) -> dict[int, list[float]]:

@@ -28,13 +28,19 @@ pytestmark = pytest.mark.timeout(180)
 
 ROUTERS, INTERVAL_S, TIMEOUT_S, MARGIN_S = 24, 2.0, 1.9, 2.0
 LEASE_S = TIMEOUT_S + MARGIN_S
-NUMBERS = {"POLLER_LEASE_MARGIN_S": f"{MARGIN_S:g}", "POLLER_SPOOL_PATIENCE_S": f"{MARGIN_S / 10:g}"}
+NUMBERS = {
+    "POLLER_LEASE_MARGIN_S": f"{MARGIN_S:g}",
+    "POLLER_SPOOL_PATIENCE_S": f"{MARGIN_S / 10:g}",
+}
 
 
 @contextmanager
 def routers(count: int) -> Iterator[tuple[RouterOsServer, int]]:
     """A fleet of routers in a thread of the test, and their port."""
-    loop, server = asyncio.new_event_loop(), RouterOsServer(fleet.devices(count, snmp_share=0, faulty_share=0))
+    loop, server = (
+        asyncio.new_event_loop(),
+        RouterOsServer(fleet.devices(count, snmp_share=0, faulty_share=0)),
+    )
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
@@ -49,14 +55,20 @@ def add_routers(cluster: Cluster, server: RouterOsServer, port: int) -> None:
     """Each with two targets."""
     login = Login(username=fleet.USERNAME, password=fleet.PASSWORD)
     credential_rows.add(
-        cluster.services.engine, "sim", login.kind, cluster.services.keyring.seal(login.to_json(), "sim")
+        cluster.services.engine,
+        "sim",
+        login.kind,
+        cluster.services.keyring.seal(login.to_json(), "sim"),
     )
     times = {"interval_ms": round(INTERVAL_S * 1000), "timeout_ms": round(TIMEOUT_S * 1000)}
     drafts = [
         TargetDraft(family, "routeros", {"port": port, "families": [family]}, **times)
         for family in ("resource", "interfaces")
     ]
-    rows = [imports.Row(DeviceDraft(address, address, credential="sim"), drafts) for address in server.routers]
+    rows = [
+        imports.Row(DeviceDraft(address, address, credential="sim"), drafts)
+        for address in server.routers
+    ]
     imports.apply_import(cluster.services.engine, rows)
 
 
@@ -64,7 +76,9 @@ def pollers(cluster: Cluster, since: float) -> dict[str, set[str]]:
     """Which workers polled each router since then. Fails if any poll did."""
     time.sleep(0.1)  # the routers are in this process, too, and want to answer
     query = (
-        sa.select(devices.c.address, runs.c.runner, runs.c.outcome, runs.c.error_code, runs.c.message)
+        sa.select(
+            devices.c.address, runs.c.runner, runs.c.outcome, runs.c.error_code, runs.c.message
+        )
         .select_from(runs.join(targets, targets.c.id == runs.c.target_id).join(devices))
         .where(runs.c.started_ms >= since * 1000)
     )
@@ -77,7 +91,9 @@ def pollers(cluster: Cluster, since: float) -> dict[str, set[str]]:
     return found
 
 
-def settled(cluster: Cluster, server: RouterOsServer, workers: int, within_s: float) -> dict[str, str]:
+def settled(
+    cluster: Cluster, server: RouterOsServer, workers: int, within_s: float
+) -> dict[str, str]:
     """Every router was polled by one worker only, and without a login, for an interval: who polls whom."""
 
     def homes() -> dict[str, str] | None:
@@ -87,7 +103,11 @@ def settled(cluster: Cluster, server: RouterOsServer, workers: int, within_s: fl
         found = pollers(cluster, began)
         alone = all(len(names) == 1 for names in found.values()) and server.logins == logins
         here = {name for names in found.values() for name in names}
-        return {address: names.pop() for address, names in found.items()} if alone and len(here) == workers else None
+        return (
+            {address: names.pop() for address, names in found.items()}
+            if alone and len(here) == workers
+            else None
+        )
 
     return soon(homes, within_s, f"each router has its own of {workers} workers")
 
@@ -110,7 +130,11 @@ def test_routers_stay_with_the_worker_that_keeps_their_sessions(tmp_path: Path) 
         after = settled(cluster, server, 2, 20)
         moved = {address for address, name in after.items() if homes[address] != name}
         assert moved == mine
-        others = {address: names for address, names in pollers(cluster, killed).items() if address not in mine}
+        others = {
+            address: names
+            for address, names in pollers(cluster, killed).items()
+            if address not in mine
+        }
         assert others == {address: {homes[address]} for address in homes if address not in mine}
         logins = server.logins.copy()
         newcomer = cluster.start_worker()

@@ -63,22 +63,32 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[
         yield made
 
 
-@pytest.mark.parametrize("hours", [1, -1, 0], ids=["an hour ahead", "two hours back", "an hour ahead again"])
-def test_a_step_of_the_clock_neither_bursts_nor_stalls(cluster: Cluster, clock: Clock, hours: int) -> None:
+@pytest.mark.parametrize(
+    "hours", [1, -1, 0], ids=["an hour ahead", "two hours back", "an hour ahead again"]
+)
+def test_a_step_of_the_clock_neither_bursts_nor_stalls(
+    cluster: Cluster, clock: Clock, hours: int
+) -> None:
     """Every target is polled again within two intervals and a failover, and in no second more than usual."""
     pids = cluster.pids()
     soon(lambda: cluster.leader(), 10, "somebody leads")
     cluster.all_polled(time.time(), 2 * INTERVAL_S)  # a whole interval under the clock as it is
     before = time.time()
     clock.set(hours)
-    soon(lambda: abs(cluster.services.board.now_ms() / 1000 - time.time() - hours * 3600) < 5, 5, "the clock is set")
+    soon(
+        lambda: abs(cluster.services.board.now_ms() / 1000 - time.time() - hours * 3600) < 5,
+        5,
+        "the clock is set",
+    )
     cluster.all_polled(before, 2 * INTERVAL_S + 5)
     stepped = time.time()
     cluster.all_polled(stepped, 2 * INTERVAL_S)
     polls = [poll.start for poll in cluster.record.polls(before)]
     usual = TARGETS / INTERVAL_S
     busiest = max(sum(at <= other < at + 1 for other in polls) for at in polls[::10])
-    assert busiest < 4.5 * usual < TARGETS  # a moment of catching up on a busy machine, not the fleet at once
+    assert (
+        busiest < 4.5 * usual < TARGETS
+    )  # a moment of catching up on a busy machine, not the fleet at once
     assert records.overlapping(cluster.record.polls(before)) == []
     cluster.sound()
     assert cluster.pids() == pids

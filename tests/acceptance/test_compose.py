@@ -40,7 +40,9 @@ def compose() -> dict[str, Any]:
 @pytest.fixture
 def secrets(tmp_path: Path) -> Path:
     """What deploy/make-secrets writes."""
-    subprocess.run([ROOT / "deploy" / "make-secrets", tmp_path / "secrets"], check=True, capture_output=True)
+    subprocess.run(
+        [ROOT / "deploy" / "make-secrets", tmp_path / "secrets"], check=True, capture_output=True
+    )
     return tmp_path / "secrets"
 
 
@@ -49,7 +51,9 @@ def test_the_file_is_valid(tmp_path: Path) -> None:
     program = shutil.which("docker-compose")
     if program is None:
         missing("docker-compose is not installed")
-    done = subprocess.run([program, "-f", ROOT / "docker-compose.yml", "config", "-q"], capture_output=True, text=True)
+    done = subprocess.run(
+        [program, "-f", ROOT / "docker-compose.yml", "config", "-q"], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -60,12 +64,21 @@ def test_every_service_is_watched_unprivileged_and_free_of_secrets(compose: dict
     for name in (*OURS, "traps"):
         assert services[name]["cap_drop"] == ["ALL"]
         assert name == "migrate" or "healthcheck" in services[name]
-        assert name == "traps" or all(port.startswith("127.0.0.1:") for port in services[name].get("ports", []))
-    assert (services["traps"]["profiles"], services["traps"]["ports"]) == (["traps"], ["162:1162/udp"])
+        assert name == "traps" or all(
+            port.startswith("127.0.0.1:") for port in services[name].get("ports", [])
+        )
+    assert (services["traps"]["profiles"], services["traps"]["ports"]) == (
+        ["traps"],
+        ["162:1162/udp"],
+    )
     assert services["beat"]["deploy"]["replicas"] == 2
     assert "USER poller" in (ROOT / "Dockerfile").read_text()
-    assert all(secret["file"].startswith("./deploy/secrets/") for secret in compose["secrets"].values())
-    tracked = subprocess.run(["git", "check-ignore", "deploy/secrets/secret_key"], cwd=ROOT, capture_output=True)
+    assert all(
+        secret["file"].startswith("./deploy/secrets/") for secret in compose["secrets"].values()
+    )
+    tracked = subprocess.run(
+        ["git", "check-ignore", "deploy/secrets/secret_key"], cwd=ROOT, capture_output=True
+    )
     assert tracked.returncode == 0
 
 
@@ -92,15 +105,25 @@ class Cluster:
     def env(self, service: str) -> dict[str, str]:
         """The service's environment, with container paths and ports turned into ours."""
         given = {name: str(value) for name, value in self.services[service]["environment"].items()}
-        given = {name: value.replace("/run/secrets/", f"{self.secrets}/") for name, value in given.items()}
-        given = {name: self.ports.get(value, value).replace("0.0.0.0", "127.0.0.1") for name, value in given.items()}
+        given = {
+            name: value.replace("/run/secrets/", f"{self.secrets}/")
+            for name, value in given.items()
+        }
+        given = {
+            name: self.ports.get(value, value).replace("0.0.0.0", "127.0.0.1")
+            for name, value in given.items()
+        }
         tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         return environment(self.home, PATH=tools, **given)
 
     def start(self, service: str) -> subprocess.Popen[bytes]:
         log = (self.home.parent / f"{service}{len(self.processes)}.log").open("wb")
         process = subprocess.Popen(
-            self.services[service]["command"], env=self.env(service), cwd=self.home.parent, stdout=log, stderr=log
+            self.services[service]["command"],
+            env=self.env(service),
+            cwd=self.home.parent,
+            stdout=log,
+            stderr=log,
         )
         self.processes.append(process)
         return process
@@ -134,7 +157,12 @@ class Cluster:
 
 @pytest.fixture
 def cluster(
-    compose: dict[str, Any], secrets: Path, tmp_path: Path, fresh_postgres_url: str, valkey_url: str, redis_client: Any
+    compose: dict[str, Any],
+    secrets: Path,
+    tmp_path: Path,
+    fresh_postgres_url: str,
+    valkey_url: str,
+    redis_client: Any,
 ) -> Iterator[Cluster]:
     (secrets / "database_url").unlink()
     (secrets / "redis_url").unlink()
@@ -145,7 +173,9 @@ def cluster(
     made.stop()
 
 
-def test_the_very_commands_make_a_cluster_that_polls(cluster: Cluster, tmp_path: Path, redis_client: Any) -> None:
+def test_the_very_commands_make_a_cluster_that_polls(
+    cluster: Cluster, tmp_path: Path, redis_client: Any
+) -> None:
     """Migrations once, two beats of which one leads, workers, page, Flower with its password; then devices."""
     migrate = cluster.start("migrate")
     assert migrate.wait(timeout=60) == 0
@@ -161,14 +191,20 @@ def test_the_very_commands_make_a_cluster_that_polls(cluster: Cluster, tmp_path:
             kind = fields["kind"]
             cluster.run("poller", "credential", "add", name, "--kind", kind, stdin=_secret(fields))
         cluster.run("poller", "device", "import", str(tmp_path / "devices.json"))
-        eventually(lambda: cluster.status()["totals"].get("ok", 0) >= 60, 90, "polls by the cluster")
+        eventually(
+            lambda: cluster.status()["totals"].get("ok", 0) >= 60, 90, "polls by the cluster"
+        )
         status = cluster.status()
         assert (status["standbys"], len(status["workers"])) == (1, 1)
         assert json.loads(cluster.run("poller", "board", "check", "--json"))["lost"] == 0
-        assert redis_client.hexists("poller:redbeat:prune", "definition")  # the leader starts it now and then
+        assert redis_client.hexists(
+            "poller:redbeat:prune", "definition"
+        )  # the leader starts it now and then
         cluster.run("celery", "-A", "poller", "call", "poller.prune")
         eventually(
-            lambda: run_ledger.counts(engine, 0) == run_ledger.counts(engine, 2_000), 20, "the old run is pruned"
+            lambda: run_ledger.counts(engine, 0) == run_ledger.counts(engine, 2_000),
+            20,
+            "the old run is pruned",
         )
         _assert_page_and_flower(cluster)
         _assert_a_standby_takes_over(cluster, beats)
@@ -188,7 +224,9 @@ def _assert_a_standby_takes_over(cluster: Cluster, beats: list[subprocess.Popen[
     next(beat for beat in beats if beat.pid == leader).send_signal(signal.SIGTERM)
     eventually(lambda: cluster.status()["leader"]["epoch"] == 2, 10, "the standby leads")
     before = cluster.status()["totals"]["polls"]
-    eventually(lambda: cluster.status()["totals"]["polls"] > before, 20, "polls under the new leader")
+    eventually(
+        lambda: cluster.status()["totals"]["polls"] > before, 20, "polls under the new leader"
+    )
 
 
 def _secret(fields: Any) -> str:

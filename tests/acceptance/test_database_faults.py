@@ -60,12 +60,16 @@ def database_url(postgres_url: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def on_postgres(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnPostgres]:
+def on_postgres(
+    database_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OnPostgres]:
     """Polling, with the backup check of the inventory every second, so that the beat asks often."""
     parts = urlsplit(database_url)
     assert parts.port is not None
     networks = Proxy(parts.port), Proxy(parts.port)
-    ways = [parts._replace(netloc=f"postgres@127.0.0.1:{network.port}").geturl() for network in networks]
+    ways = [
+        parts._replace(netloc=f"postgres@127.0.0.1:{network.port}").geturl() for network in networks
+    ]
     with Cluster(tmp_path_factory.mktemp("postgres"), database_url) as cluster:
         cluster.valkey.start()
         cluster.add_targets(TARGETS, INTERVAL_S)
@@ -127,10 +131,15 @@ def rows_match(cluster: Cluster) -> None:
     def rows() -> set[int]:
         with cluster.services.engine.connect() as conn:
             return {
-                conn.execute(sa.select(sa.func.count()).select_from(table)).scalar_one() for table in (runs, readings)
+                conn.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+                for table in (runs, readings)
             }
 
-    soon(lambda: rows() == {len(cluster.record.polls())}, 10, f"{len(cluster.record.polls())} rows, not {rows()}")
+    soon(
+        lambda: rows() == {len(cluster.record.polls())},
+        10,
+        f"{len(cluster.record.polls())} rows, not {rows()}",
+    )
 
 
 def go_on(cluster: Cluster, seconds: float) -> None:
@@ -192,7 +201,9 @@ def test_a_locked_file_stops_no_polling(tmp_path: Path) -> None:
         cluster.never_doubled(0)
 
 
-def test_a_database_that_was_stopped_has_every_result_afterwards(tmp_path: Path, postgres: Postgres) -> None:
+def test_a_database_that_was_stopped_has_every_result_afterwards(
+    tmp_path: Path, postgres: Postgres
+) -> None:
     """Stopped under load, by a crash: nothing is lost, nothing is doubled, and polling never noticed."""
     with Cluster(tmp_path, postgres.url) as cluster:
         polling(cluster, workers=2)
@@ -226,7 +237,9 @@ def test_a_worker_that_is_killed_during_an_outage_loses_nothing_it_had_finished(
         cluster.all_polled(time.time(), 40)
         soon(lambda: spooled(cluster) == 0, 30, "everything that waited is written")
         # What it had collected in its last moments was not finished on the board, and is polled again.
-        cluster.never_doubled(began, lambda poll: poll.end is not None and killed - 1.5 < poll.end < killed)
+        cluster.never_doubled(
+            began, lambda poll: poll.end is not None and killed - 1.5 < poll.end < killed
+        )
         cluster.sound()
 
 

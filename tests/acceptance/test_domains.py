@@ -58,7 +58,18 @@ def queues(cluster: Cluster, worker: Program) -> list[str]:
 
 def add(cluster: Cluster, name: str, require: str) -> None:
     """As an operator would."""
-    words = ["device", "add", name, "127.0.0.1", "--require", require, "--collector", "recorder", "--interval", "1s"]
+    words = [
+        "device",
+        "add",
+        name,
+        "127.0.0.1",
+        "--require",
+        require,
+        "--collector",
+        "recorder",
+        "--interval",
+        "1s",
+    ]
     done = cluster.run(*words, "--timeout", "900ms", "-o", f"word={name}")
     assert done.returncode == 0, done.stderr
 
@@ -81,14 +92,22 @@ def test_a_worker_with_a_wrong_tag_does_not_start(cluster: Cluster) -> None:
     """It names the key that was given twice."""
     refused = cluster.start_worker(POLLER_WORKER_TAGS="zone=dmz,zone=lan")
     assert refused.wait(20) != 0
-    assert 'error[P210]: worker_tags: the key "zone" is given twice, with dmz and lan' in refused.text()
+    assert (
+        'error[P210]: worker_tags: the key "zone" is given twice, with dmz and lan'
+        in refused.text()
+    )
 
 
 def test_a_domain_comes_and_goes_with_its_target(cluster: Cluster) -> None:
     """The worker that fits polls within a second of the note, nobody else does, and both leave the queue at the end."""
     heard: list[float] = []
     done = threading.Event()
-    wakeups.listen(cluster.valkey.client, cluster.services.keys.domains, lambda _: heard.append(time.time()), done)
+    wakeups.listen(
+        cluster.valkey.client,
+        cluster.services.keys.domains,
+        lambda _: heard.append(time.time()),
+        done,
+    )
     soon(lambda: heard, 5, "the subscription")
     fitting, other = cluster.workers[:2]
     add(cluster, "fw", "zone=dmz")
@@ -102,8 +121,15 @@ def test_a_domain_comes_and_goes_with_its_target(cluster: Cluster) -> None:
     assert queues(cluster, other) == []
     remove(cluster, "fw")
     soon(lambda: len(heard) == 3, 10, "the leader tells that it is gone")
-    soon(lambda: not queues(cluster, fitting), max(0, heard[2] + 1 - time.time()), "its worker leaves the queue")
-    assert f"queue_left [poller.workers.process.subscriptions] queue='{QUEUE};zone=dmz'" in fitting.text()
+    soon(
+        lambda: not queues(cluster, fitting),
+        max(0, heard[2] + 1 - time.time()),
+        "its worker leaves the queue",
+    )
+    assert (
+        f"queue_left [poller.workers.process.subscriptions] queue='{QUEUE};zone=dmz'"
+        in fitting.text()
+    )
     assert cluster.services.board.queues() == []
     cluster.sound()
     done.set()
@@ -116,7 +142,9 @@ def test_what_a_lost_note_missed_is_found(cluster: Cluster) -> None:
     soon(lambda: queues(cluster, often) == [f"{QUEUE};rack=1"], 3, "the backup look finds it")
     assert queues(cluster, quiet) == []
     client.client_kill_filter(_type="pubsub")
-    soon(lambda: queues(cluster, quiet) == [f"{QUEUE};zone=dmz"], 5, "the new subscription finds it")
+    soon(
+        lambda: queues(cluster, quiet) == [f"{QUEUE};zone=dmz"], 5, "the new subscription finds it"
+    )
     client.delete(keys.queues)
     soon(lambda: not queues(cluster, often), 3, "the backup look finds that they are gone")
 
@@ -128,11 +156,17 @@ def test_a_list_of_queues_that_somebody_deleted_is_made_anew(cluster: Cluster) -
     cluster.valkey.client.delete(cluster.services.keys.queues)
     soon(lambda: cluster.services.board.queues() == [f"{QUEUE};rack=1"], 3, "the list is back")
     deleted = time.time()
-    soon(lambda: [poll for poll in polls(cluster, "rack") if poll.start > deleted], 5, "it is polled again")
+    soon(
+        lambda: [poll for poll in polls(cluster, "rack") if poll.start > deleted],
+        5,
+        "it is polled again",
+    )
     remove(cluster, "rack")
 
 
-def test_an_unroutable_domain_is_explained_never_queued_and_flows_when_a_worker_comes(cluster: Cluster) -> None:
+def test_an_unroutable_domain_is_explained_never_queued_and_flows_when_a_worker_comes(
+    cluster: Cluster,
+) -> None:
     """Within two seconds of the worker's first word; and when that one is killed, it is missed within fifteen."""
     client, queue = cluster.valkey.client, f"{QUEUE};zone=lab"
     add(cluster, "lab", "zone=lab")
@@ -162,7 +196,10 @@ def noticed(cluster: Cluster, worker: Program) -> None:
 
     def lost() -> bool:
         entries = event_stream.newest(cluster.services.redis, cluster.services.keys, 50)
-        return any(e.event and e.event.kind is Kind.WORKER_LOST and worker.name in e.event.message for e in entries)
+        return any(
+            e.event and e.event.kind is Kind.WORKER_LOST and worker.name in e.event.message
+            for e in entries
+        )
 
     soon(lost, 15, "the leader tells that it is lost")
     print(f"missed after {time.time() - killed:.1f} s")

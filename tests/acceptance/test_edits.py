@@ -35,7 +35,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def add(cluster: Cluster, name: str, interval_s: float, seconds: float = 0.0) -> int:
     """A device with one target, whose id is returned; the scheduler is told."""
     draft = target(interval_s, seconds, timeout_s=interval_s / 2)
-    devices.add(cluster.services.engine, DeviceDraft(name, "127.0.0.1"), [draft], cluster.services.notify)
+    devices.add(
+        cluster.services.engine, DeviceDraft(name, "127.0.0.1"), [draft], cluster.services.notify
+    )
     return target_id(cluster, name)
 
 
@@ -60,7 +62,9 @@ def on_board(cluster: Cluster, target_id: int) -> bool:
 
 def test_commands_reach_the_board_within_a_second(cluster: Cluster) -> None:
     """By the note they leave: the backup check comes half a minute later."""
-    done = cluster.run("device", "add", "new", "127.0.0.1", "--collector", COLLECTOR, "--interval", "10s")
+    done = cluster.run(
+        "device", "add", "new", "127.0.0.1", "--collector", COLLECTOR, "--interval", "10s"
+    )
     assert done.returncode == 0, done.stderr
     new = target_id(cluster, "new")
     soon(lambda: on_board(cluster, new), 1, "the new target is on the board")
@@ -111,7 +115,11 @@ def test_a_target_removed_in_flight_is_forgotten_when_its_poll_ends(cluster: Clu
 def test_the_late_result_of_a_removed_target_is_not_stored(cluster: Cluster) -> None:
     """Somebody removed it and does not want to find it in tomorrow's readings."""
     doomed = remove_while_polled(cluster, "unwanted")
-    soon(lambda: not cluster.valkey.client.hexists(cluster.services.keys.run, doomed), 5, "its run is over")
+    soon(
+        lambda: not cluster.valkey.client.hexists(cluster.services.keys.run, doomed),
+        5,
+        "its run is over",
+    )
     with cluster.services.engine.connect() as conn:
         assert conn.execute(readings.select().where(readings.c.target_id == doomed)).all() == []
 
@@ -168,7 +176,9 @@ def test_ten_thousand_edits_at_once_take_effect_without_a_burst(fleet: Cluster) 
 
 
 #: A longer interval and other options: every slot moves, and every worker has to read every target again.
-EDITED = TargetDraft(COLLECTOR, COLLECTOR, {"word": "edited"}, interval_ms=round(1250 * FLEET_INTERVAL_S))
+EDITED = TargetDraft(
+    COLLECTOR, COLLECTOR, {"word": "edited"}, interval_ms=round(1250 * FLEET_INTERVAL_S)
+)
 
 
 def busiest(polls: list[Poll], window_s: float) -> int:

@@ -47,9 +47,21 @@ def test_its_own_tests_pass_where_it_is_installed(clean: Environment, package: P
     """And what is tested is the wheel, not this checkout."""
     where = "import poller, importlib.metadata as m; print(poller.__file__, m.version('poller'), m.version('{}'))"
     env = environment(Path("unused"))
-    told = subprocess.run([clean.python, "-c", where.format(package.name)], env=env, cwd="/", capture_output=True)
+    told = subprocess.run(
+        [clean.python, "-c", where.format(package.name)], env=env, cwd="/", capture_output=True
+    )
     assert told.stdout.startswith(os.fsencode(clean.python.parent.parent)), told
-    words = [clean.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", package / "tests"]
+    words = [
+        clean.python,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        package / "tests",
+    ]
     done = subprocess.run(words, env=env, cwd=package, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout[-4000:]
 
@@ -63,12 +75,18 @@ def test_a_collector_and_a_sink_are_installed_and_used(
     def poller(*words: str, stdin: str = "") -> Any:
         command = [clean.poller, *words, "--json"]
         env = environment(home)
-        done = subprocess.run(command, env=env, cwd=tmp_path, input=stdin, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            command, env=env, cwd=tmp_path, input=stdin, capture_output=True, text=True, timeout=60
+        )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     [found] = poller("collectors", "proxmox")["items"]
-    assert (found["distribution"], found["version"], found["credentials"]) == ("poller-proxmox", "0.1.0", ["token"])
+    assert (found["distribution"], found["version"], found["credentials"]) == (
+        "poller-proxmox",
+        "0.1.0",
+        ["token"],
+    )
     poller("credential", "add", "pve", "--kind", "token", stdin=cluster.token)
     poller("device", "add", "pve1", "127.0.0.1", "--credential", "pve")
     options = [f"port={cluster.port}", f"fingerprint={cluster.fingerprint}"]
@@ -77,15 +95,26 @@ def test_a_collector_and_a_sink_are_installed_and_used(
     program = [str(clean.python), "-m", "poller"]
     running = up("--workers", "1", home=home, program=program, POLLER_SINKS="sql,jsonlines")
     file = home / "readings.jsonl"
-    eventually(lambda: file.exists() and len(file.read_text().splitlines()) >= 2, 60, "two polls in the sink's file")
+    eventually(
+        lambda: file.exists() and len(file.read_text().splitlines()) >= 2,
+        60,
+        "two polls in the sink's file",
+    )
     line = json.loads(file.read_text().splitlines()[0])
     assert (line["device"], line["collector"]) == ("pve1", "proxmox")
     assert ["proxmox_guest_up", {"vmid": "100"}, "gauge", 1.0] in line["readings"]
     [polled] = poller("poll", "pve1")["items"]
     assert polled["samples"] == len(line["readings"])
     names = {item["metric"] for item in poller("readings", "pve1")["items"]}
-    assert {"proxmox_node_up", "proxmox_guest_memory_bytes", "proxmox_storage_bytes", "proxmox_task_ok"} <= names
+    assert {
+        "proxmox_node_up",
+        "proxmox_guest_memory_bytes",
+        "proxmox_storage_bytes",
+        "proxmox_task_ok",
+    } <= names
     assert cluster.connections <= 3  # one is kept between polls
     running.stop()
     secret = cluster.token.partition("=")[2].encode()
-    assert [path for path in tmp_path.rglob("*") if path.is_file() and secret in path.read_bytes()] == []
+    assert [
+        path for path in tmp_path.rglob("*") if path.is_file() and secret in path.read_bytes()
+    ] == []

@@ -57,7 +57,9 @@ def no_beats(few: Cluster) -> Iterator[Cluster]:
     few.beats.clear()
 
 
-@pytest.mark.parametrize("kinds", SUDDEN, ids=lambda kinds: " and ".join(sorted({kind.name for kind in kinds})))
+@pytest.mark.parametrize(
+    "kinds", SUDDEN, ids=lambda kinds: " and ".join(sorted({kind.name for kind in kinds}))
+)
 def test_a_standby_dispatches_within_five_seconds(many: Cluster, kinds: Sequence[Fault]) -> None:
     """Nobody is lost, stranded or doubled; who was cut off comes back as a standby, in the same process."""
     began = time.time()
@@ -66,7 +68,9 @@ def test_a_standby_dispatches_within_five_seconds(many: Cluster, kinds: Sequence
         found = faults.take_over(many, kind.strike)
         assert found.seconds < 5
         kind.mend(many, found.lost)
-    many.all_polled(found.resumed, ROUND_S)  # a lease is longer than all this: who was stranded still is
+    many.all_polled(
+        found.resumed, ROUND_S
+    )  # a lease is longer than all this: who was stranded still is
     faults.ready(many)
     assert all(program.runs for program in [*many.beats, *many.workers])
     many.never_doubled(began)
@@ -138,7 +142,9 @@ def test_a_single_leader_whose_lock_is_stolen_steps_down_and_comes_back(no_beats
     no_beats.sound()
 
 
-def test_without_election_one_beat_leads_and_warns_and_two_double_nothing(no_beats: Cluster) -> None:
+def test_without_election_one_beat_leads_and_warns_and_two_double_nothing(
+    no_beats: Cluster,
+) -> None:
     """POLLER_LEADER_ELECTION=false is for a single host; a mistake there costs messages, never a second poll."""
     began = time.time()
     one = no_beats.start_beat(POLLER_LEADER_ELECTION="false")
@@ -154,7 +160,9 @@ def test_without_election_one_beat_leads_and_warns_and_two_double_nothing(no_bea
     no_beats.sound()
 
 
-def test_a_beat_that_starts_before_redis_waits_and_dispatches_when_it_comes(no_beats: Cluster) -> None:
+def test_a_beat_that_starts_before_redis_waits_and_dispatches_when_it_comes(
+    no_beats: Cluster,
+) -> None:
     """It stays up, and it needs less than two seconds."""
     no_beats.valkey.kill()
     beat = no_beats.start_beat()
@@ -162,7 +170,11 @@ def test_a_beat_that_starts_before_redis_waits_and_dispatches_when_it_comes(no_b
     assert beat.runs
     no_beats.valkey.start()
     up = time.time()
-    soon(lambda: no_beats.valkey.client.zcard(no_beats.services.keys.inflight), 2, "targets are dispatched")
+    soon(
+        lambda: no_beats.valkey.client.zcard(no_beats.services.keys.inflight),
+        2,
+        "targets are dispatched",
+    )
     no_beats.all_polled(up, 10)
     assert beat.runs
     no_beats.never_doubled(up)

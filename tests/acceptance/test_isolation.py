@@ -34,7 +34,9 @@ def collectors(deadly: Deadly) -> dict[str, dict[str, Any]]:
 
 def children(deadly: Deadly) -> list[int]:
     """Processes of isolated collectors, of all workers."""
-    return [pid for pid in descendants(deadly.up.pid) if b"poller.workers.guard.child" in command(pid)]
+    return [
+        pid for pid in descendants(deadly.up.pid) if b"poller.workers.guard.child" in command(pid)
+    ]
 
 
 def command(pid: int) -> bytes:
@@ -48,27 +50,42 @@ def parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def test_a_plugin_that_crashes_is_isolated_then_quarantined_and_comes_back_when_released(tmp_path: Path) -> None:
+def test_a_plugin_that_crashes_is_isolated_then_quarantined_and_comes_back_when_released(
+    tmp_path: Path,
+) -> None:
     """Others notice its first crash only; its targets are told why they wait; a hog beside it ends at its limit."""
     env = {"POLLER_ISOLATED_COLLECTORS": troublemaker.PLODDER, "POLLER_ISOLATION_MEMORY_MB": "256"}
     with striking(tmp_path, "segfault", 4, 1, env=env) as deadly:
         add(deadly.cluster, {HOG: ""}, troublemaker.PLODDER)
         [isolated] = soon(lambda: deadly.events(Kind.COLLECTOR_ISOLATED), 30, "it was isolated")
-        assert "collector troublemaker (poller-troublemaker 1.0) runs in a process of its own" in isolated.message
+        assert (
+            "collector troublemaker (poller-troublemaker 1.0) runs in a process of its own"
+            in isolated.message
+        )
         since = time.time()
-        [quarantined] = soon(lambda: deadly.events(Kind.COLLECTOR_QUARANTINED), 40, "it was quarantined")
+        [quarantined] = soon(
+            lambda: deadly.events(Kind.COLLECTOR_QUARANTINED), 40, "it was quarantined"
+        )
         assert "after 3 crashes" in quarantined.message
         assert "SIGSEGV" in quarantined.message
         assert len(deadly.deaths()) == 1
 
-        engine, wanted = deadly.cluster.services.engine, dead_letter_rows.Wanted(reason=Reason.COLLECTOR_QUARANTINED)
+        engine, wanted = (
+            deadly.cluster.services.engine,
+            dead_letter_rows.Wanted(reason=Reason.COLLECTOR_QUARANTINED),
+        )
         mine = {*MATES, "segfault"}
         letters = soon(
-            lambda: _all_of(dead_letter_rows.listing(engine, wanted), mine), 30, "its targets are dead letters"
+            lambda: _all_of(dead_letter_rows.listing(engine, wanted), mine),
+            30,
+            "its targets are dead letters",
         )
         assert all("SIGSEGV" in named.letter.message for named in letters)
         rows = ledger(deadly.cluster, since)
-        assert {row.error_code for name in OTHERS for row in rows[name]} <= {"", error_codes.LEASE_LOST}
+        assert {row.error_code for name in OTHERS for row in rows[name]} <= {
+            "",
+            error_codes.LEASE_LOST,
+        }
         assert {row.error_code for name in MATES for row in rows[name]} <= {
             "", error_codes.LEASE_LOST, error_codes.COLLECTOR_QUARANTINED,
         }  # fmt: skip
@@ -80,7 +97,10 @@ def test_a_plugin_that_crashes_is_isolated_then_quarantined_and_comes_back_when_
         assert all("MemoryError" in message for message in ended)
 
         shown = collectors(deadly)
-        assert (shown[troublemaker.NAME]["state"], shown[troublemaker.NAME]["crashes"]) == ("quarantined", 3)
+        assert (shown[troublemaker.NAME]["state"], shown[troublemaker.NAME]["crashes"]) == (
+            "quarantined",
+            3,
+        )
         assert shown[troublemaker.PLODDER]["state"] == "isolated"
         assert shown["snmp"]["state"] == "ok"
 
@@ -90,12 +110,21 @@ def test_a_plugin_that_crashes_is_isolated_then_quarantined_and_comes_back_when_
         assert done.returncode == 0, done.stderr
         assert f"requeued {len(mine)} dead letters: {len(mine)} answer" in done.stdout
         assert len(deadly.events(Kind.COLLECTOR_RELEASED)) == 1
-        assert soon(lambda: not dead_letter_rows.listing(engine, wanted), 10, "no dead letter is left") is True
+        assert (
+            soon(lambda: not dead_letter_rows.listing(engine, wanted), 10, "no dead letter is left")
+            is True
+        )
         assert deadly.cluster.run("collectors", "release", troublemaker.NAME).returncode == 3
         deadly.cluster.checked()
 
-        deadly.cluster.run("poll", HOG)  # its breaker may be open, and then nobody needs its process
-        [child] = soon(lambda: found if len(found := children(deadly)) == 1 else None, 5, "one isolated, one process")
+        deadly.cluster.run(
+            "poll", HOG
+        )  # its breaker may be open, and then nobody needs its process
+        [child] = soon(
+            lambda: found if len(found := children(deadly)) == 1 else None,
+            5,
+            "one isolated, one process",
+        )
         os.kill(parent(child), signal.SIGKILL)
         soon(lambda: not is_running(child), 5, "a child does not outlive its worker")
         again = time.time()

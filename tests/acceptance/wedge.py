@@ -35,7 +35,9 @@ DEEDS = {"block": _block, "drop": _drop_consumer}
 
 @worker_ready.connect
 def _wait(sender: Any, **_: Any) -> None:
-    threading.Thread(target=_wedge, args=(sender, Path(os.environ[FILE_VARIABLE])), daemon=True).start()
+    threading.Thread(
+        target=_wedge, args=(sender, Path(os.environ[FILE_VARIABLE])), daemon=True
+    ).start()
 
 
 def _wedge(consumer: Any, file: Path) -> None:

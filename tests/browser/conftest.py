@@ -87,7 +87,9 @@ def site() -> Iterator[Site]:
     made.stop()
 
 
-@pytest.fixture(scope="module")  # playwright's loop occupies the thread: gone before other tests need one
+@pytest.fixture(
+    scope="module"
+)  # playwright's loop occupies the thread: gone before other tests need one
 def browser() -> Iterator[Browser]:
     if not Path(CHROMIUM).exists():
         reason = f"{CHROMIUM} is not installed"

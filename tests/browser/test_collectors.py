@@ -34,7 +34,9 @@ def test_both_themes_and_every_width(site, open_page, theme: str, width: int) ->
 
 def test_a_long_reason_leaves_a_name_in_one_piece(site, open_page) -> None:
     """What a quarantine says widens its column, not at the cost of the others."""
-    site.collectors = web_collectors.found(crash="it ended its process during a poll of core-1.west " * 4)
+    site.collectors = web_collectors.found(
+        crash="it ended its process during a poll of core-1.west " * 4
+    )
     page = open_page()
     page.goto(f"{site.url}collectors")
     names = page.locator('[data-table="collectors"] tbody .name a')

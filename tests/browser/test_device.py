@@ -52,10 +52,15 @@ def test_long_names_need_no_sideways_scrolling(site, open_page, width: int) -> N
 
 @pytest.mark.parametrize("theme", GROUNDS)
 @pytest.mark.parametrize("width", [320, 720, 1280])
-def test_why_a_device_is_not_well_is_text_on_every_screen(site, open_page, theme: str, width: int) -> None:
+def test_why_a_device_is_not_well_is_text_on_every_screen(
+    site, open_page, theme: str, width: int
+) -> None:
     """A table with a caption, no script, no sideways scrolling, and an error that can be selected."""
     message = "no answer from " + "x" * 300
-    site.polls, site.standing = [], web_standings.never_answered(message, address="a" * 120, site="s" * 120)
+    site.polls, site.standing = (
+        [],
+        web_standings.never_answered(message, address="a" * 120, site="s" * 120),
+    )
     page = open_page(java_script_enabled=False, viewport={"width": width, "height": 800})
     page.goto(f"{site.url}devices/sw1?theme={theme}")
     table = page.get_by_role("table", name="Targets")
@@ -81,7 +86,9 @@ def test_a_change_leads_to_its_device(site, open_page) -> None:
     """Also one that came while the page was open; what is of no device leads nowhere."""
     page = open_page()
     expect(page.locator("#live")).to_have_text("● live")
-    site.shows = dataclasses.replace(fleet.FAILING, events=(fleet.change(0, device="sw1", target="snmp"),))
+    site.shows = dataclasses.replace(
+        fleet.FAILING, events=(fleet.change(0, device="sw1", target="snmp"),)
+    )
     page.locator('[data-table="changes"]').get_by_role("link", name="sw1/snmp").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("sw1")
 

@@ -80,7 +80,9 @@ def test_a_selected_text_stays_selected(site, open_page) -> None:
     page.locator('[data-table="errors"] tbody .message').first.select_text()
     wanted = page.evaluate("getSelection().toString()")
     page.mouse.move(5, 5)
-    site.shows = dataclasses.replace(fleet.FAILING, dead_letters={"auth_failed": 13}, errors=fleet.FAILING.errors[1:])
+    site.shows = dataclasses.replace(
+        fleet.FAILING, dead_letters={"auth_failed": 13}, errors=fleet.FAILING.errors[1:]
+    )
     expect(cell(page, "letters")).to_have_text("13")
     expect(page.locator('[data-table="errors"]').get_by_role("button")).to_be_visible()
     assert page.evaluate("getSelection().toString()") == wanted != ""
@@ -121,7 +123,11 @@ def test_a_lost_server_is_said_and_found_again(site, open_page, notes) -> None:
     site.start()
     expect(cell(page, "failing")).to_have_text("41", timeout=15_000)
     expect(page.locator("#live")).to_have_text("● live")
-    refused = [text for text in notes.complaints if "ERR_CONNECTION_REFUSED" in text or "ERR_INCOMPLETE" in text]
+    refused = [
+        text
+        for text in notes.complaints
+        if "ERR_CONNECTION_REFUSED" in text or "ERR_INCOMPLETE" in text
+    ]
     assert notes.complaints == refused
     notes.complaints.clear()
 
@@ -145,5 +151,7 @@ def test_a_hostile_text_is_shown_by_the_stream_too(site, open_page) -> None:
     expect(page.locator("#live")).to_have_text("● live")
     site.shows = fleet.HOSTILE
     expect(page.locator('[data-table="errors"] tbody .device')).to_have_text(fleet.SCRIPT)
-    expect(page.locator('[data-table="workers"] tbody .name')).to_have_text(f"celery@{fleet.SCRIPT}")
+    expect(page.locator('[data-table="workers"] tbody .name')).to_have_text(
+        f"celery@{fleet.SCRIPT}"
+    )
     assert page.locator("main script, main img").count() == 0

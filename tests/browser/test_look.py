@@ -15,7 +15,9 @@ LONG = dataclasses.replace(
     errors=(fleet.failure(0, device="d" * 80, target="t" * 120, code="c" * 40, message="m" * 500),),
     workers=(fleet.worker(1, name="w" * 120, tags={"k" * 40: "v" * 60}),),
     loads=(fleet.load("poll." + "q" * 150), fleet.load("poll." + "r" * 150, workers=0)),
-    leader=dataclasses.replace(fleet.HEALTHY.leader, name="l" * 120) if fleet.HEALTHY.leader else None,
+    leader=dataclasses.replace(fleet.HEALTHY.leader, name="l" * 120)
+    if fleet.HEALTHY.leader
+    else None,
 )
 
 
@@ -55,7 +57,10 @@ def test_on_a_phone_rows_are_cards(site, open_page) -> None:
     site.shows = fleet.FAILING
     page = open_page(viewport={"width": 320, "height": 800})
     row = page.locator('[data-table="errors"] tbody tr').first
-    boxes = {name: row.locator(f".{name}").bounding_box() for name in ("device", "code", "message", "time")}
+    boxes = {
+        name: row.locator(f".{name}").bounding_box()
+        for name in ("device", "code", "message", "time")
+    }
     assert boxes["device"]["y"] == pytest.approx(boxes["code"]["y"], abs=2)
     assert boxes["device"]["y"] < boxes["message"]["y"] < boxes["time"]["y"]
     assert boxes["message"]["width"] > 250
@@ -82,7 +87,15 @@ def test_the_keyboard_reaches_everything_and_shows_where_it_is(open_page) -> Non
         assert style[1:] == ["solid", 2], style
         reached.append(style[0])
         page.keyboard.press("Tab")
-    assert {"Pause", "Local time", "Flower", "system", "light", "dark", "The same by minute"} <= set(reached)
+    assert {
+        "Pause",
+        "Local time",
+        "Flower",
+        "system",
+        "light",
+        "dark",
+        "The same by minute",
+    } <= set(reached)
     skip.focus()
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_be_focused()
@@ -117,18 +130,24 @@ def test_without_scripts_everything_is_there_but_stands_still(site, open_page) -
 def test_a_screen_reader_hears_the_sentence_not_every_number(site, open_page) -> None:
     """There is one polite region, and it carries the verdict."""
     page = open_page()
-    expect(page.get_by_role("status")).to_have_text("All 98,204 targets answer. Polling is on time.")
+    expect(page.get_by_role("status")).to_have_text(
+        "All 98,204 targets answer. Polling is on time."
+    )
     assert page.locator("[aria-live], [role=status], [role=alert]").count() == 1
 
 
 def test_the_page_stays_small(site, open_page) -> None:
     """A full page of errors and workers is below the 1,500 nodes we allow ourselves."""
-    site.shows = dataclasses.replace(fleet.FAILING, workers=tuple(fleet.worker(n) for n in range(50)))
+    site.shows = dataclasses.replace(
+        fleet.FAILING, workers=tuple(fleet.worker(n) for n in range(50))
+    )
     page = open_page()
     assert page.evaluate("document.querySelectorAll('*').length") < 1500
 
 
-def test_a_queue_without_a_worker_comes_first_with_its_reason_and_goes_when_it_has_one(site, open_page) -> None:
+def test_a_queue_without_a_worker_comes_first_with_its_reason_and_goes_when_it_has_one(
+    site, open_page
+) -> None:
     """The table is there only while it has something to say."""
     page = open_page()
     expect(page.locator("#live")).to_have_text("● live")
@@ -137,6 +156,8 @@ def test_a_queue_without_a_worker_comes_first_with_its_reason_and_goes_when_it_h
     site.shows = fleet.UNROUTABLE
     expect(table.locator("tbody tr")).to_have_count(2)
     expect(table).to_be_visible()
-    expect(table.locator(".message").nth(1)).to_have_text("needs tag zone=lab; 5 workers live, none has it")
+    expect(table.locator(".message").nth(1)).to_have_text(
+        "needs tag zone=lab; 5 workers live, none has it"
+    )
     site.shows = fleet.HEALTHY
     expect(table).to_be_hidden()

@@ -17,7 +17,9 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("name", LOOKS)
-def test_a_picture_is_worth_less_than_400_kilobytes(site, open_page, tmp_path: Path, name: str) -> None:
+def test_a_picture_is_worth_less_than_400_kilobytes(
+    site, open_page, tmp_path: Path, name: str
+) -> None:
     """The page of a failing fleet, as the documents show it."""
     site.shows = fleet.FAILING
     page = open_page(**LOOKS[name])

@@ -32,7 +32,10 @@ class Web:
             "POLLER_FLOWER_URL": "http://127.0.0.1:5555",
         }
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "poller", "web"], env=environment, stderr=subprocess.PIPE, cwd=home
+            [sys.executable, "-m", "poller", "web"],
+            env=environment,
+            stderr=subprocess.PIPE,
+            cwd=home,
         )
 
     def wait(self) -> None:
@@ -82,7 +85,9 @@ def test_it_serves_the_real_stores(web: Web) -> None:
 
 def test_the_stream_is_a_stream(web: Web) -> None:
     """The first frame comes at once, uncompressed and unbuffered, the next about a second later."""
-    with httpx.stream("GET", f"{web.url}/api/stream", headers={"Accept-Encoding": "gzip"}) as answer:
+    with httpx.stream(
+        "GET", f"{web.url}/api/stream", headers={"Accept-Encoding": "gzip"}
+    ) as answer:
         assert answer.headers["Content-Type"].startswith("text/event-stream")
         assert "Content-Encoding" not in answer.headers
         assert answer.headers["X-Accel-Buffering"] == "no"
@@ -150,7 +155,11 @@ def test_a_mistake_in_the_settings_is_one_line(tmp_path: Path) -> None:
     """No traceback for an operator: what is wrong, what to do, exit code 2."""
     environment = {"POLLER_HOME": str(tmp_path), "POLLER_WEB_PORT": "80800"}
     done = subprocess.run(
-        [sys.executable, "-m", "poller", "web"], env=environment, capture_output=True, text=True, cwd=tmp_path
+        [sys.executable, "-m", "poller", "web"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
     )
     assert done.returncode == 2
     assert done.stderr.startswith("error[P210]: web_port")

@@ -13,7 +13,10 @@ def test_devices_and_targets_are_counted_where_they_log_in_with_it(engine: Engin
     """A target without a credential of its own uses its device's; one that has another does not."""
     for name in ("site-wide", "special", "unused"):
         credential_rows.add(engine, name, "community", f"v1:{name}")
-    plain, own = TargetDraft(collector="snmp"), TargetDraft(collector="snmp", name="own", credential="special")
+    plain, own = (
+        TargetDraft(collector="snmp"),
+        TargetDraft(collector="snmp", name="own", credential="special"),
+    )
     devices.add(engine, DeviceDraft("sw1", "192.0.2.1", credential="site-wide"), [plain, own])
     devices.add(engine, DeviceDraft("sw2", "192.0.2.2", credential="site-wide"), [plain])
     devices.add(engine, DeviceDraft("sw3", "192.0.2.3"), [plain, own])

@@ -22,17 +22,31 @@ def ids(engine: Engine) -> list[int]:
     """Four devices of two sites with a target each; the last one has another collector."""
     for number in range(1, 5):
         draft = DeviceDraft(f"d{number}", "192.0.2.1", site="ams" if number < 3 else "ber")
-        devices.add(engine, draft, [TargetDraft(name="t", collector="snmp" if number < 4 else "ping")])
+        devices.add(
+            engine, draft, [TargetDraft(name="t", collector="snmp" if number < 4 else "ping")]
+        )
     return [target.id for target in targets.listing(engine)]
 
 
 def letter(target_id: int, **changes: object) -> Letter:
-    made = Letter(target_id, 5_000, Reason.AUTH_FAILED, "auth_failed", "naïve ‘no’ % ?", 1_000, 2_000, 9_000, 2)
+    made = Letter(
+        target_id,
+        5_000,
+        Reason.AUTH_FAILED,
+        "auth_failed",
+        "naïve ‘no’ % ?",
+        1_000,
+        2_000,
+        9_000,
+        2,
+    )
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
 def stored(engine: Engine) -> dict[int, Letter]:
-    return {named.letter.target_id: named.letter for named in dead_letter_rows.listing(engine, EVERY)}
+    return {
+        named.letter.target_id: named.letter for named in dead_letter_rows.listing(engine, EVERY)
+    }
 
 
 def test_a_letter_comes_back_as_it_was_written(engine: Engine, ids: list[int]) -> None:
@@ -41,13 +55,20 @@ def test_a_letter_comes_back_as_it_was_written(engine: Engine, ids: list[int]) -
         dead_letter_rows.write(engine, [letter(ids[0]), letter(ids[1])])
     found = dead_letter_rows.listing(engine, EVERY)
     assert [named.letter for named in found] == [letter(ids[0]), letter(ids[1])]
-    assert (found[0].device, found[0].target, found[0].collector, found[0].site) == ("d1", "t", "snmp", "ams")
+    assert (found[0].device, found[0].target, found[0].collector, found[0].site) == (
+        "d1",
+        "t",
+        "snmp",
+        "ams",
+    )
 
 
 def test_a_failed_retry_is_noted_and_a_success_clears_it(engine: Engine, ids: list[int]) -> None:
     """Since when it is parked stays, even if the board forgot it; the rest is that of the last failure."""
     dead_letter_rows.write(engine, [letter(ids[0])])
-    again = letter(ids[0], last_ms=6_000, parked_ms=6_000, next_ms=12_000, attempts=3, message="still no")
+    again = letter(
+        ids[0], last_ms=6_000, parked_ms=6_000, next_ms=12_000, attempts=3, message="still no"
+    )
     dead_letter_rows.write(engine, [again])
     assert stored(engine) == {ids[0]: replace(again, parked_ms=2_000)}
     dead_letter_rows.write(engine, [Letter(ids[0], 7_000)])
@@ -65,7 +86,13 @@ def test_what_is_older_than_the_row_changes_nothing(engine: Engine, ids: list[in
 def test_the_last_of_several_counts(engine: Engine, ids: list[int]) -> None:
     """All that a database missed is written in one statement."""
     one, other = ids[:2]
-    rows = [letter(one), Letter(one, 6_000), letter(other), Letter(other, 6_000), letter(other, last_ms=7_000)]
+    rows = [
+        letter(one),
+        Letter(one, 6_000),
+        letter(other),
+        Letter(other, 6_000),
+        letter(other, last_ms=7_000),
+    ]
     dead_letter_rows.write(engine, rows)
     assert stored(engine) == {other: letter(other, last_ms=7_000)}
 
@@ -79,7 +106,9 @@ def test_nobody_gets_a_letter_who_is_not_polled(engine: Engine, ids: list[int]) 
     assert dead_letter_rows.page(engine, 0, 10) == [(ids[3], 5_000)]
 
 
-def test_letters_of_what_is_not_polled_any_more_are_forgotten(engine: Engine, ids: list[int]) -> None:
+def test_letters_of_what_is_not_polled_any_more_are_forgotten(
+    engine: Engine, ids: list[int]
+) -> None:
     """They are not listed from the first moment, and go with the next pass."""
     dead_letter_rows.write(engine, [letter(i) for i in ids])
     devices.remove(engine, ["d1"])
@@ -103,10 +132,14 @@ def test_letters_of_what_is_not_polled_any_more_are_forgotten(engine: Engine, id
         (Wanted(ids=[]), set()),
     ],
 )
-def test_filters_are_joined(engine: Engine, ids: list[int], wanted: Wanted, expected: set[int]) -> None:
+def test_filters_are_joined(
+    engine: Engine, ids: list[int], wanted: Wanted, expected: set[int]
+) -> None:
     """By reason, code, collector, site and device; the count agrees with the list."""
     dead_letter_rows.write(engine, [letter(i) for i in ids[:3]])
-    dead_letter_rows.write(engine, [letter(ids[3], reason=Reason.OPEN_TOO_LONG, error_code="timeout")])
+    dead_letter_rows.write(
+        engine, [letter(ids[3], reason=Reason.OPEN_TOO_LONG, error_code="timeout")]
+    )
     found = {named.letter.target_id for named in dead_letter_rows.listing(engine, wanted)}
     assert found == {ids[place] for place in expected}
     assert dead_letter_rows.count(engine, wanted) == len(expected)
@@ -114,7 +147,9 @@ def test_filters_are_joined(engine: Engine, ids: list[int], wanted: Wanted, expe
 
 def test_letters_are_grouped_by_what_they_have_in_common(engine: Engine, ids: list[int]) -> None:
     """The largest group first, with its first and last failure."""
-    dead_letter_rows.write(engine, [letter(i, first_ms=number, last_ms=5_000 + number) for number, i in enumerate(ids)])
+    dead_letter_rows.write(
+        engine, [letter(i, first_ms=number, last_ms=5_000 + number) for number, i in enumerate(ids)]
+    )
     largest, other = dead_letter_rows.groups(engine, EVERY)
     assert (largest.collector, largest.letters, largest.devices) == ("snmp", 3, 3)
     assert (largest.first_ms, largest.last_ms, other.collector) == (0, 5_002, "ping")

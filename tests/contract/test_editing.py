@@ -9,7 +9,9 @@ from poller import errors
 from poller.db.inventory import credential_rows, devices, sites, targets
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 
-SNMP = TargetDraft(collector="snmp", interval_ms=60_000, timeout_ms=5_000, options={"module": "if_mib"})
+SNMP = TargetDraft(
+    collector="snmp", interval_ms=60_000, timeout_ms=5_000, options={"module": "if_mib"}
+)
 
 
 def device(name: str, **fields: object) -> DeviceDraft:
@@ -19,7 +21,9 @@ def device(name: str, **fields: object) -> DeviceDraft:
 def test_an_edit_changes_what_it_gives_and_keeps_the_rest(engine: Engine) -> None:
     """None means "not given", the empty string means "none"."""
     credential_rows.add(engine, "public", "community", "v1:x:1")
-    devices.add(engine, device("sw1", site="ams", tags=("core",), credential="public", requires={"a": "b"}))
+    devices.add(
+        engine, device("sw1", site="ams", tags=("core",), credential="public", requires={"a": "b"})
+    )
     edited = devices.edit(engine, "sw1", DeviceDraft("sw1", address="192.0.2.9"))
     assert (edited.address, edited.site, edited.tags, edited.credential) == (
         "192.0.2.9",
@@ -27,7 +31,9 @@ def test_an_edit_changes_what_it_gives_and_keeps_the_rest(engine: Engine) -> Non
         ("core",),
         "public",
     )
-    cleared = devices.edit(engine, "sw1", DeviceDraft("sw1", site="", tags=(), credential="", requires={}))
+    cleared = devices.edit(
+        engine, "sw1", DeviceDraft("sw1", site="", tags=(), credential="", requires={})
+    )
     assert (cleared.site, cleared.tags, cleared.credential, cleared.requires) == ("", (), "", {})
 
 
@@ -52,7 +58,9 @@ def test_devices_are_listed_by_name_in_pages_and_by_filter(engine: Engine) -> No
     """Filters and pages combine."""
     for number in range(6):
         tags = ("even",) if number % 2 == 0 else ()
-        devices.add(engine, device(f"sw{number}", site="ams" if number < 4 else "ber", tags=tags), [SNMP])
+        devices.add(
+            engine, device(f"sw{number}", site="ams" if number < 4 else "ber", tags=tags), [SNMP]
+        )
     assert [d.name for d in devices.listing(engine, limit=2)] == ["sw0", "sw1"]
     assert [d.name for d in devices.listing(engine, limit=2, after="sw1")] == ["sw2", "sw3"]
     assert [d.name for d in devices.listing(engine, site="ams", tag="even")] == ["sw0", "sw2"]
@@ -66,16 +74,22 @@ def test_target_defaults_fit_the_interval(engine: Engine) -> None:
     devices.add(engine, device("sw1"))
     usual = targets.add(engine, "sw1", TargetDraft(collector="snmp"))
     assert (usual.name, usual.interval_ms, usual.timeout_ms) == ("snmp", 60_000, 10_000)
-    quick = targets.add(engine, "sw1", TargetDraft(name="quick", collector="snmp", interval_ms=4_000))
+    quick = targets.add(
+        engine, "sw1", TargetDraft(name="quick", collector="snmp", interval_ms=4_000)
+    )
     assert quick.timeout_ms == 2_000
 
 
 def test_a_timeout_must_stay_below_the_interval(engine: Engine) -> None:
     """Also when only one of the two is edited."""
     devices.add(engine, device("sw1"), [SNMP])
-    with pytest.raises(errors.InvalidInput, match="timeout 1m must be shorter than the interval 1m"):
+    with pytest.raises(
+        errors.InvalidInput, match="timeout 1m must be shorter than the interval 1m"
+    ):
         targets.add(engine, "sw1", TargetDraft(name="x", collector="snmp", timeout_ms=60_000))
-    with pytest.raises(errors.InvalidInput, match="timeout 5s must be shorter than the interval 5s"):
+    with pytest.raises(
+        errors.InvalidInput, match="timeout 5s must be shorter than the interval 5s"
+    ):
         targets.edit(engine, "sw1", "snmp", TargetDraft(interval_ms=5_000))
     assert targets.show(engine, "sw1", "snmp").interval_ms == 60_000
 
@@ -103,7 +117,11 @@ def test_targets_are_listed_across_devices_in_pages(engine: Engine) -> None:
     for name in ("a", "b"):
         devices.add(engine, device(name), [SNMP, TargetDraft(collector="routeros")])
     first = targets.listing(engine, limit=3)
-    assert [(t.device, t.name) for t in first] == [("a", "routeros"), ("a", "snmp"), ("b", "routeros")]
+    assert [(t.device, t.name) for t in first] == [
+        ("a", "routeros"),
+        ("a", "snmp"),
+        ("b", "routeros"),
+    ]
     rest = targets.listing(engine, after=(first[-1].device, first[-1].name))
     assert [(t.device, t.name) for t in rest] == [("b", "snmp")]
     assert len(targets.listing(engine, collector="snmp")) == 2
@@ -151,7 +169,9 @@ def _envelopes(engine: Engine) -> list[str]:
     from poller.db.inventory import inventory_feed
 
     keys = [credential.id for credential in credential_rows.listing(engine)]
-    return [sealed.envelope for _, sealed in sorted(inventory_feed.credentials(engine, keys).items())]
+    return [
+        sealed.envelope for _, sealed in sorted(inventory_feed.credentials(engine, keys).items())
+    ]
 
 
 def test_sites_come_on_demand_and_stay_until_removed(engine: Engine) -> None:

@@ -51,7 +51,9 @@ def test_read_then_write_from_many_threads_loses_nothing(engine: Engine) -> None
     assert inventory_feed.version(engine) == 160
 
 
-def test_a_thread_that_never_gets_its_turn_is_told_so(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_never_gets_its_turn_is_told_so(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Waiting for a colleague is bounded, as waiting for another process is; then all goes on."""
     engine = sql.create(sqlite_url)
     migrate.upgrade(engine)

@@ -9,7 +9,9 @@ from poller.db.record import event_rows
 from poller.domain.record.event_kinds import Event, Kind, Wanted
 
 
-def event(at_ms: int, kind: Kind = Kind.BREAKER_OPENED, device: str = "", **fields: object) -> Event:
+def event(
+    at_ms: int, kind: Kind = Kind.BREAKER_OPENED, device: str = "", **fields: object
+) -> Event:
     return Event(at_ms, kind, f"at {at_ms}", device, **fields)  # type: ignore[arg-type]
 
 
@@ -20,7 +22,12 @@ def record(engine: Engine, *happened: Event) -> None:
 def test_an_event_comes_back_as_it_was_recorded(engine: Engine) -> None:
     """Every field survives, also odd text and ids as large as they get."""
     made = event(
-        5, device="sw‘1’ %", target="snmp", target_id=2**62, device_id=7, data={"a": [1, {"b": None}], "ü": "%s"}
+        5,
+        device="sw‘1’ %",
+        target="snmp",
+        target_id=2**62,
+        device_id=7,
+        data={"a": [1, {"b": None}], "ü": "%s"},
     )
     plain = event(4, Kind.CLOCK_MOVED)
     record(engine, made, plain)
@@ -32,7 +39,9 @@ def test_an_entry_is_recorded_once(engine: Engine) -> None:
     page = [(f"{number}-0", event(number)) for number in range(1, 101)]
     event_rows.record(engine, page[:60])
     event_rows.record(engine, page)
-    assert [each.at_ms for each in event_rows.recent(engine, Wanted(), 1000)] == list(range(100, 0, -1))
+    assert [each.at_ms for each in event_rows.recent(engine, Wanted(), 1000)] == list(
+        range(100, 0, -1)
+    )
 
 
 def test_nothing_to_record_is_fine(engine: Engine) -> None:
@@ -49,7 +58,11 @@ def test_events_are_found_by_kind_device_and_age(engine: Engine) -> None:
     assert event_rows.recent(engine, Wanted(), 3) == [four, three, two]
     assert event_rows.recent(engine, Wanted(device="sw1"), 9) == [three, one]
     assert event_rows.recent(engine, Wanted((Kind.DEVICE_WENT_DOWN,)), 9) == [two, one]
-    assert event_rows.recent(engine, Wanted((Kind.DEVICE_WENT_DOWN, Kind.CLOCK_MOVED)), 9) == [four, two, one]
+    assert event_rows.recent(engine, Wanted((Kind.DEVICE_WENT_DOWN, Kind.CLOCK_MOVED)), 9) == [
+        four,
+        two,
+        one,
+    ]
     assert event_rows.recent(engine, Wanted(since_ms=3), 9) == [four, three]
     assert event_rows.recent(engine, Wanted((Kind.DEVICE_WENT_DOWN,), "sw1", 2), 9) == []
 

@@ -13,7 +13,9 @@ from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.scheduling.interval import Policy
 from poller.domain.scheduling.schedule import Defaults, Schedule
 
-SNMP = TargetDraft(name="snmp", collector="snmp", options={"port": 161}, interval_ms=60_000, timeout_ms=5_000)
+SNMP = TargetDraft(
+    name="snmp", collector="snmp", options={"port": 161}, interval_ms=60_000, timeout_ms=5_000
+)
 
 
 def row(name: str, *drafts: TargetDraft, **fields: object) -> Row:
@@ -29,7 +31,10 @@ def test_a_file_becomes_devices_sites_and_targets_in_one_change(engine: Engine) 
     credential_rows.add(engine, "public", "community", "v1:x:1")
     woken: list[int] = []
     rows = [
-        row(f"sw{n:02}", site=f"s{n % 3}", credential="public", tags=("a", "b"), requires={"z": "1"}) for n in range(20)
+        row(
+            f"sw{n:02}", site=f"s{n % 3}", credential="public", tags=("a", "b"), requires={"z": "1"}
+        )
+        for n in range(20)
     ]
     done = imports.apply_import(engine, rows, notify=woken.append)
     assert done == Imported(20, 0, 20, 0)
@@ -43,7 +48,12 @@ def test_a_file_becomes_devices_sites_and_targets_in_one_change(engine: Engine) 
         1,
     )
     target = targets.show(engine, "sw07", "snmp")
-    assert (target.options, target.interval_ms, target.timeout_ms, target.version) == ({"port": 161}, 60_000, 5_000, 2)
+    assert (target.options, target.interval_ms, target.timeout_ms, target.version) == (
+        {"port": 161},
+        60_000,
+        5_000,
+        2,
+    )
 
 
 def test_an_import_gives_the_same_rows_as_adding_one_by_one(engine: Engine) -> None:
@@ -72,24 +82,37 @@ def test_existing_devices_are_refused_unless_update_is_asked_for(engine: Engine)
 
 def test_an_update_changes_what_is_given_and_keeps_the_rest(engine: Engine) -> None:
     """Fields and targets that the file does not mention stay; every target of the device is stamped."""
-    imports.apply_import(engine, [row("sw1", SNMP, TargetDraft(collector="routeros"), site="ams", tags=("x",))])
+    imports.apply_import(
+        engine, [row("sw1", SNMP, TargetDraft(collector="routeros"), site="ams", tags=("x",))]
+    )
     before = inventory_feed.version(engine)
-    change = Row(DeviceDraft("sw1", address="192.0.2.9"), [TargetDraft(name="snmp", interval_ms=30_000)])
+    change = Row(
+        DeviceDraft("sw1", address="192.0.2.9"), [TargetDraft(name="snmp", interval_ms=30_000)]
+    )
     assert imports.apply_import(engine, [change, row("sw2")], update=True) == Imported(1, 1, 1, 1)
     found = devices.show(engine, "sw1")
     assert (found.address, found.site, found.tags, found.targets) == ("192.0.2.9", "ams", ("x",), 2)
     changed = targets.show(engine, "sw1", "snmp")
-    assert (changed.interval_ms, changed.timeout_ms, changed.options) == (30_000, 5_000, {"port": 161})
+    assert (changed.interval_ms, changed.timeout_ms, changed.options) == (
+        30_000,
+        5_000,
+        {"port": 161},
+    )
     assert len(inventory_feed.changes_since(engine, before).specs) == 3
 
 
 def test_an_update_leaves_what_is_the_same_alone(engine: Engine) -> None:
     """A hundred rows, three of them changed: only these get a new version, and workers keep the rest cached."""
-    rows = [row(f"sw{n:03}", SNMP, TargetDraft(name="b", collector="snmp"), tags=("a",)) for n in range(100)]
+    rows = [
+        row(f"sw{n:03}", SNMP, TargetDraft(name="b", collector="snmp"), tags=("a",))
+        for n in range(100)
+    ]
     imports.apply_import(engine, rows)
     before = inventory_feed.version(engine)
     rows[7] = row("sw007", SNMP, TargetDraft(name="b", collector="snmp"), tags=("a", "b"))
-    rows[8] = row("sw008", SNMP, TargetDraft(name="b", collector="snmp", interval_ms=30_000), tags=("a",))
+    rows[8] = row(
+        "sw008", SNMP, TargetDraft(name="b", collector="snmp", interval_ms=30_000), tags=("a",)
+    )
     rows[9] = row("sw009", SNMP, TargetDraft(name="c", collector="snmp"), tags=("a",))
     done = imports.apply_import(engine, rows, update=True)
     assert done == Imported(0, 1, 1, 1, unchanged=99, targets_unchanged=198)
@@ -101,7 +124,13 @@ def test_an_update_leaves_what_is_the_same_alone(engine: Engine) -> None:
 def test_an_update_that_changes_nothing_is_no_change(engine: Engine) -> None:
     """No version, no wake-up, also after a round trip through the database's own order of keys."""
     options = {"modules": ["b", "a"], "zz": 1, "a": {"y": 1, "x": 2}}
-    rows = [row("sw1", TargetDraft(name="t", collector="snmp", options=options), requires={"zone": "z", "a": "b"})]
+    rows = [
+        row(
+            "sw1",
+            TargetDraft(name="t", collector="snmp", options=options),
+            requires={"zone": "z", "a": "b"},
+        )
+    ]
     imports.apply_import(engine, rows)
     woken: list[int] = []
     for again in (rows, [Row(device, drafts) for device, drafts in exported(engine)]):
@@ -188,7 +217,9 @@ def test_what_is_exported_can_be_imported_elsewhere(engine: Engine, tmp_path: ob
         row(
             "sw1",
             SNMP,
-            TargetDraft(name="b", collector="snmp", credential="public", requires={"k": "v"}, enabled=False),
+            TargetDraft(
+                name="b", collector="snmp", credential="public", requires={"k": "v"}, enabled=False
+            ),
             ADAPTIVE,
         ),
         row("bare", enabled=False, site="ams"),

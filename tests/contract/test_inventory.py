@@ -15,7 +15,9 @@ from poller.db.inventory import credential_rows, devices, inventory_feed, sites,
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import PollTarget, TargetSpec
 
-SNMP = TargetDraft(collector="snmp", interval_ms=60_000, timeout_ms=5_000, options={"module": "if_mib"})
+SNMP = TargetDraft(
+    collector="snmp", interval_ms=60_000, timeout_ms=5_000, options={"module": "if_mib"}
+)
 
 
 def add(engine: Engine, name: str, *drafts: TargetDraft, **fields: object) -> devices.Device:
@@ -112,7 +114,9 @@ def test_removal_is_reported_by_id_and_ids_are_never_used_again(engine: Engine) 
     [old] = ids(engine, "sw1")
     before = inventory_feed.version(engine)
     assert devices.remove(engine, ["sw1"]) == 1
-    assert inventory_feed.changes_since(engine, before) == inventory_feed.Changes(before + 1, [], [old])
+    assert inventory_feed.changes_since(engine, before) == inventory_feed.Changes(
+        before + 1, [], [old]
+    )
     add(engine, "sw1", SNMP)
     assert ids(engine, "sw1") != [old]
 
@@ -135,7 +139,9 @@ def test_disabled_things_stay_in_view_as_disabled(engine: Engine, what: str) -> 
             devices.edit(engine, "sw1", DeviceDraft("sw1", enabled=enabled))
         else:
             targets.edit(engine, "sw1", "snmp", TargetDraft(enabled=enabled))
-        assert [spec.enabled for spec in inventory_feed.changes_since(engine, before).specs] == [enabled]
+        assert [spec.enabled for spec in inventory_feed.changes_since(engine, before).specs] == [
+            enabled
+        ]
 
 
 def test_a_worker_gets_everything_but_the_secret(engine: Engine) -> None:
@@ -163,7 +169,9 @@ def test_a_worker_gets_everything_but_the_secret(engine: Engine) -> None:
             credential_id=credential.id,
         )
     }
-    assert inventory_feed.credential(engine, credential.id) == inventory_feed.Sealed(1, "v1:x:1", "public")
+    assert inventory_feed.credential(engine, credential.id) == inventory_feed.Sealed(
+        1, "v1:x:1", "public"
+    )
 
 
 def test_more_ids_than_one_statement_takes(engine: Engine) -> None:
@@ -206,7 +214,9 @@ def test_a_failing_wake_up_does_not_fail_the_edit(engine: Engine) -> None:
     assert devices.show(engine, "sw1").address == "192.0.2.1"
 
 
-def test_concurrent_changes_are_seen_in_order_and_none_is_lost(database_url: str, engine: Engine) -> None:
+def test_concurrent_changes_are_seen_in_order_and_none_is_lost(
+    database_url: str, engine: Engine
+) -> None:
     """A reader that follows versions while eight writers work sees every target exactly once."""
     writers, each = 8, 6
     engines = [sql.create(database_url) for _ in range(writers)]

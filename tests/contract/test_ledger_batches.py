@@ -13,7 +13,9 @@ from poller.domain.record.run import Run
 
 
 def stored(engine: Engine) -> list[Run]:
-    return sorted((row.run for row in run_ledger.recent(engine, limit=1000)), key=lambda run: run.target_id)
+    return sorted(
+        (row.run for row in run_ledger.recent(engine, limit=1000)), key=lambda run: run.target_id
+    )
 
 
 a_run = st.builds(
@@ -28,7 +30,9 @@ a_run = st.builds(
 )
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(a_run, max_size=8))
 def test_many_rows_at_once_are_the_same_as_one_by_one(engine: Engine, lines: list[Run]) -> None:
     """A worker that was cut off for a while writes attempts and retries in one statement."""

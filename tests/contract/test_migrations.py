@@ -23,7 +23,9 @@ from poller.domain.scheduling.interval import Policy
 def test_migrations_make_exactly_the_tables_of_the_program(engine: Engine) -> None:
     """Nothing is missing, left over or of another type after all migrations."""
     with sql.reading(engine) as conn:
-        context = MigrationContext.configure(conn, opts={"compare_type": True, "compare_server_default": True})
+        context = MigrationContext.configure(
+            conn, opts={"compare_type": True, "compare_server_default": True}
+        )
         assert compare_metadata(context, tables.metadata) == []
 
 
@@ -51,7 +53,12 @@ def test_targets_of_the_first_schema_stay_as_they_are(empty_engine: Engine) -> N
         conn.execute(sa.text("DELETE FROM targets WHERE name = 'gone'"))
     assert migrate.upgrade(empty_engine) == ("0001", migrate.head())
     [kept] = targets.of_device(empty_engine, "sw1")
-    assert (kept.name, kept.policy, kept.interval_ms, kept.min_ms) == ("kept", Policy.FIXED, 60_000, None)
+    assert (kept.name, kept.policy, kept.interval_ms, kept.min_ms) == (
+        "kept",
+        Policy.FIXED,
+        60_000,
+        None,
+    )
     added = targets.add(empty_engine, "sw1", TargetDraft(collector="snmp", policy=Policy.ADAPTIVE))
     assert added.id > kept.id + 1
 

@@ -15,7 +15,9 @@ from poller.domain.record.run import Run
 
 DAY = 86_400_000
 NOW = 1_800_000_000_000
-AGES = retention.Ages(runs_ms=30 * DAY, runs_failed_ms=90 * DAY, readings_ms=7 * DAY, events_ms=60 * DAY)
+AGES = retention.Ages(
+    runs_ms=30 * DAY, runs_failed_ms=90 * DAY, readings_ms=7 * DAY, events_ms=60 * DAY
+)
 
 
 def prune(engine: Engine) -> retention.Pruned:
@@ -41,7 +43,9 @@ def test_what_is_older_than_its_time_goes(engine: Engine) -> None:
     done = prune(engine)
     assert (done.runs, done.readings) == (1, 2)
     assert (count(engine, tables.runs), count(engine, tables.readings)) == (3, 2)
-    assert stored_readings.latest(engine, [1]) == {}  # target 1 is in no inventory, but its rows are still there
+    assert (
+        stored_readings.latest(engine, [1]) == {}
+    )  # target 1 is in no inventory, but its rows are still there
     assert prune(engine) == retention.Pruned()
 
 
@@ -50,7 +54,9 @@ def test_a_shape_goes_after_its_last_reading(engine: Engine) -> None:
     store(engine, 40, "old")
     store(engine, 1, "young")
     assert prune(engine).shapes == 1
-    assert [stored.readings.values[0] for stored in stored_readings.between(engine, 1, 0, NOW)] == [1.0]
+    assert [stored.readings.values[0] for stored in stored_readings.between(engine, 1, 0, NOW)] == [
+        1.0
+    ]
 
 
 def test_failed_runs_stay_longer_than_good_ones(engine: Engine) -> None:
@@ -58,12 +64,20 @@ def test_failed_runs_stay_longer_than_good_ones(engine: Engine) -> None:
     outcomes = (Result.OK, Result.PARTIAL, Result.FAILED, Result.REFUSED)
     days = (10, 40, 100)
     run_ledger.write(
-        engine, [Run(number, NOW - day * DAY, outcome) for day in days for number, outcome in enumerate(outcomes, 1)]
+        engine,
+        [
+            Run(number, NOW - day * DAY, outcome)
+            for day in days
+            for number, outcome in enumerate(outcomes, 1)
+        ],
     )
     done = prune(engine)
     assert (done.runs, done.runs_failed) == (4, 2)
     left = {(row.run.outcome, (NOW - row.run.plan_ms) // DAY) for row in run_ledger.recent(engine)}
-    assert left == {(outcome, 10) for outcome in outcomes} | {(Result.FAILED, 40), (Result.REFUSED, 40)}
+    assert left == {(outcome, 10) for outcome in outcomes} | {
+        (Result.FAILED, 40),
+        (Result.REFUSED, 40),
+    }
 
 
 def test_events_have_a_time_of_their_own(engine: Engine) -> None:
@@ -71,7 +85,10 @@ def test_events_have_a_time_of_their_own(engine: Engine) -> None:
     happened = [Event(NOW - day * DAY, Kind.CLOCK_MOVED, f"{day} days ago") for day in (10, 59, 61)]
     event_rows.record(engine, [(f"{event.at_ms}-0", event) for event in happened])
     assert prune(engine).events == 1
-    assert [event.message for event in event_rows.recent(engine, Wanted(), 10)] == ["10 days ago", "59 days ago"]
+    assert [event.message for event in event_rows.recent(engine, Wanted(), 10)] == [
+        "10 days ago",
+        "59 days ago",
+    ]
 
 
 def test_a_pass_is_bounded(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,12 @@ from poller.domain.record.run import Run
 
 
 def run(target_id: int = 1, plan_ms: int = 1_000, **fields: object) -> Run:
-    values = {"outcome": Result.OK, "started_ms": plan_ms + 5, "finished_ms": plan_ms + 100, "token": "t1"}
+    values = {
+        "outcome": Result.OK,
+        "started_ms": plan_ms + 5,
+        "finished_ms": plan_ms + 100,
+        "token": "t1",
+    }
     return Run(target_id, plan_ms, **{**values, **fields})  # type: ignore[arg-type]
 
 
@@ -61,8 +66,17 @@ def test_nothing_to_write_is_fine(engine: Engine) -> None:
 
 def test_a_retry_replaces_its_first_attempt_and_keeps_the_first_start(engine: Engine) -> None:
     """The run is late by its first start, not by its last, and waited in the queue until then."""
-    first = run(outcome=Result.FAILED, started_ms=1_010, finished_ms=1_500, queue_ms=7, collect_ms=490, write_ms=1)
-    second = run(attempt=2, started_ms=2_000, finished_ms=2_100, queue_ms=997, collect_ms=100, write_ms=4)
+    first = run(
+        outcome=Result.FAILED,
+        started_ms=1_010,
+        finished_ms=1_500,
+        queue_ms=7,
+        collect_ms=490,
+        write_ms=1,
+    )
+    second = run(
+        attempt=2, started_ms=2_000, finished_ms=2_100, queue_ms=997, collect_ms=100, write_ms=4
+    )
     run_ledger.write(engine, [first])
     run_ledger.write(engine, [second])
     assert stored(engine) == [second._replace(started_ms=1_010, queue_ms=7)]
@@ -97,7 +111,10 @@ def test_concurrent_writers_of_the_same_rows_do_not_deadlock(engine: Engine) -> 
     failures: list[Exception] = []
 
     def write(number: int) -> None:
-        batch = [run(target_id, token=f"t{number}", started_ms=1_000 + number) for target_id in range(1, 60)]
+        batch = [
+            run(target_id, token=f"t{number}", started_ms=1_000 + number)
+            for target_id in range(1, 60)
+        ]
         try:
             for _ in range(5):
                 run_ledger.write(engine, batch if number % 2 else batch[::-1])
@@ -119,12 +136,18 @@ def test_recent_runs_by_target_device_failure_and_age(engine: Engine) -> None:
         devices.add(engine, DeviceDraft(name, address="192.0.2.1"), [TargetDraft(collector="snmp")])
     one, two = (targets.show(engine, name, "snmp").id for name in ("sw1", "sw2"))
     run_ledger.write(
-        engine, [run(one, 1_000), run(one, 2_000, outcome=Result.FAILED), run(two, 3_000), run(999, 4_000)]
+        engine,
+        [run(one, 1_000), run(one, 2_000, outcome=Result.FAILED), run(two, 3_000), run(999, 4_000)],
     )
     assert [row.run.plan_ms for row in run_ledger.recent(engine)] == [4_000, 3_000, 2_000, 1_000]
-    assert [(row.device, row.target) for row in run_ledger.recent(engine, limit=2)] == [("", ""), ("sw2", "snmp")]
+    assert [(row.device, row.target) for row in run_ledger.recent(engine, limit=2)] == [
+        ("", ""),
+        ("sw2", "snmp"),
+    ]
     assert [row.run.plan_ms for row in run_ledger.recent(engine, device="sw1")] == [2_000, 1_000]
-    assert [row.run.plan_ms for row in run_ledger.recent(engine, target_id=one, failed_only=True)] == [2_000]
+    assert [
+        row.run.plan_ms for row in run_ledger.recent(engine, target_id=one, failed_only=True)
+    ] == [2_000]
     assert [row.run.plan_ms for row in run_ledger.recent(engine, since_ms=3_000)] == [4_000, 3_000]
     assert [row.run.plan_ms for row in run_ledger.recent(engine, failed_only=True)] == [2_000]
     assert run_ledger.recent(engine, device="nobody") == []
@@ -135,11 +158,20 @@ def test_recent_runs_are_read_along_an_index(engine: Engine) -> None:
     devices.add(engine, DeviceDraft("sw1", address="192.0.2.1"), [TargetDraft(collector="snmp")])
     now = 10_000_000
     run_ledger.write(
-        engine, [run(1 + n % 200, now - n, outcome=Result.FAILED if n % 50 else Result.OK) for n in range(6_000)]
+        engine,
+        [
+            run(1 + n % 200, now - n, outcome=Result.FAILED if n % 50 else Result.OK)
+            for n in range(6_000)
+        ],
     )
     asked: list[tuple[str, object]] = []
     sa.event.listen(engine, "before_cursor_execute", lambda *a: asked.append((a[2], a[3])))
-    for question in ({"device": "sw1"}, {"failed_only": True}, {}, {"device": "sw1", "failed_only": True}):
+    for question in (
+        {"device": "sw1"},
+        {"failed_only": True},
+        {},
+        {"device": "sw1", "failed_only": True},
+    ):
         asked.clear()
         run_ledger.recent(engine, limit=20, **question)
         text, values = next(item for item in asked if "FROM runs" in item[0])
@@ -154,9 +186,13 @@ def test_recent_runs_are_read_along_an_index(engine: Engine) -> None:
 
 def test_lateness_is_exact_and_leaves_out_what_never_started(engine: Engine) -> None:
     """A hundred polls late by 1 to 100 ms, and one that was refused."""
-    run_ledger.write(engine, [run(number, 10_000, started_ms=10_000 + number) for number in range(1, 101)])
+    run_ledger.write(
+        engine, [run(number, 10_000, started_ms=10_000 + number) for number in range(1, 101)]
+    )
     run_ledger.write(engine, [run(500, 10_000, outcome=Result.REFUSED, started_ms=99_000)])
-    run_ledger.write(engine, [run(501, 10_000, outcome=Result.FAILED, error_code="lease_lost", started_ms=0)])
+    run_ledger.write(
+        engine, [run(501, 10_000, outcome=Result.FAILED, error_code="lease_lost", started_ms=0)]
+    )
     assert run_ledger.lateness(engine, 0) == Lateness(100, 50, 99, 100)
     assert run_ledger.lateness(engine, 10_001) == Lateness()
 
@@ -189,7 +225,9 @@ def test_overlapping_runs_of_one_target_are_counted(
     assert run_ledger.overlaps(engine, 0) == expected
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     st.lists(
         st.tuples(st.integers(1, 3), st.integers(1, 50), st.integers(0, 20)),
@@ -197,12 +235,15 @@ def test_overlapping_runs_of_one_target_are_counted(
         unique_by=lambda span: (span[0], span[1]),
     )
 )
-def test_overlaps_agree_with_a_plain_count(engine: Engine, spans: list[tuple[int, int, int]]) -> None:
+def test_overlaps_agree_with_a_plain_count(
+    engine: Engine, spans: list[tuple[int, int, int]]
+) -> None:
     """The window function counts what a loop counts."""
     with sql.writing(engine) as conn:
         conn.exec_driver_sql("DELETE FROM runs")
     run_ledger.write(
-        engine, [run(t, start, started_ms=start, finished_ms=start + length) for t, start, length in spans]
+        engine,
+        [run(t, start, started_ms=start, finished_ms=start + length) for t, start, length in spans],
     )
     expected = 0
     for target_id in {t for t, _, _ in spans}:

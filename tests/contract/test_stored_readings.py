@@ -55,7 +55,9 @@ def test_values_come_back_bit_by_bit(engine: Engine) -> None:
 def test_the_latest_of_each_target(engine: Engine) -> None:
     """One row per target; a target without readings is missing."""
     one, two, silent = (target(engine, name) for name in ("a", "b", "c"))
-    batch = [Stored(one, at, reading_set(at)) for at in (1, 3, 2)] + [Stored(two, 9, reading_set(4, 5))]
+    batch = [Stored(one, at, reading_set(at)) for at in (1, 3, 2)] + [
+        Stored(two, 9, reading_set(4, 5))
+    ]
     Writer(engine).write(batch, NOW_MS)
     found = stored_readings.latest(engine, [one, two, silent])
     assert {key: stored.at_ms for key, stored in found.items()} == {one: 3, two: 9}
@@ -66,13 +68,18 @@ def test_a_span_of_time_is_half_open_and_in_order(engine: Engine) -> None:
     """Start is in, end is out, oldest first."""
     Writer(engine).write([Stored(1, at, reading_set(at)) for at in (30, 10, 20, 40)], NOW_MS)
     assert [stored.at_ms for stored in stored_readings.between(engine, 1, 10, 40)] == [10, 20, 30]
-    assert [stored.at_ms for stored in stored_readings.between(engine, 1, 0, 99, limit=2)] == [10, 20]
+    assert [stored.at_ms for stored in stored_readings.between(engine, 1, 0, 99, limit=2)] == [
+        10,
+        20,
+    ]
 
 
 def test_the_newest_polls_of_several_targets_in_one_question(engine: Engine) -> None:
     """So many of each, oldest first; a target without readings is missing."""
     one, two, silent = (target(engine, name) for name in ("a", "b", "c"))
-    batch = [Stored(one, at, reading_set(at)) for at in range(10, 60, 10)] + [Stored(two, 7, reading_set(7))]
+    batch = [Stored(one, at, reading_set(at)) for at in range(10, 60, 10)] + [
+        Stored(two, 7, reading_set(7))
+    ]
     Writer(engine).write(batch, NOW_MS)
 
     def history(polls: int, since_ms: int = 0) -> dict[int, list[int]]:
@@ -90,7 +97,10 @@ def test_a_span_comes_with_the_poll_before_it(engine: Engine) -> None:
     Writer(engine).write([Stored(two, 7, reading_set(7))], NOW_MS)
 
     def history(polls: int, since_ms: int) -> list[int]:
-        return [stored.at_ms for stored in stored_readings.history(engine, [one], polls, since_ms).get(one, [])]
+        return [
+            stored.at_ms
+            for stored in stored_readings.history(engine, [one], polls, since_ms).get(one, [])
+        ]
 
     assert history(99, 30) == [20, 30, 40, 50]
     assert history(99, 35) == [30, 40, 50]
@@ -119,7 +129,11 @@ def test_the_width_of_a_counter_survives(engine: Engine) -> None:
     """And a shape without any is stored under the id it always had."""
     key = target(engine)
     known = ReadingSet.of(
-        [Reading("a", 1, {}, Kind.COUNTER, 32), Reading("b", 2, {}, Kind.COUNTER, 64), Reading("c", 3)]
+        [
+            Reading("a", 1, {}, Kind.COUNTER, 32),
+            Reading("b", 2, {}, Kind.COUNTER, 64),
+            Reading("c", 3),
+        ]
     )
     Writer(engine).write([Stored(key, 1, known), Stored(key, 2, reading_set(1, 2))], NOW_MS)
     first, second = stored_readings.history(engine, [key], 9)[key]
@@ -132,7 +146,9 @@ def test_writing_a_batch_twice_stores_it_once(engine: Engine) -> None:
     """The first one stays."""
     Writer(engine).write([Stored(1, 10, reading_set(1))], NOW_MS)
     Writer(engine).write([Stored(1, 10, reading_set(2)), Stored(1, 20, reading_set(3))], NOW_MS)
-    assert [list(stored.readings.values) for stored in stored_readings.between(engine, 1, 0, 99)] == [[1], [3]]
+    assert [
+        list(stored.readings.values) for stored in stored_readings.between(engine, 1, 0, 99)
+    ] == [[1], [3]]
 
 
 def test_a_shape_is_stored_once_and_announced_again_after_hours(engine: Engine) -> None:
@@ -165,10 +181,14 @@ def test_the_sql_sink_keeps_the_sink_contract(engine: Engine) -> None:
     sink = SqlSink(Stores(engine, None, None))
     assert isinstance(sink, Sink)
     polled = PollTarget(7, 1, "snmp", 1, "sw1", "192.0.2.1", "", "snmp", 60_000, 5_000)
-    sink.write([Sample(polled, 10, reading_set(1, 2)), Sample(polled, 20, reading_set(3, name="up"))])
+    sink.write(
+        [Sample(polled, 10, reading_set(1, 2)), Sample(polled, 20, reading_set(3, name="up"))]
+    )
     sink.write([])
     sink.close()
-    assert [list(stored.readings.values) for stored in stored_readings.between(engine, 7, 0, 99)] == [[1, 2], [3]]
+    assert [
+        list(stored.readings.values) for stored in stored_readings.between(engine, 7, 0, 99)
+    ] == [[1, 2], [3]]
 
 
 def test_the_rates_of_a_device_with_several_targets_come_a_page_at_a_time(engine: Engine) -> None:

@@ -18,7 +18,11 @@ NOW = 1_800_000_000_000
 
 
 def spec(
-    target_id: int, version: int = 1, queue: str = QUEUE, interval_ms: int = 60_000, enabled: bool = True
+    target_id: int,
+    version: int = 1,
+    queue: str = QUEUE,
+    interval_ms: int = 60_000,
+    enabled: bool = True,
 ) -> TargetSpec:
     return TargetSpec(target_id, version, queue, interval_ms, 5_000, enabled)
 
@@ -29,12 +33,19 @@ def fill(board: Board, leader: Leadership, count: int = 5) -> list[int]:
 
 
 def claim(
-    board: Board, leader: Leadership, token: str = "a", published: str = "", room: Room = ROOM, waiting: int = 100
+    board: Board,
+    leader: Leadership,
+    token: str = "a",
+    published: str = "",
+    room: Room = ROOM,
+    waiting: int = 100,
 ) -> Claim:
     return board.claim(leader.token, token, published, {QUEUE: waiting}, room, NOW)
 
 
-def start(board: Board, token: str, ids: list[int], attempt: int = 0, call: str = "c") -> list[Result]:
+def start(
+    board: Board, token: str, ids: list[int], attempt: int = 0, call: str = "c"
+) -> list[Result]:
     return [answer.result for answer in board.start(token, attempt, call, 15_000, ids, NOW).answers]
 
 

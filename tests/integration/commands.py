@@ -31,4 +31,10 @@ def ok(result: Result) -> Result:
 
 def csv_lines(count: int) -> list[str]:
     head = "name,address,site,tags,collector,options,interval"
-    return [head, *(f"sw{n:04},10.0.{n // 256}.{n % 256},s{n % 9},a b,snmp,port=1161,60s" for n in range(1, count + 1))]
+    return [
+        head,
+        *(
+            f"sw{n:04},10.0.{n // 256}.{n % 256},s{n % 9},a b,snmp,port=1161,60s"
+            for n in range(1, count + 1)
+        ),
+    ]

@@ -47,7 +47,9 @@ def leader(redis_client: redis.Redis) -> Leadership:
 
 
 @pytest.fixture
-def cli(home: Path, free_port: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+def cli(
+    home: Path, free_port: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Cli:
     """Run one command line on a home of its own, without a Redis; `stdin` is piped text."""
     monkeypatch.setenv("POLLER_REDIS_URL", f"redis://127.0.0.1:{free_port}/0")
 
@@ -61,7 +63,9 @@ def cli(home: Path, free_port: int, capsys: pytest.CaptureFixture[str], monkeypa
 
 
 @pytest.fixture
-def world(home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def world(
+    home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[World]:
     monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
     monkeypatch.setenv("POLLER_RETRY_TRIES", "0")
     services = Services(Settings())

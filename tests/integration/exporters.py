@@ -56,7 +56,9 @@ def running(command: list[str], log: Path, **environment: str) -> Iterator[subpr
     if shutil.which(command[0]) is None:
         missing(f"{command[0]} is not installed")
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, **environment})
+        process = subprocess.Popen(
+            command, stdout=output, stderr=output, env={**os.environ, **environment}
+        )
     try:
         yield process
     finally:
@@ -84,8 +86,22 @@ def snmpd(directory: Path, walk: Path | None = None) -> Iterator[int]:
 
 
 def answers(port: int) -> bool:
-    command = ["snmpgetnext", "-v2c", "-c", "public", "-t", "1", "-r", "0", "-On", f"127.0.0.1:{port}", "1.3.6.1"]
-    done = subprocess.run(command, env={**os.environ, "MIBS": ""}, capture_output=True, text=True, check=False)
+    command = [
+        "snmpgetnext",
+        "-v2c",
+        "-c",
+        "public",
+        "-t",
+        "1",
+        "-r",
+        "0",
+        "-On",
+        f"127.0.0.1:{port}",
+        "1.3.6.1",
+    ]
+    done = subprocess.run(
+        command, env={**os.environ, "MIBS": ""}, capture_output=True, text=True, check=False
+    )
     return " = " in done.stdout
 
 
@@ -95,7 +111,11 @@ def exporter(config: Path, directory: Path) -> Iterator[str]:
     address = f"127.0.0.1:{free_port(socket.SOCK_STREAM)}"
     command = [EXPORTER, f"--config.file={config}", f"--web.listen-address={address}"]
     with running(command, directory / "exporter.log") as process:
-        wait_until(lambda: urllib.request.urlopen(f"http://{address}/metrics", timeout=2).read(), EXPORTER, process)
+        wait_until(
+            lambda: urllib.request.urlopen(f"http://{address}/metrics", timeout=2).read(),
+            EXPORTER,
+            process,
+        )
         yield address
 
 
@@ -123,7 +143,9 @@ def ours(port: int, config: Path | str, module: str, **more: Any) -> tuple[Expos
     if drained.outcome.readings is None:
         return Exposed({}, {}), drained
     texts = collector.help_texts(collector.Options.model_validate(options))
-    return exposed("\n".join(prometheus_text.lines(drained.outcome.readings, texts)) + "\n"), drained
+    return exposed(
+        "\n".join(prometheus_text.lines(drained.outcome.readings, texts)) + "\n"
+    ), drained
 
 
 def exposed(text: str) -> Exposed:
@@ -140,7 +162,10 @@ def differences(one: Exposed, other: Exposed) -> dict[str, Any]:
     """Empty when both have the same samples, types and help texts. NaN equals NaN here."""
     both = one.samples.keys() | other.samples.keys()
     unequal = {
-        f"{name}{dict(sorted(labels))}": (one.samples.get((name, labels)), other.samples.get((name, labels)))
+        f"{name}{dict(sorted(labels))}": (
+            one.samples.get((name, labels)),
+            other.samples.get((name, labels)),
+        )
         for name, labels in both
         if not same(one.samples.get((name, labels)), other.samples.get((name, labels)))
     }

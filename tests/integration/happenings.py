@@ -10,7 +10,16 @@ from poller.domain.record.event_kinds import Event, Kind, Wanted
 from poller.settings.fields import Settings
 from poller.state.cluster import event_stream as stream
 
-DOWN = Event(1_800_000_000_000, Kind.DEVICE_WENT_DOWN, "sw1 is down", "sw1", "snmp", 7, 3, {"code": "timeout"})
+DOWN = Event(
+    1_800_000_000_000,
+    Kind.DEVICE_WENT_DOWN,
+    "sw1 is down",
+    "sw1",
+    "snmp",
+    7,
+    3,
+    {"code": "timeout"},
+)
 
 
 NOWHERE = "redis://127.0.0.1:1/0"

@@ -19,10 +19,14 @@ class Layer:
         self.directory = directory
         venv.create(directory, with_pip=False)
         below = sysconfig.get_path("purelib")
-        site = Path(sysconfig.get_path("purelib", vars={"base": str(directory), "platbase": str(directory)}))
+        site = Path(
+            sysconfig.get_path("purelib", vars={"base": str(directory), "platbase": str(directory)})
+        )
         (site / "below.pth").write_text(f"import site; site.addsitedir({below!r})\n")
         self.python = directory / "bin" / "python"
-        script = f"#!{self.python}\nimport sys\nfrom poller.cli.main import main\nsys.exit(main())\n"
+        script = (
+            f"#!{self.python}\nimport sys\nfrom poller.cli.main import main\nsys.exit(main())\n"
+        )
         self.poller = directory / "bin" / "poller"
         self.poller.write_text(script)
         self.poller.chmod(0o755)
@@ -37,13 +41,36 @@ class Layer:
             import hatchling  # noqa: F401
         except ImportError:
             missing("hatchling is not installed")
-        self.run(*self.pip, "install", "--quiet", "--no-build-isolation", "--no-deps", *map(str, packages))
+        self.run(
+            *self.pip,
+            "install",
+            "--quiet",
+            "--no-build-isolation",
+            "--no-deps",
+            *map(str, packages),
+        )
 
-    def run(self, *words: str, cwd: Path | None = None, env: dict[str, str] | None = None, stdin: str = "") -> str:
+    def run(
+        self,
+        *words: str,
+        cwd: Path | None = None,
+        env: dict[str, str] | None = None,
+        stdin: str = "",
+    ) -> str:
         """What it printed; a failure shows what it said."""
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("POLLER_", "PYTEST_"))}
+        clean = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("POLLER_", "PYTEST_"))
+        }
         done = subprocess.run(
-            words, cwd=cwd, env={**clean, **(env or {})}, input=stdin, capture_output=True, text=True, timeout=120
+            words,
+            cwd=cwd,
+            env={**clean, **(env or {})},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
         assert done.returncode == 0, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
         return done.stdout

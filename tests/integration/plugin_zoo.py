@@ -29,8 +29,13 @@ def device() -> Iterator[conformance.Device]:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with closing(writer):
             while line := await reader.readline():
-                known = {f"login mon {LOGIN.password.get_secret_value()}": "welcome", "read": "21.5"}
-                writer.write(known.get(line.decode(errors="replace").strip(), "denied").encode() + b"\n")
+                known = {
+                    f"login mon {LOGIN.password.get_secret_value()}": "welcome",
+                    "read": "21.5",
+                }
+                writer.write(
+                    known.get(line.decode(errors="replace").strip(), "denied").encode() + b"\n"
+                )
 
     with background() as run:
         server = run(asyncio.start_server(answer, "127.0.0.1", 0))
@@ -138,7 +143,9 @@ class Threaded(Good):
         assert isinstance(poll.credential, Login)
         login = f"login {poll.credential.username} {poll.credential.password.get_secret_value()}"
         try:
-            with socket.create_connection((poll.address, poll.options.port), timeout=self.patience_s(poll)) as line:
+            with socket.create_connection(
+                (poll.address, poll.options.port), timeout=self.patience_s(poll)
+            ) as line:
                 line.settimeout(self.patience_s(poll))
                 with line.makefile("rw") as file:
                     if self.said(file, login) != "welcome":
@@ -206,7 +213,10 @@ class Twice(Good):
 
 class TwoKinds(Good):
     def readings(self, value: float) -> list[Any]:
-        return [api.Reading("good", value, {"a": "1"}), api.Reading("good", value, {"a": "2"}, api.Kind.COUNTER)]
+        return [
+            api.Reading("good", value, {"a": "1"}),
+            api.Reading("good", value, {"a": "2"}, api.Kind.COUNTER),
+        ]
 
 
 class Boundless(Good):
@@ -281,7 +291,9 @@ class Naive(Good):
         with socket.socket() as probe:
             probe.setblocking(False)
             with suppress(ConnectionResetError):
-                await asyncio.get_running_loop().sock_connect(probe, (poll.address, poll.options.port))
+                await asyncio.get_running_loop().sock_connect(
+                    probe, (poll.address, poll.options.port)
+                )
         async for item in super().collect(poll):
             yield item
 

@@ -66,7 +66,9 @@ class Script:
         self.heard.append([word for word in sentence if word not in tags])
         said = self.answer(self.heard[-1])
         if isinstance(said, list):
-            said = b"".join(encode(*words, *(tags if words and words[0] != b"!fatal" else [])) for words in said)
+            said = b"".join(
+                encode(*words, *(tags if words and words[0] != b"!fatal" else [])) for words in said
+            )
         writer.write(said or b"")
         return said != b""
 
@@ -93,12 +95,20 @@ async def scripted(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIt
 
 def healthy(sentence: Sentence) -> list[Sentence]:
     if sentence[0] == b"/system/resource/print":
-        return [[b"!re", b"=uptime=1d2h", b"=cpu-load=7", b"=version=7.18 (stable)", b"=board-name=X"], DONE]
+        return [
+            [b"!re", b"=uptime=1d2h", b"=cpu-load=7", b"=version=7.18 (stable)", b"=board-name=X"],
+            DONE,
+        ]
     if sentence[0] == b"/interface/print":
         rows = [
-            [b"!re", b"=name=" + name, b"=rx-byte=123", b"=running=true"] for name in (b"ether1", "zażółć".encode())
+            [b"!re", b"=name=" + name, b"=rx-byte=123", b"=running=true"]
+            for name in (b"ether1", "zażółć".encode())
         ]
-        return [*rows, [b"!re", b"=name=007", b"=comment=caf\xe9", b"=rx-byte=18446744073709551615"], DONE]
+        return [
+            *rows,
+            [b"!re", b"=name=007", b"=comment=caf\xe9", b"=rx-byte=18446744073709551615"],
+            DONE,
+        ]
     return [DONE]
 
 
@@ -106,7 +116,9 @@ async def poll_script(script: Script, timeout_s: float = 5, **options: Any) -> O
     from poller.collectors.routeros import RouterOsCollector
 
     options = {"families": ["resource", "interfaces"], **options}
-    drained = await polled(RouterOsCollector(), "127.0.0.1", LOGIN, timeout_s=timeout_s, port=script.port, **options)
+    drained = await polled(
+        RouterOsCollector(), "127.0.0.1", LOGIN, timeout_s=timeout_s, port=script.port, **options
+    )
     return drained.outcome
 
 

@@ -94,8 +94,15 @@ def respond(spoil: Spoiler) -> Callable[[Request], list[bytes]]:
 
 def renamed(request: Request, **changes: Any) -> bytes:
     """The answer to another request, or to somebody else."""
-    fields = {"community": request.community, "request_id": request.request_id, "version": request.version, **changes}
-    return snmp_agent.response(fields["community"], fields["request_id"], [], version=fields["version"])
+    fields = {
+        "community": request.community,
+        "request_id": request.request_id,
+        "version": request.version,
+        **changes,
+    }
+    return snmp_agent.response(
+        fields["community"], fields["request_id"], [], version=fields["version"]
+    )
 
 
 def altered(made: V3Agent, answer: bytes, asked: Asked) -> list[bytes]:
@@ -113,5 +120,11 @@ def unsigned(made: V3Agent, answer: bytes, asked: Asked) -> list[bytes]:
 
 def foreign_id(made: V3Agent, answer: bytes, asked: Asked) -> list[bytes]:
     """Authentic, but the answer to another message."""
-    other = asked._replace(envelope=asked.envelope._replace(message_id=asked.envelope.message_id ^ 1))
-    return [made.authority.seal(snmp_agent.response_pdu(made.requests[-1].request_id, TABLE), other, time.time())]
+    other = asked._replace(
+        envelope=asked.envelope._replace(message_id=asked.envelope.message_id ^ 1)
+    )
+    return [
+        made.authority.seal(
+            snmp_agent.response_pdu(made.requests[-1].request_id, TABLE), other, time.time()
+        )
+    ]

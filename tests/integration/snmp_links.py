@@ -40,7 +40,9 @@ async def talk(
     well = False
     try:
         deadline = asyncio.get_running_loop().time() + budget_s
-        walker = Walker(link, Patience(timeout_s, retries, deadline), Tuning(repetitions), "the agent")
+        walker = Walker(
+            link, Patience(timeout_s, retries, deadline), Tuning(repetitions), "the agent"
+        )
         await walker.begin()
         result = await act(walker, link)
         well = True
@@ -62,5 +64,7 @@ def rows(choice: Choice, port: int, credential: Credential, root: str, **how: An
     return walked.rows
 
 
-def get(choice: Choice, port: int, credential: Credential, oids: Sequence[str], **how: Any) -> list[Row]:
+def get(
+    choice: Choice, port: int, credential: Credential, oids: Sequence[str], **how: Any
+) -> list[Row]:
     return asyncio.run(talk(choice, port, credential, lambda walker, _: walker.get(oids), **how))

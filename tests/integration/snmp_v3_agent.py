@@ -57,7 +57,9 @@ class V3Agent:
         request = snmp_agent.parse_pdu(asked.pdu)
         self.requests.append(request)
         rows, status = self._handler(request)
-        answer = self.authority.seal(snmp_agent.response_pdu(request.request_id, rows, status), asked, time.time())
+        answer = self.authority.seal(
+            snmp_agent.response_pdu(request.request_id, rows, status), asked, time.time()
+        )
         return self._spoil(self, answer, asked) if self._spoil else (answer,)
 
     def stop(self) -> None:

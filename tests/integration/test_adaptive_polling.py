@@ -17,7 +17,12 @@ from poller.state.board.board_values import Room
 from poller.workers.batch.worker_poller import Poller
 from tests.integration.worlds import QUEUE, World
 
-ADAPTIVE: dict[str, Any] = {"policy": Policy.ADAPTIVE, "interval_ms": 10_000, "min_ms": 5_000, "max_ms": 300_000}
+ADAPTIVE: dict[str, Any] = {
+    "policy": Policy.ADAPTIVE,
+    "interval_ms": 10_000,
+    "min_ms": 5_000,
+    "max_ms": 300_000,
+}
 
 
 def test_a_fixed_interval_stays_as_it_is(world: World) -> None:
@@ -40,7 +45,12 @@ def test_a_healthy_adaptive_target_is_polled_at_its_base(world: World) -> None:
     for number in range(5):
         world.again(ids, f"t{number}")
         found, status = world.decision(ids[0]), world.board.statuses(ids)[ids[0]]
-        assert (found.target_ms, found.smoothed_ms, found.errors, found.source) == (10_000, 10_000, 0, "steady")
+        assert (found.target_ms, found.smoothed_ms, found.errors, found.source) == (
+            10_000,
+            10_000,
+            0,
+            "steady",
+        )
         assert 9_500 <= found.chosen_ms <= 10_500
         assert world.due_ms(ids[0]) == status.run_ms + found.chosen_ms
     assert status.missed == 0
@@ -70,7 +80,9 @@ def test_a_pending_slot_is_not_pushed_further_by_looking_at_it(world: World) -> 
     world.poller.poll("t", ids)
     before = world.due_ms(ids[0])
     for version in range(2, 7):
-        world.board.place("", [(TargetSpec(ids[0], version, QUEUE, 10_000, 2_000), before + version)], version)
+        world.board.place(
+            "", [(TargetSpec(ids[0], version, QUEUE, 10_000, 2_000), before + version)], version
+        )
     assert world.due_ms(ids[0]) == before
 
 
@@ -94,7 +106,10 @@ def test_a_quiet_device_is_polled_slowly_and_a_busy_one_quickly(world: World) ->
     world.poller.poll("t", ids)
     assert [world.decision(i).target_ms for i in ids] == [10_000, 10_000]
     world.again(ids, "u")
-    assert [(world.decision(i).score, world.decision(i).target_ms) for i in ids] == [(0.0, 300_000), (1.0, 5_000)]
+    assert [(world.decision(i).score, world.decision(i).target_ms) for i in ids] == [
+        (0.0, 300_000),
+        (1.0, 5_000),
+    ]
 
 
 def test_waiting_batches_of_the_queue_stretch_it(world: World) -> None:

@@ -39,7 +39,9 @@ def services(services: Services) -> Services:
     return services
 
 
-def die(services: Services, target_id: int, releases: Mapping[str, str] | None = None, fault: str = "") -> None:
+def die(
+    services: Services, target_id: int, releases: Mapping[str, str] | None = None, fault: str = ""
+) -> None:
     """A box as a dead worker leaves it: nobody holds its lock."""
     box = BlackBox(services.settings.home, "dead@host", releases)
     with box.noted("a", 0, 64, QUEUE) as number:
@@ -74,7 +76,9 @@ def test_the_target_whose_code_ran_has_failed_and_is_left_alone(services: Servic
     assert services.board.sizes() == (1, 1, 0)
 
 
-def test_the_release_that_crashed_is_blamed_not_the_one_of_who_finds_out(services: Services) -> None:
+def test_the_release_that_crashed_is_blamed_not_the_one_of_who_finds_out(
+    services: Services,
+) -> None:
     """The finder may have been started before the plugin was installed or updated."""
     die(services, 1, {"other": "other 1.0", "snmp": "poller 99.0"}, fault="it stood still\n")
     [event] = look(services)
@@ -99,7 +103,9 @@ def test_without_a_culprit_it_is_said_what_was_under_way(services: Services) -> 
     """Killed while it waited for the network."""
     die(services, 0)
     [event] = look(services)
-    assert event.message.startswith("dead@host died while it polled targets: 64 with collector snmp")
+    assert event.message.startswith(
+        "dead@host died while it polled targets: 64 with collector snmp"
+    )
     assert run_ledger.recent(services.engine) == []
 
 

@@ -26,7 +26,9 @@ def target(interval_ms: int = 60_000) -> TargetDraft:
 
 
 def add_fleet(services: Services, count: int, interval_ms: int = 60_000) -> None:
-    rows = [imports.Row(DeviceDraft(f"d{i}", "127.0.0.1"), [target(interval_ms)]) for i in range(count)]
+    rows = [
+        imports.Row(DeviceDraft(f"d{i}", "127.0.0.1"), [target(interval_ms)]) for i in range(count)
+    ]
     imports.apply_import(services.engine, rows)
 
 
@@ -116,11 +118,16 @@ def test_a_lost_lease_is_due_at_once_and_in_the_ledger(services: Services) -> No
     services.board.claim("", "t", "", {QUEUE: 100}, ROOM, NOW + 60_000)
     services.board.start("t", 0, "c", 1_000, ids, NOW + 60_000)
     services.redis.zadd(services.keys.inflight, dict.fromkeys(map(str, ids), 1))  # long ago
-    written = run_ledger.Run(ids[0], _plan(services, ids[0]), Result.OK, token="t", started_ms=NOW, finished_ms=NOW)
+    written = run_ledger.Run(
+        ids[0], _plan(services, ids[0]), Result.OK, token="t", started_ms=NOW, finished_ms=NOW
+    )
     run_ledger.write(services.engine, [written])
     lost = reap.reap(services.board, "", NOW + 90_000)
     run_ledger.close_lost(services.engine, lost)
-    outcomes = {row.run.target_id: (row.run.outcome, row.run.error_code) for row in run_ledger.recent(services.engine)}
+    outcomes = {
+        row.run.target_id: (row.run.outcome, row.run.error_code)
+        for row in run_ledger.recent(services.engine)
+    }
     assert outcomes == {ids[0]: (Result.OK, ""), ids[1]: (Result.FAILED, "lease_lost")}
     assert_sound(services)
     assert reap.reap(services.board, "", NOW + 90_000) == []
@@ -167,9 +174,14 @@ def test_a_pass_over_an_unchanged_fleet_is_one_small_query(services: Services) -
     before = services.redis.info("commandstats")
     assert not run(services)
     after = services.redis.info("commandstats")
-    assert [text for text in asked if text != "BEGIN"] == ["SELECT inventory.version \nFROM inventory"]
+    assert [text for text in asked if text != "BEGIN"] == [
+        "SELECT inventory.version \nFROM inventory"
+    ]
     used = {name: after[name]["calls"] - before.get(name, {"calls": 0})["calls"] for name in after}
-    assert {name: calls for name, calls in used.items() if calls} == {"cmdstat_hget": 1, "cmdstat_info": 1}
+    assert {name: calls for name, calls in used.items() if calls} == {
+        "cmdstat_hget": 1,
+        "cmdstat_info": 1,
+    }
 
 
 def test_the_board_of_another_clock_is_brought_into_this_one(services: Services) -> None:

@@ -37,7 +37,9 @@ def server() -> None:
 def bench(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("POLLER_")}
     command = [sys.executable, "-m", "benchmarks", "--results", str(folder), *arguments]
-    return subprocess.run(command, cwd=ROOT, env=clean, capture_output=True, text=True, timeout=110, check=False)
+    return subprocess.run(
+        command, cwd=ROOT, env=clean, capture_output=True, text=True, timeout=110, check=False
+    )
 
 
 def measured(folder: Path, name: str) -> dict[str, Any]:
@@ -62,8 +64,19 @@ def test_the_scheduler_section_keeps_a_small_fleet_polled_and_whole(tmp_path: Pa
     assert (found["lost"], found["doubled"], found["refused"]) == (0, 0, 0)
     assert found["needed_per_s"] * 0.5 <= found["dispatched_per_s"] <= found["needed_per_s"] * 1.5
     assert found["late_p50_ms"] <= found["late_p99_ms"] <= found["late_max_ms"]
-    assert min(found["beat_cpu_us"], found["drain_cpu_us"], found["server_cpu_us"], found["polled_bytes"]) > 0
-    assert document["comparisons"]["beat_cpu_us"]["theirs"] > document["comparisons"]["beat_cpu_us"]["ours"]
+    assert (
+        min(
+            found["beat_cpu_us"],
+            found["drain_cpu_us"],
+            found["server_cpu_us"],
+            found["polled_bytes"],
+        )
+        > 0
+    )
+    assert (
+        document["comparisons"]["beat_cpu_us"]["theirs"]
+        > document["comparisons"]["beat_cpu_us"]["ours"]
+    )
 
 
 @pytest.mark.usefixtures("server")
@@ -99,7 +112,9 @@ def test_the_cost_section_compares_the_same_polls_and_draws_them(tmp_path: Path)
 
 def readings(octets: float, status: float) -> ReadingSet:
     labels = (("ifIndex", "1"),)
-    shape = SeriesSet((Series("octets", labels, Kind.COUNTER), Series("status", labels, Kind.GAUGE)))
+    shape = SeriesSet(
+        (Series("octets", labels, Kind.COUNTER), Series("status", labels, Kind.GAUGE))
+    )
     return ReadingSet(shape, [octets, status])
 
 
@@ -114,9 +129,13 @@ def readings(octets: float, status: float) -> ReadingSet:
         ({"octets": 150, "status": 1, "more": 1}, "has in addition"),
     ],
 )
-def test_what_another_reads_must_lie_between_two_polls_of_ours(theirs: dict[str, float], wrong: str) -> None:
+def test_what_another_reads_must_lie_between_two_polls_of_ours(
+    theirs: dict[str, float], wrong: str
+) -> None:
     """Counters go on meanwhile; everything else stands still, and nothing is missing or too much."""
-    other = {equal.Sample(name, frozenset({("ifIndex", "1")})): value for name, value in theirs.items()}
+    other = {
+        equal.Sample(name, frozenset({("ifIndex", "1")})): value for name, value in theirs.items()
+    }
     if not wrong:
         equal.same_values("the other", other, readings(100, 1), readings(200, 1))
         return
@@ -126,7 +145,10 @@ def test_what_another_reads_must_lie_between_two_polls_of_ours(theirs: dict[str,
 
 def test_a_counter_that_wraps_between_two_polls_is_no_difference() -> None:
     """32 bits of octets last half a minute on a busy port."""
-    other = {equal.Sample(name, frozenset({("ifIndex", "1")})): value for name, value in (("octets", 5), ("status", 1))}
+    other = {
+        equal.Sample(name, frozenset({("ifIndex", "1")})): value
+        for name, value in (("octets", 5), ("status", 1))
+    }
     equal.same_values("the other", other, readings(2**32 - 10, 1), readings(20, 1))
     with pytest.raises(errors.StoreConflict, match="octets"):
         equal.same_values("the other", other, readings(2**32 - 10, 1), readings(4, 1))
@@ -154,21 +176,43 @@ def test_the_cpu_of_a_process_holds_its_children() -> None:
         cpu.seconds(one.pid)
 
 
-def test_a_figure_that_was_not_measured_says_so_and_misses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_figure_that_was_not_measured_says_so_and_misses_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """Its goal is shown, and so is that nobody knows."""
     unknown = section.Figure("x", "ratio to the exporter", None, "x", at_least=3)
     missed = section.Figure("y", "ratio to the obvious design", 24.9, "x", at_least=25)
-    report.summary({"cost": section.Findings([unknown, missed, section.Figure("z", "without a goal", 1, "ms")])})
+    report.summary(
+        {
+            "cost": section.Findings(
+                [unknown, missed, section.Figure("z", "without a goal", 1, "ms")]
+            )
+        }
+    )
     lines = capsys.readouterr().out.splitlines()
-    assert next(line.split() for line in lines if "exporter" in line)[-5:] == ["not", "measured", "x", ">=", "3"]
-    assert next(line.split() for line in lines if "obvious" in line)[-5:] == ["24.9", "x", ">=", "25", "MISSED"]
+    assert next(line.split() for line in lines if "exporter" in line)[-5:] == [
+        "not",
+        "measured",
+        "x",
+        ">=",
+        "3",
+    ]
+    assert next(line.split() for line in lines if "obvious" in line)[-5:] == [
+        "24.9",
+        "x",
+        ">=",
+        "25",
+        "MISSED",
+    ]
     assert not any("without a goal" in line for line in lines)
     assert unknown.met is None
 
 
 def test_every_section_can_be_asked_at_every_size() -> None:
     """`make bench SIZE=small` runs them all."""
-    assert {frozenset(one.sizes) for one in section.known().values()} == {frozenset(("full", "small", "tiny"))}
+    assert {frozenset(one.sizes) for one in section.known().values()} == {
+        frozenset(("full", "small", "tiny"))
+    }
 
 
 @pytest.mark.parametrize(
@@ -178,7 +222,9 @@ def test_every_section_can_be_asked_at_every_size() -> None:
         (("--size", "huge"), 'has no size "huge"'),
     ],
 )
-def test_a_wrong_word_is_refused_with_the_right_ones(tmp_path: Path, arguments: tuple[str, ...], expected: str) -> None:
+def test_a_wrong_word_is_refused_with_the_right_ones(
+    tmp_path: Path, arguments: tuple[str, ...], expected: str
+) -> None:
     """Before anything is started."""
     refused = bench(tmp_path, *arguments)
     assert refused.returncode == 2
@@ -189,7 +235,9 @@ def test_a_wrong_word_is_refused_with_the_right_ones(tmp_path: Path, arguments: 
 
 def test_quantiles_of_counted_milliseconds_are_exact() -> None:
     """And only the seconds of the window count."""
-    drained = Drained({10: Counter({5: 98}), 11: Counter({7: 1, 900: 1}), 12: Counter({5000: 101})}, refused=0)
+    drained = Drained(
+        {10: Counter({5: 98}), 11: Counter({7: 1, 900: 1}), 12: Counter({5000: 101})}, refused=0
+    )
     late = drained.between(10, 12)
     assert late == Counter({5: 98, 7: 1, 900: 1})
     assert [quantile.of(late, share) for share in (0.5, 0.98, 0.99, 1.0)] == [5, 5, 7, 900]
@@ -217,7 +265,8 @@ def test_the_snmp_section_compares_before_it_measures(tmp_path: Path) -> None:
         missing("snmpd is not installed")
     document = measured(tmp_path, "snmp")
     rows = {
-        text: dict(zip(document["grid"]["columns"], found, strict=True)) for text, _, found in document["grid"]["rows"]
+        text: dict(zip(document["grid"]["columns"], found, strict=True))
+        for text, _, found in document["grid"]["rows"]
     }
     assert values(document)["pysnmp_ratio"] > 5
     assert rows["requests of a repeat poll"]["gufo"] <= rows["requests of a first poll"]["gufo"]
@@ -233,7 +282,8 @@ def test_the_routeros_section_compares_before_it_measures(tmp_path: Path) -> Non
         missing("mktxp is not installed")
     document = measured(tmp_path, "routeros")
     rows = {
-        text: dict(zip(document["grid"]["columns"], found, strict=True)) for text, _, found in document["grid"]["rows"]
+        text: dict(zip(document["grid"]["columns"], found, strict=True))
+        for text, _, found in document["grid"]["rows"]
     }
     assert rows["commands"]["default families"] == 5
     assert rows["commands"]["poller"] < rows["commands"]["mktxp"]

@@ -24,7 +24,9 @@ def test_a_claim_moves_due_targets_in_flight(board: Board, leader: Leadership) -
     assert claim(board, leader, "b", "a").token == ""
 
 
-def test_a_claim_that_was_not_published_comes_back_as_it_was(board: Board, leader: Leadership) -> None:
+def test_a_claim_that_was_not_published_comes_back_as_it_was(
+    board: Board, leader: Leadership
+) -> None:
     """A lost reply, a kill or a new leader in between strands nothing."""
     ids = fill(board, leader)
     first = claim(board, leader, "a")
@@ -55,7 +57,9 @@ def test_a_message_of_an_older_claim_is_stale(board: Board, leader: Leadership) 
     assert start(board, "b", ids) == [Result.OK]
 
 
-def test_finish_puts_a_target_at_its_next_slot_with_its_status(board: Board, leader: Leadership) -> None:
+def test_finish_puts_a_target_at_its_next_slot_with_its_status(
+    board: Board, leader: Leadership
+) -> None:
     """And the counts by state follow."""
     ids = fill(board, leader, 3)
     claim(board, leader)
@@ -74,14 +78,20 @@ def test_finish_puts_a_target_at_its_next_slot_with_its_status(board: Board, lea
     assert board.statuses([1])[1].state is State.OK
 
 
-def test_a_steady_target_is_not_looked_at_closely_unless_it_was_edited(board: Board, leader: Leadership) -> None:
+def test_a_steady_target_is_not_looked_at_closely_unless_it_was_edited(
+    board: Board, leader: Leadership
+) -> None:
     """It goes to its next slot in the queue it came from; edited in flight, to the new one, when `place` said."""
     ids = fill(board, leader, 3)
     claim(board, leader)
     start(board, "a", ids)
     moves = [Finish(i, NOW + 60_000, "o[1]", steady=True) for i in ids]
     board.finish("a", moves[:1], now_ms=NOW, queue=QUEUE)
-    board.place(leader.token, [(spec(2, version=2, queue="poll.new"), NOW + 9), (spec(3, enabled=False), NOW)], 2)
+    board.place(
+        leader.token,
+        [(spec(2, version=2, queue="poll.new"), NOW + 9), (spec(3, enabled=False), NOW)],
+        2,
+    )
     assert board.finish("a", moves[1:], now_ms=NOW, queue=QUEUE) == [Result.OK, Result.GONE]
     assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW + 60_000
     assert board.redis.zscore(board.keys.due("poll.new"), "2") == NOW + 9
@@ -95,7 +105,9 @@ def test_what_is_finished_twice_is_counted_once(board: Board, leader: Leadership
     claim(board, leader)
     start(board, "a", ids)
     for expected in (Result.OK, Result.STALE):
-        assert board.finish("a", [Finish(1, NOW + 60_000, "o[1]")], {"polls": 1}, ["e"], NOW) == [expected]
+        assert board.finish("a", [Finish(1, NOW + 60_000, "o[1]")], {"polls": 1}, ["e"], NOW) == [
+            expected
+        ]
     assert board.redis.hget(board.keys.totals, "polls") == "1"
     assert board.redis.llen(board.keys.errors) == 1
 
@@ -106,7 +118,10 @@ def test_a_run_without_a_plan_was_planned_for_now(board: Board, leader: Leadersh
     claim(board, leader)
     board.redis.hset(board.keys.run, "1", "a|rubbish|0|")
     found = board.start("a", 0, "c", 15_000, ids, NOW + 5).answers
-    assert [(answer.result, answer.plan_ms) for answer in found] == [(Result.OK, NOW + 5), (Result.OK, NOW)]
+    assert [(answer.result, answer.plan_ms) for answer in found] == [
+        (Result.OK, NOW + 5),
+        (Result.OK, NOW),
+    ]
 
 
 def test_a_late_writer_is_refused(board: Board, leader: Leadership) -> None:
@@ -164,9 +179,13 @@ def test_edits_reach_waiting_flying_and_parked_targets(board: Board, leader: Lea
     claim(board, leader)
     start(board, "a", [1, 2, 3])
     board.finish(
-        "a", [Finish(2, NOW + 60_000, "o[1]"), Finish(3, NOW + 60_000, "f[1]", place=Place.PARKED)], now_ms=NOW
+        "a",
+        [Finish(2, NOW + 60_000, "o[1]"), Finish(3, NOW + 60_000, "f[1]", place=Place.PARKED)],
+        now_ms=NOW,
     )
-    board.place(leader.token, [(spec(i, version=2, interval_ms=10_000), NOW + 10_000) for i in (1, 2, 3)], 2)
+    board.place(
+        leader.token, [(spec(i, version=2, interval_ms=10_000), NOW + 10_000) for i in (1, 2, 3)], 2
+    )
     assert board.redis.zscore(board.keys.due(QUEUE), "2") == NOW + 10_000
     assert board.redis.zscore(board.keys.due(QUEUE), "3") == NOW + 10_000
     board.finish("a", [Finish(1, NOW + 60_000, "o[1]")], now_ms=NOW + 50)
@@ -174,7 +193,9 @@ def test_edits_reach_waiting_flying_and_parked_targets(board: Board, leader: Lea
     assert_sound(board, [1, 2, 3])
 
 
-def test_an_edit_that_does_not_touch_the_schedule_keeps_the_slot(board: Board, leader: Leadership) -> None:
+def test_an_edit_that_does_not_touch_the_schedule_keeps_the_slot(
+    board: Board, leader: Leadership
+) -> None:
     """A renamed device is not polled out of turn."""
     fill(board, leader, 1)
     board.place(leader.token, [(spec(1, version=2), NOW + 99_999)], 2)
@@ -189,7 +210,9 @@ def test_a_changed_queue_moves_the_target(board: Board, leader: Leadership) -> N
     assert board.redis.zscore(board.keys.due("poll.snmp;zone=dmz"), "1") == NOW
 
 
-def test_a_target_removed_in_flight_is_gone_when_it_finishes(board: Board, leader: Leadership) -> None:
+def test_a_target_removed_in_flight_is_gone_when_it_finishes(
+    board: Board, leader: Leadership
+) -> None:
     """Its late result is dropped and nothing of it stays."""
     fill(board, leader, 2)
     claim(board, leader)
@@ -202,7 +225,9 @@ def test_a_target_removed_in_flight_is_gone_when_it_finishes(board: Board, leade
     assert set(board.redis.hgetall(board.keys.counts).values()) == {"0"}
 
 
-def test_a_target_that_comes_back_while_its_old_run_flies_is_not_doubled(board: Board, leader: Leadership) -> None:
+def test_a_target_that_comes_back_while_its_old_run_flies_is_not_doubled(
+    board: Board, leader: Leadership
+) -> None:
     """Removed and added again under one run: due once it has landed."""
     fill(board, leader, 1)
     claim(board, leader)
@@ -214,7 +239,9 @@ def test_a_target_that_comes_back_while_its_old_run_flies_is_not_doubled(board: 
     assert_sound(board, [1])
 
 
-def test_a_demanded_target_goes_first_and_one_in_flight_is_left_alone(board: Board, leader: Leadership) -> None:
+def test_a_demanded_target_goes_first_and_one_in_flight_is_left_alone(
+    board: Board, leader: Leadership
+) -> None:
     """Its plan time is the moment of the claim, not the dawn of time."""
     board.place(leader.token, [(spec(1), NOW - 500), (spec(2), NOW + 50_000)], 1)
     assert board.demand([2, 3])[1] == {2: "due", 3: "gone"}
@@ -225,17 +252,23 @@ def test_a_demanded_target_goes_first_and_one_in_flight_is_left_alone(board: Boa
     assert_sound(board, [1, 2])
 
 
-def test_the_long_overdue_are_spread_unless_they_moved_meanwhile(board: Board, leader: Leadership) -> None:
+def test_the_long_overdue_are_spread_unless_they_moved_meanwhile(
+    board: Board, leader: Leadership
+) -> None:
     """A target that was claimed between look and move is let be."""
     ids = fill(board, leader, 3)
     rows = board.waiting(QUEUE, "-inf", NOW + 1)
     assert rows == [(i, NOW, 60_000) for i in ids]
     board.redis.zadd(board.keys.due(QUEUE), {"2": NOW + 77})
-    assert board.respread(leader.token, QUEUE, [(i, score, NOW + 1000) for i, score, _ in rows]) == 2
+    assert (
+        board.respread(leader.token, QUEUE, [(i, score, NOW + 1000) for i, score, _ in rows]) == 2
+    )
     assert board.redis.zscore(board.keys.due(QUEUE), "2") == NOW + 77
 
 
-def test_what_is_urgent_overtakes_routine_polls_everywhere(board: Board, leader: Leadership) -> None:
+def test_what_is_urgent_overtakes_routine_polls_everywhere(
+    board: Board, leader: Leadership
+) -> None:
     """Asked for before probes before routine, in every queue; a full queue of routine polls is no obstacle."""
     board.place(leader.token, [(spec(i), NOW - i) for i in (1, 2, 3)], 1)
     board.place(leader.token, [(spec(4, queue="poll.z"), NOW)], 2)
@@ -325,7 +358,9 @@ def test_a_clock_set_back_makes_nobody_wait_for_an_hour(board: Board, leader: Le
     assert board.bring_nearer(leader.token, before, lambda: None) == 0
 
 
-def test_a_poll_that_spans_a_step_of_the_clock_comes_back_on_time(board: Board, leader: Leadership) -> None:
+def test_a_poll_that_spans_a_step_of_the_clock_comes_back_on_time(
+    board: Board, leader: Leadership
+) -> None:
     """Its worker chose the next instant by the clock of the start; an hour more or less is not believed."""
     fill(board, leader, 1)
     for hour in (3_600_000, -3_600_000):
@@ -337,7 +372,9 @@ def test_a_poll_that_spans_a_step_of_the_clock_comes_back_on_time(board: Board, 
         board.redis.zadd(board.keys.due(QUEUE), {"1": NOW})
 
 
-def test_a_late_packet_of_an_old_reconcile_changes_nothing(board: Board, leader: Leadership) -> None:
+def test_a_late_packet_of_an_old_reconcile_changes_nothing(
+    board: Board, leader: Leadership
+) -> None:
     """It was stuck on its way while a retry passed, and the target was disabled since."""
     board.place(leader.token, [(spec(1), NOW)], 5, since="")
     board.place(leader.token, [(spec(1, version=6, enabled=False), NOW)], 6, since="5")

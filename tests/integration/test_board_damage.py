@@ -16,7 +16,9 @@ from poller.state.keys import Keys
 from tests.integration.boards import NOW, QUEUE, assert_sound, claim, fill, spec, start
 
 
-def test_sums_that_somebody_spoiled_keep_nobody_from_landing(board: Board, leader: Leadership) -> None:
+def test_sums_that_somebody_spoiled_keep_nobody_from_landing(
+    board: Board, leader: Leadership
+) -> None:
     """They start anew."""
     ids = fill(board, leader, 2)
     claim(board, leader)
@@ -84,13 +86,17 @@ def test_repair_leaves_alone_what_was_edited_meanwhile(board: Board, leader: Lea
     """It works from a look at the inventory that may be a moment old."""
     fill(board, leader, 1)
     old = [spec(1), spec(2, enabled=False)]
-    board.place(leader.token, [(spec(1, version=2, queue="poll.new"), NOW), (spec(2, version=2), NOW)], 2)
+    board.place(
+        leader.token, [(spec(1, version=2, queue="poll.new"), NOW), (spec(2, version=2), NOW)], 2
+    )
     assert Repair(board).repair(old, 1, lambda _: NOW) == Repaired()
     assert board.redis.hget(board.keys.spec, "1") == "2|60000|5000|poll.new"
     assert_sound(board, [1, 2])
 
 
-def test_repair_brings_back_nobody_who_was_removed_meanwhile(board: Board, leader: Leadership) -> None:
+def test_repair_brings_back_nobody_who_was_removed_meanwhile(
+    board: Board, leader: Leadership
+) -> None:
     """It would be polled for ever: the board is at the inventory's version, so nobody would look again."""
     fill(board, leader, 2)
     seen = [spec(1), spec(2)]
@@ -99,20 +105,26 @@ def test_repair_brings_back_nobody_who_was_removed_meanwhile(board: Board, leade
     assert board.ids() == {1}
 
 
-def test_an_edit_of_a_broken_target_does_not_make_it_asked_for(board: Board, leader: Leadership) -> None:
+def test_an_edit_of_a_broken_target_does_not_make_it_asked_for(
+    board: Board, leader: Leadership
+) -> None:
     """A thousand of them would all be polled at once; one that a person did ask for still is."""
     ids = fill(board, leader, 2)
     claim(board, leader)
     start(board, "a", ids)
     board.finish("a", [Finish(i, NOW + 900_000, "fB[1]", Place.URGENT) for i in ids], now_ms=NOW)
     board.demand([2])
-    board.place(leader.token, [(spec(i, version=2, interval_ms=30_000), NOW + 7_000) for i in ids], 2)
+    board.place(
+        leader.token, [(spec(i, version=2, interval_ms=30_000), NOW + 7_000) for i in ids], 2
+    )
     assert board.redis.zscore(board.keys.urgent(QUEUE), "1") == NOW + 7_000
     assert board.redis.zscore(board.keys.urgent(QUEUE), "2") == 1
 
 
 @pytest.mark.parametrize("text", ["x", "a|x", "a|x|y|z"])
-def test_a_run_that_nobody_can_read_harms_no_other(board: Board, leader: Leadership, text: str) -> None:
+def test_a_run_that_nobody_can_read_harms_no_other(
+    board: Board, leader: Leadership, text: str
+) -> None:
     """Not at the start of its batch, nor when its lease ran out."""
     ids = fill(board, leader, 2)
     claim(board, leader)
@@ -123,7 +135,9 @@ def test_a_run_that_nobody_can_read_harms_no_other(board: Board, leader: Leaders
 
 
 @pytest.mark.parametrize("member", ["abc", "", "5.5", "-3"])
-def test_what_is_no_targets_number_leaves_the_board(board: Board, leader: Leadership, member: str) -> None:
+def test_what_is_no_targets_number_leaves_the_board(
+    board: Board, leader: Leadership, member: str
+) -> None:
     """Whoever wrote it: the claim takes the others, and the stranger is gone."""
     ids = fill(board, leader, 2)
     board.redis.zadd(board.keys.due(QUEUE), {member: NOW - 99})
@@ -146,7 +160,9 @@ def test_what_is_no_targets_number_leaves_the_board(board: Board, leader: Leader
         '["1","t",0,"q",0,[null]]',
     ],
 )
-def test_an_outbox_that_nobody_can_read_is_dropped(board: Board, leader: Leadership, text: str) -> None:
+def test_an_outbox_that_nobody_can_read_is_dropped(
+    board: Board, leader: Leadership, text: str
+) -> None:
     """The leases of what it held bring that back; polling goes on."""
     fill(board, leader, 2)
     board.redis.set(board.keys.outbox, text)
@@ -165,7 +181,9 @@ def test_garbage_in_one_targets_edit_harms_nobody(board: Board, leader: Leadersh
     assert_sound(board, ids)
 
 
-@pytest.mark.parametrize(("score", "text"), [("-inf", "1|60000|5000|poll.snmp"), (NOW - 99_000, "rubbish")])
+@pytest.mark.parametrize(
+    ("score", "text"), [("-inf", "1|60000|5000|poll.snmp"), (NOW - 99_000, "rubbish")]
+)
 def test_damage_does_not_keep_a_leader_from_beginning(
     board: Board, leader: Leadership, score: float | str, text: str
 ) -> None:
@@ -191,7 +209,9 @@ def test_a_damaged_epoch_keeps_nobody_from_leading(redis_client: redis.Redis, fi
     assert redis_client.get(keys.lock) == one.token
 
 
-@pytest.mark.parametrize("name", ["due:poll.snmp", "inflight", "queues", "spec", "run", "board", "outbox", "leader"])
+@pytest.mark.parametrize(
+    "name", ["due:poll.snmp", "inflight", "queues", "spec", "run", "board", "outbox", "leader"]
+)
 def test_a_key_of_another_type_is_set_aside(board: Board, leader: Leadership, name: str) -> None:
     """It would stop every script for ever; what it held comes back from SQL."""
     fill(board, leader, 2)

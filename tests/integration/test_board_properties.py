@@ -47,7 +47,9 @@ class BoardMachine(RuleBasedStateMachine):
         self.now = START_MS
         self.serial = itertools.count(1)
         self.specs: dict[int, TargetSpec] = {}  # enabled targets, as SQL has them
-        self.messages: list[tuple[str, list[int]]] = []  # ever published; any may be delivered again
+        self.messages: list[
+            tuple[str, list[int]]
+        ] = []  # ever published; any may be delivered again
         self.workers: dict[int, tuple[str, Started]] = {}  # who polls under a living lease
         self.leaders = [Leadership(self.client, Keys(), 60_000) for _ in range(2)]
         self.published = {leader.token: "" for leader in self.leaders}
@@ -75,7 +77,9 @@ class BoardMachine(RuleBasedStateMachine):
     @rule(chosen=st.lists(ids, min_size=1, max_size=3, unique=True))
     def demand(self, chosen: list[int]) -> None:
         _, places = self.board.demand(chosen)
-        assert {i for i, place in places.items() if place == "gone"} == set(chosen) - set(self.specs)
+        assert {i for i, place in places.items() if place == "gone"} == set(chosen) - set(
+            self.specs
+        )
 
     # the leader
 
@@ -130,7 +134,10 @@ class BoardMachine(RuleBasedStateMachine):
     @rule()
     def another_leader(self) -> None:
         """The lock ran out while the old leader was paused; it wakes up and can do nothing."""
-        old, self.leader = self.leader, next(each for each in self.leaders if each is not self.leader)
+        old, self.leader = (
+            self.leader,
+            next(each for each in self.leaders if each is not self.leader),
+        )
         self.client.delete(self.board.keys.lock)
         self.leader.take()
         self.published[self.leader.token] = ""
@@ -144,7 +151,9 @@ class BoardMachine(RuleBasedStateMachine):
     def deliver(self, data: st.DataObject) -> None:
         """Any message, new or old, perhaps for the second time."""
         token, batch = data.draw(st.sampled_from(self.messages[-8:]))
-        answers = self.board.start(token, 0, f"c{next(self.serial)}", MARGIN_MS, batch, self.now).answers
+        answers = self.board.start(
+            token, 0, f"c{next(self.serial)}", MARGIN_MS, batch, self.now
+        ).answers
         for answer in answers:
             if answer.result is Result.OK:
                 assert answer.id not in self.workers, "two workers poll one target"
@@ -172,7 +181,9 @@ class BoardMachine(RuleBasedStateMachine):
         move = Finish(target, self.now + after_ms, "o[1]", place, steady)
         verdict = self.board.finish(token, [move], now_ms=self.now, queue=answer.queue)[0]
         assert verdict is (Result.OK if target in self.specs else Result.GONE)
-        assert self.board.finish(token, [move], now_ms=self.now, queue=answer.queue)[0] is Result.STALE
+        assert (
+            self.board.finish(token, [move], now_ms=self.now, queue=answer.queue)[0] is Result.STALE
+        )
 
     # what must hold, always
 
@@ -199,7 +210,9 @@ class BoardMachine(RuleBasedStateMachine):
     @invariant()
     def counts_by_state_are_true(self) -> None:
         if hasattr(self, "specs"):
-            counts = {letter: int(n) for letter, n in self.client.hgetall(self.board.keys.counts).items()}
+            counts = {
+                letter: int(n) for letter, n in self.client.hgetall(self.board.keys.counts).items()
+            }
             assert all(number >= 0 for number in counts.values())
             assert sum(counts.values()) == len(self.specs)
 
@@ -209,7 +222,9 @@ class BoardMachine(RuleBasedStateMachine):
             needs = dict.fromkeys(QUEUES, 0)
             for spec in self.specs.values():
                 needs[spec.queue] += 10**9 // spec.interval_ms
-            found = {queue: int(n) for queue, n in self.client.hgetall(self.board.keys.needs).items()}
+            found = {
+                queue: int(n) for queue, n in self.client.hgetall(self.board.keys.needs).items()
+            }
             assert {**dict.fromkeys(QUEUES, 0), **found} == needs
 
 
@@ -221,5 +236,10 @@ def machine(redis_client: redis.Redis) -> type[BoardMachine]:
 
 def test_the_board_holds_its_promise_under_any_interleaving(machine: type[BoardMachine]) -> None:
     """Hypothesis looks for a sequence that loses or doubles a target."""
-    wide = settings(max_examples=60, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck))
+    wide = settings(
+        max_examples=60,
+        stateful_step_count=60,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
     run_state_machine_as_test(machine, settings=wide)

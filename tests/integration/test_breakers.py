@@ -75,7 +75,9 @@ class World:
         before = f"t{self.claims - 1}" if self.claims > 1 else ""
         return self.board.claim("", f"t{self.claims}", before, {QUEUE: 1_000}, ROOM, now_ms)
 
-    def fail(self, ids: list[int], place: Place = Place.URGENT, reason: Reason | None = None) -> None:
+    def fail(
+        self, ids: list[int], place: Place = Place.URGENT, reason: Reason | None = None
+    ) -> None:
         """As a worker leaves targets whose breakers opened ten minutes ago; with a reason, parked."""
         now_ms = self.board.now_ms()
         self.board.demand(ids)
@@ -84,7 +86,18 @@ class World:
         opened = Breaker(2, now_ms - 600_000, now_ms + 300_000)
         parked = {"parked_ms": now_ms, "reason": reason} if reason else {}
         status = Status(
-            State.FAILING, now_ms - 700_000, now_ms, now_ms, 0, 7, 0, "timeout", "no answer", None, opened, **parked
+            State.FAILING,
+            now_ms - 700_000,
+            now_ms,
+            now_ms,
+            0,
+            7,
+            0,
+            "timeout",
+            "no answer",
+            None,
+            opened,
+            **parked,
         )  # type: ignore[arg-type]
         moves = [Finish(i, now_ms + 300_000, status.pack(), place) for i in ids]
         assert set(self.board.finish(claim.token, moves)) == {Result.OK}
@@ -93,14 +106,19 @@ class World:
         """Dead letters, on the board and in SQL."""
         self.fail(ids, Place.PARKED, reason)
         now_ms = self.board.now_ms()
-        rows = [Letter(i, now_ms, reason, "timeout", "no answer", 1, now_ms, now_ms + 1, 7) for i in ids]
+        rows = [
+            Letter(i, now_ms, reason, "timeout", "no answer", 1, now_ms, now_ms + 1, 7) for i in ids
+        ]
         dead_letter_rows.write(self.services.engine, rows)
 
     def score(self, place: str, target_id: int) -> float | None:
         return self.services.redis.zscore(place, str(target_id))
 
     def events(self, *kinds: Kind) -> list[Event]:
-        found = [entry.event for entry in stream.after(self.services.redis, self.services.keys, "0-0", 1000)]
+        found = [
+            entry.event
+            for entry in stream.after(self.services.redis, self.services.keys, "0-0", 1000)
+        ]
         return [event for event in found if event and event.kind in kinds]
 
     def seen(self) -> overview_reader.Overview:
@@ -108,11 +126,17 @@ class World:
 
     def sound(self, ids: list[int]) -> bool:
         check = self.board.check(ids)
-        return not check.lost and not check.doubled and Repair(self.board).repair([], 0, lambda _: 0).sums == 0
+        return (
+            not check.lost
+            and not check.doubled
+            and Repair(self.board).repair([], 0, lambda _: 0).sums == 0
+        )
 
 
 @pytest.fixture
-def world(home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def world(
+    home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[World]:
     monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
     services = bootstrap.services()
     migrate.upgrade(services.engine)
@@ -137,7 +161,12 @@ def test_open_breakers_are_listed_and_counted(world: World, cli: Cli) -> None:
     listed = cli("breaker", "list", "--json").json
     assert (listed["total"], [item["device"] for item in listed["items"]]) == (1, ["d1"])
     item = listed["items"][0]
-    assert (item["breaker"], item["by"], item["failures"], item["trips"]) == ("open", "failures", 7, 2)
+    assert (item["breaker"], item["by"], item["failures"], item["trips"]) == (
+        "open",
+        "failures",
+        7,
+        2,
+    )
     assert 600 <= item["for_seconds"] <= 610
     assert 290 <= item["in_seconds"] <= 300
     assert (item["error_code"], item["message"]) == ("timeout", "no answer")
@@ -146,7 +175,9 @@ def test_open_breakers_are_listed_and_counted(world: World, cli: Cli) -> None:
     assert "1 open: poller breaker list" in cli("status").out
 
 
-def test_a_reset_closes_at_once_and_is_told_with_the_name_of_the_person(world: World, cli: Cli) -> None:
+def test_a_reset_closes_at_once_and_is_told_with_the_name_of_the_person(
+    world: World, cli: Cli
+) -> None:
     """Polled at its next slot; failures are forgotten, the last error is not."""
     ids = world.add(2)
     world.fail(ids[:1])
@@ -173,7 +204,9 @@ def test_a_reset_leaves_a_run_in_flight_alone_and_its_finish_wins(world: World, 
     started = world.board.start(claim.token, 0, "c", 15_000, ids)
     assert cli("breaker", "reset", "d1", "--json").json["in_flight"] == 1
     assert world.board.statuses(ids)[ids[0]].breaker.trips == 0
-    move = Finish(ids[0], world.board.now_ms() + 900_000, started.answers[0].status.pack(), Place.URGENT)
+    move = Finish(
+        ids[0], world.board.now_ms() + 900_000, started.answers[0].status.pack(), Place.URGENT
+    )
     assert world.board.finish(claim.token, [move]) == [Result.OK]
     assert world.board.statuses(ids)[ids[0]].breaker.trips == 2
     assert (world.seen().breakers_open, world.sound(ids)) == (1, True)
@@ -189,7 +222,11 @@ def test_an_opening_by_hand_holds_until_its_end(world: World, cli: Cli) -> None:
     world.board.place("", [(TargetSpec(ids[0], 2, QUEUE, 30_000, 5_000), now_ms)], 2)
     assert world.claim(now_ms + 11 * MINUTE_MS).targets == 0
     item = cli("breaker", "list", "--json").json["items"][0]
-    assert (item["by"], item["breaker"], item["trips"]) == (f"hand ({target_arguments.who()})", "open", 0)
+    assert (item["by"], item["breaker"], item["trips"]) == (
+        f"hand ({target_arguments.who()})",
+        "open",
+        0,
+    )
     assert world.seen().barred == 1
     claim = world.claim(until_ms + 1_000)
     assert claim.parts[0].ids == [str(ids[0])]
@@ -242,7 +279,9 @@ def test_a_reset_ends_an_opening_by_hand(world: World, cli: Cli) -> None:
         (("deadletter", "list", "--code", "nonsense"), 2, "no error code"),
     ],
 )
-def test_mistakes_are_named(world: World, cli: Cli, words: tuple[str, ...], code: int, said: str) -> None:
+def test_mistakes_are_named(
+    world: World, cli: Cli, words: tuple[str, ...], code: int, said: str
+) -> None:
     """What was wrong, and the exit code of its kind."""
     world.add(1)
     done = cli(*words)
@@ -285,7 +324,9 @@ def test_few_letters_are_tried_at_once_and_many_are_spread(world: World, cli: Cl
     assert world.claim(now_ms + 2 * requeue.EVERY_MS).targets == 21
     assert world.sound(ids)
     told = world.events(Kind.DEAD_LETTER_REQUEUED)
-    assert [(event.data["who"], len(event.data["targets"])) for event in told] == [(target_arguments.who(), 149)]
+    assert [(event.data["who"], len(event.data["targets"])) for event in told] == [
+        (target_arguments.who(), 149)
+    ]
 
 
 def test_waiting_for_a_requeued_letter_tells_what_came_of_it(world: World, cli: Cli) -> None:
@@ -297,29 +338,46 @@ def test_waiting_for_a_requeued_letter_tells_what_came_of_it(world: World, cli: 
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_a_requeued_letter_that_still_fails_is_named_with_its_error(world: World, cli: Cli, form: str) -> None:
+def test_a_requeued_letter_that_still_fails_is_named_with_its_error(
+    world: World, cli: Cli, form: str
+) -> None:
     """One line each, for people; a list, for programs. The answer is bad: exit code 1."""
     ids = world.add(2)
     world.park(ids)
 
     def poll_in_vain() -> None:
-        wait_until(lambda: len(world.events(Kind.DEAD_LETTER_REQUEUED)) == 2, "two requeued letters")
+        wait_until(
+            lambda: len(world.events(Kind.DEAD_LETTER_REQUEUED)) == 2, "two requeued letters"
+        )
         world.fail(ids, Place.PARKED, Reason.AUTH_FAILED)
 
     worker = threading.Thread(target=poll_in_vain)
     worker.start()
-    done = cli("deadletter", "requeue", "--all", "--wait", "30", *(["--json"] if form == "json" else []))
+    done = cli(
+        "deadletter", "requeue", "--all", "--wait", "30", *(["--json"] if form == "json" else [])
+    )
     worker.join()
     assert done.code == 1
     if form == "text":
         head = "requeued 2 dead letters: 0 answer, 2 still fail, 0 without a result"
-        assert done.out.splitlines() == [head, "  d1/snmp  timeout: no answer", "  d2/snmp  timeout: no answer"]
+        assert done.out.splitlines() == [
+            head,
+            "  d1/snmp  timeout: no answer",
+            "  d2/snmp  timeout: no answer",
+        ]
     else:
-        failure = {"device": "d1", "target": "snmp", "error_code": "timeout", "message": "no answer"}
+        failure = {
+            "device": "d1",
+            "target": "snmp",
+            "error_code": "timeout",
+            "message": "no answer",
+        }
         assert done.json["failures"] == [failure, {**failure, "device": "d2"}]
 
 
-def test_letters_that_are_all_barred_are_not_requeued_and_that_is_bad(world: World, cli: Cli) -> None:
+def test_letters_that_are_all_barred_are_not_requeued_and_that_is_bad(
+    world: World, cli: Cli
+) -> None:
     """Nothing was done: a script must not take it for success."""
     world.park(world.add(1))
     cli("breaker", "open", "d1")
@@ -349,5 +407,7 @@ def test_a_thousand_letters_are_dropped_only_by_their_number(world: World, cli: 
     dead_letter_rows.write(world.services.engine, rows)
     refused = cli("deadletter", "drop", "--all", "--yes")
     assert (refused.code, "--confirm 1001" in refused.err) == (2, True)
-    assert cli("deadletter", "drop", "--all", "--confirm", "1001", "--json").json["dropped"] == 1_001
+    assert (
+        cli("deadletter", "drop", "--all", "--confirm", "1001", "--json").json["dropped"] == 1_001
+    )
     assert dead_letter_rows.count(world.services.engine, dead_letter_rows.Wanted()) == 0

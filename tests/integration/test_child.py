@@ -51,7 +51,9 @@ class Kept:
 
     def __init__(self, hello: Hello = HELLO) -> None:
         self.crashes: list[str] = []
-        self.keeper = Keeper("collector x (y 1.0)", hello, lambda text, _: self.crashes.append(text))
+        self.keeper = Keeper(
+            "collector x (y 1.0)", hello, lambda text, _: self.crashes.append(text)
+        )
 
     async def poll(
         self,
@@ -63,7 +65,9 @@ class Kept:
     ) -> Outcome:
         options = {"do": do, **more}
         version = sum(do.encode())  # a target that does something else was edited
-        target = PollTarget(target_id, version, "t", 1, f"d{target_id}", "127.0.0.1", "", "x", 1000, 1000, options)
+        target = PollTarget(
+            target_id, version, "t", 1, f"d{target_id}", "127.0.0.1", "", "x", 1000, 1000, options
+        )
         deadline = asyncio.get_running_loop().time() + timeout_s
         poll = api.Poll(target_id, target.device, "127.0.0.1", None, credential, deadline, {})
         return await self.keeper.poll(target, poll)
@@ -75,7 +79,9 @@ class Kept:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Coroutine[Any, Any, None]], None]:
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Coroutine[Any, Any, None]], None]:
     troublemaker.install(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(tmp_path)]))
     monkeypatch.setattr(keeper_module, "BASE_MS", 10)
@@ -115,7 +121,12 @@ def test_polls_run_side_by_side_in_another_process(run: Run) -> None:
         found = await kept.poll("nan", target_id=2)
         assert found.result is Result.OK
         assert found.readings is not None
-        assert [series.name for series in found.readings.series.series] == ["odd", "odd", "odd", "polled"]
+        assert [series.name for series in found.readings.series.series] == [
+            "odd",
+            "odd",
+            "odd",
+            "polled",
+        ]
         assert (await kept.poll("crash", target_id=3)).error_code == error_codes.COLLECTOR_CRASHED
         assert not waiting.done()
         assert (await waiting).error_code == error_codes.TIMEOUT
@@ -134,7 +145,9 @@ def test_polls_run_side_by_side_in_another_process(run: Run) -> None:
         ("spin", "it did not answer in time"),
     ],
 )
-def test_only_the_one_whose_code_ended_the_process_has_the_outcome(run: Run, deed: str, said: str) -> None:
+def test_only_the_one_whose_code_ended_the_process_has_the_outcome(
+    run: Run, deed: str, said: str
+) -> None:
     """Nothing is known of the other, which is handed back; the next poll has a new process."""
 
     async def go() -> None:
@@ -171,7 +184,11 @@ def test_what_a_collector_started_ends_with_its_process(run: Run, deed: str) -> 
 def processes() -> set[int]:
     """Children of this test that run a collector."""
     mine = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return {int(pid) for pid in mine if lives(int(pid)) and b"poller.workers.guard.child" in told_at_start(int(pid))}
+    return {
+        int(pid)
+        for pid in mine
+        if lives(int(pid)) and b"poller.workers.guard.child" in told_at_start(int(pid))
+    }
 
 
 def test_a_poll_that_waits_for_the_next_process_starts_none_when_the_collector_is_dismissed(
@@ -281,7 +298,9 @@ def test_a_fault_in_a_thread_is_blamed_on_the_poll_of_that_thread(run: Run) -> N
     run(go())
 
 
-def test_credentials_reach_the_child_by_the_socket_only(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials_reach_the_child_by_the_socket_only(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neither its arguments nor its environment has a secret, and no error text has one."""
     monkeypatch.setenv("POLLER_SECRET_KEY", "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I=")
     monkeypatch.setenv("POLLER_REDIS_URL", "redis://:hunter22@127.0.0.1/0")
@@ -289,10 +308,16 @@ def test_credentials_reach_the_child_by_the_socket_only(run: Run, monkeypatch: p
     async def go() -> None:
         kept = Kept()
         pid = await kept.pid()
-        found = await kept.poll("crash", credential=Community(community=SecretStr("hunter22")), text="it is hunter22")
+        found = await kept.poll(
+            "crash", credential=Community(community=SecretStr("hunter22")), text="it is hunter22"
+        )
         assert found.error_code == error_codes.COLLECTOR_CRASHED
         assert "hunter22" not in found.message
-        assert told_at_start(pid).count(b"hunter22") == told_at_start(pid).count(b"POLLER_SECRET_KEY") == 0
+        assert (
+            told_at_start(pid).count(b"hunter22")
+            == told_at_start(pid).count(b"POLLER_SECRET_KEY")
+            == 0
+        )
 
     run(go())
 
@@ -306,9 +331,13 @@ def test_a_child_that_ends_in_the_moment_it_is_ready_keeps_nobody_waiting(run: R
         await process.ready
         process.end("a test")
         await ended.get()
-        poll = api.Poll(1, "d", "127.0.0.1", None, None, asyncio.get_running_loop().time() + 0.1, {})
+        poll = api.Poll(
+            1, "d", "127.0.0.1", None, None, asyncio.get_running_loop().time() + 0.1, {}
+        )
         target = PollTarget(1, 1, "t", 1, "d", "127.0.0.1", "", "x", 1000, 1000, {})
-        done, _ = await asyncio.wait([asyncio.create_task(process.ask(target, poll, 0.1))], timeout=5)
+        done, _ = await asyncio.wait(
+            [asyncio.create_task(process.ask(target, poll, 0.1))], timeout=5
+        )
         assert [task.cancelled() for task in done] == [True]
 
     run(go())
@@ -323,7 +352,9 @@ def test_a_child_does_not_outlive_a_worker_that_is_killed(run: Run, tmp_path: Pa
         "    await kept.poll('spin', 600.0)\n"
         "asyncio.run(go())\n"
     )
-    worker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT, env=os.environ)
+    worker = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT, env=os.environ
+    )
     assert worker.stdout is not None
     pid = int(worker.stdout.readline())
     assert lives(pid)

@@ -25,7 +25,9 @@ def test_a_credential_in_use_cannot_be_removed(cli: Cli) -> None:
 def test_a_collector_does_not_take_any_kind_of_credential(cli: Cli) -> None:
     """A RouterOS login is of no use to SNMP; said when it is typed."""
     ok(cli("credential", "add", "ros", "--kind", "login", "--username", "admin", stdin="pw-secret"))
-    refused = cli("device", "add", "sw1", "192.0.2.1", "--collector", "snmp", "--credential", "ros", "--json")
+    refused = cli(
+        "device", "add", "sw1", "192.0.2.1", "--collector", "snmp", "--credential", "ros", "--json"
+    )
     assert 'cannot use credential "ros" of kind login' in refused.error["message"]
     ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "ros"))
     refused = cli("target", "add", "sw1", "--collector", "snmp", "--json")
@@ -45,7 +47,12 @@ def test_a_collector_does_not_take_any_kind_of_credential(cli: Cli) -> None:
             "snmpv3",
             ["--username", "u", "-f", "auth_protocol=SHA256"],
             "auth-pass\npriv-pass\n",
-            {"username": "u", "auth_protocol": "SHA256", "auth_password": "auth-pass", "priv_password": "priv-pass"},
+            {
+                "username": "u",
+                "auth_protocol": "SHA256",
+                "auth_password": "auth-pass",
+                "priv_password": "priv-pass",
+            },
         ),
     ],
 )
@@ -68,7 +75,9 @@ def _opened(home: Path, name: str) -> str:
 
 def test_a_secret_as_an_argument_is_refused_and_not_repeated(cli: Cli) -> None:
     """`ps` shows arguments to everybody."""
-    refused = cli("credential", "add", "c", "--kind", "login", "-f", "password=hunter22", "--username", "u")
+    refused = cli(
+        "credential", "add", "c", "--kind", "login", "-f", "password=hunter22", "--username", "u"
+    )
     assert refused.code == 2
     assert '"password" is secret' in refused.err
     assert "hunter22" not in refused.err
@@ -117,7 +126,9 @@ def test_rotating_the_key_keeps_every_secret_readable(cli: Cli, home: Path) -> N
     assert json.loads(_opened(home, "b"))["community"] == "secret-b"
 
 
-def test_rotating_a_key_of_the_environment_needs_the_new_one_first(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rotating_a_key_of_the_environment_needs_the_new_one_first(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """We cannot change the operator's environment; we say what to put there."""
     import base64
 

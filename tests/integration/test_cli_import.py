@@ -13,7 +13,9 @@ from tests.integration.commands import Cli, csv_lines, ok
 
 def test_a_file_that_is_not_there_is_refused_with_the_way_to_make_one(cli: Cli) -> None:
     """The error says where the form of such a file can be seen."""
-    assert "poller device export --format csv shows the form" in cli("device", "import", "no.csv").err
+    assert (
+        "poller device export --format csv shows the form" in cli("device", "import", "no.csv").err
+    )
 
 
 def test_one_bad_line_of_a_thousand_changes_nothing_and_is_named(cli: Cli, tmp_path: Path) -> None:
@@ -43,7 +45,14 @@ def test_every_bad_line_is_named_whatever_is_wrong_with_it(cli: Cli, tmp_path: P
     (tmp_path / "fleet.csv").write_text("\n".join(lines) + "\n")
     refused = cli("device", "import", "fleet.csv", "--json")
     found = [(detail["line"], detail["field"]) for detail in refused.error["details"]]
-    assert found == [(2, "address"), (3, "options"), (4, "collector"), (6, "name"), (8, "line"), (10, "name")]
+    assert found == [
+        (2, "address"),
+        (3, "options"),
+        (4, "collector"),
+        (6, "name"),
+        (8, "line"),
+        (10, "name"),
+    ]
     assert "did you mean snmp?" in refused.error["details"][2]["hint"]
 
 
@@ -53,7 +62,9 @@ def test_every_bad_line_is_named_whatever_is_wrong_with_it(cli: Cli, tmp_path: P
      ("{zone: ''}", "the value is empty"), ("{zone: a=b}", 'the value contains "="'),
      ('{zone: "a\\u0007"}', "an unprintable character"), ("zone", '"zone" is no mapping of tags')],
 )  # fmt: skip
-def test_an_odd_requirement_in_a_file_is_named(cli: Cli, tmp_path: Path, requires: str, message: str) -> None:
+def test_an_odd_requirement_in_a_file_is_named(
+    cli: Cli, tmp_path: Path, requires: str, message: str
+) -> None:
     """Of a device and of a target; nothing of the file is stored."""
     device = f"- name: d\n  address: 127.0.0.1\n  requires: {requires}\n"
     target = f"- name: d\n  address: 127.0.0.1\n  targets:\n  - collector: snmp\n    requires: {requires}\n"
@@ -66,18 +77,26 @@ def test_an_odd_requirement_in_a_file_is_named(cli: Cli, tmp_path: Path, require
     assert ok(cli("device", "list", "--json")).json["items"] == []
 
 
-def test_a_good_file_is_imported_and_exists_afterwards(cli: Cli, tmp_path: Path, home: Path) -> None:
+def test_a_good_file_is_imported_and_exists_afterwards(
+    cli: Cli, tmp_path: Path, home: Path
+) -> None:
     """Dry run first; a second import needs --update."""
     (tmp_path / "fleet.csv").write_text("\n".join(csv_lines(1000)) + "\n")
     trial = ok(cli("device", "import", "fleet.csv", "--dry-run", "--json")).json
     assert (trial["added"], trial["dry_run"]) == (1000, True)
     assert ok(cli("device", "list", "--json")).json["items"] == []
-    assert ok(cli("device", "import", "fleet.csv")).out == "1,000 devices added; 1,000 targets added; 9 new sites\n"
+    assert (
+        ok(cli("device", "import", "fleet.csv")).out
+        == "1,000 devices added; 1,000 targets added; 9 new sites\n"
+    )
     engine = sql.create(f"sqlite:///{home}/poller.db")
     assert targets.show(engine, "sw0999", "snmp").options == {"port": 1161}
     again = cli("device", "import", "fleet.csv")
     assert again.code == 2
-    assert "line 2, 3, 4 and 997 more: name: there is a device of this name already; add --update" in again.err
+    assert (
+        "line 2, 3, 4 and 997 more: name: there is a device of this name already; add --update"
+        in again.err
+    )
     before = inventory_feed.version(engine)
     assert ok(cli("device", "import", "fleet.csv", "--update")).out == (
         "0 devices added, 0 changed, 1,000 unchanged; 0 targets added, 0 changed, 1,000 unchanged\n"
@@ -122,12 +141,28 @@ def test_export_and_import_round_trip(cli: Cli, tmp_path: Path, form: str) -> No
             "modules=system",
         )
     )
-    ok(cli("target", "add", "sw1", "--collector", "snmp", "--name", "slow", "--policy", "adaptive", "--max", "1h"))
+    ok(
+        cli(
+            "target",
+            "add",
+            "sw1",
+            "--collector",
+            "snmp",
+            "--name",
+            "slow",
+            "--policy",
+            "adaptive",
+            "--max",
+            "1h",
+        )
+    )
     ok(cli("device", "add", "bare", "sw.example"))
     assert f"wrote 2 devices to one.{form}" in ok(cli("device", "export", "-o", f"one.{form}")).err
     ok(cli("device", "rm", "sw1", "bare", "--yes"))
     ok(cli("device", "import", f"one.{form}"))
-    assert ok(cli("device", "export", "--format", form)).out == (tmp_path / f"one.{form}").read_text()
+    assert (
+        ok(cli("device", "export", "--format", form)).out == (tmp_path / f"one.{form}").read_text()
+    )
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "yaml"])
@@ -135,14 +170,39 @@ def test_an_export_is_the_same_on_every_database(
     cli: Cli, tmp_path: Path, form: str, fresh_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PostgreSQL keeps the keys of an object in another order than they came in, and may sort names its own way."""
-    words = ["-o", "timeout=2", "-o", "port=1161", "-o", "modules=system", "--require", "zone=dmz", "--require", "a=b"]
+    words = [
+        "-o",
+        "timeout=2",
+        "-o",
+        "port=1161",
+        "-o",
+        "modules=system",
+        "--require",
+        "zone=dmz",
+        "--require",
+        "a=b",
+    ]
     for name in ("b", "B", "a_b", "a-b", "ä"):
-        ok(cli("device", "add", name, "192.0.2.1", "--collector", "snmp", *words, "--policy", "adaptive"))
+        ok(
+            cli(
+                "device",
+                "add",
+                name,
+                "192.0.2.1",
+                "--collector",
+                "snmp",
+                *words,
+                "--policy",
+                "adaptive",
+            )
+        )
     ok(cli("device", "export", "-o", f"one.{form}"))
     monkeypatch.setenv("POLLER_DATABASE_URL", fresh_postgres_url)
     ok(cli("db", "upgrade"))
     ok(cli("device", "import", f"one.{form}"))
-    assert ok(cli("device", "export", "--format", form)).out == (tmp_path / f"one.{form}").read_text()
+    assert (
+        ok(cli("device", "export", "--format", form)).out == (tmp_path / f"one.{form}").read_text()
+    )
 
 
 def test_an_update_says_what_changed(cli: Cli, tmp_path: Path) -> None:
@@ -151,16 +211,23 @@ def test_an_update_says_what_changed(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "fleet.csv").write_text("\n".join(lines))
     ok(cli("device", "import", "fleet.csv"))
     changed = [
-        line.replace("60s", "30s").replace("a b", "c") if n in (5, 6, 7) else line for n, line in enumerate(lines)
+        line.replace("60s", "30s").replace("a b", "c") if n in (5, 6, 7) else line
+        for n, line in enumerate(lines)
     ]
     (tmp_path / "fleet.csv").write_text("\n".join(changed))
-    expected = "0 devices added, 3 changed, 97 unchanged; 0 targets added, 3 changed, 97 unchanged\n"
-    assert ok(cli("device", "import", "fleet.csv", "--update", "--dry-run")).out == f"would be done: {expected}"
+    expected = (
+        "0 devices added, 3 changed, 97 unchanged; 0 targets added, 3 changed, 97 unchanged\n"
+    )
+    assert (
+        ok(cli("device", "import", "fleet.csv", "--update", "--dry-run")).out
+        == f"would be done: {expected}"
+    )
     assert ok(cli("device", "import", "fleet.csv", "--update")).out == expected
 
 
 @pytest.mark.parametrize(
-    ("form", "text"), [("csv", "name,address\nsw1,::1\n"), ("yaml", "- {name: sw1, address: '::1'}")]
+    ("form", "text"),
+    [("csv", "name,address\nsw1,::1\n"), ("yaml", "- {name: sw1, address: '::1'}")],
 )
 def test_a_file_may_come_from_stdin(cli: Cli, form: str, text: str) -> None:
     """Its format has to be said, and its complaints call it stdin."""
@@ -180,7 +247,10 @@ def test_a_flood_of_complaints_is_told_by_kind(cli: Cli, tmp_path: Path) -> None
     (tmp_path / "fleet.csv").write_text("\n".join(lines))
     refused = cli("device", "import", "fleet.csv")
     told = refused.err.splitlines()[1:]  # the first tells of the new database
-    assert told[0] == "error[P202]: fleet.csv: 40 problems of 31 kinds, 20 of which are listed; nothing was changed"
+    assert (
+        told[0]
+        == "error[P202]: fleet.csv: 40 problems of 31 kinds, 20 of which are listed; nothing was changed"
+    )
     assert len([line for line in told if line.startswith("  fleet.csv:")]) == 20
     for number in range(1, 31):
         lines[number] = lines[number].replace(" mins", "m")
@@ -190,7 +260,9 @@ def test_a_flood_of_complaints_is_told_by_kind(cli: Cli, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("collector", "kind"), [("snmp", "community"), ("routeros", "login")])
-def test_the_hint_for_an_unknown_credential_works(cli: Cli, tmp_path: Path, collector: str, kind: str) -> None:
+def test_the_hint_for_an_unknown_credential_works(
+    cli: Cli, tmp_path: Path, collector: str, kind: str
+) -> None:
     """It is a command, with the kind this collector takes; after it, the file is good."""
     text = f"name,address,credential,collector,target_credential\na,::1,lab,{collector},\nb,::1,,{collector},lab\n"
     (tmp_path / "fleet.csv").write_text(text)

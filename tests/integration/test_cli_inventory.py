@@ -56,7 +56,9 @@ def test_a_database_at_a_newer_revision_is_refused(cli: Cli, home: Path) -> None
     assert refused.err.startswith("error[P303]: the database is at revision 9999")
 
 
-def test_a_database_that_is_away_is_exit_code_5(cli: Cli, free_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_is_away_is_exit_code_5(
+    cli: Cli, free_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And its password is not shown."""
     monkeypatch.setenv("POLLER_DATABASE_URL", f"postgresql://u:hunter22@127.0.0.1:{free_port}/db")
     away = cli("device", "list")
@@ -89,12 +91,21 @@ def test_a_device_has_a_credential_that_only_some_of_its_targets_use(cli: Cli) -
     ok(cli("credential", "add", "api", "--kind", "token", stdin="api-secret\n"))
     ok(cli("device", "add", "sw1", "192.0.2.1", "--credential", "public", "--collector", "snmp"))
     ok(cli("target", "add", "sw1", "--collector", "ping"))
-    assert "needs" not in ok(cli("target", "add", "sw1", "--collector", "http", "-o", "expect=200,401")).err
+    assert (
+        "needs"
+        not in ok(cli("target", "add", "sw1", "--collector", "http", "-o", "expect=200,401")).err
+    )
     wants = ["target", "add", "sw1", "--collector", "http", "--name", "api", "-o", "auth=bearer"]
     refused = cli(*wants, "--json")
-    assert refused.error["message"] == 'collector http cannot use credential "public" of kind community'
+    assert (
+        refused.error["message"]
+        == 'collector http cannot use credential "public" of kind community'
+    )
     ok(cli(*wants, "--credential", "api"))
-    assert cli("target", "edit", "sw1", "http", "--credential", "public", "--json").error["code"] == "P201"
+    assert (
+        cli("target", "edit", "sw1", "http", "--credential", "public", "--json").error["code"]
+        == "P201"
+    )
     listed = ok(cli("target", "list", "sw1", "--json")).json["items"]
     assert [(each["name"], each["credential"]) for each in listed] == [
         ("api", "api"), ("http", ""), ("ping", ""), ("snmp", ""),
@@ -172,17 +183,50 @@ def test_editing_and_removing(cli: Cli) -> None:
     """What is not given stays; lists are replaced or cleared as a whole."""
     ok(
         cli(
-            "device", "add", "sw1", "192.0.2.1", "--site", "ams", "--tag", "a", "--collector", "snmp", "-o", "port=1161"
+            "device",
+            "add",
+            "sw1",
+            "192.0.2.1",
+            "--site",
+            "ams",
+            "--tag",
+            "a",
+            "--collector",
+            "snmp",
+            "-o",
+            "port=1161",
         )
     )
     ok(cli("device", "edit", "sw1", "--rename", "sw2", "--no-tags", "--disable"))
     found = ok(cli("device", "show", "sw2", "--json")).json
     assert (found["site"], found["tags"], found["enabled"]) == ("ams", [], False)
-    ok(cli("target", "edit", "sw2", "snmp", "--rename", "main", "-o", "retries=1", "-o", "port=", "--interval", "5m"))
+    ok(
+        cli(
+            "target",
+            "edit",
+            "sw2",
+            "snmp",
+            "--rename",
+            "main",
+            "-o",
+            "retries=1",
+            "-o",
+            "port=",
+            "--interval",
+            "5m",
+        )
+    )
     [target] = ok(cli("target", "list", "sw2", "--json")).json["items"]
-    assert (target["name"], target["options"], target["interval_ms"]) == ("main", {"retries": 1}, 300_000)
+    assert (target["name"], target["options"], target["interval_ms"]) == (
+        "main",
+        {"retries": 1},
+        300_000,
+    )
     ok(cli("target", "rm", "sw2", "main", "--yes"))
-    assert "removed device sw2 and 0 targets" in ok(cli("device", "rm", "-", "--yes", stdin="sw2\n")).out
+    assert (
+        "removed device sw2 and 0 targets"
+        in ok(cli("device", "rm", "-", "--yes", stdin="sw2\n")).out
+    )
     assert ok(cli("device", "list", "--json")).json["items"] == []
 
 
@@ -229,14 +273,25 @@ def test_an_adaptive_target_and_back(cli: Cli) -> None:
     assert added.out == "added target sw1/snmp: snmp every 10s (5s to 5m)\n"
     ok(cli("target", "edit", "sw1", "snmp", "--max", "1m", "--staleness", "change"))
     [found] = ok(cli("target", "list", "--json")).json["items"]
-    expected = {"policy": "adaptive", "interval_ms": 10_000, "min_ms": 5_000, "max_ms": 60_000, "timeout_ms": 5_000}
+    expected = {
+        "policy": "adaptive",
+        "interval_ms": 10_000,
+        "min_ms": 5_000,
+        "max_ms": 60_000,
+        "timeout_ms": 5_000,
+    }
     assert expected.items() <= found.items()
     assert (found["staleness"], found["decision"]) == ("change", None)
     row = ok(cli("device", "show", "sw1")).out.splitlines()[-1].split("\t")
     assert row[2:4] == ["adaptive change", "10s (5s to 1m)"]
     ok(cli("target", "edit", "sw1", "snmp", "--policy", "fixed"))
     [found] = ok(cli("target", "list", "--json")).json["items"]
-    assert (found["policy"], found["interval_ms"], found["min_ms"], found["staleness"]) == ("fixed", 10_000, None, None)
+    assert (found["policy"], found["interval_ms"], found["min_ms"], found["staleness"]) == (
+        "fixed",
+        10_000,
+        None,
+        None,
+    )
     assert "decision" not in found
 
 
@@ -245,9 +300,13 @@ def test_the_numbers_of_an_adaptive_target_come_from_its_collector_or_the_settin
 ) -> None:
     """For a device by hand and for a file alike; what is given wins, what is stored stays."""
     monkeypatch.setenv("POLLER_ADAPTIVE_MAX_S", "90")
-    monkeypatch.setattr(SnmpCollector, "schedule", Schedule(Policy.ADAPTIVE, 30_000, min_ms=20_000), raising=False)
+    monkeypatch.setattr(
+        SnmpCollector, "schedule", Schedule(Policy.ADAPTIVE, 30_000, min_ms=20_000), raising=False
+    )
     ok(cli("device", "add", "a", "192.0.2.1", "--collector", "snmp"))
-    (tmp_path / "f.csv").write_text("name,address,collector,interval\nb,192.0.2.2,snmp,\nc,192.0.2.3,snmp,40s\n")
+    (tmp_path / "f.csv").write_text(
+        "name,address,collector,interval\nb,192.0.2.2,snmp,\nc,192.0.2.3,snmp,40s\n"
+    )
     ok(cli("device", "import", "f.csv"))
     ok(cli("device", "add", "d", "192.0.2.1", "--collector", "snmp", "--policy", "fixed"))
     items = ok(cli("target", "list", "--json")).json["items"]
@@ -270,7 +329,9 @@ def test_the_last_decision_is_told_where_the_board_is(
     decision = Decision(0.983051, 2, 0, 5_000, 6_100, 6_100, "steady")
     assert "what was decided last is not shown" in ok(cli("device", "show", "sw1")).err
     monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
-    redis_client.hset("poller:status", "1", Status(State.FAILING, code="timeout", decision=decision).pack())
+    redis_client.hset(
+        "poller:status", "1", Status(State.FAILING, code="timeout", decision=decision).pack()
+    )
     sentence = "every 6.1 s: base 10 s, 2 errors shorten to 5 s, smoothed"
     assert ok(cli("device", "show", "sw1")).out.splitlines()[-1] == f"snmp: {sentence}"
     [found] = ok(cli("target", "list", "--json")).json["items"]
@@ -283,7 +344,10 @@ def test_the_last_decision_is_told_where_the_board_is(
 def test_readings_of_a_device(cli: Cli, home: Path) -> None:
     """The last poll of each target, with labels, kinds and age."""
     ok(cli("device", "add", "sw1", "192.0.2.1", "--collector", "snmp"))
-    assert "sw1/snmp: nothing has been read yet; poller runs sw1/snmp" in ok(cli("readings", "sw1")).err
+    assert (
+        "sw1/snmp: nothing has been read yet; poller runs sw1/snmp"
+        in ok(cli("readings", "sw1")).err
+    )
     engine = sql.create(f"sqlite:///{home}/poller.db")
     now = time.time_ns() // 1_000_000
     found = [
@@ -291,7 +355,9 @@ def test_readings_of_a_device(cli: Cli, home: Path) -> None:
         Reading("load", 0.25),
         Reading("odd", float("nan")),
     ]
-    stored = stored_readings.Stored(targets.show(engine, "sw1", "snmp").id, now - 5_000, ReadingSet.of(found))
+    stored = stored_readings.Stored(
+        targets.show(engine, "sw1", "snmp").id, now - 5_000, ReadingSet.of(found)
+    )
     stored_readings.Writer(engine).write([stored], now)
     items = ok(cli("readings", "sw1", "--json")).json["items"]
     assert [(i["metric"], i["value"], i["labels"], i["kind"]) for i in items] == [
@@ -307,7 +373,9 @@ def test_readings_of_a_device(cli: Cli, home: Path) -> None:
     assert "3 values in all" in ok(cli("readings", "sw1", "--limit", "1")).err
 
 
-def test_a_site_that_is_new_is_said_to_be_and_which_it_may_have_been(cli: Cli, tmp_path: Path) -> None:
+def test_a_site_that_is_new_is_said_to_be_and_which_it_may_have_been(
+    cli: Cli, tmp_path: Path
+) -> None:
     """A typo would silently leave the workers of the site that was meant."""
     first = ok(cli("device", "add", "sw1", "192.0.2.1", "--site", "ams"))
     assert "note: made the new site ams\n" in first.err
@@ -321,7 +389,9 @@ def test_a_site_that_is_new_is_said_to_be_and_which_it_may_have_been(cli: Cli, t
     assert "new site" not in ok(cli("device", "edit", "sw3", "--site", "")).err
     ok(cli("site", "rm", "amz", "--yes"))
     file = tmp_path / "more.csv"
-    file.write_text("name,address,site\nsw4,192.0.2.4,amz\nsw5,192.0.2.5,ams\nsw6,192.0.2.6,paris\n")
+    file.write_text(
+        "name,address,site\nsw4,192.0.2.4,amz\nsw5,192.0.2.5,ams\nsw6,192.0.2.6,paris\n"
+    )
     trial = ok(cli("device", "import", str(file), "--dry-run"))
     assert trial.out == "would be done: 3 devices added; 0 targets added; 2 new sites\n"
     assert "would make the new site amz; did you mean ams?" in trial.err
@@ -345,7 +415,9 @@ def test_sites_can_carry_requirements(cli: Cli) -> None:
     ok(cli("site", "rm", "ams", "--yes"))
 
 
-def test_settings_say_where_values_come_from_and_hide_secrets(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_say_where_values_come_from_and_hide_secrets(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Environment and default, with passwords masked."""
     monkeypatch.setenv("POLLER_DATABASE_URL", "postgresql://u:hunter22@h/db")
     monkeypatch.setenv("POLLER_BATCH_SIZE", "32")
@@ -358,7 +430,9 @@ def test_settings_say_where_values_come_from_and_hide_secrets(cli: Cli, monkeypa
     assert "@h/db" in items["database_url"]["value"]
 
 
-def test_a_bad_setting_is_refused_by_every_command(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_setting_is_refused_by_every_command(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Exit code 2, the variable named."""
     monkeypatch.setenv("POLLER_BATCH_SIZ", "32")
     refused = cli("device", "list")
@@ -376,7 +450,9 @@ def test_an_unexpected_error_is_one_sentence(cli: Cli, monkeypatch: pytest.Monke
     monkeypatch.setattr(devices, "listing", broken)
     result = cli("device", "list")
     assert result.code == 1
-    assert result.err.splitlines()[-2].startswith("error[P000]: unexpected RuntimeError: no luck with")
+    assert result.err.splitlines()[-2].startswith(
+        "error[P000]: unexpected RuntimeError: no luck with"
+    )
     assert "Traceback" not in result.err
     assert "hunter22" not in result.err
     assert "Traceback" in cli("--verbose", "device", "list").err
@@ -389,12 +465,27 @@ def test_the_same_commands_work_on_postgresql(
     monkeypatch.setenv("POLLER_DATABASE_URL", fresh_postgres_url)
     ok(cli("db", "upgrade"))
     ok(cli("credential", "add", "c", "--kind", "community", stdin="secret-c"))
-    ok(cli("device", "add", "one", "192.0.2.1", "--credential", "c", "--tag", "x", "--collector", "snmp"))
+    ok(
+        cli(
+            "device",
+            "add",
+            "one",
+            "192.0.2.1",
+            "--credential",
+            "c",
+            "--tag",
+            "x",
+            "--collector",
+            "snmp",
+        )
+    )
     (tmp_path / "fleet.csv").write_text("\n".join(csv_lines(50)) + "\n")
     ok(cli("device", "import", "fleet.csv"))
     ok(cli("device", "export", "-o", "all.json"))
     ok(cli("device", "import", "all.json", "--update"))
-    assert len(ok(cli("device", "list", "--tag", "a", "--limit", "100", "--json")).json["items"]) == 50
+    assert (
+        len(ok(cli("device", "list", "--tag", "a", "--limit", "100", "--json")).json["items"]) == 50
+    )
     assert "removed device one and 1 target" in ok(cli("device", "rm", "one", "--yes")).out
     ok(cli("credential", "rm", "c", "--yes"))
     engine = sql.create(fresh_postgres_url)

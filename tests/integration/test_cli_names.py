@@ -53,9 +53,13 @@ def cli(
     now = time.time_ns() // 1_000_000
     for target in targets.of_device(services.engine, "sw-1"):
         run_ledger.write(services.engine, [Run(target.id, now, Result.OK)])
-        letter = Letter(target.id, now, Reason.AUTH_FAILED, "auth_failed", "refused", now, now, now, 2)
+        letter = Letter(
+            target.id, now, Reason.AUTH_FAILED, "auth_failed", "refused", now, now, now, 2
+        )
         dead_letter_rows.write(services.engine, [letter])
-        event_publisher.emit(services, [Event(now, Kind.BREAKER_OPENED, target.name, "sw-1", target.name, target.id)])
+        event_publisher.emit(
+            services, [Event(now, Kind.BREAKER_OPENED, target.name, "sw-1", target.name, target.id)]
+        )
     event_publisher.emit(services, [Event(now, Kind.DEVICE_WENT_DOWN, "old", "gone", "snmp")])
 
     def run(*arguments: str) -> Done:
@@ -66,8 +70,12 @@ def cli(
     services.engine.dispose()
 
 
-@pytest.mark.parametrize("words", [("runs",), ("events", "--device"), ("deadletter", "list", "--device")])
-def test_a_device_is_all_of_its_targets_and_a_slash_chooses_one(cli: Cli, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "words", [("runs",), ("events", "--device"), ("deadletter", "list", "--device")]
+)
+def test_a_device_is_all_of_its_targets_and_a_slash_chooses_one(
+    cli: Cli, words: tuple[str, ...]
+) -> None:
     """In every command that looks at targets."""
     assert {item["target"] for item in cli(*words, "sw-1", "--json").items} == {"snmp", "extra"}
     assert [item["target"] for item in cli(*words, "sw-1/extra", "--json").items] == ["extra"]
@@ -95,18 +103,28 @@ def test_a_poll_and_its_readings_take_the_same_name(cli: Cli) -> None:
         (("runs", "sw-1/nosuch"), 3, 'no target named "nosuch"'),
         (("device", "show", "sw-1/snmp"), 2, 'leave out "/snmp": poller device show sw-1\n'),
         (("target", "list", "sw-1/snmp"), 2, 'leave out "/snmp": poller target list sw-1\n'),
-        (("target", "edit", "sw-1", "--disable"), 2, 'which target of "sw-1"?\n  try: poller target list sw-1\n'),
+        (
+            ("target", "edit", "sw-1", "--disable"),
+            2,
+            'which target of "sw-1"?\n  try: poller target list sw-1\n',
+        ),
         (("target", "rm", "sw-1/snmp", "extra"), 2, "are two targets"),
         (("events", "--device", "sw-2"), 3, "did you mean sw-1?"),
         (("events", "--device", "sw-1/snnp"), 3, 'no target named "snnp"'),
         (("events", "--device", "sw-2", "--follow"), 3, "did you mean sw-1?"),
         (("deadletter", "list", "--device", "sw-2"), 3, "did you mean sw-1?"),
         (("deadletter", "list", "--site", "amz"), 3, "did you mean ams? (or: poller site list)"),
-        (("deadletter", "list", "--collector", "snmpp"), 3, "did you mean snmp? (or: poller collectors)"),
+        (
+            ("deadletter", "list", "--collector", "snmpp"),
+            3,
+            "did you mean snmp? (or: poller collectors)",
+        ),
         (("deadletter", "drop", "--collector", "nosuch"), 3, 'no collector named "nosuch"'),
     ],
 )
-def test_a_name_that_cannot_be_meant_is_told(cli: Cli, words: tuple[str, ...], code: int, said: str) -> None:
+def test_a_name_that_cannot_be_meant_is_told(
+    cli: Cli, words: tuple[str, ...], code: int, said: str
+) -> None:
     """With what to write instead, and nothing on stdout."""
     done = cli(*words)
     assert (done.code, done.out) == (code, "")
@@ -115,7 +133,9 @@ def test_a_name_that_cannot_be_meant_is_told(cli: Cli, words: tuple[str, ...], c
 
 def test_events_of_a_device_that_is_gone_can_be_asked_for(cli: Cli) -> None:
     """Its name occurs in the events, so it is no typing error; also when a filter leaves none of them."""
-    assert [item["message"] for item in cli("events", "--device", "gone", "--json").items] == ["old"]
+    assert [item["message"] for item in cli("events", "--device", "gone", "--json").items] == [
+        "old"
+    ]
     none = cli("events", "--device", "gone", "--kind", "breaker_closed")
     assert (none.code, none.err) == (0, "no event is on record, or nothing matches\n")
 

@@ -28,12 +28,23 @@ READY_WITHIN_S = 20
 @pytest.fixture
 def environment(home: Path, free_port: int) -> dict[str, str]:
     """A home of its own and no Redis."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("POLLER_", "NO_COLOR", "FORCE_"))}
-    return {**kept, "POLLER_HOME": str(home), "POLLER_REDIS_URL": f"redis://127.0.0.1:{free_port}/0", "TERM": "xterm"}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("POLLER_", "NO_COLOR", "FORCE_"))
+    }
+    return {
+        **kept,
+        "POLLER_HOME": str(home),
+        "POLLER_REDIS_URL": f"redis://127.0.0.1:{free_port}/0",
+        "TERM": "xterm",
+    }
 
 
 @pytest.fixture
-def poller(environment: dict[str, str], tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def poller(
+    environment: dict[str, str], tmp_path: Path
+) -> Callable[..., subprocess.CompletedProcess[str]]:
     def run(*arguments: str, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*PROGRAM, *arguments], input=stdin, env={**environment, **more}, cwd=tmp_path,
@@ -54,7 +65,12 @@ def test_help_loads_nothing_heavy(environment: dict[str, str], tmp_path: Path) -
         "if m in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stderr.strip() == "[]"
     for noun in ("device", "target", "credential", "db", "settings", "readings", "version"):
@@ -66,7 +82,13 @@ def test_help_is_quick(environment: dict[str, str], tmp_path: Path) -> None:
     spent = []
     for _ in range(5):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([*PROGRAM, "--help"], env=environment, cwd=tmp_path, stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(
+            [*PROGRAM, "--help"],
+            env=environment,
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(spent) < 0.4
@@ -80,7 +102,9 @@ def test_exit_codes_reach_the_shell(poller: Poller) -> None:
     assert poller("device", "show", "nobody").returncode == 3
 
 
-def test_a_reader_that_leaves_is_no_error(environment: dict[str, str], poller: Poller, tmp_path: Path) -> None:
+def test_a_reader_that_leaves_is_no_error(
+    environment: dict[str, str], poller: Poller, tmp_path: Path
+) -> None:
     """`poller device export | head -1` ends quietly, with the exit code a shell gives for SIGPIPE."""
     lines = "\n".join(f"sw{number:05},192.0.2.1" for number in range(5_000))
     (tmp_path / "fleet.csv").write_text(f"name,address\n{lines}\n")
@@ -97,12 +121,23 @@ def test_a_reader_that_leaves_is_no_error(environment: dict[str, str], poller: P
     assert error == b""
 
 
-@pytest.mark.parametrize("words", [["--help"], ["version"], ["device", "list", "--help"], ["settings"], ["nonsense"]])
-def test_a_reader_that_never_came_is_no_error(environment: dict[str, str], tmp_path: Path, words: list[str]) -> None:
+@pytest.mark.parametrize(
+    "words", [["--help"], ["version"], ["device", "list", "--help"], ["settings"], ["nonsense"]]
+)
+def test_a_reader_that_never_came_is_no_error(
+    environment: dict[str, str], tmp_path: Path, words: list[str]
+) -> None:
     """Neither for results nor for complaints: exit code 141 and not a word."""
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run([*PROGRAM, *words], env=environment, cwd=tmp_path, stdout=writing, stderr=writing, timeout=60)
+    done = subprocess.run(
+        [*PROGRAM, *words],
+        env=environment,
+        cwd=tmp_path,
+        stdout=writing,
+        stderr=writing,
+        timeout=60,
+    )
     os.close(writing)
     assert done.returncode == 141
 
@@ -124,7 +159,9 @@ def test_the_version_is_told_at_once(poller: Poller) -> None:
 )
 def test_bash_completes_commands_and_options(poller: Poller, line: str, expected: set[str]) -> None:
     """Also below branches that were not loaded yet."""
-    done = poller(_POLLER_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=str(line.count(" ")))
+    done = poller(
+        _POLLER_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=str(line.count(" "))
+    )
     assert expected <= set(done.stdout.split())
 
 
@@ -212,10 +249,14 @@ def test_removal_is_confirmed_on_a_terminal(
     assert poller("device", "list").stdout.count("sw1") == left
 
 
-def test_many_rows_want_their_number_typed(environment: dict[str, str], poller: Poller, tmp_path: Path) -> None:
+def test_many_rows_want_their_number_typed(
+    environment: dict[str, str], poller: Poller, tmp_path: Path
+) -> None:
     """A `y` is given too easily for 1,200 devices."""
     names = [f"sw{number:04}" for number in range(1_200)]
-    (tmp_path / "fleet.csv").write_text("name,address\n" + "\n".join(f"{name},192.0.2.1" for name in names) + "\n")
+    (tmp_path / "fleet.csv").write_text(
+        "name,address\n" + "\n".join(f"{name},192.0.2.1" for name in names) + "\n"
+    )
     poller("device", "import", "fleet.csv")
     for answer, code in (("y\n", 2), ("1200\n", 0)):
         terminal = Terminal(["device", "rm", *names], environment, tmp_path)
@@ -225,7 +266,9 @@ def test_many_rows_want_their_number_typed(environment: dict[str, str], poller: 
     assert poller("device", "list").stdout.count("sw") == 0
 
 
-def test_a_terminal_shows_a_table(environment: dict[str, str], poller: Poller, tmp_path: Path) -> None:
+def test_a_terminal_shows_a_table(
+    environment: dict[str, str], poller: Poller, tmp_path: Path
+) -> None:
     """With capitals on top, and cut to the width of the screen."""
     poller("device", "add", "sw1", "192.0.2.1", "--tag", "x" * 60, "--tag", "y" * 60)
     terminal = Terminal(["device", "list"], {**environment, "COLUMNS": "80"}, tmp_path)
@@ -237,16 +280,21 @@ def test_a_terminal_shows_a_table(environment: dict[str, str], poller: Poller, t
 
 
 @pytest.mark.parametrize(
-    ("kind", "option"), [(socket.SOCK_DGRAM, "--snmp-port"), (socket.SOCK_STREAM, "--routeros-port")]
+    ("kind", "option"),
+    [(socket.SOCK_DGRAM, "--snmp-port"), (socket.SOCK_STREAM, "--routeros-port")],
 )
-def test_a_port_that_somebody_has_is_told_with_its_option(poller: Poller, kind: int, option: str) -> None:
+def test_a_port_that_somebody_has_is_told_with_its_option(
+    poller: Poller, kind: int, option: str
+) -> None:
     """The fleet has two, and one was perhaps not even given."""
     with socket.socket(socket.AF_INET, kind) as other:
         other.bind(("127.0.0.1", 0))
         if kind == socket.SOCK_STREAM:
             other.listen()
         ports = {"--snmp-port": "0", "--routeros-port": "0", option: str(other.getsockname()[1])}
-        refused = poller("sim", "-n", "0", "--lab", "40", *(word for pair in ports.items() for word in pair))
+        refused = poller(
+            "sim", "-n", "0", "--lab", "40", *(word for pair in ports.items() for word in pair)
+        )
     assert refused.returncode == 2
     assert f": {option}: " in refused.stderr
 

@@ -41,9 +41,14 @@ def polled(engine: Engine) -> Polled:
         found = [Reading("sysUpTime", (uptime_s - minutes_ago * 60) * 100)]
         for index, (name, value) in enumerate(octets.items(), 1):
             labels = {"ifIndex": str(index), "ifName": name, "ifAlias": f"port {minutes_ago}"}
-            found += [Reading("ifHighSpeed", 100, labels), Reading("ifInOctets", value, labels, Kind.COUNTER, 32)]
+            found += [
+                Reading("ifHighSpeed", 100, labels),
+                Reading("ifInOctets", value, labels, Kind.COUNTER, 32),
+            ]
         key = targets.show(engine, "sw1", "snmp").id
-        stored = stored_readings.Stored(key, now - round(minutes_ago * MINUTE), ReadingSet.of(found))
+        stored = stored_readings.Stored(
+            key, now - round(minutes_ago * MINUTE), ReadingSet.of(found)
+        )
         stored_readings.Writer(engine).write([stored], now)
 
     return store
@@ -54,7 +59,9 @@ def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]
     return dict(json.loads(capsys.readouterr().out))
 
 
-def test_the_newest_rate_of_every_counter(polled: Polled, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_newest_rate_of_every_counter(
+    polled: Polled, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Raw numbers with their verdict; an interface that moved and was renamed in words is the same."""
     polled(2, {"eth0": 0, "eth1": 2**32 - 600})
     polled(1, {"eth1": 5_400, "eth0": 600_000})
@@ -80,7 +87,9 @@ def test_a_span_tells_all_rates_of_it(polled: Polled, capsys: pytest.CaptureFixt
     assert item["max_per_second"] >= item["mean_per_second"] * 0.99
 
 
-def test_a_restart_and_an_impossible_rate_have_none(polled: Polled, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_restart_and_an_impossible_rate_have_none(
+    polled: Polled, capsys: pytest.CaptureFixture[str]
+) -> None:
     """They say why; the claim is told beside."""
     polled(3, {"eth0": 5})
     polled(2, {"eth0": 600}, uptime_s=140)
@@ -109,7 +118,9 @@ def test_one_poll_is_no_rate_and_that_is_said(
     assert "\tfirst\t" in told.out
 
 
-def test_a_pipe_gets_plain_words_with_units(polled: Polled, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_gets_plain_words_with_units(
+    polled: Polled, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Octets as bit/s; no picture."""
     polled(2, {"eth0": 0})
     polled(1, {"eth0": 75_000_000})
@@ -148,7 +159,9 @@ def test_only_some(polled: Polled, capsys: pytest.CaptureFixture[str]) -> None:
     assert "2 counters in all; more with --limit 2" in capsys.readouterr().err
 
 
-def test_a_target_may_go_by_index(engine: Engine, polled: Polled, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_target_may_go_by_index(
+    engine: Engine, polled: Polled, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Its option counts for what was stored before it was set, too."""
     polled(2, {"eth0": 0, "eth1": 600_000})
     polled(1, {"eth1": 606_000, "eth0": 60})
@@ -157,7 +170,9 @@ def test_a_target_may_go_by_index(engine: Engine, polled: Polled, capsys: pytest
     assert [item["verdict"] for item in asked(capsys)["items"]] == ["ok", "reset"]
 
 
-def test_a_span_without_rates_is_refused(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_span_without_rates_is_refused(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With the command that was meant; a length of time that is none names its option."""
     assert main.run(["readings", "sw1", "--since", "1h"]) == 2
     assert "try: poller readings sw1 --rate --since 1h" in capsys.readouterr().err

@@ -26,12 +26,21 @@ def ledger(home: Path) -> dict[str, int]:
     """Two devices, the first with two targets; four runs, one of a target that is gone. Target ids by name."""
     engine = bootstrap.services().engine
     migrate.upgrade(engine)
-    devices.add(engine, DeviceDraft("sw1", "192.0.2.1"), [TargetDraft("snmp", "snmp"), TargetDraft("extra", "snmp")])
+    devices.add(
+        engine,
+        DeviceDraft("sw1", "192.0.2.1"),
+        [TargetDraft("snmp", "snmp"), TargetDraft("extra", "snmp")],
+    )
     devices.add(engine, DeviceDraft("sw2", "192.0.2.2"), [TargetDraft("snmp", "snmp")])
     names = (("sw1", "snmp"), ("sw1", "extra"), ("sw2", "snmp"))
     ids = {f"{device}/{name}": targets.show(engine, device, name).id for device, name in names}
     now = time.time_ns() // 1_000_000
-    good = {"started_ms": now - 3 * HOUR + 40, "finished_ms": now - 3 * HOUR + 290, "samples": 160, "runner": "w1@h"}
+    good = {
+        "started_ms": now - 3 * HOUR + 40,
+        "finished_ms": now - 3 * HOUR + 290,
+        "samples": 160,
+        "runner": "w1@h",
+    }
     details = {"queue_ms": 12, "collect_ms": 210, "write_ms": 9, "token": "7.abc.def"}
     lost = {"error_code": "lease_lost", "message": "no worker took \x1b[31mit", "finished_ms": now}
     run_ledger.write(
@@ -55,7 +64,9 @@ def names(items: list[dict[str, Any]]) -> list[str]:
     return [f"{item['device']}/{item['target']}" for item in items]
 
 
-def test_runs_are_listed_newest_first_and_filtered(ledger: dict[str, int], capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_are_listed_newest_first_and_filtered(
+    ledger: dict[str, int], capsys: pytest.CaptureFixture[str]
+) -> None:
     """By device, target, failure, age and number."""
     assert names(listed(capsys)) == ["/", "sw2/snmp", "sw1/extra", "sw1/snmp"]
     assert names(listed(capsys, "sw1")) == ["sw1/extra", "sw1/snmp"]
@@ -66,7 +77,9 @@ def test_runs_are_listed_newest_first_and_filtered(ledger: dict[str, int], capsy
     assert names(listed(capsys, "--limit", "1")) == ["/"]
 
 
-def test_a_run_says_where_its_time_went(ledger: dict[str, int], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_says_where_its_time_went(
+    ledger: dict[str, int], capsys: pytest.CaptureFixture[str]
+) -> None:
     """In seconds, with the unit in the name; what never began was neither late nor long."""
     [good] = listed(capsys, "sw1", "snmp")
     times = {key: value for key, value in good.items() if key.endswith("_seconds")}
@@ -77,7 +90,12 @@ def test_a_run_says_where_its_time_went(ledger: dict[str, int], capsys: pytest.C
         "collect_seconds": 0.21,
         "write_seconds": 0.009,
     }
-    assert (good["samples"], good["attempt"], good["runner"], good["lease"]) == (160, 1, "w1@h", "7.abc.def")
+    assert (good["samples"], good["attempt"], good["runner"], good["lease"]) == (
+        160,
+        1,
+        "w1@h",
+        "7.abc.def",
+    )
     [lost] = listed(capsys, "sw1", "extra")
     assert (lost["late_seconds"], lost["took_seconds"], lost["started"]) == (None, None, None)
     assert (lost["attempt"], lost["error_code"]) == (2, "lease_lost")
@@ -93,7 +111,12 @@ def test_the_plain_list_has_a_line_each_and_no_codes_for_the_terminal(
     assert head.split("\t") == [
         "planned", "target", "late", "took", "outcome", "code", "samples", "try", "runner", "message",
     ]  # fmt: skip
-    assert [line.split("\t")[1] for line in lines] == ["(removed)/4711", "sw2/snmp", "sw1/extra", "sw1/snmp"]
+    assert [line.split("\t")[1] for line in lines] == [
+        "(removed)/4711",
+        "sw2/snmp",
+        "sw1/extra",
+        "sw1/snmp",
+    ]
     assert lines[3].split("\t")[2:5] == ["40 ms", "250 ms", "ok"]
     assert "\x1b" not in out
 
@@ -108,14 +131,20 @@ def test_the_plain_list_has_a_line_each_and_no_codes_for_the_terminal(
     ],
 )
 def test_a_wrong_question_names_what_is_wrong(
-    ledger: dict[str, int], capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, said: str
+    ledger: dict[str, int],
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    code: int,
+    said: str,
 ) -> None:
     """And is told apart from an empty answer."""
     assert main.run(["runs", *arguments]) == code
     assert said in capsys.readouterr().err
 
 
-def test_an_empty_answer_is_said_in_words(ledger: dict[str, int], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_answer_is_said_in_words(
+    ledger: dict[str, int], capsys: pytest.CaptureFixture[str]
+) -> None:
     """On stderr, since it is no result."""
     assert main.run(["runs", "sw2", "--failed", "--since", "1m"]) == 0
     assert "no failed run is on record" in capsys.readouterr().err

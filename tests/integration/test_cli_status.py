@@ -33,7 +33,9 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def status(home: Path, valkey_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+def status(
+    home: Path, valkey_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Run:
     """Run `poller status` on an inventory of four devices with a target each, every minute."""
     monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
     services = bootstrap.services()
@@ -61,7 +63,9 @@ def now_ms(client: redis.Redis) -> int:
     return int(seconds) * 1000 + int(micros) // 1000
 
 
-def place(client: redis.Redis, leader: Leadership, due_ms: dict[int, int], queue: str = "poll.snmp") -> None:
+def place(
+    client: redis.Redis, leader: Leadership, due_ms: dict[int, int], queue: str = "poll.snmp"
+) -> None:
     """Targets on the board, each due at an instant; a worker that serves `poll.snmp` lives."""
     specs = [(TargetSpec(key, 1, queue, MINUTE_MS, 5_000), at_ms) for key, at_ms in due_ms.items()]
     Board(client, KEYS).place(leader.token, specs, 1)
@@ -71,7 +75,17 @@ def place(client: redis.Redis, leader: Leadership, due_ms: dict[int, int], queue
 def fail(client: redis.Redis, key: int, minutes: int, ok_ms: int = 0) -> None:
     """What a worker leaves on the board after a poll failed for so many minutes."""
     since_ms = now_ms(client) - minutes * MINUTE_MS
-    left = Status(State.FAILING, since_ms, since_ms, since_ms, ok_ms, minutes, 0, "timeout", f"no answer {key}")
+    left = Status(
+        State.FAILING,
+        since_ms,
+        since_ms,
+        since_ms,
+        ok_ms,
+        minutes,
+        0,
+        "timeout",
+        f"no answer {key}",
+    )
     client.hset(KEYS.status, str(key), left.pack())
     client.hincrby(KEYS.counts, "f", 1)
     client.hincrby(KEYS.counts, "u", -1)
@@ -86,19 +100,26 @@ def test_the_worst_come_first_with_name_age_and_reason(
     fail(redis_client, 1, minutes=3)
     fail(redis_client, 2, minutes=90)
     found = status("--failing", "--json").json
-    assert [(i["device"], i["target"], i["state"], round(i["intervals"])) for i in found["items"]] == [
+    assert [
+        (i["device"], i["target"], i["state"], round(i["intervals"])) for i in found["items"]
+    ] == [
         ("sw2", "snmp", "failing", 90),
         ("sw1", "snmp", "failing", 3),
     ]
     assert (found["failing"], found["overdue"], found["total"]) == (2, 0, 2)
-    assert (found["items"][0]["error_code"], found["items"][0]["message"]) == ("timeout", "no answer 2")
+    assert (found["items"][0]["error_code"], found["items"][0]["message"]) == (
+        "timeout",
+        "no answer 2",
+    )
     lines = status("--failing").out.splitlines()
     assert lines[0].split("\t") == ["target", "state", "for", "intervals", "why"]
     assert lines[1].startswith("sw2/snmp\tfailing\t1 h 30 m\t90.")
     assert lines[1].endswith("\ttimeout: no answer 2")
 
 
-def test_a_limit_bounds_the_list_and_says_so(status: Run, redis_client: redis.Redis, leader: Leadership) -> None:
+def test_a_limit_bounds_the_list_and_says_so(
+    status: Run, redis_client: redis.Redis, leader: Leadership
+) -> None:
     """The totals stay true."""
     later = now_ms(redis_client) + MINUTE_MS
     place(redis_client, leader, dict.fromkeys((1, 2, 3), later))
@@ -130,12 +151,16 @@ def test_targets_that_wait_too_long_are_named_with_what_they_wait_for(
     assert (told["unserved"], told["long_overdue"]) == ({"poll.acme;zone=dmz": 1}, 2)
     reason = "needs collector acme and tag zone=dmz; 1 worker live, without them"
     needs = "collector acme and tag zone=dmz"
-    assert told["unroutable"] == [{"queue": "poll.acme;zone=dmz", "targets": 1, "needs": needs, "reason": reason}]
+    assert told["unroutable"] == [
+        {"queue": "poll.acme;zone=dmz", "targets": 1, "needs": needs, "reason": reason}
+    ]
     assert f"unserved   poll.acme;zone=dmz: 1 target; {reason}" in status().out
     assert told["queues"] == {"poll.acme;zone=dmz": 0, "poll.snmp": 0}
 
 
-def test_when_all_is_well_nothing_is_listed(status: Run, redis_client: redis.Redis, leader: Leadership) -> None:
+def test_when_all_is_well_nothing_is_listed(
+    status: Run, redis_client: redis.Redis, leader: Leadership
+) -> None:
     """And that is said, not shown as an empty table."""
     place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
     done = status("--failing")
@@ -143,7 +168,9 @@ def test_when_all_is_well_nothing_is_listed(status: Run, redis_client: redis.Red
     assert status("--failing", "--json").json["items"] == []
 
 
-def test_a_target_that_was_just_removed_is_left_out(status: Run, redis_client: redis.Redis, leader: Leadership) -> None:
+def test_a_target_that_was_just_removed_is_left_out(
+    status: Run, redis_client: redis.Redis, leader: Leadership
+) -> None:
     """Between its removal from SQL and from the board it has no name."""
     place(redis_client, leader, dict.fromkeys((1, 99), now_ms(redis_client) + MINUTE_MS))
     fail(redis_client, 1, minutes=1)
@@ -183,21 +210,31 @@ def test_it_tells_who_leads_since_when_and_who_would(
     status: Run, redis_client: redis.Redis, leader: Leadership
 ) -> None:
     """For people and for programs; without a leader that is said, too."""
-    redis_client.zadd(KEYS.standbys, {"other:1": now_ms(redis_client), "another:2": now_ms(redis_client)})
+    redis_client.zadd(
+        KEYS.standbys, {"other:1": now_ms(redis_client), "another:2": now_ms(redis_client)}
+    )
     place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
     lines = status().out.splitlines()
     [line] = [line for line in lines if line.startswith("  leader")]
     assert line == f"  leader     {leader.name} for 0 s, epoch 1, 2 standing by"
     found = status("--json").json
-    assert (found["leader"]["name"], found["leader"]["epoch"], found["standbys"]) == (leader.name, 1, 2)
+    assert (found["leader"]["name"], found["leader"]["epoch"], found["standbys"]) == (
+        leader.name,
+        1,
+        2,
+    )
     leader.resign()
     assert "  leader     none, 2 standing by" in status().out
 
 
-def test_one_of_a_kind_is_singular(status: Run, redis_client: redis.Redis, leader: Leadership) -> None:
+def test_one_of_a_kind_is_singular(
+    status: Run, redis_client: redis.Redis, leader: Leadership
+) -> None:
     """`1 poll, 1 of 1 batch`, not `1 polls, 1 of 1 batches`."""
     place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
-    worker_registry.announce(redis_client, KEYS, Worker("w", 0, 0, 1, 1, 2**20, queues=["poll.snmp"]))
+    worker_registry.announce(
+        redis_client, KEYS, Worker("w", 0, 0, 1, 1, 2**20, queues=["poll.snmp"])
+    )
     assert "w: 1 poll, 1 of 1 batch, 1 MiB" in status().out
     assert "The only target is not polled yet." in status().out
 
@@ -210,7 +247,18 @@ def test_workers_of_one_name_are_told_apart_and_said_to_be(
     now, names = now_ms(redis_client), ("twin", "twin", "again", "again")
     for name, instance in zip(names, ("a1", "b2", "c3", "d4"), strict=True):
         started_ms = now + 60_000 if instance == "d4" else now
-        one = Worker(name, 0, started_ms, 3, 0, 2**20, {"zone": "dmz"}, instance=instance, slots=16, polled_ms=now)
+        one = Worker(
+            name,
+            0,
+            started_ms,
+            3,
+            0,
+            2**20,
+            {"zone": "dmz"},
+            instance=instance,
+            slots=16,
+            polled_ms=now,
+        )
         worker_registry.announce(redis_client, KEYS, one)
     out = status().out
     assert "worker     twin#a1: 3 polls, last 0 s ago, 0 of 16 batches, 1 MiB, zone=dmz" in out
@@ -220,7 +268,9 @@ def test_workers_of_one_name_are_told_apart_and_said_to_be(
     assert "again#" not in out
 
 
-def test_strange_entries_do_not_blind_it(status: Run, redis_client: redis.Redis, leader: Leadership) -> None:
+def test_strange_entries_do_not_blind_it(
+    status: Run, redis_client: redis.Redis, leader: Leadership
+) -> None:
     """Whatever stands in Redis, the rest is listed."""
     place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
     fail(redis_client, 1, minutes=1)
@@ -258,7 +308,9 @@ def test_results_that_wait_on_a_workers_disk_are_told(
 ) -> None:
     """In the first sentence and beside the worker; to a script it is not well."""
     place(redis_client, leader, {1: now_ms(redis_client) + MINUTE_MS})
-    full = Worker("w", 0, 0, 7, 1, 2**20, queues=["poll.snmp"], spool_waiting=1280, spool_dropped=64)
+    full = Worker(
+        "w", 0, 0, 7, 1, 2**20, queues=["poll.snmp"], spool_waiting=1280, spool_dropped=64
+    )
     worker_registry.announce(redis_client, KEYS, full)
     done = status("--strict")
     assert done.code == 1

@@ -20,7 +20,9 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def listed(home: Path, valkey_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+def listed(
+    home: Path, valkey_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Run:
     monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
 
     def run(*arguments: str) -> Result:
@@ -59,17 +61,30 @@ def test_each_worker_shows_what_it_carries(listed: Run, redis_client: redis.Redi
     assert ams["tags"] == "site=ams zone=dmz"
     assert ams["collectors"] == "olt (acme 2.0), snmp"
     assert (ams["batches"], ams["polls"], ams["last"]) == ("3 of 16", "1,234", "0 s ago")
-    assert (found["new"]["state"], found["new"]["last"], found["new"]["tags"]) == ("running", "none yet", "none")
+    assert (found["new"]["state"], found["new"]["last"], found["new"]["tags"]) == (
+        "running",
+        "none yet",
+        "none",
+    )
 
 
-def test_a_lost_worker_comes_last_and_says_since_when(listed: Run, redis_client: redis.Redis) -> None:
+def test_a_lost_worker_comes_last_and_says_since_when(
+    listed: Run, redis_client: redis.Redis
+) -> None:
     """One that was not heard of for a minute, whose name would come first."""
     worker_registry.announce(redis_client, KEYS, Worker("a", 0, 1, 0, 0, 2**20))
     entry = json.loads(redis_client.hget(KEYS.workers, "a") or "")
-    redis_client.hset(KEYS.workers, "a", json.dumps({**entry, "seen_ms": entry["seen_ms"] - 60_000}))
+    redis_client.hset(
+        KEYS.workers, "a", json.dumps({**entry, "seen_ms": entry["seen_ms"] - 60_000})
+    )
     worker_registry.announce(redis_client, KEYS, Worker("b", 0, 1, 0, 0, 2**20))
     first, last = listed("--json").json["items"]
-    assert (first["name"], first["state"], last["name"], last["state"]) == ("b", "running", "a", "lost")
+    assert (first["name"], first["state"], last["name"], last["state"]) == (
+        "b",
+        "running",
+        "a",
+        "lost",
+    )
     assert 60 <= last["seen_seconds"] < 70
     assert "lost 1 m 0 s ago" in listed().out
 

@@ -50,11 +50,20 @@ def collect(
     }
     command = [sys.executable, "-m", "poller", "collect", *words]
     return subprocess.run(
-        command, env=environment, input=stdin or "", capture_output=True, text=True, timeout=60, cwd=cwd, check=False
+        command,
+        env=environment,
+        input=stdin or "",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=cwd,
+        check=False,
     )
 
 
-def snmp(sim: Sim, *words: str, device: SimDevice | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
+def snmp(
+    sim: Sim, *words: str, device: SimDevice | None = None, **more: Any
+) -> subprocess.CompletedProcess[str]:
     address = (device or sim.switch).address
     given = {"secret": fleet.COMMUNITY, **more}
     return collect("snmp", address, "-o", f"port={sim.snmp_port}", *words, **given)
@@ -76,7 +85,11 @@ def test_a_piped_table_is_lines_with_tabs(sim: Sim, tmp_path: Path) -> None:
 def test_json(sim: Sim) -> None:
     done = snmp(sim, "--output", "json")
     document = json.loads(done.stdout)
-    assert (document["schema"], document["result"], document["failures"]) == ("poller.collect/1", "ok", [])
+    assert (document["schema"], document["result"], document["failures"]) == (
+        "poller.collect/1",
+        "ok",
+        [],
+    )
     names = {item["metric"] for item in document["items"]}
     assert {"sysUpTime", "ifOperStatus"} <= names
     assert snmp(sim, "--json").stdout[:30] == done.stdout[:30]
@@ -88,14 +101,23 @@ def test_prometheus_text_is_what_an_exporter_would_say(sim: Sim) -> None:
     done = snmp(sim, "--output", "prometheus", "-o", "modules=if_mib")
     families = {family.name: family for family in text_string_to_metric_families(done.stdout)}
     octets = families["ifHCInOctets"]
-    assert (octets.type, octets.documentation) == ("counter", "Octets received, framing included (64 bits)")
+    assert (octets.type, octets.documentation) == (
+        "counter",
+        "Octets received, framing included (64 bits)",
+    )
     assert set(octets.samples[0].labels) == {"ifIndex", "ifName", "ifDescr", "ifAlias"}
     assert families["ifType_info"].documentation.endswith("(EnumAsInfo)")
 
 
 def test_routeros(sim: Sim) -> None:
     done = collect(
-        "routeros", sim.router.address, "-o", f"port={sim.routeros_port}", "-o", "families=resource", secret=LOGIN
+        "routeros",
+        sim.router.address,
+        "-o",
+        f"port={sim.routeros_port}",
+        "-o",
+        "families=resource",
+        secret=LOGIN,
     )
     assert done.returncode == 0, done.stderr
     assert "routeros_system_uptime" in done.stdout
@@ -113,7 +135,15 @@ def test_the_secret_is_asked_for_in_a_terminal_and_not_shown(sim: Sim, typed: st
     if pid == 0:  # pragma: no cover  the child
         for key in [key for key in os.environ if key.startswith("POLLER_")]:
             del os.environ[key]
-        words = ["collect", "snmp", sim.switch.address, "-o", f"port={sim.snmp_port}", "-o", "modules=system"]
+        words = [
+            "collect",
+            "snmp",
+            sim.switch.address,
+            "-o",
+            f"port={sim.snmp_port}",
+            "-o",
+            "modules=system",
+        ]
         os.execv(sys.executable, [sys.executable, "-m", "poller", *words])
     shown = _read_until(terminal, b"community, or a JSON object for snmpv3: ")
     os.write(terminal, typed.encode() + b"\n")
@@ -140,10 +170,14 @@ def _read_until(terminal: int, mark: bytes) -> bytes:
 
 
 def test_a_silent_device_is_exit_code_1_and_the_error_form(sim: Sim) -> None:
-    done = snmp(sim, "--timeout", "500ms", "-o", "timeout=200ms", "-o", "retries=1", device=sim.down)
+    done = snmp(
+        sim, "--timeout", "500ms", "-o", "timeout=200ms", "-o", "retries=1", device=sim.down
+    )
     assert (done.returncode, done.stdout) == (1, "")
     first, *rest = done.stderr.splitlines()
-    assert first.startswith(f"error[P110]: no answer from {sim.down.address} port {sim.snmp_port} (2 tries in 0.")
+    assert first.startswith(
+        f"error[P110]: no answer from {sim.down.address} port {sim.snmp_port} (2 tries in 0."
+    )
     assert rest[0].startswith("  cause: wrong credential")
     assert fleet.COMMUNITY not in done.stderr
 
@@ -159,13 +193,22 @@ def test_json_says_the_failure_too(sim: Sim) -> None:
     ("words", "text"),
     [
         (("snpm", "127.0.0.1"), 'unknown collector "snpm"'),
-        (("snmp", "127.0.0.1", "-o", "modules=if_mbi"), 'option "modules": unknown module "if_mbi"; did you mean'),
+        (
+            ("snmp", "127.0.0.1", "-o", "modules=if_mbi"),
+            'option "modules": unknown module "if_mbi"; did you mean',
+        ),
         (("snmp", "127.0.0.1", "-o", "port=0"), 'option "port"'),
         (("snmp", "127.0.0.1", "-o", "prot=1"), 'unknown option "prot"; did you mean port?'),
         (("snmp", "127.0.0.1", "-o", "port"), "not of the form key=value"),
         (("snmp", "127.0.0.1", "-o", "port={1"), 'option "port": '),
-        (("snmp", "127.0.0.1", "-o", "modules=[system"), 'option "modules": "[system" is not a YAML value'),
-        (("http", "127.0.0.1", "-o", "match=[0-9]+ (ok"), 'option "match": it is no regular expression'),
+        (
+            ("snmp", "127.0.0.1", "-o", "modules=[system"),
+            'option "modules": "[system" is not a YAML value',
+        ),
+        (
+            ("http", "127.0.0.1", "-o", "match=[0-9]+ (ok"),
+            'option "match": it is no regular expression',
+        ),
         (("snmp", "127.0.0.1", "-o", "config=*.nothing"), "no module file matches /"),
         (("snmp", "127.0.0.1:1161"), "the port is an option of the collector"),
         (("snmp", "127.0.0.1", "--timeout", "soon"), '"soon" is not a duration'),

@@ -40,10 +40,18 @@ def loop(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def get(
-    port: int, credential: Credential | None = None, address: str = "127.0.0.1", timeout_s: float = 5.0, **options: Any
+    port: int,
+    credential: Credential | None = None,
+    address: str = "127.0.0.1",
+    timeout_s: float = 5.0,
+    **options: Any,
 ) -> Outcome:
     where = {} if "url" in options else {"port": port}
-    return asyncio.run(testing.collect(HttpCollector(), address, credential, timeout_s=timeout_s, **where, **options))
+    return asyncio.run(
+        testing.collect(
+            HttpCollector(), address, credential, timeout_s=timeout_s, **where, **options
+        )
+    )
 
 
 def ask(script: Script, credential: Credential | None = None, **options: Any) -> Outcome:
@@ -62,7 +70,12 @@ def test_a_server_that_answers() -> None:
     outcome = ask(saying(OK, b"hello"))
     assert outcome.result is Result.OK, outcome
     found = values(outcome)
-    assert (found["http_up"], found["http_status"], found["http_body_bytes"], found["http_redirects"]) == (1, 200, 5, 0)
+    assert (
+        found["http_up"],
+        found["http_status"],
+        found["http_body_bytes"],
+        found["http_redirects"],
+    ) == (1, 200, 5, 0)
     phases = [found[phase] for phase in ("resolve", "connect", "first_byte", "transfer")]
     assert 0 < sum(phases) <= found["http_duration_seconds"] < 2
     assert "tls" not in found
@@ -79,12 +92,16 @@ def test_what_is_asked() -> None:
     assert not any(header.startswith("Authorization") for header in headers)
 
 
-@pytest.mark.parametrize(("status", "expect", "up"), [(404, "200-399", 0), (404, "404", 1), (301, "200-399", 1)])
+@pytest.mark.parametrize(
+    ("status", "expect", "up"), [(404, "200-399", 0), (404, "404", 1), (301, "200-399", 1)]
+)
 def test_a_status_is_what_it_should_be_or_not(status: int, expect: str, up: int) -> None:
     """One that is not is a failed poll, whose readings are kept."""
     outcome = ask(saying(f"HTTP/1.1 {status} X"), expect=expect)
     assert (values(outcome)["http_up"], values(outcome)["http_status"]) == (up, status)
-    assert (outcome.result, outcome.error_code) == ((Result.OK, "") if up else (Result.FAILED, "unwell"))
+    assert (outcome.result, outcome.error_code) == (
+        (Result.OK, "") if up else (Result.FAILED, "unwell")
+    )
     assert up or f"answered with status {status} (expected is {expect})" in outcome.message
 
 
@@ -98,13 +115,22 @@ def test_the_body_must_match(pattern: str, up: int) -> None:
 def test_json_values() -> None:
     """Those that are there; those that are not fail by themselves."""
     body = b'{"nodes": [{"load": "0.5", "up": true}]}'
-    outcome = ask(saying(OK, body), values={"load": "nodes[0].load", "up": "nodes[0].up", "free": "memory.free"})
+    outcome = ask(
+        saying(OK, body),
+        values={"load": "nodes[0].load", "up": "nodes[0].up", "free": "memory.free"},
+    )
     assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "unsupported")
     assert "free: memory.free is not in the answer" in outcome.message
-    assert (values(outcome)["load"], values(outcome)["up"], values(outcome)["http_up"]) == (0.5, 1, 1)
+    assert (values(outcome)["load"], values(outcome)["up"], values(outcome)["http_up"]) == (
+        0.5,
+        1,
+        1,
+    )
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"[" * 100_000, b"\xff\xfe\x00", b'{"a": ' + b"9" * 5000 + b"}", b""])
+@pytest.mark.parametrize(
+    "body", [b"<html>", b"[" * 100_000, b"\xff\xfe\x00", b'{"a": ' + b"9" * 5000 + b"}", b""]
+)
 def test_a_body_that_is_no_json(body: bytes) -> None:
     outcome = ask(saying(OK, body), values={"a": "a"})
     assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "protocol_error")
@@ -124,13 +150,19 @@ def test_a_certificate_is_checked_and_its_end_is_told(tmp_path: Path) -> None:
     assert (info["subject"], info["protocol"]) == ("127.0.0.1 (test)", "TLSv1.3")
 
 
-@pytest.mark.parametrize(("days", "why"), [(30, "self-signed certificate"), (-3, "certificate has expired")])
-def test_a_certificate_that_is_not_trusted_is_told_with_its_end(tmp_path: Path, days: int, why: str) -> None:
+@pytest.mark.parametrize(
+    ("days", "why"), [(30, "self-signed certificate"), (-3, "certificate has expired")]
+)
+def test_a_certificate_that_is_not_trusted_is_told_with_its_end(
+    tmp_path: Path, days: int, why: str
+) -> None:
     """And nothing is asked of that server."""
     made = identity(tmp_path, days=days)
     ca_file = {"ca_file": str(made.ca_file)} if days < 0 else {}
     with serving(saying(OK), made.context) as server:
-        outcome = get(server.port, Token.from_text("secret-token"), scheme="https", auth="bearer", **ca_file)
+        outcome = get(
+            server.port, Token.from_text("secret-token"), scheme="https", auth="bearer", **ca_file
+        )
         assert server.asked == []
     assert (outcome.result, outcome.error_code) == (Result.FAILED, "unwell")
     assert why in outcome.message.replace("self signed", "self-signed")
@@ -162,7 +194,9 @@ def test_a_pinned_certificate_and_no_other(tmp_path: Path, pinned: bool) -> None
 
 
 @pytest.mark.parametrize(("host", "result"), [("www.example.org", Result.OK), ("", Result.FAILED)])
-def test_the_name_that_is_asked_for_is_the_one_that_is_checked(tmp_path: Path, host: str, result: Result) -> None:
+def test_the_name_that_is_asked_for_is_the_one_that_is_checked(
+    tmp_path: Path, host: str, result: Result
+) -> None:
     made = identity(tmp_path, name="www.example.org")
     with serving(saying(OK), made.context) as server:
         given = {"host": host} if host else {}
@@ -211,11 +245,21 @@ def test_a_secret_is_in_no_message_and_no_log(
     [
         (None, "basic", "auth=basic needs a credential of kind login"),
         (Token.from_text("abcdefg"), "basic", "auth=basic needs a credential of kind login"),
-        (Token.from_text("abc\ndefg"), "bearer", "the token has characters that no header can carry"),
-        (Login.from_fields({"username": "a:b", "password": "abcdefg"}), "basic", "a user name with a colon"),
+        (
+            Token.from_text("abc\ndefg"),
+            "bearer",
+            "the token has characters that no header can carry",
+        ),
+        (
+            Login.from_fields({"username": "a:b", "password": "abcdefg"}),
+            "basic",
+            "a user name with a colon",
+        ),
     ],
 )
-def test_a_credential_that_cannot_be_sent_sends_nothing(credential: Credential | None, auth: str, why: str) -> None:
+def test_a_credential_that_cannot_be_sent_sends_nothing(
+    credential: Credential | None, auth: str, why: str
+) -> None:
     with serving(saying(OK)) as server:
         outcome = get(server.port, credential, auth=auth)
         assert server.connections == 0
@@ -234,11 +278,19 @@ def test_redirections_are_followed_as_far_as_allowed() -> None:
         (redirecting(f"/{number + 1}") if number < 3 else saying(OK, b"end"))(head, connection)
 
     there = ask(script, redirects=3)
-    assert (there.result, values(there)["http_redirects"], values(there)["http_body_bytes"]) == (Result.OK, 3, 3)
+    assert (there.result, values(there)["http_redirects"], values(there)["http_body_bytes"]) == (
+        Result.OK,
+        3,
+        3,
+    )
     short = ask(script, redirects=2, expect="200")
     assert (short.result, values(short)["http_status"]) == (Result.FAILED, 302)
     none = ask(script)
-    assert (none.result, values(none)["http_status"], values(none)["http_redirects"]) == (Result.OK, 302, 0)
+    assert (none.result, values(none)["http_status"], values(none)["http_redirects"]) == (
+        Result.OK,
+        302,
+        0,
+    )
 
 
 def test_a_loop_of_redirections_ends() -> None:
@@ -256,7 +308,10 @@ def test_a_redirection_to_nowhere(to: str) -> None:
 
 def test_a_secret_stays_with_whom_it_is_for() -> None:
     """A redirection leads to another server: that one gets the question without it."""
-    with serving(saying(OK)) as other, serving(redirecting(f"http://127.0.0.1:{other.port}/")) as first:
+    with (
+        serving(saying(OK)) as other,
+        serving(redirecting(f"http://127.0.0.1:{other.port}/")) as first,
+    ):
         outcome = get(first.port, Token.from_text("secret-token"), auth="bearer", redirects=1)
     assert outcome.result is Result.OK
     assert b"secret-token" in first.asked[0]
@@ -297,7 +352,9 @@ HOSTILE: dict[str, Script] = {
     ),
     "huge length": lambda _, c: c.sendall(f"{OK}\r\nContent-Length: {'9' * 40}\r\n\r\nx".encode()),
     "cut off": lambda _, c: c.sendall(f"{OK}\r\nContent-Length: 10\r\n\r\nx".encode()),
-    "two lengths": lambda _, c: c.sendall(f"{OK}\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx".encode()),
+    "two lengths": lambda _, c: c.sendall(
+        f"{OK}\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx".encode()
+    ),
     "garbage": lambda _, c: c.sendall(b"\x16\x03\x01\x00\xff" * 50),
     "binary headers": lambda _, c: c.sendall(b"HTTP/1.1 200 OK\r\n\xff\xfe: \x00\r\n\r\n"),
     "no status": lambda _, c: c.sendall(b"HTTP/1.1 OK\r\n\r\n"),
@@ -331,7 +388,10 @@ def test_nobody_there_is_down() -> None:
         assert values(outcome)["http_up"] == 0
         assert "http_status" not in values(outcome)
     assert "failed at connecting (Connection refused)" in refused.message
-    assert "gave no complete answer in time (the time of the poll was up at waiting for its answer)" in silent.message
+    assert (
+        "gave no complete answer in time (the time of the poll was up at waiting for its answer)"
+        in silent.message
+    )
 
 
 def test_a_server_without_tls_is_unwell_to_who_wants_it() -> None:
@@ -355,7 +415,9 @@ def test_nothing_is_left_open() -> None:
     assert len(os.listdir("/proc/self/fd")) <= before
 
 
-def test_of_several_addresses_a_silent_one_does_not_keep_us_from_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_several_addresses_a_silent_one_does_not_keep_us_from_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Its queue is full, so that it drops what comes."""
     monkeypatch.setattr(http_connection, "_PATIENCE_S", 0.1)
 

@@ -30,7 +30,9 @@ def ping(address: str, timeout_s: float = 5.0, **options: Any) -> Outcome:
     async def poll() -> Outcome:
         collector = PingCollector()
         try:
-            return await testing.collect(collector, address, timeout_s=timeout_s, **{**FEW, **options})
+            return await testing.collect(
+                collector, address, timeout_s=timeout_s, **{**FEW, **options}
+            )
         finally:
             await collector.close()
 
@@ -51,7 +53,9 @@ def allow_everybody() -> None:
     sysctl("net.ipv4.ping_group_range", "0 2147483647")
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "127.1.2.3", "::1", "0:0:0:0:0:0:0:1", "localhost"])
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "127.1.2.3", "::1", "0:0:0:0:0:0:0:1", "localhost"]
+)
 @pytest.mark.parametrize("privileged", [False, True])
 def test_a_device_that_is_there(address: str, privileged: bool) -> None:
     """By the socket that needs no privilege where the system allows that, else by a raw one."""
@@ -64,8 +68,19 @@ def test_a_device_that_is_there(address: str, privileged: bool) -> None:
     outcome = alone(work)
     assert outcome.result is Result.OK, outcome
     found = values(outcome)
-    assert (found["ping_up"], found["ping_sent"], found["ping_received"], found["ping_loss_ratio"]) == (1, 3, 3, 0)
-    assert 0 < found["ping_rtt_min_seconds"] <= found["ping_rtt_avg_seconds"] <= found["ping_rtt_max_seconds"] < 0.3
+    assert (
+        found["ping_up"],
+        found["ping_sent"],
+        found["ping_received"],
+        found["ping_loss_ratio"],
+    ) == (1, 3, 3, 0)
+    assert (
+        0
+        < found["ping_rtt_min_seconds"]
+        <= found["ping_rtt_avg_seconds"]
+        <= found["ping_rtt_max_seconds"]
+        < 0.3
+    )
     assert 0 <= found["ping_rtt_stddev_seconds"] < 0.3
     assert method(outcome) == "icmp"
 
@@ -100,7 +115,9 @@ def test_the_deadline_counts_for_more_than_the_options() -> None:
     def work() -> tuple[Outcome, float]:
         sysctl("net.ipv4.icmp_echo_ignore_all", "1")
         began = time.monotonic()
-        return ping("127.0.0.1", timeout_s=0.5, count=10, interval=1.0, timeout=30.0), time.monotonic() - began
+        return ping(
+            "127.0.0.1", timeout_s=0.5, count=10, interval=1.0, timeout=30.0
+        ), time.monotonic() - began
 
     outcome, took_s = alone(work)
     assert (outcome.result, outcome.error_code) == (Result.FAILED, "down")
@@ -133,7 +150,10 @@ def test_a_router_that_cannot_deliver_is_believed_and_named(privileged: bool) ->
 def test_no_route_is_told_at_once() -> None:
     began = time.monotonic()
     outcome = alone(lambda: ping("192.0.2.9", timeout_s=20, timeout=15.0))
-    assert outcome.message == "192.0.2.9 is down: no answer to 3 questions (ICMP) (Network is unreachable)"
+    assert (
+        outcome.message
+        == "192.0.2.9 is down: no answer to 3 questions (ICMP) (Network is unreachable)"
+    )
     assert time.monotonic() - began < 5
 
 
@@ -150,7 +170,10 @@ def test_two_thousand_devices_share_one_socket(loop: Any) -> None:
         options = PingOptions(count=2, interval=0.2, timeout=3.0, method="icmp")
         deadline = asyncio.get_running_loop().time() + 10
         before = len(os.listdir("/proc/self/fd"))
-        polls = [Poll(n, "d", f"127.7.{n // 250}.{n % 250 + 1}", options, None, deadline) for n in range(2000)]
+        polls = [
+            Poll(n, "d", f"127.7.{n // 250}.{n % 250 + 1}", options, None, deadline)
+            for n in range(2000)
+        ]
         running = [asyncio.ensure_future(drain(collector, poll)) for poll in polls]
         await asyncio.sleep(0.1)
         opened = len(os.listdir("/proc/self/fd")) - before

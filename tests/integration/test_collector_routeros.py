@@ -45,7 +45,10 @@ def test_a_poll_logs_in_and_prints_what_its_families_need() -> None:
     result, heard = poll(healthy)
     assert result.result is Result.OK, result.message
     assert heard[0] == [b"/login", b"=name=admin", b"=password=" + PASSWORD.encode()]
-    assert [sentence[0] for sentence in heard[1:]] == [b"/system/resource/print", b"/interface/print"]
+    assert [sentence[0] for sentence in heard[1:]] == [
+        b"/system/resource/print",
+        b"/interface/print",
+    ]
     assert heard[2][1].startswith(b"=.proplist=name,")
     found = by_series(result)
     assert found["routeros_system_uptime", ()] == 26 * 3600
@@ -67,13 +70,20 @@ def test_a_family_with_an_interval_of_its_own_keeps_out_of_the_polls_in_between(
         memory: dict[str, object] = {}
         async with scripted(healthy) as script:
             for _ in range(2):
-                result = await poll_script(script, memory=memory, families="resource,interfaces", every="interfaces=1h")
+                result = await poll_script(
+                    script, memory=memory, families="resource,interfaces", every="interfaces=1h"
+                )
                 assert result.result is Result.OK, result.message
-                assert by_series(result)["routeros_family_present", (("family", "interfaces"),)] == 1
+                assert (
+                    by_series(result)["routeros_family_present", (("family", "interfaces"),)] == 1
+                )
             return script.heard
 
     commands = [sentence[0] for sentence in asyncio.run(run())]
-    assert [commands.count(name) for name in (b"/system/resource/print", b"/interface/print")] == [2, 1]
+    assert [commands.count(name) for name in (b"/system/resource/print", b"/interface/print")] == [
+        2,
+        1,
+    ]
 
 
 def test_it_says_how_many_sentences_it_sent() -> None:
@@ -98,7 +108,11 @@ def old(sentence: Sentence) -> list[Sentence]:
     if proof is None:
         return [[b"!done", b"=ret=" + challenge.hex().encode()]]
     right = hashlib.md5(b"\0" + PASSWORD.encode() + challenge).hexdigest()
-    return [DONE] if proof == b"=response=00" + right.encode() else [[b"!trap", b"=message=cannot log in"], DONE]
+    return (
+        [DONE]
+        if proof == b"=response=00" + right.encode()
+        else [[b"!trap", b"=message=cannot log in"], DONE]
+    )
 
 
 def test_an_old_router_gets_its_challenge_answered() -> None:
@@ -110,7 +124,9 @@ def test_an_old_router_gets_its_challenge_answered() -> None:
 
 def test_an_old_router_that_does_not_like_the_proof_refuses_the_login() -> None:
     def wrong(sentence: Sentence) -> list[Sentence]:
-        return old([b"=response=00aa" if word.startswith(b"=response=") else word for word in sentence])
+        return old(
+            [b"=response=00aa" if word.startswith(b"=response=") else word for word in sentence]
+        )
 
     result, _ = poll(wrong)
     assert (result.result, result.error_code) == (Result.FAILED, "auth_failed")
@@ -134,7 +150,9 @@ def test_a_router_that_asks_for_proofs_without_end_is_left(challenge: bytes, cod
         (b"", "unreachable"),
     ],
 )
-def test_a_refused_login_says_why_and_nothing_secret(said: list[Sentence] | bytes, code: str) -> None:
+def test_a_refused_login_says_why_and_nothing_secret(
+    said: list[Sentence] | bytes, code: str
+) -> None:
     """A router that does not know the user, one that repeats the password, and those with troubles of their own."""
     result, heard = poll(lambda sentence: said)
     assert (result.result, result.error_code) == (Result.FAILED, code), result.message
@@ -142,16 +160,22 @@ def test_a_refused_login_says_why_and_nothing_secret(said: list[Sentence] | byte
     assert len(heard) == 1
 
 
-@pytest.mark.parametrize(("over_tls", "text"), [(False, "api-ssl, set tls=true"), (True, "see in /ip/service")])
+@pytest.mark.parametrize(
+    ("over_tls", "text"), [(False, "api-ssl, set tls=true"), (True, "see in /ip/service")]
+)
 def test_who_hangs_up_at_the_login_may_be_meant_otherwise(over_tls: bool, text: str) -> None:
     """The plain API at the port of api-ssl, or a service that listens to others only."""
-    hint = librouteros_errors.of_login(exceptions.ConnectionClosed("it hung up"), "core", over_tls).hint
+    hint = librouteros_errors.of_login(
+        exceptions.ConnectionClosed("it hung up"), "core", over_tls
+    ).hint
     assert text in hint
     assert ("tls=true" in hint) is not over_tls
 
 
 def test_a_router_that_forgets_the_login_at_once_is_not_asked_again() -> None:
-    result, heard = poll(lambda sentence: [DONE] if sentence[0] == b"/login" else [[b"!fatal", b"not logged in"]])
+    result, heard = poll(
+        lambda sentence: [DONE] if sentence[0] == b"/login" else [[b"!fatal", b"not logged in"]]
+    )
     assert (result.result, result.error_code) == (Result.FAILED, "protocol_error")
     assert "not logged in" in result.message
     assert len(heard) == 2
@@ -166,7 +190,9 @@ def test_a_password_that_is_no_text_is_refused_without_a_word_of_it() -> None:
 
 async def _polled_with(credential: Login) -> Outcome:
     async with scripted(healthy) as script:
-        return (await polled(RouterOsCollector(), "127.0.0.1", credential, port=script.port)).outcome
+        return (
+            await polled(RouterOsCollector(), "127.0.0.1", credential, port=script.port)
+        ).outcome
 
 
 # What a router may say
@@ -183,7 +209,9 @@ NO_SUCH = [
 def test_a_menu_that_is_not_there_is_no_error_and_can_be_seen(trap: list[Sentence]) -> None:
     """The other menus are read on the same session."""
     result, heard = poll(
-        lambda sentence: [*trap, DONE] if sentence[0].startswith(b"/system/resource") else healthy(sentence)
+        lambda sentence: (
+            [*trap, DONE] if sentence[0].startswith(b"/system/resource") else healthy(sentence)
+        )
     )
     assert result.result is Result.OK, result.message
     found = by_series(result)
@@ -206,7 +234,10 @@ def test_a_router_that_has_nothing_of_what_was_asked_is_unsupported() -> None:
         ([[b"!trap"]], "protocol_error"),
         ([[b"!trap", b"=category=0", b"=message=no such item"]], "protocol_error"),
         ([[b"!trap", b"=message=a"], [b"!trap", b"=message=b"]], "protocol_error"),
-        ([[b"!re", b"=name=half"], [b"!trap", b"=message=interrupted", b"=category=2"]], "protocol_error"),
+        (
+            [[b"!re", b"=name=half"], [b"!trap", b"=message=interrupted", b"=category=2"]],
+            "protocol_error",
+        ),
         ([[b"!trap", b"=message=not enough permissions (9)"]], "auth_failed"),
         ([[b"!trap", b"=message=std failure: not allowed (9)"]], "auth_failed"),
     ],
@@ -214,7 +245,9 @@ def test_a_router_that_has_nothing_of_what_was_asked_is_unsupported() -> None:
 def test_a_trap_of_any_shape_ends_its_command_and_no_other(trap: list[Sentence], code: str) -> None:
     """With category or without, with a message or none, several at once: the next menu is read on the same session."""
     result, heard = poll(
-        lambda sentence: [*trap, DONE] if sentence[0].startswith(b"/system/resource") else healthy(sentence)
+        lambda sentence: (
+            [*trap, DONE] if sentence[0].startswith(b"/system/resource") else healthy(sentence)
+        )
     )
     assert (result.result, result.error_code) == (Result.PARTIAL, code), result.message
     assert ("routeros_interface_rx_byte", (("name", "ether1"),)) in by_series(result)
@@ -241,14 +274,17 @@ def test_a_trap_of_any_shape_ends_its_command_and_no_other(trap: list[Sentence],
 def test_what_a_router_may_say_instead(said: list[Sentence] | bytes | None, code: str) -> None:
     """Rubbish, another tag, a closed connection, silence: to a menu, after a good login."""
     result, _ = poll(
-        lambda sentence: said if sentence[0].startswith(b"/interface") else healthy(sentence), timeout_s=0.5
+        lambda sentence: said if sentence[0].startswith(b"/interface") else healthy(sentence),
+        timeout_s=0.5,
     )
     assert (result.result, result.error_code) == (Result.PARTIAL, code), result.message
     assert ("routeros_system_uptime", ()) in by_series(result)
 
 
 @pytest.mark.parametrize("said", [None, [[b"!trap", b"=message=not enough permissions (9)"], DONE]])
-def test_what_is_remembered_does_not_make_a_failed_poll_a_partial_one(said: list[Sentence] | None) -> None:
+def test_what_is_remembered_does_not_make_a_failed_poll_a_partial_one(
+    said: list[Sentence] | None,
+) -> None:
     """A router that fell silent, or took our rights away, after a good poll."""
 
     async def run() -> list[Result]:
@@ -279,7 +315,9 @@ def test_the_answer_to_another_command_is_not_taken() -> None:
     def twice(sentence: Sentence) -> list[Sentence] | bytes:
         if sentence[0] != b"/interface/print":
             return healthy(sentence)
-        late = encode(b"!re", b"=name=wrong", b"=rx-byte=1", b".tag=2") + encode(b"!done", b".tag=2")
+        late = encode(b"!re", b"=name=wrong", b"=rx-byte=1", b".tag=2") + encode(
+            b"!done", b".tag=2"
+        )
         return late + encode(b"!re", b"=name=right", b".tag=3") + encode(b"!done", b".tag=3")
 
     result, _ = poll(twice)
@@ -314,7 +352,9 @@ def test_an_endless_answer_is_refused(said: bytes) -> None:
     assert "longer than" in result.message or "more than" in result.message
 
 
-def test_no_secret_in_any_log(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_secret_in_any_log(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
     """The library logs every word it sends, at DEBUG; not with us, and asyncio in debug mode says nothing either."""
     caplog.set_level(logging.DEBUG)
     logging.getLogger("librouteros").setLevel(logging.DEBUG)
@@ -323,7 +363,14 @@ def test_no_secret_in_any_log(caplog: pytest.LogCaptureFixture, capfd: pytest.Ca
     async def run() -> list[Outcome]:
         asyncio.get_running_loop().set_debug(True)
         outcomes = []
-        for answer in (healthy, old, lambda s: b"", lambda s: b"\xf8", lambda s: [[b"!trap"], DONE], lambda s: None):
+        for answer in (
+            healthy,
+            old,
+            lambda s: b"",
+            lambda s: b"\xf8",
+            lambda s: [[b"!trap"], DONE],
+            lambda s: None,
+        ):
             async with scripted(answer) as script:
                 outcomes.append(await poll_script(script, timeout_s=0.5))
         return outcomes
@@ -341,7 +388,9 @@ def test_no_secret_in_any_log(caplog: pytest.LogCaptureFixture, capfd: pytest.Ca
 @pytest.fixture(scope="module")
 def fleet_of_routers() -> list[SimDevice]:
     pool = fleet.devices(20, snmp_share=0, faulty_share=0, slow_seconds=0.2)
-    faulty = [dataclasses.replace(d, fault=f) for d, f in zip(pool[10:], fleet.FAULTS, strict=False)]
+    faulty = [
+        dataclasses.replace(d, fault=f) for d, f in zip(pool[10:], fleet.FAULTS, strict=False)
+    ]
     return [*pool[:10], *faulty]
 
 
@@ -363,7 +412,11 @@ def test_every_simulated_router_gives_its_resources_and_interfaces(
     for result in asyncio.run(run()):
         assert result.result is Result.OK, result.message
         names = {name for name, _ in by_series(result)}
-        assert {"routeros_system_uptime", "routeros_interface_rx_byte", "routeros_interface_info"} <= names
+        assert {
+            "routeros_system_uptime",
+            "routeros_interface_rx_byte",
+            "routeros_interface_info",
+        } <= names
 
 
 def test_a_login_that_may_not_monitor_is_told_which_policy_it_lacks(

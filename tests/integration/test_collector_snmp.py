@@ -60,7 +60,10 @@ def missing(reason: str) -> None:
 def free_udp_port() -> int:
     """Below those that the system gives to whoever sends: nobody takes it while a daemon is started again on it."""
     while True:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
+        with (
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe,
+            contextlib.suppress(OSError),
+        ):
             probe.bind(("127.0.0.1", random.randrange(20_000, 32_000)))
             return int(probe.getsockname()[1])
 
@@ -93,7 +96,11 @@ def configuration(port: int, ipv6: bool, engine_id: str) -> str:
 
 @contextmanager
 def running_snmpd(
-    directory: Path, port: int, engine_id: str = "0x80001f8880aabbccdd", more: str = "", name: str = "testbox"
+    directory: Path,
+    port: int,
+    engine_id: str = "0x80001f8880aabbccdd",
+    more: str = "",
+    name: str = "testbox",
 ) -> Iterator[Snmpd]:
     for tool in ("snmpd", "snmpget", "snmpbulkwalk"):
         if shutil.which(tool) is None:
@@ -101,14 +108,18 @@ def running_snmpd(
     directory.mkdir(exist_ok=True)
     ipv6 = has_ipv6()
     config = directory / "snmpd.conf"
-    config.write_text(configuration(port, ipv6, engine_id).replace("sysName testbox", f"sysName {name}") + more)
+    config.write_text(
+        configuration(port, ipv6, engine_id).replace("sysName testbox", f"sysName {name}") + more
+    )
     environment = {
         **os.environ,
         "SNMP_PERSISTENT_DIR": str(directory / "state"),
         "MIBS": "",
     }
     command = ["snmpd", "-C", "-c", str(config), "-f", "-Lf", str(directory / "log")]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         _wait_for(process, port)
         yield Snmpd(port, ipv6)
@@ -129,7 +140,19 @@ def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
 
 def net_snmp(tool: str, port: int, oid: str, check: bool = True) -> dict[str, str]:
     """{oid: text} as net-snmp prints it, without MIBs: an oracle that shares no code with us."""
-    command = [tool, "-v2c", "-c", "public", "-t", "1", "-On", "-Oe", "-Ot", f"127.0.0.1:{port}", oid]
+    command = [
+        tool,
+        "-v2c",
+        "-c",
+        "public",
+        "-t",
+        "1",
+        "-On",
+        "-Oe",
+        "-Ot",
+        f"127.0.0.1:{port}",
+        oid,
+    ]
     environment = {**os.environ, "MIBS": ""}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=check)
     pairs = (line.partition(" = ") for line in done.stdout.splitlines() if " = " in line)
@@ -144,7 +167,13 @@ def snmpd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snmpd]:
 
 def poll(daemon: Snmpd, credential: Credential = PUBLIC, **more: Any) -> Outcome:
     settings = {"modules": "system, if_mib", **more}
-    return outcome(SnmpCollector(), settings.pop("address", "127.0.0.1"), credential, port=daemon.port, **settings)
+    return outcome(
+        SnmpCollector(),
+        settings.pop("address", "127.0.0.1"),
+        credential,
+        port=daemon.port,
+        **settings,
+    )
 
 
 def text_of(printed: str) -> str:
@@ -153,12 +182,17 @@ def text_of(printed: str) -> str:
 
 
 def number_of(printed: str) -> int | None:
-    match = re.fullmatch(r"(?:(?:INTEGER|Counter32|Counter64|Gauge32|Timeticks): )?(-?[0-9]+)", printed)
+    match = re.fullmatch(
+        r"(?:(?:INTEGER|Counter32|Counter64|Gauge32|Timeticks): )?(-?[0-9]+)", printed
+    )
     return int(match[1]) if match else None
 
 
 def interfaces(port: int) -> dict[str, str]:
-    return {**net_snmp("snmpbulkwalk", port, "1.3.6.1.2.1.2"), **net_snmp("snmpbulkwalk", port, "1.3.6.1.2.1.31.1.1")}
+    return {
+        **net_snmp("snmpbulkwalk", port, "1.3.6.1.2.1.2"),
+        **net_snmp("snmpbulkwalk", port, "1.3.6.1.2.1.31.1.1"),
+    }
 
 
 def test_interfaces_are_what_snmpbulkwalk_shows(snmpd: Snmpd) -> None:
@@ -179,14 +213,23 @@ def test_interfaces_are_what_snmpbulkwalk_shows(snmpd: Snmpd) -> None:
             continue
         labels: dict[str, str] = {}
         if metric.indexes:
-            name, descr, alias = f"{IF_X_TABLE}.1.{index}", f"{IF_TABLE}.2.{index}", f"{IF_X_TABLE}.18.{index}"
+            name, descr, alias = (
+                f"{IF_X_TABLE}.1.{index}",
+                f"{IF_TABLE}.2.{index}",
+                f"{IF_X_TABLE}.18.{index}",
+            )
             labels = {"ifIndex": index, "ifName": text_of(before[name])}
             labels |= {"ifDescr": text_of(before[descr]), "ifAlias": text_of(before[alias])}
         value = found.pop((metric.name, tuple(sorted(labels.items()))))
         assert min(low, high) <= value <= max(low, high), oid
         checked += 1
     assert checked > 30
-    assert {name for name, _ in found} == {"sysUpTime", "ifType_info", "ifPhysAddress", "ifSpecific"}
+    assert {name for name, _ in found} == {
+        "sysUpTime",
+        "ifType_info",
+        "ifPhysAddress",
+        "ifSpecific",
+    }
 
 
 def test_the_loopback_interface_in_words(snmpd: Snmpd) -> None:
@@ -213,7 +256,11 @@ def test_without_a_module_it_reads_what_suits_the_device(snmpd: Snmpd) -> None:
     memory: dict[str, Any] = {}
     first, second = (set(by_series(poll(snmpd, modules="", memory=memory))) for _ in range(2))
     assert {"sysUpTime", "ifMtu", "hrSystemProcesses"} <= {name for name, _ in first}
-    assert {name for name, _ in first ^ second} <= {"hrSWRunName", "hrSWRunPerfCPU", "hrSWRunPerfMem"}
+    assert {name for name, _ in first ^ second} <= {
+        "hrSWRunName",
+        "hrSWRunPerfCPU",
+        "hrSWRunPerfMem",
+    }
 
 
 def test_version_1_reads_the_same_but_for_64_bits(snmpd: Snmpd) -> None:
@@ -272,12 +319,16 @@ def test_a_replaced_version_3_agent_is_met_anew(tmp_path: Path) -> None:
     for name, engine_id in (("first", "0x80001f8880aabbccdd"), ("second", "0x80001f8880eeff0011")):
         with running_snmpd(tmp_path / name, port, engine_id):
             for _ in range(2):
-                result = outcome(collector, "127.0.0.1", credential, memory=memory, port=port, modules="system")
+                result = outcome(
+                    collector, "127.0.0.1", credential, memory=memory, port=port, modules="system"
+                )
                 assert result.result is Result.OK, (name, result.message)
 
 
 def test_the_wrong_community_is_a_timeout_that_does_not_repeat_it(snmpd: Snmpd) -> None:
-    result = poll(snmpd, Community.from_text("not-the-community"), timeout_s=5, timeout=0.2, retries=1)
+    result = poll(
+        snmpd, Community.from_text("not-the-community"), timeout_s=5, timeout=0.2, retries=1
+    )
     assert (result.result, result.error_code) == (Result.FAILED, "timeout")
     assert f"no answer from 127.0.0.1 port {snmpd.port} (2 tries in 0.5 s)" in result.message
     assert "not-the-community" not in result.message
@@ -300,7 +351,8 @@ def test_a_repeat_poll_reuses_its_shape_and_asks_for_just_what_is_there(snmpd: S
     async def run() -> list[Outcome]:
         collector, memory = SnmpCollector(), {}  # type: ignore[var-annotated]
         return [
-            (await polled(collector, "127.0.0.1", PUBLIC, memory=memory, port=snmpd.port)).outcome for _ in range(3)
+            (await polled(collector, "127.0.0.1", PUBLIC, memory=memory, port=snmpd.port)).outcome
+            for _ in range(3)
         ]
 
     first, *rest = [result.readings for result in asyncio.run(run())]

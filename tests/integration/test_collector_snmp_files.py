@@ -30,7 +30,9 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         yield agent
 
 
-def polls(port: int, *turns: Any, credential: Credential | None = PUBLIC, **options: Any) -> list[Drained]:
+def polls(
+    port: int, *turns: Any, credential: Credential | None = PUBLIC, **options: Any
+) -> list[Drained]:
     """One poll after another of one target; a turn is called before each."""
     collector, memory = SnmpCollector(), dict[str, Any]()
 
@@ -39,7 +41,9 @@ def polls(port: int, *turns: Any, credential: Credential | None = PUBLIC, **opti
         try:
             for turn in turns or (lambda: None,):
                 turn()
-                found.append(await polled(collector, "127.0.0.1", credential, memory, port=port, **options))
+                found.append(
+                    await polled(collector, "127.0.0.1", credential, memory, port=port, **options)
+                )
             return found
         finally:
             await collector.close()
@@ -70,7 +74,10 @@ def test_an_edit_counts_at_the_next_poll(port: int, tmp_path: Path) -> None:
     for drained, name in ((first, "before"), (second, "after"), (repaired, "repaired")):
         assert {found for found, _ in by_series(drained.outcome)} == {name}
     for drained in (broken, gone):
-        assert (drained.outcome.result, drained.outcome.error_code) == (Result.FAILED, "options_invalid")
+        assert (drained.outcome.result, drained.outcome.error_code) == (
+            Result.FAILED,
+            "options_invalid",
+        )
     assert f'{file}: module mine: unknown key "wlak"' in broken.outcome.message
     assert f"module file {file} cannot be read" in gone.outcome.message
 
@@ -104,7 +111,9 @@ def test_filters_leave_the_rows_that_fit(port: int, tmp_path: Path) -> None:
 def test_a_filter_whose_column_is_missing_leaves_nothing(port: int, tmp_path: Path) -> None:
     """A column that was read, and is empty, fits no row."""
     file = tmp_path / "mine.yml"
-    file.write_text(module("m", "6.1", f"  filters: [{{oid: {BASE}.99, targets: [{BASE}.6.1], values: [o]}}]\n"))
+    file.write_text(
+        module("m", "6.1", f"  filters: [{{oid: {BASE}.99, targets: [{BASE}.6.1], values: [o]}}]\n")
+    )
     (found,) = polls(port, config=str(file), modules="mine")
     assert found.outcome.error_code == "unsupported"
 

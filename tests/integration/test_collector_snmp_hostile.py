@@ -23,7 +23,11 @@ IF_TABLE, IF_X_TABLE = "1.3.6.1.2.1.2", "1.3.6.1.2.1.31.1.1"
 ROWS: list[tuple[str, bytes]] = [
     ("1.3.6.1.2.1.1.3.0", integer(4200, 0x43)),
     ("1.3.6.1.2.1.2.1.0", integer(2)),
-    *[(f"1.3.6.1.2.1.2.2.1.{column}.{row}", integer(column * row)) for column in (1, 4, 8, 10) for row in (1, 2)],
+    *[
+        (f"1.3.6.1.2.1.2.2.1.{column}.{row}", integer(column * row))
+        for column in (1, 4, 8, 10)
+        for row in (1, 2)
+    ],
     *[(f"1.3.6.1.2.1.31.1.1.1.1.{row}", octets(b"eth%d" % row)) for row in (1, 2)],
     *[(f"1.3.6.1.2.1.31.1.1.1.6.{row}", integer(2**40 + row, 0x46)) for row in (1, 2)],
     ("1.3.6.1.2.1.99.1.0", integer(1)),
@@ -89,7 +93,12 @@ def poll(made: Agent, **more: Any) -> Outcome:
 def test_an_honest_agent_is_read() -> None:
     with agent(honest) as made:
         found = by_series(poll(made))
-    assert found["ifHCInOctets", (("ifAlias", ""), ("ifDescr", ""), ("ifIndex", "2"), ("ifName", "eth2"))] == 2**40 + 2
+    assert (
+        found[
+            "ifHCInOctets", (("ifAlias", ""), ("ifDescr", ""), ("ifIndex", "2"), ("ifName", "eth2"))
+        ]
+        == 2**40 + 2
+    )
     assert found["ifNumber", ()] == 2
 
 
@@ -197,20 +206,33 @@ def test_rubbish_is_a_protocol_error_that_repeats_nothing(spoil: Callable[[bytes
     assert "public-s3cret" not in result.message
 
 
-def test_what_makes_the_library_panic_is_a_protocol_error(capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_makes_the_library_panic_is_a_protocol_error(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     """And is kept from it the next time: it writes to stderr when it panics."""
 
     def lying(request: Request) -> list[bytes]:
         """A row whose length has thirty octets, more than are left."""
         row = b"\x30\x9e" + snmp_agent.oid("1.3.6.1.2.1.2.1.0") + integer(1)
-        body = snmp_agent.element(2, request.request_id) + integer(0) + integer(0) + snmp_agent.sequence(row)
-        message = snmp_agent.element(2, request.version) + octets(request.community) + snmp_agent.element(0xA2, body)
+        body = (
+            snmp_agent.element(2, request.request_id)
+            + integer(0)
+            + integer(0)
+            + snmp_agent.sequence(row)
+        )
+        message = (
+            snmp_agent.element(2, request.version)
+            + octets(request.community)
+            + snmp_agent.element(0xA2, body)
+        )
         return [snmp_agent.sequence(message)]
 
     memory: dict[str, Any] = {}
     answers = [honest]
     with agent(lambda request: answers[0](request)) as made:
-        assert poll(made, memory=memory).result is Result.OK  # a first poll is read without the library
+        assert (
+            poll(made, memory=memory).result is Result.OK
+        )  # a first poll is read without the library
         answers[0] = lying
         first = poll(made, memory=memory)
         panicked = capfd.readouterr().err
@@ -223,7 +245,10 @@ def test_what_makes_the_library_panic_is_a_protocol_error(capfd: pytest.CaptureF
 def test_answers_bigger_than_the_engine_takes_are_asked_for_in_smaller_ones() -> None:
     """And the size that fits is remembered."""
     alias = octets(b"x" * 200)
-    rows = [("1.3.6.1.2.1.2.1.0", integer(60)), *[(f"{IF_X_TABLE}.1.18.{row}", alias) for row in range(1, 61)]]
+    rows = [
+        ("1.3.6.1.2.1.2.1.0", integer(60)),
+        *[(f"{IF_X_TABLE}.1.18.{row}", alias) for row in range(1, 61)],
+    ]
     rows += [(f"{IF_X_TABLE}.1.19.{row}", integer(0)) for row in range(1, 61)]
     memory: dict[str, Any] = {}
     with agent(lambda request: honest(request, rows)) as made:
@@ -232,7 +257,9 @@ def test_answers_bigger_than_the_engine_takes_are_asked_for_in_smaller_ones() ->
         second = poll(made, memory=memory)
     assert first.result is second.result is Result.OK
     assert first.samples == 61
-    again = [request for request in made.requests[asked:] if request.kind != GET_NEXT]  # that asks for empty tables
+    again = [
+        request for request in made.requests[asked:] if request.kind != GET_NEXT
+    ]  # that asks for empty tables
     assert len(again) < asked
 
 
@@ -257,7 +284,14 @@ def endless(request: Request) -> list[bytes]:
     if not request.oids[0].startswith(IF_X_TABLE) or request.kind == GET:
         return honest(request)
     last = int(request.oids[0].rpartition(".")[2])
-    return [request.answer([(f"{IF_X_TABLE}.1.6.{last + i}", integer(1)) for i in range(1, request.repetitions + 1)])]
+    return [
+        request.answer(
+            [
+                (f"{IF_X_TABLE}.1.6.{last + i}", integer(1))
+                for i in range(1, request.repetitions + 1)
+            ]
+        )
+    ]
 
 
 def test_an_endless_table_ends_with_the_time_of_the_poll() -> None:
@@ -287,7 +321,9 @@ def test_a_table_that_does_not_answer_costs_only_itself_and_renames_nothing() ->
     assert mtu == {"eth1", "eth2"}
 
 
-@pytest.mark.parametrize(("status", "code"), [(5, "protocol_error"), (16, "auth_failed"), (6, "auth_failed")])
+@pytest.mark.parametrize(
+    ("status", "code"), [(5, "protocol_error"), (16, "auth_failed"), (6, "auth_failed")]
+)
 def test_an_error_status_is_not_taken_for_the_end(status: int, code: str) -> None:
     """The library hides it; a half-read table must not look like a whole one."""
 
@@ -334,5 +370,7 @@ def test_a_device_that_has_nothing_of_it_is_unsupported() -> None:
 def test_options_reach_the_wire() -> None:
     with agent(honest) as made:
         poll(made, max_repetitions=3)
-    assert {request.repetitions for request in made.requests if request.kind == snmp_agent.GET_BULK} <= {1, 2, 3}
+    assert {
+        request.repetitions for request in made.requests if request.kind == snmp_agent.GET_BULK
+    } <= {1, 2, 3}
     assert {request.community for request in made.requests} == {b"public-s3cret"}

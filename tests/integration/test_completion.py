@@ -28,9 +28,18 @@ def tab(home: Path, tmp_path: Path) -> Tab:
     """What bash is offered for a line, by the program as a process; it must be silent otherwise."""
 
     def offers(line: str, **more: str) -> list[str]:
-        words = {"_POLLER_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+        words = {
+            "_POLLER_COMPLETE": "complete_bash",
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(line.count(" ")),
+        }
         done = subprocess.run(
-            PROGRAM, env={**os.environ, **words, **more}, cwd=tmp_path, capture_output=True, text=True, timeout=60
+            PROGRAM,
+            env={**os.environ, **words, **more},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         assert done.stderr == ""
         return done.stdout.split()
@@ -50,7 +59,9 @@ def fill(url: str) -> None:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def inventory(request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def inventory(
+    request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """The same names in the file of a home and on a PostgreSQL server."""
     home.mkdir()
     url = f"sqlite:///{home / 'poller.db'}"
@@ -93,24 +104,32 @@ def test_names_begin_as_typed() -> None:
         ("poller collect r", ["routeros"]),
     ],
 )
-def test_every_command_that_takes_a_name_offers_names(tab: Tab, home: Path, line: str, expected: list[str]) -> None:
+def test_every_command_that_takes_a_name_offers_names(
+    tab: Tab, home: Path, line: str, expected: list[str]
+) -> None:
     """And a new thing's name is nobody's business."""
     home.mkdir()
     fill(f"sqlite:///{home / 'poller.db'}")
     assert tab(line) == expected
 
 
-def test_nothing_is_made_and_nothing_said_where_nothing_is(tab: Tab, home: Path, tmp_path: Path) -> None:
+def test_nothing_is_made_and_nothing_said_where_nothing_is(
+    tab: Tab, home: Path, tmp_path: Path
+) -> None:
     """An empty directory stays empty; settings that are wrong are no business of the Tab key."""
     assert tab("poller device show ") == []
     assert not home.exists()
     assert tab("poller device show ", POLLER_NONSENSE="1") == []
     assert tab("poller device show ", POLLER_DATABASE_URL="mysql://x/y") == []
-    (tmp_path / "poller.db").write_bytes(b"not a database at all, and long enough to be looked at" * 100)
+    (tmp_path / "poller.db").write_bytes(
+        b"not a database at all, and long enough to be looked at" * 100
+    )
     assert tab("poller device show ", POLLER_DATABASE_URL=f"sqlite:///{tmp_path}/poller.db") == []
 
 
-def test_a_server_that_does_not_answer_is_not_waited_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_answer_is_not_waited_for(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The prompt comes back after 200 ms."""
     import psycopg
 

@@ -65,13 +65,17 @@ def test_a_good_collector_passes(device: Device, hurry: None, collector: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("collector", "broken", "advice"), plugin_zoo.BROKEN, ids=lambda each: getattr(each, "__name__", "")
+    ("collector", "broken", "advice"),
+    plugin_zoo.BROKEN,
+    ids=lambda each: getattr(each, "__name__", ""),
 )
 def test_each_broken_promise_fails_its_own_check_and_says_what_to_do(
     device: Device, hurry: None, collector: Any, broken: set[str], advice: str
 ) -> None:
     """And no other: an author is not sent looking in the wrong place."""
-    about_words = not broken & {check.__name__ for check in CHECKS[6:]}  # what it does with devices is Good's
+    about_words = not broken & {
+        check.__name__ for check in CHECKS[6:]
+    }  # what it does with devices is Good's
     said = failures(collector, device, CHECKS[:6] if about_words else CHECKS)
     assert said.keys() == broken
     assert advice in " ".join(said.values())
@@ -96,7 +100,10 @@ def router() -> Iterator[Device]:
 
 
 TestSnmp = conformance.suite(
-    SnmpCollector, agent, options={"timeout": 0.2, "retries": 1}, credential=Community(community=fleet.COMMUNITY)
+    SnmpCollector,
+    agent,
+    options={"timeout": 0.2, "retries": 1},
+    credential=Community(community=fleet.COMMUNITY),
 )
 TestRouterOs = conformance.suite(
     RouterOsCollector, router, credential=Login(username=fleet.USERNAME, password=fleet.PASSWORD)
@@ -111,7 +118,9 @@ def web_server() -> Iterator[Device]:
 
 def _guarded(head: bytes, connection: socket.socket) -> None:
     there = b"Bearer right-token" in head
-    web_servers.saying("HTTP/1.1 200 OK" if there else "HTTP/1.1 401 X", b'{"load": 0.5}')(head, connection)
+    web_servers.saying("HTTP/1.1 200 OK" if there else "HTTP/1.1 401 X", b'{"load": 0.5}')(
+        head, connection
+    )
 
 
 @contextmanager

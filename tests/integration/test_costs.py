@@ -27,8 +27,13 @@ QUEUES = {"poll.snmp": 3, "poll.olt": 3}
 @pytest.fixture
 def sent(services: Services, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Queue and size of each batch that is published; 300 targets of each collector are due."""
-    drafts = [TargetDraft(name, name, {}, interval_ms=60_000, timeout_ms=5_000) for name in ("snmp", "olt")]
-    rows = [imports.Row(DeviceDraft(f"d{n}", f"10.0.{n // 200}.{n % 200}"), drafts) for n in range(300)]
+    drafts = [
+        TargetDraft(name, name, {}, interval_ms=60_000, timeout_ms=5_000)
+        for name in ("snmp", "olt")
+    ]
+    rows = [
+        imports.Row(DeviceDraft(f"d{n}", f"10.0.{n // 200}.{n % 200}"), drafts) for n in range(300)
+    ]
     imports.apply_import(services.engine, rows)
     reconcile.reconcile(services.board, services.engine, "", NOW)
     found: list[tuple[str, int]] = []

@@ -31,7 +31,9 @@ def services(home: Path, free_port: int, monkeypatch: pytest.MonkeyPatch) -> Ser
 
 
 @pytest.fixture
-def run(services: Services, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(
+    services: Services, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Run:
     """One command line without a terminal."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
@@ -54,7 +56,11 @@ def test_clearing_takes_all_that_was_installed(services: Services, run: Run) -> 
     assert install(services)
     code, out, _ = run("demo", "clear", "--json")
     assert (code, json.loads(out)["removed"]) == (0, 10)
-    assert (names(services), credential_rows.listing(services.engine), sites.listing(services.engine)) == ([], [], [])
+    assert (
+        names(services),
+        credential_rows.listing(services.engine),
+        sites.listing(services.engine),
+    ) == ([], [], [])
 
 
 def test_a_device_that_only_carries_the_tag_stays(services: Services, run: Run) -> None:
@@ -63,11 +69,16 @@ def test_a_device_that_only_carries_the_tag_stays(services: Services, run: Run) 
     devices.add(services.engine, DeviceDraft("core-1", "192.0.2.1", tags=("demo",)))
     code, _, err = run("demo", "clear")
     assert code == 2
-    assert "this would remove 10 simulated devices; core-1 is tagged demo, too, and not simulated: kept" in err
+    assert (
+        "this would remove 10 simulated devices; core-1 is tagged demo, too, and not simulated: kept"
+        in err
+    )
     assert len(names(services)) == 11
     code, out, _ = run("demo", "clear", "--yes")
     assert code == 0
-    assert out == "removed 10 simulated devices; core-1 is tagged demo, too, and not simulated: kept\n"
+    assert (
+        out == "removed 10 simulated devices; core-1 is tagged demo, too, and not simulated: kept\n"
+    )
     assert names(services) == ["core-1"]
 
 

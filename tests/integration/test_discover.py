@@ -55,7 +55,11 @@ def test_an_agent_is_found_with_the_modules_that_suit_it(cli: Cli, agent: Sim) -
     ok(cli("credential", "add", "lab", "--kind", "community", stdin=f"{fleet.COMMUNITY}\n"))
     found = ok(cli(*snmp(agent, "--credential", "lab", "--json"))).json
     [item] = found["items"]
-    assert (item["collector"], item["credential"], item["options"]["port"]) == ("snmp", "lab", agent.port)
+    assert (item["collector"], item["credential"], item["options"]["port"]) == (
+        "snmp",
+        "lab",
+        agent.port,
+    )
     assert {"system", "if_mib"} <= set(item["options"]["modules"])
     assert "sysObjectID" in item["reason"]
     said = ok(cli(*snmp(agent, "--credential", "lab")))
@@ -66,7 +70,15 @@ def test_an_agent_is_found_with_the_modules_that_suit_it(cli: Cli, agent: Sim) -
 
 def test_a_router_is_found_with_its_version(cli: Cli, lab: dict[Protocol, Sim]) -> None:
     router = lab[Protocol.ROUTEROS]
-    words = ["discover", router.address, "--collector", "routeros", "-o", f"port={router.port}", "--json"]
+    words = [
+        "discover",
+        router.address,
+        "--collector",
+        "routeros",
+        "-o",
+        f"port={router.port}",
+        "--json",
+    ]
     [item] = ok(cli(*words, stdin=f"{fleet.USERNAME}:{fleet.PASSWORD}\n")).json["items"]
     assert item["options"] == {"port": router.port}
     assert item["reason"].startswith("RouterOS ")
@@ -109,23 +121,31 @@ def test_mistakes_are_refused_by_name(cli: Cli, words: list[str], text: str) -> 
 
 def test_what_needs_no_login_is_asked_without_one(cli: Cli, agent: Sim) -> None:
     """Whoever answers a ping is worth a target; what was given is part of it."""
-    found = ok(cli("discover", agent.address, "--collector", "ping", "-o", "count=2", "--json")).json
+    found = ok(
+        cli("discover", agent.address, "--collector", "ping", "-o", "count=2", "--json")
+    ).json
     [item] = found["items"]
     assert (item["collector"], item["options"]) == ("ping", {"count": 2})
     assert item["reason"].startswith("it answers ")
 
 
 @pytest.mark.parametrize("status", [200, 403])
-def test_a_web_server_is_found_and_its_certificate_pinned(cli: Cli, tmp_path: Path, status: int) -> None:
+def test_a_web_server_is_found_and_its_certificate_pinned(
+    cli: Cli, tmp_path: Path, status: int
+) -> None:
     """What is suggested is polled as it stands: the status is the one to expect."""
     made = web_servers.identity(tmp_path)
     with web_servers.serving(web_servers.saying(f"HTTP/1.1 {status} X"), made.context) as server:
         where = ["-o", f"port={server.port}", "-o", "scheme=https"]
-        [item] = ok(cli("discover", "127.0.0.1", "--collector", "http", *where, "--json")).json["items"]
+        [item] = ok(cli("discover", "127.0.0.1", "--collector", "http", *where, "--json")).json[
+            "items"
+        ]
         assert f"answers with status {status}; pinned, because self" in item["reason"]
         polled = asyncio.run(testing.collect(HttpCollector(), "127.0.0.1", **item["options"]))
     assert polled.result is Result.OK, polled
-    assert set(item["options"]) == {"port", "scheme", "fingerprint"} | ({"expect"} if status == 403 else set())
+    assert set(item["options"]) == {"port", "scheme", "fingerprint"} | (
+        {"expect"} if status == 403 else set()
+    )
 
 
 def test_no_web_server_is_said_to_be_none(cli: Cli, free_port: int) -> None:

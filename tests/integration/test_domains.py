@@ -40,7 +40,10 @@ class World:
 
     def place(self, version: int, *specs: tuple[int, str], interval_ms: int = 60_000) -> None:
         """Targets with their queues; '' removes one."""
-        rows = [(TargetSpec(i, version, queue, interval_ms, 5_000, bool(queue)), NOW) for i, queue in specs]
+        rows = [
+            (TargetSpec(i, version, queue, interval_ms, 5_000, bool(queue)), NOW)
+            for i, queue in specs
+        ]
         self.board.place(self.leader, rows, version)
 
     def fly(self, token: str, queue: str) -> list[int]:
@@ -168,7 +171,11 @@ def test_workers_are_told_of_what_came_and_went_and_of_nothing_else(world: World
 def silent() -> None:
     """Nobody listens any more: the connections are about to be closed."""
     names = ("wakeups", "domains")
-    soon(lambda: not any(thread.name in names for thread in threading.enumerate()), 5, "the threads end")
+    soon(
+        lambda: not any(thread.name in names for thread in threading.enumerate()),
+        5,
+        "the threads end",
+    )
 
 
 class Consumer:
@@ -177,8 +184,12 @@ class Consumer:
     def __init__(self, consumed: list[str]) -> None:
         self.consumed = dict.fromkeys(consumed)
         self.calls: list[Any] = []
-        self.hub = SimpleNamespace(call_soon=lambda call, *args: self.calls.append(lambda: call(*args)))
-        self.app = SimpleNamespace(amqp=SimpleNamespace(queues=SimpleNamespace(consume_from=self.consumed)))
+        self.hub = SimpleNamespace(
+            call_soon=lambda call, *args: self.calls.append(lambda: call(*args))
+        )
+        self.app = SimpleNamespace(
+            amqp=SimpleNamespace(queues=SimpleNamespace(consume_from=self.consumed))
+        )
         self.task_consumer = object()
         self.hostname = "w@test"
 
@@ -195,9 +206,13 @@ class Consumer:
         return set(self.consumed)
 
 
-def test_a_worker_serves_what_fits_and_leaves_what_went_while_it_was_away(services: Services) -> None:
+def test_a_worker_serves_what_fits_and_leaves_what_went_while_it_was_away(
+    services: Services,
+) -> None:
     """Celery's consumer comes back from a lost connection with the queues of before; others' queues are not ours."""
-    services.redis.sadd(services.keys.queues, QUEUE, OTHER, "poll.snmp;zone=lan", "poll.acme", "rubbish")
+    services.redis.sadd(
+        services.keys.queues, QUEUE, OTHER, "poll.snmp;zone=lan", "poll.acme", "rubbish"
+    )
     told = threading.Event()
     served = Served(services, {"zone": "dmz"}, told.set)
     consumer = Consumer(["poller", "poll.gone"])
@@ -220,7 +235,9 @@ def test_a_worker_serves_what_fits_and_leaves_what_went_while_it_was_away(servic
         silent()
 
 
-def test_a_note_that_comes_during_a_look_is_not_lost(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_note_that_comes_during_a_look_is_not_lost(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The worker looks once more, without anybody telling it again."""
     services.redis.sadd(services.keys.queues, QUEUE)
     looking, go_on = threading.Event(), threading.Event()
@@ -239,7 +256,11 @@ def test_a_note_that_comes_during_a_look_is_not_lost(services: Services, monkeyp
     try:
         assert looking.wait(5)
         services.redis.sadd(services.keys.queues, OTHER)
-        soon(lambda: services.redis.publish(services.keys.domains, "came"), 5, "the worker listens, and is told")
+        soon(
+            lambda: services.redis.publish(services.keys.domains, "came"),
+            5,
+            "the worker listens, and is told",
+        )
         go_on.set()
         soon(lambda: consumer.run() == {QUEUE, OTHER}, 5, "it takes up what came meanwhile")
     finally:

@@ -33,7 +33,9 @@ from tests.integration.happenings import DOWN, away, in_stream, recorded
 def test_an_event_is_a_line_an_entry_and_soon_a_row(services: Services) -> None:
     """The same in all three places."""
     with structlog.testing.capture_logs() as lines:
-        event_publisher.emit(services, [DOWN, dataclasses.replace(DOWN, kind=Kind.DEVICE_RECOVERED)])
+        event_publisher.emit(
+            services, [DOWN, dataclasses.replace(DOWN, kind=Kind.DEVICE_RECOVERED)]
+        )
     assert [(line["event"], line["log_level"], line["device"]) for line in lines] == [
         ("device_went_down", "warning", "sw1"),
         ("device_recovered", "info", "sw1"),
@@ -46,7 +48,9 @@ def test_an_event_is_a_line_an_entry_and_soon_a_row(services: Services) -> None:
     assert event_recorder.copy(services) == 0
 
 
-def test_a_whole_round_is_one_round_trip(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_round_is_one_round_trip(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Sixty-four devices behind one switch."""
     event_publisher.emit(services, [DOWN])  # connects
     sent: list[object] = []
@@ -80,7 +84,8 @@ def test_a_name_that_a_log_line_has_already_does_not_break_it(services: Services
     """Data may be called anything."""
     with structlog.testing.capture_logs() as lines:
         event_publisher.emit(
-            services, [dataclasses.replace(DOWN, data={"self": 0, "event": 1, "exc_info": 2, "device": 4})]
+            services,
+            [dataclasses.replace(DOWN, data={"self": 0, "event": 1, "exc_info": 2, "device": 4})],
         )
     [line] = lines
     assert (line["event"], line["message"], line["device"], line["device_"]) == (
@@ -95,7 +100,9 @@ def test_a_name_that_a_log_line_has_already_does_not_break_it(services: Services
 def test_no_secret_gets_into_the_stream(services: Services) -> None:
     """Neither by a telling name nor quoted in a text."""
     services.redactor.remember("hunter2hunter2")
-    told = dataclasses.replace(DOWN, message="refused hunter2hunter2", data={"community": "x", "url": "a://u:pw@h"})
+    told = dataclasses.replace(
+        DOWN, message="refused hunter2hunter2", data={"community": "x", "url": "a://u:pw@h"}
+    )
     event_publisher.emit(services, [told])
     text = json.dumps(services.redis.xrange(services.keys.events))
     assert "hunter2" not in text
@@ -116,7 +123,9 @@ def test_the_stream_is_bounded(services: Services, monkeypatch: pytest.MonkeyPat
 
 def test_the_overview_shows_the_last_ten(services: Services) -> None:
     """Newest first; strange entries are skipped."""
-    event_publisher.emit(services, [dataclasses.replace(DOWN, message=f"n{number}") for number in range(15)])
+    event_publisher.emit(
+        services, [dataclasses.replace(DOWN, message=f"n{number}") for number in range(15)]
+    )
     services.redis.xadd(services.keys.events, {"who": "knows"})
     shown = overview_reader.read(services.redis, services.keys).events
     assert [event.message for event in shown] == [f"n{number}" for number in range(14, 5, -1)]
@@ -217,7 +226,9 @@ def test_a_leader_whose_lock_ran_out_says_that_it_lost_it(services: Services) ->
     """Whether somebody else leads by now or it leads again itself: once each."""
     (one, said_by_one), (two, _) = noticing(services), noticing(services)
     one.try_to_lead()
-    services.redis.delete(services.keys.lock)  # as if it had been paused for longer than its lock lasts
+    services.redis.delete(
+        services.keys.lock
+    )  # as if it had been paused for longer than its lock lasts
     one.try_to_lead()
     assert kinds(said_by_one) == ["taken", "lost", "taken"]
     services.redis.delete(services.keys.lock)
@@ -231,7 +242,9 @@ def test_the_next_leader_knows_whom_its_predecessor_saw(services: Services) -> N
     """A change of leader makes no news of workers, and hides none."""
     told: list[Event] = []
     for name in ("stays", "leaves", "dies"):
-        seen_ms = worker_registry.announce(services.redis, services.keys, Worker(name, 0, 1, 0, 0, 0))
+        seen_ms = worker_registry.announce(
+            services.redis, services.keys, Worker(name, 0, 1, 0, 0, 0)
+        )
     Attendance(services, told.append).look(seen_ms)
     assert [event.kind for event in told] == [Kind.WORKER_JOINED] * 3
     told.clear()
@@ -262,7 +275,10 @@ def test_what_a_beat_noticed_while_redis_was_away_is_told_later(
     try:
         leader.try_to_lead()
         wait_until(lambda: len(recorded(services)) == 2, "both events in SQL")
-        assert {event.kind for event in recorded(services)} == {Kind.DEVICE_WENT_DOWN, Kind.LEADERSHIP_TAKEN}
+        assert {event.kind for event in recorded(services)} == {
+            Kind.DEVICE_WENT_DOWN,
+            Kind.LEADERSHIP_TAKEN,
+        }
         leader.stop()
         recorder.finish()
         newest = stream.newest(own.redis, own.keys, 1)[0].event
@@ -273,7 +289,9 @@ def test_what_a_beat_noticed_while_redis_was_away_is_told_later(
         server.kill()
 
 
-def test_a_repair_of_the_board_is_an_event(services: Services, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_repair_of_the_board_is_an_event(
+    services: Services, capsys: pytest.CaptureFixture[str]
+) -> None:
     """One that found nothing is none."""
     assert main.run(["board", "repair"]) == 0
     assert in_stream(services) == []

@@ -39,8 +39,15 @@ def test_events_are_listed_from_sql_and_from_what_is_not_there_yet(
     old = dataclasses.replace(DOWN, at_ms=now_ms - 7_200_000, message="old")
     event_publisher.emit(services, [old, dataclasses.replace(old, device="sw2", message="other")])
     event_recorder.copy(services)
-    event_publisher.emit(services, [dataclasses.replace(DOWN, at_ms=now_ms, message="new", kind=Kind.DEVICE_RECOVERED)])
-    found = lambda *words: [each["message"] for each in json.loads(cli(capsys, "--json", *words)[1])["items"]]  # noqa: E731
+    event_publisher.emit(
+        services,
+        [dataclasses.replace(DOWN, at_ms=now_ms, message="new", kind=Kind.DEVICE_RECOVERED)],
+    )
+
+    def found(*words: str) -> list[str]:
+        items = json.loads(cli(capsys, "--json", *words)[1])["items"]
+        return [each["message"] for each in items]
+
     assert found() == ["new", "other", "old"]
     assert found("--device", "sw1") == ["new", "old"]
     assert found("--kind", "device_recovered") == ["new"]

@@ -64,12 +64,28 @@ def test_a_login_of_the_file_speaks_its_version(everything: Pair) -> None:
     """SNMPv1 of the flat format's module, with the same samples as the exporter's by SNMPv1."""
     expected = exporters.theirs(everything.exporter, everything.port, "old")
     assert isinstance(expected, Exposed), expected
-    command = [sys.executable, "-m", "poller", "collect", "snmp", "127.0.0.1", "--output", "prometheus"]
+    command = [
+        sys.executable,
+        "-m",
+        "poller",
+        "collect",
+        "snmp",
+        "127.0.0.1",
+        "--output",
+        "prometheus",
+    ]
     options = [f"port={everything.port}", f"config={EVERYTHING}", "modules=old", "auth=old"]
     command += [word for option in options for word in ("-o", option)]
-    environment = {name: text for name, text in os.environ.items() if name != "POLLER_COLLECT_SECRET"}
+    environment = {
+        name: text for name, text in os.environ.items() if name != "POLLER_COLLECT_SECRET"
+    }
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=True
+        command,
+        env=environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=True,
     )
     assert exporters.differences(expected, exporters.exposed(done.stdout)) == {}
 
@@ -78,7 +94,12 @@ def test_a_login_of_the_file_speaks_its_version(everything: Pair) -> None:
     ("module", "their_text", "our_samples", "result"),
     [
         ("ticks", {"ticks": "%!s(uint32=4200)"}, {"ticks": "4200"}, Result.OK),
-        ("addressed", {"n": "1", "address": "0xC000"}, {"n": "1", "address": "192.0.2.7"}, Result.OK),
+        (
+            "addressed",
+            {"n": "1", "address": "0xC000"},
+            {"n": "1", "address": "192.0.2.7"},
+            Result.OK,
+        ),
         ("bytes", "is not valid UTF-8", {"bytes": "a�b"}, Result.OK),
         ("twins", "was collected before with the same name and label values", {}, Result.PARTIAL),
         ("bits", "BITS type was not a BISTRING on the wire", None, Result.OK),
@@ -87,24 +108,42 @@ def test_a_login_of_the_file_speaks_its_version(everything: Pair) -> None:
     ],
 )
 def test_where_we_differ_on_purpose(
-    differing: Pair, module: str, their_text: object, our_samples: dict[str, str] | None, result: Result
+    differing: Pair,
+    module: str,
+    their_text: object,
+    our_samples: dict[str, str] | None,
+    result: Result,
 ) -> None:
     """The exporter fails the scrape, or prints what later versions print as we do."""
     expected = exporters.theirs(differing.exporter, differing.port, module)
     found, drained = exporters.ours(differing.port, DIFFERENCES, module)
     assert drained.outcome.result is result
-    assert [dict(labels) for _, labels in found.samples] == ([] if our_samples is None else [our_samples])
+    assert [dict(labels) for _, labels in found.samples] == (
+        [] if our_samples is None else [our_samples]
+    )
     if isinstance(expected, Failed):
         assert expected.status == 500
         assert str(their_text) in expected.text
     else:
-        assert [dict(labels) for _, labels in expected.samples] == ([] if their_text is None else [their_text])
+        assert [dict(labels) for _, labels in expected.samples] == (
+            [] if their_text is None else [their_text]
+        )
 
 
 def test_the_differences_are_those_of_the_documentation() -> None:
     """Each of them has its line in the table of docs/snmp.md."""
-    table = (Path(__file__).parents[2] / "docs" / "snmp.md").read_text().partition("### Equal to snmp_exporter")[2]
-    for words in ("TimeTicks as a label", "looked-up `InetAddress`", "not UTF-8", "same name and labels", "`Bits`"):
+    table = (
+        (Path(__file__).parents[2] / "docs" / "snmp.md")
+        .read_text()
+        .partition("### Equal to snmp_exporter")[2]
+    )
+    for words in (
+        "TimeTicks as a label",
+        "looked-up `InetAddress`",
+        "not UTF-8",
+        "same name and labels",
+        "`Bits`",
+    ):
         assert words in table
     assert "`EnumAsInfo` whose name is an index" in table
     assert "with a leading dot" in table

@@ -29,7 +29,12 @@ def flower(home: Path, tmp_path: Path, valkey_url: str, free_port: int) -> Itera
     started: list[subprocess.Popen[bytes]] = []
 
     def start(**more: str) -> str:
-        env = {**os.environ, "POLLER_REDIS_URL": valkey_url, "POLLER_FLOWER_PORT": str(free_port), **more}
+        env = {
+            **os.environ,
+            "POLLER_REDIS_URL": valkey_url,
+            "POLLER_FLOWER_PORT": str(free_port),
+            **more,
+        }
         with (tmp_path / "log").open("wb") as log:
             process = subprocess.Popen(PROGRAM, env=env, cwd=tmp_path, stdout=log, stderr=log)
         started.append(process)
@@ -58,7 +63,10 @@ def test_the_broker_page_shows_the_poll_queues(flower: Start, redis_client: redi
     """Those on the board at its start, and those that come later, before any worker has answered."""
     redis_client.sadd(Keys().queues, "poll.snmp", "poll.snmp;site=ams")
     url = flower()
-    wait_until(lambda: _queues(url) == {"poller", "poll.snmp", "poll.snmp;site=ams"}, "the queues of the board")
+    wait_until(
+        lambda: _queues(url) == {"poller", "poll.snmp", "poll.snmp;site=ams"},
+        "the queues of the board",
+    )
     redis_client.sadd(Keys().queues, "poll.routeros")
     wait_until(lambda: "poll.routeros" in _queues(url), "a queue that came later")
 
@@ -83,6 +91,11 @@ def _readable(path: Path) -> bool:
 def test_beyond_loopback_it_wants_a_password(home: Path, tmp_path: Path) -> None:
     """Flower can stop workers."""
     env = {**os.environ, "POLLER_FLOWER_BIND": "0.0.0.0"}
-    done = subprocess.run(PROGRAM, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        PROGRAM, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 2
-    assert "flower_bind: 0.0.0.0 can be reached from outside, and Flower has no password" in done.stderr
+    assert (
+        "flower_bind: 0.0.0.0 can be reached from outside, and Flower has no password"
+        in done.stderr
+    )

@@ -26,13 +26,19 @@ def services(services: Services) -> Services:
     """Each device with two targets, one that keeps a session and one that does not."""
     draft = TargetDraft("r", "routeros", {}, interval_ms=60_000, timeout_ms=5_000)
     other = TargetDraft("s", "snmp", {}, interval_ms=60_000, timeout_ms=5_000)
-    rows = [imports.Row(DeviceDraft(f"d{n}", f"10.0.0.{n}"), [draft, other]) for n in range(DEVICES)]
+    rows = [
+        imports.Row(DeviceDraft(f"d{n}", f"10.0.0.{n}"), [draft, other]) for n in range(DEVICES)
+    ]
     imports.apply_import(services.engine, rows)
     return services
 
 
-def worker(name: str, slots: int = 4, seen_ms: int = NOW, sessions: tuple[str, ...] = ("routeros",)) -> Worker:
-    return Worker(name, seen_ms, 0, 0, 0, 0, queues=(QUEUE, "poll.snmp"), sessions=sessions, slots=slots)
+def worker(
+    name: str, slots: int = 4, seen_ms: int = NOW, sessions: tuple[str, ...] = ("routeros",)
+) -> Worker:
+    return Worker(
+        name, seen_ms, 0, 0, 0, 0, queues=(QUEUE, "poll.snmp"), sessions=sessions, slots=slots
+    )
 
 
 WORKERS = [worker("w1"), worker("w2"), worker("w3")]
@@ -67,7 +73,9 @@ def sent(made: Homes, ids: list[str], size: int = 64, queue: str = QUEUE) -> dic
     for name, batch in made.batches(queue, ids, size):
         assert len(batch) <= size
         found.setdefault(name, []).extend(batch)
-    assert sorted(i for part in found.values() for i in part) == sorted(ids), "a target was lost or doubled"
+    assert sorted(i for part in found.values() for i in part) == sorted(ids), (
+        "a target was lost or doubled"
+    )
     return found
 
 
@@ -105,10 +113,14 @@ def test_what_finds_no_room_at_home_goes_to_all(services: Services) -> None:
     assert len(found[f"{QUEUE}~w1"]) == 5
     assert len(found[f"{QUEUE}~w2"]) == 10
     assert len(found[QUEUE]) == DEVICES - 15
-    assert set(sent(made, list(ids_of(services)))) == {QUEUE}, "what was published a moment ago does not count"
+    assert set(sent(made, list(ids_of(services)))) == {QUEUE}, (
+        "what was published a moment ago does not count"
+    )
 
 
-def test_what_waits_in_own_queues_counts_as_waiting(services: Services, redis_client: redis.Redis) -> None:
+def test_what_waits_in_own_queues_counts_as_waiting(
+    services: Services, redis_client: redis.Redis
+) -> None:
     """The workers' room is the same as before, and what is urgent always finds some."""
     made = ready(services)
     redis_client.lpush(f"{QUEUE}~w1{ROUTINE_MARK}", *"abcd")
@@ -122,7 +134,9 @@ SILENT = worker("w1", seen_ms=NOW - session_affinity.LATELY_MS)
 OTHERWISE_BUSY = Worker("w1", NOW, 0, 0, 0, 0, queues=("poll.snmp",), sessions=("routeros",))
 
 
-@pytest.mark.parametrize("left", [[], [SILENT], [OTHERWISE_BUSY]], ids=["gone", "silent", "serving it no more"])
+@pytest.mark.parametrize(
+    "left", [[], [SILENT], [OTHERWISE_BUSY]], ids=["gone", "silent", "serving it no more"]
+)
 def test_what_waits_for_a_worker_that_is_gone_goes_to_all(
     services: Services, redis_client: redis.Redis, left: list[Worker]
 ) -> None:

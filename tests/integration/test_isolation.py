@@ -128,13 +128,17 @@ Polled = Callable[..., dict[str, tuple[Result, str]]]
 
 
 @pytest.fixture
-def services(home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Services:
+def services(
+    home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> Services:
     monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
     monkeypatch.setenv("POLLER_RETRY_TRIES", "0")
     made = Services(Settings())
     migrate.upgrade(made.engine)
     good = Collector()
-    broken = (Broken("broken", "acme-olt 2.2", "ImportError: no module named acme", "pip install acme"),)
+    broken = (
+        Broken("broken", "acme-olt 2.2", "ImportError: no module named acme", "pip install acme"),
+    )
     made.registry = Registry({"good": good, **BAD}, broken, dict.fromkeys(["good", *BAD], "tests"))  # type: ignore[misc]
     return made
 
@@ -145,7 +149,9 @@ def polled(services: Services) -> Iterator[Polled]:
     poller = Poller(services, "worker@test")
     tokens = iter("abcdefgh")
 
-    def poll(collector: str, options: dict[str, Any] | None = None, credential: int | None = None) -> Any:
+    def poll(
+        collector: str, options: dict[str, Any] | None = None, credential: int | None = None
+    ) -> Any:
         _add(services, collector, options or {}, credential)
         with services.engine.connect() as conn:
             ids = list(conn.execute(sa.select(targets_table.c.id)).scalars())
@@ -165,17 +171,25 @@ def polled(services: Services) -> Iterator[Polled]:
     services.engine.dispose()
 
 
-def _add(services: Services, collector: str, options: dict[str, Any], credential: int | None) -> None:
+def _add(
+    services: Services, collector: str, options: dict[str, Any], credential: int | None
+) -> None:
     drafts = {"first": "good", "odd": collector, "last": "good"}
     for name, kind in drafts.items():
         target = TargetDraft("t", "good", {}, interval_ms=60_000, timeout_ms=1_000)
         devices.add(services.engine, DeviceDraft(name, "127.0.0.1"), [target])
-        with services.engine.begin() as conn:  # as somebody stored it when that was still installed, and valid
+        with (
+            services.engine.begin() as conn
+        ):  # as somebody stored it when that was still installed, and valid
             newest = sa.select(sa.func.max(targets_table.c.id)).scalar_subquery()
             values: dict[str, Any] = {"collector": kind}
             if name == "odd":
-                values |= {"options": options} | ({"credential_id": credential} if credential else {})
-            conn.execute(sa.update(targets_table).where(targets_table.c.id == newest).values(values))
+                values |= {"options": options} | (
+                    {"credential_id": credential} if credential else {}
+                )
+            conn.execute(
+                sa.update(targets_table).where(targets_table.c.id == newest).values(values)
+            )
 
 
 OK = (Result.OK, "")
@@ -218,7 +232,9 @@ def test_the_others_do_not_notice(
     assert time.monotonic() - began < 8
 
 
-def test_what_a_collector_leaves_in_its_memory_is_its_own_trouble(polled: Polled, services: Services) -> None:
+def test_what_a_collector_leaves_in_its_memory_is_its_own_trouble(
+    polled: Polled, services: Services
+) -> None:
     """Also at the next poll, when the platform reads it."""
     polled("spoiler")
     with services.engine.connect() as conn:
@@ -237,7 +253,11 @@ def test_a_credential_whose_model_has_a_bug_is_refused_without_its_text(
     now = datetime.now(UTC)
     row = {"name": "odd-one", "kind": "bad_token", "envelope": envelope, "version": 1}
     with services.engine.begin() as conn:
-        added = conn.execute(sa.insert(credentials_table).values(**row, created_at=now, updated_at=now))
+        added = conn.execute(
+            sa.insert(credentials_table).values(**row, created_at=now, updated_at=now)
+        )
     result = polled("good", {}, added.inserted_primary_key[0])
-    assert set(result.values()) == {(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE)}  # the others have none at all
+    assert set(result.values()) == {
+        (Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE)
+    }  # the others have none at all
     assert "hunter22" not in str(run_ledger.recent(services.engine))

@@ -66,7 +66,9 @@ class World:
     def add(self, number: int) -> list[int]:
         engine = self.services.engine
         for place in range(number):
-            devices.add(engine, DeviceDraft(f"d{place}", "127.0.0.1"), [TargetDraft("login", "login")])
+            devices.add(
+                engine, DeviceDraft(f"d{place}", "127.0.0.1"), [TargetDraft("login", "login")]
+            )
         ids = sorted(target.id for target in targets.listing(engine, limit=None))
         self.services.board.place("", [(TargetSpec(i, 1, QUEUE, 60_000, 2_000), 1) for i in ids], 1)
         return ids
@@ -83,12 +85,17 @@ class World:
         return dead_letter_rows.listing(self.services.engine, Wanted())
 
     def events(self, *kinds: Kind) -> list[Event]:
-        found = [entry.event for entry in stream.after(self.services.redis, self.services.keys, "0-0", 1000)]
+        found = [
+            entry.event
+            for entry in stream.after(self.services.redis, self.services.keys, "0-0", 1000)
+        ]
         return [event for event in found if event and event.kind in kinds]
 
 
 @pytest.fixture
-def world(home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def world(
+    home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[World]:
     monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
     monkeypatch.setenv("POLLER_RETRY_TRIES", "0")
     services = Services(Settings())
@@ -157,7 +164,9 @@ def test_a_round_costs_one_statement_however_many_letters_it_makes(
     assert len(world.letters()) == 64
 
 
-def test_letters_wait_for_a_database_that_is_down(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_letters_wait_for_a_database_that_is_down(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They go to disk like rows of the ledger, and are written, in order, when it answers again."""
     ids = world.add(2)
     world.poll(ids)

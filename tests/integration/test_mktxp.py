@@ -35,7 +35,9 @@ _USERS = "`active_users_info` of RouterOS 6"
 
 
 def ours(address: str, port: int, **options: Any) -> ReadingSet:
-    drained = asyncio.run(polled(RouterOsCollector(), address, LOGIN, timeout_s=30, port=port, **options))
+    drained = asyncio.run(
+        polled(RouterOsCollector(), address, LOGIN, timeout_s=30, port=port, **options)
+    )
     assert drained.outcome.result is Result.OK, drained.outcome.message
     assert drained.outcome.readings is not None
     return drained.outcome.readings
@@ -62,7 +64,9 @@ def test_every_number_of_mktxp_is_ours(both: tuple[int, dict[Sample, float], Rea
     version, theirs, found = both
     verdict = same_numbers.must_be_equal(theirs, found)
     assert verdict.equal > 1500
-    expected = {each.what for each in DIFFERENCES} - ({_USERS} if version == 7 else {_PROCESSES, _BOARDS})
+    expected = {each.what for each in DIFFERENCES} - (
+        {_USERS} if version == 7 else {_PROCESSES, _BOARDS}
+    )
     assert set(verdict.explained) == expected  # a difference that is gone is not listed any longer
 
 

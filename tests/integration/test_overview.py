@@ -23,16 +23,27 @@ ROOM = Room(targets=100, batch_size=10, lease_ms=30_000)
 def test_an_empty_server_is_an_empty_overview(redis_client: redis.Redis) -> None:
     """No leader, no worker, no target, and no error."""
     view = overview_reader.read(redis_client, KEYS)
-    assert (view.targets, view.leader, view.workers, view.recent, view.errors) == (0, None, [], [], [])
+    assert (view.targets, view.leader, view.workers, view.recent, view.errors) == (
+        0,
+        None,
+        [],
+        [],
+        [],
+    )
 
 
 def test_it_tells_states_places_polls_and_people(redis_client: redis.Redis) -> None:
     """Two targets, one polled late by 40 ms and failing; one leader; one worker that serves one of two queues."""
     board, leader = Board(redis_client, KEYS), Leadership(redis_client, KEYS, 60_000)
     leader.take()
-    specs = [TargetSpec(1, 1, "poll.snmp", 60_000, 5_000), TargetSpec(2, 1, "poll.hello", 60_000, 5_000)]
+    specs = [
+        TargetSpec(1, 1, "poll.snmp", 60_000, 5_000),
+        TargetSpec(2, 1, "poll.hello", 60_000, 5_000),
+    ]
     board.place(leader.token, [(spec, 1) for spec in specs], 1)
-    worker_registry.announce(redis_client, KEYS, Worker("w", 0, 0, 7, 1, 2**20, queues=["poll.snmp"]))
+    worker_registry.announce(
+        redis_client, KEYS, Worker("w", 0, 0, 7, 1, 2**20, queues=["poll.snmp"])
+    )
     board.claim(leader.token, "t", "", {"poll.snmp": 10}, ROOM)
     now_ms = board.start("t", 0, "c", 15_000, [1]).now_ms
     error = f'[{now_ms}, 1, "sw1", "snmp", "timeout", "no answer"]'
@@ -62,7 +73,10 @@ def test_strange_entries_do_not_blind_anybody(redis_client: redis.Redis) -> None
     now_ms = int(redis_client.time()[0]) * 1000
     for key in (KEYS.counts, KEYS.totals, KEYS.leader, KEYS.needs, KEYS.stats(now_ms // 10_000)):
         redis_client.hset(
-            key, mapping=dict.fromkeys(("o", "polls", "epoch", "lmax", "l1", "q:x", "rubbish;"), "rubbish")
+            key,
+            mapping=dict.fromkeys(
+                ("o", "polls", "epoch", "lmax", "l1", "q:x", "rubbish;"), "rubbish"
+            ),
         )
     view = overview_reader.read(redis_client, KEYS)
     assert (view.workers, view.errors) == ([], [])
@@ -75,9 +89,14 @@ def test_a_worker_that_left_or_was_lost_long_ago_is_forgotten(redis_client: redi
     worker_registry.announce(redis_client, KEYS, dataclasses.replace(one, name="two"))
     worker_registry.leave(redis_client, KEYS, "two")
     assert [w.name for w in worker_registry.living(redis_client, KEYS, seen_ms + 1_000)] == ["one"]
-    assert worker_registry.living(redis_client, KEYS, seen_ms + worker_registry.DEAD_AFTER_MS + 1) == []
+    assert (
+        worker_registry.living(redis_client, KEYS, seen_ms + worker_registry.DEAD_AFTER_MS + 1)
+        == []
+    )
     assert worker_registry.forget_lost(redis_client, KEYS, seen_ms + 1_000) == []
-    assert worker_registry.forget_lost(redis_client, KEYS, seen_ms + worker_registry.FORGET_AFTER_MS + 1) == ["one"]
+    assert worker_registry.forget_lost(
+        redis_client, KEYS, seen_ms + worker_registry.FORGET_AFTER_MS + 1
+    ) == ["one"]
     assert worker_registry.known(redis_client, KEYS) == []
 
 
@@ -96,16 +115,26 @@ def test_a_worker_that_left_or_was_lost_long_ago_is_forgotten(redis_client: redi
 )
 def test_a_strange_worker_entry_blinds_nobody(redis_client: redis.Redis, entry: str) -> None:
     """Whatever somebody wrote there, the others are seen."""
-    worker_registry.announce(redis_client, KEYS, Worker("good", 0, 0, 7, 1, 2**20, queues=["poll.snmp"]))
+    worker_registry.announce(
+        redis_client, KEYS, Worker("good", 0, 0, 7, 1, 2**20, queues=["poll.snmp"])
+    )
     text = json.loads(str(redis_client.hget(KEYS.workers, "good")))
-    strange = json.dumps({**text, "name": "bad", **json.loads(entry)}) if entry.startswith("{") else entry
+    strange = (
+        json.dumps({**text, "name": "bad", **json.loads(entry)}) if entry.startswith("{") else entry
+    )
     redis_client.hset(KEYS.workers, "bad", strange)
-    assert [worker.name for worker in worker_registry.living(redis_client, KEYS, text["seen_ms"])] == ["good"]
+    assert [
+        worker.name for worker in worker_registry.living(redis_client, KEYS, text["seen_ms"])
+    ] == ["good"]
 
 
 def test_a_worker_of_a_newer_release_is_seen(redis_client: redis.Redis) -> None:
     """While a fleet is upgraded, a leader of before must go on giving it work."""
-    worker_registry.announce(redis_client, KEYS, Worker("newer", 0, 0, 7, 1, 2**20, queues=["poll.snmp"]))
+    worker_registry.announce(
+        redis_client, KEYS, Worker("newer", 0, 0, 7, 1, 2**20, queues=["poll.snmp"])
+    )
     text = json.loads(str(redis_client.hget(KEYS.workers, "newer")))
     redis_client.hset(KEYS.workers, "newer", json.dumps({**text, "what_comes_next": [1]}))
-    assert [worker.queues for worker in worker_registry.living(redis_client, KEYS, text["seen_ms"])] == [["poll.snmp"]]
+    assert [
+        worker.queues for worker in worker_registry.living(redis_client, KEYS, text["seen_ms"])
+    ] == [["poll.snmp"]]

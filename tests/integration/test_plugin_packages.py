@@ -31,7 +31,9 @@ class Desk:
         write(place / "acme-files", shown_files("Sinks"))
         packages = [place / name for name in ("demo", "acme-olt", "acme-files")]
         self.layer.install(*packages)
-        self.tested = self.layer.run(str(self.layer.python), *PYTEST, *map(str, packages), cwd=place, env=self.env)
+        self.tested = self.layer.run(
+            str(self.layer.python), *PYTEST, *map(str, packages), cwd=place, env=self.env
+        )
 
     def poller(self, *words: str) -> str:
         return self.layer.run(str(self.layer.poller), *words, cwd=self.place, env=self.env)
@@ -63,9 +65,13 @@ def test_a_new_plugin_installs_passes_conformance_and_polls_without_an_edit(desk
     """As its README says."""
     assert desk.passed("TestDemo") >= 13
     assert "poller-demo 0.1.0" in desk.poller("collectors", "demo")
-    router = next(d for d in fleet.devices(20) if d.protocol is Protocol.ROUTEROS and d.fault is Fault.NONE)
+    router = next(
+        d for d in fleet.devices(20) if d.protocol is Protocol.ROUTEROS and d.fault is Fault.NONE
+    )
     with simulated([router]) as ports:
-        said = json.loads(desk.poller("collect", "demo", router.address, "-o", f"port={ports.routeros}", "--json"))
+        said = json.loads(
+            desk.poller("collect", "demo", router.address, "-o", f"port={ports.routeros}", "--json")
+        )
     assert {item["metric"] for item in said["items"]} == {"demo_answer_seconds", "demo_info"}
 
 
@@ -81,7 +87,11 @@ def test_the_documented_sink_is_complete(desk: Desk) -> None:
     """Its three files, as they stand on the page: installed, tested and listed."""
     assert desk.passed("TestFiles") == 4
     listed = json.loads(desk.poller("sinks", "--json"))
-    assert {item["name"]: item["used"] for item in listed["items"]} == {"files": True, "sql": True, "stream": False}
+    assert {item["name"]: item["used"] for item in listed["items"]} == {
+        "files": True,
+        "sql": True,
+        "stream": False,
+    }
 
 
 def test_the_page_tells_every_check() -> None:

@@ -56,7 +56,12 @@ def test_one_target_changes_nothing_for_the_others(world: World) -> None:
     ]
     assert world.outcomes() == dict(zip(ids, expected, strict=True))
     states = world.board.statuses(ids)
-    assert [states[i].state for i in ids] == [State.OK, State.DEGRADED, State.DEGRADED, State.DEGRADED]
+    assert [states[i].state for i in ids] == [
+        State.OK,
+        State.DEGRADED,
+        State.DEGRADED,
+        State.DEGRADED,
+    ]
     assert world.sound(ids)
 
 
@@ -75,7 +80,9 @@ def test_a_finding_is_stored_told_and_asked_about_at_every_slot(world: World) ->
     world.again([one], "t4")
     after = world.board.statuses([one])[one]
     assert (after.state, after.breaker.trips) == (State.OK, 0)
-    happened = event_stream.after(world.services.redis, world.services.keys, event_stream.BEGINNING, 10)
+    happened = event_stream.after(
+        world.services.redis, world.services.keys, event_stream.BEGINNING, 10
+    )
     assert [each.event.kind for each in happened if each.event] == [
         Kind.DEVICE_WENT_DOWN,
         Kind.BREAKER_OPENED,
@@ -99,7 +106,9 @@ def test_healthy_targets_do_not_wait_for_a_hanging_one(world: World) -> None:
     assert not thread.is_alive()
 
 
-def test_a_batch_of_silent_devices_lends_its_place_and_its_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_of_silent_devices_lends_its_place_and_its_turn(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A whole site that went dark keeps no other site's batches waiting, known to the worker or not."""
     monkeypatch.setattr(collection, "FIRST_ROUND_S", 0.1)
     monkeypatch.setattr(cold_start, "MOST", 2)
@@ -117,7 +126,9 @@ def test_a_batch_of_silent_devices_lends_its_place_and_its_turn(world: World, mo
     thread = threading.Thread(target=world.poller.poll, args=("t", ids))
     thread.start()
     _until(lambda: places() == 5)
-    with world.poller._warming.turn(2):  # returns at once, or the time limit of the silent ones makes it late
+    with world.poller._warming.turn(
+        2
+    ):  # returns at once, or the time limit of the silent ones makes it late
         assert thread.is_alive()
     world.poller.drain()
     thread.join(5)
@@ -133,7 +144,9 @@ def test_a_worker_that_was_paused_beyond_its_lease_writes_nothing(world: World) 
     thread = threading.Thread(target=world.poller.poll, args=("t", ids))
     thread.start()
     assert world.collector.hanging.wait(5)
-    world.services.redis.zadd(world.services.keys.inflight, {str(ids[0]): 1})  # as if it had slept for an hour
+    world.services.redis.zadd(
+        world.services.keys.inflight, {str(ids[0]): 1}
+    )  # as if it had slept for an hour
     assert [item.id for item in world.board.reap("")] == ids
     world.claim("u")
     thread.join(5)
@@ -192,7 +205,9 @@ def test_options_that_are_no_longer_valid_are_named(world: World) -> None:
     assert 'unknown option "gone"' in world.board.statuses(ids)[ids[0]].message
 
 
-def test_a_ledger_that_is_down_does_not_stop_the_polling(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_that_is_down_does_not_stop_the_polling(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The target goes on; its rows wait on disk, are counted, and are written when the ledger is back."""
     ids = world.add("answer")
 
@@ -225,7 +240,9 @@ def test_an_inventory_that_is_down_hands_unknown_targets_back_later(
     assert _waits_for_sql(world, ids[0])
 
 
-def test_an_inventory_that_is_down_stops_nobody_who_is_known(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inventory_that_is_down_stops_nobody_who_is_known(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The one of the batch that would have to be read waits alone."""
     ids = world.add("answer", "answer", "answer")
     world.again(ids, "t")
@@ -259,7 +276,9 @@ def test_a_credential_that_cannot_be_read_stops_only_its_own_targets(
     assert all(_waits_for_sql(world, target_id) for target_id in ids)
 
 
-def test_credentials_that_came_too_late_poll_nobody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials_that_came_too_late_poll_nobody(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A lease that ran out while SQL took its time is somebody else's by now."""
     ids = _with_credentials(world, monkeypatch)
     monkeypatch.setattr(worker_poller, "SLOW_LOAD_S", 0.0)
@@ -298,7 +317,11 @@ def _with_credentials(world: World, monkeypatch: pytest.MonkeyPatch) -> list[int
 def _waits_for_sql(world: World, target_id: int) -> bool:
     """Due in some seconds, as if nothing had happened."""
     later = world.due_ms(target_id) > world.board.now_ms() + 1_000
-    return later and world.in_flight() == 0 and world.board.statuses([target_id])[target_id].failures == 0
+    return (
+        later
+        and world.in_flight() == 0
+        and world.board.statuses([target_id])[target_id].failures == 0
+    )
 
 
 def _until(condition: Any, within_s: float = 5.0) -> None:

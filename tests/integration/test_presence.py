@@ -39,7 +39,9 @@ def presence(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pr
 def beats(services: Services) -> Callable[[], bool]:
     """Whether the worker has said that it lives since this was asked."""
     began_ms = services.board.now_ms()
-    return lambda: any(worker.seen_ms > began_ms for worker in worker_registry.known(services.redis, services.keys))
+    return lambda: any(
+        worker.seen_ms > began_ms for worker in worker_registry.known(services.redis, services.keys)
+    )
 
 
 def is_looking() -> bool:

@@ -35,7 +35,9 @@ ROOM = Room(targets=10, batch_size=64, lease_ms=30_000)
 
 
 @pytest.fixture
-def services(home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Services:
+def services(
+    home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> Services:
     """One target of the collector snmp on the board; nobody answers there."""
     monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
     monkeypatch.setenv("POLLER_RETRY_TRIES", "0")
@@ -44,7 +46,9 @@ def services(home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch
     migrate.upgrade(made.engine)
     secret = Community(community=SecretStr("public"))
     credential_rows.add(made.engine, "ro", secret.kind, made.keyring.seal(secret.to_json(), "ro"))
-    target = TargetDraft("t", "snmp", {"port": 9, "retries": 0}, interval_ms=60_000, timeout_ms=1_000)
+    target = TargetDraft(
+        "t", "snmp", {"port": 9, "retries": 0}, interval_ms=60_000, timeout_ms=1_000
+    )
     devices.add(made.engine, DeviceDraft("router", "127.0.0.1", credential="ro"), [target])
     made.board.place("", [(TargetSpec(1, 1, QUEUE, 60_000, 1_000), 1)], 1)
     return made
@@ -64,9 +68,11 @@ def poll(services: Services, poller: Poller, token: str) -> None:
 
 def kinds(services: Services) -> list[Kind]:
     found = stream.newest(services.redis, services.keys, 50)
-    return [entry.event.kind for entry in found if entry.event and entry.event.kind.value.startswith("collector_")][
-        ::-1
-    ]
+    return [
+        entry.event.kind
+        for entry in found
+        if entry.event and entry.event.kind.value.startswith("collector_")
+    ][::-1]
 
 
 def test_a_release_finds_what_was_refused_a_moment_before(
@@ -102,13 +108,17 @@ def test_a_release_after_redis_was_emptied_still_requeues_the_dead_letters(
     poller.close()
 
 
-def test_a_quarantined_collector_is_refused_by_every_worker_and_its_targets_say_why(services: Services) -> None:
+def test_a_quarantined_collector_is_refused_by_every_worker_and_its_targets_say_why(
+    services: Services,
+) -> None:
     """One event for each change, whoever notices; the letter has the last crash."""
     first, second = Poller(services, "first@host"), Poller(services, "second@host")
     crash(first)
     assert kinds(services) == [Kind.COLLECTOR_ISOLATED, Kind.COLLECTOR_QUARANTINED]
     poll(services, second, "a")
-    [named] = dead_letter_rows.listing(services.engine, dead_letter_rows.Wanted(reason=Reason.COLLECTOR_QUARANTINED))
+    [named] = dead_letter_rows.listing(
+        services.engine, dead_letter_rows.Wanted(reason=Reason.COLLECTOR_QUARANTINED)
+    )
     assert named.letter.error_code == error_codes.COLLECTOR_QUARANTINED
     assert "crash 3" in named.letter.message
     assert services.board.statuses([1])[1].reason is Reason.COLLECTOR_QUARANTINED
@@ -130,7 +140,11 @@ def test_a_release_counts_from_the_next_batch_on_and_another_release_of_the_pack
     assert "would release collector snmp (poller " in capsys.readouterr().out
     assert main.run(["collectors", "release", "snmp", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert (said["requeued"], said["released"][0]["state"], said["released"][0]["crashes"]) == (1, "quarantined", 3)
+    assert (said["requeued"], said["released"][0]["state"], said["released"][0]["crashes"]) == (
+        1,
+        "quarantined",
+        3,
+    )
     assert kinds(services)[-1] is Kind.COLLECTOR_RELEASED
     services.board.claim("", "b", "a", {QUEUE: 100}, ROOM)
     poller.poll("b", [1])
@@ -147,21 +161,29 @@ def test_a_release_counts_from_the_next_batch_on_and_another_release_of_the_pack
     ],
 )
 def test_a_release_of_nothing_is_an_error(
-    services: Services, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, said: str
+    services: Services,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    code: int,
+    said: str,
 ) -> None:
     """It says what was wrong, and changes nothing."""
     assert main.run(["collectors", *words]) == code
     assert said in capsys.readouterr().err
 
 
-def test_the_list_shows_what_is_held_against_whom(services: Services, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_shows_what_is_held_against_whom(
+    services: Services, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Also against a release that is not installed here."""
     poller = Poller(services, "w@host")
     crash(poller, 1)
     capsys.readouterr()  # the log
     elsewhere = quarantine_records.Release("olt", "acme 2.0")
     doubt = Doubt(5, Cause.STUCK, "8 of its threads hang in one worker")
-    quarantine_records.record(services.redis, services.keys, elsewhere, doubt, poller.isolation._rules)
+    quarantine_records.record(
+        services.redis, services.keys, elsewhere, doubt, poller.isolation._rules
+    )
     assert main.run(["collectors", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     states = {item["name"]: item["state"] for item in said["items"]}

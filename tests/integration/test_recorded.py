@@ -35,12 +35,17 @@ def test_a_conversation_is_said_again_turn_by_turn(tmp_path: Path) -> None:
     """As often as it is asked, and the device is gone by then; the password is in no file."""
     path = tmp_path / "good.json"
     with plugin_zoo.device() as device:
-        with recorded.recording(path, device.address, device.options["port"], plugin_zoo.LOGIN.secrets()) as port:
+        with recorded.recording(
+            path, device.address, device.options["port"], plugin_zoo.LOGIN.secrets()
+        ) as port:
             live = read(port)
         assert live.result is Result.OK
     assert "correct-horse" not in path.read_text()
     assert json.loads(path.read_text())["conversations"] == [
-        [{"ask": "login mon *************\n", "answer": "welcome\n"}, {"ask": "read\n", "answer": "21.5\n"}]
+        [
+            {"ask": "login mon *************\n", "answer": "welcome\n"},
+            {"ask": "read\n", "answer": "21.5\n"},
+        ]
     ]
     with recorded.replayed(path) as port:
         assert [read(port).readings for _ in range(3)] == [live.readings] * 3
@@ -48,7 +53,9 @@ def test_a_conversation_is_said_again_turn_by_turn(tmp_path: Path) -> None:
 
 def test_a_router_is_recorded_and_replayed(tmp_path: Path) -> None:
     """Binary words, hundreds of them, and a login: our own collector reads the same numbers."""
-    router = next(d for d in fleet.devices(20) if d.protocol is Protocol.ROUTEROS and d.fault is Fault.NONE)
+    router = next(
+        d for d in fleet.devices(20) if d.protocol is Protocol.ROUTEROS and d.fault is Fault.NONE
+    )
     path = tmp_path / "router.json"
 
     def collected(port: int) -> Outcome:
@@ -67,14 +74,21 @@ def test_a_router_is_recorded_and_replayed(tmp_path: Path) -> None:
 
 def test_datagrams_are_answered_with_the_number_of_the_request(tmp_path: Path) -> None:
     """`adjust` puts it in: SNMP's stands at the same place of request and answer."""
-    agent = next(d for d in fleet.devices(20) if d.protocol is Protocol.SNMP and d.fault is Fault.NONE)
+    agent = next(
+        d for d in fleet.devices(20) if d.protocol is Protocol.SNMP and d.fault is Fault.NONE
+    )
     path, community = tmp_path / "agent.json", Community(community=fleet.COMMUNITY)
 
     def collected(port: int) -> Outcome:
         options = {"modules": ["system"], "timeout": 0.3, "retries": 0}
-        return asyncio.run(testing.collect(SnmpCollector(), "127.0.0.1", community, port=port, **options))
+        return asyncio.run(
+            testing.collect(SnmpCollector(), "127.0.0.1", community, port=port, **options)
+        )
 
-    with testing.simulated([agent]) as ports, recorded.recording(path, agent.address, ports.snmp) as port:
+    with (
+        testing.simulated([agent]) as ports,
+        recorded.recording(path, agent.address, ports.snmp) as port,
+    ):
         assert collected(port).result is Result.OK
 
     def renumbered(now: bytes, then: bytes, answer: bytes) -> bytes:
@@ -120,7 +134,9 @@ def web_api() -> Iterator[int]:
 
 
 def get(port: int, path: str) -> dict[str, object]:
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Authorization": "Bearer hush-hush"})
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}{path}", headers={"Authorization": "Bearer hush-hush"}
+    )
     with urllib.request.urlopen(request, timeout=5) as answer:
         found: dict[str, object] = json.loads(answer.read())
         return found
@@ -134,12 +150,18 @@ def test_http_is_answered_by_method_and_path_in_any_order(tmp_path: Path) -> Non
     assert "hush-hush" not in path.read_text()
     with recorded.replayed(path) as port:
         assert get(port, "/guests") == said[1]
-        assert [get(port, "/nodes"), get(port, "/nodes"), get(port, "/nodes")] == [said[0], said[2], said[0]]
+        assert [get(port, "/nodes"), get(port, "/nodes"), get(port, "/nodes")] == [
+            said[0],
+            said[2],
+            said[0],
+        ]
         with pytest.raises(urllib.error.HTTPError, match="404"):
             get(port, "/else")
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"protocol": "tcp"}', '{"protocol": "tcp", "conversations": [[1]]}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"protocol": "tcp"}', '{"protocol": "tcp", "conversations": [[1]]}']
+)
 def test_what_is_no_recording_is_refused_by_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "odd.json"
     path.write_text(text)

@@ -17,13 +17,17 @@ def test_only_failed_targets_that_may_recover_travel_in_the_retry(world: World) 
     assert world.poller.poll("t", ids) == [ids[1]]
     assert world.in_flight() == 1
     assert world.board.statuses(ids)[ids[1]].run_ms == 0
-    assert world.poller.poll("t", [ids[1]], attempt=0) == []  # the first message once more: a duplicate
+    assert (
+        world.poller.poll("t", [ids[1]], attempt=0) == []
+    )  # the first message once more: a duplicate
     assert world.poller.poll("t", [ids[1]], attempt=1) == [ids[1]]
     assert world.poller.poll("t", [ids[1]], attempt=2) == []
     assert world.in_flight() == 0
     found = world.board.statuses(ids)[ids[1]]
     assert (found.failures, found.code) == (1, "timeout")
-    assert [row.run.attempt for row in run_ledger.recent(world.services.engine, target_id=ids[1])] == [3]
+    assert [
+        row.run.attempt for row in run_ledger.recent(world.services.engine, target_id=ids[1])
+    ] == [3]
     assert world.sound(ids)
 
 

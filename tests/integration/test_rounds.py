@@ -47,7 +47,11 @@ def runtime(tmp_path: Path) -> Iterator[Runtime]:
 def rounds(runtime: Runtime, *takes_s: float) -> list[tuple[float, list[int]]]:
     """When each round was there, and who was in it (numbered from 0)."""
     known = [
-        Known(PollTarget(at, 1, "t", 1, "d", "127.0.0.1", "", "slow", 60_000, 5_000), 1, SlowOptions(takes_s=each))
+        Known(
+            PollTarget(at, 1, "t", 1, "d", "127.0.0.1", "", "slow", 60_000, 5_000),
+            1,
+            SlowOptions(takes_s=each),
+        )
         for at, each in enumerate(takes_s)
     ]
     batch = Batch(runtime, Registry({"slow": Slow()}), 1)
@@ -119,7 +123,9 @@ def test_a_target_may_bring_its_credential_by_its_options(runtime: Runtime) -> N
     assert results == [Result.OK, Result.REFUSED]
 
 
-@pytest.mark.parametrize("opened", [Login.from_text("admin:hunter22"), errors.NotFound("it was removed")])
+@pytest.mark.parametrize(
+    "opened", [Login.from_text("admin:hunter22"), errors.NotFound("it was removed")]
+)
 def test_a_credential_that_is_none_of_its_business_is_neither_handed_over_nor_missed(
     runtime: Runtime, opened: Credential | errors.PollerError
 ) -> None:

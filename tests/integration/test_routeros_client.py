@@ -38,7 +38,9 @@ from poller.collectors.routeros import RouterOsCollector, api_client
 LOOPS = pytest.mark.parametrize("loop", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 
 
-def with_router(answer: Answer, work: Callable[[api_client.Router, Script], Awaitable[None]]) -> None:
+def with_router(
+    answer: Answer, work: Callable[[api_client.Router, Script], Awaitable[None]]
+) -> None:
     async def run() -> None:
         async with scripted(answer) as script:
             router = await api_client.connect("127.0.0.1", script.port, None)
@@ -53,9 +55,17 @@ def with_router(answer: Answer, work: Callable[[api_client.Router, Script], Awai
 
 def test_a_call_sends_attributes_and_query_words_and_gives_every_row_as_text() -> None:
     async def work(router: api_client.Router, script: Script) -> None:
-        rows = await router.call("/interface/print", "?type=ether", "?#!", **{".proplist": "name", "stats": ""})
+        rows = await router.call(
+            "/interface/print", "?type=ether", "?#!", **{".proplist": "name", "stats": ""}
+        )
         assert [row["name"] for row in rows] == ["ether1", "zażółć", "007"]
-        assert script.heard[-1] == [b"/interface/print", b"=.proplist=name", b"=stats=", b"?type=ether", b"?#!"]
+        assert script.heard[-1] == [
+            b"/interface/print",
+            b"=.proplist=name",
+            b"=stats=",
+            b"?type=ether",
+            b"?#!",
+        ]
         assert await router.print("/interface", "name", "?running") == rows
         assert script.heard[-1] == [b"/interface/print", b"=.proplist=name", b"?running"]
 
@@ -68,7 +78,9 @@ def test_what_comes_with_the_end_is_a_row() -> None:
     async def work(router: api_client.Router, script: Script) -> None:
         assert await router.call("/ip/route/print", **{"count-only": ""}) == [{"ret": "12"}]
 
-    with_router(lambda sentence: [DONE] if sentence[0] == b"/login" else [[b"!done", b"=ret=12"]], work)
+    with_router(
+        lambda sentence: [DONE] if sentence[0] == b"/login" else [[b"!done", b"=ret=12"]], work
+    )
 
 
 def test_a_refusal_leaves_the_session_as_it_was() -> None:
@@ -101,10 +113,17 @@ def test_who_has_repeated_a_tag_is_not_believed_without_one() -> None:
     """An answer without a tag is some other command's, unless the router never repeats them."""
 
     def forgetful(sentence: Sentence) -> list[Sentence] | bytes:
-        return healthy(sentence) if sentence[0] == b"/login" else encode(b"!re", b"=name=x") + encode(b"!done")
+        return (
+            healthy(sentence)
+            if sentence[0] == b"/login"
+            else encode(b"!re", b"=name=x") + encode(b"!done")
+        )
 
     async def work(router: api_client.Router, script: Script) -> None:
-        for problem in (errors.DeviceProtocolError, errors.DeviceUnreachable):  # the answer, and then the end
+        for problem in (
+            errors.DeviceProtocolError,
+            errors.DeviceUnreachable,
+        ):  # the answer, and then the end
             with pytest.raises(problem):
                 await router.call("/interface/print")
 
@@ -141,7 +160,11 @@ def test_one_deadline_counts_for_the_whole_poll() -> None:
                 while await reader.read(1):
                     await asyncio.sleep(0.25)
                     await reader.readuntil(b"\0")
-                    writer.write(b"".join(encode(*words) for words in script.answer([b"/system/resource/print"])))
+                    writer.write(
+                        b"".join(
+                            encode(*words) for words in script.answer([b"/system/resource/print"])
+                        )
+                    )
             writer.close()
 
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
@@ -300,7 +323,9 @@ def test_a_worker_that_stops_leaves_no_session(loop: Callable[..., None]) -> Non
         pool, collector = Sessions(), RouterOsCollector()
 
         async def polled(script: Script, device: str) -> None:
-            options = collector.Options.model_validate({"port": script.port, "families": "resource"})
+            options = collector.Options.model_validate(
+                {"port": script.port, "families": "resource"}
+            )
             deadline = asyncio.get_running_loop().time() + 5
             asked = Poll(1, device, "127.0.0.1", options, LOGIN, deadline, {}, pool)
             async for _ in collector.collect(asked):

@@ -17,7 +17,11 @@ def test_mutated_replies_end_in_outcomes_of_ours() -> None:
     report = virtual_clock.run(fuzz_routeros.fuzz(3_000, seed=7))
     assert report.faults == []
     assert report.replies >= 3_000
-    kinds = {change.__name__ for change in (*hostile_router.SPEECHES, *hostile_router.BYTES)} | {"tls"}
+    kinds = {change.__name__ for change in (*hostile_router.SPEECHES, *hostile_router.BYTES)} | {
+        "tls"
+    }
     assert kinds <= report.seen.keys()
     codes = {code for code in report.codes if report.codes[code] > 3}
-    assert {"ok", "failed timeout", "failed protocol_error", "partial protocol_error"} <= codes, report.codes
+    assert {"ok", "failed timeout", "failed protocol_error", "partial protocol_error"} <= codes, (
+        report.codes
+    )

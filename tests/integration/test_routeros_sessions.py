@@ -23,7 +23,14 @@ from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.scheduling.session_limits import Limits, Rules
 from poller.sim import fleet
 from poller.sim.routeros.routeros_server import RouterOsServer
-from tests.integration.scripted_router import DONE, Sentence, encode, healthy, read_sentence, scripted
+from tests.integration.scripted_router import (
+    DONE,
+    Sentence,
+    encode,
+    healthy,
+    read_sentence,
+    scripted,
+)
 from tests.unit.collectors.polls import by_series
 
 if os.environ.get("CI") != "true":
@@ -35,7 +42,9 @@ LOGIN = Login(username=fleet.USERNAME, password=fleet.PASSWORD)
 COLLECTOR = RouterOsCollector()
 
 
-async def poll(pool: Sessions, address: str, port: int, timeout_s: float = 5, **more: Any) -> Outcome:
+async def poll(
+    pool: Sessions, address: str, port: int, timeout_s: float = 5, **more: Any
+) -> Outcome:
     """As a worker does it."""
     chosen = {"port": port, "families": "resource,interfaces", **more.get("options", {})}
     options = COLLECTOR.Options.model_validate(chosen)
@@ -85,8 +94,12 @@ def test_sessions_are_replaced_at_their_age_and_for_another_secret() -> None:
             assert server.logins[address] == 3
             kept = Sessions()
             await poll(kept, address, port)
-            wrong = await poll(kept, address, port, credential=Login(username=fleet.USERNAME, password="rotated"))
-            assert wrong.error_code == "auth_failed", "it was polled on the session of the old password"
+            wrong = await poll(
+                kept, address, port, credential=Login(username=fleet.USERNAME, password="rotated")
+            )
+            assert wrong.error_code == "auth_failed", (
+                "it was polled on the session of the old password"
+            )
             await kept.close()
 
     asyncio.run(run())
@@ -94,7 +107,9 @@ def test_sessions_are_replaced_at_their_age_and_for_another_secret() -> None:
 
 def reset(writer: asyncio.StreamWriter) -> None:
     """Ends a connection as a machine does that no longer knows it."""
-    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.get_extra_info("socket").setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+    )
     writer.transport.abort()
 
 
@@ -153,7 +168,9 @@ class Moody:
 
 
 @contextlib.asynccontextmanager
-async def moody(seed: int, moods: str, repeats_tags: bool = True) -> AsyncIterator[tuple[Moody, int]]:
+async def moody(
+    seed: int, moods: str, repeats_tags: bool = True
+) -> AsyncIterator[tuple[Moody, int]]:
     router = Moody(seed, moods, repeats_tags)
     server = await asyncio.start_server(router.serve, "127.0.0.1", 0)
     try:
@@ -192,7 +209,9 @@ def test_no_value_comes_from_a_command_of_an_earlier_poll(seed: int, tags: bool)
                     continue
                 result = await task
                 found = values(result)
-                assert all(number > before for number in found), "an answer to a command of an earlier poll"
+                assert all(number > before for number in found), (
+                    "an answer to a command of an earlier poll"
+                )
                 assert found == sorted(found), "an answer to another command"
                 good += result.result is Result.OK
             assert good > 10
@@ -204,10 +223,14 @@ def test_no_value_comes_from_a_command_of_an_earlier_poll(seed: int, tags: bool)
 
 
 @pytest.mark.parametrize(
-    "mood", ["c", "b", "f", "d"], ids=["it hangs up", "it resets", "it says good-bye", "it speaks out of turn"]
+    "mood",
+    ["c", "b", "f", "d"],
+    ids=["it hangs up", "it resets", "it says good-bye", "it speaks out of turn"],
 )
 @pytest.mark.parametrize("loop", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def test_a_router_that_ended_an_idle_session_is_polled_all_the_same(mood: str, loop: Callable[..., None]) -> None:
+def test_a_router_that_ended_an_idle_session_is_polled_all_the_same(
+    mood: str, loop: Callable[..., None]
+) -> None:
     """It does so after every answer: each poll logs in again, and none fails; on a worker's loop, too."""
 
     async def run() -> None:
@@ -230,10 +253,15 @@ def test_a_router_that_hangs_up_in_its_answer_is_not_asked_again() -> None:
     async def run() -> None:
         async with moody(0, "oh") as (router, port):
             pool = Sessions()
-            results = [await poll(pool, "127.0.0.1", port, options={"families": "resource"}) for _ in range(12)]
+            results = [
+                await poll(pool, "127.0.0.1", port, options={"families": "resource"})
+                for _ in range(12)
+            ]
             assert router.requests == 12
             assert {result.error_code for result in results} == {"", "unreachable"}
-            assert Counter(result.error_code for result in results)["unreachable"] == router.seen["h"]
+            assert (
+                Counter(result.error_code for result in results)["unreachable"] == router.seen["h"]
+            )
             await pool.close()
 
     asyncio.run(run())
@@ -248,7 +276,9 @@ def test_a_refused_command_does_not_cost_the_session() -> None:
         async with scripted(no_resources) as router:
             pool = Sessions()
             results = [await poll(pool, "127.0.0.1", router.port) for _ in range(4)]
-            assert {(result.result, result.error_code) for result in results} == {(Result.PARTIAL, "protocol_error")}
+            assert {(result.result, result.error_code) for result in results} == {
+                (Result.PARTIAL, "protocol_error")
+            }
             assert router.accepted == 1
             await pool.close()
 
@@ -263,7 +293,9 @@ def test_a_rotated_password_is_used_at_the_next_poll() -> None:
             pool = Sessions()
             for password in ("old", "old", "new", "new"):
                 login = Login(username="admin", password=password)
-                assert (await poll(pool, "127.0.0.1", router.port, credential=login)).result is Result.OK
+                assert (
+                    await poll(pool, "127.0.0.1", router.port, credential=login)
+                ).result is Result.OK
             logins = [sentence[2] for sentence in router.heard if sentence[0] == b"/login"]
             assert logins == [b"=password=old", b"=password=new"]
             await pool.close()

@@ -59,9 +59,13 @@ def certificate(path: Path, name: x509.GeneralName) -> Certificate:
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     path.write_bytes(made.public_bytes(serialization.Encoding.PEM) + pem)
-    return Certificate(path, hashlib.sha256(made.public_bytes(serialization.Encoding.DER)).hexdigest())
+    return Certificate(
+        path, hashlib.sha256(made.public_bytes(serialization.Encoding.DER)).hexdigest()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -109,13 +113,17 @@ def test_the_certificate_must_be_for_the_address_that_is_polled(by_name: Certifi
 
 @pytest.mark.parametrize(("name", "good"), [("core.example", True), ("edge.example", False)])
 def test_or_for_the_name_that_was_given(name: str, good: bool, by_name: Certificate) -> None:
-    result, heard = poll(healthy, served=by_name.server(), tls=True, ca_file=str(by_name.pem), server_name=name)
+    result, heard = poll(
+        healthy, served=by_name.server(), tls=True, ca_file=str(by_name.pem), server_name=name
+    )
     assert (result.result is Result.OK) is good, result.message
     assert bool(heard) is good
 
 
 @pytest.mark.parametrize("loop", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def test_a_pinned_certificate_is_trusted_whoever_signed_it(loop: Callable[..., None], by_name: Certificate) -> None:
+def test_a_pinned_certificate_is_trusted_whoever_signed_it(
+    loop: Callable[..., None], by_name: Certificate
+) -> None:
     async def run() -> None:
         async with scripted(healthy, by_name.server()) as script:
             written = by_name.sha256.upper()
@@ -140,7 +148,9 @@ def test_any_other_certificate_is_refused_before_the_login(
     loop(run())
 
 
-def test_a_mismatch_names_the_certificate_that_was_found(by_name: Certificate, by_address: Certificate) -> None:
+def test_a_mismatch_names_the_certificate_that_was_found(
+    by_name: Certificate, by_address: Certificate
+) -> None:
     result, _ = poll(healthy, served=by_address.server(), tls=True, fingerprint=by_name.sha256)
     assert result.error_code == "protocol_error"
     assert by_address.sha256 in result.message
@@ -167,13 +177,18 @@ def test_no_certificate_at_all_works_only_when_told_not_to_check() -> None:
         ({"tls": True, "insecure": True, "ca_file": "/x.pem"}, "contradict"),
         ({"tls": True, "insecure": True, "fingerprint": "ab" * 32}, "contradict"),
         ({"tls": True, "ca_file": "/x.pem", "fingerprint": "ab" * 32}, "contradict"),
-        ({"tls": True, "insecure": True, "server_name": "core"}, "server_name means nothing with insecure"),
+        (
+            {"tls": True, "insecure": True, "server_name": "core"},
+            "server_name means nothing with insecure",
+        ),
         ({"tls": True, "fingerprint": "ab" * 31}, "64 hexadecimal digits"),
         ({"tls": True, "fingerprint": "xy" * 32}, "64 hexadecimal digits"),
         ({"tls": True, "fingerprint": "ab" * 20}, "SHA-1"),
     ],
 )
-def test_what_makes_no_sense_is_refused_when_the_target_is_saved(options: dict[str, Any], said: str) -> None:
+def test_what_makes_no_sense_is_refused_when_the_target_is_saved(
+    options: dict[str, Any], said: str
+) -> None:
     with pytest.raises(ValueError, match=said):
         RouterOsCollector.Options.model_validate(options)
 
@@ -185,18 +200,25 @@ def test_a_ca_file_that_is_none_is_refused_when_saved_and_named_when_polled(tmp_
         if text is not None:
             broken.write_text(text)
         with pytest.raises(errors.ConfigError, match=r"none\.pem"):
-            RouterOsCollector().check_options(RouterOsCollector.Options(tls=True, ca_file=str(broken)))
+            RouterOsCollector().check_options(
+                RouterOsCollector.Options(tls=True, ca_file=str(broken))
+            )
         result, heard = poll(healthy, tls=True, ca_file=str(broken))
         assert (result.result, result.error_code) == (Result.FAILED, "options_invalid")
         assert "none.pem" in result.message
         assert heard == []
 
 
-def test_a_ca_file_that_was_replaced_counts_at_the_next_login(tmp_path: Path, by_address: Certificate) -> None:
+def test_a_ca_file_that_was_replaced_counts_at_the_next_login(
+    tmp_path: Path, by_address: Certificate
+) -> None:
     ca_file = tmp_path / "ca.pem"
     other = certificate(tmp_path / "other.pem", x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
     ca_file.write_bytes(other.pem.read_bytes())
-    assert poll(healthy, served=by_address.server(), tls=True, ca_file=str(ca_file))[0].result is Result.FAILED
+    assert (
+        poll(healthy, served=by_address.server(), tls=True, ca_file=str(ca_file))[0].result
+        is Result.FAILED
+    )
     ca_file.write_bytes(by_address.pem.read_bytes())
     result, _ = poll(healthy, served=by_address.server(), tls=True, ca_file=str(ca_file))
     assert result.result is Result.OK, result.message

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from poller.domain.failures.outcome import Outcome, Result
-from tests.integration.scripted_router import DONE, LOGIN, Answer, Script, Sentence, healthy, scripted
+from tests.integration.scripted_router import (
+    DONE,
+    LOGIN,
+    Answer,
+    Script,
+    Sentence,
+    healthy,
+    scripted,
+)
 from tests.unit.collectors.polls import by_series, polled
 
 if os.environ.get("CI") != "true":
@@ -24,7 +32,9 @@ async def polls(script: Script, times: int, timeout_s: float = 5, **options: Any
     """Polls that remember the ones before."""
     memory: dict[str, Any] = {}
     ask = {"port": script.port, "timeout_s": timeout_s, "memory": memory, **options}
-    return [(await polled(RouterOsCollector(), "127.0.0.1", LOGIN, **ask)).outcome for _ in range(times)]
+    return [
+        (await polled(RouterOsCollector(), "127.0.0.1", LOGIN, **ask)).outcome for _ in range(times)
+    ]
 
 
 def run(answer: Answer, times: int, **options: Any) -> tuple[list[Outcome], Script]:
@@ -48,8 +58,12 @@ def guarded(sentence: Sentence) -> list[Sentence]:
 
 def test_a_refusal_when_nothing_else_is_due_is_no_failed_login() -> None:
     """Routes are read every five minutes: the second poll asks for the certificates alone."""
-    results, script = run(guarded, 2, families=["routes", "certificates"], every={"certificates": 0})
-    assert [(each.result, each.error_code) for each in results] == [(Result.PARTIAL, "auth_failed")] * 2
+    results, script = run(
+        guarded, 2, families=["routes", "certificates"], every={"certificates": 0}
+    )
+    assert [(each.result, each.error_code) for each in results] == [
+        (Result.PARTIAL, "auth_failed")
+    ] * 2
     assert [words[0] for words in script.heard].count(b"/certificate/print") == 2
     assert metrics(results[1]) == {"routeros_family_present"}
 
@@ -57,7 +71,9 @@ def test_a_refusal_when_nothing_else_is_due_is_no_failed_login() -> None:
 def test_a_refusal_is_told_also_when_it_is_not_asked_for() -> None:
     """A target does not seem to be well now and then."""
     results, script = run(guarded, 3, families=["resource", "certificates"])
-    assert [(each.result, each.error_code) for each in results] == [(Result.PARTIAL, "auth_failed")] * 3
+    assert [(each.result, each.error_code) for each in results] == [
+        (Result.PARTIAL, "auth_failed")
+    ] * 3
     assert [words[0] for words in script.heard].count(b"/certificate/print") == 1
     assert "routeros_system_cpu_load" in metrics(results[2])
 
@@ -95,7 +111,13 @@ def test_what_was_read_is_kept_when_the_time_is_up_however_much_it_is() -> None:
 
     def large(sentence: Sentence) -> list[Sentence] | None:
         if sentence[0] == b"/interface/print":
-            return [*([b"!re", b"=name=e%d" % n, b"=rx-byte=%d" % n, b"=running=true"] for n in range(8_000)), DONE]
+            return [
+                *(
+                    [b"!re", b"=name=e%d" % n, b"=rx-byte=%d" % n, b"=running=true"]
+                    for n in range(8_000)
+                ),
+                DONE,
+            ]
         return None if sentence[0] == b"/ip/route/print" else healthy(sentence)
 
     [result] = run(large, 1, timeout_s=4, families=["interfaces", "routes"])[0]
@@ -112,5 +134,7 @@ def test_what_a_router_may_say_in_a_poll_is_bounded(monkeypatch: pytest.MonkeyPa
         return [*rows, DONE] if sentence[0].endswith(b"/print") else healthy(sentence)
 
     results, _ = run(talkative, 2, families=["interfaces", "identity", "resource"])
-    assert [(each.result, each.error_code) for each in results] == [(Result.PARTIAL, "protocol_error")] * 2
+    assert [(each.result, each.error_code) for each in results] == [
+        (Result.PARTIAL, "protocol_error")
+    ] * 2
     assert "more than 1,500 words in one poll" in results[0].message

@@ -35,7 +35,9 @@ def quiet_root() -> Iterator[None]:
 
 def attached(dsn: str, per_minute: int = 1000) -> sentry.Reporter:
     """A reporter behind the logs as a role configures them."""
-    made = sentry.Reporter(sentry.Destination(dsn, "test", per_minute), "worker", Redactor([SECRET]).text)
+    made = sentry.Reporter(
+        sentry.Destination(dsn, "test", per_minute), "worker", Redactor([SECRET]).text
+    )
     logs.configure()
     logging.getLogger().addHandler(made)
     return made
@@ -50,7 +52,9 @@ def fail(error: BaseException, cause: BaseException | None = None) -> None:
     raise error from cause
 
 
-def logged(event: str, error: BaseException, cause: BaseException | None = None, **facts: object) -> None:
+def logged(
+    event: str, error: BaseException, cause: BaseException | None = None, **facts: object
+) -> None:
     try:
         fail(error, cause)
     except BaseException as caught:
@@ -88,7 +92,10 @@ def test_a_store_failure_arrives_with_its_cause(ingest: Ingest) -> None:
     logged("runs_lost", errors.StoreUnavailable("cannot use the database"), OSError("refused"))
     event = ingest.wait_for(by_event("runs_lost"))
     assert event["fingerprint"] == ["store", "StoreUnavailable", "OSError"]
-    assert [value["type"] for value in event["exception"]["values"]] == ["OSError", "StoreUnavailable"]
+    assert [value["type"] for value in event["exception"]["values"]] == [
+        "OSError",
+        "StoreUnavailable",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +111,9 @@ def test_a_store_failure_arrives_with_its_cause(ingest: Ingest) -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_a_devices_trouble_and_an_operators_mistake_are_not_reported(ingest: Ingest, error: BaseException) -> None:
+def test_a_devices_trouble_and_an_operators_mistake_are_not_reported(
+    ingest: Ingest, error: BaseException
+) -> None:
     """A dead router never pages a developer."""
     attached(ingest.dsn)
     logged("it_happened", error)
@@ -135,7 +144,8 @@ def test_collectors_are_grouped_by_name_and_error_class(ingest: Ingest) -> None:
     end_marker(ingest)
     prints = [event["fingerprint"] for event in ingest.events[:-1]]
     assert prints == [
-        ["collector", name, kind] for name, kind in (("acme", "KeyError"), ("acme", "ValueError"), ("b", "KeyError"))
+        ["collector", name, kind]
+        for name, kind in (("acme", "KeyError"), ("acme", "ValueError"), ("b", "KeyError"))
     ]
     assert ingest.events[0]["tags"]["collector"] == "acme"
 
@@ -156,11 +166,15 @@ def test_no_secret_leaves(ingest: Ingest) -> None:
     sent = b"".join(ingest.bodies).decode()
     for secret in (SECRET, "hunter22", '"k3y"', '"pub"', KEY):
         assert secret not in sent
-    assert "local_secret" not in sent.replace("local_secret = ", "")  # the source line may, the variable may not
+    assert "local_secret" not in sent.replace(
+        "local_secret = ", ""
+    )  # the source line may, the variable may not
     assert '"vars"' not in sent
 
 
-def test_reports_are_limited_and_say_what_went_unsaid(ingest: Ingest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_are_limited_and_say_what_went_unsaid(
+    ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ten thousand times the same bug is one report a minute; different ones share a total."""
     now = [0.0]
     reporter = attached(ingest.dsn, per_minute=3)
@@ -217,7 +231,9 @@ def test_nobody_waits_for_a_server_that_is_slow_or_gone(
     """Whoever logs an error goes on at once, and what waits to be sent is bounded."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with Ingest(answer_s=60) as server:
-        reporter = attached(server.dsn if kind == "slow" else f"http://{KEY}@127.0.0.1:{free_port}/1")
+        reporter = attached(
+            server.dsn if kind == "slow" else f"http://{KEY}@127.0.0.1:{free_port}/1"
+        )
         logged("warm_up", KeyError("x"))
         began = time.monotonic()
         for number in range(200):
@@ -238,7 +254,9 @@ def test_nobody_waits_for_a_server_that_is_slow_or_gone(
         assert KEY not in said
 
 
-def test_a_broken_report_is_not_sent_and_harms_nobody(ingest: Ingest, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_report_is_not_sent_and_harms_nobody(
+    ingest: Ingest, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A redactor that fails must not let anything pass."""
     reporter = attached(ingest.dsn)
     known, reporter._known = reporter._known, lambda text: text[10**6]

@@ -54,7 +54,9 @@ def no_files_left() -> Iterator[None]:
     ],
     ids=["snmp", "routeros", "http", "icmp", "tcp"],
 )
-def test_no_device_is_blamed(collector: Collector, credential: Credential | None, options: dict[str, Any]) -> None:
+def test_no_device_is_blamed(
+    collector: Collector, credential: Credential | None, options: dict[str, Any]
+) -> None:
     async def run() -> None:
         collector.Options.model_validate(options)  # reads its modules
         with no_files_left():

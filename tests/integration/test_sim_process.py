@@ -30,7 +30,9 @@ SNMP, ROUTER = DEVICES[0], DEVICES[4]
 
 
 def name_of(device: fleet.SimDevice, port: int, timeout: float = 2.0) -> bytes:
-    client = gufo.SnmpSession(addr=device.address, port=port, community=fleet.COMMUNITY, timeout=timeout)
+    client = gufo.SnmpSession(
+        addr=device.address, port=port, community=fleet.COMMUNITY, timeout=timeout
+    )
     return bytes(client.get(SYS_NAME))
 
 
@@ -74,7 +76,10 @@ def says_hello(device: fleet.SimDevice, port: int) -> bool:
 
 def test_a_site_goes_dark_and_comes_back() -> None:
     """Its devices say nothing, whatever they speak, while the other site answers; then all of them do."""
-    far, near = (dataclasses.replace(SNMP, site="far"), dataclasses.replace(DEVICES[1], site="near"))
+    far, near = (
+        dataclasses.replace(SNMP, site="far"),
+        dataclasses.replace(DEVICES[1], site="near"),
+    )
     far_router, near_router = (
         dataclasses.replace(ROUTER, site="far"),
         dataclasses.replace(DEVICES[9], site="near"),
@@ -85,7 +90,10 @@ def test_a_site_goes_dark_and_comes_back() -> None:
         with pytest.raises(TimeoutError):
             name_of(far, ports.snmp, timeout=0.3)
         assert name_of(near, ports.snmp) == near.name.encode()
-        assert [says_hello(router, ports.routeros) for router in (far_router, near_router)] == [False, True]
+        assert [says_hello(router, ports.routeros) for router in (far_router, near_router)] == [
+            False,
+            True,
+        ]
         ports.darken()
         assert name_of(far, ports.snmp) == far.name.encode()
         assert says_hello(far_router, ports.routeros)
@@ -93,7 +101,10 @@ def test_a_site_goes_dark_and_comes_back() -> None:
 
 def test_a_connection_that_was_open_falls_silent_with_its_site() -> None:
     """As behind an uplink that was cut: no reset, no end, no answer."""
-    with simulated([ROUTER]) as ports, socket.create_connection((ROUTER.address, ports.routeros)) as connection:
+    with (
+        simulated([ROUTER]) as ports,
+        socket.create_connection((ROUTER.address, ports.routeros)) as connection,
+    ):
         connection.settimeout(2)
         connection.sendall(b"\x06/login\x00")
         assert connection.recv(100).startswith(b"\x05!done")
@@ -113,7 +124,10 @@ def test_port_in_use_is_said(kind: int) -> None:
             other.listen()
         port = other.getsockname()[1]
         ports = {"snmp_port": port} if kind == socket.SOCK_DGRAM else {"routeros_port": port}
-        with pytest.raises(errors.PortInUse, match=str(port)) as refused, simulated(DEVICES, **ports):
+        with (
+            pytest.raises(errors.PortInUse, match=str(port)) as refused,
+            simulated(DEVICES, **ports),
+        ):
             pass
         assert refused.value.hint
         assert ("UDP" if kind == socket.SOCK_DGRAM else "TCP") in refused.value.message
@@ -128,7 +142,9 @@ def test_the_child_ends_with_its_parent() -> None:
         "    print(ports.pid, flush=True)\n"
         "    time.sleep(60)\n"
     )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    ) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
         assert alive(child)
@@ -177,7 +193,9 @@ def inventory(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def command(inventory: Path) -> Iterator[Command]:
-    started = Command("-n", "20", "--snmp-port", "0", "--routeros-port", "0", "--write", str(inventory))
+    started = Command(
+        "-n", "20", "--snmp-port", "0", "--routeros-port", "0", "--write", str(inventory)
+    )
     yield started
     started.process.kill()
     started.process.communicate()
@@ -234,7 +252,9 @@ def test_command_is_a_typer_command() -> None:
     assert all(getattr(option, "help", None) for option in click.params)
 
 
-def test_without_binding_to_the_device_there_is_a_socket_per_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_binding_to_the_device_there_is_a_socket_per_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Where the system refuses to bind to lo, every address gets its own socket and all still works."""
     monkeypatch.setattr(sockets, "_LO", b"no-such-dev\0")
 

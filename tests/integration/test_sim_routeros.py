@@ -89,7 +89,9 @@ def test_identity_resource_and_interfaces(healthy: list[SimDevice], ports: Ports
         resource = next(iter(api("/system/resource/print")))
         assert resource["version"] == f"{chassis.software} (stable)"
         assert resource["board-name"] == chassis.model.board
-        assert [row["name"] for row in api("/interface/print")] == [port.name for port in chassis.ports]
+        assert [row["name"] for row in api("/interface/print")] == [
+            port.name for port in chassis.ports
+        ]
         api.close()
 
 
@@ -97,7 +99,10 @@ def test_interface_counters_grow(healthy: list[SimDevice], ports: Ports) -> None
     """Two prints on one session show the octets of every running port growing."""
     api = connect(healthy[0], ports)
     first, second = (
-        {row["name"]: row for row in api("/interface/print", **{"stats": "", ".proplist": "name,running,rx-byte"})}
+        {
+            row["name"]: row
+            for row in api("/interface/print", **{"stats": "", ".proplist": "name,running,rx-byte"})
+        }
         for _ in range(2)
     )
     running = [name for name, row in first.items() if row["running"] and row["rx-byte"]]
@@ -144,7 +149,9 @@ def test_unknown_command_is_a_trap(healthy: list[SimDevice], ports: Ports) -> No
     api.close()
 
 
-def test_wrong_password_is_refused(devices: list[SimDevice], healthy: list[SimDevice], ports: Ports) -> None:
+def test_wrong_password_is_refused(
+    devices: list[SimDevice], healthy: list[SimDevice], ports: Ports
+) -> None:
     """A wrong password, and the demo's on a device that has another, are refused with the router's words."""
     for device, password in (
         (healthy[0], "guess"),
@@ -166,7 +173,11 @@ def test_slow_router_answers_late_and_in_order(devices: list[SimDevice], ports: 
     device = with_fault(devices, Fault.SLOW)
     before = time.monotonic()
     with raw(device, ports) as sock:
-        sock.sendall(spoken(*LOGIN) + spoken("/interface/print", ".tag=1") + spoken("/interface/print", ".tag=2"))
+        sock.sendall(
+            spoken(*LOGIN)
+            + spoken("/interface/print", ".tag=1")
+            + spoken("/interface/print", ".tag=2")
+        )
         heard = hear(sock, lambda found: sum(s[0] == b"!done" for s in found) == 3)
     assert time.monotonic() - before >= 3 * 0.5 * device.slow_seconds
     assert [s[1:] for s in heard if s[0] == b"!done"] == [[], [b".tag=1"], [b".tag=2"]]
@@ -201,7 +212,9 @@ def test_garbage_router_cannot_be_used(devices: list[SimDevice], ports: Ports) -
 def test_reboot_drops_the_session_and_the_uptime(healthy: list[SimDevice]) -> None:
     """A reboot resets open sessions, and the router then says it is seconds old."""
     now = time.time()
-    salt = next(s for s in range(100_000) if 4 < (device_traffic.life(s, True).until_reboot(now) or 0) < 5)
+    salt = next(
+        s for s in range(100_000) if 4 < (device_traffic.life(s, True).until_reboot(now) or 0) < 5
+    )
     device = dataclasses.replace(healthy[0], fault=Fault.REBOOT, salt=salt)
     with simulated([device]) as ports:
         with raw(device, ports) as sock:
@@ -232,7 +245,9 @@ def test_a_whole_fleet_can_be_dialled_at_once(healthy: list[SimDevice]) -> None:
     with simulated(healthy) as ports, contextlib.ExitStack() as opened:
         os.kill(ports.pid, signal.SIGSTOP)
         try:
-            socks = [opened.enter_context(raw(device, ports, timeout=0.5)) for device in healthy * 20]
+            socks = [
+                opened.enter_context(raw(device, ports, timeout=0.5)) for device in healthy * 20
+            ]
         finally:
             os.kill(ports.pid, signal.SIGCONT)
         for sock in socks:
@@ -253,7 +268,9 @@ def test_client_that_never_reads_is_dropped(healthy: list[SimDevice], ports: Por
 def test_greedy_client_does_not_starve_the_others(healthy: list[SimDevice], ports: Ports) -> None:
     """While one client has thousands of commands waiting, another is served at once."""
     with raw(healthy[0], ports) as greedy:
-        greedy.sendall(spoken(*LOGIN) + spoken("/system/resource/print", "=.proplist=version") * 20_000)
+        greedy.sendall(
+            spoken(*LOGIN) + spoken("/system/resource/print", "=.proplist=version") * 20_000
+        )
         api = connect(healthy[1], ports)
         before = time.monotonic()
         assert list(api("/system/identity/print")) == [{"name": healthy[1].name}]

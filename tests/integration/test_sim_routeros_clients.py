@@ -44,7 +44,12 @@ def ports() -> Iterator[Running]:
 
 
 def login(ports: Running, **more: Any) -> dict[str, Any]:
-    default = {"host": LAB.address, "username": fleet.USERNAME, "password": fleet.PASSWORD, "port": ports.routeros}
+    default = {
+        "host": LAB.address,
+        "username": fleet.USERNAME,
+        "password": fleet.PASSWORD,
+        "port": ports.routeros,
+    }
     return {**default, **more}
 
 
@@ -52,7 +57,11 @@ def login(ports: Running, **more: Any) -> dict[str, Any]:
 
 
 def names(*kinds: str) -> list[str]:
-    return [port.name for port in hardware.chassis(LAB.model, LAB.variant).ports if port.kind.value in kinds]
+    return [
+        port.name
+        for port in hardware.chassis(LAB.model, LAB.variant).ports
+        if port.kind.value in kinds
+    ]
 
 
 def test_librouteros_selects_with_conditions(ports: Running) -> None:
@@ -61,13 +70,18 @@ def test_librouteros_selects_with_conditions(ports: Running) -> None:
     interfaces = api.path("/interface")
     for condition, expected in (
         ([TYPE == "vlan"], names("vlan")),
-        ([TYPE != "ether", TYPE != "vlan"], [n for n in names(*hardware.Kind) if n not in names("ether", "vlan")]),
+        (
+            [TYPE != "ether", TYPE != "vlan"],
+            [n for n in names(*hardware.Kind) if n not in names("ether", "vlan")],
+        ),
         ([TYPE.In("lte", "w60g", "wg")], names("lte", "w60g", "wg")),
         ([Or(TYPE == "lte", NAME == "ether7")], ["ether7", "lte1"]),
         ([And(TYPE == "ether", NAME == "ether7")], ["ether7"]),
         ([Key("mtu") < 1450], names("wg")),
     ):
-        assert sorted(row["name"] for row in interfaces.select(NAME).where(*condition)) == sorted(expected)
+        assert sorted(row["name"] for row in interfaces.select(NAME).where(*condition)) == sorted(
+            expected
+        )
     assert len(tuple(interfaces)) == PORTS
     api.close()
 
@@ -103,7 +117,10 @@ def test_librouteros_sees_traps_of_every_kind(ports: Running) -> None:
     assert (none.value.message, none.value.category) == ("no such item", 0)
     with pytest.raises(MultiTrapError) as two:
         list(api("/no/such/menu/print"))
-    assert [trap.message for trap in two.value.traps] == ["no such command or directory (no)", "no such command prefix"]
+    assert [trap.message for trap in two.value.traps] == [
+        "no such command or directory (no)",
+        "no such command prefix",
+    ]
     for session in (limited, api):
         assert list(session("/system/identity/print")) == [{"name": LAB.name}]
         session.close()
@@ -115,7 +132,9 @@ def test_librouteros_adds_updates_and_removes(ports: Running) -> None:
     addresses = api.path("ip", "address")
     number = addresses.add(interface="ether1", address="172.16.1.1/24", comment="x" * 300)
     addresses.update(**{".id": number, "address": "172.16.2.1/24"})
-    assert list(addresses.select(ADDRESS).where(Key(".id") == number)) == [{"address": "172.16.2.1/24"}]
+    assert list(addresses.select(ADDRESS).where(Key(".id") == number)) == [
+        {"address": "172.16.2.1/24"}
+    ]
     addresses.remove(number)
     assert list(addresses.select(ADDRESS).where(Key(".id") == number)) == []
     api.close()
@@ -142,11 +161,17 @@ def test_librouteros_speaks_tls(ports: Running) -> None:
     assert len(tuple(api.path("/interface"))) == PORTS
     api.close()
     with pytest.raises(ssl.SSLCertVerificationError):
-        librouteros.connect(**login(ports, port=ports.routeros_tls, ssl_wrapper=wrapped(ssl.create_default_context())))
+        librouteros.connect(
+            **login(
+                ports, port=ports.routeros_tls, ssl_wrapper=wrapped(ssl.create_default_context())
+            )
+        )
     nobody = ssl.create_default_context()
     nobody.check_hostname = False
     nobody.set_ciphers("ADH:@SECLEVEL=0")
-    api = librouteros.connect(**login(ports, port=ports.routeros_anonymous, ssl_wrapper=wrapped(nobody)))
+    api = librouteros.connect(
+        **login(ports, port=ports.routeros_anonymous, ssl_wrapper=wrapped(nobody))
+    )
     assert list(api("/system/identity/print")) == [{"name": LAB.name}]
     api.close()
 
@@ -161,7 +186,9 @@ def routeros_api() -> ModuleType:
 
 @pytest.fixture
 def api(ports: Running, routeros_api: ModuleType) -> Iterator[Any]:
-    pool = routeros_api.RouterOsApiPool(**login(ports, username=router_users.ADMIN), plaintext_login=True)
+    pool = routeros_api.RouterOsApiPool(
+        **login(ports, username=router_users.ADMIN), plaintext_login=True
+    )
     yield pool.get_api()
     pool.disconnect()
 
@@ -189,7 +216,9 @@ def test_routeros_api_has_several_commands_in_flight(api: Any) -> None:
     assert len(asked["/interface"].get()) == PORTS
 
 
-def test_routeros_api_listens_and_cancels(ports: Running, api: Any, routeros_api: ModuleType) -> None:
+def test_routeros_api_listens_and_cancels(
+    ports: Running, api: Any, routeros_api: ModuleType
+) -> None:
     """What another session adds is heard; /cancel ends it with an interruption."""
     news = iter(api.get_resource("/ip/address").call_async("listen"))
     wait_until(lambda: "/ip/address/listen" in ports.visits(LAB.address).commands, "the command")
@@ -238,6 +267,10 @@ def test_mktxp_collects_everything_without_a_complaint(ports: Running, tmp_path:
     bad = ("error", "warning", "traceback", "exception", "failed", "could not")
     assert [line for line in log.splitlines() if any(word in line.lower() for word in bad)] == []
     assert seen.commands.get("unknown") == before.commands.get("unknown")
-    asked = {command for command, count in seen.commands.items() if count > before.commands.get(command, 0)}
+    asked = {
+        command
+        for command, count in seen.commands.items()
+        if count > before.commands.get(command, 0)
+    }
     assert len(asked) > 55
     assert {command.rpartition("/")[2] for command in asked} == {"login", "print", "monitor"}

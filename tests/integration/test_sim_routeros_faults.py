@@ -81,7 +81,9 @@ def exactly(opened: socket.socket, count: int) -> bytes:
     return got
 
 
-def test_an_answer_stops_in_the_middle_of_a_sentence(ports: Running, session: socket.socket) -> None:
+def test_an_answer_stops_in_the_middle_of_a_sentence(
+    ports: Running, session: socket.socket
+) -> None:
     """The beginning comes, then nothing more, whatever is asked; another session is served."""
     ports.misbehave(ROUTER.address, Mishap.STALL, after=7)
     say(session, ASK)
@@ -103,7 +105,9 @@ def test_the_rest_of_an_answer_comes_late(ports: Running, session: socket.socket
     assert hear(session)[-1] == [b"!done", b".tag=2"]
 
 
-@pytest.mark.parametrize(("mishap", "ends"), [(Mishap.RESET, ConnectionResetError), (Mishap.CLOSE, None)])
+@pytest.mark.parametrize(
+    ("mishap", "ends"), [(Mishap.RESET, ConnectionResetError), (Mishap.CLOSE, None)]
+)
 def test_a_connection_ends_in_the_middle_of_an_answer(
     ports: Running, session: socket.socket, mishap: Mishap, ends: type[OSError] | None
 ) -> None:
@@ -189,7 +193,12 @@ def test_a_router_tells_what_it_has_seen(ports: Running) -> None:
         say(opened, ASK)
         hear(opened)
         seen = ports.visits(OTHER.address)
-    assert (seen.logins, seen.commands, seen.said, seen.connections) == (1, {"/login": 1, ASK: 1}, 3, 1)
+    assert (seen.logins, seen.commands, seen.said, seen.connections) == (
+        1,
+        {"/login": 1, ASK: 1},
+        3,
+        1,
+    )
     wait_until(lambda: ports.visits(OTHER.address).connections == 0, "the end of the connection")
 
 
@@ -212,7 +221,12 @@ def test_a_stopped_clock_gives_the_same_answer_twice(ports: Running) -> None:
 
 def test_an_unknown_router_is_refused(ports: Running) -> None:
     """Orders name their router, and a wrong name changes nothing."""
-    for order in (ports.kick, ports.reboot, ports.visits, lambda a: ports.misbehave(a, Mishap.STALL)):
+    for order in (
+        ports.kick,
+        ports.reboot,
+        ports.visits,
+        lambda a: ports.misbehave(a, Mishap.STALL),
+    ):
         with pytest.raises(errors.InvalidInput, match=r"127\.9\.9\.9") as refused:
             order("127.9.9.9")
         assert refused.value.hint

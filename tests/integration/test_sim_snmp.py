@@ -33,7 +33,11 @@ IF_X_TABLE = "1.3.6.1.2.1.31.1.1"
 @pytest.fixture(scope="module")
 def devices() -> list[SimDevice]:
     """Two devices of each model without fault, then one of each fault."""
-    pool = [d for d in fleet.devices(400, faulty_share=0, slow_seconds=0.5) if d.protocol is Protocol.SNMP]
+    pool = [
+        d
+        for d in fleet.devices(400, faulty_share=0, slow_seconds=0.5)
+        if d.protocol is Protocol.SNMP
+    ]
     healthy = [d for m in hardware.SNMP_MODELS for d in [d for d in pool if d.model == m.name][:2]]
     spare = [d for d in pool if d not in healthy]
     faulty = [dataclasses.replace(d, fault=f) for d, f in zip(spare, fleet.FAULTS, strict=False)]
@@ -81,7 +85,9 @@ def number(text: str) -> int:
 def session(
     device: SimDevice, ports: Ports, timeout: float = 2.0, community: str = fleet.COMMUNITY
 ) -> gufo.SnmpSession:
-    return gufo.SnmpSession(addr=device.address, port=ports.snmp, community=community, timeout=timeout)
+    return gufo.SnmpSession(
+        addr=device.address, port=ports.snmp, community=community, timeout=timeout
+    )
 
 
 def test_snmpbulkwalk_sees_every_row(healthy: list[SimDevice], ports: Ports) -> None:
@@ -89,7 +95,14 @@ def test_snmpbulkwalk_sees_every_row(healthy: list[SimDevice], ports: Ports) -> 
     for device in healthy:
         rows = len(hardware.chassis(device.model, device.variant).ports)
         for root, columns in ((IF_TABLE, 22), (IF_X_TABLE, 19)):
-            found = net_snmp("snmpbulkwalk", "-v2c", "-c", fleet.COMMUNITY, f"{device.address}:{ports.snmp}", root)
+            found = net_snmp(
+                "snmpbulkwalk",
+                "-v2c",
+                "-c",
+                fleet.COMMUNITY,
+                f"{device.address}:{ports.snmp}",
+                root,
+            )
             assert len(found) == rows * columns
 
 
@@ -110,7 +123,9 @@ def test_snmpbulkwalk_sees_counters_grow(healthy: list[SimDevice], ports: Ports)
 def test_snmpget_reads_scalars(healthy: list[SimDevice], ports: Ports) -> None:
     """Every device answers under its own address with its own name."""
     for device in healthy:
-        found = net_snmp("snmpget", "-v2c", "-c", fleet.COMMUNITY, f"{device.address}:{ports.snmp}", SYS_NAME)
+        found = net_snmp(
+            "snmpget", "-v2c", "-c", fleet.COMMUNITY, f"{device.address}:{ports.snmp}", SYS_NAME
+        )
         assert found == {SYS_NAME: f'STRING: "{device.name}"'}
 
 
@@ -118,7 +133,9 @@ def test_snmpwalk_version_1_ends_cleanly(healthy: list[SimDevice], ports: Ports)
     """A version 1 walk of everything ends without an error and contains no 64-bit counter."""
     device = healthy[0]
     rows = len(hardware.chassis(device.model, device.variant).ports)
-    found = net_snmp("snmpwalk", "-v1", "-c", fleet.COMMUNITY, f"{device.address}:{ports.snmp}", "1.3.6.1")
+    found = net_snmp(
+        "snmpwalk", "-v1", "-c", fleet.COMMUNITY, f"{device.address}:{ports.snmp}", "1.3.6.1"
+    )
     assert sum(name.startswith(f"{IF_TABLE}.") for name in found) == 22 * rows
     assert sum(name.startswith(f"{IF_X_TABLE}.") for name in found) == 11 * rows
     assert not any("Counter64" in value for value in found.values())
@@ -168,10 +185,15 @@ def test_silent_faults_time_out(devices: list[SimDevice], ports: Ports, fault: F
         session(with_fault(devices, fault), ports, timeout=0.5).get(SYS_NAME)
 
 
-def test_wrong_credentials_answers_its_own_community(devices: list[SimDevice], ports: Ports) -> None:
+def test_wrong_credentials_answers_its_own_community(
+    devices: list[SimDevice], ports: Ports
+) -> None:
     """A device with another community is not down: it answers those who know it."""
     device = with_fault(devices, Fault.WRONG_CREDENTIALS)
-    assert session(device, ports, community=fleet.OTHER_COMMUNITY).get(SYS_NAME) == device.name.encode()
+    assert (
+        session(device, ports, community=fleet.OTHER_COMMUNITY).get(SYS_NAME)
+        == device.name.encode()
+    )
 
 
 def test_slow_device_answers_late(devices: list[SimDevice], ports: Ports) -> None:
@@ -191,7 +213,9 @@ def raw(device: SimDevice, ports: Ports) -> socket.socket:
 
 
 GET_NAME = bytes.fromhex(
-    "302602010104067075626c6963a01902016302010002010030 0e300c06082b060102010105000500".replace(" ", "")
+    "302602010104067075626c6963a01902016302010002010030 0e300c06082b060102010105000500".replace(
+        " ", ""
+    )
 )
 
 
@@ -213,14 +237,18 @@ def answers(device: SimDevice, ports: Ports, count: int, settle: SimDevice) -> l
         return found
 
 
-def test_lossy_device_drops_a_third(devices: list[SimDevice], healthy: list[SimDevice], ports: Ports) -> None:
+def test_lossy_device_drops_a_third(
+    devices: list[SimDevice], healthy: list[SimDevice], ports: Ports
+) -> None:
     """A lossy device leaves about 30 % of 400 requests unanswered; a healthy one none."""
     lossy = with_fault(devices, Fault.LOSSY)
     assert len(answers(healthy[0], ports, 400, healthy[1])) == 400
     assert 220 <= len(answers(lossy, ports, 400, healthy[1])) <= 340
 
 
-def test_garbage_is_not_snmp(devices: list[SimDevice], healthy: list[SimDevice], ports: Ports) -> None:
+def test_garbage_is_not_snmp(
+    devices: list[SimDevice], healthy: list[SimDevice], ports: Ports
+) -> None:
     """A garbage device answers everything, and never with its name in a good reply."""
     device = with_fault(devices, Fault.GARBAGE)
     found = answers(device, ports, 100, healthy[0])

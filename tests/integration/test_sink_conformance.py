@@ -77,7 +77,9 @@ class OfAnotherTime(Good):
 
 
 def failures(sink: Any) -> dict[str, str]:
-    suite: Any = sink_conformance.suite(sink, lambda: nullcontext(Stores(None, None, None)), lambda: sink.store)
+    suite: Any = sink_conformance.suite(
+        sink, lambda: nullcontext(Stores(None, None, None)), lambda: sink.store
+    )
     said = {}
     for name in [name for name in vars(suite) if name.startswith("test_")]:
         made = sink(Stores(None, None, None))

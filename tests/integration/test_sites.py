@@ -54,7 +54,9 @@ class World:
         for target_id in ids:
             self.redis.zadd(self.keys.due(QUEUE), {str(target_id): self.now}, xx=True)
         self.claims += 1
-        taken = self.board.claim("", f"t{self.claims}", f"t{self.claims - 1}", {QUEUE: 99}, ROOM, self.now)
+        taken = self.board.claim(
+            "", f"t{self.claims}", f"t{self.claims - 1}", {QUEUE: 99}, ROOM, self.now
+        )
         polled = [int(i) for part in taken.parts for i in part.ids]
         assert ids <= set(polled)  # some of the other site's may have fallen due, too
         start = self.board.start(f"t{self.claims}", 0, "c", 9_000, polled, self.now)
@@ -78,7 +80,9 @@ class World:
 
 
 @pytest.fixture
-def world(home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def world(
+    home: Path, valkey_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[World]:
     monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
     services = Services(Settings())
     migrate.upgrade(services.engine)
@@ -126,7 +130,9 @@ def test_a_dark_site_waits_aside_while_canaries_ask_and_comes_back_spread(world:
     world.watch.look(world.now)
     assert site_windows.dark(world.redis, world.keys) == {}
     assert world.held() == set()
-    scores = [score for _, score in world.redis.zrange(world.keys.due(QUEUE), 0, -1, withscores=True)]
+    scores = [
+        score for _, score in world.redis.zrange(world.keys.due(QUEUE), 0, -1, withscores=True)
+    ]
     assert len(scores) == len(world.all)
     back = [score for score in scores if world.now <= score < world.now + 60_000]
     assert max(back) - min(back) > 30_000
@@ -189,7 +195,10 @@ def test_what_leaves_a_dark_site_does_not_wait_for_it(world: World) -> None:
     world.poll(world.west, dark=True)
     world.watch.look(world.now)
     moved, removed, asked = sorted(world.held())[:3]
-    names = {i: target.device for i, target in inventory_feed.poll_targets(world.services.engine, world.west).items()}
+    names = {
+        i: target.device
+        for i, target in inventory_feed.poll_targets(world.services.engine, world.west).items()
+    }
     devices.edit(world.services.engine, names[moved], DeviceDraft(names[moved], site="east"))
     devices.remove(world.services.engine, [names[removed]])
     reconcile.reconcile(world.board, world.services.engine, "", world.now)
@@ -220,7 +229,9 @@ def test_a_stranger_in_the_hash_of_dark_sites_harms_nobody(world: World) -> None
     assert world.held() == set()
 
 
-def test_a_database_that_is_away_keeps_no_site_dark(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_is_away_keeps_no_site_dark(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its targets are known from before, or are those that are held."""
     world.poll(world.west, dark=True)
     world.watch.look(world.now)

@@ -18,7 +18,15 @@ from poller.collectors.snmp.engines.engine_protocol import Link, Row
 from poller.collectors.snmp.read.walker import Walker
 from poller.collectors.snmp.wire import value_types
 from tests.integration.snmp_links import get, rows, talk, walk
-from tests.integration.test_collector_snmp import AUTH, PRIV, Snmpd, free_udp_port, has_ipv6, net_snmp, running_snmpd
+from tests.integration.test_collector_snmp import (
+    AUTH,
+    PRIV,
+    Snmpd,
+    free_udp_port,
+    has_ipv6,
+    net_snmp,
+    running_snmpd,
+)
 
 ENGINES: list[Choice] = ["gufo", "pysnmp"]
 PUBLIC = Community.from_text("public")
@@ -46,7 +54,9 @@ def user_lines() -> str:
     lines = ["createUser nobody", "rouser nobody noauth", "view all included .1"]
     for name, auth, priv in USERS:
         spelled = re.sub(r"SHA(\d)", r"SHA-\1", auth)
-        lines.append(f'createUser {name} {spelled} "{AUTH}"' + (f' {priv} "{PRIV}"' if priv else ""))
+        lines.append(
+            f'createUser {name} {spelled} "{AUTH}"' + (f' {priv} "{PRIV}"' if priv else "")
+        )
         lines.append(f"rouser {name} {'priv' if priv else 'auth'} -V all *")
     return "\n".join(lines) + "\n"
 
@@ -66,9 +76,13 @@ FULL = v3("sha-aes", "SHA", "AES")
 @pytest.fixture(scope="module")
 def snmpd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snmpd]:
     """With another one behind it, which is the context `inner`."""
-    with running_snmpd(tmp_path_factory.mktemp("inner"), free_udp_port(), name="insidebox") as inner:
+    with running_snmpd(
+        tmp_path_factory.mktemp("inner"), free_udp_port(), name="insidebox"
+    ) as inner:
         proxy = f"proxy -Cn inner -v 2c -c public 127.0.0.1:{inner.port} .1.3.6.1.2.1.1\n"
-        with running_snmpd(tmp_path_factory.mktemp("snmpd"), free_udp_port(), more=user_lines() + proxy) as daemon:
+        with running_snmpd(
+            tmp_path_factory.mktemp("snmpd"), free_udp_port(), more=user_lines() + proxy
+        ) as daemon:
             yield daemon
 
 
@@ -82,7 +96,9 @@ def printed_type(text: str) -> str:
 
 @pytest.mark.parametrize("root", [SYSTEM, INTERFACES, IF_X])
 @pytest.mark.parametrize("exact", [True, False])
-def test_a_walk_gives_the_rows_that_snmpbulkwalk_shows(engine: Choice, snmpd: Snmpd, root: str, exact: bool) -> None:
+def test_a_walk_gives_the_rows_that_snmpbulkwalk_shows(
+    engine: Choice, snmpd: Snmpd, root: str, exact: bool
+) -> None:
     shown = net_snmp("snmpbulkwalk", snmpd.port, root)
     found = rows(engine, snmpd.port, PUBLIC, root, exact=exact)
     assert [name for name, _ in found] == list(shown)
@@ -122,26 +138,39 @@ def test_versions_with_a_community(engine: Choice, snmpd: Snmpd, version: str) -
 def test_what_the_agent_does_not_have_is_left_out(engine: Choice, snmpd: Snmpd) -> None:
     absent = f"{SYSTEM}.99.0"
     for credential in (PUBLIC, FULL):
-        assert dict(get(engine, snmpd.port, credential, (SYS_NAME, absent))) == {SYS_NAME: b"testbox"}
+        assert dict(get(engine, snmpd.port, credential, (SYS_NAME, absent))) == {
+            SYS_NAME: b"testbox"
+        }
         assert rows(engine, snmpd.port, credential, f"{SYSTEM}.99") == []
-    assert dict(get(engine, snmpd.port, PUBLIC, (SYS_NAME, absent), version="1")) == {SYS_NAME: b"testbox"}
+    assert dict(get(engine, snmpd.port, PUBLIC, (SYS_NAME, absent), version="1")) == {
+        SYS_NAME: b"testbox"
+    }
 
 
 def test_the_last_table_of_the_tree_ends(engine: Choice, snmpd: Snmpd) -> None:
     """endOfMibView is no row."""
-    assert rows(engine, snmpd.port, PUBLIC, "1.3.6.1.6.3.99") == rows(engine, snmpd.port, FULL, "2.1") == []
+    assert (
+        rows(engine, snmpd.port, PUBLIC, "1.3.6.1.6.3.99")
+        == rows(engine, snmpd.port, FULL, "2.1")
+        == []
+    )
 
 
 @pytest.mark.parametrize(
     ("credential", "cause"),
     [
-        (v3("sha-aes", "SHA", "AES", auth_password="wrong-password"), "authentication password or protocol"),
+        (
+            v3("sha-aes", "SHA", "AES", auth_password="wrong-password"),
+            "authentication password or protocol",
+        ),
         (v3("sha-aes", "SHA256", "AES"), "authentication password or protocol"),
         (v3("stranger", "SHA", "AES"), "no such user"),
         (v3("sha-none", "SHA", "AES"), "security level"),
     ],
 )
-def test_who_is_not_let_in_is_told_why(engine: Choice, snmpd: Snmpd, credential: SnmpV3, cause: str) -> None:
+def test_who_is_not_let_in_is_told_why(
+    engine: Choice, snmpd: Snmpd, credential: SnmpV3, cause: str
+) -> None:
     with pytest.raises(errors.DeviceAuthFailed) as caught:
         get(engine, snmpd.port, credential, (SYS_NAME,))
     assert cause in str(caught.value)
@@ -149,7 +178,9 @@ def test_who_is_not_let_in_is_told_why(engine: Choice, snmpd: Snmpd, credential:
 
 
 @pytest.mark.parametrize("priv", ["DES", "AES"])
-def test_a_wrong_privacy_password_is_told_as_far_as_can_be(engine: Choice, snmpd: Snmpd, priv: str) -> None:
+def test_a_wrong_privacy_password_is_told_as_far_as_can_be(
+    engine: Choice, snmpd: Snmpd, priv: str
+) -> None:
     """snmpd keeps silent about what it cannot decrypt: the credential is the first of the probable causes."""
     credential = v3(f"sha-{priv}".lower(), "SHA", priv, priv_password="wrong-password")
     with pytest.raises(errors.DeviceTimeout, match="wrong credential"):
@@ -174,7 +205,9 @@ def test_ipv6(engine: Choice, snmpd: Snmpd) -> None:
             way = engine_choice.way_to("::1", snmpd.port, "2c", credential, engine=engine)
             link = using.take(way, credential)
 
-            async def once(exchange: Callable[[int, float], Awaitable[Any]], /, tries: int = 0) -> Any:
+            async def once(
+                exchange: Callable[[int, float], Awaitable[Any]], /, tries: int = 0
+            ) -> Any:
                 return await exchange(0, 1.0)
 
             await link.begin(once)
@@ -196,7 +229,9 @@ def test_an_agent_that_started_anew_is_followed(engine: Choice, tmp_path: Path) 
     """The second request is out of its time: it says so, and is asked again. No introduction, no error."""
 
     async def ask(port: int, using: Engines) -> Row:
-        (row,) = await talk(engine, port, FULL, lambda walker, _: walker.get((SYS_NAME,)), engine=using)
+        (row,) = await talk(
+            engine, port, FULL, lambda walker, _: walker.get((SYS_NAME,)), engine=using
+        )
         return row
 
     async def twice() -> None:
@@ -210,7 +245,9 @@ def test_an_agent_that_started_anew_is_followed(engine: Choice, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("credential", [PUBLIC, FULL])
-def test_what_follows_several_oids_is_told_in_one_request(engine: Choice, snmpd: Snmpd, credential: Credential) -> None:
+def test_what_follows_several_oids_is_told_in_one_request(
+    engine: Choice, snmpd: Snmpd, credential: Credential
+) -> None:
     """The first row of each column, and nothing behind all there is."""
     roots = [f"{INTERFACES}.{column}" for column in (1, 2, 4)]
 
@@ -226,7 +263,9 @@ def test_what_follows_several_oids_is_told_in_one_request(engine: Choice, snmpd:
 def test_a_context_is_the_agents_own(engine: Choice, snmpd: Snmpd) -> None:
     """gufo knows none: then the other engine is taken by itself. About an unknown one snmpd keeps silent."""
     choice: Choice = "auto" if engine == "gufo" else engine
-    assert dict(get(choice, snmpd.port, FULL, (SYS_NAME,), context="inner")) == {SYS_NAME: b"insidebox"}
+    assert dict(get(choice, snmpd.port, FULL, (SYS_NAME,), context="inner")) == {
+        SYS_NAME: b"insidebox"
+    }
     assert dict(get(choice, snmpd.port, FULL, (SYS_NAME,))) == {SYS_NAME: b"testbox"}
     with pytest.raises(errors.DeviceTimeout):
         get(choice, snmpd.port, FULL, (SYS_NAME,), context="outer", timeout_s=0.2, retries=0)

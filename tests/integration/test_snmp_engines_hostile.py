@@ -79,7 +79,9 @@ ODD: list[tuple[str, bytes, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("encoded", "value"), [row[1:] for row in ODD], ids=[row[0] for row in ODD])
+@pytest.mark.parametrize(
+    ("encoded", "value"), [row[1:] for row in ODD], ids=[row[0] for row in ODD]
+)
 def test_odd_values_are_read(engine: Choice, exact: bool, encoded: bytes, value: Any) -> None:
     """In an ordinary table, between ordinary values. Only exact reading decodes what is in Opaque."""
     if isinstance(value, float) and not exact and engine == "gufo":
@@ -87,7 +89,9 @@ def test_odd_values_are_read(engine: Choice, exact: bool, encoded: bytes, value:
     table = [(f"{COLUMN}.1", integer(1)), (f"{COLUMN}.2", encoded), (f"{COLUMN}.3", integer(3))]
     for name in ("2c", "authPriv"):
         with serving(CREDENTIALS[name], lambda request: honest(request, table)) as made:
-            found = rows(engine, made.port, CREDENTIALS[name], COLUMN, exact=exact, timeout_s=0.2, retries=3)
+            found = rows(
+                engine, made.port, CREDENTIALS[name], COLUMN, exact=exact, timeout_s=0.2, retries=3
+            )
         assert [row[1] for row in found] == [1, value, 3], name
 
 
@@ -114,7 +118,9 @@ def test_long_answers_of_version_3_are_read(engine: Choice, exact: bool) -> None
     """gufo says that it takes 4 kB; this agent does not listen to that."""
     table = [(f"{COLUMN}.{row}", octets(b"x" * 200)) for row in range(1, 61)]
     with serving(CREDENTIALS["authPriv"], lambda request: honest(request, table)) as made:
-        found = rows(engine, made.port, CREDENTIALS["authPriv"], COLUMN, exact=exact, repetitions=50)
+        found = rows(
+            engine, made.port, CREDENTIALS["authPriv"], COLUMN, exact=exact, repetitions=50
+        )
     assert [len(value) for _, value in found] == [200] * 60  # type: ignore[arg-type]
 
 
@@ -122,7 +128,9 @@ def test_long_answers_of_version_3_are_read(engine: Choice, exact: bool) -> None
 def test_every_error_status_is_told(engine: Choice, status: int, exact: bool) -> None:
     """Also where the library hides it."""
     for name in ("2c", "authPriv"):
-        with serving(CREDENTIALS[name], lambda request: ([(request.oids[0], b"\x05\0")], status)) as made:
+        with serving(
+            CREDENTIALS[name], lambda request: ([(request.oids[0], b"\x05\0")], status)
+        ) as made:
             walked = walk(engine, made.port, CREDENTIALS[name], COLUMN, exact=exact)
         refused = errors.DeviceAuthFailed if status in (6, 16) else errors.DeviceProtocolError
         assert isinstance(walked.error, refused), name
@@ -138,7 +146,9 @@ def test_no_such_name_is_the_end(engine: Choice, credential: Credential, exact: 
         assert len(rows(engine, made.port, credential, COLUMN, exact=exact)) == 60
 
 
-def test_too_big_is_asked_for_in_pieces(engine: Choice, credential: Credential, exact: bool) -> None:
+def test_too_big_is_asked_for_in_pieces(
+    engine: Choice, credential: Credential, exact: bool
+) -> None:
     def handler(request: Request) -> tuple[Rows, int]:
         return ((), 1) if request.repetitions > 7 else honest(request)
 
@@ -147,7 +157,9 @@ def test_too_big_is_asked_for_in_pieces(engine: Choice, credential: Credential, 
 
 
 @pytest.mark.parametrize("tag", [0x80, 0x81])
-def test_exceptions_in_the_middle_are_no_rows(engine: Choice, credential: Credential, exact: bool, tag: int) -> None:
+def test_exceptions_in_the_middle_are_no_rows(
+    engine: Choice, credential: Credential, exact: bool, tag: int
+) -> None:
     table = [*TABLE[:5], (f"{COLUMN}.6", bytes((tag, 0))), *TABLE[6:]]
     with serving(credential, lambda request: honest(request, table)) as made:
         found = rows(engine, made.port, credential, COLUMN, exact=exact)
@@ -157,7 +169,10 @@ def test_exceptions_in_the_middle_are_no_rows(engine: Choice, credential: Creden
 LOOPS: dict[str, Callable[[Request], Rows]] = {
     "the same again": lambda request: TABLE[:2],
     "the one that was asked for": lambda request: [(request.oids[0], integer(1))],
-    "backwards": lambda request: [(f"{COLUMN}.{10_000 - len(request.oids[0])}", integer(1)), *TABLE[3:4]],
+    "backwards": lambda request: [
+        (f"{COLUMN}.{10_000 - len(request.oids[0])}", integer(1)),
+        *TABLE[3:4],
+    ],
 }
 
 
@@ -177,7 +192,9 @@ def test_a_loop_is_stopped(engine: Choice, credential: Credential, exact: bool, 
 def test_an_endless_table_ends_with_the_time(engine: Choice, credential: Credential) -> None:
     def handler(request: Request) -> tuple[Rows, int]:
         last = int(request.oids[0].rpartition(".")[2])
-        return [(f"{COLUMN}.{last + row}", integer(1)) for row in range(1, request.repetitions + 1)], 0
+        return [
+            (f"{COLUMN}.{last + row}", integer(1)) for row in range(1, request.repetitions + 1)
+        ], 0
 
     with serving(credential, handler) as made:
         started = time.monotonic()
@@ -195,7 +212,9 @@ STRANGERS: dict[str, Spoiler] = {
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)
-def test_who_answers_something_else_does_not_answer(engine: Choice, exact: bool, stranger: str) -> None:
+def test_who_answers_something_else_does_not_answer(
+    engine: Choice, exact: bool, stranger: str
+) -> None:
     with agent(respond(STRANGERS[stranger])) as made:
         started = time.monotonic()
         walked = walk(engine, made.port, COMMUNITY, COLUMN, exact=exact, timeout_s=0.1)
@@ -246,7 +265,9 @@ def test_rubbish_is_a_protocol_error(engine: Choice, exact: bool, rubbish: str) 
 
 @pytest.mark.parametrize("forge", [altered, unsigned, foreign_id])
 @pytest.mark.parametrize("name", ["authNoPriv", "authPriv", "authPriv-des"])
-def test_what_is_not_authentic_is_not_believed(engine: Choice, exact: bool, name: str, forge: Any) -> None:
+def test_what_is_not_authentic_is_not_believed(
+    engine: Choice, exact: bool, name: str, forge: Any
+) -> None:
     with v3_agent(honest, forge) as made:
         walked = walk(engine, made.port, CREDENTIALS[name], COLUMN, exact=exact, timeout_s=0.15)
     assert isinstance(walked.error, errors.DeviceTimeout)
@@ -272,7 +293,9 @@ def test_a_refused_user_is_told_why_at_once(engine: Choice, wrong: SnmpV3, cause
     assert made.datagrams == 2  # the introduction, and one try
 
 
-async def walked_twice(engine: Choice, made: V3Agent, between: Callable[[], None], **how: Any) -> tuple[int, int]:
+async def walked_twice(
+    engine: Choice, made: V3Agent, between: Callable[[], None], **how: Any
+) -> tuple[int, int]:
     """Rows of the second walk, and what it cost in datagrams."""
     using = Engines()
     act = CREDENTIALS["authPriv"], lambda walker, _: walker.walk(COLUMN)
@@ -341,7 +364,10 @@ def test_an_unknown_context_is_unsupported(engine: Choice) -> None:
 
     def spoil(made: V3Agent, answer: bytes, asked: Asked) -> list[bytes]:
         row = snmp_agent.sequence(snmp_agent.oid("1.3.6.1.6.3.12.1.5.0"), integer(1, 0x41))
-        pdu = element(0xA8, element(2, made.requests[-1].request_id) + integer(0) * 2 + snmp_agent.sequence(row))
+        pdu = element(
+            0xA8,
+            element(2, made.requests[-1].request_id) + integer(0) * 2 + snmp_agent.sequence(row),
+        )
         return [made.authority.seal(pdu, asked, time.time())]
 
     choice: Choice = "auto" if engine == "gufo" else engine

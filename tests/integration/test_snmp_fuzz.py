@@ -16,6 +16,8 @@ def test_mutated_answers_end_in_outcomes_of_ours(capfd: pytest.CaptureFixture[st
     assert report.faults == []
     assert report.datagrams >= 12_000
     kinds = {code for code in report.codes if report.codes[code] > 3}
-    assert {"failed timeout", "failed protocol_error", "partial protocol_error", "ok"} <= kinds, report.codes
+    assert {"failed timeout", "failed protocol_error", "partial protocol_error", "ok"} <= kinds, (
+        report.codes
+    )
     # Once for each that remembers nothing of the agent, and not once for each datagram.
     assert panics < report.polls / 4

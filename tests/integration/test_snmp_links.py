@@ -22,7 +22,10 @@ from poller.domain.failures.outcome import Outcome, Result
 from poller.sim import fleet
 from poller.sim.sim_process import Running, simulated
 
-DEVICES = [replace(device, fault=fleet.Fault.NONE) for device in fleet.devices(3, snmp_share=1, faulty_share=0)]
+DEVICES = [
+    replace(device, fault=fleet.Fault.NONE)
+    for device in fleet.devices(3, snmp_share=1, faulty_share=0)
+]
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +38,9 @@ async def poll(collector: SnmpCollector, port: int, device: int = 0, **how: Any)
     options = SnmpOptions(port=port, modules=("system",), **{"timeout": 0.2, "retries": 0, **how})
     deadline = asyncio.get_running_loop().time() + 5
     community = Community(community=SecretStr("public"))
-    return await drain(collector, api.Poll(1, "d", DEVICES[device].address, options, community, deadline, {}))
+    return await drain(
+        collector, api.Poll(1, "d", DEVICES[device].address, options, community, deadline, {})
+    )
 
 
 def ports_of(collector: SnmpCollector) -> list[int]:
@@ -110,7 +115,9 @@ def test_what_comes_between_two_polls_is_thrown_away(agents: Running) -> None:
     async def polls() -> list[Result]:
         collector, loop = SnmpCollector(), asyncio.get_running_loop()
         agent = (DEVICES[0].address, agents.snmp)
-        transport, relay = await loop.create_datagram_endpoint(lambda: Relay(agent), local_addr=(agent[0], 0))
+        transport, relay = await loop.create_datagram_endpoint(
+            lambda: Relay(agent), local_addr=(agent[0], 0)
+        )
         port = transport.get_extra_info("sockname")[1]
         results = [(await poll(collector, port)).result]
         ((link, _),) = collector._engines.links._idle.values()
@@ -119,7 +126,9 @@ def test_what_comes_between_two_polls_is_thrown_away(agents: Running) -> None:
         await asyncio.sleep(0.1)
         with pytest.raises(BlockingIOError):
             link._tap.recv(1, socket.MSG_PEEK)
-        transport.sendto(b"\x30\x03rubbish", relay.asker)  # one that the loop has not seen before the next poll
+        transport.sendto(
+            b"\x30\x03rubbish", relay.asker
+        )  # one that the loop has not seen before the next poll
         results.append((await poll(collector, port)).result)
         await collector.close()
         transport.close()
@@ -146,7 +155,9 @@ def test_there_are_never_more_than_the_process_can_afford(agents: Running) -> No
     assert others == [first, first]
 
 
-def test_a_link_that_nobody_used_for_long_makes_room(agents: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_that_nobody_used_for_long_makes_room(
+    agents: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its device is polled elsewhere by now, or gone."""
 
     async def polls() -> tuple[list[int], list[int]]:

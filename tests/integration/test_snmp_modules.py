@@ -11,7 +11,13 @@ import pytest
 from poller.collectors.snmp import SnmpCollector, oid
 from poller.collectors.snmp.modules import module_catalog
 from poller.domain.failures.outcome import Result
-from tests.integration.test_collector_snmp import PUBLIC, Snmpd, free_udp_port, net_snmp, running_snmpd
+from tests.integration.test_collector_snmp import (
+    PUBLIC,
+    Snmpd,
+    free_udp_port,
+    net_snmp,
+    running_snmpd,
+)
 from tests.unit.collectors.polls import by_series, outcome
 
 
@@ -29,7 +35,10 @@ def test_what_the_agent_has_arrives_and_nothing_else(snmpd: Snmpd, name: str) ->
     for root in dict.fromkeys((*module.walk, *(item.rpartition(".")[0] for item in module.get))):
         walked = net_snmp("snmpbulkwalk", snmpd.port, root)
         seen |= {item: text for item, text in walked.items() if not text.startswith("No Such ")}
-    rows = {metric.name: [item for item in seen if oid.covers(metric.oid, item)] for metric in module.metrics}
+    rows = {
+        metric.name: [item for item in seen if oid.covers(metric.oid, item)]
+        for metric in module.metrics
+    }
     expected = {metric: len(found) for metric, found in rows.items() if found}
     result = outcome(SnmpCollector(), "127.0.0.1", PUBLIC, port=snmpd.port, modules=name)
     assert result.result is Result.OK, result.message
@@ -37,16 +46,29 @@ def test_what_the_agent_has_arrives_and_nothing_else(snmpd: Snmpd, name: str) ->
     assert Counter(metric for metric, _ in samples) == expected
     for (metric, _), value in samples.items():
         if metric in CONSTANT:
-            assert str(int(value)) in {seen[item].rpartition(" ")[2] for item in rows[metric]}, metric
+            assert str(int(value)) in {seen[item].rpartition(" ")[2] for item in rows[metric]}, (
+                metric
+            )
 
 
-CONSTANT = {"hrMemorySize", "hrStorageAllocationUnits", "memTotalReal", "ipForwarding", "ipDefaultTTL", "ssCpuNumCpus"}
+CONSTANT = {
+    "hrMemorySize",
+    "hrStorageAllocationUnits",
+    "memTotalReal",
+    "ipForwarding",
+    "ipDefaultTTL",
+    "ssCpuNumCpus",
+}
 
 
-def test_a_target_that_names_no_modules_gets_those_of_its_device(snmpd: Snmpd, tmp_path: Path) -> None:
+def test_a_target_that_names_no_modules_gets_those_of_its_device(
+    snmpd: Snmpd, tmp_path: Path
+) -> None:
     """By our table, and by one of one's own."""
     table = tmp_path / "own.yml"
-    table.write_text("base: [system]\nmatch: [{sysObjectID: 1.3.6.1.4.1.8072.3.*, modules: [ip_mib]}]")
+    table.write_text(
+        "base: [system]\nmatch: [{sysObjectID: 1.3.6.1.4.1.8072.3.*, modules: [ip_mib]}]"
+    )
     ours = outcome(SnmpCollector(), "127.0.0.1", PUBLIC, port=snmpd.port)
     own = outcome(SnmpCollector(), "127.0.0.1", PUBLIC, port=snmpd.port, match=str(table))
     names = [{name for name, _ in by_series(result)} for result in (ours, own)]
@@ -55,7 +77,9 @@ def test_a_target_that_names_no_modules_gets_those_of_its_device(snmpd: Snmpd, t
     # 8072.3.2.* of ours is longer than 8072.3.* of one's own.
     assert names[1] & {"ipForwarding", "ifInOctets"} == set()
     assert {"sysUpTime", "memTotalReal"} <= names[1]
-    table.write_text("base: [system]\nmatch: [{sysObjectID: 1.3.6.1.4.1.8072.3.2.*, modules: [ip_mib]}]")
+    table.write_text(
+        "base: [system]\nmatch: [{sysObjectID: 1.3.6.1.4.1.8072.3.2.*, modules: [ip_mib]}]"
+    )
     exact = outcome(SnmpCollector(), "127.0.0.1", PUBLIC, port=snmpd.port, match=str(table))
     assert {"sysUpTime", "ipForwarding"} <= {name for name, _ in by_series(exact)}
     table.write_text("match: [{sysObjectID: 1.3.6.1.4.1.8072.3.2.*, modules: [nosuch]}]")

@@ -34,7 +34,9 @@ def send(datagrams: int) -> None:
 
 def loopback(polls: list[Poll], metric: str) -> Line:
     lines = rates.answer(polls, Question(60_000)).lines
-    return next(line for line in lines if line.series.name == metric and ("ifName", "lo") in line.known_by)
+    return next(
+        line for line in lines if line.series.name == metric and ("ifName", "lo") in line.known_by
+    )
 
 
 def test_traffic_is_counted_and_a_restart_is_no_traffic(tmp_path: Path) -> None:
@@ -45,7 +47,10 @@ def test_traffic_is_counted_and_a_restart_is_no_traffic(tmp_path: Path) -> None:
         send(200)
         after = before
         deadline = time.monotonic() + REFRESH_S
-        while loopback([before, after], "ifHCInOctets").mean() in (None, 0) and time.monotonic() < deadline:
+        while (
+            loopback([before, after], "ifHCInOctets").mean() in (None, 0)
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.2)
             after = poll(port)
         line = loopback([before, after], "ifHCInOctets")

@@ -14,7 +14,10 @@ from poller.sim import fleet
 from poller.sim.snmp.snmp_server import SnmpServer
 from tests.unit.collectors.polls import polled
 
-DEVICES = [replace(device, fault=fleet.Fault.NONE) for device in fleet.devices(500, snmp_share=1, faulty_share=0)]
+DEVICES = [
+    replace(device, fault=fleet.Fault.NONE)
+    for device in fleet.devices(500, snmp_share=1, faulty_share=0)
+]
 USER = SnmpV3.from_fields(
     {"username": fleet.USERNAME, "auth_password": fleet.PASSWORD, "priv_password": fleet.PASSWORD}
 )
@@ -31,14 +34,25 @@ def test_each_agent_is_met_once(engine: str, devices: int, rounds: int) -> None:
         for _ in range(rounds):
             before = server.requests
             jobs = [
-                polled(collector, device.address, USER, memory, port=port, modules="system", engine=engine, timeout=20)
+                polled(
+                    collector,
+                    device.address,
+                    USER,
+                    memory,
+                    port=port,
+                    modules="system",
+                    engine=engine,
+                    timeout=20,
+                )
                 for device, memory in zip(DEVICES, memories, strict=False)
             ]
             outcomes = [drained.outcome for drained in await asyncio.gather(*jobs)]
             assert {outcome.result for outcome in outcomes} == {Result.OK}, outcomes[0].message
             met.append(server.discoveries)
             asked.append(server.requests - before)
-        other_target = await polled(collector, DEVICES[0].address, USER, port=port, modules="if_mib", engine=engine)
+        other_target = await polled(
+            collector, DEVICES[0].address, USER, port=port, modules="if_mib", engine=engine
+        )
         assert other_target.outcome.result is Result.OK
         met.append(server.discoveries)
         await collector.close()
@@ -47,4 +61,6 @@ def test_each_agent_is_met_once(engine: str, devices: int, rounds: int) -> None:
 
     met, asked = asyncio.run(run())
     assert met == [devices] * (rounds + 1)
-    assert asked == [2 * devices] + [devices] * (rounds - 1)  # one GET each; and once an introduction
+    assert asked == [2 * devices] + [devices] * (
+        rounds - 1
+    )  # one GET each; and once an introduction

@@ -20,11 +20,17 @@ TARGET = PollTarget(7, 1, "fast", 3, 'sw "1"', "127.0.0.1", "ams", "snmp", 60_00
 
 def sample(*values: float, at_ms: int = 1000) -> Sample:
     labels = {"ifName": 'e"1', "ifAlias": "café"}
-    return Sample(TARGET, at_ms, ReadingSet.of(Reading(f"m{i}", v, labels, Kind.COUNTER) for i, v in enumerate(values)))
+    return Sample(
+        TARGET,
+        at_ms,
+        ReadingSet.of(Reading(f"m{i}", v, labels, Kind.COUNTER) for i, v in enumerate(values)),
+    )
 
 
 def sink(client: redis.Redis, length: int = 1000) -> StreamSink:
-    return StreamSink(Stores(None, client, SimpleNamespace(key_prefix="poller:", stream_length=length)))
+    return StreamSink(
+        Stores(None, client, SimpleNamespace(key_prefix="poller:", stream_length=length))
+    )
 
 
 def test_a_follower_reads_what_was_polled(redis_client: redis.Redis) -> None:
@@ -32,8 +38,16 @@ def test_a_follower_reads_what_was_polled(redis_client: redis.Redis) -> None:
     sink(redis_client).write([sample(1, 2.5), sample(float("nan"), float("inf"), at_ms=2000)])
     (_, first), (_, second) = redis_client.xrange("poller:readings")
     labels = {"ifAlias": "café", "ifName": 'e"1'}
-    assert json.loads(first["data"]) == [["m0", labels, "counter", 1.0], ["m1", labels, "counter", 2.5]]
-    assert (first["target"], first["device"], first["collector"], first["at_ms"]) == ("7", 'sw "1"', "snmp", "1000")
+    assert json.loads(first["data"]) == [
+        ["m0", labels, "counter", 1.0],
+        ["m1", labels, "counter", 2.5],
+    ]
+    assert (first["target"], first["device"], first["collector"], first["at_ms"]) == (
+        "7",
+        'sw "1"',
+        "snmp",
+        "1000",
+    )
     assert [row[3] for row in json.loads(second["data"])] == [None, None]
     assert first["series"] == second["series"]
 
@@ -53,7 +67,9 @@ def test_a_server_that_is_down_is_a_store_error() -> None:
         sink(nobody).write([sample(1)])
 
 
-def test_a_stream_that_is_something_else_is_a_refusal_not_an_outage(redis_client: redis.Redis) -> None:
+def test_a_stream_that_is_something_else_is_a_refusal_not_an_outage(
+    redis_client: redis.Redis,
+) -> None:
     """Its polls are set aside after some tries, instead of waiting for ever."""
     redis_client.set("poller:readings", "x")
     with pytest.raises(errors.StoreError) as caught:

@@ -38,7 +38,13 @@ def test_a_fleet_that_does_not_fit_is_remembered_in_part(world: World) -> None:
         first = asked(targets, ids, 0)
         for interval in (1, 2, 3):
             assert targets.unknown(ids) == 2
-            assert remembered(first, asked(targets, ids, interval * INTERVAL_S)) == [True, True, True, False, False]
+            assert remembered(first, asked(targets, ids, interval * INTERVAL_S)) == [
+                True,
+                True,
+                True,
+                False,
+                False,
+            ]
     assert [line["event"] for line in lines] == ["target_cache_full"]
 
 
@@ -65,7 +71,9 @@ def test_an_edited_target_is_read_again_and_stays_remembered(world: World) -> No
 
 
 @contextmanager
-def waiting_at_the_third(world: World, ids: list[int], monkeypatch: pytest.MonkeyPatch) -> Iterator[Targets]:
+def waiting_at_the_third(
+    world: World, ids: list[int], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Targets]:
     """A batch whose third target has options that take their time, until the block ends."""
     go_on, there = threading.Event(), threading.Event()
     check = Registry.options
@@ -102,7 +110,9 @@ def test_whoever_gets_a_target_first_asks_for_its_credential_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if another batch has prepared it, and does not come to poll it: the credential may be a new one."""
-    credential_rows.add(world.services.engine, "one", "community", world.services.keyring.seal("{}", "one"))
+    credential_rows.add(
+        world.services.engine, "one", "community", world.services.keyring.seal("{}", "one")
+    )
     ids = world.add("ok", "ok", "wait", credential="one")
     with waiting_at_the_third(world, ids, monkeypatch) as targets:
         [credential] = targets.get({ids[0]: 1}, 1)[1]
@@ -124,5 +134,9 @@ def test_options_that_take_long_are_told_of_by_the_name_of_their_collector(
         monkeypatch.setattr(module, "SLOW_S", 5.0)
         targets.get(dict.fromkeys(ids[:2], 2), 1)
     [line] = lines
-    assert (line["event"], line["collector"], line["target"]) == ("options_checked_slowly", "fake", "d2/fake")
+    assert (line["event"], line["collector"], line["target"]) == (
+        "options_checked_slowly",
+        "fake",
+        "d2/fake",
+    )
     assert (line["done"], line["of"]) == (2, 4)

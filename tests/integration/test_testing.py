@@ -12,7 +12,9 @@ from poller.domain.failures.outcome import Result
 
 def test_a_collector_is_run_as_a_worker_runs_it() -> None:
     """A healthy device answers; a wrong community is an outcome, not an exception."""
-    device = next(d for d in testing.fleet.devices(20) if d.protocol == "snmp" and d.fault == "none")
+    device = next(
+        d for d in testing.fleet.devices(20) if d.protocol == "snmp" and d.fault == "none"
+    )
     with testing.simulated([device]) as ports:
         right, wrong = Community.from_text(device.community), Community.from_text("nope")
         options = {"port": ports.snmp, "modules": ["system"], "retries": 0, "timeout": 0.3}

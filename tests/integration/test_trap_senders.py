@@ -54,7 +54,9 @@ def test_an_address_has_one_spelling(address: str, same: str) -> None:
     assert normal(address) == same
 
 
-def test_a_device_is_known_by_its_address_and_its_names(engine: Engine, directory: Directory) -> None:
+def test_a_device_is_known_by_its_address_and_its_names(
+    engine: Engine, directory: Directory
+) -> None:
     """A name may lead to several addresses; an answer that takes long delays nobody."""
     devices.add(engine, DeviceDraft("one", address="192.0.2.1", credential="pub"), SNMP)
     devices.add(engine, DeviceDraft("two", address="router.test", credential="pub"), SNMP)
@@ -62,7 +64,9 @@ def test_a_device_is_known_by_its_address_and_its_names(engine: Engine, director
     assert directory.refresh()
     assert [sender.device for sender in directory.by_address["192.0.2.1"]] == ["one"]
     wait_until(lambda: (directory.refresh(), "192.0.2.9" in directory.by_address)[1], "the answer")
-    assert {address: [s.device for s in found] for address, found in directory.by_address.items()} == {
+    assert {
+        address: [s.device for s in found] for address, found in directory.by_address.items()
+    } == {
         "192.0.2.1": ["one"],
         "192.0.2.9": ["two"],
         "2001:db8::9": ["two"],
@@ -78,12 +82,16 @@ def test_several_devices_may_share_an_address(engine: Engine, directory: Directo
     assert [sender.device for sender in directory.by_address["192.0.2.1"]] == ["one", "two"]
 
 
-def test_who_has_nothing_to_vouch_with_or_to_poll_is_a_stranger(engine: Engine, directory: Directory) -> None:
+def test_who_has_nothing_to_vouch_with_or_to_poll_is_a_stranger(
+    engine: Engine, directory: Directory
+) -> None:
     """No SNMP credential, no target, or disabled."""
     devices.add(engine, DeviceDraft("web", address="192.0.2.1", credential="web"), SNMP)
     devices.add(engine, DeviceDraft("none", address="192.0.2.2"), SNMP)
     devices.add(engine, DeviceDraft("idle", address="192.0.2.3", credential="pub"))
-    devices.add(engine, DeviceDraft("off", address="192.0.2.4", credential="pub", enabled=False), SNMP)
+    devices.add(
+        engine, DeviceDraft("off", address="192.0.2.4", credential="pub", enabled=False), SNMP
+    )
     own = TargetDraft(collector="snmp", credential="pub")
     devices.add(engine, DeviceDraft("own", address="192.0.2.5", credential="web"), [own])
     directory.refresh()

@@ -79,7 +79,9 @@ class Running:
         return self.listener.count
 
     def until(self, **wanted: int) -> None:
-        wait_until(lambda: all(self.count[name] >= number for name, number in wanted.items()), f"{wanted}")
+        wait_until(
+            lambda: all(self.count[name] >= number for name, number in wanted.items()), f"{wanted}"
+        )
 
 
 @pytest.fixture
@@ -100,7 +102,13 @@ def prepared() -> Iterator[Services]:
         missing("snmptrap is not installed")
     made = bootstrap.services()
     migrate.upgrade(made.engine)
-    add(made, "plain", "127.0.0.1", Community.from_text(COMMUNITY), TargetDraft(name="fast", collector="snmp"))
+    add(
+        made,
+        "plain",
+        "127.0.0.1",
+        Community.from_text(COMMUNITY),
+        TargetDraft(name="fast", collector="snmp"),
+    )
     for address, auth, priv in USERS:
         fields = {"username": "mon", "auth_protocol": auth, "auth_password": AUTH}
         fields |= {"priv_protocol": priv, "priv_password": PRIV} if priv else {}
@@ -110,7 +118,9 @@ def prepared() -> Iterator[Services]:
     made.engine.dispose()
 
 
-def add(services: Services, name: str, address: str, credential: Credential, *more: TargetDraft) -> None:
+def add(
+    services: Services, name: str, address: str, credential: Credential, *more: TargetDraft
+) -> None:
     sealed = services.keyring.seal(credential.to_json(), f"of {name}")
     credential_rows.add(services.engine, f"of {name}", credential.kind, sealed)
     draft = DeviceDraft(name, address=address, credential=f"of {name}")
@@ -130,8 +140,22 @@ def running(services: Services) -> Iterator[Running]:
 
 def trap(port: int, source: str, *words: str, what: str = DOWN, tool: str = "snmptrap") -> None:
     variables = ["1.3.6.1.2.1.2.2.1.1.3", "i", "3"]
-    command = [tool, "-Ln", f"--clientAddr={source}", *words, f"127.0.0.1:{port}", "", what, *variables]
-    environment = {**os.environ, "MIBS": "", "SNMPCONFPATH": "/nonexistent", "SNMP_PERSISTENT_DIR": "/nonexistent"}
+    command = [
+        tool,
+        "-Ln",
+        f"--clientAddr={source}",
+        *words,
+        f"127.0.0.1:{port}",
+        "",
+        what,
+        *variables,
+    ]
+    environment = {
+        **os.environ,
+        "MIBS": "",
+        "SNMPCONFPATH": "/nonexistent",
+        "SNMP_PERSISTENT_DIR": "/nonexistent",
+    }
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=20)
     assert done.returncode == 0, done.stderr
 
@@ -156,7 +180,9 @@ def told(services: Services) -> list[str]:
     return [e.event.message for e in entries if e.event and e.event.kind is Kind.TRAP_RECEIVED]
 
 
-def test_a_known_device_that_announces_something_is_polled_at_once(running: Running, services: Services) -> None:
+def test_a_known_device_that_announces_something_is_polled_at_once(
+    running: Running, services: Services
+) -> None:
     """All its targets, through the board; the event stream says why, and status and metrics have the numbers."""
     trap(running.port, "127.0.0.1", *v2c())
     running.until(polls=1)
@@ -170,7 +196,19 @@ def test_a_known_device_that_announces_something_is_polled_at_once(running: Runn
 def test_v1_traps_and_informs_are_heard(running: Running) -> None:
     """An inform is acknowledged: snmpinform waits for that."""
     where = f"127.0.0.1:{running.port}"
-    old = ["snmptrap", "-v", "1", "-c", COMMUNITY, where, "1.3.6.1.4.1.9999", "127.0.0.1", "2", "0", ""]
+    old = [
+        "snmptrap",
+        "-v",
+        "1",
+        "-c",
+        COMMUNITY,
+        where,
+        "1.3.6.1.4.1.9999",
+        "127.0.0.1",
+        "2",
+        "0",
+        "",
+    ]
     subprocess.run(old, check=True, capture_output=True, env={**os.environ, "MIBS": ""}, timeout=20)
     trap(running.port, "127.0.0.1", *v2c(), what=COLD, tool="snmpinform")
     running.until(accepted=2)
@@ -183,7 +221,9 @@ def test_a_v3_trap_is_opened_with_the_devices_own_credential(
     """Every way to sign and encrypt that net-snmp has; no engine was known before."""
     trap(running.port, source, *v3(auth, priv), what=UP)
     running.until(polls=1)
-    assert told(services) == [f"v3-{source} sent linkUp (interface 3); polling 1 of its 1 targets now"]
+    assert told(services) == [
+        f"v3-{source} sent linkUp (interface 3); polling 1 of its 1 targets now"
+    ]
 
 
 def test_nobody_else_is_believed(running: Running, services: Services) -> None:
@@ -195,12 +235,25 @@ def test_nobody_else_is_believed(running: Running, services: Services) -> None:
         trap(running.port, "127.0.0.1", *v3("SHA", "AES"))
         trap(running.port, "127.0.0.12", *v3("SHA", "AES", password="wrong-password"))
         trap(running.port, "127.0.0.12", *v3("SHA", "AES", user="root"))
-        trap(running.port, "127.0.0.12", "-v", "3", "-e", "0x80001f88aa", "-u", "mon", "-l", "noAuthNoPriv")
+        trap(
+            running.port,
+            "127.0.0.12",
+            "-v",
+            "3",
+            "-e",
+            "0x80001f88aa",
+            "-u",
+            "mon",
+            "-l",
+            "noAuthNoPriv",
+        )
         trap(running.port, "127.0.0.1", *v2c(), what="1.3.6.1.4.1.9999.0.1")
         running.until(unknown_sender=1, bad_credential=6, ignored=1)
     assert running.count["accepted"] == running.count["polls"] == running.listener.waiting == 0
     assert urgent(services) == set()
-    assert not any(secret in str(line) for line in lines for secret in (COMMUNITY, AUTH, PRIV, "wrong"))
+    assert not any(
+        secret in str(line) for line in lines for secret in (COMMUNITY, AUTH, PRIV, "wrong")
+    )
 
 
 def test_a_storm_costs_two_polls(running: Running, services: Services) -> None:
@@ -239,7 +292,9 @@ def test_a_flood_starves_nobody(running: Running) -> None:
     assert running.count["malformed"] >= 1
 
 
-def test_a_device_that_is_added_is_heard_and_one_that_is_removed_is_not(running: Running, services: Services) -> None:
+def test_a_device_that_is_added_is_heard_and_one_that_is_removed_is_not(
+    running: Running, services: Services
+) -> None:
     """Without a restart."""
     add(services, "new", OTHER, Community.from_text(COMMUNITY))
     wait_until(lambda: OTHER in running.listener.directory.by_address, "the new device")
@@ -251,7 +306,9 @@ def test_a_device_that_is_added_is_heard_and_one_that_is_removed_is_not(running:
     running.until(unknown_sender=1)
 
 
-def test_a_redis_that_is_away_costs_no_poll(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_redis_that_is_away_costs_no_poll(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The listener says so once, keeps listening, and asks when it is back."""
     server = Valkey(tmp_path / "valkey")
     server.start()
@@ -265,10 +322,14 @@ def test_a_redis_that_is_away_costs_no_poll(home: Path, tmp_path: Path, monkeypa
             server.kill()
             trap(running.port, "127.0.0.1", *v2c())
             running.until(accepted=1)
-            wait_until(lambda: "trap_store_away" in [line["event"] for line in lines], "a word of it")
+            wait_until(
+                lambda: "trap_store_away" in [line["event"] for line in lines], "a word of it"
+            )
             server.start()
             running.until(polls=1)
-            wait_until(lambda: "trap_store_back" in [line["event"] for line in lines], "the good news")
+            wait_until(
+                lambda: "trap_store_back" in [line["event"] for line in lines], "the good news"
+            )
         assert [line["event"] for line in lines].count("trap_store_away") == 1
         assert len(urgent(services)) == 2
 

@@ -27,7 +27,9 @@ def services(home: Path) -> Iterator[Services]:
 
 def stored(services: Services, name: str) -> int:
     secret = Community(community="s3cret-community")
-    credential_rows.add(services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name))
+    credential_rows.add(
+        services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name)
+    )
     with services.engine.connect() as conn:
         return int(conn.exec_driver_sql("SELECT max(id) FROM credentials").scalar_one())
 
@@ -45,7 +47,9 @@ def test_a_database_that_is_away_does_not_take_the_credentials_along(
 
     monkeypatch.setattr(inventory_feed, "credentials", away)
     assert secrets.get([known]) == opened
-    assert secrets.get([known], changed=[known]) == opened  # one more target that uses it is no reason to lose it
+    assert (
+        secrets.get([known], changed=[known]) == opened
+    )  # one more target that uses it is no reason to lose it
     both = secrets.get([known, unknown])
     assert both[known] == opened[known]
     assert isinstance(both[unknown], errors.StoreUnavailable)
@@ -75,6 +79,8 @@ def test_a_rotated_credential_is_read_at_once(services: Services) -> None:
     secrets = Secrets(services, keep_s=60.0)
     before = secrets.get([one])[one]
     fresh = Community(community="another-secret")
-    credential_rows.rotate(services.engine, "one", fresh.kind, services.keyring.seal(fresh.to_json(), "one"))
+    credential_rows.rotate(
+        services.engine, "one", fresh.kind, services.keyring.seal(fresh.to_json(), "one")
+    )
     assert secrets.get([one])[one] == before
     assert secrets.get([one], changed=[one])[one] == secrets.get([one])[one] == fresh

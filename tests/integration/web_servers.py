@@ -37,7 +37,9 @@ def saying(head: str, body: bytes = b"") -> Script:
 
 
 @contextmanager
-def serving(script: Script, context: ssl.SSLContext | None = None, *, listens: bool = True) -> Iterator[Server]:
+def serving(
+    script: Script, context: ssl.SSLContext | None = None, *, listens: bool = True
+) -> Iterator[Server]:
     """One thread per connection, until the test is over; one that does not listen speaks at once."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = Server(listener.getsockname()[1])
@@ -46,7 +48,9 @@ def serving(script: Script, context: ssl.SSLContext | None = None, *, listens: b
 
         def serve(connection: socket.socket) -> None:
             with suppress(OSError), connection:
-                secured = context.wrap_socket(connection, server_side=True) if context else connection
+                secured = (
+                    context.wrap_socket(connection, server_side=True) if context else connection
+                )
                 with secured:
                     head = _head(secured) if listens else b"nothing"
                     if head:
@@ -115,7 +119,11 @@ def identity(directory: Path, days: float = 30, name: str = "127.0.0.1") -> Iden
     )
     certificate, secret = directory / f"{name}.pem", directory / f"{name}.key"
     certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    form = (
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
     secret.write_bytes(key.private_bytes(*form))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, secret)

@@ -48,7 +48,9 @@ class Fake:
         if poll.options.do == "dead" and not self.recovered:
             raise api.DeviceTimeout("no answer")
         if poll.options.do in ("busy", "quiet"):
-            yield api.Reading("load", float(len(self.addresses)) if poll.options.do == "busy" else 7.0)
+            yield api.Reading(
+                "load", float(len(self.addresses)) if poll.options.do == "busy" else 7.0
+            )
         yield api.Reading("polls", 1.0, {"device": poll.device}, api.Kind.COUNTER)
         if poll.options.do == "down" and not self.recovered:
             raise api.DeviceDown("nobody there")
@@ -71,12 +73,20 @@ class World:
         self.poller = Poller(services, "worker@test")
         self.published = ""
 
-    def add(self, *deeds: str, interval_ms: int = 60_000, timeout_ms: int = 2_000, **more: Any) -> list[int]:
+    def add(
+        self, *deeds: str, interval_ms: int = 60_000, timeout_ms: int = 2_000, **more: Any
+    ) -> list[int]:
         for number, deed in enumerate(deeds):
-            target = TargetDraft("fake", "fake", {"do": deed}, interval_ms=interval_ms, timeout_ms=timeout_ms, **more)
-            devices.add(self.services.engine, DeviceDraft(f"d{number}", f"127.0.0.{number + 1}"), [target])
+            target = TargetDraft(
+                "fake", "fake", {"do": deed}, interval_ms=interval_ms, timeout_ms=timeout_ms, **more
+            )
+            devices.add(
+                self.services.engine, DeviceDraft(f"d{number}", f"127.0.0.{number + 1}"), [target]
+            )
         with self.services.engine.connect() as conn:
-            ids = list(conn.execute(sa.select(targets_table.c.id).order_by(targets_table.c.id)).scalars())
+            ids = list(
+                conn.execute(sa.select(targets_table.c.id).order_by(targets_table.c.id)).scalars()
+            )
         specs = [(TargetSpec(i, 1, QUEUE, interval_ms, timeout_ms), 1) for i in ids]
         self.board.place("", specs, 1)
         return ids
@@ -103,13 +113,16 @@ class World:
 
     def due_ms(self, target_id: int) -> int:
         redis, keys = self.services.redis, self.services.keys
-        score = redis.zscore(keys.due(QUEUE), str(target_id)) or redis.zscore(keys.urgent(QUEUE), str(target_id))
+        score = redis.zscore(keys.due(QUEUE), str(target_id)) or redis.zscore(
+            keys.urgent(QUEUE), str(target_id)
+        )
         assert score is not None
         return int(score)
 
     def outcomes(self) -> dict[int, tuple[Result, str]]:
         return {
-            row.run.target_id: (row.run.outcome, row.run.error_code) for row in run_ledger.recent(self.services.engine)
+            row.run.target_id: (row.run.outcome, row.run.error_code)
+            for row in run_ledger.recent(self.services.engine)
         }
 
     def sound(self, ids: list[int]) -> bool:

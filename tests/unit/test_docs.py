@@ -45,17 +45,29 @@ def test_every_setting_is_documented() -> None:
         for name, field in Settings.model_fields.items()
     ]
     others = [f"- `{name}`: {meaning}\n" for name, meaning in OTHER_NAMES.items()]
-    check("settings.md", head + "".join(rows) + "\nRead by single commands, no settings:\n\n" + "".join(others))
+    check(
+        "settings.md",
+        head + "".join(rows) + "\nRead by single commands, no settings:\n\n" + "".join(others),
+    )
 
 
 def test_every_error_is_documented() -> None:
     """Code, exit code and meaning of every class of the tree; every code a run can carry; every exit code."""
-    found = [item for _, item in inspect.getmembers(errors, inspect.isclass) if issubclass(item, errors.PollerError)]
+    found = [
+        item
+        for _, item in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(item, errors.PollerError)
+    ]
     meanings = explain.tree()
     assert set(found) - set(meanings) == {errors.PollerError}
-    rows = [f"| {kind.code} | {kind.exit_code} | {kind.__name__} | {text} |\n" for kind, text in meanings.items()]
+    rows = [
+        f"| {kind.code} | {kind.exit_code} | {kind.__name__} | {text} |\n"
+        for kind, text in meanings.items()
+    ]
     exits = [f"| {code} | {meaning} |\n" for code, meaning in explain.EXIT_CODES.items()]
-    retried = {kind.error_code: kind.retryable for kind in meanings if issubclass(kind, errors.DeviceError)}
+    retried = {
+        kind.error_code: kind.retryable for kind in meanings if issubclass(kind, errors.DeviceError)
+    }
     codes = [
         f"| `{code}` | {each.meaning} | {each.hint} | {'yes' if retried.get(code) else 'no'} |\n"
         for code, each in error_codes.EXPLAINED.items()
@@ -88,7 +100,9 @@ def test_every_command_is_documented() -> None:
     check("commands.md", head + "| command | what it does |\n|---|---|\n" + "".join(rows))
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")) + [ROOT / "README.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", sorted(DOCS.rglob("*.md")) + [ROOT / "README.md"], ids=lambda page: page.name
+)
 def test_links_and_files_named_in_the_docs_exist(page: Path) -> None:
     """Relative links, pictures, and paths into the package."""
     text = page.read_text()

@@ -34,8 +34,12 @@ def test_no_secret_reaches_a_line(
     made = services(monkeypatch, form)
     made.configure_logs()
     made.redactor.remember("device-secret")
-    logs.get("ours").info("thing_happened", detail={"text": "it said device-secret", "password": "x"}, community="c")
-    logging.getLogger("library").error("cannot connect with %s to %s", "hunter2-redis", "redis://:other@host/0")
+    logs.get("ours").info(
+        "thing_happened", detail={"text": "it said device-secret", "password": "x"}, community="c"
+    )
+    logging.getLogger("library").error(
+        "cannot connect with %s to %s", "hunter2-redis", "redis://:other@host/0"
+    )
     try:
         raise ValueError("hunter2-flower is wrong")
     except ValueError:
@@ -47,7 +51,9 @@ def test_no_secret_reaches_a_line(
         assert secret not in said
 
 
-def test_json_lines_are_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_lines_are_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With time, level, logger, event and facts."""
     services(monkeypatch, "json").configure_logs()
     logs.get("ours").warning("leases_lost", count=3)

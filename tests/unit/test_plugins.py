@@ -42,12 +42,16 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     before = set(sys.modules)
     monkeypatch.syspath_prepend(tmp_path)
 
-    def installed(distribution: str, name: str, code: str, group: str = registry.GROUP, version: str = "1.0") -> None:
+    def installed(
+        distribution: str, name: str, code: str, group: str = registry.GROUP, version: str = "1.0"
+    ) -> None:
         module = distribution.replace("-", "_")
         (tmp_path / f"{module}.py").write_text(code.replace("{name}", name))
         about = tmp_path / f"{module}-{version}.dist-info"
         about.mkdir()
-        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
+        (about / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
+        )
         (about / "entry_points.txt").write_text(f"[{group}]\n{name} = {module}:Plugin\n")
 
     yield installed
@@ -72,18 +76,26 @@ def test_an_installed_plugin_is_found(install: Install) -> None:
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        ("import no_such_module_anywhere", "ModuleNotFoundError: No module named 'no_such_module_anywhere'"),
+        (
+            "import no_such_module_anywhere",
+            "ModuleNotFoundError: No module named 'no_such_module_anywhere'",
+        ),
         ("1 / 0", "ZeroDivisionError: division by zero"),
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
         ("class Odd(BaseException): pass\nraise Odd", "Odd"),
         ("def Plugin(:", "SyntaxError: "),
         ("", "AttributeError: "),
-        ("class Plugin:\n    def __init__(self): raise OSError('no licence')", "OSError: no licence"),
+        (
+            "class Plugin:\n    def __init__(self): raise OSError('no licence')",
+            "OSError: no licence",
+        ),
     ],
     ids=["missing", "bug", "exit", "interrupt", "base", "syntax", "empty", "constructor"],
 )
-def test_one_that_fails_to_import_is_named_with_its_reason(install: Install, code: str, reason: str) -> None:
+def test_one_that_fails_to_import_is_named_with_its_reason(
+    install: Install, code: str, reason: str
+) -> None:
     """Whatever it raises."""
     install("acme-olt", "olt", code)
     found = broken("olt")
@@ -126,16 +138,25 @@ def test_a_broken_contract_says_what_is_missing(install: Install) -> None:
     assert found.reason == "it lacks Options, credentials, collect"
 
 
-def test_an_import_that_hangs_is_named_while_it_lasts(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_that_hangs_is_named_while_it_lasts(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody can end it, so somebody must be able to find it."""
     monkeypatch.setattr(plugins, "SLOW_S", 0.05)
-    code = "import time\nwhile not any('olt' in text for text in SEEN): time.sleep(0.01)\n" + COLLECTOR
+    code = (
+        "import time\nwhile not any('olt' in text for text in SEEN): time.sleep(0.01)\n" + COLLECTOR
+    )
     install("acme-olt", "olt", "from poller.plugins import SEEN\n" + code)
     seen: list[str] = []
     monkeypatch.setattr(plugins, "SEEN", seen, raising=False)
-    monkeypatch.setattr(logging.getLogger("poller.plugins"), "warning", lambda text, *what: seen.append(text % what))
+    monkeypatch.setattr(
+        logging.getLogger("poller.plugins"), "warning", lambda text, *what: seen.append(text % what)
+    )
     assert "olt" in registry.load().collectors
-    assert any(text.startswith('collector "olt" (acme-olt 1.0) is still being imported after 0.05 s') for text in seen)
+    assert any(
+        text.startswith('collector "olt" (acme-olt 1.0) is still being imported after 0.05 s')
+        for text in seen
+    )
 
 
 def test_sinks_come_in_by_the_same_door(install: Install) -> None:
@@ -172,7 +193,9 @@ def test_what_a_plugin_prints_when_it_is_loaded_is_not_taken_for_our_answer(
     assert capsys.readouterr() == ("", "welcome to Acme\n")
 
 
-def test_what_is_left_of_a_broken_installation_harms_nobody(install: Install, tmp_path: Path) -> None:
+def test_what_is_left_of_a_broken_installation_harms_nobody(
+    install: Install, tmp_path: Path
+) -> None:
     """A distribution without a name, as an interrupted pip leaves it, beside a whole one."""
     install("acme-olt", "olt", COLLECTOR)
     install("zeta-olt", "olt", COLLECTOR)
@@ -214,11 +237,17 @@ def test_a_list_of_entry_points_that_cannot_be_read_costs_its_distribution_only(
     for group in (registry.GROUP, sinks.GROUP, staleness_registry.GROUP):
         install("zeta-olt", "olt", SINK, group)
         install("acme-bad", "bad", "", group)
-        (tmp_path / "acme_bad-1.0.dist-info" / "entry_points.txt").write_bytes(f"[{group}]\n".encode() + lines)
+        (tmp_path / "acme_bad-1.0.dist-info" / "entry_points.txt").write_bytes(
+            f"[{group}]\n".encode() + lines
+        )
         found, [bad] = plugins.points(group)
         assert "olt" in {point.name for point in found}
         assert {"poller", "zeta-olt"} <= {point.dist.name for point in found if point.dist}
-        assert (bad.name, bad.distribution, bad.state) == ("acme-bad", "acme-bad 1.0", "unreadable entry points")
+        assert (bad.name, bad.distribution, bad.state) == (
+            "acme-bad",
+            "acme-bad 1.0",
+            "unreadable entry points",
+        )
         assert bad.reason.startswith("its entry_points.txt cannot be read: " + why)
         for module in ("zeta_olt", "acme_bad"):
             shutil.rmtree(tmp_path / f"{module}-1.0.dist-info")
@@ -250,5 +279,9 @@ def test_of_two_distributions_of_one_name_the_first_counts(
     about = tmp_path / "first" / "acme_olt-2.0.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: Acme.Olt\nVersion: 2.0\n")
-    (about / "entry_points.txt").write_text(f"[{staleness_registry.GROUP}]\nnew = acme_olt:Plugin\n")
-    assert {"old", "new"} & {point.name for point in plugins.points(staleness_registry.GROUP)[0]} == {"new"}
+    (about / "entry_points.txt").write_text(
+        f"[{staleness_registry.GROUP}]\nnew = acme_olt:Plugin\n"
+    )
+    assert {"old", "new"} & {
+        point.name for point in plugins.points(staleness_registry.GROUP)[0]
+    } == {"new"}

@@ -24,9 +24,13 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_environment_beats_file_beats_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_environment_beats_file_beats_default(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """And each value knows where it came from."""
-    (tmp_path / "poller.toml").write_text('batch_size = 32\ntick_s = 1.0\nsinks = ["sql", "stream"]\n')
+    (tmp_path / "poller.toml").write_text(
+        'batch_size = 32\ntick_s = 1.0\nsinks = ["sql", "stream"]\n'
+    )
     monkeypatch.setenv("POLLER_BATCH_SIZE", "16")
     loaded = fields.load()
     assert (loaded.batch_size, loaded.tick_s, loaded.max_queue, loaded.sinks) == (
@@ -41,7 +45,9 @@ def test_environment_beats_file_beats_default(monkeypatch: pytest.MonkeyPatch, t
     assert where["max_queue"] == "default"
 
 
-def test_an_unknown_variable_is_refused_with_the_nearest_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_variable_is_refused_with_the_nearest_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A typo never passes silently."""
     monkeypatch.setenv("POLLER_BATCHSIZE", "16")
     with pytest.raises(errors.InvalidSetting, match="POLLER_BATCHSIZE") as caught:
@@ -52,7 +58,9 @@ def test_an_unknown_variable_is_refused_with_the_nearest_name(monkeypatch: pytes
 def test_an_unknown_key_of_the_file_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
     """The file is named too."""
     (tmp_path / "poller.toml").write_text("batchsize = 3\n")
-    with pytest.raises(errors.InvalidSetting, match=r'poller.toml: unknown key "batchsize"') as caught:
+    with pytest.raises(
+        errors.InvalidSetting, match=r'poller.toml: unknown key "batchsize"'
+    ) as caught:
         fields.load()
     assert "batch_size" in caught.value.hint
 
@@ -61,7 +69,9 @@ def test_an_unknown_key_of_the_file_is_refused_with_the_nearest_name(tmp_path: P
     ("name", "value"),
     [("POLLER_BATCH_SIZE", "abc"), ("POLLER_BATCH_SIZE", "0"), ("POLLER_LOG_LEVEL", "LOUD")],
 )
-def test_a_bad_value_is_an_error_that_names_the_field(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_a_bad_value_is_an_error_that_names_the_field(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
     """Never a silent default."""
     monkeypatch.setenv(name, value)
     with pytest.raises(errors.InvalidSetting, match=name):
@@ -71,7 +81,10 @@ def test_a_bad_value_is_an_error_that_names_the_field(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("batch_size", "batch_size takes a whole number from 1 to 1000, such as 64. Targets per message."),
+        (
+            "batch_size",
+            "batch_size takes a whole number from 1 to 1000, such as 64. Targets per message.",
+        ),
         ("web_port", "web_port takes a whole number from 0 to 65535. Port of the page."),
         ("site_share", "site_share takes a number above 0 to 1, such as 0.6. Share"),
         ("runs_days", "runs_days takes a number above 0 to 3650, such as 30.0. How long"),
@@ -80,7 +93,9 @@ def test_a_bad_value_is_an_error_that_names_the_field(monkeypatch: pytest.Monkey
         ("sentry_dsn", "sentry_dsn: Where bugs"),
     ],
 )
-def test_the_advice_says_what_a_setting_takes(monkeypatch: pytest.MonkeyPatch, name: str, advice: str) -> None:
+def test_the_advice_says_what_a_setting_takes(
+    monkeypatch: pytest.MonkeyPatch, name: str, advice: str
+) -> None:
     """Not only what it is for."""
     monkeypatch.setenv(f"POLLER_{name.upper()}", "many")
     with pytest.raises(errors.InvalidSetting) as caught:
@@ -91,14 +106,22 @@ def test_the_advice_says_what_a_setting_takes(monkeypatch: pytest.MonkeyPatch, n
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"MIN_S": "20"}, "adaptive_base_s (from default): 10 is less than adaptive_min_s, which is 20"),
-        ({"MAX_S": "8"}, "adaptive_max_s (from environment POLLER_ADAPTIVE_MAX_S): 8 is less than adaptive_base_s"),
+        (
+            {"MIN_S": "20"},
+            "adaptive_base_s (from default): 10 is less than adaptive_min_s, which is 20",
+        ),
+        (
+            {"MAX_S": "8"},
+            "adaptive_max_s (from environment POLLER_ADAPTIVE_MAX_S): 8 is less than adaptive_base_s",
+        ),
         ({"ALPHA": "0"}, "adaptive_alpha"),
         ({"JITTER": "0.6"}, "adaptive_jitter"),
         ({"MIN_S": "0.5"}, "adaptive_min_s"),
     ],
 )
-def test_adaptive_numbers_must_make_sense(monkeypatch: pytest.MonkeyPatch, given: dict[str, str], message: str) -> None:
+def test_adaptive_numbers_must_make_sense(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], message: str
+) -> None:
     """Alone, and one beside the other."""
     for name, value in given.items():
         monkeypatch.setenv(f"POLLER_ADAPTIVE_{name}", value)
@@ -112,17 +135,23 @@ def test_leadership_must_survive_one_lost_renewal(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("POLLER_LEADER_LOCK_S", "3")
     fields.load()
     monkeypatch.setenv("POLLER_LEADER_RENEW_S", "1.6")
-    with pytest.raises(errors.InvalidSetting, match=r"leader_renew_s .* half of leader_lock_s, which is 3"):
+    with pytest.raises(
+        errors.InvalidSetting, match=r"leader_renew_s .* half of leader_lock_s, which is 3"
+    ):
         fields.load()
 
 
-def test_waiting_for_a_slow_database_must_not_cost_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_slow_database_must_not_cost_the_lease(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Readings and then rows wait for some times their patience."""
     assert 2 * (1 + writers.SLOW_TIMES) == fields.LONGEST_WRITE
     monkeypatch.setenv("POLLER_SPOOL_PATIENCE_S", "1.5")
     fields.load()
     monkeypatch.setenv("POLLER_SPOOL_PATIENCE_S", "1.6")
-    with pytest.raises(errors.InvalidSetting, match=r"spool_patience_s .* tenth of lease_margin_s, which is 15"):
+    with pytest.raises(
+        errors.InvalidSetting, match=r"spool_patience_s .* tenth of lease_margin_s, which is 15"
+    ):
         fields.load()
     monkeypatch.setenv("POLLER_LEASE_MARGIN_S", "16")
     fields.load()
@@ -130,13 +159,24 @@ def test_waiting_for_a_slow_database_must_not_cost_the_lease(monkeypatch: pytest
 
 def test_adaptive_numbers_reach_the_decision(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each setting is the number it says."""
-    for name, value in {"MIN_S": 2, "BASE_S": 4.5, "MAX_S": 90, "ALPHA": 0.5, "JITTER": 0, "STRETCH": 1}.items():
+    for name, value in {
+        "MIN_S": 2,
+        "BASE_S": 4.5,
+        "MAX_S": 90,
+        "ALPHA": 0.5,
+        "JITTER": 0,
+        "STRETCH": 1,
+    }.items():
         monkeypatch.setenv(f"POLLER_ADAPTIVE_{name}", str(value))
     monkeypatch.setenv("POLLER_ADAPTIVE_PENALTY", "2")
-    assert fields.load().adaptive == Adaptive(2_000, 4_500, 90_000, alpha=0.5, jitter=0, stretch=1, penalty=2)
+    assert fields.load().adaptive == Adaptive(
+        2_000, 4_500, 90_000, alpha=0.5, jitter=0, stretch=1, penalty=2
+    )
 
 
-def test_a_broken_or_missing_file_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_broken_or_missing_file_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The default file may be absent; one that is named may not."""
     monkeypatch.setenv("POLLER_CONFIG", str(tmp_path / "no.toml"))
     with pytest.raises(errors.InvalidSetting, match=r"no\.toml"):
@@ -192,14 +232,18 @@ def test_a_home_above_is_found_from_below(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert fields.origins(os.environ)["home"] == "default"
 
 
-def test_without_a_home_above_it_is_made_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_home_above_it_is_made_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A file of that name is none."""
     (tmp_path / ".poller").touch()
     here = _go_below(monkeypatch, tmp_path)
     assert fields.load().home == here / ".poller"
 
 
-def test_who_names_a_home_gets_that_and_nothing_from_above(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_who_names_a_home_gets_that_and_nothing_from_above(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """By the environment or by a file; a file is not looked for then, either."""
     (tmp_path / ".poller").mkdir()
     (tmp_path / "poller.toml").write_text("batch_size = 7\n")
@@ -222,7 +266,9 @@ def test_a_file_above_is_read_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert fields.origins(os.environ)["batch_size"] == str(tmp_path / "poller.toml")
 
 
-def test_what_poller_up_found_above_its_children_find_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_poller_up_found_above_its_children_find_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """They are told of the home, and would not look for the file."""
     (tmp_path / "poller.toml").write_text("batch_size = 7\n")
     _go_below(monkeypatch, tmp_path)
@@ -232,7 +278,9 @@ def test_what_poller_up_found_above_its_children_find_too(monkeypatch: pytest.Mo
     assert (loaded.home, loaded.batch_size) == (tmp_path / ".poller", 7)
 
 
-@pytest.mark.parametrize(("name", "hint"), [(".poller", "POLLER_HOME"), ("poller.toml", "POLLER_CONFIG")])
+@pytest.mark.parametrize(
+    ("name", "hint"), [(".poller", "POLLER_HOME"), ("poller.toml", "POLLER_CONFIG")]
+)
 def test_what_is_above_and_somebody_elses_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, hint: str
 ) -> None:
@@ -246,7 +294,9 @@ def test_what_is_above_and_somebody_elses_is_refused(
     assert f"{hint}={found}" in caught.value.hint
 
 
-def test_a_home_that_may_not_be_read_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_home_that_may_not_be_read_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Not taken for one on which nothing runs."""
 
     def refused(path: Path, *_: object) -> str:
@@ -274,7 +324,9 @@ def _give_away(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
 
 def test_every_setting_is_described() -> None:
     """The reference in the docs is made of these sentences."""
-    assert [name for name, field in fields.Settings.model_fields.items() if not field.description] == []
+    assert [
+        name for name, field in fields.Settings.model_fields.items() if not field.description
+    ] == []
 
 
 DSN = "https://0123456789abcdef@sentry.example/42"
@@ -290,8 +342,12 @@ def test_the_key_of_a_dsn_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "0123456789abcdef" not in repr(loaded)
 
 
-@pytest.mark.parametrize("text", ["sentry.example", "https://sentry.example/42", "https://key@sentry.example/", "x"])
-def test_what_is_no_dsn_is_refused_without_repeating_it(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["sentry.example", "https://sentry.example/42", "https://key@sentry.example/", "x"]
+)
+def test_what_is_no_dsn_is_refused_without_repeating_it(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
     """By name, with the form it must have."""
     monkeypatch.setenv("POLLER_SENTRY_DSN", text)
     with pytest.raises(errors.InvalidSetting, match="sentry_dsn") as caught:

@@ -35,7 +35,14 @@ LIBRARIES: list[tuple[str, tuple[str, ...], tuple[str, ...], Table]] = [
     ("h11", (), (), http.TRANSLATION),
     (
         "redis",
-        ("redis.asyncio", "redis.auth", "redis.event", "redis.http", "redis.multidb", "redis.sentinel"),
+        (
+            "redis.asyncio",
+            "redis.auth",
+            "redis.event",
+            "redis.http",
+            "redis.multidb",
+            "redis.sentinel",
+        ),
         (),
         redis_failures.TRANSLATION,
     ),
@@ -47,7 +54,13 @@ LIBRARIES: list[tuple[str, tuple[str, ...], tuple[str, ...], Table]] = [
     ),
     (
         "sqlalchemy",
-        ("sqlalchemy.connectors", "sqlalchemy.ext", "sqlalchemy.orm", "sqlalchemy.testing", "sqlalchemy.util"),
+        (
+            "sqlalchemy.connectors",
+            "sqlalchemy.ext",
+            "sqlalchemy.orm",
+            "sqlalchemy.testing",
+            "sqlalchemy.util",
+        ),
         (),
         sql.CLASSES,
     ),
@@ -56,10 +69,16 @@ LIBRARIES: list[tuple[str, tuple[str, ...], tuple[str, ...], Table]] = [
     ("pydantic_core", (), (), fields.TRANSLATION),
     ("pydantic_settings", (), (), fields.TRANSLATION),
 ]
-ROWS = [(kind, table) for name, besides, also, table in LIBRARIES for kind in defined_by(name, besides, also)]
+ROWS = [
+    (kind, table)
+    for name, besides, also, table in LIBRARIES
+    for kind in defined_by(name, besides, also)
+]
 
 
-@pytest.mark.parametrize(("exception", "table"), ROWS, ids=[f"{k.__module__}.{k.__name__}" for k, _ in ROWS])
+@pytest.mark.parametrize(
+    ("exception", "table"), ROWS, ids=[f"{k.__module__}.{k.__name__}" for k, _ in ROWS]
+)
 def test_it_is_in_the_table_itself(exception: type[BaseException], table: Table) -> None:
     """Not only by its base class: somebody must have decided."""
     assert exception in table
@@ -69,8 +88,16 @@ def test_it_is_in_the_table_itself(exception: type[BaseException], table: Table)
 @pytest.mark.parametrize("module", [psycopg.errors, sqlite3], ids=["psycopg", "sqlite3"])
 def test_every_error_of_a_database_driver_is_in_a_table(module: Any) -> None:
     """By the class of its SQLSTATE, or else by the name all drivers share."""
-    kinds = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if issubclass(kind, Exception)]
-    public = [kind for kind in kinds if not kind.__name__.startswith("_") and kind.__module__ != "builtins"]
+    kinds = [
+        kind
+        for _, kind in inspect.getmembers(module, inspect.isclass)
+        if issubclass(kind, Exception)
+    ]
+    public = [
+        kind
+        for kind in kinds
+        if not kind.__name__.startswith("_") and kind.__module__ != "builtins"
+    ]
     states = {kind: getattr(kind, "sqlstate", None) for kind in public}
     unmapped = [
         kind.__name__
@@ -92,7 +119,10 @@ def test_every_error_of_a_database_driver_is_in_a_table(module: Any) -> None:
         (redis.ResponseError("WRONGTYPE Operation against a key"), errors.StoreError),
         (redis.DataError("a bug"), errors.StoreError),
         (redis.WatchError("changed"), errors.StoreConflict),
-        (type("NewError", (redis.ResponseError,), {})("what a later version adds"), errors.StoreError),
+        (
+            type("NewError", (redis.ResponseError,), {})("what a later version adds"),
+            errors.StoreError,
+        ),
     ],
 )
 def test_redis_kinds(error: Exception, kind: type[errors.StoreError]) -> None:

@@ -50,7 +50,12 @@ def main(path):
         if command == "PING":
             said = "PONG"
         elif command in ("get", "getnext"):
-            said = answer(rows, order, command, tuple(map(int, sys.stdin.readline().strip().strip(".").split("."))))
+            said = answer(
+                rows,
+                order,
+                command,
+                tuple(map(int, sys.stdin.readline().strip().strip(".").split("."))),
+            )
         else:
             said = "not-writable"
         print(said, flush=True)

@@ -33,5 +33,7 @@ def _number(environ: Mapping[str, str], name: str, default: int, least: int) -> 
     if not text:
         return default
     if not text.isdecimal() or int(text) < least:
-        raise errors.InvalidSetting(f'{name}: "{text}" is no whole number from {least} on', hint=f"{name}={default}")
+        raise errors.InvalidSetting(
+            f'{name}: "{text}" is no whole number from {least} on', hint=f"{name}={default}"
+        )
     return int(text)

@@ -15,5 +15,10 @@ def line(sample: Sample) -> str:
         [series.name, dict(series.labels), series.kind.value, value if isfinite(value) else None]
         for series, value in zip(readings.series.series, readings.values, strict=True)
     ]
-    poll = {"at_ms": sample.at_ms, "device": target.device, "target": target.name, "collector": target.collector}
+    poll = {
+        "at_ms": sample.at_ms,
+        "device": target.device,
+        "target": target.name,
+        "collector": target.collector,
+    }
     return json.dumps({**poll, "readings": rows}, ensure_ascii=False, separators=(",", ":")) + "\n"

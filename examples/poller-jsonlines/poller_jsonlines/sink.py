@@ -27,7 +27,9 @@ class JsonLinesSink:
             self._config.path.touch()
         except OSError as error:
             cause = error.strerror or type(error).__name__
-            raise errors.InvalidSetting(f"JSONLINES_FILE: cannot write to {self._config.path}", cause) from None
+            raise errors.InvalidSetting(
+                f"JSONLINES_FILE: cannot write to {self._config.path}", cause
+            ) from None
 
     def write(self, samples: Sequence[Sample]) -> None:
         """Raises StoreUnavailable when the disk is full or gone: the same samples come again later."""
@@ -38,7 +40,9 @@ class JsonLinesSink:
                 _append(self._config.path, data)
         except OSError as error:
             text = f"cannot write to {self._config.path}"
-            raise errors.StoreUnavailable(text, cause=error.strerror or type(error).__name__) from error
+            raise errors.StoreUnavailable(
+                text, cause=error.strerror or type(error).__name__
+            ) from error
 
     def close(self) -> None:
         """Nothing is held between two calls."""

@@ -24,7 +24,9 @@ def sink(home: Path) -> JsonLinesSink:
 
 def sample(number: float, device: str = "core-sw-1") -> Sample:
     target: Any = SimpleNamespace(device=device, name="ping", collector="ping")
-    readings = ReadingSet.of([Reading("rtt", number), Reading("info", 1, {"way": "ïcmp"}, Kind.INFO)])
+    readings = ReadingSet.of(
+        [Reading("rtt", number), Reading("info", 1, {"way": "ïcmp"}, Kind.INFO)]
+    )
     return Sample(target, 1_764_000_000_123, readings)
 
 
@@ -59,7 +61,9 @@ def test_files_rotate_and_the_oldest_goes(tmp_path: Path, monkeypatch: pytest.Mo
     assert kept == list(range(40 - len(kept), 40))
 
 
-def test_a_full_disk_leaves_no_half_line_and_the_retry_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_half_line_and_the_retry_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made, path = sink(tmp_path), tmp_path / "readings.jsonl"
     made.write([sample(1)])
     before = path.read_bytes()
@@ -84,7 +88,11 @@ def test_a_full_disk_leaves_no_half_line_and_the_retry_works(tmp_path: Path, mon
                 raise OSError(errno.ENOSPC, "No space left on device")
             return int(self._file.write(data[:10]))
 
-    monkeypatch.setattr(Path, "open", lambda at, *a, **k: Full(real(at, *a, **k)) if at == path else real(at, *a, **k))
+    monkeypatch.setattr(
+        Path,
+        "open",
+        lambda at, *a, **k: Full(real(at, *a, **k)) if at == path else real(at, *a, **k),
+    )
     with pytest.raises(errors.StoreUnavailable, match="No space left"):
         made.write([sample(2)])
     monkeypatch.setattr(Path, "open", real)
@@ -110,14 +118,20 @@ def test_several_processes_share_a_file(tmp_path: Path, monkeypatch: pytest.Monk
     for writer in writers:
         writer.join(60)
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
-    found = [line for path in tmp_path.glob("readings.jsonl*") if path.suffix != ".lock" for line in lines(path)]
+    found = [
+        line
+        for path in tmp_path.glob("readings.jsonl*")
+        if path.suffix != ".lock"
+        for line in lines(path)
+    ]
     assert sorted((line["device"], line["readings"][0][3]) for line in found) == [
         (f"device{n}", float(number)) for n in range(3) for number in range(200)
     ]
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("JSONLINES_MAX_BYTES", "many"), ("JSONLINES_MAX_BYTES", "10"), ("JSONLINES_KEEP", "-1")]
+    ("name", "value"),
+    [("JSONLINES_MAX_BYTES", "many"), ("JSONLINES_MAX_BYTES", "10"), ("JSONLINES_KEEP", "-1")],
 )
 def test_a_wrong_variable_stops_the_worker_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
@@ -127,7 +141,9 @@ def test_a_wrong_variable_stops_the_worker_by_name(
         sink(tmp_path)
 
 
-def test_a_place_that_cannot_be_written_is_told_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_that_cannot_be_written_is_told_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("JSONLINES_FILE", str(tmp_path / "file" / "readings.jsonl"))
     with pytest.raises(errors.InvalidSetting, match="JSONLINES_FILE: cannot write"):

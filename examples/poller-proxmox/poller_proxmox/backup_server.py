@@ -24,18 +24,32 @@ DATASTORE = (
     Column("avail", "proxmox_datastore_free_bytes", "Left of the datastore"),
     Column("total", "proxmox_datastore_total_bytes", "Datastore"),
     Column(
-        "estimated-full-date", "proxmox_datastore_full_timestamp_seconds", "When it will be full, seconds since 1970"
+        "estimated-full-date",
+        "proxmox_datastore_full_timestamp_seconds",
+        "When it will be full, seconds since 1970",
     ),
 )
 GARBAGE = (
-    Column("disk-bytes", "proxmox_datastore_chunk_bytes", "Bytes of all chunks, at the last garbage collection"),
     Column(
-        "index-data-bytes", "proxmox_datastore_indexed_bytes", "Bytes that backups refer to, each as often as it is"
+        "disk-bytes",
+        "proxmox_datastore_chunk_bytes",
+        "Bytes of all chunks, at the last garbage collection",
     ),
-    Column("pending-bytes", "proxmox_datastore_pending_bytes", "Bytes of chunks that are to be removed"),
+    Column(
+        "index-data-bytes",
+        "proxmox_datastore_indexed_bytes",
+        "Bytes that backups refer to, each as often as it is",
+    ),
+    Column(
+        "pending-bytes", "proxmox_datastore_pending_bytes", "Bytes of chunks that are to be removed"
+    ),
 )
 GROUP = (
-    Column("last-backup", "proxmox_backup_last_timestamp_seconds", "When it was backed up last, seconds since 1970"),
+    Column(
+        "last-backup",
+        "proxmox_backup_last_timestamp_seconds",
+        "When it was backed up last, seconds since 1970",
+    ),
     Column("backup-count", "proxmox_backup_count", "Backups that are kept of it"),
 )
 HELP = {

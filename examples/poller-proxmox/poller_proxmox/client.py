@@ -52,16 +52,23 @@ class _Network(httpcore.AnyIOBackend):
 class Client:
     """A connection that is kept between polls; the token is sent with every request."""
 
-    def __init__(self, address: str, port: int, scheme: str, token: Token, context: ssl.SSLContext) -> None:
+    def __init__(
+        self, address: str, port: int, scheme: str, token: Token, context: ssl.SSLContext
+    ) -> None:
         self._name = f"{address} port {port}"
         host = f"[{address}]" if ":" in address else address
         self._url = f"https://{host}:{port}/api2/json"
         name, secret = _parts(token)
         between = "=" if scheme == "PVEAPIToken" else ":"
-        self._headers = [("Authorization", f"{scheme}={name}{between}{secret}"), ("Accept-Encoding", "identity")]
+        self._headers = [
+            ("Authorization", f"{scheme}={name}{between}{secret}"),
+            ("Accept-Encoding", "identity"),
+        ]
         self._secret = re.compile(re.escape(secret), re.IGNORECASE)
         self._network = _Network()
-        self._pool = httpcore.AsyncConnectionPool(context, max_connections=1, network_backend=self._network)
+        self._pool = httpcore.AsyncConnectionPool(
+            context, max_connections=1, network_backend=self._network
+        )
 
     async def get(self, path: str) -> Any:
         """What the server says under `data`. Raises a DeviceError."""
@@ -82,7 +89,9 @@ class Client:
         async for piece in answer.aiter_stream():
             body += piece
             if len(body) > MOST_BYTES:
-                raise api.DeviceProtocolError(f"{self._name} answered with more than {MOST_BYTES} bytes")
+                raise api.DeviceProtocolError(
+                    f"{self._name} answered with more than {MOST_BYTES} bytes"
+                )
         return bytes(body)
 
     def _check(self, answer: httpcore.Response, path: str) -> None:
@@ -90,9 +99,13 @@ class Client:
         if status == 401:
             raise TokenRefused(f"{self._name} refused our token", cause="status 401")
         if status == 403:
-            raise api.DeviceAuthFailed(f"our token may not read {path}", hint="give it the role PVEAuditor, or Audit")
+            raise api.DeviceAuthFailed(
+                f"our token may not read {path}", hint="give it the role PVEAuditor, or Audit"
+            )
         if status in (404, 501):
-            raise api.DeviceUnsupported(f"{self._name} does not have {path}", cause=f"status {status}")
+            raise api.DeviceUnsupported(
+                f"{self._name} does not have {path}", cause=f"status {status}"
+            )
         if status != 200:  # the reason is Proxmox' own sentence
             reason = answer.extensions.get("reason_phrase", b"").decode(errors="replace")
             cause = f"{path}: status {status} {self._masked(reason)}".strip()
@@ -117,7 +130,9 @@ class Client:
         text = self._masked(str(error)) or type(error).__name__
         if any(isinstance(each, ssl.SSLError) for each in _beneath(error)):
             hint = "set ca_file or fingerprint"
-            return api.DeviceProtocolError(f"{self._name}: its certificate is not trusted", text, hint)
+            return api.DeviceProtocolError(
+                f"{self._name}: its certificate is not trusted", text, hint
+            )
         kind = next(_TRANSLATION[base] for base in type(error).__mro__ if base in _TRANSLATION)
         return kind(f"{self._name} cannot be read", cause=text)
 

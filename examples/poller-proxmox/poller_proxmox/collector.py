@@ -90,11 +90,17 @@ class ProxmoxBackup(_Proxmox):
 
     async def ask(self, client: Client, visit: _Visit) -> None:
         options: BackupOptions = visit.poll.options
-        if "node" in options.parts and (data := await visit.get(client, backup_server.NODE_STATUS, "node")) is not None:
+        if (
+            "node" in options.parts
+            and (data := await visit.get(client, backup_server.NODE_STATUS, "node")) is not None
+        ):
             visit.take("node", backup_server.node(data))
         if "datastores" in options.parts or "backups" in options.parts:
             await self._datastores(client, visit, options)
-        if "tasks" in options.parts and (data := await visit.get(client, backup_server.TASKS, "tasks")) is not None:
+        if (
+            "tasks" in options.parts
+            and (data := await visit.get(client, backup_server.TASKS, "tasks")) is not None
+        ):
             visit.take("tasks", backup_server.tasks(data, options.task_types))
 
     async def _datastores(self, client: Client, visit: _Visit, options: BackupOptions) -> None:

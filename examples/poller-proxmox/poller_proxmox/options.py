@@ -15,12 +15,20 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 class _Connection(api.Options):
     ca_file: Annotated[
-        str, Field(description="PEM file on the worker; Proxmox keeps its own CA in /etc/pve/pve-root-ca.pem")
+        str,
+        Field(
+            description="PEM file on the worker; Proxmox keeps its own CA in /etc/pve/pve-root-ca.pem"
+        ),
     ] = ""
     fingerprint: Annotated[
-        str, Field(description="SHA-256 of the server's certificate, as Proxmox shows it: no other will do")
+        str,
+        Field(
+            description="SHA-256 of the server's certificate, as Proxmox shows it: no other will do"
+        ),
     ] = ""
-    insecure: Annotated[bool, Field(description="Accept any certificate. The token goes to whoever answers")] = False
+    insecure: Annotated[
+        bool, Field(description="Accept any certificate. The token goes to whoever answers")
+    ] = False
 
     @field_validator("fingerprint")
     @classmethod
@@ -55,7 +63,8 @@ class VeOptions(_Connection):
         Field(min_length=1, description="What to read; a list, or names separated by commas"),
     ] = ("cluster", "nodes", "guests", "storage", "tasks")
     task_types: Annotated[
-        tuple[str, ...], Field(description="Of which kinds of task the last one is told: vzdump is a backup")
+        tuple[str, ...],
+        Field(description="Of which kinds of task the last one is told: vzdump is a backup"),
     ] = ("vzdump",)
 
     _split_lists = field_validator("parts", "task_types", mode="before")(_split)
@@ -67,7 +76,9 @@ class BackupOptions(_Connection):
         tuple[Literal["node", "datastores", "backups", "tasks"], ...],
         Field(min_length=1, description="What to read; a list, or names separated by commas"),
     ] = ("node", "datastores", "backups", "tasks")
-    task_types: Annotated[tuple[str, ...], Field(description="Of which kinds of task the last one is told")] = (
+    task_types: Annotated[
+        tuple[str, ...], Field(description="Of which kinds of task the last one is told")
+    ] = (
         "garbage_collection",
         "prunejob",
         "syncjob",

@@ -16,7 +16,9 @@ class Column(NamedTuple):
     kind: api.Kind = api.Kind.GAUGE
 
 
-def readings(row: Mapping[str, Any], columns: Iterable[Column], labels: Mapping[str, str]) -> Iterator[api.Reading]:
+def readings(
+    row: Mapping[str, Any], columns: Iterable[Column], labels: Mapping[str, str]
+) -> Iterator[api.Reading]:
     for column in columns:
         value = number(row.get(column.property))
         if value is not None:

@@ -18,7 +18,9 @@ class _PinnedObject(ssl.SSLObject):
         found = hashlib.sha256(self.getpeercert(True) or b"").hexdigest()
         wanted = getattr(self.context, "fingerprint", "")
         if found != wanted:
-            raise ssl.SSLCertVerificationError(ssl.SSL_ERROR_SSL, f"its fingerprint is {found}, not {wanted}")
+            raise ssl.SSLCertVerificationError(
+                ssl.SSL_ERROR_SSL, f"its fingerprint is {found}, not {wanted}"
+            )
 
 
 class _Pinned(ssl.SSLContext):
@@ -33,7 +35,9 @@ def context(ca_file: str, fingerprint: str, insecure: bool) -> ssl.SSLContext:
     try:
         return _with_ca(ca_file, Path(ca_file).stat().st_mtime_ns if ca_file else 0)
     except (OSError, ssl.SSLError) as error:
-        raise api.OptionsUnusable(f'the CA file "{ca_file}" cannot be used', cause=str(error)) from None
+        raise api.OptionsUnusable(
+            f'the CA file "{ca_file}" cannot be used', cause=str(error)
+        ) from None
 
 
 @lru_cache(maxsize=64)
@@ -43,7 +47,9 @@ def _with_ca(ca_file: str, changed_ns: int) -> ssl.SSLContext:
 
 @lru_cache(maxsize=1024)
 def _without_ca(fingerprint: str) -> ssl.SSLContext:
-    made = _Pinned(ssl.PROTOCOL_TLS_CLIENT) if fingerprint else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made = (
+        _Pinned(ssl.PROTOCOL_TLS_CLIENT) if fingerprint else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    )
     made.check_hostname = False
     made.verify_mode = ssl.CERT_NONE
     if isinstance(made, _Pinned):

@@ -11,7 +11,13 @@ from poller_proxmox.rows import Column
 
 RESOURCES, STATUS, TASKS = "/cluster/resources", "/cluster/status", "/cluster/tasks"
 #: Which request a part needs.
-PATHS = {"cluster": STATUS, "nodes": RESOURCES, "guests": RESOURCES, "storage": RESOURCES, "tasks": TASKS}
+PATHS = {
+    "cluster": STATUS,
+    "nodes": RESOURCES,
+    "guests": RESOURCES,
+    "storage": RESOURCES,
+    "tasks": TASKS,
+}
 
 _COUNTER = api.Kind.COUNTER
 NODE = (

@@ -57,12 +57,29 @@ RESOURCES = [
 ]  # fmt: skip
 CLUSTER = [
     {"type": "cluster", "id": "cluster", "name": "lab", "nodes": 2, "quorate": 1, "version": 4},
-    {"type": "node", "id": "node/pve1", "name": "pve1", "nodeid": 1, "online": 1, "local": 1, "ip": "192.0.2.11"},
+    {
+        "type": "node",
+        "id": "node/pve1",
+        "name": "pve1",
+        "nodeid": 1,
+        "online": 1,
+        "local": 1,
+        "ip": "192.0.2.11",
+    },
 ]
 
 
-def _task(node: str, kind: str, about: str, began: int, took: int | None, status: str = "OK") -> dict[str, Any]:
-    task = {"node": node, "type": kind, "id": about, "user": "root@pam", "starttime": began, "saved": "1"}
+def _task(
+    node: str, kind: str, about: str, began: int, took: int | None, status: str = "OK"
+) -> dict[str, Any]:
+    task = {
+        "node": node,
+        "type": kind,
+        "id": about,
+        "user": "root@pam",
+        "starttime": began,
+        "saved": "1",
+    }
     return task if took is None else {**task, "endtime": began + took, "status": status}
 
 
@@ -87,8 +104,20 @@ NODE = {
     "root": {"used": 3 * GIB, "total": 30 * GIB, "avail": 27 * GIB},
 }  # fmt: skip
 GROUPS = [
-    {"backup-type": "vm", "backup-id": "100", "last-backup": 1_700_000_290, "backup-count": 14, "files": []},
-    {"backup-type": "host", "backup-id": "laptop", "last-backup": 1_699_000_000, "backup-count": 3, "files": []},
+    {
+        "backup-type": "vm",
+        "backup-id": "100",
+        "last-backup": 1_700_000_290,
+        "backup-count": 14,
+        "files": [],
+    },
+    {
+        "backup-type": "host",
+        "backup-id": "laptop",
+        "last-backup": 1_699_000_000,
+        "backup-count": 3,
+        "files": [],
+    },
 ]
 BACKUP_TASKS = [
     {"node": "pbs", "worker_type": "garbage_collection", "worker_id": "main", "starttime": 100, "endtime": 160,
@@ -129,9 +158,13 @@ def serving(directory: Path, answers: dict[str, Any], header: str) -> Iterator[F
     server = _Server(("127.0.0.1", 0), _Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    server.socket = context.wrap_socket(
+        server.socket, server_side=True, do_handshake_on_connect=False
+    )
     server.fake = Fake(server.server_address[1], certificate, fingerprint, header, dict(answers))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    )
     thread.start()
     try:
         yield server.fake
@@ -169,7 +202,9 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(answer, int):
             self._say(answer, b'{"data":null}')
         else:
-            self._say(200, answer if isinstance(answer, bytes) else json.dumps({"data": answer}).encode())
+            self._say(
+                200, answer if isinstance(answer, bytes) else json.dumps({"data": answer}).encode()
+            )
 
     def _say(self, status: int, body: bytes) -> None:
         reason = self.server.fake.reason if status != 200 else None  # type: ignore[attr-defined]
@@ -196,7 +231,10 @@ def _certificate(directory: Path) -> tuple[Path, Path, str]:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=30))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]),
+            critical=False,
+        )
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

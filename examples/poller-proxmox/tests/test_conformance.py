@@ -16,13 +16,19 @@ from poller.testing import conformance
 
 @contextmanager
 def cluster() -> Iterator[conformance.Device]:
-    with tempfile.TemporaryDirectory() as place, fake.serving(Path(place), fake.VE, fake.VE_HEADER) as server:
+    with (
+        tempfile.TemporaryDirectory() as place,
+        fake.serving(Path(place), fake.VE, fake.VE_HEADER) as server,
+    ):
         yield conformance.Device("127.0.0.1", port=server.port, fingerprint=server.fingerprint)
 
 
 @contextmanager
 def backup_server() -> Iterator[conformance.Device]:
-    with tempfile.TemporaryDirectory() as place, fake.serving(Path(place), fake.BACKUP, fake.BACKUP_HEADER) as server:
+    with (
+        tempfile.TemporaryDirectory() as place,
+        fake.serving(Path(place), fake.BACKUP, fake.BACKUP_HEADER) as server,
+    ):
         yield conformance.Device("127.0.0.1", port=server.port, fingerprint=server.fingerprint)
 
 

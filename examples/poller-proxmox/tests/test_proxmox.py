@@ -28,7 +28,10 @@ def poll(collector: Any, server: Fake, credential: Token = CREDENTIAL, **options
 def values(outcome: Outcome) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     assert outcome.readings is not None, outcome
     series = outcome.readings.series.series
-    return {(each.name, each.labels): value for each, value in zip(series, outcome.readings.values, strict=True)}
+    return {
+        (each.name, each.labels): value
+        for each, value in zip(series, outcome.readings.values, strict=True)
+    }
 
 
 def test_a_cluster_is_read_with_three_requests(cluster: Fake) -> None:
@@ -47,8 +50,19 @@ def test_a_cluster_is_read_with_three_requests(cluster: Fake) -> None:
     assert ("proxmox_guest_up", (("vmid", "9000"),)) not in found  # a template
     assert found["proxmox_guest_network_receive_bytes", (("vmid", "100"),)] == 123_456_789
     assert found["proxmox_storage_up", (("node", "pve2"), ("storage", "pbs"))] == 0
-    info = next(dict(labels) for name, labels in found if name == "proxmox_guest_info" and ("vmid", "100") in labels)
-    assert info == {"vmid": "100", "name": "db1", "node": "pve1", "type": "qemu", "pool": "prod", "tags": "db;linux"}
+    info = next(
+        dict(labels)
+        for name, labels in found
+        if name == "proxmox_guest_info" and ("vmid", "100") in labels
+    )
+    assert info == {
+        "vmid": "100",
+        "name": "db1",
+        "node": "pve1",
+        "type": "qemu",
+        "pool": "prod",
+        "tags": "db;linux",
+    }
 
 
 def test_the_last_backup_that_ended_is_told(cluster: Fake) -> None:
@@ -70,7 +84,10 @@ def test_a_backup_server_is_read(backup_server: Fake) -> None:
     assert outcome.result is Result.OK, outcome
     found = values(outcome)
     main = (("datastore", "main"),)
-    assert (found["proxmox_datastore_up", main], found["proxmox_datastore_up", (("datastore", "usb"),)]) == (1, 0)
+    assert (
+        found["proxmox_datastore_up", main],
+        found["proxmox_datastore_up", (("datastore", "usb"),)],
+    ) == (1, 0)
     assert found["proxmox_datastore_bytes", main] == 1500 * GIB
     assert found["proxmox_datastore_indexed_bytes", main] == 9800 * GIB
     assert found["proxmox_backup_memory_used_bytes", ()] == 2 * GIB
@@ -102,12 +119,17 @@ def test_one_connection_serves_several_polls(cluster: Fake) -> None:
 
 @pytest.mark.parametrize("trust", ["fingerprint", "ca_file", "insecure"])
 def test_three_ways_to_trust(cluster: Fake, trust: str) -> None:
-    given: dict[str, Any] = {"fingerprint": "", trust: {"insecure": True}.get(trust, str(getattr(cluster, trust, "")))}
+    given: dict[str, Any] = {
+        "fingerprint": "",
+        trust: {"insecure": True}.get(trust, str(getattr(cluster, trust, ""))),
+    }
     assert poll(ProxmoxVe(), cluster, **given).result is Result.OK
 
 
 @pytest.mark.parametrize("options", [{"fingerprint": "00" * 32}, {"fingerprint": ""}])
-def test_a_server_that_is_not_trusted_never_sees_the_token(cluster: Fake, options: dict[str, Any]) -> None:
+def test_a_server_that_is_not_trusted_never_sees_the_token(
+    cluster: Fake, options: dict[str, Any]
+) -> None:
     """Another certificate than the pinned one, and one that no CA signed."""
     outcome = poll(ProxmoxVe(), cluster, **options)
     assert (outcome.result, outcome.error_code) == (Result.FAILED, "protocol_error")
@@ -116,7 +138,9 @@ def test_a_server_that_is_not_trusted_never_sees_the_token(cluster: Fake, option
     assert cluster.asked == []
 
 
-def test_a_wrong_token_is_auth_failed_and_stays_secret(cluster: Fake, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_wrong_token_is_auth_failed_and_stays_secret(
+    cluster: Fake, caplog: pytest.LogCaptureFixture
+) -> None:
     """In the message, and in every log at every level."""
     caplog.set_level(logging.DEBUG)
     secret = "00000000-1111-2222-3333-444444444444"
@@ -151,19 +175,30 @@ def test_nonsense_is_an_outcome(cluster: Fake, answer: Any, code: str) -> None:
     assert (outcome.result, outcome.error_code) == (Result.FAILED, code)
 
 
-@pytest.mark.parametrize("answer", [400, 500, 595, b"<html>", b'{"data": [{"backup-id": "\\ud800"}]}'])
-def test_a_datastore_that_cannot_be_listed_costs_only_itself(backup_server: Fake, answer: Any) -> None:
+@pytest.mark.parametrize(
+    "answer", [400, 500, 595, b"<html>", b'{"data": [{"backup-id": "\\ud800"}]}']
+)
+def test_a_datastore_that_cannot_be_listed_costs_only_itself(
+    backup_server: Fake, answer: Any
+) -> None:
     """What comes after it is asked for."""
     backup_server.answers["/admin/datastore/main/groups"] = answer
     outcome = poll(ProxmoxBackup(), backup_server)
     assert (outcome.result, outcome.error_code) == (Result.PARTIAL, "protocol_error")
     assert outcome.message.startswith("backups of main: ")
-    assert ("proxmox_task_ok", (("id", "main"), ("node", "pbs"), ("task", "garbage_collection"))) in values(outcome)
+    assert (
+        "proxmox_task_ok",
+        (("id", "main"), ("node", "pbs"), ("task", "garbage_collection")),
+    ) in values(outcome)
 
 
 @pytest.mark.parametrize(
     "reason",
-    [lambda header: f"denied {header}", lambda header: f"denied {header.upper()}", lambda header: f"{header}\0"],
+    [
+        lambda header: f"denied {header}",
+        lambda header: f"denied {header.upper()}",
+        lambda header: f"{header}\0",
+    ],
     ids=["as sent", "in capitals", "no HTTP"],
 )
 def test_a_server_that_repeats_the_token_is_not_quoted(
@@ -171,7 +206,10 @@ def test_a_server_that_repeats_the_token_is_not_quoted(
 ) -> None:
     """Neither in the form in which it was typed nor in that of the header."""
     secret = TOKEN.partition("=")[2]
-    for server, collector, part in ((cluster, ProxmoxVe(), "nodes"), (backup_server, ProxmoxBackup(), "node")):
+    for server, collector, part in (
+        (cluster, ProxmoxVe(), "nodes"),
+        (backup_server, ProxmoxBackup(), "node"),
+    ):
         server.reason = reason
         server.answers = dict.fromkeys(server.answers, 500)
         outcome = poll(collector, server, parts=[part])
@@ -185,17 +223,32 @@ def test_half_a_character_is_no_text(cluster: Fake) -> None:
     cluster.answers["/cluster/resources"] = b'{"data": [{"type": "node", "node": "a\\ud800"}]}'
     outcome = poll(ProxmoxVe(), cluster, parts=["nodes"])
     assert (outcome.result, outcome.error_code) == (Result.FAILED, "protocol_error")
-    cluster.answers["/cluster/resources"] = b'{"data": [{"type": "node", "node": "\\ud83d\\ude00"}]}'
-    assert values(poll(ProxmoxVe(), cluster, parts=["nodes"])) == {("proxmox_node_up", (("node", "\U0001f600"),)): 0}
+    cluster.answers["/cluster/resources"] = (
+        b'{"data": [{"type": "node", "node": "\\ud83d\\ude00"}]}'
+    )
+    assert values(poll(ProxmoxVe(), cluster, parts=["nodes"])) == {
+        ("proxmox_node_up", (("node", "\U0001f600"),)): 0
+    }
 
 
 def test_odd_values_are_left_out(cluster: Fake) -> None:
     """A node may lack numbers, or send texts in their place."""
     cluster.answers["/cluster/resources"] = [
-        {"type": "node", "node": "a", "status": "online", "cpu": "0.5", "mem": None, "maxmem": "much", "uptime": 1e400}
+        {
+            "type": "node",
+            "node": "a",
+            "status": "online",
+            "cpu": "0.5",
+            "mem": None,
+            "maxmem": "much",
+            "uptime": 1e400,
+        }
     ]
     found = values(poll(ProxmoxVe(), cluster, parts=["nodes"]))
-    assert found == {("proxmox_node_up", (("node", "a"),)): 1, ("proxmox_node_cpu_ratio", (("node", "a"),)): 0.5}
+    assert found == {
+        ("proxmox_node_up", (("node", "a"),)): 1,
+        ("proxmox_node_cpu_ratio", (("node", "a"),)): 0.5,
+    }
 
 
 def test_nobody_there_is_unreachable(cluster: Fake, tmp_path: Any) -> None:

@@ -57,11 +57,15 @@ def snmp_names(incomplete: str) -> list[str]:
 
     import poller
 
-    modules = sorted((Path(poller.__file__).parent / "collectors" / "snmp" / "modules" / "builtin").glob("*.yml"))
+    modules = sorted(
+        (Path(poller.__file__).parent / "collectors" / "snmp" / "modules" / "builtin").glob("*.yml")
+    )
     texts = [module.read_text(encoding="utf-8") for module in modules]
     names = {name for text in texts for name in re.findall(r"\bname: (\w+)", text)}
     names |= {name for text in texts for name in re.findall(r"labelname: (\w+),\s+oid:", text)}
-    return sorted(n for n in {*names, *(m.stem for m in modules)} if n.startswith(incomplete))[:MOST]
+    return sorted(n for n in {*names, *(m.stem for m in modules)} if n.startswith(incomplete))[
+        :MOST
+    ]
 
 
 def _named(table: str, incomplete: str) -> list[str]:
@@ -100,7 +104,9 @@ def _database(query: str) -> tuple[Callable[[], Any], str]:
     import psycopg
 
     plain = "postgresql://" + url.partition("://")[2]
-    return lambda: psycopg.connect(plain, autocommit=True, connect_timeout=2), query.replace("?", "%s")
+    return lambda: psycopg.connect(plain, autocommit=True, connect_timeout=2), query.replace(
+        "?", "%s"
+    )
 
 
 def _sqlite(path: str) -> sqlite3.Connection:

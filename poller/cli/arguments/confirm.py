@@ -13,7 +13,11 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 Number = Annotated[
     int | None,
-    typer.Option("--confirm", metavar="N", help="Do not ask: yes, so many. Needed instead of --yes beyond 1,000."),
+    typer.Option(
+        "--confirm",
+        metavar="N",
+        help="Do not ask: yes, so many. Needed instead of --yes beyond 1,000.",
+    ),
 ]
 
 #: Above this the number has to be typed: a `y` is given too easily.
@@ -30,7 +34,9 @@ def confirm(what: str, count: int, yes: bool) -> None:
             hint="the same command with --yes",
         )
     if count > MANY:
-        answer = typer.prompt(f"This would {what}. Type {count} to go on", default="", show_default=False)
+        answer = typer.prompt(
+            f"This would {what}. Type {count} to go on", default="", show_default=False
+        )
         agreed = answer.strip() == str(count)
     else:
         agreed = typer.confirm(f"This would {what}. Go on?")
@@ -41,7 +47,9 @@ def confirm(what: str, count: int, yes: bool) -> None:
 def confirm_counted(what: str, count: int, yes: bool, number: int | None) -> None:
     """The same for what can hit a whole fleet: beyond 1,000 only the right number will do, also without a terminal."""
     if number is not None and number != count:
-        raise errors.NotConfirmed(f"this would {what}, not {number:,}; nothing was done", hint=f"--confirm {count}")
+        raise errors.NotConfirmed(
+            f"this would {what}, not {number:,}; nothing was done", hint=f"--confirm {count}"
+        )
     if count > MANY and number is None and (yes or not sys.stdin.isatty()):
         raise errors.NotConfirmed(
             f"this would {what}; nothing was done", hint=f"the same command with --confirm {count}"

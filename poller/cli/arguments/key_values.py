@@ -19,7 +19,9 @@ def pairs(words: Iterable[str]) -> dict[str, str]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
-            raise errors.InvalidInput(f'"{word}" is not of the form key=value', hint="for example -o port=161")
+            raise errors.InvalidInput(
+                f'"{word}" is not of the form key=value', hint="for example -o port=161"
+            )
         if key in found:
             raise errors.InvalidInput(f'option "{key}" is given twice')
         found[key] = value
@@ -48,7 +50,9 @@ def structure(key: str, text: str) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:
-        raise errors.InvalidInput(f'option "{key}": "{text}" is not a YAML value', hint="put it in quotes") from None
+        raise errors.InvalidInput(
+            f'option "{key}": "{text}" is not a YAML value', hint="put it in quotes"
+        ) from None
 
 
 def _kinds(annotation: Any) -> set[Any]:

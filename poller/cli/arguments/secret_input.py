@@ -58,7 +58,9 @@ def _piped(model: type[Credential], plain: Mapping[str, str], text: str) -> Cred
     lines = text.splitlines()
     secrets = model.secret_fields()
     if len(lines) > len(secrets):
-        raise errors.InvalidInput(f"{len(lines)} lines for {len(secrets)} secrets: {', '.join(secrets)}")
+        raise errors.InvalidInput(
+            f"{len(lines)} lines for {len(secrets)} secrets: {', '.join(secrets)}"
+        )
     return model.from_fields({**plain, **dict(zip(secrets, lines, strict=False))})
 
 
@@ -74,8 +76,11 @@ def _refuse_wrong_fields(model: type[Credential], plain: Mapping[str, str]) -> N
     for field in plain:
         if field in model.secret_fields():
             raise errors.InvalidInput(
-                f'"{field}" is secret and must not be an argument', hint="it is asked for, or read from stdin"
+                f'"{field}" is secret and must not be an argument',
+                hint="it is asked for, or read from stdin",
             )
         if field not in model.plain_fields():
             takes = ", ".join(model.plain_fields()) or "no other fields"
-            raise errors.InvalidInput(f'a {model.kind} credential has no "{field}"', hint=f"it takes {takes}")
+            raise errors.InvalidInput(
+                f'a {model.kind} credential has no "{field}"', hint=f"it takes {takes}"
+            )

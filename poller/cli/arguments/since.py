@@ -10,7 +10,10 @@ import typer
 from poller import errors
 from poller.domain.inventory import duration
 
-Since = Annotated[str | None, typer.Option("--since", metavar="DURATION", help="Only what is younger: 90s, 2h, 1d.")]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="DURATION", help="Only what is younger: 90s, 2h, 1d."),
+]
 
 
 def instant_ms(since: str | None) -> int:

@@ -24,11 +24,19 @@ _HELP = "A device, or one target of it."
 One = Annotated[str, typer.Argument(metavar=_PLACE, help=_HELP, autocompletion=completion.devices)]
 Some = Annotated[
     list[str] | None,
-    typer.Argument(metavar=f"[{_PLACE}...]", help="Devices, or single targets.", autocompletion=completion.devices),
+    typer.Argument(
+        metavar=f"[{_PLACE}...]",
+        help="Devices, or single targets.",
+        autocompletion=completion.devices,
+    ),
 ]
 Many = Annotated[
     list[str],
-    typer.Argument(metavar=f"{_PLACE}...", help="Devices, or single targets.", autocompletion=completion.devices),
+    typer.Argument(
+        metavar=f"{_PLACE}...",
+        help="Devices, or single targets.",
+        autocompletion=completion.devices,
+    ),
 ]
 
 
@@ -36,7 +44,9 @@ def place(word: str, target: str | None = None) -> tuple[str, str | None]:
     """The device and, if one is named in either way, its target."""
     device, slash, name = word.partition("/")
     if slash and not name:
-        raise errors.InvalidInput(f'"{word}" has no target behind the slash', hint=f"leave out the slash: {device}")
+        raise errors.InvalidInput(
+            f'"{word}" has no target behind the slash', hint=f"leave out the slash: {device}"
+        )
     if slash and target not in (None, name):
         raise errors.InvalidInput(
             f'"{word}" and "{target}" are two targets', hint=f"{device}/{name} or {device}/{target}"
@@ -48,7 +58,9 @@ def target(word: str, name: str | None) -> tuple[str, str]:
     """The device and its target, which has to be named in one of the two ways."""
     device, found = place(word, name)
     if found is None:
-        raise errors.InvalidInput(f'which target of "{device}"?', hint=f"poller target list {device}")
+        raise errors.InvalidInput(
+            f'which target of "{device}"?', hint=f"poller target list {device}"
+        )
     return device, found
 
 
@@ -58,13 +70,18 @@ def device_only(ctx: typer.Context, param: typer.CallbackParam, value: str | Non
     if not slash or ctx.resilient_parsing:
         return value
     hint = f'leave out "/{name}": {ctx.command_path} {device}'
-    raise errors.InvalidInput(f'{param.metavar}: "{value}" is a target, and this takes a device', hint=hint)
+    raise errors.InvalidInput(
+        f'{param.metavar}: "{value}" is a target, and this takes a device', hint=hint
+    )
 
 
 def device_argument(metavar: str) -> Any:
     """The argument of a command that takes one device."""
     return typer.Argument(
-        metavar=metavar, help="The device's name.", autocompletion=completion.devices, callback=device_only
+        metavar=metavar,
+        help="The device's name.",
+        autocompletion=completion.devices,
+        callback=device_only,
     )
 
 

@@ -61,7 +61,9 @@ def repair(as_json: render.Json = False) -> None:
     now_ms = board.now_ms()
     with inventory_feed.all_specs(services.engine) as fleet:
         done = Repair(board).repair(
-            fleet.specs, fleet.version, lambda spec: slots.next_slot_ms(spec.id, spec.interval_ms, now_ms)
+            fleet.specs,
+            fleet.version,
+            lambda spec: slots.next_slot_ms(spec.id, spec.interval_ms, now_ms),
         )
     wrong = ("lost", "doubled", "misplaced", "stray", "unreadable")
     item: dict[str, Any] = {f"{word}_mended": len(done.targets.get(word, ())) for word in wrong}
@@ -78,7 +80,10 @@ def _tell(services: Services, now_ms: int, mended: dict[str, int]) -> None:
 
     if mended:
         services.configure_logs()  # its line goes to stderr
-        counted = ", ".join(f"{number:,} {word.removesuffix('_mended')}" for word, number in mended.items())
+        counted = ", ".join(
+            f"{number:,} {word.removesuffix('_mended')}" for word, number in mended.items()
+        )
         event_publisher.emit(
-            services, [Event(now_ms, Kind.BOARD_REPAIRED, f"the board was repaired: {counted}", data=mended)]
+            services,
+            [Event(now_ms, Kind.BOARD_REPAIRED, f"the board was repaired: {counted}", data=mended)],
         )

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 SHORTEST_MS = 1_000
 LONGEST_MS = 30 * 86_400_000
 
-app = typer.Typer(no_args_is_help=True, help="Targets that are left alone because they keep failing, or by hand.")
+app = typer.Typer(
+    no_args_is_help=True, help="Targets that are left alone because they keep failing, or by hand."
+)
 
 
 @app.command("list")
@@ -43,12 +45,16 @@ def list_(
 
     services = bootstrap.services()
     breakers, view = Breakers(services.board), overview_reader.read(services.redis, services.keys)
-    every = progress.track(breakers.open(view.as_of_ms), view.breakers_open + view.barred, "looking at breakers")
+    every = progress.track(
+        breakers.open(view.as_of_ms), view.breakers_open + view.barred, "looking at breakers"
+    )
     found = {each.id: each for each in every}
     worst = heapq.nsmallest(limit, found.values(), key=lambda each: each.since_ms)
     seen = breakers.look([each.id for each in worst], view.as_of_ms)
     targets = inventory_feed.poll_targets(database(services), seen)
-    items = [_item(each, targets[each.id], view.as_of_ms) for each in seen.values() if each.id in targets]
+    items = [
+        _item(each, targets[each.id], view.as_of_ms) for each in seen.values() if each.id in targets
+    ]
     render.listing("poller.breaker.list/1", items, _COLUMNS, as_json, total=len(found))
     if not as_json:
         render.note(_totals(found, len(items)))
@@ -77,26 +83,36 @@ def reset(places: target_arguments.Many, as_json: Json = False) -> None:
     _refuse_absent(targets, before)
     answers = breakers.reset(list(before), now_ms)
     done = [i for i, answer in answers.items() if answer in ("due", "inflight", "held")]
-    event_publisher.publish(services, [_closed(before[i], targets[i], now_ms) for i in done if before[i].is_open])
+    event_publisher.publish(
+        services, [_closed(before[i], targets[i], now_ms) for i in done if before[i].is_open]
+    )
     services.board.wake("demand")
     counts = Counter(answers.values())
     item = {"reset": len(done), "closed_already": counts["closed"], "in_flight": counts["inflight"]}
-    item |= {"site_dark": counts["held"], "not_on_board": len(targets) - len(before) + counts["gone"]}
+    item |= {
+        "site_dark": counts["held"],
+        "not_on_board": len(targets) - len(before) + counts["gone"],
+    }
     text = f"reset {formatting.counted(len(done), 'breaker')}"
     text += f", {counts['closed']:,} closed already" if counts["closed"] else ""
     render.changed(text, "poller.breaker.reset/1", item, as_json)
     if counts["held"] and not as_json:
-        render.note(f"{formatting.counted(counts['held'], 'target')} of a dark site: polled when the site is back")
+        render.note(
+            f"{formatting.counted(counts['held'], 'target')} of a dark site: polled when the site is back"
+        )
     if counts["changed"]:
         raise errors.StoreConflict(
-            f"{formatting.counted(counts['changed'], 'target')} changed at every look", hint="repeat it"
+            f"{formatting.counted(counts['changed'], 'target')} changed at every look",
+            hint="repeat it",
         )
 
 
 @app.command("open")
 def open_(
     places: target_arguments.Many,
-    for_: Annotated[str, typer.Option("--for", metavar="DURATION", help="For how long, 1s to 30d.")] = "30m",
+    for_: Annotated[
+        str, typer.Option("--for", metavar="DURATION", help="For how long, 1s to 30d.")
+    ] = "30m",
     as_json: Json = False,
 ) -> None:
     """Open breakers by hand: nobody polls these targets until then, unless `poller poll` asks for one."""
@@ -112,9 +128,16 @@ def open_(
     _refuse_absent(targets, opened)
     event_publisher.publish(services, [_opened(target, bar) for target in opened.values()])
     until = _instant(bar.until_ms)
-    item = {"opened": len(opened), "in_flight": Counter(answers.values())["inflight"], "until": until, "by": bar.who}
+    item = {
+        "opened": len(opened),
+        "in_flight": Counter(answers.values())["inflight"],
+        "until": until,
+        "by": bar.who,
+    }
     text = f"opened {formatting.counted(len(opened), 'breaker')} until {plain(until)}"
-    render.changed(text, "poller.breaker.open/1", item, as_json, f"poller breaker reset {' '.join(places)}")
+    render.changed(
+        text, "poller.breaker.open/1", item, as_json, f"poller breaker reset {' '.join(places)}"
+    )
 
 
 def _chosen(places: Sequence[str]) -> tuple[Services, dict[int, Target]]:
@@ -128,28 +151,40 @@ def _refuse_absent(targets: Mapping[int, Target], present: Mapping[int, Any]) ->
     if not present:
         first = next(iter(targets.values()))
         cause = "it is disabled, or no scheduler has run since it was added"
-        raise errors.NotFound(f'target "{first.device}/{first.name}" is not on the board', cause, "poller status")
+        raise errors.NotFound(
+            f'target "{first.device}/{first.name}" is not on the board', cause, "poller status"
+        )
 
 
 def _opened(target: Target, bar: Bar) -> Event:
     until = plain(_instant(bar.until_ms))
-    message = f"{target.device}/{target.name} is left alone until {until}: opened by hand by {bar.who}"
+    message = (
+        f"{target.device}/{target.name} is left alone until {until}: opened by hand by {bar.who}"
+    )
     data = {"who": bar.who, "by": "hand", "until_ms": bar.until_ms}
-    return Event(bar.since_ms, Kind.BREAKER_OPENED, message, target.device, target.name, target.id, data=data)
+    return Event(
+        bar.since_ms, Kind.BREAKER_OPENED, message, target.device, target.name, target.id, data=data
+    )
 
 
 def _closed(was: Seen, target: Target, now_ms: int) -> Event:
     spoken, who = duration.spoken(max(0, now_ms - was.since_ms)), target_arguments.who()
-    message = f"{target.device}/{target.name} is polled as usual again after {spoken}: reset by {who}"
+    message = (
+        f"{target.device}/{target.name} is polled as usual again after {spoken}: reset by {who}"
+    )
     data = {"who": who, "by": "hand", "failures": was.status.failures}
-    return Event(now_ms, Kind.BREAKER_CLOSED, message, target.device, target.name, target.id, data=data)
+    return Event(
+        now_ms, Kind.BREAKER_CLOSED, message, target.device, target.name, target.id, data=data
+    )
 
 
 def _totals(found: Mapping[int, Seen], shown: int) -> str:
     if not found:
         return "no breaker is open"
     by_hand = sum(each.bar is not None for each in found.values())
-    text = f"{formatting.counted(len(found), 'breaker')} open" + (f", {by_hand:,} of them by hand" if by_hand else "")
+    text = f"{formatting.counted(len(found), 'breaker')} open" + (
+        f", {by_hand:,} of them by hand" if by_hand else ""
+    )
     return f"{text}; --limit {len(found)} shows all" if len(found) > shown else text
 
 
@@ -190,5 +225,9 @@ _COLUMNS = (
     column("FAILURES", "failures", right=True, fit=Fit.WHOLE, spare=2),
     column("TRIPS", "trips", right=True, fit=Fit.WHOLE, spare=3),
     Column("NEXT POLL IN", _age("in_seconds"), right=True, fit=Fit.WHOLE),
-    Column("LAST ERROR", lambda item: ": ".join(filter(None, (item["error_code"], item["message"]))), fit=Fit.REST),
+    Column(
+        "LAST ERROR",
+        lambda item: ": ".join(filter(None, (item["error_code"], item["message"]))),
+        fit=Fit.REST,
+    ),
 )

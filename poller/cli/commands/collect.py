@@ -48,11 +48,18 @@ _GAPS = 16  # the kind's column and the space between columns
 def command(
     collector: Annotated[
         str,
-        typer.Argument(metavar="COLLECTOR", help="For example snmp or routeros.", autocompletion=completion.collectors),
+        typer.Argument(
+            metavar="COLLECTOR",
+            help="For example snmp or routeros.",
+            autocompletion=completion.collectors,
+        ),
     ],
-    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="An IP address or a host name.")],
+    address: Annotated[
+        str, typer.Argument(metavar="ADDRESS", help="An IP address or a host name.")
+    ],
     option: Annotated[
-        list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the collector.")
+        list[str] | None,
+        typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the collector."),
     ] = None,
     output: Annotated[Output, typer.Option(help="How to print the readings.")] = Output.TABLE,
     timeout: Annotated[str, typer.Option(help="When to give up.")] = "10s",
@@ -72,17 +79,24 @@ def command(
     options = found.checked_options(collector, values(chosen.Options, option or ()))
     credential = credential_for(chosen, options)
     if sys.__stderr__ and not faulthandler.is_enabled():
-        faulthandler.enable(sys.__stderr__)  # a plugin that crashes in C code takes us along, and leaves its place
+        faulthandler.enable(
+            sys.__stderr__
+        )  # a plugin that crashes in C code takes us along, and leaves its place
     with _last_words(collector):
         drained = plugin_runner.run(
-            _collect(chosen, address, options, credential, budget_s), budget_s + plugin_runner.TIDY_S
+            _collect(chosen, address, options, credential, budget_s),
+            budget_s + plugin_runner.TIDY_S,
         )
     _print(drained, form, chosen, address, options)
     _report(drained)
 
 
 async def _collect(
-    collector: Collector, address: str, options: Options, credential: Credential | None, budget_s: float
+    collector: Collector,
+    address: str,
+    options: Options,
+    credential: Credential | None,
+    budget_s: float,
 ) -> Drained:
     """The very function a worker drains a collector with."""
     from poller.collectors import poll_runner
@@ -141,20 +155,31 @@ def credential_for(collector: Collector, options: Options) -> Credential | None:
     if not text.strip("\r\n"):
         kinds = " or ".join(model.kind for model in collector.credentials)
         raise errors.InvalidInput(
-            f"collector {collector.name} needs a secret ({kinds})", hint=f"set {SECRET_VARIABLE}, or pipe it to stdin"
+            f"collector {collector.name} needs a secret ({kinds})",
+            hint=f"set {SECRET_VARIABLE}, or pipe it to stdin",
         )
     return credentials.read(text, collector.credentials)
 
 
-def _print(drained: Drained, form: Output, collector: Collector, address: str, options: Options) -> None:
+def _print(
+    drained: Drained, form: Output, collector: Collector, address: str, options: Options
+) -> None:
     outcome = drained.outcome
     if form is Output.JSON:
-        body: dict[str, Any] = {"collector": collector.name, "address": address, "result": outcome.result.value}
+        body: dict[str, Any] = {
+            "collector": collector.name,
+            "address": address,
+            "result": outcome.result.value,
+        }
         failures = [
-            {"part": f.part, "error_code": f.error.error_code, "message": str(f.error)} for f in drained.failures
+            {"part": f.part, "error_code": f.error.error_code, "message": str(f.error)}
+            for f in drained.failures
         ]
         body |= {"traffic": asdict(drained.traffic)} if drained.traffic else {}
-        render.document("poller.collect/1", {**body, "failures": failures, "items": list(_rows(outcome.readings))})
+        render.document(
+            "poller.collect/1",
+            {**body, "failures": failures, "items": list(_rows(outcome.readings))},
+        )
     elif outcome.readings is None:
         return
     elif form is Output.PROMETHEUS:
@@ -197,7 +222,12 @@ def _rows(readings: ReadingSet | None) -> Iterator[dict[str, Any]]:
         return
     for series, value in zip(readings.series.series, readings.values, strict=True):
         finite = value if math.isfinite(value) else None  # JSON has no other word for it
-        yield {"metric": series.name, "labels": dict(series.labels), "value": finite, "kind": series.kind.value}
+        yield {
+            "metric": series.name,
+            "labels": dict(series.labels),
+            "value": finite,
+            "kind": series.kind.value,
+        }
 
 
 def _report(drained: Drained) -> None:
@@ -217,7 +247,11 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> Sequence[Column]:
         return _FIELDS
     longest = max(len(_number(row["value"])) for row in rows)
     room = max(20, shutil.get_terminal_size().columns - longest - _GAPS)
-    return (Column("METRIC", lambda item: _cut(_series(item), room)), _VALUE, column("KIND", "kind"))
+    return (
+        Column("METRIC", lambda item: _cut(_series(item), room)),
+        _VALUE,
+        column("KIND", "kind"),
+    )
 
 
 def _cut(text: str, room: int) -> str:

@@ -37,7 +37,10 @@ _COLUMNS = (
 )
 _OPTIONS = (
     column("COLLECTOR", "collector"),
-    Column("OPTION", lambda item: f"{item['name']}={'' if item['required'] else _written(item['default'])}"),
+    Column(
+        "OPTION",
+        lambda item: f"{item['name']}={'' if item['required'] else _written(item['default'])}",
+    ),
     Column("TYPE", lambda item: f"{item['type']}, required" if item["required"] else item["type"]),
     column("MEANING", "description", fit=Fit.WRAP),
 )
@@ -55,7 +58,9 @@ _BROKEN = (
 )
 
 
-app = typer.Typer(cls=Listing, help="What is installed, its options, and what becomes of those that crash.")
+app = typer.Typer(
+    cls=Listing, help="What is installed, its options, and what becomes of those that crash."
+)
 
 
 @app.command("list")
@@ -80,7 +85,9 @@ def list_(
         _print_schema(name, found.collectors)
         return
     known = collectors_release.read()
-    items = [{**descriptions.item(each, found), **known.of(each, found)} for each in chosen.values()]
+    items = [
+        {**descriptions.item(each, found), **known.of(each, found)} for each in chosen.values()
+    ]
     doubted = [item for item in known.doubted() if name in (None, item["collector"])]
     broken = [asdict(each) for each in found.broken if name in (None, each.name)]
     if as_json:
@@ -100,20 +107,30 @@ def list_(
 @app.command("release")
 def release(
     name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=completion.collectors)],
-    wait_s: Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for the results.")] = 0.0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    wait_s: Annotated[
+        float, typer.Option("--wait", min=0, help="Seconds to wait for the results.")
+    ] = 0.0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be done.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Forget the crashes of a collector: it runs like any other again, and its dead letters are tried again."""
     collectors_release.release(name, wait_s, dry_run, as_json)
 
 
-def _show(items: list[dict[str, Any]], doubted: list[dict[str, Any]], broken: list[dict[str, Any]]) -> None:
+def _show(
+    items: list[dict[str, Any]], doubted: list[dict[str, Any]], broken: list[dict[str, Any]]
+) -> None:
     """The collectors, their options (on a terminal a table for each, else one for all), and what is broken."""
-    options = [[{"collector": item["name"], **option} for option in item["options"]] for item in items]
+    options = [
+        [{"collector": item["name"], **option} for option in item["options"]] for item in items
+    ]
     sections: list[tuple[list[dict[str, Any]], Sequence[Column]]] = [(items, _COLUMNS)]
     if sys.stdout.isatty():
-        sections += [(group, (_titled(group[0]["collector"]), *_OPTIONS[2:])) for group in options if group]
+        sections += [
+            (group, (_titled(group[0]["collector"]), *_OPTIONS[2:])) for group in options if group
+        ]
     else:
         sections.append(([option for group in options for option in group], _OPTIONS))
     sections += [([item for item in items if item["deprecated"]], _DEPRECATED)]
@@ -128,7 +145,9 @@ def _print_schema(name: str | None, collectors: Mapping[str, Collector]) -> None
     from poller.collectors import descriptions
 
     if name is None:
-        raise errors.InvalidInput("--schema is of one collector", hint="poller collectors list snmp --schema")
+        raise errors.InvalidInput(
+            "--schema is of one collector", hint="poller collectors list snmp --schema"
+        )
     render.echo(json.dumps(descriptions.schema(collectors[name]), indent=2, ensure_ascii=False))
 
 
@@ -140,4 +159,8 @@ def _written(value: Any) -> str:
     """A value as one types it behind `-o key=`."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return ",".join(map(str, value)) if isinstance(value, list | tuple | set | frozenset) else plain(value)
+    return (
+        ",".join(map(str, value))
+        if isinstance(value, list | tuple | set | frozenset)
+        else plain(value)
+    )

@@ -22,18 +22,27 @@ if TYPE_CHECKING:
 
     from poller.collectors.credentials import Credential
 
-app = typer.Typer(no_args_is_help=True, help="Store the secrets devices ask for. They are encrypted, and never shown.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Store the secrets devices ask for. They are encrypted, and never shown.",
+)
 
 NewName = Annotated[str, typer.Argument(metavar="NAME", help="The credential's name.")]
 Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="The credential's name.", autocompletion=completion.credentials)
+    str,
+    typer.Argument(
+        metavar="NAME", help="The credential's name.", autocompletion=completion.credentials
+    ),
 ]
 Kind = Annotated[str, typer.Option(help="community, login, snmpv3, token, or a plugin's.")]
 Username = Annotated[str | None, typer.Option(help="Of a login or an SNMPv3 user.")]
 Fields = Annotated[
     list[str] | None,
     typer.Option(
-        "--field", "-f", metavar="KEY=VALUE", help="Another field that is no secret, e.g. auth_protocol=SHA256."
+        "--field",
+        "-f",
+        metavar="KEY=VALUE",
+        help="Another field that is no secret, e.g. auth_protocol=SHA256.",
     ),
 ]
 
@@ -47,7 +56,13 @@ _COLUMNS = (
 
 
 @app.command("add")
-def add(name: NewName, kind: Kind, username: Username = None, field: Fields = None, as_json: Json = False) -> None:
+def add(
+    name: NewName,
+    kind: Kind,
+    username: Username = None,
+    field: Fields = None,
+    as_json: Json = False,
+) -> None:
     """Store a credential; its secret is asked for, or read from stdin."""
     from poller.db.inventory import credential_rows
 
@@ -62,7 +77,11 @@ def add(name: NewName, kind: Kind, username: Username = None, field: Fields = No
     credential_rows.add(engine, name, secret.kind, sealed)  # nobody uses it yet: no one to wake
     then = f"poller device edit DEVICE --credential {name}"
     render.changed(
-        f"stored credential {name} ({secret.kind})", "poller.credential/1", {"name": name, "kind": kind}, as_json, then
+        f"stored credential {name} ({secret.kind})",
+        "poller.credential/1",
+        {"name": name, "kind": kind},
+        as_json,
+        then,
     )
 
 
@@ -151,6 +170,8 @@ def _model(kind: str) -> type[Credential]:
         for collector in bootstrap.services().registry.collectors.values():
             known.update({model.kind: model for model in collector.credentials})
     if kind not in known:
-        raise errors.InvalidInput(f'unknown credential kind "{kind}"', hint="use " + ", ".join(sorted(known)))
+        raise errors.InvalidInput(
+            f'unknown credential kind "{kind}"', hint="use " + ", ".join(sorted(known))
+        )
     model: type[Credential] = known[kind]
     return model

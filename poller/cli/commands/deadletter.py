@@ -37,17 +37,31 @@ SAMPLES = 3
 TOLD_APART = 100
 _PAGE = 1_000
 
-app = typer.Typer(no_args_is_help=True, help="Targets that need a person: asked only slowly until somebody helps.")
+app = typer.Typer(
+    no_args_is_help=True, help="Targets that need a person: asked only slowly until somebody helps."
+)
 
-ByReason = Annotated[Reason | None, typer.Option("--reason", help="Only with this reason.", show_choices=True)]
+ByReason = Annotated[
+    Reason | None, typer.Option("--reason", help="Only with this reason.", show_choices=True)
+]
 ByCode = Annotated[str, typer.Option("--code", metavar="CODE", help="Only with this error code.")]
 ByCollector = Annotated[
-    str, typer.Option("--collector", help="Only with this collector.", autocompletion=completion.collectors)
+    str,
+    typer.Option(
+        "--collector", help="Only with this collector.", autocompletion=completion.collectors
+    ),
 ]
-BySite = Annotated[str, typer.Option("--site", help="Only at this site.", autocompletion=completion.sites)]
+BySite = Annotated[
+    str, typer.Option("--site", help="Only at this site.", autocompletion=completion.sites)
+]
 ByDevice = Annotated[
     str,
-    typer.Option("--device", metavar="DEVICE[/TARGET]", help="Only of this device.", autocompletion=completion.devices),
+    typer.Option(
+        "--device",
+        metavar="DEVICE[/TARGET]",
+        help="Only of this device.",
+        autocompletion=completion.devices,
+    ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Every dead letter there is.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
@@ -68,21 +82,28 @@ def list_(
 
     engine = inventory_database.database()
     wanted = _wanted(engine, reason, code, collector, site, device)
-    groups, found = dead_letter_rows.groups(engine, wanted), dead_letter_rows.listing(engine, wanted, limit)
+    groups, found = (
+        dead_letter_rows.groups(engine, wanted),
+        dead_letter_rows.listing(engine, wanted, limit),
+    )
     if not found:
         _refuse_unknown(engine, wanted)
     total, now_ms = sum(group.letters for group in groups), _now_ms()
     items = [_item(named, now_ms) for named in found]
     summary = [_group(group, now_ms) for group in groups]
     if as_json:
-        render.document("poller.deadletter.list/1", {"groups": summary, "items": items, "total": total})
+        render.document(
+            "poller.deadletter.list/1", {"groups": summary, "items": items, "total": total}
+        )
         return
     if items:
         render.listing("", summary, _GROUP_COLUMNS, as_json=False)
         render.echo("")
         render.listing("", items, _COLUMNS, as_json=False)
     filtered = " matches" if wanted != dead_letter_rows.Wanted() else ""
-    counted = f"{formatting.counted(total, 'dead letter')} in {formatting.counted(len(groups), 'group')}"
+    counted = (
+        f"{formatting.counted(total, 'dead letter')} in {formatting.counted(len(groups), 'group')}"
+    )
     more = f"; --limit {total} shows all" if total > len(items) else ""
     render.note(f"{counted}{more}" if total else f"no dead letter{filtered}")
 
@@ -101,7 +122,10 @@ def show(place: target_arguments.One, as_json: Json = False) -> None:
     items = [{**_item(named, _now_ms()), **_explained(named)} for named in found]
     if as_json or len(items) > 1:
         render.listing(
-            "poller.deadletter.show/1", items, (*_COLUMNS, column("WHAT TO DO", "hint", fit=Fit.WRAP)), as_json
+            "poller.deadletter.show/1",
+            items,
+            (*_COLUMNS, column("WHAT TO DO", "hint", fit=Fit.WRAP)),
+            as_json,
         )
     else:
         render.record("poller.deadletter.show/1", items[0], as_json)
@@ -116,7 +140,9 @@ def requeue(
     site: BySite = "",
     device: ByDevice = "",
     every: All = False,
-    wait_s: Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for the results.")] = 0.0,
+    wait_s: Annotated[
+        float, typer.Option("--wait", min=0, help="Seconds to wait for the results.")
+    ] = 0.0,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -156,13 +182,19 @@ def drop(
     found = _chosen(engine, places, _wanted(engine, reason, code, collector, site, device), every)
     if dry_run:
         _say_plan(
-            f"would drop {formatting.counted(len(found), 'dead letter')} and disable as many targets", found, as_json
+            f"would drop {formatting.counted(len(found), 'dead letter')} and disable as many targets",
+            found,
+            as_json,
         )
         return
     names = ", ".join(_names(found[:SAMPLES])) + (", ..." if len(found) > SAMPLES else "")
     targets = formatting.counted(len(found), "target")
-    confirm_counted(f"disable {targets} ({names}) and drop as many dead letters", len(found), yes, number)
-    dropped = dead_letter_rows.drop(engine, [named.letter.target_id for named in found], inventory_database.wake_up())
+    confirm_counted(
+        f"disable {targets} ({names}) and drop as many dead letters", len(found), yes, number
+    )
+    dropped = dead_letter_rows.drop(
+        engine, [named.letter.target_id for named in found], inventory_database.wake_up()
+    )
     _tell_dropped(services, found)
     text = f"dropped {formatting.counted(dropped, 'dead letter')}; as many targets are disabled"
     first = found[0]
@@ -170,12 +202,16 @@ def drop(
     render.changed(text, "poller.deadletter.drop/1", {"dropped": dropped}, as_json, back)
 
 
-def _wanted(engine: Engine, reason: Reason | None, code: str, collector: str, site: str, device: str) -> Wanted:
+def _wanted(
+    engine: Engine, reason: Reason | None, code: str, collector: str, site: str, device: str
+) -> Wanted:
     from poller.db.inventory import devices, targets
     from poller.db.record.dead_letter_rows import Wanted
 
     if code and code not in error_codes.EXPLAINED:
-        raise errors.InvalidInput(f'there is no error code "{code}"', hint="one of " + ", ".join(error_codes.EXPLAINED))
+        raise errors.InvalidInput(
+            f'there is no error code "{code}"', hint="one of " + ", ".join(error_codes.EXPLAINED)
+        )
     wanted = Wanted(reason.value if reason else "", code, collector, site)
     name, target = target_arguments.place(device)
     if target:
@@ -188,13 +224,19 @@ def _refuse_unknown(engine: Engine, wanted: Wanted) -> None:
     from poller.db.inventory import sites, targets
 
     if wanted.site:
-        target_arguments.refuse_unknown("site", wanted.site, [site.name for site in sites.listing(engine)])
+        target_arguments.refuse_unknown(
+            "site", wanted.site, [site.name for site in sites.listing(engine)]
+        )
     if wanted.collector and not targets.listing(engine, collector=wanted.collector, limit=1):
         installed = bootstrap.services().registry.collectors
-        target_arguments.refuse_unknown("collector", wanted.collector, list(installed), "poller collectors")
+        target_arguments.refuse_unknown(
+            "collector", wanted.collector, list(installed), "poller collectors"
+        )
 
 
-def _chosen(engine: Engine, places: Sequence[str] | None, wanted: Wanted, every: bool) -> list[Named]:
+def _chosen(
+    engine: Engine, places: Sequence[str] | None, wanted: Wanted, every: bool
+) -> list[Named]:
     """By name or by filter, never everything by accident. Raises NotFound when there is nothing to do."""
     from poller.db.record import dead_letter_rows
     from poller.db.record.dead_letter_rows import Wanted
@@ -214,14 +256,24 @@ def _chosen(engine: Engine, places: Sequence[str] | None, wanted: Wanted, every:
     return found
 
 
-def _results(services: Services, asked: Sequence[Named], now_ms: int, wait_s: float) -> dict[str, Any]:
+def _results(
+    services: Services, asked: Sequence[Named], now_ms: int, wait_s: float
+) -> dict[str, Any]:
     """What became of them within that time, and why of those that still fail."""
     done: dict[int, Status] = {}
     ids = [named.letter.target_id for named in asked]
-    for _ in progress.track(_until(services, ids, now_ms, wait_s, done), len(ids), "waiting for results"):
+    for _ in progress.track(
+        _until(services, ids, now_ms, wait_s, done), len(ids), "waiting for results"
+    ):
         pass
-    failures = [_failure(n, done[n.letter.target_id]) for n in asked if _fails(done.get(n.letter.target_id))]
-    counts = {"good": len(done) - len(failures), "failing": len(failures), "waiting": len(ids) - len(done)}
+    failures = [
+        _failure(n, done[n.letter.target_id]) for n in asked if _fails(done.get(n.letter.target_id))
+    ]
+    counts = {
+        "good": len(done) - len(failures),
+        "failing": len(failures),
+        "waiting": len(ids) - len(done),
+    }
     return {**counts, "failures": failures}
 
 
@@ -230,7 +282,12 @@ def _fails(status: Status | None) -> bool:
 
 
 def _failure(named: Named, status: Status) -> dict[str, str]:
-    return {"device": named.device, "target": named.target, "error_code": status.code, "message": status.message}
+    return {
+        "device": named.device,
+        "target": named.target,
+        "error_code": status.code,
+        "message": status.message,
+    }
 
 
 def _until(
@@ -262,11 +319,17 @@ def try_again(services: Services, found: Sequence[Named], wait_s: float) -> dict
     from poller.state.board import requeue as board_requeue
 
     now_ms = services.board.now_ms()
-    answers = board_requeue.requeue(services.board, [named.letter.target_id for named in found], now_ms)
+    answers = board_requeue.requeue(
+        services.board, [named.letter.target_id for named in found], now_ms
+    )
     asked = [named for named in found if answers[named.letter.target_id] in ("due", "inflight")]
     event_publisher.publish(services, _events(Kind.DEAD_LETTER_REQUEUED, asked, now_ms, "requeued"))
     counts = Counter(answers.values())
-    item: dict[str, Any] = {"requeued": len(asked), "barred": counts["barred"], "not_on_board": counts["gone"]}
+    item: dict[str, Any] = {
+        "requeued": len(asked),
+        "barred": counts["barred"],
+        "not_on_board": counts["gone"],
+    }
     return item | (_results(services, asked, now_ms, wait_s) if wait_s else {})
 
 
@@ -286,16 +349,26 @@ def say_requeued(item: Mapping[str, Any], schema: str, as_json: bool) -> None:
     if as_json:
         return
     for each in item.get("failures", ()):
-        render.echo(one_line(f"  {each['device']}/{each['target']}  {each['error_code']}: {each['message']}"))
+        render.echo(
+            one_line(
+                f"  {each['device']}/{each['target']}  {each['error_code']}: {each['message']}"
+            )
+        )
     if item["barred"]:
-        render.note(f"{formatting.counted(item['barred'], 'breaker')} opened by hand: poller breaker reset DEVICE")
+        render.note(
+            f"{formatting.counted(item['barred'], 'breaker')} opened by hand: poller breaker reset DEVICE"
+        )
     if item["not_on_board"]:
-        render.note(f"{formatting.counted(item['not_on_board'], 'target')} not on the board: has a scheduler run?")
+        render.note(
+            f"{formatting.counted(item['not_on_board'], 'target')} not on the board: has a scheduler run?"
+        )
 
 
 def _say_plan(text: str, found: Sequence[Named], as_json: bool) -> None:
-    item = {"dry_run": True, "letters": len(found), "samples": list(_names(found[:SAMPLES]))}
-    render.changed(f"{text}: {', '.join(item['samples'])}", "poller.deadletter.plan/1", item, as_json)  # type: ignore[arg-type]
+    samples = list(_names(found[:SAMPLES]))
+    item = {"dry_run": True, "letters": len(found), "samples": samples}
+    sentence = f"{text}: {', '.join(samples)}"
+    render.changed(sentence, "poller.deadletter.plan/1", item, as_json)
 
 
 def _names(found: Sequence[Named]) -> Iterator[str]:
@@ -305,7 +378,9 @@ def _names(found: Sequence[Named]) -> Iterator[str]:
 def _tell_dropped(services: Services, found: Sequence[Named]) -> None:
     """The change is stored: a Redis that is away costs only the news."""
     try:
-        event_publisher.publish(services, _events(Kind.DEAD_LETTER_CLEARED, found, _now_ms(), "dropped"))
+        event_publisher.publish(
+            services, _events(Kind.DEAD_LETTER_CLEARED, found, _now_ms(), "dropped")
+        )
     except errors.StoreError as error:
         render.note(f"note: no event was made of it: {error}")
 

@@ -55,7 +55,9 @@ def clear_command(yes: Yes = False, as_json: render.Json = False) -> None:
         confirm(f"remove {what}{kept}", len(ours), yes)
     clear(services)
     body = {"removed": len(ours), "kept": len(others)}
-    render.changed(f"removed {what}{kept}", "poller.demo.clear/1", body, as_json, "poller up" if ours else "")
+    render.changed(
+        f"removed {what}{kept}", "poller.demo.clear/1", body, as_json, "poller up" if ours else ""
+    )
 
 
 def _named(others: list[Device]) -> str:
@@ -72,10 +74,14 @@ def ports(services: Services) -> tuple[int, int]:
     return _port(snmp, socket.SOCK_DGRAM), _port(routeros, socket.SOCK_STREAM)
 
 
-def install(services: Services, count: int, snmp_port: int, routeros_port: int, interval: str = "60s") -> bool:
+def install(
+    services: Services, count: int, snmp_port: int, routeros_port: int, interval: str = "60s"
+) -> bool:
     """Make the inventory have exactly this demo fleet. Returns whether anything had to change."""
     rows = fleet.inventory(fleet.devices(count), snmp_port, routeros_port, interval)
-    installed = services.registry.collectors  # without the extra `routeros`, its devices are left out
+    installed = (
+        services.registry.collectors
+    )  # without the extra `routeros`, its devices are left out
     wanted = [row for row in rows if row["targets"][0]["collector"] in installed]
     if _installed(services) == _essence(wanted):
         return False
@@ -83,8 +89,12 @@ def install(services: Services, count: int, snmp_port: int, routeros_port: int, 
     for name, fields in fleet.CREDENTIALS.items():
         secret = models.from_json(json.dumps(dict(fields)))
         with suppress(errors.AlreadyExists):  # somebody's own device uses it, so it was not cleared
-            credential_rows.add(services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name))
-    imports.apply_import(services.engine, [_row(services, row) for row in wanted], notify=services.notify)
+            credential_rows.add(
+                services.engine, name, secret.kind, services.keyring.seal(secret.to_json(), name)
+            )
+    imports.apply_import(
+        services.engine, [_row(services, row) for row in wanted], notify=services.notify
+    )
     return True
 
 
@@ -95,7 +105,11 @@ def clear(services: Services) -> None:
     for name in fleet.CREDENTIALS:
         with suppress(errors.ConfigError):  # never made, or in use
             credential_rows.remove(services.engine, name)
-    empty = [site.name for site in sites.listing(services.engine) if not site.devices and not site.requires]
+    empty = [
+        site.name
+        for site in sites.listing(services.engine)
+        if not site.devices and not site.requires
+    ]
     for name in set(empty) & set(fleet.SITES):
         with suppress(errors.ConfigError):  # it just got a device
             sites.remove(services.engine, name)
@@ -117,7 +131,9 @@ def _simulated(address: str) -> bool:
 def _port(preferred: int, kind: int) -> int:
     everywhere = "0.0.0.0"  # noqa: S104  the simulator binds this, on the loopback device only
     return (
-        preferred if role_commands.is_free(everywhere, preferred, kind) else role_commands.free_port(everywhere, kind)
+        preferred
+        if role_commands.is_free(everywhere, preferred, kind)
+        else role_commands.free_port(everywhere, kind)
     )
 
 
@@ -143,7 +159,9 @@ def _essence(rows: list[dict[str, Any]]) -> set[tuple[str, str, int]]:
 
 def _installed(services: Services) -> set[tuple[str, str, int]]:
     addresses = {device.name: device.address for device in _tagged(services).ours}
-    return {(t.device, addresses[t.device], int(t.options.get("port", 0))) for t in _targets(services)}
+    return {
+        (t.device, addresses[t.device], int(t.options.get("port", 0))) for t in _targets(services)
+    }
 
 
 def _targets(services: Services) -> list[Target]:

@@ -25,27 +25,40 @@ app = typer.Typer(no_args_is_help=True, help="Add, list, edit, import and export
 
 NewName = Annotated[str, typer.Argument(metavar="NAME", help="The device's name.")]
 Name = Annotated[str, device_argument("NAME")]
-Site = Annotated[str | None, typer.Option(help="Where it is; made when it is new.", autocompletion=completion.sites)]
-Tags = Annotated[list[str] | None, typer.Option("--tag", help="A word for filters. Repeat for more.")]
+Site = Annotated[
+    str | None,
+    typer.Option(help="Where it is; made when it is new.", autocompletion=completion.sites),
+]
+Tags = Annotated[
+    list[str] | None, typer.Option("--tag", help="A word for filters. Repeat for more.")
+]
 Requires = Annotated[
-    list[str] | None, typer.Option("--require", metavar="KEY=VALUE", help="A tag its workers must carry.")
+    list[str] | None,
+    typer.Option("--require", metavar="KEY=VALUE", help="A tag its workers must carry."),
 ]
 CredentialName = Annotated[
     str | None,
-    typer.Option("--credential", help="Name of a stored credential.", autocompletion=completion.credentials),
+    typer.Option(
+        "--credential", help="Name of a stored credential.", autocompletion=completion.credentials
+    ),
 ]
-Interval = Annotated[str | None, typer.Option(help="Time from poll to poll: 60s, 5m, 1h30m. The base, if adaptive.")]
+Interval = Annotated[
+    str | None, typer.Option(help="Time from poll to poll: 60s, 5m, 1h30m. The base, if adaptive.")
+]
 Policy = Annotated[
-    Literal["fixed", "adaptive"] | None, typer.Option(help="Always the same interval, or one that adapts.")
+    Literal["fixed", "adaptive"] | None,
+    typer.Option(help="Always the same interval, or one that adapts."),
 ]
 Min = Annotated[str | None, typer.Option("--min", help="Shortest interval of an adaptive target.")]
 Max = Annotated[str | None, typer.Option("--max", help="Longest interval of an adaptive target.")]
 Staleness = Annotated[
-    str | None, typer.Option(help="What an adaptive target goes by: steady, age, change, or a plugin's.")
+    str | None,
+    typer.Option(help="What an adaptive target goes by: steady, age, change, or a plugin's."),
 ]
 Timeout = Annotated[str | None, typer.Option(help="Longest time of one poll; below the interval.")]
 Options = Annotated[
-    list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the collector.")
+    list[str] | None,
+    typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the collector."),
 ]
 
 _COLUMNS = (
@@ -69,7 +82,10 @@ def add(
     credential: CredentialName = None,
     collector: Annotated[
         str | None,
-        typer.Option(help="Also add a first target with this collector.", autocompletion=completion.collectors),
+        typer.Option(
+            help="Also add a first target with this collector.",
+            autocompletion=completion.collectors,
+        ),
     ] = None,
     policy: Policy = None,
     interval: Interval = None,
@@ -86,13 +102,27 @@ def add(
     fields = {"name": name, "address": address, "site": site, "credential": credential}
     wanted = _device(fields, tag, require)
     engine = inventory_database.database()
-    times = {"policy": policy, "interval": interval, "min": min_, "max": max_, "staleness": staleness}
-    first = _first_target(engine, {"collector": collector, **times, "timeout": timeout}, option, credential)
+    times = {
+        "policy": policy,
+        "interval": interval,
+        "min": min_,
+        "max": max_,
+        "staleness": staleness,
+    }
+    first = _first_target(
+        engine, {"collector": collector, **times, "timeout": timeout}, option, credential
+    )
     made_sites = new_sites.of(engine, [wanted.site])
     made = devices.add(engine, wanted, first, inventory_database.wake_up())
     polled = "".join(f", polled with {t.collector}" for t in first)
     then = "" if first else f"poller target add {name} --collector snmp"
-    render.changed(f"added device {name} ({made.address}){polled}", "poller.device/1", _item(made), as_json, then)
+    render.changed(
+        f"added device {name} ({made.address}){polled}",
+        "poller.device/1",
+        _item(made),
+        as_json,
+        then,
+    )
     new_sites.tell(made_sites)
 
 
@@ -104,7 +134,9 @@ def _first_target(
     given = [f"--{name}" for name, value in {**fields, "option": option}.items() if value]
     if given:
         verb = "belongs" if len(given) == 1 else "belong"
-        raise errors.InvalidInput(f"{', '.join(given)} {verb} to a target", hint="add --collector, for example snmp")
+        raise errors.InvalidInput(
+            f"{', '.join(given)} {verb} to a target", hint="add --collector, for example snmp"
+        )
     return []
 
 
@@ -116,7 +148,12 @@ def target_draft(
 
     registry = bootstrap.services().registry
     collector = str(fields["collector"])
-    fields = {**fields, "options": key_values.typed(registry.get(collector).Options, key_values.pairs(option or ()))}
+    fields = {
+        **fields,
+        "options": key_values.typed(
+            registry.get(collector).Options, key_values.pairs(option or ())
+        ),
+    }
     wanted, problems = draft.target(
         fields,
         lambda *given: inventory_database.stored_options(registry, *given),
@@ -127,13 +164,19 @@ def target_draft(
     kinds = [model.kind for model in registry.get(collector).credentials]
     needed = inventory_database.needs_credential(registry, collector, wanted.options or {})
     if credential and (needed or wanted.credential):
-        inventory_database.check_kind(registry, collector, credential, credential_rows.kind(engine, credential))
+        inventory_database.check_kind(
+            registry, collector, credential, credential_rows.kind(engine, credential)
+        )
     elif needed:
-        render.note(f"note: {collector} needs a credential ({' or '.join(kinds)}), and this target has none yet")
+        render.note(
+            f"note: {collector} needs a credential ({' or '.join(kinds)}), and this target has none yet"
+        )
     return wanted
 
 
-def _device(fields: dict[str, Any], tag: Sequence[str] | None, require: Sequence[str] | None) -> draft.DeviceDraft:
+def _device(
+    fields: dict[str, Any], tag: Sequence[str] | None, require: Sequence[str] | None
+) -> draft.DeviceDraft:
     wanted, problems = draft.device({**fields, "tags": tag, "requires": require})
     draft.raise_first(problems)
     return wanted
@@ -156,7 +199,9 @@ def list_(
     found = devices.listing(engine, site=site, tag=tag, limit=limit + 1, after=after)
     shown, more = found[:limit], len(found) > limit
     follow = shown[-1].name if more else None
-    render.listing("poller.device.list/1", [_item(d) for d in shown], _COLUMNS, as_json, next=follow)
+    render.listing(
+        "poller.device.list/1", [_item(d) for d in shown], _COLUMNS, as_json, next=follow
+    )
     if more and not as_json:
         total = devices.count(engine, site=site, tag=tag)
         render.note(f"{total:,} devices in all; more with --after {follow} or --limit {total}")
@@ -197,17 +242,27 @@ def edit(
     name: Name,
     address: Annotated[str | None, typer.Option(help="New address.")] = None,
     rename: Annotated[str | None, typer.Option(metavar="NEW", help="New name.")] = None,
-    site: Annotated[str | None, typer.Option(help='New site; "" for none.', autocompletion=completion.sites)] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="New tags, instead of all old ones.")] = None,
+    site: Annotated[
+        str | None, typer.Option(help='New site; "" for none.', autocompletion=completion.sites)
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", help="New tags, instead of all old ones.")
+    ] = None,
     no_tags: Annotated[bool, typer.Option("--no-tags", help="Remove all tags.")] = False,
     require: Annotated[
-        list[str] | None, typer.Option("--require", metavar="KEY=VALUE", help="New requirements, all of them.")
+        list[str] | None,
+        typer.Option("--require", metavar="KEY=VALUE", help="New requirements, all of them."),
     ] = None,
-    no_requires: Annotated[bool, typer.Option("--no-requires", help="Remove all requirements.")] = False,
+    no_requires: Annotated[
+        bool, typer.Option("--no-requires", help="Remove all requirements.")
+    ] = False,
     credential: Annotated[
-        str | None, typer.Option(help='New credential; "" for none.', autocompletion=completion.credentials)
+        str | None,
+        typer.Option(help='New credential; "" for none.', autocompletion=completion.credentials),
     ] = None,
-    enabled: Annotated[bool | None, typer.Option("--enable/--disable", help="Poll it or not.")] = None,
+    enabled: Annotated[
+        bool | None, typer.Option("--enable/--disable", help="Poll it or not.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Change a device. What is not given stays as it is."""
@@ -230,7 +285,9 @@ def remove(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="NAME...", help='Names, or "-" to read them from stdin.', autocompletion=completion.devices
+            metavar="NAME...",
+            help='Names, or "-" to read them from stdin.',
+            autocompletion=completion.devices,
         ),
     ],
     yes: Yes = False,
@@ -248,15 +305,28 @@ def remove(
     confirm(f"remove {what} and all targets of it", count, yes)
     gone = devices.remove(engine, wanted, inventory_database.wake_up())
     body = {"removed": count, "targets_removed": gone}
-    render.changed(f"removed {what} and {formatting.counted(gone, 'target')}", "poller.device.rm/1", body, as_json)
+    render.changed(
+        f"removed {what} and {formatting.counted(gone, 'target')}",
+        "poller.device.rm/1",
+        body,
+        as_json,
+    )
 
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help='A .csv, .json or .yaml file; "-" is stdin.')],
-    update: Annotated[bool, typer.Option("--update", help="Change devices that exist already.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")] = False,
-    form: Annotated[Literal["csv", "json", "yaml"] | None, typer.Option("--format", help="If not by name.")] = None,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help='A .csv, .json or .yaml file; "-" is stdin.')
+    ],
+    update: Annotated[
+        bool, typer.Option("--update", help="Change devices that exist already.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything, change nothing.")
+    ] = False,
+    form: Annotated[
+        Literal["csv", "json", "yaml"] | None, typer.Option("--format", help="If not by name.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Add a whole file of devices and targets: all of it or, naming every bad line, nothing."""
@@ -267,7 +337,9 @@ def import_(
         engine, file, form, update=update, dry_run=dry_run, notify=inventory_database.wake_up()
     )
     text = f"{_counts('device', done.added, done.updated, done.unchanged, update)}; "
-    text += _counts("target", done.targets_added, done.targets_updated, done.targets_unchanged, update)
+    text += _counts(
+        "target", done.targets_added, done.targets_updated, done.targets_unchanged, update
+    )
     text += f"; {formatting.counted(len(made), 'new site')}" if made else ""
     message = f"would be done: {text}" if dry_run else text
     body = {**asdict(done), "sites_added": len(made), "dry_run": dry_run}
@@ -283,10 +355,12 @@ def _counts(noun: str, added: int, changed: int, unchanged: int, update: bool) -
 @app.command("export")
 def export(
     form: Annotated[
-        Literal["csv", "json", "yaml"] | None, typer.Option("--format", help="Else by file name, or csv.")
+        Literal["csv", "json", "yaml"] | None,
+        typer.Option("--format", help="Else by file name, or csv."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", dir_okay=False, help="A file instead of stdout.")
+        Path | None,
+        typer.Option("--output", "-o", dir_okay=False, help="A file instead of stdout."),
     ] = None,
 ) -> None:
     """Write all devices and targets in a form that import reads."""
@@ -302,7 +376,9 @@ def export(
         with output.open("w", newline="", encoding="utf-8") as file:
             count = inventory_files.write(file, chosen, every)
     except OSError as error:
-        raise errors.InvalidInput(f"--output: cannot write {output}", cause=error.strerror or "") from None
+        raise errors.InvalidInput(
+            f"--output: cannot write {output}", cause=error.strerror or ""
+        ) from None
     render.note(f"wrote {count:,} devices to {output}")
 
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from poller.collectors.api import Collector, Credential, Discovers, Poll
     from poller.collectors.registry import Registry
 
-    Named = tuple[str, Credential | None]  # as it is stored, if it is; and what is in it, if anything is needed
+    Named = tuple[
+        str, Credential | None
+    ]  # as it is stored, if it is; and what is in it, if anything is needed
 
 #: Who suggests more than this for one address will not end by itself.
 _MOST = 100
@@ -36,18 +38,30 @@ _NO_LOGIN: Named = ("", None)
 
 
 def command(
-    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="An IP address or a host name.")],
+    address: Annotated[
+        str, typer.Argument(metavar="ADDRESS", help="An IP address or a host name.")
+    ],
     collector: Annotated[
         list[str] | None,
-        typer.Option(help="Ask only this one; may be given again.", autocompletion=completion.collectors),
+        typer.Option(
+            help="Ask only this one; may be given again.", autocompletion=completion.collectors
+        ),
     ] = None,
     credential: Annotated[
         list[str] | None,
-        typer.Option(help="A stored credential to try; may be given again.", autocompletion=completion.credentials),
+        typer.Option(
+            help="A stored credential to try; may be given again.",
+            autocompletion=completion.credentials,
+        ),
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the one collector that is asked."),
+        typer.Option(
+            "--option",
+            "-o",
+            metavar="KEY=VALUE",
+            help="An option of the one collector that is asked.",
+        ),
     ] = None,
     timeout: Annotated[str, typer.Option(help="When to give up.")] = "10s",
     as_json: render.Json = False,
@@ -66,9 +80,15 @@ def command(
     budget_s = duration.timeout_ms(timeout) / 1000
     asked.sort(key=lambda each: logins[each.name] == [_NO_LOGIN])  # who logs in knows more
     longest_s = budget_s * max(map(len, logins.values()), default=1)
-    answers = plugin_runner.run(_ask_all(address, asked, options, logins, budget_s), longest_s + plugin_runner.TIDY_S)
+    answers = plugin_runner.run(
+        _ask_all(address, asked, options, logins, budget_s), longest_s + plugin_runner.TIDY_S
+    )
     items = [item for _, suggested, _ in answers for item in suggested]
-    silent = [{"collector": name, "reason": reason} for name, suggested, reason in answers if not suggested]
+    silent = [
+        {"collector": name, "reason": reason}
+        for name, suggested, reason in answers
+        if not suggested
+    ]
     render.listing("poller.discover/1", items, _COLUMNS, as_json, address=address, nothing=silent)
     if not as_json:
         _say(address, items, silent, logins)
@@ -83,7 +103,9 @@ def _asked(found: Registry, names: Sequence[str]) -> list[Collector]:
     able = {name: each for name, each in found.collectors.items() if isinstance(each, Discovers)}
     for name in names:
         if found.get(name) and name not in able:
-            raise errors.InvalidInput(f"collector {name} cannot discover", hint="these can: " + ", ".join(able))
+            raise errors.InvalidInput(
+                f"collector {name} cannot discover", hint="these can: " + ", ".join(able)
+            )
     if not able:
         raise errors.InvalidInput("no installed collector can discover", hint="poller collectors")
     return [able[name] for name in dict.fromkeys(names)] or list(able.values())
@@ -97,7 +119,11 @@ def _options(
     if words and chosen is None:
         raise errors.InvalidInput("--option is for one collector", hint="name it with --collector")
     given = collect.values(chosen.Options, words) if chosen else {}
-    return {each.name: found.checked_options(each.name, given) for each in asked if given or _needs_nothing(each)}
+    return {
+        each.name: found.checked_options(each.name, given)
+        for each in asked
+        if given or _needs_nothing(each)
+    }
 
 
 def _needs_nothing(collector: Collector) -> bool:
@@ -105,7 +131,10 @@ def _needs_nothing(collector: Collector) -> bool:
 
 
 def _logins(
-    asked: Sequence[Collector], chosen: Collector | None, names: Sequence[str], options: Mapping[str, Any]
+    asked: Sequence[Collector],
+    chosen: Collector | None,
+    names: Sequence[str],
+    options: Mapping[str, Any],
 ) -> dict[str, list[Named]]:
     """What each may log in with: the named credentials of a kind it takes."""
     from poller.cli.commands import collect
@@ -120,7 +149,11 @@ def _suited(collector: Collector, opened: Sequence[Named], options: Any) -> list
     from poller.collectors.api import needs_credential
 
     suited = [one for one in opened if isinstance(one[1], collector.credentials)]
-    return suited if suited or (options is not None and needs_credential(collector, options)) else [_NO_LOGIN]
+    return (
+        suited
+        if suited or (options is not None and needs_credential(collector, options))
+        else [_NO_LOGIN]
+    )
 
 
 def _open(name: str) -> Credential:
@@ -136,7 +169,11 @@ def _open(name: str) -> Credential:
     sealed = inventory_feed.credential(database, key or 0)
     if sealed is None:
         raise errors.NotFound(f'no credential named "{name}"', hint="poller credential list")
-    models = {model.kind: model for each in services.registry.collectors.values() for model in each.credentials}
+    models = {
+        model.kind: model
+        for each in services.registry.collectors.values()
+        for model in each.credentials
+    }
     return credentials.from_json(services.keyring.open(sealed.envelope, sealed.name), models)
 
 
@@ -148,8 +185,13 @@ async def _ask_all(
     budget_s: float,
 ) -> list[tuple[str, list[dict[str, Any]], str]]:
     """Of each: its name, what it suggests, and why nothing. All at the same time."""
-    work = [_ask(address, each, options.get(each.name), logins[each.name], budget_s) for each in asked]
-    return [(each.name, *answer) for each, answer in zip(asked, await asyncio.gather(*work), strict=True)]
+    work = [
+        _ask(address, each, options.get(each.name), logins[each.name], budget_s) for each in asked
+    ]
+    return [
+        (each.name, *answer)
+        for each, answer in zip(asked, await asyncio.gather(*work), strict=True)
+    ]
 
 
 async def _ask(
@@ -177,7 +219,9 @@ async def _suggestions(
     from poller.collectors import poll_runner
     from poller.collectors.api import Poll
 
-    poll = Poll(0, address, address, options, credential, asyncio.get_running_loop().time() + budget_s)
+    poll = Poll(
+        0, address, address, options, credential, asyncio.get_running_loop().time() + budget_s
+    )
     finding = asyncio.create_task(_find(collector, poll))
     _, late = await asyncio.wait([finding], timeout=budget_s)
     if late:
@@ -186,7 +230,10 @@ async def _suggestions(
     try:
         return finding.result()
     except errors.DeviceError as error:
-        texts = [poll_runner.scrubbed(text, credential) for text in (error.message, error.cause, error.hint)]
+        texts = [
+            poll_runner.scrubbed(text, credential)
+            for text in (error.message, error.cause, error.hint)
+        ]
         raise errors.DeviceError(*texts) from None
 
 
@@ -202,7 +249,9 @@ async def _find(collector: Any, poll: Poll) -> list[dict[str, Any]]:
             if not isinstance(each, Suggestion):
                 raise TypeError(f"it suggests a {type(each).__name__}, not an api.Suggestion")
             options = json.loads(json.dumps(dict(each.options)))
-            found.append({"collector": collector.name, "options": options, "reason": str(each.reason)})
+            found.append(
+                {"collector": collector.name, "options": options, "reason": str(each.reason)}
+            )
             if len(found) == _MOST:
                 break
     except errors.DeviceError:
@@ -214,12 +263,19 @@ async def _find(collector: Any, poll: Poll) -> list[dict[str, Any]]:
 
 
 def _say(
-    address: str, items: Sequence[Mapping[str, Any]], silent: Sequence[Mapping[str, str]], logins: Mapping[str, Any]
+    address: str,
+    items: Sequence[Mapping[str, Any]],
+    silent: Sequence[Mapping[str, str]],
+    logins: Mapping[str, Any],
 ) -> None:
     for each in silent:
         render.note(f"{each['collector']}: {each['reason']}")
     if items:
         best = items[0]
         login = f" --credential {shlex.quote(best['credential'])}" if best["credential"] else ""
-        words = "".join(f" -o {shlex.quote(f'{key}={word(value)}')}" for key, value in best["options"].items())
-        render.note(f"next: poller device add NAME {address}{login} --collector {best['collector']}{words}")
+        words = "".join(
+            f" -o {shlex.quote(f'{key}={word(value)}')}" for key, value in best["options"].items()
+        )
+        render.note(
+            f"next: poller device add NAME {address}{login} --collector {best['collector']}{words}"
+        )

@@ -35,8 +35,12 @@ TRY_AGAIN_S = 0.5
 
 
 def command(
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print what happens, as it happens.")] = False,
-    kind: Annotated[list[Kind] | None, typer.Option(help="Only these; may be given more than once.")] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Print what happens, as it happens.")
+    ] = False,
+    kind: Annotated[
+        list[Kind] | None, typer.Option(help="Only these; may be given more than once.")
+    ] = None,
     device: Annotated[
         str,
         typer.Option(
@@ -49,13 +53,19 @@ def command(
     since: Since = None,
     limit: Annotated[
         int | None,
-        typer.Option(min=1, max=100_000, help="Without --follow: at most so many.", show_default=str(LIMIT)),
+        typer.Option(
+            min=1, max=100_000, help="Without --follow: at most so many.", show_default=str(LIMIT)
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; with --follow, one a line.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object; with --follow, one a line.")
+    ] = False,
 ) -> None:
     """Devices down and back, breakers, dead letters, leaders, workers: the newest first."""
     if follow and limit is not None:
-        raise errors.InvalidInput("--limit does not go with --follow", hint=f"poller events --limit {limit}")
+        raise errors.InvalidInput(
+            "--limit does not go with --follow", hint=f"poller events --limit {limit}"
+        )
     name, target = place(device)
     wanted = Wanted(tuple(kind or ()), name, instant_ms(since), target or "")
     services = bootstrap.services()
@@ -90,7 +100,9 @@ def _refuse_unknown(services: Services, wanted: Wanted) -> None:
     """A name that is neither of today nor of any event."""
     from poller.db.inventory import devices, targets
 
-    if not wanted.device or _recent(services, Wanted(device=wanted.device, target=wanted.target), 1):
+    if not wanted.device or _recent(
+        services, Wanted(device=wanted.device, target=wanted.target), 1
+    ):
         return
     if wanted.target:
         targets.show(inventory_database.database(services), wanted.device, wanted.target)
@@ -113,9 +125,13 @@ def _unrecorded(services: Services, wanted: Wanted) -> list[Event]:
     try:
         entries = stream.after(client, keys, stream.recorded(client, keys), PAGE)
     except errors.StoreError:
-        render.note("note: Redis is not reachable; what happened in the last moments may be missing")
+        render.note(
+            "note: Redis is not reachable; what happened in the last moments may be missing"
+        )
         return []
-    return [entry.event for entry in reversed(entries) if entry.event and wanted.accepts(entry.event)]
+    return [
+        entry.event for entry in reversed(entries) if entry.event and wanted.accepts(entry.event)
+    ]
 
 
 def _follow(services: Services, wanted: Wanted, as_json: bool) -> None:

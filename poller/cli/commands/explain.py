@@ -35,7 +35,9 @@ _COLUMNS = (
 def command(
     codes: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[CODE]...", help="As timeout, P301, 5 or exit-codes. None: all there are."),
+        typer.Argument(
+            metavar="[CODE]...", help="As timeout, P301, 5 or exit-codes. None: all there are."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -54,7 +56,9 @@ def command(
 
 def entries() -> list[dict[str, Any]]:
     """Every code: of runs, of errors, of exits."""
-    runs = [_item("runs", code, each.meaning, each.hint) for code, each in error_codes.EXPLAINED.items()]
+    runs = [
+        _item("runs", code, each.meaning, each.hint) for code, each in error_codes.EXPLAINED.items()
+    ]
     exits = [_item("exit-codes", str(code), meaning) for code, meaning in EXIT_CODES.items()]
     return [*runs, *_errors(), *exits]
 
@@ -70,7 +74,11 @@ def _errors() -> list[dict[str, Any]]:
     items = []
     for kind, meaning in tree().items():
         of_runs = error_codes.EXPLAINED.get(getattr(kind, "error_code", ""))
-        hint = of_runs.hint if of_runs else f"the error says it behind `try:`; the exit code is {kind.exit_code}"
+        hint = (
+            of_runs.hint
+            if of_runs
+            else f"the error says it behind `try:`; the exit code is {kind.exit_code}"
+        )
         items.append(_item("errors", kind.code, f"{kind.__name__}: {meaning}", hint))
     return items
 
@@ -83,6 +91,10 @@ def _one(word: str, known: dict[str, dict[str, Any]]) -> dict[str, Any]:
     found = known.get(word.lower())
     if found is None:
         near = difflib.get_close_matches(word.lower(), known, n=1)
-        hint = f"poller explain {known[near[0]]['code']}   (poller explain lists all)" if near else "poller explain"
+        hint = (
+            f"poller explain {known[near[0]]['code']}   (poller explain lists all)"
+            if near
+            else "poller explain"
+        )
         raise errors.NotFound(f'there is no code "{word}"', hint=hint)
     return found

@@ -36,11 +36,15 @@ def command() -> None:
         "flower_port", settings.flower_port, DEFAULT_PORT, settings.flower_bind, render.note
     )
     if settings.flower_basic_auth:
-        os.environ["FLOWER_BASIC_AUTH"] = settings.flower_basic_auth.get_secret_value()  # never on a command line
+        os.environ["FLOWER_BASIC_AUTH"] = (
+            settings.flower_basic_auth.get_secret_value()
+        )  # never on a command line
     from poller.app import app
 
     threading.Thread(target=_keep_queues, args=(app, services.board), daemon=True).start()
-    app.start(["--quiet", "flower", f"--address={settings.flower_bind}", f"--port={port}", *_OPTIONS])
+    app.start(
+        ["--quiet", "flower", f"--address={settings.flower_bind}", f"--port={port}", *_OPTIONS]
+    )
 
 
 def check(settings: Settings) -> None:
@@ -59,7 +63,9 @@ def _keep_queues(app: Any, board: Board) -> None:
     pause = threading.Event()
     while True:
         with suppress(errors.StoreError):  # Flower itself says when its broker is away
-            app.conf.task_queues = [queue(name) for name in (app.conf.task_default_queue, *board.queues())]
+            app.conf.task_queues = [
+                queue(name) for name in (app.conf.task_default_queue, *board.queues())
+            ]
         pause.wait(QUEUES_EVERY_S)
 
 

@@ -36,9 +36,12 @@ FILES = {
 
 @app.command("new")
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What targets will call it: --collector NAME.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="What targets will call it: --collector NAME.")
+    ],
     path: Annotated[
-        Path | None, typer.Option(metavar="DIRECTORY", help="Where to put it.", show_default="./NAME")
+        Path | None,
+        typer.Option(metavar="DIRECTORY", help="Where to put it.", show_default="./NAME"),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -50,7 +53,9 @@ def new(
     text = f"wrote {len(files)} files to {place}"
     # A word without a slash would be the name of somebody else's package.
     here = place if place.is_absolute() else f"./{place}"
-    render.changed(text, "poller.plugin.new/1", body, as_json, f"pip install {shlex.quote(str(here))}")
+    render.changed(
+        text, "poller.plugin.new/1", body, as_json, f"pip install {shlex.quote(str(here))}"
+    )
 
 
 def write(place: Path, words: Mapping[str, str]) -> list[str]:
@@ -63,14 +68,19 @@ def write(place: Path, words: Mapping[str, str]) -> list[str]:
         autoescape=False,  # noqa: S701  no HTML, and every word was checked
         keep_trailing_newline=True,
     )
-    texts = {target.format(**words): templates.get_template(source).render(words) for source, target in FILES.items()}
+    texts = {
+        target.format(**words): templates.get_template(source).render(words)
+        for source, target in FILES.items()
+    }
     try:
         place.mkdir(parents=True)
         for file, text in texts.items():
             (place / file).parent.mkdir(exist_ok=True)
             (place / file).write_text(text, encoding="utf-8")
     except FileExistsError:
-        raise errors.AlreadyExists(f"{place} exists already; nothing was written", hint="--path DIRECTORY") from None
+        raise errors.AlreadyExists(
+            f"{place} exists already; nothing was written", hint="--path DIRECTORY"
+        ) from None
     except OSError as error:
         raise errors.InvalidInput(f"{place}: {error.strerror}", hint="--path DIRECTORY") from None
     return sorted(texts)
@@ -109,7 +119,9 @@ def _refuse_taken(name: str) -> None:
     for point in plugins.points("poller.collectors")[0]:
         if point.name == name:
             raise errors.AlreadyExists(
-                f'there is a collector named "{name}" already', plugins.origin(point), hint="poller collectors"
+                f'there is a collector named "{name}" already',
+                plugins.origin(point),
+                hint="poller collectors",
             )
 
 

@@ -29,12 +29,17 @@ LOOK_EVERY_S = 0.1
 
 def command(
     device: Annotated[
-        str, typer.Argument(metavar="DEVICE[/TARGET]", help="The device's name.", autocompletion=completion.devices)
+        str,
+        typer.Argument(
+            metavar="DEVICE[/TARGET]", help="The device's name.", autocompletion=completion.devices
+        ),
     ],
     target: Annotated[
         str | None, typer.Option(help="Only this target of it.", autocompletion=completion.targets)
     ] = None,
-    wait_s: Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for the result.")] = 30.0,
+    wait_s: Annotated[
+        float, typer.Option("--wait", min=0, help="Seconds to wait for the result.")
+    ] = 30.0,
     as_json: render.Json = False,
 ) -> None:
     """Poll a device on demand, through the cluster, and print the outcome of each target."""
@@ -50,7 +55,9 @@ def command(
     _refuse_absent(wanted, places)
     _refuse_unserved(services, wanted)
     done = _wait(services, [t.id for t in wanted], asked_ms, wait_s)
-    found = stored_readings.latest(engine, [t.id for t in wanted if t.id in done and _has_readings(done[t.id])])
+    found = stored_readings.latest(
+        engine, [t.id for t in wanted if t.id in done and _has_readings(done[t.id])]
+    )
     items = [_item(t, done.get(t.id), found.get(t.id)) for t in wanted]
     render.listing("poller.poll/1", items, _COLUMNS, as_json)
     if len(done) < len(wanted):
@@ -68,9 +75,13 @@ def _has_readings(status: Status) -> bool:
 def _wanted(found: Sequence[Target], device: str, name: str | None) -> list[Target]:
     chosen = [t for t in found if name in (None, t.name)]
     if not found:
-        raise errors.NotFound(f'device "{device}" has no target', hint=f"poller target add {device} --collector snmp")
+        raise errors.NotFound(
+            f'device "{device}" has no target', hint=f"poller target add {device} --collector snmp"
+        )
     if not chosen:
-        raise errors.NotFound(f'device "{device}" has no target named "{name}"', hint=f"poller target list {device}")
+        raise errors.NotFound(
+            f'device "{device}" has no target named "{name}"', hint=f"poller target list {device}"
+        )
     return chosen
 
 
@@ -104,7 +115,9 @@ def _refuse_unserved(services: Services, wanted: Sequence[Target]) -> None:
                 )
 
 
-def _wait(services: Services, ids: Sequence[int], asked_ms: int, wait_s: float) -> dict[int, Status]:
+def _wait(
+    services: Services, ids: Sequence[int], asked_ms: int, wait_s: float
+) -> dict[int, Status]:
     """Statuses that are newer than our question."""
     until = time.monotonic() + wait_s
     while True:
@@ -120,7 +133,9 @@ def _explain(services: Services, missing: int, wait_s: float) -> None:
     from poller.state.cluster import overview_reader
 
     verdict = health.judge(overview_reader.read(services.redis, services.keys)).text
-    render.note(f"{formatting.counted(missing, 'target')} without a result after {wait_s:g} s. {verdict}")
+    render.note(
+        f"{formatting.counted(missing, 'target')} without a result after {wait_s:g} s. {verdict}"
+    )
 
 
 def _item(target: Target, status: Status | None, stored: Stored | None) -> dict[str, Any]:

@@ -33,19 +33,31 @@ _COLUMNS = (
     Column("LABELS", lambda item: plain(item["labels"]), least=16),
     Column("VALUE", lambda item: _number(item["value"]), right=True, fit=Fit.WHOLE),
     column("KIND", "kind", fit=Fit.WHOLE, spare=2),
-    Column("AGE", lambda item: duration.format_ms(round(item["age_seconds"]) * 1000), right=True, spare=1),
+    Column(
+        "AGE",
+        lambda item: duration.format_ms(round(item["age_seconds"]) * 1000),
+        right=True,
+        spare=1,
+    ),
 )
 
 
 def command(
     device: Annotated[
-        str, typer.Argument(metavar="DEVICE[/TARGET]", help="The device's name.", autocompletion=completion.devices)
+        str,
+        typer.Argument(
+            metavar="DEVICE[/TARGET]", help="The device's name.", autocompletion=completion.devices
+        ),
     ],
     target: Annotated[
         str | None, typer.Option(help="Only this target of it.", autocompletion=completion.targets)
     ] = None,
-    metric: Annotated[str | None, typer.Option(help="Only metrics whose name contains this.")] = None,
-    rate: Annotated[bool, typer.Option("--rate", help="Counters per second, each with its verdict.")] = False,
+    metric: Annotated[
+        str | None, typer.Option(help="Only metrics whose name contains this.")
+    ] = None,
+    rate: Annotated[
+        bool, typer.Option("--rate", help="Counters per second, each with its verdict.")
+    ] = False,
     since: Since = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 200,
     as_json: Json = False,
@@ -54,7 +66,9 @@ def command(
     from poller.db.inventory import targets
 
     if since and not rate:
-        raise errors.InvalidInput("--since goes with --rate", hint=f"poller readings {device} --rate --since {since}")
+        raise errors.InvalidInput(
+            "--since goes with --rate", hint=f"poller readings {device} --rate --since {since}"
+        )
     since_ms = instant_ms(since)
     device, target = place(device, target)
     engine = inventory_database.database()
@@ -69,16 +83,34 @@ def command(
         _show(engine, device, chosen, metric, limit, as_json)
 
 
-def _show(engine: Engine, device: str, chosen: Sequence[Target], metric: str | None, limit: int, as_json: bool) -> None:
+def _show(
+    engine: Engine,
+    device: str,
+    chosen: Sequence[Target],
+    metric: str | None,
+    limit: int,
+    as_json: bool,
+) -> None:
     from poller.db.record import stored_readings
 
     latest = stored_readings.latest(engine, [each.id for each in chosen])
-    rows = [row for each in chosen if each.id in latest for row in _rows(each, latest[each.id], time.time())]
+    rows = [
+        row
+        for each in chosen
+        if each.id in latest
+        for row in _rows(each, latest[each.id], time.time())
+    ]
     rows = [row for row in rows if metric is None or metric in row["metric"]]
     more = {"device": device, "total": len(rows)}
     render.listing("poller.readings/1", rows[:limit], _COLUMNS, as_json, **more)
     if not as_json:
-        _explain(device, chosen, {each.name for each in chosen if each.id not in latest}, len(rows), limit)
+        _explain(
+            device,
+            chosen,
+            {each.name for each in chosen if each.id not in latest},
+            len(rows),
+            limit,
+        )
 
 
 def _rows(target: Target, stored: Stored, now: float) -> Iterator[dict[str, Any]]:
@@ -97,13 +129,17 @@ def _rows(target: Target, stored: Stored, now: float) -> Iterator[dict[str, Any]
         }
 
 
-def _explain(device: str, targets: Sequence[Target], unread: set[str], rows: int, limit: int) -> None:
+def _explain(
+    device: str, targets: Sequence[Target], unread: set[str], rows: int, limit: int
+) -> None:
     if not targets:
         render.note(f"{device} has no targets: poller target add {device} --collector snmp")
     elif not rows and not unread:
         render.note("nothing matches")
     for name in sorted(unread):
-        render.note(f"{device}/{name}: nothing has been read yet; poller runs {device}/{name} tells how its polls went")
+        render.note(
+            f"{device}/{name}: nothing has been read yet; poller runs {device}/{name} tells how its polls went"
+        )
     if rows > limit:
         render.note(f"{rows:,} values in all; more with --limit {rows} or --metric NAME")
 

@@ -26,7 +26,9 @@ _WIDE_SCREEN = 130
 _LABELS_WIDTH = 32  # ifName=GigabitEthernet1/0/24 and a little: cut to ifName=… a row is nobody's
 
 
-def show(engine: Engine, device: str, chosen: Sequence[Target], asked: Asked, as_json: bool) -> None:
+def show(
+    engine: Engine, device: str, chosen: Sequence[Target], asked: Asked, as_json: bool
+) -> None:
     """Print the newest rate of every counter; over a span also the mean, the highest and all of them (JSON)."""
     from poller.db.record import stored_rates as stored
 
@@ -38,7 +40,9 @@ def show(engine: Engine, device: str, chosen: Sequence[Target], asked: Asked, as
         for line in each.answer.lines
     ]
     total = sum(each.answer.total for each in rated)
-    render.listing(rates_json.SCHEMA, rows, list(_columns(span)), as_json, device=device, total=total)
+    render.listing(
+        rates_json.SCHEMA, rows, list(_columns(span)), as_json, device=device, total=total
+    )
     if not as_json:
         for text in _notes(device, rated, len(rows), total):
             render.note(text)
@@ -70,7 +74,11 @@ def _columns(span: bool) -> Iterator[Column]:
     if _can_draw():
         yield Column("PLOT", _plot, fit=Fit.WHOLE, spare=5)
     yield Column(
-        "AGE", lambda item: duration.format_ms(round(item["age_seconds"]) * 1000), right=True, fit=Fit.WHOLE, spare=4
+        "AGE",
+        lambda item: duration.format_ms(round(item["age_seconds"]) * 1000),
+        right=True,
+        fit=Fit.WHOLE,
+        spare=4,
     )
     yield column("WHY", "reason", fit=Fit.REST)
 
@@ -84,7 +92,9 @@ def _number(title: str, key: str, spare: int = 0) -> Column:
 
 def _plot(item: Item) -> str:
     wide = shutil.get_terminal_size().columns >= _WIDE_SCREEN
-    return sparkline.draw([rate.per_second for rate in _line(item).rates], _PLOT_WIDTH if wide else _SMALL_PLOT_WIDTH)
+    return sparkline.draw(
+        [rate.per_second for rate in _line(item).rates], _PLOT_WIDTH if wide else _SMALL_PLOT_WIDTH
+    )
 
 
 def _line(item: Item) -> Line:

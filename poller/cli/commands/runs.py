@@ -49,12 +49,16 @@ def command(
     device: Annotated[
         str | None,
         typer.Argument(
-            metavar="DEVICE[/TARGET]", help="The device's name; none: all of them.", autocompletion=completion.devices
+            metavar="DEVICE[/TARGET]",
+            help="The device's name; none: all of them.",
+            autocompletion=completion.devices,
         ),
     ] = None,
     target: Annotated[
         str | None,
-        typer.Argument(metavar="TARGET", help="Only this target of it.", autocompletion=completion.targets),
+        typer.Argument(
+            metavar="TARGET", help="Only this target of it.", autocompletion=completion.targets
+        ),
     ] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Only failed and refused ones.")] = False,
     since: Since = None,
@@ -110,6 +114,8 @@ def _instant(ms: int) -> datetime | None:
 
 def _explain(found: int, limit: int, failed: bool) -> None:
     if not found:
-        render.note("no failed run is on record" if failed else "no run is on record, or nothing matches")
+        render.note(
+            "no failed run is on record" if failed else "no run is on record, or nothing matches"
+        )
     elif found == limit:
         render.note(f"the newest {limit:,}; more with --limit, fewer with --since 1h")

@@ -21,4 +21,9 @@ def command(as_json: Json = False) -> None:
     """Print every setting, its value and its origin."""
     names = ("name", "value", "origin", "description")
     rows = fields.rows(fields.load(), os.environ)
-    render.listing("poller.settings.fields/1", [dict(zip(names, row, strict=True)) for row in rows], _COLUMNS, as_json)
+    render.listing(
+        "poller.settings.fields/1",
+        [dict(zip(names, row, strict=True)) for row in rows],
+        _COLUMNS,
+        as_json,
+    )

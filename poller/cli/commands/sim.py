@@ -25,31 +25,46 @@ ROUTEROS_PORT = 18_728
 
 def command(
     devices: Annotated[int, typer.Option("--devices", "-n", help="How many devices.")] = 100,
-    seed: Annotated[int, typer.Option(help="Another seed is another fleet; the same one is the same fleet.")] = 1,
+    seed: Annotated[
+        int, typer.Option(help="Another seed is another fleet; the same one is the same fleet.")
+    ] = 1,
     snmp_port: Annotated[
         int, typer.Option(min=0, max=65535, help="UDP port of all SNMP agents; 0 takes a free one.")
     ] = SNMP_PORT,
     routeros_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="TCP port of all RouterOS devices; 0 takes a free one.")
+        int,
+        typer.Option(
+            min=0, max=65535, help="TCP port of all RouterOS devices; 0 takes a free one."
+        ),
     ] = ROUTEROS_PORT,
-    faulty: Annotated[float, typer.Option(help="Share of the devices that misbehave, 0 to 1.")] = 0.1,
-    slow: Annotated[float, typer.Option(help="Seconds after which a slow device answers, give or take half.")] = (
-        fleet.SLOW_SECONDS
-    ),
-    interval: Annotated[str, typer.Option(help="Interval of the targets written with --write.")] = "60s",
+    faulty: Annotated[
+        float, typer.Option(help="Share of the devices that misbehave, 0 to 1.")
+    ] = 0.1,
+    slow: Annotated[
+        float, typer.Option(help="Seconds after which a slow device answers, give or take half.")
+    ] = (fleet.SLOW_SECONDS),
+    interval: Annotated[
+        str, typer.Option(help="Interval of the targets written with --write.")
+    ] = "60s",
     write: Annotated[
         Path | None,
         typer.Option(help="Write the inventory of this fleet to a file, as JSON.", dir_okay=False),
     ] = None,
     lab: Annotated[
-        int | None, typer.Option(help="Add a router that has every menu, with this many interfaces.")
+        int | None,
+        typer.Option(help="Add a router that has every menu, with this many interfaces."),
     ] = None,
     tls_port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="TCP port of all RouterOS devices for api-ssl; 0 takes a free one."),
+        typer.Option(
+            min=0,
+            max=65535,
+            help="TCP port of all RouterOS devices for api-ssl; 0 takes a free one.",
+        ),
     ] = None,
     freeze: Annotated[
-        str | None, typer.Option(help="Stop the devices' clock at this time, as in 2026-11-16T12:00:00Z.")
+        str | None,
+        typer.Option(help="Stop the devices' clock at this time, as in 2026-11-16T12:00:00Z."),
     ] = None,
 ) -> None:
     """Run simulated SNMP and RouterOS devices on 127.20.0.1 and up, until Ctrl-C."""

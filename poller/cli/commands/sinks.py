@@ -34,7 +34,12 @@ def command(as_json: Json = False) -> None:
     items = [_item(name, found, used) for name in found.plugins]
     broken = [asdict(each) for each in found.broken]
     if as_json:
-        document = {"api_version": api.API_VERSION, "api_served": sorted(api.SERVED), "items": items, "broken": broken}
+        document = {
+            "api_version": api.API_VERSION,
+            "api_served": sorted(api.SERVED),
+            "items": items,
+            "broken": broken,
+        }
         render.document("poller.sinks/1", document)
         return
     render.listing("poller.sinks/1", items, _COLUMNS, as_json=False)
@@ -42,7 +47,9 @@ def command(as_json: Json = False) -> None:
         render.echo("")
         render.listing("poller.sinks/1", broken, _BROKEN, as_json=False)
     for name in [name for name in used if name not in found.plugins]:
-        render.note(f"note: the setting sinks names {name}, which cannot be used: no worker will start")
+        render.note(
+            f"note: the setting sinks names {name}, which cannot be used: no worker will start"
+        )
 
 
 def _item(name: str, found: Any, used: Any) -> dict[str, Any]:

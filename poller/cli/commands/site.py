@@ -16,9 +16,13 @@ from poller.cli.output.columns import Fit, column
 from poller.cli.output.render import Json
 from poller.domain.inventory import naming
 
-app = typer.Typer(no_args_is_help=True, help="Where devices are, and what a worker must carry to poll there.")
+app = typer.Typer(
+    no_args_is_help=True, help="Where devices are, and what a worker must carry to poll there."
+)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The site's name.", autocompletion=completion.sites)]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="The site's name.", autocompletion=completion.sites)
+]
 
 _COLUMNS = (
     column("NAME", "name", fit=Fit.WHOLE),
@@ -35,7 +39,9 @@ def list_(as_json: Json = False) -> None:
     found = [asdict(site) for site in sites.listing(inventory_database.database())]
     render.listing("poller.site.list/1", found, _COLUMNS, as_json)
     if not found and not as_json:
-        render.note("no sites yet; the first device makes one: poller device add NAME ADDRESS --site SITE")
+        render.note(
+            "no sites yet; the first device makes one: poller device add NAME ADDRESS --site SITE"
+        )
 
 
 @app.command("edit")
@@ -43,9 +49,13 @@ def edit(
     name: Name,
     require: Annotated[
         list[str] | None,
-        typer.Option("--require", metavar="KEY=VALUE", help="Tags its workers must carry, all of them."),
+        typer.Option(
+            "--require", metavar="KEY=VALUE", help="Tags its workers must carry, all of them."
+        ),
     ] = None,
-    no_requires: Annotated[bool, typer.Option("--no-requires", help="Any worker may poll it.")] = False,
+    no_requires: Annotated[
+        bool, typer.Option("--no-requires", help="Any worker may poll it.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Set the requirements of a site's devices."""
@@ -54,7 +64,10 @@ def edit(
     if require is None and not no_requires:
         raise errors.InvalidInput("nothing to change", hint="poller site edit --help")
     changed = sites.edit(
-        inventory_database.database(), name, naming.requires(require or ()), inventory_database.wake_up()
+        inventory_database.database(),
+        name,
+        naming.requires(require or ()),
+        inventory_database.wake_up(),
     )
     render.changed(f"changed site {name}", "poller.site/1", asdict(changed), as_json)
 

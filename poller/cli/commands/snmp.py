@@ -29,7 +29,19 @@ T = TypeVar("T")
 #: What `walk` reads when nothing is named.
 EVERYTHING = "mib-2"
 #: Of the collector's options, those that mean something to somebody who asks but once.
-TALKING = frozenset({"port", "version", "timeout", "retries", "max_repetitions", "engine", "context", "config", "auth"})
+TALKING = frozenset(
+    {
+        "port",
+        "version",
+        "timeout",
+        "retries",
+        "max_repetitions",
+        "engine",
+        "context",
+        "config",
+        "auth",
+    }
+)
 PROGRESS_EVERY_S = 0.5
 SYSTEM = {
     "sys_name": "1.3.6.1.2.1.1.5.0",
@@ -43,7 +55,10 @@ Address = Annotated[str, typer.Argument(metavar="ADDRESS", help="An IP address o
 Option = Annotated[
     list[str] | None,
     typer.Option(
-        "--option", "-o", metavar="KEY=VALUE", help="An option of the snmp collector: version, port, engine, config ..."
+        "--option",
+        "-o",
+        metavar="KEY=VALUE",
+        help="An option of the snmp collector: version, port, engine, config ...",
     ),
 ]
 Timeout = Annotated[str, typer.Option(help="When to give up.")]
@@ -73,7 +88,13 @@ def walk(
     The secret is taken from POLLER_COLLECT_SECRET, else from stdin when it is piped, else asked for.
     """
     options, names = _prepared(option, "modules")
-    sought = [where] if where else list(options.modules) if "modules" in options.model_fields_set else [EVERYTHING]
+    sought = (
+        [where]
+        if where
+        else list(options.modules)
+        if "modules" in options.model_fields_set
+        else [EVERYTHING]
+    )
     places = [place for text in sought for place in names.places(text)]
     asked = Asked(address, options, _credential(options), timeout)
     printer = Printer(names, numeric, as_json)
@@ -130,23 +151,33 @@ def identify(
 ) -> None:
     """What is it, and which modules would a target without any get?"""
     options, names = _prepared(option, "match")
-    found = _run(_get(Asked(address, options, _credential(options), timeout), list(SYSTEM.values())))
-    item = _identity(address, options, names, {key: found[oid] for key, oid in SYSTEM.items() if oid in found})
+    found = _run(
+        _get(Asked(address, options, _credential(options), timeout), list(SYSTEM.values()))
+    )
+    item = _identity(
+        address, options, names, {key: found[oid] for key, oid in SYSTEM.items() if oid in found}
+    )
     render.record("poller.snmp.identify/1", item, as_json)
     if not as_json:
         chosen = ",".join(item["modules"])
-        render.note(f"next: poller collect snmp {address}{_again(option, 'match')} -o modules={chosen}")
+        render.note(
+            f"next: poller collect snmp {address}{_again(option, 'match')} -o modules={chosen}"
+        )
 
 
 def _again(option: Sequence[str] | None, *but: str) -> str:
     """The same options for another command, but for those of these names."""
-    return "".join(f" -o {shlex.quote(word)}" for word in option or () if word.partition("=")[0] not in but)
+    return "".join(
+        f" -o {shlex.quote(word)}" for word in option or () if word.partition("=")[0] not in but
+    )
 
 
 class Asked:
     """Whom, how, and how many requests it took."""
 
-    def __init__(self, address: str, options: SnmpOptions, credential: Credential | None, timeout: str) -> None:
+    def __init__(
+        self, address: str, options: SnmpOptions, credential: Credential | None, timeout: str
+    ) -> None:
         self.address, self.options, self.credential = naming.address(address), options, credential
         self.budget_s = duration.timeout_ms(timeout) / 1000
         self.sent = 0
@@ -201,7 +232,9 @@ class Printer:
 async def _walk(asked: Asked, places: Sequence[Place], printer: Printer) -> None:
     from poller.collectors.snmp import terminal_session
 
-    async with terminal_session.talk(asked.address, asked.options, asked.credential, asked.budget_s) as agent:
+    async with terminal_session.talk(
+        asked.address, asked.options, asked.credential, asked.budget_s
+    ) as agent:
         try:
             for place in places:
                 await agent.walk(place, printer.page)
@@ -212,7 +245,9 @@ async def _walk(asked: Asked, places: Sequence[Place], printer: Printer) -> None
 async def _get(asked: Asked, oids: Sequence[str]) -> Mapping[str, Any]:
     from poller.collectors.snmp import terminal_session
 
-    async with terminal_session.talk(asked.address, asked.options, asked.credential, asked.budget_s) as agent:
+    async with terminal_session.talk(
+        asked.address, asked.options, asked.credential, asked.budget_s
+    ) as agent:
         return await agent.get(oids)
 
 
@@ -228,11 +263,14 @@ def _prepared(option: Sequence[str] | None, *more: str) -> tuple[SnmpOptions, Na
     from poller.collectors.snmp.modules.oid_names import Names
     from poller.collectors.snmp.options import SnmpOptions
 
-    options: Any = registry.load().checked_options("snmp", collect.values(SnmpOptions, option or ()))
+    options: Any = registry.load().checked_options(
+        "snmp", collect.values(SnmpOptions, option or ())
+    )
     assert isinstance(options, SnmpOptions)
     for name in sorted(options.model_fields_set - TALKING - {*more}):
         raise errors.InvalidInput(
-            f"option {name} means nothing here", hint=f"it takes {', '.join(sorted({*TALKING, *more}))}"
+            f"option {name} means nothing here",
+            hint=f"it takes {', '.join(sorted({*TALKING, *more}))}",
         )
     return options, Names(module_catalog.modules(options.config))
 
@@ -245,11 +283,16 @@ def _credential(options: SnmpOptions) -> Credential | None:
     return collect.credential_for(SnmpCollector(), options)
 
 
-def _identity(address: str, options: SnmpOptions, names: Names, found: Mapping[str, Any]) -> dict[str, Any]:
+def _identity(
+    address: str, options: SnmpOptions, names: Names, found: Mapping[str, Any]
+) -> dict[str, Any]:
     from poller.cli.output import snmp_values
     from poller.collectors.snmp.modules import device_table
 
-    lines = {key: snmp_values.line(oid, value, names, numeric=True) for key, (oid, value) in found.items()}
+    lines = {
+        key: snmp_values.line(oid, value, names, numeric=True)
+        for key, (oid, value) in found.items()
+    }
     texts = {key: lines[key].text if key in lines else "" for key in SYSTEM}
     choice = device_table.table(options.match).choose(texts["sys_object_id"], texts["sys_descr"])
     entry = choice.entry

@@ -36,17 +36,25 @@ BEGIN = (
 
 def command(
     only_failing: Annotated[
-        bool, typer.Option("--failing", help="List the targets that fail or wait too long, the worst first.")
+        bool,
+        typer.Option(
+            "--failing", help="List the targets that fail or wait too long, the worst first."
+        ),
     ] = False,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="With --failing: at most so many.", show_default=str(LIMIT))
+        int | None,
+        typer.Option(min=1, help="With --failing: at most so many.", show_default=str(LIMIT)),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when something fails or is late.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 when something fails or is late.")
+    ] = False,
     as_json: render.Json = False,
 ) -> None:
     """Fleet by state, punctuality, leader, workers and the last errors."""
     if limit is not None and not only_failing:
-        raise errors.InvalidInput("--limit belongs to --failing", hint=f"poller status --failing --limit {limit}")
+        raise errors.InvalidInput(
+            "--limit belongs to --failing", hint=f"poller status --failing --limit {limit}"
+        )
     services = bootstrap.services()
     view = overview_reader.read(services.redis, services.keys)
     judged = health.judge(view)
@@ -65,13 +73,18 @@ def _show(view: Overview, page: str) -> None:
 
     def say(text: Text | str, style: str = "") -> None:
         # Never cut, and wrapped by the terminal itself if at all: an error text must stay one line for grep.
-        console.print(text if isinstance(text, Text) else Text(one_line(text), style=style), soft_wrap=True)
+        console.print(
+            text if isinstance(text, Text) else Text(one_line(text), style=style), soft_wrap=True
+        )
 
     console = render.console()
     say(health.judge(view).text, "bold")
     if not health.first_run(view):
         say(_states(view))
-    for line in (*(BEGIN if health.first_run(view) else (*_polling(view), *_trouble(view))), *_people(view)):
+    for line in (
+        *(BEGIN if health.first_run(view) else (*_polling(view), *_trouble(view))),
+        *_people(view),
+    ):
         say(f"  {line}")
     if page:
         say(f"  page       {page}")
@@ -97,10 +110,14 @@ def _states(view: Overview) -> Text:
 
 def _polling(view: Overview) -> Iterator[str]:
     late = view.lateness
-    figures = f"{late.p50_ms:.0f} ms (median), {late.p99_ms:.0f} ms (p99), {late.max_ms:.0f} ms (most)"
+    figures = (
+        f"{late.p50_ms:.0f} ms (median), {late.p99_ms:.0f} ms (p99), {late.max_ms:.0f} ms (most)"
+    )
     yield f"throughput {view.polls_per_second:.1f} polls/s"
     yield f"lateness   {figures if late.count else 'not measured yet'}"
-    overdue = f"{view.overdue:,} overdue" + (f", {view.long_overdue:,} of them for long" if view.long_overdue else "")
+    overdue = f"{view.overdue:,} overdue" + (
+        f", {view.long_overdue:,} of them for long" if view.long_overdue else ""
+    )
     held = f", {view.held:,} held for dark sites" if view.held else ""
     yield f"board      {view.due:,} due ({overdue}), {view.in_flight:,} in flight, {view.parked:,} parked{held}"
 
@@ -112,7 +129,9 @@ def _trouble(view: Overview) -> Iterator[str]:
     if opened:
         yield f"breakers   {', '.join(opened)}: poller breaker list"
     if letters := sum(view.dead_letters.values()):
-        reasons = ", ".join(f"{number:,} {reason}" for reason, number in sorted(view.dead_letters.items()))
+        reasons = ", ".join(
+            f"{number:,} {reason}" for reason, number in sorted(view.dead_letters.items())
+        )
         yield f"letters    {letters:,} ({reasons}): poller deadletter list"
 
 
@@ -137,22 +156,38 @@ def _people(view: Overview) -> Iterator[str]:
 
 def _worker(worker: Worker, view: Overview) -> str:
     busy = f"{formatting.exact(worker.in_flight)} of {formatting.counted(worker.slots, 'batch', 'batches')}"
-    last = f", last {formatting.age(view.as_of_ms - worker.polled_ms)} ago" if worker.polled_ms else ""
-    seen = busy if health.running(worker, view) else f"not seen for {formatting.age(view.as_of_ms - worker.seen_ms)}"
+    last = (
+        f", last {formatting.age(view.as_of_ms - worker.polled_ms)} ago" if worker.polled_ms else ""
+    )
+    seen = (
+        busy
+        if health.running(worker, view)
+        else f"not seen for {formatting.age(view.as_of_ms - worker.seen_ms)}"
+    )
     tags = "".join(f", {key}={value}" for key, value in sorted(worker.tags.items()))
     return f"{formatting.counted(worker.polls, 'poll')}{last}, {seen}, {formatting.size(worker.rss_bytes)}{tags}"
 
 
 def _spooled(worker: Worker) -> str:
     """What it could not write yet, and what it never will."""
-    waiting = f", {formatting.counted(worker.spool_waiting, 'result')} on its disk" if worker.spool_waiting else ""
-    return waiting + (f", {formatting.exact(worker.spool_dropped)} dropped" if worker.spool_dropped else "")
+    waiting = (
+        f", {formatting.counted(worker.spool_waiting, 'result')} on its disk"
+        if worker.spool_waiting
+        else ""
+    )
+    return waiting + (
+        f", {formatting.exact(worker.spool_dropped)} dropped" if worker.spool_dropped else ""
+    )
 
 
 def _heard(view: Overview) -> str:
     """What became of notifications, the usual first."""
     found = [(result, view.totals.get(f"traps_{result}", 0)) for result in TRAP_RESULTS]
-    return ", ".join(f"{formatting.exact(number)} {result.replace('_', ' ')}" for result, number in found if number)
+    return ", ".join(
+        f"{formatting.exact(number)} {result.replace('_', ' ')}"
+        for result, number in found
+        if number
+    )
 
 
 def _leader(view: Overview) -> str:
@@ -172,4 +207,8 @@ def _jsonable(view: Overview) -> dict[str, Any]:
         "unroutable": [asdict(each) for each in health.unroutable(view)],
         "queues": {load.queue: load.waiting for load in view.loads},
     }
-    return {**asdict(view), **derived, "states": {state.value: number for state, number in view.states.items()}}
+    return {
+        **asdict(view),
+        **derived,
+        "states": {state.value: number for state, number in view.states.items()},
+    }

@@ -70,7 +70,9 @@ def find(services: Services, view: Overview, limit: int) -> Found:
         for page in batched([key for key in late if key not in failing], _PAGE):
             statuses = services.board.statuses(page)
             for key in page:
-                yield _trouble(key, late[key].interval_ms, statuses.get(key, Status()), late[key], now_ms)
+                yield _trouble(
+                    key, late[key].interval_ms, statuses.get(key, Status()), late[key], now_ms
+                )
 
     expected = view.states.get(State.FAILING, 0) + len(late)
     seen = progress.track(troubled(), expected, "looking at what fails or waits")
@@ -142,7 +144,11 @@ def _totals(found: Found, shown: int) -> str:
     failing = f"{formatting.counted(found.failing, 'target')} failing" if found.failing else ""
     overdue = f"{formatting.counted(found.overdue, 'target')} overdue by more than two of {whose} intervals"
     text = ", ".join(filter(None, (failing, overdue if found.overdue else "")))
-    return f"{text}; these are the worst, --limit {found.total} shows all" if found.total > shown else text
+    return (
+        f"{text}; these are the worst, --limit {found.total} shows all"
+        if found.total > shown
+        else text
+    )
 
 
 def _instant(ms: int) -> datetime | None:
@@ -162,6 +168,12 @@ _COLUMNS = (
     Column("TARGET", lambda item: f"{item['device']}/{item['target']}", fit=Fit.WHOLE),
     Column("STATE", _state, fit=Fit.WHOLE),
     Column("FOR", _for, right=True, fit=Fit.WHOLE),
-    Column("INTERVALS", lambda item: f"{item['intervals']:,.1f}", right=True, fit=Fit.WHOLE, spare=1),
-    Column("WHY", lambda item: ": ".join(filter(None, (item["error_code"], item["message"]))), fit=Fit.REST),
+    Column(
+        "INTERVALS", lambda item: f"{item['intervals']:,.1f}", right=True, fit=Fit.WHOLE, spare=1
+    ),
+    Column(
+        "WHY",
+        lambda item: ": ".join(filter(None, (item["error_code"], item["message"]))),
+        fit=Fit.REST,
+    ),
 )

@@ -12,7 +12,17 @@ from poller.cli.arguments import completion, interval_arguments, key_values, tar
 from poller.cli.arguments.confirm import Yes, confirm
 from poller.cli.arguments.target_arguments import One, device_argument, device_only
 from poller.cli.commands import device
-from poller.cli.commands.device import CredentialName, Interval, Max, Min, Options, Policy, Requires, Staleness, Timeout
+from poller.cli.commands.device import (
+    CredentialName,
+    Interval,
+    Max,
+    Min,
+    Options,
+    Policy,
+    Requires,
+    Staleness,
+    Timeout,
+)
 from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, column
@@ -25,7 +35,9 @@ Device = Annotated[str, device_argument("DEVICE")]
 Name = Annotated[
     str | None,
     typer.Argument(
-        metavar="[TARGET]", help="The target's name, if not behind a slash.", autocompletion=completion.targets
+        metavar="[TARGET]",
+        help="The target's name, if not behind a slash.",
+        autocompletion=completion.targets,
     ),
 ]
 
@@ -46,9 +58,12 @@ COLUMNS = (
 def add(
     device_name: Device,
     collector: Annotated[
-        str, typer.Option(help="What reads it, for example snmp.", autocompletion=completion.collectors)
+        str,
+        typer.Option(help="What reads it, for example snmp.", autocompletion=completion.collectors),
     ],
-    name: Annotated[str | None, typer.Option(help="Its name on the device.", show_default="the collector's")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Its name on the device.", show_default="the collector's")
+    ] = None,
     policy: Policy = None,
     interval: Interval = None,
     min_: Min = None,
@@ -65,8 +80,19 @@ def add(
 
     engine = inventory_database.database()
     used = credential or devices.show(engine, device_name).credential
-    fields: dict[str, Any] = {"collector": collector, "name": name, "requires": require, "credential": credential}
-    fields |= {"policy": policy, "interval": interval, "min": min_, "max": max_, "staleness": staleness}
+    fields: dict[str, Any] = {
+        "collector": collector,
+        "name": name,
+        "requires": require,
+        "credential": credential,
+    }
+    fields |= {
+        "policy": policy,
+        "interval": interval,
+        "min": min_,
+        "max": max_,
+        "staleness": staleness,
+    }
     fields |= {"timeout": timeout}
     wanted = device.target_draft(engine, fields, option, used)
     made = item(targets.add(engine, device_name, wanted, inventory_database.wake_up()))
@@ -79,14 +105,20 @@ def list_(
     device_name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[DEVICE]", help="Only of this device.", autocompletion=completion.devices, callback=device_only
+            metavar="[DEVICE]",
+            help="Only of this device.",
+            autocompletion=completion.devices,
+            callback=device_only,
         ),
     ] = None,
     collector: Annotated[
-        str | None, typer.Option(help="Only with this collector.", autocompletion=completion.collectors)
+        str | None,
+        typer.Option(help="Only with this collector.", autocompletion=completion.collectors),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
-    after: Annotated[str, typer.Option(metavar="DEVICE/TARGET", help="Continue behind this one.")] = "",
+    after: Annotated[
+        str, typer.Option(metavar="DEVICE/TARGET", help="Continue behind this one.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """List targets by device and name."""
@@ -96,7 +128,11 @@ def list_(
     if device_name is not None:
         found = targets.of_device(engine, device_name)
         behind = _place(after)
-        found = [t for t in found if collector in (None, t.collector) and (not behind or (t.device, t.name) > behind)]
+        found = [
+            t
+            for t in found
+            if collector in (None, t.collector) and (not behind or (t.device, t.name) > behind)
+        ]
     else:
         found = targets.listing(engine, collector=collector, limit=limit + 1, after=_place(after))
     shown = found[:limit]
@@ -107,7 +143,11 @@ def list_(
         render.note(f"there are more: --after {follow} or a higher --limit")
     elif not shown and not as_json:
         filtered = device_name or collector or after
-        render.note("no target matches" if filtered else "no targets yet: poller target add DEVICE --collector snmp")
+        render.note(
+            "no target matches"
+            if filtered
+            else "no targets yet: poller target add DEVICE --collector snmp"
+        )
 
 
 def _place(after: str) -> tuple[str, str] | None:
@@ -135,14 +175,21 @@ def edit(
         typer.Option("--option", "-o", metavar="KEY=VALUE", help="Set an option; KEY= removes it."),
     ] = None,
     require: Annotated[
-        list[str] | None, typer.Option("--require", metavar="KEY=VALUE", help="New requirements, all of them.")
+        list[str] | None,
+        typer.Option("--require", metavar="KEY=VALUE", help="New requirements, all of them."),
     ] = None,
-    no_requires: Annotated[bool, typer.Option("--no-requires", help="Remove all requirements.")] = False,
+    no_requires: Annotated[
+        bool, typer.Option("--no-requires", help="Remove all requirements.")
+    ] = False,
     credential: Annotated[
         str | None,
-        typer.Option(help='New credential; "" for the device\'s.', autocompletion=completion.credentials),
+        typer.Option(
+            help='New credential; "" for the device\'s.', autocompletion=completion.credentials
+        ),
     ] = None,
-    enabled: Annotated[bool | None, typer.Option("--enable/--disable", help="Poll it or not.")] = None,
+    enabled: Annotated[
+        bool | None, typer.Option("--enable/--disable", help="Poll it or not.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Change a target. What is not given stays as it is."""
@@ -150,7 +197,13 @@ def edit(
 
     requires = [] if no_requires else require
     fields: dict[str, Any] = {"name": rename, "timeout": timeout, "requires": requires}
-    fields |= {"policy": policy, "interval": interval, "min": min_, "max": max_, "staleness": staleness}
+    fields |= {
+        "policy": policy,
+        "interval": interval,
+        "min": min_,
+        "max": max_,
+        "staleness": staleness,
+    }
     fields |= {"credential": credential, "enabled": enabled}
     if option is None and all(value is None for value in fields.values()):
         raise errors.InvalidInput("nothing to change", hint="poller target edit --help")
@@ -159,14 +212,21 @@ def edit(
     old = targets.show(engine, device_name, name)
     fields["options"] = _merged(old, option)
     wanted, problems = draft.target(
-        fields, _unchecked, interval_arguments.check_staleness, lambda _: interval_arguments.defaults_of(old.collector)
+        fields,
+        _unchecked,
+        interval_arguments.check_staleness,
+        lambda _: interval_arguments.defaults_of(old.collector),
     )
     draft.raise_first(problems)
     if credential:
         registry = bootstrap.services().registry
-        inventory_database.check_kind(registry, old.collector, credential, credential_rows.kind(engine, credential))
+        inventory_database.check_kind(
+            registry, old.collector, credential, credential_rows.kind(engine, credential)
+        )
     changed = targets.edit(engine, device_name, name, wanted, inventory_database.wake_up())
-    render.changed(f"changed target {device_name}/{changed.name}", "poller.target/1", item(changed), as_json)
+    render.changed(
+        f"changed target {device_name}/{changed.name}", "poller.target/1", item(changed), as_json
+    )
 
 
 def _merged(old: Any, option: list[str] | None) -> dict[str, Any] | None:
@@ -175,7 +235,9 @@ def _merged(old: Any, option: list[str] | None) -> dict[str, Any] | None:
         return None
     registry = bootstrap.services().registry
     given = key_values.pairs(option)
-    typed = key_values.typed(registry.get(old.collector).Options, {k: v for k, v in given.items() if v})
+    typed = key_values.typed(
+        registry.get(old.collector).Options, {k: v for k, v in given.items() if v}
+    )
     kept = {key: value for key, value in old.options.items() if key not in given}
     return inventory_database.stored_options(registry, old.collector, kept | typed)
 
@@ -194,7 +256,9 @@ def remove(device_name: One, name: Name = None, yes: Yes = False, as_json: Json 
     targets.show(engine, device_name, name)
     confirm(f"remove target {device_name}/{name}", 1, yes)
     targets.remove(engine, device_name, name, inventory_database.wake_up())
-    render.changed(f"removed target {device_name}/{name}", "poller.target.rm/1", {"removed": 1}, as_json)
+    render.changed(
+        f"removed target {device_name}/{name}", "poller.target.rm/1", {"removed": 1}, as_json
+    )
 
 
 def item(target: Any) -> dict[str, Any]:

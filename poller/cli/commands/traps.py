@@ -52,5 +52,7 @@ async def _listen(services: Services, sock: socket.socket) -> None:
 
 def _reach(host: str) -> dict[str, str]:
     if ipaddress.ip_address(host.partition("%")[0]).is_loopback:
-        return {"note": "only this machine is heard; POLLER_TRAP_BIND=0.0.0.0 hears all (:: with IPv6)"}
+        return {
+            "note": "only this machine is heard; POLLER_TRAP_BIND=0.0.0.0 hears all (:: with IPv6)"
+        }
     return {}

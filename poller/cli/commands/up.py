@@ -37,12 +37,18 @@ WEB_PORT = 8080
 
 
 def command(
-    workers: Annotated[int | None, typer.Option(min=1, help="Worker processes.", show_default="one per core")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Worker processes.", show_default="one per core")
+    ] = None,
     with_demo: Annotated[
         bool, typer.Option("--demo", help="Add a simulated fleet to the inventory and poll it.")
     ] = False,
-    devices: Annotated[int, typer.Option(min=1, max=100_000, help="Size of the simulated fleet.")] = DEMO_DEVICES,
-    seconds: Annotated[float | None, typer.Option("--for", min=1, help="Stop by itself after so many seconds.")] = None,
+    devices: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Size of the simulated fleet.")
+    ] = DEMO_DEVICES,
+    seconds: Annotated[
+        float | None, typer.Option("--for", min=1, help="Stop by itself after so many seconds.")
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a summary as one JSON object on the last line.")
     ] = False,
@@ -94,14 +100,20 @@ class Up:
             "web_port", settings.web_port, WEB_PORT, settings.web_bind, self._note
         )
         self.flower_port = role_commands.choose_port(
-            "flower_port", settings.flower_port, flower.DEFAULT_PORT, settings.flower_bind, self._note
+            "flower_port",
+            settings.flower_port,
+            flower.DEFAULT_PORT,
+            settings.flower_bind,
+            self._note,
         )
         url = settings.broker_url
         if settings_module.origins(os.environ)["redis_url"] == "default":
             role, url = embedded_server.prepare(settings.home / "valkey", role_commands.free_port())
             self.supervisor.add(role)
             embedded_server.wait_ready(url)
-        self.env.update(POLLER_REDIS_URL=url, POLLER_FLOWER_URL=settings.flower_url or self._flower_address())
+        self.env.update(
+            POLLER_REDIS_URL=url, POLLER_FLOWER_URL=settings.flower_url or self._flower_address()
+        )
         self.env.update(POLLER_WORKER_DRAIN_S=str(min(settings.worker_drain_s, LONGEST_DRAIN_S)))
         os.environ.update(self.env)
         services = Services(settings_module.load())
@@ -121,7 +133,8 @@ class Up:
         self.supervisor.add(role_commands.simulator(self.env, size, snmp_port, routeros_port))
         changed = demo.install(services, size, snmp_port, routeros_port)
         self._note(
-            f"demo fleet: {formatting.counted(size, 'simulated device')}" + ("" if changed else " (already there)")
+            f"demo fleet: {formatting.counted(size, 'simulated device')}"
+            + ("" if changed else " (already there)")
         )
 
     def _start_roles(self, services: Services, workers: int) -> tuple[int, float]:
@@ -156,7 +169,9 @@ class Up:
         while not self.stopping.wait(0.1):
             self.supervisor.look()
             if self.supervisor.hopeless(_is_worker):
-                raise errors.InvalidSetting("no worker can run as it is configured", hint="what their own lines say")
+                raise errors.InvalidSetting(
+                    "no worker can run as it is configured", hint="what their own lines say"
+                )
             if news := installed.news(time.monotonic()):
                 self._note(f"{news}: workers and page start again")
                 self.supervisor.replace(lambda name: _is_worker(name) or name == "web", REPLACE_S)
@@ -181,7 +196,9 @@ class Up:
         seconds = time.monotonic() - began
         self._stop_polling()
         cpu = up_summary.cpu_per_poll(self.first, last)
-        return up_summary.summarise(services, since_ms, seconds, cpu, board, up_summary.verify(services))
+        return up_summary.summarise(
+            services, since_ms, seconds, cpu, board, up_summary.verify(services)
+        )
 
     def _stop_polling(self) -> None:
         """First nothing new is scheduled, then what runs may finish."""
@@ -197,7 +214,9 @@ class Up:
         self.supervisor.end(lambda name: True)
 
     def _processes(self) -> Mapping[str, int]:
-        return {c.role.name: c.process.pid for c in self.supervisor.children if c.process is not None}
+        return {
+            c.role.name: c.process.pid for c in self.supervisor.children if c.process is not None
+        }
 
     def _page_address(self) -> str:
         return f"http://{_host(self.settings.web_bind)}:{self.web_port}/"

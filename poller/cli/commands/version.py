@@ -14,6 +14,10 @@ _LIBRARIES = ("celery", "kombu", "celery-redbeat", "redis", "sqlalchemy")
 
 def command(as_json: render.Json = False) -> None:
     """Print the versions of poller, Python and the libraries that matter."""
-    found = {"poller": poller.__version__, "python": platform.python_version(), "system": platform.platform()}
+    found = {
+        "poller": poller.__version__,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+    }
     found |= {name: version(name) for name in _LIBRARIES}
     render.record("poller.version/1", found, as_json)

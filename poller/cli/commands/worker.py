@@ -36,31 +36,48 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 def command(
     tags: Annotated[
-        str | None, typer.Option(help="What these workers carry: key=value,key=value.", show_default="worker_tags")
+        str | None,
+        typer.Option(
+            help="What these workers carry: key=value,key=value.", show_default="worker_tags"
+        ),
     ] = None,
     processes: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Worker processes.", show_default="one per core")
+        int | None,
+        typer.Option(min=1, max=1024, help="Worker processes.", show_default="one per core"),
     ] = None,
     concurrency: Annotated[
         int | None,
-        typer.Option(min=1, help="Batches each polls at the same time.", show_default="worker_concurrency"),
+        typer.Option(
+            min=1, help="Batches each polls at the same time.", show_default="worker_concurrency"
+        ),
     ] = None,
     memory_limit: Annotated[
         str | None,
-        typer.Option(help="A process above it is stopped softly and replaced: 512M, 1G.", show_default="none"),
+        typer.Option(
+            help="A process above it is stopped softly and replaced: 512M, 1G.", show_default="none"
+        ),
     ] = None,
-    name: Annotated[str, typer.Option(help="What they are called: NAME1@host, NAME2@host and so on.")] = "poller",
+    name: Annotated[
+        str, typer.Option(help="What they are called: NAME1@host, NAME2@host and so on.")
+    ] = "poller",
 ) -> None:
     """Run workers, and keep them running. Ctrl-C lets them finish what they poll; a second one ends them at once."""
     settings = settings_module.load()
     env = {"PYTHONUNBUFFERED": "1", **_tags(settings, tags)}
-    open_files.check(concurrency or settings.worker_concurrency, settings.batch_size, open_files.raise_limit())
+    open_files.check(
+        concurrency or settings.worker_concurrency, settings.batch_size, open_files.raise_limit()
+    )
     limit = _memory(memory_limit)
     many = processes or len(os.sched_getaffinity(0))
     crew = Crew(settings)
     if (needed := OWN_MEMORY + TARGET_MEMORY * settings.target_cache) > limit > 0:
         crew.say("poller", _too_low(limit, needed, settings.target_cache))
-    crew.run([role_commands.worker(number, env, _named(name), concurrency, limit) for number in range(1, many + 1)])
+    crew.run(
+        [
+            role_commands.worker(number, env, _named(name), concurrency, limit)
+            for number in range(1, many + 1)
+        ]
+    )
 
 
 def _tags(settings: Settings, text: str | None) -> dict[str, str]:
@@ -138,7 +155,10 @@ class Crew:
         name = signal.Signals(number).name
         if self._stopping.is_set():
             self._hurrying.set()
-            self.say("poller", f"{name} again: ending at once; what was under way comes back when its leases end")
+            self.say(
+                "poller",
+                f"{name} again: ending at once; what was under way comes back when its leases end",
+            )
         else:
             self.say("poller", f"{name}: stopping; what is polled may finish (once more: at once)")
         self._stopping.set()
@@ -158,4 +178,6 @@ class Crew:
 def _as_json(who: str, text: str) -> str:
     """A worker's line is an object already, and gets the name of its process; anything else becomes one."""
     head = f'{{"process": {json.dumps(who)}'
-    return f"{head}, {text[1:]}" if text.startswith('{"') else f'{head}, "event": {json.dumps(text)}}}'
+    return (
+        f"{head}, {text[1:]}" if text.startswith('{"') else f'{head}, "event": {json.dumps(text)}}}'
+    )

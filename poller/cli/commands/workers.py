@@ -32,7 +32,9 @@ def _item(worker: Worker, view: Overview) -> dict[str, Any]:
         "seen": _instant(worker.seen_ms),
         "started": _instant(worker.started_ms),
         "last_poll": _instant(worker.polled_ms),
-        "last_poll_seconds": (view.as_of_ms - worker.polled_ms) // 1000 if worker.polled_ms else None,
+        "last_poll_seconds": (view.as_of_ms - worker.polled_ms) // 1000
+        if worker.polled_ms
+        else None,
         "seen_seconds": (view.as_of_ms - worker.seen_ms) // 1000,
         "polls": worker.polls,
         "batches": worker.in_flight,
@@ -64,18 +66,34 @@ def _last(item: Mapping[str, Any]) -> str:
 def _collectors(item: Mapping[str, Any]) -> str:
     """Names alone for what comes with poller itself; others with their package and its version."""
     return ", ".join(
-        name if origin.startswith("poller ") else f"{name} ({origin})" for name, origin in item["collectors"].items()
+        name if origin.startswith("poller ") else f"{name} ({origin})"
+        for name, origin in item["collectors"].items()
     )
 
 
 _COLUMNS = (
     column("WORKER", "name", fit=Fit.WHOLE),
     Column("STATE", _state, fit=Fit.WHOLE),
-    Column("TAGS", lambda item: " ".join(f"{key}={value}" for key, value in item["tags"].items()) or "none"),
-    Column("BATCHES", lambda item: f"{item['batches']} of {item['slots']}", right=True, fit=Fit.WHOLE, spare=1),
+    Column(
+        "TAGS",
+        lambda item: " ".join(f"{key}={value}" for key, value in item["tags"].items()) or "none",
+    ),
+    Column(
+        "BATCHES",
+        lambda item: f"{item['batches']} of {item['slots']}",
+        right=True,
+        fit=Fit.WHOLE,
+        spare=1,
+    ),
     Column("POLLS", lambda item: formatting.exact(item["polls"]), right=True, fit=Fit.WHOLE),
     Column("LAST", _last, right=True, fit=Fit.WHOLE),
-    Column("MEMORY", lambda item: formatting.size(item["rss_bytes"]), right=True, fit=Fit.WHOLE, spare=2),
+    Column(
+        "MEMORY",
+        lambda item: formatting.size(item["rss_bytes"]),
+        right=True,
+        fit=Fit.WHOLE,
+        spare=2,
+    ),
     Column("QUEUES", lambda item: str(len(item["queues"])), right=True, fit=Fit.WHOLE, spare=3),
     Column("COLLECTORS", _collectors, fit=Fit.REST),
 )

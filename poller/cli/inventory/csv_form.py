@@ -36,7 +36,9 @@ COLUMNS = DEVICE_FIELDS + TARGET_COLUMNS
 
 def read(text: str, file: str) -> Read:
     first = text.partition("\n")[0]
-    lines = csv.reader(io.StringIO(text), delimiter=";" if ";" in first and "," not in first else ",", strict=True)
+    lines = csv.reader(
+        io.StringIO(text), delimiter=";" if ";" in first and "," not in first else ",", strict=True
+    )
     devices: dict[str, Raw] = {}
     complaints: list[Complaint] = []
     try:
@@ -49,7 +51,12 @@ def read(text: str, file: str) -> Read:
             line, before = before + 1, lines.line_num
             if any(cell.strip() for cell in cells):
                 _csv_line(
-                    dict(zip(header, cells, strict=False)), len(cells) - len(header), line, file, devices, complaints
+                    dict(zip(header, cells, strict=False)),
+                    len(cells) - len(header),
+                    line,
+                    file,
+                    devices,
+                    complaints,
                 )
     except csv.Error as error:
         raise broken(file, lines.line_num, str(error)) from None
@@ -57,7 +64,11 @@ def read(text: str, file: str) -> Read:
 
 
 def _header_complaints(header: list[str], file: str) -> list[Complaint]:
-    found = [Complaint(file, 1, name, f'the column "{name}" is missing') for name in ("name",) if name not in header]
+    found = [
+        Complaint(file, 1, name, f'the column "{name}" is missing')
+        for name in ("name",)
+        if name not in header
+    ]
     found += [
         Complaint(file, 1, name, f'the column "{name}" is there twice')
         for name in sorted(set(header))
@@ -72,11 +83,21 @@ def _header_complaints(header: list[str], file: str) -> list[Complaint]:
 
 
 def _csv_line(
-    cells: dict[str, str], surplus: int, line: int, file: str, devices: dict[str, Raw], complaints: list[Complaint]
+    cells: dict[str, str],
+    surplus: int,
+    line: int,
+    file: str,
+    devices: dict[str, Raw],
+    complaints: list[Complaint],
 ) -> None:
     if surplus:
         complaints.append(
-            Complaint(file, line, "line", f"{abs(surplus)} cells {'too many' if surplus > 0 else 'missing'}")
+            Complaint(
+                file,
+                line,
+                "line",
+                f"{abs(surplus)} cells {'too many' if surplus > 0 else 'missing'}",
+            )
         )
         return
     values = {}
@@ -89,7 +110,11 @@ def _csv_line(
     known = devices.setdefault(str(values.get("name") or f"\0{line}"), device)
     if known is not device:
         complaints += _contradictions(known, device, file)
-    target = {name: values[NAMES.get(name, name)] for name in TARGET_FIELDS if NAMES.get(name, name) in values}
+    target = {
+        name: values[NAMES.get(name, name)]
+        for name in TARGET_FIELDS
+        if NAMES.get(name, name) in values
+    }
     if target.get("name") or target.get("collector"):
         known.targets.append(Raw(target, line, names=NAMES))
 
@@ -98,7 +123,9 @@ def _contradictions(known: Raw, again: Raw, file: str) -> Iterator[Complaint]:
     """Lines of one device must agree on the device."""
     for name, value in again.fields.items():
         if value != known.fields.get(name):
-            yield again.complaint(file, name, f"differs from line {known.line}, which is about the same device")
+            yield again.complaint(
+                file, name, f"differs from line {known.line}, which is about the same device"
+            )
 
 
 def _plain_cell(text: str) -> str | None:
@@ -147,7 +174,9 @@ def write(file: TextIO, devices: Exported) -> int:
     for count, (device, targets) in enumerate(devices, 1):  # noqa: B007
         first = {name: _cell(name, value) for name, value in device_fields(device).items()}
         for columns in [target_fields(target) for target in targets] or [{}]:
-            lines.writerow(first | {NAMES.get(name, name): _cell(name, columns[name]) for name in columns})
+            lines.writerow(
+                first | {NAMES.get(name, name): _cell(name, columns[name]) for name in columns}
+            )
     return count
 
 

@@ -33,7 +33,9 @@ def database(services: Services | None = None) -> Engine:
 
         migrate.upgrade(engine)
         verb = "created" if found is None else f"upgraded from {found}"
-        render.note(f"{verb} the database {services.settings.home / 'poller.db'} (revision {revision.HEAD})")
+        render.note(
+            f"{verb} the database {services.settings.home / 'poller.db'} (revision {revision.HEAD})"
+        )
     return engine
 
 
@@ -46,7 +48,9 @@ def _wake(services: Services, version: int) -> None:
     try:
         services.notify(version)
     except errors.StoreError:
-        render.note("note: no scheduler could be told (Redis is not reachable); it will see the change when it runs")
+        render.note(
+            "note: no scheduler could be told (Redis is not reachable); it will see the change when it runs"
+        )
 
 
 def stored_options(registry: Registry, collector: str, raw: Mapping[str, Any]) -> dict[str, Any]:

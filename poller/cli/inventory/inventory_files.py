@@ -24,11 +24,14 @@ _WRITERS = {"csv": csv_form.write, "json": tree_form.write_json, "yaml": tree_fo
 def form_of(path: Path) -> str:
     """csv, json or yaml, by the file's name."""
     if str(path) == STDIN:
-        raise errors.InvalidInput("stdin has no name to tell its format by", hint="add --format csv, json or yaml")
+        raise errors.InvalidInput(
+            "stdin has no name to tell its format by", hint="add --format csv, json or yaml"
+        )
     if path.suffix.lower() in FORMS:
         return FORMS[path.suffix.lower()]
     raise errors.InvalidInput(
-        f'cannot tell the format of "{path.name}" by its name', hint="add --format csv, json or yaml"
+        f'cannot tell the format of "{path.name}" by its name',
+        hint="add --format csv, json or yaml",
     )
 
 

@@ -29,7 +29,13 @@ GROUPS = 20
 
 
 def run(
-    engine: Engine, path: Path, form: str | None, *, update: bool, dry_run: bool, notify: Notify | None
+    engine: Engine,
+    path: Path,
+    form: str | None,
+    *,
+    update: bool,
+    dry_run: bool,
+    notify: Notify | None,
 ) -> tuple[Imported, list[NewSite]]:
     """Import a file; the sites are those it made. Raises BadFile with every complaint, having changed nothing."""
     raws, complaints = read(path, form)
@@ -43,7 +49,9 @@ def run(
         raise _refusal(path, update, complaints)
     made = new_sites.of(engine, [row.device.site for row in rows])
     try:
-        return imports.apply_import(engine, rows, update=update, dry_run=dry_run, notify=notify), made
+        return imports.apply_import(
+            engine, rows, update=update, dry_run=dry_run, notify=notify
+        ), made
     except imports.Refused as refused:
         raise _refusal(path, update, judge.place(raws, refused.misfits)) from None
 
@@ -54,7 +62,9 @@ def _refusal(path: Path, update: bool, complaints: list[Complaint]) -> errors.Ba
     many = "1 problem" if count == 1 else f"{count:,} problems"
     cut = f" of {len(groups)} kinds, {GROUPS} of which are listed" if len(groups) > GROUPS else ""
     again = f"poller device import {path}" + (" --update" if update else "")
-    refused = errors.BadFile(f"{name_of(path)}: {many}{cut}; nothing was changed", hint=f"correct them, then: {again}")
+    refused = errors.BadFile(
+        f"{name_of(path)}: {many}{cut}; nothing was changed", hint=f"correct them, then: {again}"
+    )
     refused.details = groups[:GROUPS]
     return refused
 
@@ -78,7 +88,9 @@ class _Judge:
     def place(self, raws: list[Raw], misfits: list[Misfit]) -> list[Complaint]:
         """Give the database's objections the lines they are about."""
         return [
-            (raws[row] if target is None else raws[row].targets[target]).complaint(self._file, *problem)
+            (raws[row] if target is None else raws[row].targets[target]).complaint(
+                self._file, *problem
+            )
             for row, problem, target in misfits
             if raws[row].fields.get("name")
         ]
@@ -102,15 +114,21 @@ class _Judge:
         """Of one with wrong options it cannot be said: their complaint is enough."""
         if target.options is None:
             return True
-        return inventory_database.needs_credential(self._registry, target.collector or "", target.options)
+        return inventory_database.needs_credential(
+            self._registry, target.collector or "", target.options
+        )
 
     def _check_known(self, raw: Raw, credential: str | None, collectors: list[str | None]) -> None:
         """The database would find it too, but only here is known which kind the collectors take."""
         if credential and credential not in self._kinds:
             known = [self._registry.collectors.get(name or "") for name in collectors]
-            kinds = [model.kind for each in known if each for model in each.credentials] or ["community"]
+            kinds = [model.kind for each in known if each for model in each.credentials] or [
+                "community"
+            ]
             hint = f"poller credential add {credential} --kind {kinds[0]}"
-            self._complain(raw, [Problem("credential", f'no credential named "{credential}"', hint)])
+            self._complain(
+                raw, [Problem("credential", f'no credential named "{credential}"', hint)]
+            )
 
     def _complain(self, raw: Raw, problems: list[Problem]) -> None:
         self.complaints += [raw.complaint(self._file, *problem) for problem in problems]
@@ -129,10 +147,16 @@ class _Judge:
             raise found
         return found
 
-    def _judged(self, collector: str, options: Mapping[str, Any]) -> Mapping[str, Any] | errors.InvalidInput:
+    def _judged(
+        self, collector: str, options: Mapping[str, Any]
+    ) -> Mapping[str, Any] | errors.InvalidInput:
         try:
             texts = {name: value for name, value in options.items() if isinstance(value, str)}
-            typed = key_values.typed(inventory_database.options_model(self._registry, collector), texts)
-            return inventory_database.stored_options(self._registry, collector, {**options, **typed})
+            typed = key_values.typed(
+                inventory_database.options_model(self._registry, collector), texts
+            )
+            return inventory_database.stored_options(
+                self._registry, collector, {**options, **typed}
+            )
         except errors.InvalidInput as error:
             return error

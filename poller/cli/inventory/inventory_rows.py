@@ -62,7 +62,9 @@ class Group(NamedTuple):
             return str(Complaint(*self[:5]))
         named, more = self.lines[:LINES_NAMED], len(self.lines) - LINES_NAMED
         where = ", ".join(map(str, named)) + (f" and {more:,} more" if more > 0 else "")
-        return f"{self.file}: line {where}: {self.field}: {self.message}" + (f"; {self.hint}" if self.hint else "")
+        return f"{self.file}: line {where}: {self.field}: {self.message}" + (
+            f"; {self.hint}" if self.hint else ""
+        )
 
 
 def grouped(complaints: Iterable[Complaint]) -> list[Group]:
@@ -85,7 +87,9 @@ class Raw:
     targets: list[Raw] = field(default_factory=list)
 
     def complaint(self, file: str, name: str, message: str, hint: str = "") -> Complaint:
-        return Complaint(file, self.lines.get(name, self.line), self.names.get(name, name), message, hint)
+        return Complaint(
+            file, self.lines.get(name, self.line), self.names.get(name, name), message, hint
+        )
 
 
 class Read(NamedTuple):

@@ -29,7 +29,10 @@ def of(engine: Engine, names: Iterable[str | None]) -> list[NewSite]:
     wanted = dict.fromkeys(name for name in names if name)
     known = [site.name for site in sites.listing(engine)] if wanted else []
     new = [name for name in wanted if name not in known]
-    return [NewSite(name, nearest(name, [each for each in known if not _next_to(name, each)])) for name in new]
+    return [
+        NewSite(name, nearest(name, [each for each in known if not _next_to(name, each)]))
+        for name in new
+    ]
 
 
 def _next_to(name: str, other: str) -> bool:
@@ -41,4 +44,6 @@ def _next_to(name: str, other: str) -> bool:
 def tell(made: Sequence[NewSite], dry_run: bool = False) -> None:
     verb = "would make" if dry_run else "made"
     for name, near in made[:MOST]:
-        render.note(f"note: {verb} the new site {name}" + (f"; did you mean {near}?" if near else ""))
+        render.note(
+            f"note: {verb} the new site {name}" + (f"; did you mean {near}?" if near else "")
+        )

@@ -55,8 +55,13 @@ def read_yaml(text: str, file: str) -> Read:
         if isinstance(top, yaml.MappingNode):
             top = next((value for key, value in top.value if key.value == "devices"), None)
         if not isinstance(top, yaml.SequenceNode):
-            raise broken(file, 1, 'a list of devices, or a mapping with a list "devices", is expected')
-        items = [(loader.construct_object(n, deep=True), n.start_mark.line + 1, _lines(n)) for n in top.value]
+            raise broken(
+                file, 1, 'a list of devices, or a mapping with a list "devices", is expected'
+            )
+        items = [
+            (loader.construct_object(n, deep=True), n.start_mark.line + 1, _lines(n))
+            for n in top.value
+        ]
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or "not valid YAML"
@@ -87,21 +92,29 @@ def _structured(items: Iterable[tuple[Any, int, Mapping[str, int]]], file: str) 
     complaints: list[Complaint] = []
     for item, line, lines in items:
         if not isinstance(item, dict):
-            complaints.append(Complaint(file, line, "device", f"a device must be a mapping, not {_shown(item)}"))
+            complaints.append(
+                Complaint(file, line, "device", f"a device must be a mapping, not {_shown(item)}")
+            )
             continue
         device = Raw({key: value for key, value in item.items() if key != "targets"}, line, lines)
         for number, target in enumerate(item.get("targets") or ()):
             if isinstance(target, dict):
                 device.targets.append(_target(target, number, device))
             else:
-                complaints.append(device.complaint(file, f"targets.{number}", "a target must be a mapping"))
+                complaints.append(
+                    device.complaint(file, f"targets.{number}", "a target must be a mapping")
+                )
         devices.append(device)
     return Read(devices, complaints)
 
 
 def _target(fields: dict[str, Any], number: int, device: Raw) -> Raw:
     prefix = f"targets.{number}."
-    lines = {name.removeprefix(prefix): line for name, line in device.lines.items() if name.startswith(prefix)}
+    lines = {
+        name.removeprefix(prefix): line
+        for name, line in device.lines.items()
+        if name.startswith(prefix)
+    }
     names = {name: f"targets[{number}].{name}" for name in {*fields, *TARGET_FIELDS}}
     return Raw(fields, device.lines.get(f"targets.{number}", device.line), lines, names)
 

@@ -26,7 +26,9 @@ _WIDTH = 8
 
 class LogView:
     def __init__(self, to_stderr: bool = False) -> None:
-        self._console = Console(file=sys.stderr if to_stderr else sys.stdout, highlight=False, soft_wrap=True)
+        self._console = Console(
+            file=sys.stderr if to_stderr else sys.stdout, highlight=False, soft_wrap=True
+        )
         self._lock = threading.RLock()  # a signal may want to say something while we do
 
     def line(self, who: str, text: str) -> None:
@@ -60,6 +62,8 @@ def _polls(report: Mapping[str, Any]) -> str:
 
     outcomes = report["outcomes"]
     polled = ", ".join(f"{outcomes[name]:,} {name}" for name in POLLED if name in outcomes)
-    others = "".join(f", {number:,} {name}" for name, number in sorted(outcomes.items()) if name not in POLLED)
+    others = "".join(
+        f", {number:,} {name}" for name, number in sorted(outcomes.items()) if name not in POLLED
+    )
     text = formatting.counted(report["polls"], "poll") + (f" ({polled})" if polled else "")
     return f"{text}{others}; {formatting.counted(report['targets'], 'target')} at the end"

@@ -39,7 +39,9 @@ def accessible() -> bool:
     return os.environ.get("POLLER_ACCESSIBLE", "") not in ("", "0")
 
 
-def listing(schema: str, items: Sequence[Item], columns: Sequence[Column], as_json: bool, **more: Any) -> None:
+def listing(
+    schema: str, items: Sequence[Item], columns: Sequence[Column], as_json: bool, **more: Any
+) -> None:
     """A list in the form its reader wants. `more` goes into the JSON object (`next`, for example)."""
     if as_json:
         document(schema, {"items": list(items), **more})
@@ -63,7 +65,11 @@ def record(schema: str, item: Item, as_json: bool) -> None:
     width = 0 if accessible() or not sys.stdout.isatty() else max(map(len, item)) + 1
     for key, value in item.items():
         label = f"{key.replace('_', ' ')}:"
-        echo(f"{label:<{width}} {one_line(plain(value))}" if width else f"{label} {one_line(plain(value))}")
+        echo(
+            f"{label:<{width}} {one_line(plain(value))}"
+            if width
+            else f"{label} {one_line(plain(value))}"
+        )
 
 
 def changed(message: str, schema: str, item: Item, as_json: bool, then: str = "") -> None:
@@ -95,7 +101,12 @@ def error(failure: errors.PollerError) -> None:
     """`error[P101]: what` / `  cause: why` / `  try: command`; or the same as JSON. Lines of detail follow."""
     details: Sequence[Any] = getattr(failure, "details", ())
     if _errors_as_json:
-        body = {"code": failure.code, "message": failure.message, "cause": failure.cause, "try": failure.hint}
+        body = {
+            "code": failure.code,
+            "message": failure.message,
+            "cause": failure.cause,
+            "try": failure.hint,
+        }
         if details:
             body["details"] = [detail._asdict() for detail in details]  # type: ignore[assignment]
         sys.stderr.write(json.dumps({"error": body}, ensure_ascii=False) + "\n")

@@ -40,7 +40,13 @@ def line(oid: str, value: Value, names: Names, numeric: bool = False) -> Line:
     name, known = names.of(oid)
     if numeric:
         return Line(oid, oid, type_name(value), _plain(value), _text(value, None, None))
-    return Line(oid, name, type_name(value), _plain(value), _text(value, known.metric if known else None, names))
+    return Line(
+        oid,
+        name,
+        type_name(value),
+        _plain(value),
+        _text(value, known.metric if known else None, names),
+    )
 
 
 def _plain(value: Value) -> int | float | str | None:

@@ -17,7 +17,11 @@ def draw(values: Sequence[float | None], width: int) -> str:
 
 
 def _bar(value: float, top: float) -> str:
-    return _BARS[min(len(_BARS) - 1, int(value / top * len(_BARS)))] if top > 0 and value > 0 else _BARS[0]
+    return (
+        _BARS[min(len(_BARS) - 1, int(value / top * len(_BARS)))]
+        if top > 0 and value > 0
+        else _BARS[0]
+    )
 
 
 def _columns(values: Sequence[float | None], width: int) -> list[float | None]:

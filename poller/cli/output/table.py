@@ -48,7 +48,9 @@ def fitted(rows: Sequence[Sequence[str]], columns: Sequence[Column], screen: int
     titled = [[each.title for each in columns], *rows]
     natural = dict(enumerate(max(map(cell_len, cells)) for cells in zip(*titled, strict=True)))
     rest = next((place for place, each in enumerate(columns) if each.fit is Fit.REST), None)
-    spare = sorted((p for p, each in enumerate(columns) if each.spare), key=lambda p: -columns[p].spare)
+    spare = sorted(
+        (p for p, each in enumerate(columns) if each.spare), key=lambda p: -columns[p].spare
+    )
     below = [None] if rest is None else [None, rest]
     for under in below:
         for number in range(len(spare) + 1):
@@ -73,11 +75,19 @@ def _shrink(widths: dict[int, int], columns: Sequence[Column], screen: int) -> b
     return sum(widths.values()) <= room
 
 
-def _lines(row: Sequence[str], columns: Sequence[Column], layout: Layout, screen: Console) -> Iterator[str]:
-    cells = [_cell(row[place], columns[place], width, screen) for place, width in layout.widths.items()]
+def _lines(
+    row: Sequence[str], columns: Sequence[Column], layout: Layout, screen: Console
+) -> Iterator[str]:
+    cells = [
+        _cell(row[place], columns[place], width, screen) for place, width in layout.widths.items()
+    ]
     for parts in zip_longest(*cells, fillvalue=""):
         padded = zip(layout.widths.items(), parts, strict=True)
-        yield (" " * _GAP).join(_padded(part, width, columns[place].right) for (place, width), part in padded).rstrip()
+        yield (
+            (" " * _GAP)
+            .join(_padded(part, width, columns[place].right) for (place, width), part in padded)
+            .rstrip()
+        )
     if layout.below is not None and row[layout.below]:
         yield " " * _INDENT + _cut(row[layout.below], screen.width - _INDENT)
 

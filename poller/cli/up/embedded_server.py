@@ -52,11 +52,15 @@ def wait_ready(url: str) -> None:
             client.ping()
             return
         except redis.BusyLoadingError:
-            until = time.monotonic() + START_S  # it reads its data: that may take as long as it takes
+            until = (
+                time.monotonic() + START_S
+            )  # it reads its data: that may take as long as it takes
             time.sleep(0.05)
         except redis.RedisError as error:
             if time.monotonic() > until:
-                raise errors.StoreUnavailable("the embedded server does not come up", str(error)) from None
+                raise errors.StoreUnavailable(
+                    "the embedded server does not come up", str(error)
+                ) from None
             time.sleep(0.05)
 
 

@@ -21,7 +21,9 @@ def occupied(home: Path) -> Iterator[None]:
         home.chmod(0o700)
         lock = os.open(home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise errors.InvalidSetting(f"home: {error.strerror}: {error.filename}", hint="set POLLER_HOME") from None
+        raise errors.InvalidSetting(
+            f"home: {error.strerror}: {error.filename}", hint="set POLLER_HOME"
+        ) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

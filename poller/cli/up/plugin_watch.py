@@ -48,7 +48,9 @@ def _told(before: Mapping[Plugin, int], after: Mapping[Plugin, int]) -> str:
         ("installed again", again),
         ("removed", before.keys() - after.keys()),
     ]
-    return "; ".join(f"{verb}: {', '.join(sorted(map(_named, found)))}" for verb, found in parts if found)
+    return "; ".join(
+        f"{verb}: {', '.join(sorted(map(_named, found)))}" for verb, found in parts if found
+    )
 
 
 def _named(plugin: Plugin) -> str:
@@ -84,5 +86,8 @@ def _installed_ns(distribution: Distribution | None) -> int:
     """When its RECORD was written, the last thing an installer does; 0 if it has none."""
     files = (distribution.files if distribution else None) or ()
     with suppress(OSError):
-        return max((os.stat(str(file.locate())).st_mtime_ns for file in files if file.name == "RECORD"), default=0)
+        return max(
+            (os.stat(str(file.locate())).st_mtime_ns for file in files if file.name == "RECORD"),
+            default=0,
+        )
     return 0

@@ -60,7 +60,9 @@ class Child:
         self.started_at = 0.0
         self.restart_at: float | None = None
         self.retired = False
-        self.replaced_by: float | None = None  # it was asked to make room for its successor, until then
+        self.replaced_by: float | None = (
+            None  # it was asked to make room for its successor, until then
+        )
         self.renewed = False  # that was our wish, and no fault of its own
         self._log = log
         self._say = say
@@ -99,7 +101,11 @@ class Child:
     def rss_bytes(self) -> int:
         """What it has in memory; 0 if nobody knows."""
         try:
-            pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1] if self.process else "0"
+            pages = (
+                Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
+                if self.process
+                else "0"
+            )
         except (OSError, IndexError):
             return 0
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
@@ -111,14 +117,20 @@ class Child:
     @property
     def mistaken(self) -> bool:
         """It ended for a mistake in its configuration, and was not tried again yet."""
-        return not self.running and self.process is not None and self.process.returncode == os.EX_CONFIG
+        return (
+            not self.running
+            and self.process is not None
+            and self.process.returncode == os.EX_CONFIG
+        )
 
     def _relay(self, output: IO[str]) -> None:
         for line in output:
             text = line.rstrip()
             if text:
                 if self._log is not None:
-                    self._log.emit(logging.makeLogRecord({"msg": text.replace("%", "%%"), "args": None}))
+                    self._log.emit(
+                        logging.makeLogRecord({"msg": text.replace("%", "%%"), "args": None})
+                    )
                 if not self.role.quiet:
                     self._say(self.role.name, text)
 
@@ -169,7 +181,13 @@ class Supervisor:
         """Who has grown beyond its limit is asked to stop; what it was doing it finishes, or hands back."""
         for child in self.children:
             limit, has = child.role.memory_bytes, child.rss_bytes
-            if limit and has > limit and child.running and not child.retired and child.replaced_by is None:
+            if (
+                limit
+                and has > limit
+                and child.running
+                and not child.retired
+                and child.replaced_by is None
+            ):
                 child.replaced_by = now + self._patience_s
                 text = f"{has / _MIB:.0f} MiB, more than its limit of {limit / _MIB:.0f} MiB"
                 self._say("poller", f"{child.role.name} has {text}: it is replaced")
@@ -179,11 +197,18 @@ class Supervisor:
         """Each of these finishes what it does, goes, and has a successor at once. Does not wait for it."""
         until = time.monotonic() + patience_s
         for child in self.children:
-            if wanted(child.role.name) and child.running and not child.retired and child.replaced_by is None:
+            if (
+                wanted(child.role.name)
+                and child.running
+                and not child.retired
+                and child.replaced_by is None
+            ):
                 child.replaced_by, child.renewed = until, True
                 child.ask()
 
-    def ask(self, wanted: Wanted, patience_s: float, enough: Callable[[], bool] = lambda: False) -> None:
+    def ask(
+        self, wanted: Wanted, patience_s: float, enough: Callable[[], bool] = lambda: False
+    ) -> None:
         """Ask roles to stop and give them time; who needs longer is not killed yet. They are not restarted.
 
         `enough` ends the wait: somebody is in a hurry.
@@ -234,7 +259,11 @@ class Supervisor:
 
     def _restart_later(self, child: Child, now: float, reason: str) -> None:
         child.failures += 1
-        pause = MISTAKE_S if child.mistaken else backoff.exponential(child.failures, RESTART_BASE_S, RESTART_CAP_S)
+        pause = (
+            MISTAKE_S
+            if child.mistaken
+            else backoff.exponential(child.failures, RESTART_BASE_S, RESTART_CAP_S)
+        )
         child.restart_at = now + pause
         if not self.hopeless(lambda _: True):  # else it is the end of us all
             self._say("poller", f"{child.role.name} {reason}; starting it again in {pause:g} s")

@@ -20,19 +20,35 @@ def beat(env: Mapping[str, str]) -> Role:
 
 
 def worker(
-    number: int, env: Mapping[str, str], name: str = "worker", concurrency: int | None = None, memory_bytes: int = 0
+    number: int,
+    env: Mapping[str, str],
+    name: str = "worker",
+    concurrency: int | None = None,
+    memory_bytes: int = 0,
 ) -> Role:
     calm = {**env, "PYTHONWARNINGS": "ignore:You're running the worker with superuser"}
-    argv = [*_CELERY, "worker", "-n", f"{name}{number}@%h", *([f"--concurrency={concurrency}"] if concurrency else [])]
+    argv = [
+        *_CELERY,
+        "worker",
+        "-n",
+        f"{name}{number}@%h",
+        *([f"--concurrency={concurrency}"] if concurrency else []),
+    ]
     return Role(f"{name}{number}", argv, calm, memory_bytes=memory_bytes)
 
 
 def web(env: Mapping[str, str], port: int) -> Role:
-    return Role("web", [sys.executable, "-m", "poller", "web"], {**env, "POLLER_WEB_PORT": str(port)})
+    return Role(
+        "web", [sys.executable, "-m", "poller", "web"], {**env, "POLLER_WEB_PORT": str(port)}
+    )
 
 
 def flower(env: Mapping[str, str], port: int) -> Role:
-    return Role("flower", [sys.executable, "-m", "poller", "flower"], {**env, "POLLER_FLOWER_PORT": str(port)})
+    return Role(
+        "flower",
+        [sys.executable, "-m", "poller", "flower"],
+        {**env, "POLLER_FLOWER_PORT": str(port)},
+    )
 
 
 def traps(env: Mapping[str, str]) -> Role:
@@ -40,11 +56,17 @@ def traps(env: Mapping[str, str]) -> Role:
 
 
 def simulator(env: Mapping[str, str], devices: int, snmp_port: int, routeros_port: int) -> Role:
-    arguments = [f"--devices={devices}", f"--snmp-port={snmp_port}", f"--routeros-port={routeros_port}"]
+    arguments = [
+        f"--devices={devices}",
+        f"--snmp-port={snmp_port}",
+        f"--routeros-port={routeros_port}",
+    ]
     return Role("sim", [sys.executable, "-m", "poller", "sim", *arguments], env)
 
 
-def choose_port(setting: str, configured: int | None, preferred: int, bind: str, say: Callable[[str], None]) -> int:
+def choose_port(
+    setting: str, configured: int | None, preferred: int, bind: str, say: Callable[[str], None]
+) -> int:
     """The configured port, or an error naming it; else the preferred one or, saying so, the next that is free."""
     if configured:
         if not is_free(bind, configured):

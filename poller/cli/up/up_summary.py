@@ -56,7 +56,11 @@ def cpu_per_poll(first: Mark | None, last: Mark) -> dict[str, float]:
         names = [name for name in last.cpu_ms if name.startswith(tuple(prefixes))]
         return round(sum(last.cpu_ms[n] - first.cpu_ms.get(n, 0.0) for n in names) / polls, 4)
 
-    return {"beat": used(["beat"]), "worker": used(["worker"]), "total": used(["beat", "worker", "valkey"])}
+    return {
+        "beat": used(["beat"]),
+        "worker": used(["worker"]),
+        "total": used(["beat", "worker", "valkey"]),
+    }
 
 
 def places(services: Services) -> Mapping[str, int]:

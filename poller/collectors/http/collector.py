@@ -69,7 +69,10 @@ class HttpCollector:
             raise errors.ConfigError(error.message, error.cause, error.hint) from None
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
-        return {**http_readings.HELP, **{metric: f"{path} of the body" for metric, path in options.values.items()}}
+        return {
+            **http_readings.HELP,
+            **{metric: f"{path} of the body" for metric, path in options.values.items()},
+        }
 
 
 class _Visit:
@@ -91,7 +94,9 @@ class _Visit:
                 url = await self._follow()
         except TimeoutError:
             text = f"{self._url or self._poll.address} gave no complete answer in time"
-            return self._told(api.DeviceTimeout(text, cause=f"the time of the poll was up at {self.seen.doing}"))
+            return self._told(
+                api.DeviceTimeout(text, cause=f"the time of the poll was up at {self.seen.doing}")
+            )
         except api.DeviceError as error:
             return self._told(error)
         return self._judge(url)
@@ -109,10 +114,16 @@ class _Visit:
             for_it = url.origin == first.origin
             self.seen, self._url = Seen(), url
             await self._ask(url, options.host if for_it else "", secret if for_it else None)
-            if self.seen.status not in _REDIRECTIONS or not self.seen.location or not options.redirects:
+            if (
+                self.seen.status not in _REDIRECTIONS
+                or not self.seen.location
+                or not options.redirects
+            ):
                 return url
             if self.asked > options.redirects:
-                raise api.DeviceUnwell(f"{first} redirects more than {options.redirects} times, at last at {url}")
+                raise api.DeviceUnwell(
+                    f"{first} redirects more than {options.redirects} times, at last at {url}"
+                )
             url = _next(url, self.seen.location)
 
     async def _ask(self, url: Url, host: str, secret: tuple[str, str] | None) -> None:
@@ -130,8 +141,12 @@ class _Visit:
         """Nobody there is another matter than an answer that is wrong, or breaks off."""
         if isinstance(error, _OURS):
             return error
-        nobody = isinstance(error, api.DeviceUnreachable | api.DeviceTimeout) and not self.seen.status
-        return (api.DeviceDown if nobody else api.DeviceUnwell)(error.message, error.cause, error.hint)
+        nobody = (
+            isinstance(error, api.DeviceUnreachable | api.DeviceTimeout) and not self.seen.status
+        )
+        return (api.DeviceDown if nobody else api.DeviceUnwell)(
+            error.message, error.cause, error.hint
+        )
 
     def _judge(self, url: Url) -> api.DeviceError | None:
         options, seen = self._options, self.seen
@@ -140,14 +155,20 @@ class _Visit:
         if not options.match:
             return None
         self._matched = bool(expression(options.match).search(seen.body.decode(errors="replace")))
-        return None if self._matched else api.DeviceUnwell(f"{url}: the expression is not found in its body")
+        return (
+            None
+            if self._matched
+            else api.DeviceUnwell(f"{url}: the expression is not found in its body")
+        )
 
 
 def _where(options: HttpOptions, address: str) -> Url:
     try:
         return options.where(address)
     except ValueError as error:
-        raise api.OptionsUnusable(f'"{address}" cannot be asked by HTTP', cause=str(error)) from None
+        raise api.OptionsUnusable(
+            f'"{address}" cannot be asked by HTTP', cause=str(error)
+        ) from None
 
 
 def _next(url: Url, location: str) -> Url:

@@ -26,13 +26,19 @@ def header(options: HttpOptions, credential: api.Credential | None) -> tuple[str
     if isinstance(credential, Login):
         return "Authorization", f"Basic {_basic(credential)}"
     token = _sendable(credential)
-    return (options.header, token) if options.auth == "header" else ("Authorization", f"Bearer {token}")
+    return (
+        (options.header, token)
+        if options.auth == "header"
+        else ("Authorization", f"Bearer {token}")
+    )
 
 
 def _basic(login: Login) -> str:
     if ":" in login.username:
         raise api.DeviceAuthFailed("a user name with a colon cannot be sent (auth=basic)")
-    return base64.b64encode(f"{login.username}:{login.password.get_secret_value()}".encode()).decode()
+    return base64.b64encode(
+        f"{login.username}:{login.password.get_secret_value()}".encode()
+    ).decode()
 
 
 def _sendable(credential: Token) -> str:

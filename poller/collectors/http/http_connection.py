@@ -78,7 +78,9 @@ async def _connect(addresses: Sequence[_Address]) -> socket.socket:
     raise failed
 
 
-async def _secured(made: socket.socket, name: str, context: ssl.SSLContext, trust: Trust, seen: Seen) -> Streams:
+async def _secured(
+    made: socket.socket, name: str, context: ssl.SSLContext, trust: Trust, seen: Seen
+) -> Streams:
     try:
         reader, writer = await asyncio.open_connection(
             sock=made, ssl=context, server_hostname=name, limit=_BUFFER_BYTES

@@ -49,10 +49,16 @@ async def _try(address: str, options: HttpOptions) -> api.Suggestion:
     try:
         await http_request.run(url, Request("GET", 0, options.trust, options.host), seen)
     except http_connection.Untrusted as error:
-        pinned = HttpOptions.model_validate({**raw, "fingerprint": await _fingerprint(url, options)})
+        pinned = HttpOptions.model_validate(
+            {**raw, "fingerprint": await _fingerprint(url, options)}
+        )
         suggestion = await _try(address, pinned)
-        return api.Suggestion(suggestion.options, f"{suggestion.reason}; pinned, because {error.cause}")
-    fine: dict[str, Any] = {} if status_ranges.fits(seen.status, options.expect) else {"expect": [str(seen.status)]}
+        return api.Suggestion(
+            suggestion.options, f"{suggestion.reason}; pinned, because {error.cause}"
+        )
+    fine: dict[str, Any] = (
+        {} if status_ranges.fits(seen.status, options.expect) else {"expect": [str(seen.status)]}
+    )
     return api.Suggestion({**raw, **fine}, f"{url} answers with status {seen.status}")
 
 

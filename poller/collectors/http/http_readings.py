@@ -25,7 +25,9 @@ HELP = {
 }
 
 
-def of(seen: Seen, up: bool, took_s: float, redirects: int, matched: bool | None) -> Iterator[api.Reading]:
+def of(
+    seen: Seen, up: bool, took_s: float, redirects: int, matched: bool | None
+) -> Iterator[api.Reading]:
     """Only what is known: a server that did not answer has no status."""
     yield api.Reading("http_up", up)
     yield api.Reading("http_duration_seconds", took_s)
@@ -69,7 +71,9 @@ def values(seen: Seen, wanted: Mapping[str, str]) -> Iterator[api.Yielded]:
 
 def _document(seen: Seen) -> Any:
     if seen.truncated:
-        raise api.DeviceProtocolError("the body is longer than max_body, so it is no whole JSON document")
+        raise api.DeviceProtocolError(
+            "the body is longer than max_body, so it is no whole JSON document"
+        )
     if seen.encoding not in ("", "identity"):
         raise api.DeviceProtocolError("the body is compressed, though we asked for a plain one")
     try:

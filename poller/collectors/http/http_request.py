@@ -56,7 +56,9 @@ class Request:
 async def run(url: Url, request: Request, seen: Seen) -> None:
     """Ask, and fill `seen`. Raises a DeviceError; connecting.Untrusted if nothing was asked for lack of trust."""
     try:
-        reader, writer = await http_connection.streams(url, request.host or url.host, request.trust, seen)
+        reader, writer = await http_connection.streams(
+            url, request.host or url.host, request.trust, seen
+        )
         try:
             await _ask(url, request, reader, writer, seen)
         finally:
@@ -84,7 +86,11 @@ def _reason(error: BaseException) -> str:
 
 
 async def _ask(
-    url: Url, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seen: Seen
+    url: Url,
+    request: Request,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    seen: Seen,
 ) -> None:
     state = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES)
     asked = h11.Request(method=request.method, target=url.target, headers=_headers(url, request))
@@ -113,7 +119,9 @@ def _headers(url: Url, request: Request) -> list[tuple[str, str]]:
 class _Answer:
     """Reads until the end of the answer, or of what we want of it."""
 
-    def __init__(self, state: h11.Connection, reader: asyncio.StreamReader, most: int, seen: Seen) -> None:
+    def __init__(
+        self, state: h11.Connection, reader: asyncio.StreamReader, most: int, seen: Seen
+    ) -> None:
         self._state, self._reader, self._most, self._seen = state, reader, most, seen
         self._pieces_left = _PIECES + most // _BYTES_PER_PIECE
 
@@ -127,7 +135,9 @@ class _Answer:
                 self._take_head(event)
             elif isinstance(event, h11.Data):
                 self._take_body(event.data)
-            elif not isinstance(event, h11.InformationalResponse):  # its end, or it hung up where it may
+            elif not isinstance(
+                event, h11.InformationalResponse
+            ):  # its end, or it hung up where it may
                 self._seen.complete = True
 
     async def _count(self) -> None:

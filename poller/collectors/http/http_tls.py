@@ -41,7 +41,9 @@ class Trust:
         if self.insecure or self.fingerprint:
             return _unchecked()
         try:
-            return _checked(self.ca_file, Path(self.ca_file).stat().st_mtime_ns if self.ca_file else 0)
+            return _checked(
+                self.ca_file, Path(self.ca_file).stat().st_mtime_ns if self.ca_file else 0
+            )
         except (OSError, ssl.SSLError) as error:
             raise errors.OptionsUnusable(
                 f'the CA file "{self.ca_file}" cannot be used',
@@ -79,7 +81,12 @@ def read(der: bytes | None) -> Certificate | None:
         return None
     try:
         found = x509.load_der_x509_certificate(der)
-        return Certificate(found.not_valid_after_utc, _name(found.subject), _name(found.issuer), fingerprints.of(der))
+        return Certificate(
+            found.not_valid_after_utc,
+            _name(found.subject),
+            _name(found.issuer),
+            fingerprints.of(der),
+        )
     except (ValueError, x509.InvalidVersion, x509.UnsupportedGeneralNameType):
         return None
 

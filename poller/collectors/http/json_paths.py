@@ -25,7 +25,9 @@ def parse(path: str) -> tuple[Step, ...]:
     while at < len(path):
         found = _STEP.match(path, at)
         if not found or (at == 0 and path.startswith(".")):
-            raise ValueError(f'"{path}" is no path; write data.nodes[0].cpu, odd keys as ["odd.key"]')
+            raise ValueError(
+                f'"{path}" is no path; write data.nodes[0].cpu, odd keys as ["odd.key"]'
+            )
         key, index, quoted = found.groups()
         steps.append(int(index) if index is not None else key or quoted)
         at = found.end()

@@ -25,41 +25,73 @@ _QUIET.log_errors = False
 
 class HttpOptions(api.Options):
     url: Annotated[
-        str, Field(description="What to ask for, in full; without it scheme, port and path, at the device's address")
+        str,
+        Field(
+            description="What to ask for, in full; without it scheme, port and path, at the device's address"
+        ),
     ] = ""
     scheme: Annotated[Literal["http", "https"], Field(description="Plain, or TLS")] = "http"
-    port: Annotated[int | None, Field(ge=1, le=65535, description="TCP port; 80, or 443 with https")] = None
+    port: Annotated[
+        int | None, Field(ge=1, le=65535, description="TCP port; 80, or 443 with https")
+    ] = None
     path: Annotated[str, Field(description="Path, and query if any")] = "/"
     host: Annotated[
-        str, Field(description="Name to ask for when the address is not it: Host header, SNI, the certificate's name")
+        str,
+        Field(
+            description="Name to ask for when the address is not it: Host header, SNI, the certificate's name"
+        ),
     ] = ""
     method: Annotated[Literal["GET", "HEAD"], Field(description="HEAD: without a body")] = "GET"
     expect: Annotated[
-        tuple[str, ...], Field(description="Status codes that are fine: 200, or ranges such as 200-399; a list")
+        tuple[str, ...],
+        Field(description="Status codes that are fine: 200, or ranges such as 200-399; a list"),
     ] = ("200-399",)
-    match: Annotated[str, Field(description="Regular expression (RE2) that must be found in the body")] = ""
+    match: Annotated[
+        str, Field(description="Regular expression (RE2) that must be found in the body")
+    ] = ""
     values: Annotated[
         dict[str, str],
-        Field(default_factory=dict, description="Numbers of a JSON body: metric=path, as in load=nodes[0].load"),
+        Field(
+            default_factory=dict,
+            description="Numbers of a JSON body: metric=path, as in load=nodes[0].load",
+        ),
     ]
-    redirects: Annotated[int, Field(ge=0, le=10, description="Redirections to follow, wherever they lead")] = 0
-    max_body: Annotated[int, Field(ge=0, le=16_777_216, description="Bytes of the body to read, no more")] = 1_048_576
-    ca_file: Annotated[str, Field(description="PEM file, on the worker, of the CA that signed the certificate")] = ""
+    redirects: Annotated[
+        int, Field(ge=0, le=10, description="Redirections to follow, wherever they lead")
+    ] = 0
+    max_body: Annotated[
+        int, Field(ge=0, le=16_777_216, description="Bytes of the body to read, no more")
+    ] = 1_048_576
+    ca_file: Annotated[
+        str, Field(description="PEM file, on the worker, of the CA that signed the certificate")
+    ] = ""
     fingerprint: Annotated[
-        str, Field(description="SHA-256 of the certificate: this one is trusted, whoever signed it, and no other")
+        str,
+        Field(
+            description="SHA-256 of the certificate: this one is trusted, whoever signed it, and no other"
+        ),
     ] = ""
     insecure: Annotated[bool, Field(description="With https: accept any certificate")] = False
     auth: Annotated[
         Literal["none", "basic", "bearer", "header"],
-        Field(description="How to log in: basic with a login, bearer or a header of your own with a token"),
+        Field(
+            description="How to log in: basic with a login, bearer or a header of your own with a token"
+        ),
     ] = "none"
-    header: Annotated[str, Field(description="The header that carries the token, with auth=header")] = "X-API-Key"
+    header: Annotated[
+        str, Field(description="The header that carries the token, with auth=header")
+    ] = "X-API-Key"
 
     def where(self, address: str) -> Url:
         """Raises ValueError when the device's address is no name of a host."""
         if self.url:
             return urls.parse(self.url)
-        return Url(self.scheme, urls.host_name(address), self.port or PORTS[self.scheme], urls.target(self.path))
+        return Url(
+            self.scheme,
+            urls.host_name(address),
+            self.port or PORTS[self.scheme],
+            urls.target(self.path),
+        )
 
     @property
     def trust(self) -> Trust:
@@ -130,7 +162,9 @@ class HttpOptions(api.Options):
             if not _METRIC.fullmatch(metric):
                 raise ValueError(f'"{metric}" is no name of a metric; it has letters, digits and _')
             if metric.startswith("http_"):
-                raise ValueError(f'"{metric}": names that begin with http_ are this collector\'s own')
+                raise ValueError(
+                    f'"{metric}": names that begin with http_ are this collector\'s own'
+                )
             json_paths.parse(path)
         return values
 
@@ -154,7 +188,9 @@ class HttpOptions(api.Options):
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
-        given = [name for name in _PLACE if getattr(self, name) != HttpOptions.model_fields[name].default]
+        given = [
+            name for name in _PLACE if getattr(self, name) != HttpOptions.model_fields[name].default
+        ]
         if self.url and given:
             raise ValueError(f"url says it all: leave {', '.join(given)} away")
         self._check_trust([name for name in _TRUST if getattr(self, name)])

@@ -39,10 +39,14 @@ def parse(text: str) -> Url:
     if parts.scheme not in PORTS:
         raise ValueError("a URL begins with http:// or https://")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("no user and password in a URL: use auth=basic and a credential of kind login")
+        raise ValueError(
+            "no user and password in a URL: use auth=basic and a credential of kind login"
+        )
     if not parts.hostname:
         raise ValueError("the URL names no host")
-    port = parts.port if parts.port is not None else PORTS[parts.scheme]  # raises ValueError beyond 65535
+    port = (
+        parts.port if parts.port is not None else PORTS[parts.scheme]
+    )  # raises ValueError beyond 65535
     if not port:
         raise ValueError("port 0 is none")
     query = f"?{parts.query}" if parts.query else ""

@@ -18,7 +18,12 @@ from poller.collectors.ping.round_trips import Trips
 #: We stop this long before the platform's deadline, so that what was seen can still be handed over.
 _HAND_OVER_S = 0.05
 _INFO, _UP, _ACCEPTED = "ping_info", "ping_up", "ping_tcp_accepted"
-_RTT = ("ping_rtt_min_seconds", "ping_rtt_avg_seconds", "ping_rtt_max_seconds", "ping_rtt_stddev_seconds")
+_RTT = (
+    "ping_rtt_min_seconds",
+    "ping_rtt_avg_seconds",
+    "ping_rtt_max_seconds",
+    "ping_rtt_stddev_seconds",
+)
 HELP = {
     _INFO: "How it was asked: icmp or tcp",
     _UP: "Did anything come back? 1 yes, 0 no",
@@ -57,7 +62,9 @@ class PingCollector:
         if not seen.seconds:
             raise _down(poll, method, seen)
         given = poll.options.model_dump(mode="json", exclude_unset=True)
-        yield api.Suggestion(given, f"it answers {_named(poll, method)} within {max(seen.seconds) * 1000:.3g} ms")
+        yield api.Suggestion(
+            given, f"it answers {_named(poll, method)} within {max(seen.seconds) * 1000:.3g} ms"
+        )
 
     async def _ask(self, poll: api.Poll) -> tuple[str, Trips]:
         """How it was asked, and what came back."""

@@ -70,7 +70,9 @@ class Pings:
             return await asked.run()
         finally:
             for key, question in asked.questions:
-                if self._pending.get(key) is question:  # not another's, that got the same number meanwhile
+                if (
+                    self._pending.get(key) is question
+                ):  # not another's, that got the same number meanwhile
                     del self._pending[key]
 
     def send(self, where: tuple[Any, ...], question: _Question) -> _Key:
@@ -123,7 +125,9 @@ class Pings:
                 continue
             self._take(data, ancillary, sender)
 
-    def _take(self, data: bytes, ancillary: icmp_sockets.Ancillary, sender: tuple[Any, ...]) -> None:
+    def _take(
+        self, data: bytes, ancillary: icmp_sockets.Ancillary, sender: tuple[Any, ...]
+    ) -> None:
         body = icmp_packet.without_ip_header(data) if self._door.sums else data
         echo = icmp_packet.reply(self._door.family, body)
         if echo is None or echo.identifier != self._door.identifier:
@@ -144,7 +148,9 @@ class Pings:
     def _read_complaints(self) -> None:
         for _ in range(_AT_A_TIME):
             try:
-                data, ancillary, _, asked = self._door.socket.recvmsg(_LARGEST, 512, socket.MSG_ERRQUEUE)
+                data, ancillary, _, asked = self._door.socket.recvmsg(
+                    _LARGEST, 512, socket.MSG_ERRQUEUE
+                )
             except OSError:
                 return
             echo = icmp_packet.asked(self._door.family, data)
@@ -181,7 +187,9 @@ class _Burst:
         return Trips(self._pace.count, self._seconds, self._told)
 
     async def _ask(self) -> None:
-        question = _Question(os.urandom(LEAST_BYTES) + self._padding, 0.0, 0, self._answered, self._complained)
+        question = _Question(
+            os.urandom(LEAST_BYTES) + self._padding, 0.0, 0, self._answered, self._complained
+        )
         for _ in range(_FULL_PAUSES):
             try:
                 self.questions.append((self._pings.send(self._where, question), question))

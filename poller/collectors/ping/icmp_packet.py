@@ -51,7 +51,9 @@ def _echo(data: bytes, wanted: int) -> Echo | None:
     if len(data) < _HEADER.size:
         return None
     kind, code, _, identifier, sequence = _HEADER.unpack_from(data)
-    return Echo(identifier, sequence, data[_HEADER.size :]) if kind == wanted and code == 0 else None
+    return (
+        Echo(identifier, sequence, data[_HEADER.size :]) if kind == wanted and code == 0 else None
+    )
 
 
 def without_ip_header(data: bytes) -> bytes:

@@ -20,7 +20,10 @@ _ICMP_ORIGINS = (2, 3)  # ICMP and ICMPv6: others are our own system's
 
 #: A thousand answers may come while this process is busy with something else.
 _RECEIVE_BYTES = 4 * 1024 * 1024
-_PROTOCOL: dict[int, int] = {socket.AF_INET: socket.IPPROTO_ICMP, socket.AF_INET6: socket.IPPROTO_ICMPV6}
+_PROTOCOL: dict[int, int] = {
+    socket.AF_INET: socket.IPPROTO_ICMP,
+    socket.AF_INET6: socket.IPPROTO_ICMPV6,
+}
 _ECHO_REPLY = 0
 _ECHO_REPLY_V6 = 129
 _TIMESPEC = struct.Struct("=qq")
@@ -118,7 +121,10 @@ def arrived_ns(ancillary: Ancillary) -> int | None:
 def complaint(ancillary: Ancillary) -> str:
     """What a router, or our own system, says of a question it did not deliver: `No route to host, says 10.0.0.1`."""
     for level, kind, data in ancillary:
-        if (level, kind) in ((socket.IPPROTO_IP, _IP_RECVERR), (socket.IPPROTO_IPV6, _IPV6_RECVERR)):
+        if (level, kind) in (
+            (socket.IPPROTO_IP, _IP_RECVERR),
+            (socket.IPPROTO_IPV6, _IPV6_RECVERR),
+        ):
             if len(data) < _EXTENDED_ERROR.size:
                 continue
             number, origin, *_ = _EXTENDED_ERROR.unpack_from(data)

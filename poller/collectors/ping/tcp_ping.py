@@ -19,7 +19,10 @@ _RTT_END = _RTT_AT + 4
 async def burst(family: int, where: tuple[Any, ...], pace: Pace) -> Trips:
     """Connect `pace.count` times; each connection is closed at once."""
     answers = await asyncio.gather(
-        *(_knock(family, where, number * pace.interval_s, pace.patience_s) for number in range(pace.count))
+        *(
+            _knock(family, where, number * pace.interval_s, pace.patience_s)
+            for number in range(pace.count)
+        )
     )
     seconds = [answer for answer, _, _ in answers if answer is not None]
     told = next((text for _, text, _ in answers if text), "")

@@ -8,7 +8,8 @@ except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "librouteros":
         raise
     raise errors.ConfigError(
-        "the routeros collector needs librouteros, which is not installed", hint="pip install 'poller[routeros]'"
+        "the routeros collector needs librouteros, which is not installed",
+        hint="pip install 'poller[routeros]'",
     ) from None
 
 __all__ = ["RouterOsCollector"]

@@ -67,14 +67,23 @@ class _Api(AsyncApi):  # type: ignore[misc]
             else:
                 raise exceptions.ProtocolError(_strange(word))
         if self.repeats_tags and not tagged and reply in _ANSWERS:
-            raise exceptions.ProtocolError("it does not say which command it answers, as it did before")
+            raise exceptions.ProtocolError(
+                "it does not say which command it answers, as it did before"
+            )
         if reply == "!trap":  # the library takes exactly these two
-            fields = {"message": fields.get("message", "no reason given"), "category": fields.get("category", "")}
+            fields = {
+                "message": fields.get("message", "no reason given"),
+                "category": fields.get("category", ""),
+            }
         return reply, fields
 
 
 def _strange(word: str) -> str:
-    return "it answers another command" if word.startswith(".tag=") else "it said a word that is no attribute"
+    return (
+        "it answers another command"
+        if word.startswith(".tag=")
+        else "it said a word that is no attribute"
+    )
 
 
 class Router:
@@ -105,14 +114,23 @@ class Router:
     async def log_in(self, username: str, password: str) -> None:
         """The login of 6.43 and later; an older router answers with a challenge, which we then take up."""
         try:
-            challenge = _challenge(await self._ask("/login", f"=name={username}", f"=password={password}"))
+            challenge = _challenge(
+                await self._ask("/login", f"=name={username}", f"=password={password}")
+            )
             if challenge is None:
                 return
             proof = _response(challenge, password)
-            if _challenge(await self._ask("/login", f"=name={username}", f"=response={proof}")) is not None:
-                raise errors.DeviceAuthFailed(f"{self._name} refused the login", cause="it asks for another proof")
+            if (
+                _challenge(await self._ask("/login", f"=name={username}", f"=response={proof}"))
+                is not None
+            ):
+                raise errors.DeviceAuthFailed(
+                    f"{self._name} refused the login", cause="it asks for another proof"
+                )
         except UnicodeEncodeError:  # its text would show a piece
-            raise errors.DeviceAuthFailed("user name or password are no text that could be sent") from None
+            raise errors.DeviceAuthFailed(
+                "user name or password are no text that could be sent"
+            ) from None
         except EXPECTED as error:
             raise librouteros_errors.of_login(error, self._name, self._over_tls) from None
 
@@ -131,7 +149,9 @@ class Router:
 
     async def print(self, path: str, proplist: str = "", *queries: str) -> Sequence[Row]:
         """All rows of a menu, or those that pass the query words, with these properties."""
-        return await self.call(f"{path}/print", *queries, **({".proplist": proplist} if proplist else {}))
+        return await self.call(
+            f"{path}/print", *queries, **({".proplist": proplist} if proplist else {})
+        )
 
     async def _ask(self, command: str, *words: str) -> list[dict[str, str]]:
         self._link.begin()
@@ -169,14 +189,19 @@ class Router:
         return self._link.certificate()
 
 
-async def connect(address: str, port: int, tls: ssl.SSLContext | None, server_name: str = "") -> Router:
+async def connect(
+    address: str, port: int, tls: ssl.SSLContext | None, server_name: str = ""
+) -> Router:
     """A connection, not logged in yet."""
     name = f"{address} port {port}"
     try:
-        return Router(name, await open_link(address, port, tls, server_name), over_tls=tls is not None)
+        return Router(
+            name, await open_link(address, port, tls, server_name), over_tls=tls is not None
+        )
     except ConnectionRefusedError:
         raise errors.DeviceUnreachable(
-            f"{name} refused the connection", cause="the api service is off, or an access list is in the way"
+            f"{name} refused the connection",
+            cause="the api service is off, or an access list is in the way",
         ) from None
     except EXPECTED as error:
         raise librouteros_errors.of_connecting(error, name, tls is not None) from None
@@ -188,7 +213,9 @@ def _challenge(rows: Sequence[Row]) -> str | None:
 
 def _response(challenge: str, password: str) -> str:
     """The proof of the password that RouterOS before 6.43 wants."""
-    digest = hashlib.md5(b"\0" + password.encode() + bytes.fromhex(challenge), usedforsecurity=False)
+    digest = hashlib.md5(
+        b"\0" + password.encode() + bytes.fromhex(challenge), usedforsecurity=False
+    )
     return "00" + digest.hexdigest()
 
 

@@ -48,7 +48,9 @@ class RouterOsCollector:
         present = memory.presence(dialogue.wanted, dialogue.now)
         if not failures and not any(present.values()):
             memory.refused.clear()  # somebody will mend that, here or there: the next poll asks again
-            raise api.DeviceUnsupported(f"the router has nothing of {', '.join(poll.options.families)}")
+            raise api.DeviceUnsupported(
+                f"the router has nothing of {', '.join(poll.options.families)}"
+            )
         # What is only remembered makes no failed poll a partial one, nor does a router that refuses all that is wanted.
         if asked.answers or not failures or (asked.is_there and memory.is_well(dialogue.wanted)):
             yield await memory.shapes.read_in_turns(asked.answers, present)
@@ -66,7 +68,9 @@ class RouterOsCollector:
         try:
             if poll.options.trust is not None:
                 poll.options.trust.check(router.certificate(), where)
-            async with _deadline(poll, f"{where} accepted the connection and did not answer the login"):
+            async with _deadline(
+                poll, f"{where} accepted the connection and did not answer the login"
+            ):
                 await router.log_in(login.username, login.password.get_secret_value())
         except BaseException:
             await router.close(politely=False)
@@ -117,7 +121,9 @@ class _Dialogue:
             self.sent += router.sent
 
     def _within(self, text: str, rows: int) -> contextlib.AbstractAsyncContextManager[None]:
-        return _deadline(self._poll, text, min(_HAND_OVER_S + rows * _HAND_OVER_ROW_S, self._most_hand_over_s))
+        return _deadline(
+            self._poll, text, min(_HAND_OVER_S + rows * _HAND_OVER_ROW_S, self._most_hand_over_s)
+        )
 
 
 async def _connect(address: str, options: RouterOsOptions) -> api_client.Router:
@@ -132,7 +138,9 @@ async def _connect(address: str, options: RouterOsOptions) -> api_client.Router:
 
 
 @contextlib.asynccontextmanager
-async def _deadline(poll: api.Poll, text: str, hand_over_s: float = _HAND_OVER_S) -> AsyncIterator[None]:
+async def _deadline(
+    poll: api.Poll, text: str, hand_over_s: float = _HAND_OVER_S
+) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout_at(poll.deadline - hand_over_s):
             yield
@@ -143,4 +151,6 @@ async def _deadline(poll: api.Poll, text: str, hand_over_s: float = _HAND_OVER_S
 def _login(poll: api.Poll) -> Login:
     if isinstance(poll.credential, Login):
         return poll.credential
-    raise api.DeviceAuthFailed("no RouterOS credential", cause="the target and its device have none of kind login")
+    raise api.DeviceAuthFailed(
+        "no RouterOS credential", cause="the target and its device have none of kind login"
+    )

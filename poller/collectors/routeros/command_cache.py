@@ -20,7 +20,9 @@ class Conversation:
         self._menus: dict[str, Rows] = {}
         self._rows = 0  # that were read
 
-    async def say(self, command: str, proplist: Sequence[str] = (), queries: Sequence[str] = (), **words: str) -> Rows:
+    async def say(
+        self, command: str, proplist: Sequence[str] = (), queries: Sequence[str] = (), **words: str
+    ) -> Rows:
         """The answer. Raises what the client raises; a DeviceTimeout at the end of the poll."""
         sentence = (command, frozenset(proplist), tuple(queries), tuple(words.items()))
         if sentence not in self._said:

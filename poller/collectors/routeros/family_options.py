@@ -45,7 +45,9 @@ def among(chosen: Sequence[str], *named: str) -> None:
     """Nothing is said about families that are not read. Raises ValueError."""
     for name in named:
         if name not in chosen:
-            raise ValueError(f"the family {name} is not read: add it to families, or leave this out")
+            raise ValueError(
+                f"the family {name} is not read: add it to families, or leave this out"
+            )
 
 
 def _check(name: Any, there: Iterable[str]) -> str:

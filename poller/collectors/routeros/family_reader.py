@@ -14,7 +14,15 @@ from poller.collectors import api
 from poller.collectors.routeros.api_client import REFUSALS
 from poller.collectors.routeros.command_cache import Conversation
 from poller.collectors.routeros.families.addresses import LEASES
-from poller.collectors.routeros.families.family import DHCP_NAME, Ask, Family, Row, Rows, Table, Then
+from poller.collectors.routeros.families.family import (
+    DHCP_NAME,
+    Ask,
+    Family,
+    Row,
+    Rows,
+    Table,
+    Then,
+)
 from poller.collectors.routeros.families.system import IDENTITY, RESOURCE
 from poller.collectors.routeros.router_memory import Memory
 from poller.collectors.routeros.row_readings import Answer
@@ -27,7 +35,11 @@ class Asking:
     """What one poll asks, and what it is answered. `chosen` are the options that choose rows."""
 
     def __init__(
-        self, memory: Memory, chosen: Mapping[str, Sequence[str]], now: float, fair_until: float = math.inf
+        self,
+        memory: Memory,
+        chosen: Mapping[str, Sequence[str]],
+        now: float,
+        fair_until: float = math.inf,
     ) -> None:
         self.answers: list[Answer] = []
         self.failures: list[api.PartFailed] = []
@@ -107,14 +119,18 @@ class Asking:
             rows = await self._more(router, ask.then, rows, proplist)
         return _renamed(rows, ask.called)
 
-    async def _more(self, router: Conversation, then: Then, rows: Rows, proplist: Sequence[str]) -> Rows:
+    async def _more(
+        self, router: Conversation, then: Then, rows: Rows, proplist: Sequence[str]
+    ) -> Rows:
         properties = then.properties or proplist
         if not then.numbers:
             return then.join(rows, await self._say(router, then.command, properties, (), {}))
         joined: list[Row] = []
         for group in [[row] for row in rows] if then.one_by_one else [rows]:
             # A comma would make two of a name.
-            names = ",".join(row["name"] for row in group if row.get("name") and "," not in row["name"])
+            names = ",".join(
+                row["name"] for row in group if row.get("name") and "," not in row["name"]
+            )
             words = {then.numbers: names, "once": ""}
             more = await self._say(router, then.command, properties, (), words) if names else []
             joined += then.join(group, more)
@@ -159,4 +175,6 @@ def _explained(error: api.DeviceError, family: Family) -> api.DeviceError:
     if not isinstance(error, api.DeviceAuthFailed):
         return error
     cause = f"{error.cause}; the group of the login needs the policies {', '.join(family.policies)}"
-    return api.DeviceAuthFailed(error.message, cause, f"/user/group/set GROUP policy={','.join(family.policies)}")
+    return api.DeviceAuthFailed(
+        error.message, cause, f"/user/group/set GROUP policy={','.join(family.policies)}"
+    )

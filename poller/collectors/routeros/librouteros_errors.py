@@ -53,15 +53,23 @@ def translate(error: BaseException, router: str, doing: str) -> errors.DeviceErr
     if isinstance(error, TRAPS):
         return _of_trap(error)(f"{router} refused {doing}", cause=str(error))
     kind = next(_TRANSLATION[base] for base in type(error).__mro__ if base in _TRANSLATION)
-    text, hint = str(error) or (_HUNG_UP if isinstance(error, ConnectionError) else type(error).__name__), ""
+    text, hint = (
+        str(error) or (_HUNG_UP if isinstance(error, ConnectionError) else type(error).__name__),
+        "",
+    )
     if isinstance(error, ssl.SSLCertVerificationError):
-        text, hint = f"certificate verify failed: {getattr(error, 'verify_message', text)}", TRUST_HINT
+        text, hint = (
+            f"certificate verify failed: {getattr(error, 'verify_message', text)}",
+            TRUST_HINT,
+        )
     return kind(f"{router} failed at {doing}", cause=text, hint=hint)
 
 
 def of_connecting(error: BaseException, router: str, over_tls: bool) -> errors.DeviceError:
     """The same, before anything was said. Who hangs up in a handshake has no certificate, or speaks no TLS."""
-    shaking = over_tls and isinstance(error, ssl.SSLError | ConnectionResetError | ConnectionAbortedError)
+    shaking = over_tls and isinstance(
+        error, ssl.SSLError | ConnectionResetError | ConnectionAbortedError
+    )
     made = translate(error, router, "the TLS handshake" if shaking else "connecting")
     hint = _HANDSHAKE_HINT if shaking and not made.hint else made.hint
     return type(made)(made.message, made.cause, hint)
@@ -75,7 +83,11 @@ def of_login(error: BaseException, router: str, over_tls: bool) -> errors.Device
     if isinstance(error, TRAPS) and _SLOW_RADIUS not in str(error):
         return errors.DeviceAuthFailed(f"{router} refused the login", cause=str(error))
     made = translate(error, router, "login")
-    hint = _LOGIN_HINTS[over_tls] if isinstance(error, exceptions.ConnectionClosed | ConnectionError) else made.hint
+    hint = (
+        _LOGIN_HINTS[over_tls]
+        if isinstance(error, exceptions.ConnectionClosed | ConnectionError)
+        else made.hint
+    )
     return type(made)(made.message, made.cause, hint)
 
 

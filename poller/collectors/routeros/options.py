@@ -17,23 +17,43 @@ PLAIN_PORT, TLS_PORT = 8728, 8729
 class RouterOsOptions(api.Options):
     families: Annotated[
         tuple[str, ...],
-        Field(validate_default=True, description="What to read: families, a list or separated by commas; basic, all"),
+        Field(
+            validate_default=True,
+            description="What to read: families, a list or separated by commas; basic, all",
+        ),
     ] = (family_options.BASIC,)
     every: Annotated[
         dict[str, float],
-        Field(default_factory=dict, description="Families to read less often than the target is polled: {routes: 5m}"),
+        Field(
+            default_factory=dict,
+            description="Families to read less often than the target is polled: {routes: 5m}",
+        ),
     ]
     address_lists: Annotated[
-        tuple[str, ...], Field(description="Firewall address lists whose entries the family address_lists reads")
+        tuple[str, ...],
+        Field(description="Firewall address lists whose entries the family address_lists reads"),
     ] = ()
-    port: Annotated[int | None, Field(ge=1, le=65535, description="TCP port; 8728, or 8729 with tls")] = None
-    tls: Annotated[bool, Field(description="Speak api-ssl and check the router's certificate")] = False
-    ca_file: Annotated[str, Field(description="PEM file, on the worker, of the CA that signed the certificate")] = ""
-    server_name: Annotated[str, Field(description="The name in the certificate, if it is not the address")] = ""
-    fingerprint: Annotated[
-        str, Field(description="SHA-256 of the certificate: this one is trusted, whoever signed it, and no other")
+    port: Annotated[
+        int | None, Field(ge=1, le=65535, description="TCP port; 8728, or 8729 with tls")
+    ] = None
+    tls: Annotated[bool, Field(description="Speak api-ssl and check the router's certificate")] = (
+        False
+    )
+    ca_file: Annotated[
+        str, Field(description="PEM file, on the worker, of the CA that signed the certificate")
     ] = ""
-    insecure: Annotated[bool, Field(description="With tls: accept any certificate, and none at all")] = False
+    server_name: Annotated[
+        str, Field(description="The name in the certificate, if it is not the address")
+    ] = ""
+    fingerprint: Annotated[
+        str,
+        Field(
+            description="SHA-256 of the certificate: this one is trusted, whoever signed it, and no other"
+        ),
+    ] = ""
+    insecure: Annotated[
+        bool, Field(description="With tls: accept any certificate, and none at all")
+    ] = False
 
     @property
     def effective_port(self) -> int:
@@ -42,7 +62,11 @@ class RouterOsOptions(api.Options):
     @property
     def trust(self) -> Trust | None:
         """None for the plain API."""
-        return Trust(self.ca_file, self.fingerprint, self.server_name, self.insecure) if self.tls else None
+        return (
+            Trust(self.ca_file, self.fingerprint, self.server_name, self.insecure)
+            if self.tls
+            else None
+        )
 
     @field_validator("families", "address_lists", mode="before")
     @classmethod
@@ -87,5 +111,7 @@ class RouterOsOptions(api.Options):
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)} contradict each other: give one")
         if named and given not in ([], ["ca_file"]):
-            raise ValueError(f"server_name means nothing with {given[0]}, which checks no name: leave one away")
+            raise ValueError(
+                f"server_name means nothing with {given[0]}, which checks no name: leave one away"
+            )
         return self

@@ -138,9 +138,13 @@ class Link(asyncio.Protocol):
         return spoken.getpeercert(binary_form=True) if spoken else None
 
 
-async def open_link(address: str, port: int, tls: ssl.SSLContext | None, server_name: str = "") -> Link:
+async def open_link(
+    address: str, port: int, tls: ssl.SSLContext | None, server_name: str = ""
+) -> Link:
     loop = asyncio.get_running_loop()
-    _, link = await loop.create_connection(Link, address, port, ssl=tls, server_hostname=server_name or None)
+    _, link = await loop.create_connection(
+        Link, address, port, ssl=tls, server_hostname=server_name or None
+    )
     return link
 
 

@@ -12,8 +12,13 @@ from poller.collectors.routeros.families.family import Row
 async def discover(keeper: KeepsSessions[Router], poll: Poll) -> AsyncIterator[Suggestion]:
     """The target that a router at this address should have. Raises DeviceErrors."""
     [resource, *_] = [*await poll.session(keeper, _ask), {}]
-    version, board = resource.get("version", "of an unknown version"), resource.get("board-name", "unknown hardware")
-    yield Suggestion(poll.options.model_dump(mode="json", exclude_unset=True), f"RouterOS {version} on {board}")
+    version, board = (
+        resource.get("version", "of an unknown version"),
+        resource.get("board-name", "unknown hardware"),
+    )
+    yield Suggestion(
+        poll.options.model_dump(mode="json", exclude_unset=True), f"RouterOS {version} on {board}"
+    )
 
 
 async def _ask(router: Router) -> Sequence[Row]:

@@ -31,7 +31,9 @@ class Trouble:
 
     failures: tuple[api.PartFailed, ...]
     cuts: int = 0  # so often in a row its answer, or the want of one, ended the connection
-    unlucky: bool = False  # the time was up, but most of it had gone to others: it comes first the next time
+    unlucky: bool = (
+        False  # the time was up, but most of it had gone to others: it comes first the next time
+    )
 
     @property
     def was_cut(self) -> bool:
@@ -39,7 +41,11 @@ class Trouble:
 
     @property
     def pause_s(self) -> float:
-        return min(LONGEST_PAUSE_S, PAUSE_S * 2 ** min(self.cuts - 2, _DOUBLINGS)) if self.cuts > 1 else 0.0
+        return (
+            min(LONGEST_PAUSE_S, PAUSE_S * 2 ** min(self.cuts - 2, _DOUBLINGS))
+            if self.cuts > 1
+            else 0.0
+        )
 
     def told(self, left_s: float) -> Sequence[api.PartFailed]:
         """In a poll that did not ask for it."""
@@ -64,7 +70,9 @@ class Memory:
     router: tuple[str, str] | tuple[()] = ()  # its version and board
     up_s: float = 0.0
 
-    def due(self, wanted: Iterable[Family], every_s: Mapping[str, float], now: float) -> list[Family]:
+    def due(
+        self, wanted: Iterable[Family], every_s: Mapping[str, float], now: float
+    ) -> list[Family]:
         """Which of these families a poll at this moment reads, and in which order, so that each has its turn.
 
         Who was not reached the last time comes before the others, and who ended the connection last. A pause is for the
@@ -72,7 +80,10 @@ class Memory:
         """
         lengths = [(family, every_s.get(family.name, family.every_s)) for family in wanted]
         paused = self.is_well(family for family, _ in lengths)
-        return sorted([family for family, every in lengths if self._is_due(family, every, now, paused)], key=self._turn)
+        return sorted(
+            [family for family, every in lengths if self._is_due(family, every, now, paused)],
+            key=self._turn,
+        )
 
     def _is_due(self, family: Family, every_s: float, now: float, paused: bool) -> bool:
         last, trouble = self.asked_at.get(family.name), self.troubles.get(family.name)
@@ -94,7 +105,9 @@ class Memory:
             self.troubles.pop(family.name, None)
             self.read.add(family.name)
 
-    def note_cut(self, family: Family, error: api.DeviceError, now: float, *, unlucky: bool) -> None:
+    def note_cut(
+        self, family: Family, error: api.DeviceError, now: float, *, unlucky: bool
+    ) -> None:
         """It was asked for, and then there was no connection any more."""
         self.asked_at[family.name] = now
         before = self.troubles.get(family.name)
@@ -114,7 +127,9 @@ class Memory:
 
     def is_well(self, families: Iterable[Family]) -> bool:
         """Was any of these read when it was asked for last?"""
-        return any(family.name in self.read and family.name not in self.troubles for family in families)
+        return any(
+            family.name in self.read and family.name not in self.troubles for family in families
+        )
 
     def refuses(self, ask: Ask, now: float) -> bool:
         """Did the router say lately that it has no such menu?"""

@@ -32,7 +32,9 @@ class Trust:
         except (OSError, ssl.SSLError) as error:
             hint = "give ca_file a PEM file that is here and on the workers"
             why = error.strerror or str(error)
-            raise errors.InvalidInput(f'ca_file "{self.ca_file}" cannot be used', why, hint) from None
+            raise errors.InvalidInput(
+                f'ca_file "{self.ca_file}" cannot be used', why, hint
+            ) from None
 
     def check(self, certificate: bytes | None, router: str) -> None:
         """After the handshake, before anything is said. Raises DeviceProtocolError when the pin does not fit."""

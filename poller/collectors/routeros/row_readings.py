@@ -47,7 +47,9 @@ class Shapes:
             except StopIteration as done:
                 return cast(ReadingSet, done.value)
 
-    async def read_in_turns(self, answers: Sequence[Answer], present: Mapping[str, bool]) -> ReadingSet:
+    async def read_in_turns(
+        self, answers: Sequence[Answer], present: Mapping[str, bool]
+    ) -> ReadingSet:
         """The same, and between two steps others have their turn: a large router must not stop a worker's loop."""
         steps = self._steps(answers, present)
         while True:
@@ -57,7 +59,9 @@ class Shapes:
                 return cast(ReadingSet, done.value)
             await asyncio.sleep(0)
 
-    def _steps(self, answers: Sequence[Answer], present: Mapping[str, bool]) -> Generator[None, None, ReadingSet]:
+    def _steps(
+        self, answers: Sequence[Answer], present: Mapping[str, bool]
+    ) -> Generator[None, None, ReadingSet]:
         series = [_presence(family) for family in present]
         numbers: list[float] = [float(there) for there in present.values()]
         fresh: dict[str, _Known] = {answer.family: {} for answer in answers}
@@ -113,7 +117,9 @@ def _measure(table: Table, row: Mapping[str, str]) -> tuple[_RowKey, list[float]
 
 
 @cache
-def _plan(table: Table) -> tuple[tuple[str, ...], tuple[tuple[str, value_parser.Parse, float | None], ...]]:
+def _plan(
+    table: Table,
+) -> tuple[tuple[str, ...], tuple[tuple[str, value_parser.Parse, float | None], ...]]:
     """What to look up in a row: texts, then numbers."""
     info = table.info.labels.values() if table.info else ()
     columns = tuple((metric.property, metric.parse, metric.absent) for metric in table.metrics)
@@ -127,14 +133,22 @@ def _mark(table: Table) -> str:
 
 def _series(key: _RowKey) -> tuple[Series, ...]:
     table, texts, there = key
-    labels = dict(zip((*table.labels, *(table.info.labels if table.info else ())), texts, strict=True))
+    labels = dict(
+        zip((*table.labels, *(table.info.labels if table.info else ())), texts, strict=True)
+    )
     identity = tuple(sorted((label, labels[label]) for label in table.labels))
     made = [
-        Series(PREFIX + metric.name, identity, metric.kind, WIDTH if metric.kind is Kind.COUNTER else 0)
+        Series(
+            PREFIX + metric.name, identity, metric.kind, WIDTH if metric.kind is Kind.COUNTER else 0
+        )
         for metric, present in zip(table.metrics, there, strict=True)
         if present
     ]
-    info = [Series(PREFIX + table.info.name, tuple(sorted(labels.items())), Kind.INFO)] if table.info else []
+    info = (
+        [Series(PREFIX + table.info.name, tuple(sorted(labels.items())), Kind.INFO)]
+        if table.info
+        else []
+    )
     return (*info, *made)
 
 

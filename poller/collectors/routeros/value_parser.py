@@ -11,7 +11,15 @@ from datetime import UTC, datetime
 
 Parse = Callable[[str], float | None]
 
-_UNITS_S = {"w": 604_800.0, "d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "us": 0.000_001}
+_UNITS_S = {
+    "w": 604_800.0,
+    "d": 86_400.0,
+    "h": 3_600.0,
+    "m": 60.0,
+    "s": 1.0,
+    "ms": 0.001,
+    "us": 0.000_001,
+}
 _PIECE = re.compile(r"([0-9]+)(ms|us|w|d|h|m|s)")
 _CLOCK = re.compile(r"([0-9]+):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?")
 _DECIMAL = re.compile(r"-?[0-9]+\.[0-9]+")

@@ -42,7 +42,9 @@ class SnmpCollector:
         options: SnmpOptions = poll.options
         profile = module_catalog.at_hand(options.modules, options.config) or await _profile(options)
         memory = poll.memory.get("snmp")
-        if memory is None or memory.profile is not profile:  # its first poll, or its file was edited
+        if (
+            memory is None or memory.profile is not profile
+        ):  # its first poll, or its file was edited
             memory = poll.memory["snmp"] = Memory.of(profile, options.walking(profile.walking))
         login = login_choice.choose(options, poll.credential, profile)
         way = _way(await self._resolver.address(poll.address), options, login)
@@ -58,7 +60,9 @@ class SnmpCollector:
         for item in taken:
             yield item
 
-    async def _visit(self, way: Way, login: Login, poll: api.Poll, memory: Memory) -> list[api.Yielded]:
+    async def _visit(
+        self, way: Way, login: Login, poll: api.Poll, memory: Memory
+    ) -> list[api.Yielded]:
         options: SnmpOptions = poll.options
         agent = f"{poll.address} port {options.port}"
         visit = Visit(self._engines, way, login.credential, memory, agent, poll.deadline)
@@ -99,7 +103,9 @@ class SnmpCollector:
 
 
 def _way(address: str, options: SnmpOptions, login: Login) -> Way:
-    return engine_choice.way_to(address, options.port, login.version, login.credential, login.context, options.engine)
+    return engine_choice.way_to(
+        address, options.port, login.version, login.credential, login.context, options.engine
+    )
 
 
 async def _profile(options: SnmpOptions) -> Profile:

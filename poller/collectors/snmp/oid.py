@@ -19,7 +19,9 @@ def text(parts: Iterable[int]) -> str:
 def is_valid(text: str) -> bool:
     """Dotted decimal numbers that fit SNMP: at least two, each below 2**32."""
     parts = text.split(".")
-    return len(parts) >= 2 and all(part.isascii() and part.isdigit() and int(part) < 2**32 for part in parts)
+    return len(parts) >= 2 and all(
+        part.isascii() and part.isdigit() and int(part) < 2**32 for part in parts
+    )
 
 
 def covers(root: str, oid: str) -> bool:

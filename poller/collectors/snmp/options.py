@@ -20,18 +20,27 @@ MOST_REPETITIONS = 200
 class SnmpOptions(api.Options):
     config: Annotated[
         tuple[str, ...],
-        Field(description="Files of modules in snmp_exporter's format, a list or separated by commas; or *.yml"),
+        Field(
+            description="Files of modules in snmp_exporter's format, a list or separated by commas; or *.yml"
+        ),
     ] = ()
     modules: Annotated[
         tuple[str, ...],
-        Field(description="What to read: module names, a list or separated by commas; none: what suits the device"),
+        Field(
+            description="What to read: module names, a list or separated by commas; none: what suits the device"
+        ),
     ] = ()
     match: Annotated[
         str,
-        Field(description="A file of your own that says which modules suit which sysObjectID; it adds to our table"),
+        Field(
+            description="A file of your own that says which modules suit which sysObjectID; it adds to our table"
+        ),
     ] = ""
     auth: Annotated[
-        str, Field(description="A login of the config file, for a target without a credential of its own")
+        str,
+        Field(
+            description="A login of the config file, for a target without a credential of its own"
+        ),
     ] = ""
     port: Annotated[int, Field(ge=1, le=65535, description="UDP port of the agent")] = 161
     version: Annotated[
@@ -46,10 +55,16 @@ class SnmpOptions(api.Options):
             description="Seconds to wait for the first answer; each further try waits half as long again",
         ),
     ] = 1.5
-    retries: Annotated[int, Field(ge=0, le=10, description="Further tries of an unanswered request")] = 2
+    retries: Annotated[
+        int, Field(ge=0, le=10, description="Further tries of an unanswered request")
+    ] = 2
     max_repetitions: Annotated[
         int,
-        Field(ge=1, le=MOST_REPETITIONS, description="Most rows to ask for in one answer; fewer where a device cannot"),
+        Field(
+            ge=1,
+            le=MOST_REPETITIONS,
+            description="Most rows to ask for in one answer; fewer where a device cannot",
+        ),
     ] = 50
     refresh: Annotated[
         float,
@@ -61,18 +76,26 @@ class SnmpOptions(api.Options):
     ] = 600.0
     walks: Annotated[
         int,
-        Field(ge=1, le=8, description="Most requests under way at a time to a device whose polls last long"),
+        Field(
+            ge=1,
+            le=8,
+            description="Most requests under way at a time to a device whose polls last long",
+        ),
     ] = 2
     identity: Annotated[
         Identity,
-        Field(description="What an interface is known by when its rates are read: a new ifIndex is no new interface"),
+        Field(
+            description="What an interface is known by when its rates are read: a new ifIndex is no new interface"
+        ),
     ] = Identity.IF_NAME
 
     engine: Annotated[
         Literal["auto", "gufo", "pysnmp"],
         Field(description="Who speaks SNMP: auto is gufo, and pysnmp for SNMPv3 contexts"),
     ] = "auto"
-    context: Annotated[str, Field(max_length=255, description="SNMPv3 context name; needs an SNMPv3 credential")] = ""
+    context: Annotated[
+        str, Field(max_length=255, description="SNMPv3 context name; needs an SNMPv3 credential")
+    ] = ""
 
     @model_validator(mode="after")
     def _contexts_need_pysnmp(self) -> Self:
@@ -90,7 +113,9 @@ class SnmpOptions(api.Options):
             retries = self.retries
         if timeout_s is None or "timeout" in own:
             timeout_s = self.timeout
-        return Settled(min(repetitions, MOST_REPETITIONS), retries, timeout_s, asked.allow_nonincreasing_oids)
+        return Settled(
+            min(repetitions, MOST_REPETITIONS), retries, timeout_s, asked.allow_nonincreasing_oids
+        )
 
     def protocol(self, asked: str) -> str:
         """The version to speak with a community; `asked` is what a module's file says, if anything."""
@@ -101,7 +126,9 @@ class SnmpOptions(api.Options):
         if self.config:
             module_catalog.select(self.modules, self.config)
         if self.match:
-            device_table.refuse_unknown(self.match, device_table.load(self.match).names(), self.config)
+            device_table.refuse_unknown(
+                self.match, device_table.load(self.match).names(), self.config
+            )
         if self.auth:
             module_catalog.auth(self.auth, self.config)
 
@@ -161,5 +188,7 @@ class SnmpOptions(api.Options):
     def _spell_version(cls, value: Any) -> Any:
         text = str(value).lower().removeprefix("v")
         if text == "3":
-            raise ValueError("SNMPv3 follows from the credential: give one of kind snmpv3 and leave version away")
+            raise ValueError(
+                "SNMPv3 follows from the credential: give one of kind snmpv3 and leave version away"
+            )
         return {"2": "2c"}.get(text, text)

@@ -21,7 +21,9 @@ async def discover(poll: Poll) -> AsyncIterator[Suggestion]:
     budget_s = poll.deadline - asyncio.get_running_loop().time()
     async with terminal_session.talk(poll.address, options, poll.credential, budget_s) as agent:
         found = await agent.get([_SYS_DESCR, _SYS_OBJECT_ID])
-    descr, object_id = (_text(found[oid][1]) if oid in found else "" for oid in (_SYS_DESCR, _SYS_OBJECT_ID))
+    descr, object_id = (
+        _text(found[oid][1]) if oid in found else "" for oid in (_SYS_DESCR, _SYS_OBJECT_ID)
+    )
     choice = device_table.table(options.match).choose(object_id, descr)
     given = options.model_dump(mode="json", exclude_unset=True)
     yield Suggestion({**given, "modules": list(choice.modules)}, _why(choice, object_id, descr))

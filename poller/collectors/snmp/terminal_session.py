@@ -53,14 +53,21 @@ async def talk(
     login = login_choice.choose(options, credential, _NO_MODULES)
     place = await Resolver().address(address)
     way = engine_choice.way_to(
-        place, options.port, login.version, login.credential, login.context, _engine(options, login.credential)
+        place,
+        options.port,
+        login.version,
+        login.credential,
+        login.context,
+        _engine(options, login.credential),
     )
     kept = Engines()
     link = kept.take(way, login.credential)
     try:
         link.exact = True
         patience = Patience(options.timeout, options.retries, deadline)
-        walker = Walker(link, patience, Tuning(options.max_repetitions), f"{address} port {options.port}")
+        walker = Walker(
+            link, patience, Tuning(options.max_repetitions), f"{address} port {options.port}"
+        )
         await walker.begin()
         yield Conversation(walker)
     except errors.DeviceError as error:
@@ -72,4 +79,6 @@ async def talk(
 
 def _engine(options: SnmpOptions, credential: Credential | None) -> Choice:
     """With SNMPv3 only pysnmp tells what kind of number it was."""
-    return "pysnmp" if options.engine == "auto" and isinstance(credential, SnmpV3) else options.engine
+    return (
+        "pysnmp" if options.engine == "auto" and isinstance(credential, SnmpV3) else options.engine
+    )

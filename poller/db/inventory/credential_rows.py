@@ -37,13 +37,16 @@ def add(engine: Engine, name: str, kind: str, envelope: str, notify: Notify | No
     with inventory_feed.change(engine, notify) as at:
         if at.conn.execute(sa.select(credentials.c.id).where(credentials.c.name == name)).first():
             raise errors.AlreadyExists(
-                f'there is a credential named "{name}" already', hint=f"poller credential rotate {name}"
+                f'there is a credential named "{name}" already',
+                hint=f"poller credential rotate {name}",
             )
         row = {"name": name, "kind": kind, "envelope": envelope, "version": at.version}
         at.conn.execute(sa.insert(credentials).values(**row, created_at=at.now, updated_at=at.now))
 
 
-def rotate(engine: Engine, name: str, kind: str, envelope: str, notify: Notify | None = None) -> int:
+def rotate(
+    engine: Engine, name: str, kind: str, envelope: str, notify: Notify | None = None
+) -> int:
     """Store a new secret; every target that uses it counts as changed. Returns how many."""
     with inventory_feed.change(engine, notify) as at:
         key = lookup.credential_id(at.conn, name)
@@ -87,7 +90,9 @@ def kind(engine: Engine, name: str) -> str:
     """Raises NotFound."""
     with sql.reading(engine) as conn:
         key = lookup.credential_id(conn, name)
-        return str(conn.execute(sa.select(credentials.c.kind).where(credentials.c.id == key)).scalar_one())
+        return str(
+            conn.execute(sa.select(credentials.c.kind).where(credentials.c.id == key)).scalar_one()
+        )
 
 
 def envelopes(engine: Engine) -> list[str]:
@@ -101,7 +106,9 @@ def reseal(engine: Engine, convert: Callable[[str, str], str]) -> int:
     The secrets stay the same, so no target changes. Returns how many there were.
     """
     with sql.writing(engine) as conn:
-        query = sa.select(credentials.c.id, credentials.c.name, credentials.c.envelope).with_for_update()
+        query = sa.select(
+            credentials.c.id, credentials.c.name, credentials.c.envelope
+        ).with_for_update()
         rows: list[Any] = list(conn.execute(query))
         for key, name, envelope in rows:
             update = sa.update(credentials).where(credentials.c.id == key)
@@ -131,7 +138,9 @@ _LISTING = (
         credentials.c.version,
         credentials.c.created_at,
         credentials.c.updated_at,
-        sa.select(sa.func.count()).where(devices.c.credential_id == credentials.c.id).scalar_subquery(),
+        sa.select(sa.func.count())
+        .where(devices.c.credential_id == credentials.c.id)
+        .scalar_subquery(),
         sa.func.coalesce(_users_of_each.c.number, 0),
     )
     .select_from(credentials.outerjoin(_users_of_each, _users_of_each.c.id == credentials.c.id))

@@ -36,7 +36,12 @@ class Device:
     targets: int
 
 
-def add(engine: Engine, draft: DeviceDraft, first: Sequence[TargetDraft] = (), notify: Notify | None = None) -> Device:
+def add(
+    engine: Engine,
+    draft: DeviceDraft,
+    first: Sequence[TargetDraft] = (),
+    notify: Notify | None = None,
+) -> Device:
     """Store a new device, with its first targets if given. Raises AlreadyExists, NotFound."""
     if draft.address is None:
         raise errors.InvalidInput("the address is missing", hint="poller device add NAME ADDRESS")
@@ -117,9 +122,11 @@ def _filters(conn: Connection, site: str | None, tag: str | None) -> list[sa.Col
     if site is not None:
         found.append(sites.c.name == site if site else devices.c.site_id.is_(None))
     if tag is not None:
-        each = (sa.func.jsonb_array_elements_text if conn.dialect.name == "postgresql" else sa.func.json_each)(
-            devices.c.tags
-        ).table_valued("value")
+        each = (
+            sa.func.jsonb_array_elements_text
+            if conn.dialect.name == "postgresql"
+            else sa.func.json_each
+        )(devices.c.tags).table_valued("value")
         found.append(sa.exists().select_from(each).where(each.c.value == tag))
     return found
 
@@ -138,7 +145,9 @@ def _device(row: Any) -> Device:
 
 def _refuse_taken(conn: Connection, name: str) -> None:
     if conn.execute(sa.select(devices.c.id).where(devices.c.name == name)).first():
-        raise errors.AlreadyExists(f'there is a device named "{name}" already', hint=f"poller device show {name}")
+        raise errors.AlreadyExists(
+            f'there is a device named "{name}" already', hint=f"poller device show {name}"
+        )
 
 
 def _values(at: Change, draft: DeviceDraft) -> dict[str, Any]:

@@ -21,9 +21,14 @@ _BY_BYTES = {"postgresql": "C", "sqlite": "BINARY"}
 
 def every_device(engine: Engine) -> Iterator[tuple[DeviceDraft, list[TargetDraft]]]:
     """Every device with its targets, by name, from one consistent snapshot: in the same order on every server."""
-    order = [sa.collate(name, _BY_BYTES[engine.dialect.name]) for name in (devices.c.name, targets.c.name)]
+    order = [
+        sa.collate(name, _BY_BYTES[engine.dialect.name])
+        for name in (devices.c.name, targets.c.name)
+    ]
     with sql.reading(engine) as conn:
-        rows = conn.execution_options(yield_per=_ROWS_PER_FETCH).execute(_EVERYTHING.order_by(*order))
+        rows = conn.execution_options(yield_per=_ROWS_PER_FETCH).execute(
+            _EVERYTHING.order_by(*order)
+        )
         for _, group in groupby(rows, key=lambda row: row[0]):
             lines: list[Any] = list(group)
             name, address, site, credential, tags, requires, enabled = lines[0][:7]

@@ -95,7 +95,9 @@ def apply_import(
     with suppress(_NothingStored), inventory_feed.change(engine, None if dry_run else notify) as at:
         known = _known(at.conn, rows)
         if misfits := _misfits(rows, known, update):
-            refused = Refused(f"{len(misfits)} rows do not fit", hint="correct them and import again")
+            refused = Refused(
+                f"{len(misfits)} rows do not fit", hint="correct them and import again"
+            )
             refused.misfits = misfits
             raise refused
         result = _store(at, rows, known)
@@ -128,7 +130,10 @@ def _misfits(rows: Sequence[Row], known: _Known, update: bool) -> list[Misfit]:
     for number, row in enumerate(rows):
         found += (Misfit(number, problem) for problem in _problems(row, known, update, seen))
         for place, target in enumerate(row.targets):
-            found += (Misfit(number, problem, place) for problem in _target_problems(row.device.name, target, known))
+            found += (
+                Misfit(number, problem, place)
+                for problem in _target_problems(row.device.name, target, known)
+            )
         seen.add(row.device.name)
     return found
 
@@ -145,7 +150,11 @@ def _problems(row: Row, known: _Known, update: bool, seen: set[str]) -> Iterator
     yield from _credential_problems(device.credential, known)
     names = [target.name or target.collector for target in row.targets]
     for name in sorted({str(name) for name in names if names.count(name) > 1}):
-        yield Problem("target", f'the device has two targets named "{name}" in the file', "give one another name")
+        yield Problem(
+            "target",
+            f'the device has two targets named "{name}" in the file',
+            "give one another name",
+        )
 
 
 def _target_problems(device: str, target: TargetDraft, known: _Known) -> Iterator[Problem]:
@@ -159,13 +168,21 @@ def _target_problems(device: str, target: TargetDraft, known: _Known) -> Iterato
 
 def _credential_problems(name: str | None, known: _Known) -> Iterator[Problem]:
     if name and name not in known.credentials:
-        yield Problem("credential", f'no credential named "{name}"', f"poller credential add {name} --kind community")
+        yield Problem(
+            "credential",
+            f'no credential named "{name}"',
+            f"poller credential add {name} --kind community",
+        )
 
 
 def _store(at: Change, rows: Sequence[Row], known: _Known) -> Imported:
     site_ids = _site_ids(at, {row.device.site for row in rows} - {None, ""})
     values = [_device_values(at, row.device, known, site_ids) for row in rows]
-    fresh = [value for value in values if not _unchanged(value, _DEVICE_COLUMNS, known.devices.get(value[0]))]
+    fresh = [
+        value
+        for value in values
+        if not _unchanged(value, _DEVICE_COLUMNS, known.devices.get(value[0]))
+    ]
     for part in _parts(sorted(fresh)):
         bulk.insert(at.conn, devices, part, _UPDATE_DEVICE, _DEVICE_COLUMNS)
     changed = [known.devices[value[0]]["id"] for value in fresh if value[0] in known.devices]
@@ -176,7 +193,9 @@ def _store(at: Change, rows: Sequence[Row], known: _Known) -> Imported:
     return Imported(new, len(changed), added, updated, len(known.devices) - len(changed), same)
 
 
-def _unchanged(value: tuple[Any, ...], columns: Sequence[str], old: Mapping[str, Any] | None) -> bool:
+def _unchanged(
+    value: tuple[Any, ...], columns: Sequence[str], old: Mapping[str, Any] | None
+) -> bool:
     pairs = zip(columns, value, strict=True)
     return old is not None and all(old[name] == new for name, new in pairs if name not in _STAMPS)
 
@@ -221,13 +240,17 @@ def _site_ids(at: Change, names: set[Any]) -> dict[str, int]:
     return dict(at.conn.execute(sa.select(sites.c.name, sites.c.id)).all())
 
 
-def _device_values(at: Change, draft: DeviceDraft, known: _Known, site_ids: Mapping[str, int]) -> tuple[Any, ...]:
+def _device_values(
+    at: Change, draft: DeviceDraft, known: _Known, site_ids: Mapping[str, int]
+) -> tuple[Any, ...]:
     old = known.devices.get(draft.name, device_rows.DEFAULTS)
     return (
         draft.name,
         _first(draft.address, old.get("address")),
         old["site_id"] if draft.site is None else site_ids.get(draft.site),
-        old["credential_id"] if draft.credential is None else known.credentials.get(draft.credential),
+        old["credential_id"]
+        if draft.credential is None
+        else known.credentials.get(draft.credential),
         list(_first(draft.tags, old["tags"])),
         dict(_first(draft.requires, old["requires"])),
         _first(draft.enabled, old["enabled"]),
@@ -259,7 +282,9 @@ def _first(given: Any, old: Any) -> Any:
 
 
 def _replacing(columns: Sequence[str]) -> str:
-    return ", ".join(f"{column} = excluded.{column}" for column in columns if column != "created_at")
+    return ", ".join(
+        f"{column} = excluded.{column}" for column in columns if column != "created_at"
+    )
 
 
 _DEVICE_COLUMNS = (

@@ -97,7 +97,9 @@ def change(engine: Engine, notify: Notify | None = None) -> Iterator[Change]:
 
 def stamp_targets(at: Change, *conditions: sa.ColumnElement[bool]) -> int:
     """Mark targets as changed by this change; returns how many."""
-    stamped = at.conn.execute(sa.update(targets).where(*conditions).values(version=at.version, updated_at=at.now))
+    stamped = at.conn.execute(
+        sa.update(targets).where(*conditions).values(version=at.version, updated_at=at.now)
+    )
     return stamped.rowcount
 
 
@@ -184,7 +186,9 @@ _make_poll_target: Callable[..., PollTarget] = PollTarget
 
 def _poll_target(row: AnyRow) -> PollTarget:
     fields: tuple[Any, ...] = tuple(row)
-    return _make_poll_target(*fields[:11], tuple(fields[11]), fields[12], Policy(fields[13]), *fields[14:])
+    return _make_poll_target(
+        *fields[:11], tuple(fields[11]), fields[12], Policy(fields[13]), *fields[14:]
+    )
 
 
 def _text(column: sa.Column[Any]) -> sa.Cast[str]:
@@ -192,9 +196,13 @@ def _text(column: sa.Column[Any]) -> sa.Cast[str]:
 
 
 _VERSION = sa.select(inventory.c.version)
-_NEXT_VERSION = sa.update(inventory).values(version=inventory.c.version + 1).returning(inventory.c.version)
+_NEXT_VERSION = (
+    sa.update(inventory).values(version=inventory.c.version + 1).returning(inventory.c.version)
+)
 
-_JOINED = targets.join(devices, targets.c.device_id == devices.c.id).outerjoin(sites, devices.c.site_id == sites.c.id)
+_JOINED = targets.join(devices, targets.c.device_id == devices.c.id).outerjoin(
+    sites, devices.c.site_id == sites.c.id
+)
 
 _SPECS = sa.select(
     targets.c.id,
@@ -216,7 +224,9 @@ _HOSTS = (
     .where(among(targets.c.collector, "collectors"), targets.c.version > sa.bindparam("since"))
 )
 
-_REMOVED = sa.select(removed_targets.c.target_id).where(removed_targets.c.version > sa.bindparam("since"))
+_REMOVED = sa.select(removed_targets.c.target_id).where(
+    removed_targets.c.version > sa.bindparam("since")
+)
 
 _POLL_TARGETS = (
     sa.select(

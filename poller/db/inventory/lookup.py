@@ -54,7 +54,11 @@ def target_id(conn: Connection, device: str, name: str) -> int:
     of_device = targets.c.device_id == parent
     found = conn.execute(sa.select(targets.c.id).where(of_device, targets.c.name == name)).scalar()
     if found is None:
-        known = conn.execute(sa.select(targets.c.name).where(of_device).order_by(targets.c.name)).scalars().all()
+        known = (
+            conn.execute(sa.select(targets.c.name).where(of_device).order_by(targets.c.name))
+            .scalars()
+            .all()
+        )
         has = "it has " + ", ".join(known) if known else "it has none"
         raise errors.NotFound(f'device "{device}" has no target named "{name}"', cause=has)
     return int(found)
@@ -67,7 +71,9 @@ def _id(conn: Connection, table: sa.Table[Any], name: str, noun: str, command: s
     return int(found)
 
 
-def missing(conn: Connection, table: sa.Table[Any], name: str, noun: str, command: str) -> errors.NotFound:
+def missing(
+    conn: Connection, table: sa.Table[Any], name: str, noun: str, command: str
+) -> errors.NotFound:
     near = nearest(conn, table, name)
     hint = f"did you mean {near}? (or: {command})" if near else command
     return errors.NotFound(f'no {noun} named "{name}"', hint=hint)

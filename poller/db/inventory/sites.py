@@ -34,11 +34,15 @@ def targets_of(engine: Engine, name: str) -> tuple[int, dict[int, int]]:
         if key is None:
             return 0, {}
         of_site = sa.and_(devices.c.site_id == key, devices.c.enabled, targets.c.enabled)
-        query = sa.select(targets.c.id, targets.c.interval_ms).join(devices, targets.c.device_id == devices.c.id)
+        query = sa.select(targets.c.id, targets.c.interval_ms).join(
+            devices, targets.c.device_id == devices.c.id
+        )
         return int(key), {row.id: row.interval_ms for row in conn.execute(query.where(of_site))}
 
 
-def edit(engine: Engine, name: str, requires: Mapping[str, str], notify: Notify | None = None) -> Site:
+def edit(
+    engine: Engine, name: str, requires: Mapping[str, str], notify: Notify | None = None
+) -> Site:
     """Set what a worker must carry to poll this site; every target of the site counts as changed."""
     with inventory_feed.change(engine, notify) as at:
         key = _id(at.conn, name)
@@ -53,10 +57,14 @@ def remove(engine: Engine, name: str, notify: Notify | None = None) -> None:
     """Refused while it has devices."""
     with inventory_feed.change(engine, notify) as at:
         key = _id(at.conn, name)
-        used = at.conn.execute(sa.select(sa.func.count()).where(devices.c.site_id == key)).scalar_one()
+        used = at.conn.execute(
+            sa.select(sa.func.count()).where(devices.c.site_id == key)
+        ).scalar_one()
         if used:
             has = "a device" if used == 1 else f"{used} devices"
-            raise errors.InvalidInput(f'site "{name}" has {has}', hint=f"poller device list --site {name}")
+            raise errors.InvalidInput(
+                f'site "{name}" has {has}', hint=f"poller device list --site {name}"
+            )
         at.conn.execute(sa.delete(sites).where(sites.c.id == key))
 
 

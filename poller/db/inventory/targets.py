@@ -50,17 +50,26 @@ def add(engine: Engine, device: str, draft: TargetDraft, notify: Notify | None =
 def insert(at: Change, device_id: int, device: str, draft: TargetDraft) -> int:
     """The new row itself, within a change that is under way."""
     row = new_row(draft) | _references(at.conn, draft)
-    taken = sa.select(targets.c.id).where(targets.c.device_id == device_id, targets.c.name == row["name"])
+    taken = sa.select(targets.c.id).where(
+        targets.c.device_id == device_id, targets.c.name == row["name"]
+    )
     if at.conn.execute(taken).first():
         raise errors.AlreadyExists(
             f'device "{device}" has a target named "{row["name"]}" already',
             hint="choose another --name",
         )
-    row |= {"device_id": device_id, "version": at.version, "created_at": at.now, "updated_at": at.now}
+    row |= {
+        "device_id": device_id,
+        "version": at.version,
+        "created_at": at.now,
+        "updated_at": at.now,
+    }
     return int(at.conn.execute(sa.insert(targets).values(row).returning(targets.c.id)).scalar_one())
 
 
-def edit(engine: Engine, device: str, name: str, draft: TargetDraft, notify: Notify | None = None) -> Target:
+def edit(
+    engine: Engine, device: str, name: str, draft: TargetDraft, notify: Notify | None = None
+) -> Target:
     """Change what the draft gives; options are replaced as a whole."""
     with inventory_feed.change(engine, notify) as at:
         key = lookup.target_id(at.conn, device, name)
@@ -143,11 +152,15 @@ def timed(draft: TargetDraft, old: Mapping[str, Any] | None = None) -> dict[str,
     return settled
 
 
-def settle(draft: TargetDraft, old: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], list[Problem]]:
+def settle(
+    draft: TargetDraft, old: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], list[Problem]]:
     """The same with all problems; `old` has the stored columns."""
     stored = None
     if old is not None:
-        stored = Schedule(**{name: old[name] for name in _TIMES if name != "policy"}, policy=Policy(old["policy"]))
+        stored = Schedule(
+            **{name: old[name] for name in _TIMES if name != "policy"}, policy=Policy(old["policy"])
+        )
     settled = schedule.settle(draft.schedule, stored, draft.defaults)
     columns = {name: getattr(settled, name) for name in _TIMES} | {"policy": str(settled.policy)}
     return columns, list(schedule.problems(draft.schedule, settled))

@@ -35,14 +35,19 @@ def read(engine: Engine) -> Senders:
     """All of them at one version of the inventory."""
     with sql.reading(engine) as conn:
         version = inventory_feed.version_in(conn)
-        usable = set(conn.execute(sa.select(credentials.c.id).where(credentials.c.kind.in_(KINDS))).scalars())
+        usable = set(
+            conn.execute(sa.select(credentials.c.id).where(credentials.c.kind.in_(KINDS))).scalars()
+        )
         found: dict[int, tuple[str, str, list[int], dict[int, None]]] = {}
         for device_id, name, address, target_id, own, inherited in conn.execute(_ENABLED):
             _, _, ids, vouching = found.setdefault(device_id, (name, address, [], {}))
             ids.append(target_id)
             vouching.update({key: None for key in (own, inherited) if key in usable})
     return Senders(
-        version, tuple(Sender(key, n, a, tuple(ids), tuple(v)) for key, (n, a, ids, v) in found.items() if v)
+        version,
+        tuple(
+            Sender(key, n, a, tuple(ids), tuple(v)) for key, (n, a, ids, v) in found.items() if v
+        ),
     )
 
 

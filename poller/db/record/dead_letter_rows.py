@@ -77,7 +77,12 @@ def write(engine: Engine, letters: Sequence[Letter]) -> None:
     cleared = [letter for _, letter in sorted(last.items()) if not letter.reason]
     with sql.writing(engine) as conn:
         polled = _polled(conn, [letter.target_id for letter in made])
-        bulk.insert(conn, dead_letters, [_ROW(letter) for letter in made if letter.target_id in polled], _UPSERT)
+        bulk.insert(
+            conn,
+            dead_letters,
+            [_ROW(letter) for letter in made if letter.target_id in polled],
+            _UPSERT,
+        )
         _clear(conn, cleared)
 
 
@@ -85,8 +90,12 @@ def _clear(conn: Connection, cleared: Sequence[Letter]) -> None:
     if not cleared:
         return
     stored = sa.select(dead_letters.c.target_id, dead_letters.c.last_ms)
-    rows: dict[int, int] = dict(conn.execute(stored.where(among(dead_letters.c.target_id, _ids(cleared)))).all())
-    gone = [each.target_id for each in cleared if each.last_ms >= rows.get(each.target_id, each.last_ms)]
+    rows: dict[int, int] = dict(
+        conn.execute(stored.where(among(dead_letters.c.target_id, _ids(cleared)))).all()
+    )
+    gone = [
+        each.target_id for each in cleared if each.last_ms >= rows.get(each.target_id, each.last_ms)
+    ]
     conn.execute(sa.delete(dead_letters).where(among(dead_letters.c.target_id, gone)))
 
 
@@ -119,7 +128,9 @@ def groups(engine: Engine, wanted: Wanted) -> list[Group]:
 
 def listing(engine: Engine, wanted: Wanted, limit: int | None = None) -> list[Named]:
     """The oldest first."""
-    query = _NAMED.where(*_conditions(wanted)).order_by(dead_letters.c.parked_ms, dead_letters.c.target_id)
+    query = _NAMED.where(*_conditions(wanted)).order_by(
+        dead_letters.c.parked_ms, dead_letters.c.target_id
+    )
     with sql.peeking(engine) as conn:
         return [_named(row) for row in conn.execute(query.limit(limit))]
 
@@ -136,7 +147,9 @@ def drop(engine: Engine, ids: Sequence[int], notify: Notify | None = None) -> in
     with inventory_feed.change(engine, notify) as at:
         for chunk in batched(sorted(ids), _CHUNK):
             values = {"enabled": False, "version": at.version, "updated_at": at.now}
-            done = at.conn.execute(sa.update(targets).where(among(targets.c.id, chunk)).values(values))
+            done = at.conn.execute(
+                sa.update(targets).where(among(targets.c.id, chunk)).values(values)
+            )
             dropped += done.rowcount
             at.conn.execute(sa.delete(dead_letters).where(among(dead_letters.c.target_id, chunk)))
     return dropped
@@ -144,7 +157,9 @@ def drop(engine: Engine, ids: Sequence[int], notify: Notify | None = None) -> in
 
 def page(engine: Engine, after: int, limit: int) -> list[tuple[int, int]]:
     """Target and last failure of every letter, in the order of targets: those behind this one."""
-    query = sa.select(dead_letters.c.target_id, dead_letters.c.last_ms).order_by(dead_letters.c.target_id)
+    query = sa.select(dead_letters.c.target_id, dead_letters.c.last_ms).order_by(
+        dead_letters.c.target_id
+    )
     with sql.peeking(engine) as conn:
         rows = conn.execute(query.where(dead_letters.c.target_id > after).limit(limit)).all()
     return [(int(key), int(last)) for key, last in rows]
@@ -176,12 +191,16 @@ def _conditions(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
 def _named(row: Any) -> Named:
     device, target, collector, site, *values = row
     fields = dict(zip(_FIELDS, values, strict=True))
-    return Named(Letter(**{**fields, "reason": Reason(fields["reason"])}), device, target, collector, site)
+    return Named(
+        Letter(**{**fields, "reason": Reason(fields["reason"])}), device, target, collector, site
+    )
 
 
 _UPSERT = (
     "ON CONFLICT (target_id) DO UPDATE SET "
-    + ", ".join(f"{name} = excluded.{name}" for name in _FIELDS if name not in ("target_id", "parked_ms"))
+    + ", ".join(
+        f"{name} = excluded.{name}" for name in _FIELDS if name not in ("target_id", "parked_ms")
+    )
     # The board may have forgotten since when it is parked, the row does not.
     + " WHERE excluded.last_ms >= dead_letters.last_ms"
 )
@@ -195,10 +214,16 @@ _POLLED = (
 #: Only what is still polled: a letter of a target that was removed a moment ago is on its way out.
 _JOINED = (
     dead_letters.join(targets, dead_letters.c.target_id == targets.c.id)
-    .join(devices, sa.and_(targets.c.device_id == devices.c.id, targets.c.enabled, devices.c.enabled))
+    .join(
+        devices, sa.and_(targets.c.device_id == devices.c.id, targets.c.enabled, devices.c.enabled)
+    )
     .outerjoin(sites, devices.c.site_id == sites.c.id)
 )
 
 _NAMED = sa.select(
-    devices.c.name, targets.c.name, targets.c.collector, sa.func.coalesce(sites.c.name, ""), *dead_letters.c
+    devices.c.name,
+    targets.c.name,
+    targets.c.collector,
+    sa.func.coalesce(sites.c.name, ""),
+    *dead_letters.c,
 ).select_from(_JOINED)

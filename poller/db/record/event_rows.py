@@ -14,13 +14,33 @@ from poller.db.in_list import among
 from poller.db.tables import events
 from poller.domain.record.event_kinds import Event, Kind, Wanted
 
-_COLUMNS = ("stream_id", "at_ms", "kind", "message", "device", "target", "target_id", "device_id", "data")
+_COLUMNS = (
+    "stream_id",
+    "at_ms",
+    "kind",
+    "message",
+    "device",
+    "target",
+    "target_id",
+    "device_id",
+    "data",
+)
 
 
 def record(engine: Engine, entries: Sequence[tuple[str, Event]]) -> None:
     """Store events by the ids of their entries. Idempotent. Raises StoreError."""
     rows = [
-        (key, e.at_ms, e.kind.value, e.message, e.device, e.target, e.target_id, e.device_id, dict(e.data))
+        (
+            key,
+            e.at_ms,
+            e.kind.value,
+            e.message,
+            e.device,
+            e.target,
+            e.target_id,
+            e.device_id,
+            dict(e.data),
+        )
         for key, e in entries
     ]
     with sql.writing(engine) as conn:
@@ -29,7 +49,9 @@ def record(engine: Engine, entries: Sequence[tuple[str, Event]]) -> None:
 
 def recent(engine: Engine, wanted: Wanted, limit: int) -> list[Event]:
     """The newest first. What a later version recorded and this one does not know is left out."""
-    query = sa.select(*(events.c[name] for name in _COLUMNS[1:])).order_by(events.c.at_ms.desc(), events.c.id.desc())
+    query = sa.select(*(events.c[name] for name in _COLUMNS[1:])).order_by(
+        events.c.at_ms.desc(), events.c.id.desc()
+    )
     if len(wanted.kinds) == 1:
         query = query.where(events.c.kind == next(iter(wanted.kinds)))
     elif wanted.kinds:

@@ -43,15 +43,23 @@ class Pruned:
     events: int = 0
 
 
-def prune(engine: Engine, now_ms: int, ages: Ages, sleep: Callable[[float], None] = time.sleep) -> Pruned:
+def prune(
+    engine: Engine, now_ms: int, ages: Ages, sleep: Callable[[float], None] = time.sleep
+) -> Pruned:
     """Delete what is older than its time. Idempotent; safe beside workers and beside another pass."""
     broom = _Broom(engine, sleep, time.monotonic() + SECONDS)
     shapes_ms = ages.readings_ms + SHAPE_GRACE_MS
     return Pruned(
-        runs=sum(broom.runs(outcome, now_ms - ages.runs_ms) for outcome in Result if outcome not in BAD),
+        runs=sum(
+            broom.runs(outcome, now_ms - ages.runs_ms) for outcome in Result if outcome not in BAD
+        ),
         runs_failed=sum(broom.runs(outcome, now_ms - ages.runs_failed_ms) for outcome in BAD),
-        readings=broom.sweep(readings, readings.c.at_ms, readings.c.at_ms < now_ms - ages.readings_ms),
-        shapes=broom.sweep(series_sets, series_sets.c.seen_ms, series_sets.c.seen_ms < now_ms - shapes_ms),
+        readings=broom.sweep(
+            readings, readings.c.at_ms, readings.c.at_ms < now_ms - ages.readings_ms
+        ),
+        shapes=broom.sweep(
+            series_sets, series_sets.c.seen_ms, series_sets.c.seen_ms < now_ms - shapes_ms
+        ),
         events=broom.sweep(events, events.c.at_ms, events.c.at_ms < now_ms - ages.events_ms),
     )
 
@@ -61,7 +69,9 @@ class _Broom:
         self._engine, self._sleep, self._until = engine, sleep, until
 
     def runs(self, outcome: Result, before_ms: int) -> int:
-        return self.sweep(runs, runs.c.plan_ms, runs.c.outcome == outcome, runs.c.plan_ms < before_ms)
+        return self.sweep(
+            runs, runs.c.plan_ms, runs.c.outcome == outcome, runs.c.plan_ms < before_ms
+        )
 
     def sweep(self, table: sa.Table, age: sa.Column[int], *old: sa.ColumnElement[bool]) -> int:
         """The oldest first. Rests as long as it works, so that others get the lock, and gives up at the end."""

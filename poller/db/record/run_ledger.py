@@ -67,7 +67,11 @@ def _replaced(there: Run, run: Run) -> Run:
         return run if run.started_ms >= there.started_ms else there
     if run.attempt < there.attempt:
         return there
-    return run._replace(started_ms=there.started_ms) if 1 <= there.started_ms <= run.started_ms else run
+    return (
+        run._replace(started_ms=there.started_ms)
+        if 1 <= there.started_ms <= run.started_ms
+        else run
+    )
 
 
 def recent(
@@ -83,24 +87,38 @@ def recent(
     outcomes = BAD if failed_only else tuple(Result)
     since = runs.c.plan_ms >= (since_ms or 0)
     with sql.reading(engine) as conn:
-        ids = [target_id] if target_id is not None else _ids(conn, device) if device is not None else None
+        ids = (
+            [target_id]
+            if target_id is not None
+            else _ids(conn, device)
+            if device is not None
+            else None
+        )
         if ids is None:
             branches = [sa.and_(runs.c.outcome == outcome, since) for outcome in outcomes]
         else:
             bad = [runs.c.outcome.in_(BAD)] if failed_only else []
             branches = [sa.and_(runs.c.target_id == i, since, *bad) for i in ids]
-        return [_named(row) for row in conn.execute(_newest_of(branches, limit))] if branches else []
+        return (
+            [_named(row) for row in conn.execute(_newest_of(branches, limit))] if branches else []
+        )
 
 
 def _ids(conn: Connection, device: str) -> list[int]:
-    query = sa.select(targets.c.id).join(devices, targets.c.device_id == devices.c.id).where(devices.c.name == device)
+    query = (
+        sa.select(targets.c.id)
+        .join(devices, targets.c.device_id == devices.c.id)
+        .where(devices.c.name == device)
+    )
     return list(conn.execute(query).scalars())
 
 
 def _newest_of(branches: Sequence[sa.ColumnElement[bool]], limit: int) -> sa.Select[Any]:
     """Each branch is read along one index, newest first, and no further than needed, however many rows there are."""
     parts = [
-        sa.select(sa.select(runs).where(branch).order_by(runs.c.plan_ms.desc()).limit(limit).subquery())
+        sa.select(
+            sa.select(runs).where(branch).order_by(runs.c.plan_ms.desc()).limit(limit).subquery()
+        )
         for branch in branches
     ]
     found = sa.union_all(*parts).subquery()
@@ -143,7 +161,9 @@ def overlaps(engine: Engine, since_ms: int) -> int:
 def counts(engine: Engine, since_ms: int) -> dict[Result, int]:
     """How many runs had which outcome."""
     with sql.peeking(engine) as conn:
-        return {Result(outcome): many for outcome, many in conn.execute(_COUNTS, {"since": since_ms})}
+        return {
+            Result(outcome): many for outcome, many in conn.execute(_COUNTS, {"since": since_ms})
+        }
 
 
 def _named(row: Any) -> NamedRun:
@@ -181,8 +201,14 @@ _earlier = sa.select(
     .label("busy_until_ms"),
 ).where(_since, _polled)
 _ordered = _earlier.subquery()
-_OVERLAPS = sa.select(sa.func.count()).select_from(_ordered).where(_ordered.c.started_ms < _ordered.c.busy_until_ms)
+_OVERLAPS = (
+    sa.select(sa.func.count())
+    .select_from(_ordered)
+    .where(_ordered.c.started_ms < _ordered.c.busy_until_ms)
+)
 
 _COUNTS = (
-    sa.select(runs.c.outcome, sa.func.count()).where(runs.c.outcome.in_(list(Result)), _since).group_by(runs.c.outcome)
+    sa.select(runs.c.outcome, sa.func.count())
+    .where(runs.c.outcome.in_(list(Result)), _since)
+    .group_by(runs.c.outcome)
 )

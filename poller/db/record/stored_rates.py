@@ -50,7 +50,9 @@ def of_targets(engine: Engine, chosen: Sequence[Target], asked: Asked) -> list[R
     """In the order of the targets; one that was never polled has no lines. `most` is for all together."""
     polls = most_polls(asked)
     return together(
-        chosen, stored_readings.history(engine, [target.id for target in chosen], polls, asked.since_ms), asked
+        chosen,
+        stored_readings.history(engine, [target.id for target in chosen], polls, asked.since_ms),
+        asked,
     )
 
 
@@ -58,9 +60,13 @@ def most_polls(asked: Asked) -> int:
     return (MOST_POLLS if asked.since_ms else GLANCE) + 1
 
 
-def together(chosen: Sequence[Target], stored: Mapping[int, Sequence[Stored]], asked: Asked) -> list[Rated]:
+def together(
+    chosen: Sequence[Target], stored: Mapping[int, Sequence[Stored]], asked: Asked
+) -> list[Rated]:
     """Of targets by what is stored of each. Which counters are wanted is asked once, of the names of all of them."""
-    wanted = asked.choose(dict.fromkeys(name for target in chosen for name in _names(stored.get(target.id, ()))))
+    wanted = asked.choose(
+        dict.fromkeys(name for target in chosen for name in _names(stored.get(target.id, ())))
+    )
     found: list[Rated] = []
     for target in chosen:
         left = replace(
@@ -93,4 +99,6 @@ def _rated(target: Target, stored: Sequence[Stored], asked: Asked) -> Rated:
 def _names(stored: Sequence[Stored]) -> Collection[str]:
     """As the newest poll has them; behind it those that a table had which did not answer this time."""
     shapes = {poll.readings.series.id: poll.readings.series for poll in reversed(stored)}
-    return dict.fromkeys(s.name for shape in shapes.values() for s in shape.series if s.kind is Kind.COUNTER)
+    return dict.fromkeys(
+        s.name for shape in shapes.values() for s in shape.series if s.kind is Kind.COUNTER
+    )

@@ -40,9 +40,13 @@ class Writer:
     def write(self, batch: Sequence[Stored], now_ms: int) -> None:
         """Store a batch in one transaction. A poll that is stored already is left as it is."""
         shapes = self._unannounced(batch, now_ms)
-        rows = [(s.target_id, s.at_ms, s.readings.series.id, pack(s.readings.values)) for s in batch]
+        rows = [
+            (s.target_id, s.at_ms, s.readings.series.id, pack(s.readings.values)) for s in batch
+        ]
         rows.sort(key=lambda row: row[:2])
-        told = [_shape_row(shape, now_ms) for shape in shapes]  # before the transaction: others wait for its end
+        told = [
+            _shape_row(shape, now_ms) for shape in shapes
+        ]  # before the transaction: others wait for its end
         with sql.writing(self._engine) as conn:
             bulk.insert(conn, series_sets, told, _SEEN_AGAIN)
             bulk.insert(conn, readings, rows, "ON CONFLICT (target_id, at_ms) DO NOTHING")
@@ -67,7 +71,9 @@ def latest(engine: Engine, target_ids: Iterable[int]) -> dict[int, Stored]:
         return {stored.target_id: stored for stored in _stored(conn, rows)}
 
 
-def history(engine: Engine, target_ids: Iterable[int], polls: int, since_ms: int = 0) -> dict[int, list[Stored]]:
+def history(
+    engine: Engine, target_ids: Iterable[int], polls: int, since_ms: int = 0
+) -> dict[int, list[Stored]]:
     """The newest so many readings of each of these targets, oldest first; a target without any is missing.
 
     With `since_ms` only those from then on, and the one before them: a rate takes two.
@@ -81,7 +87,9 @@ def history(engine: Engine, target_ids: Iterable[int], polls: int, since_ms: int
     return found
 
 
-def between(engine: Engine, target_id: int, start_ms: int, end_ms: int, limit: int = 10_000) -> list[Stored]:
+def between(
+    engine: Engine, target_id: int, start_ms: int, end_ms: int, limit: int = 10_000
+) -> list[Stored]:
     """The readings of one target in [start, end), oldest first."""
     values = {"id": target_id, "start": start_ms, "end": end_ms, "limit": limit}
     with sql.reading(engine) as conn:
@@ -127,11 +135,17 @@ _newest = (
     .subquery()
 )
 _LATEST = sa.select(*_columns).join(
-    _newest, sa.and_(readings.c.target_id == _newest.c.target_id, readings.c.at_ms == _newest.c.at_ms)
+    _newest,
+    sa.and_(readings.c.target_id == _newest.c.target_id, readings.c.at_ms == _newest.c.at_ms),
 )
 
 _of_target = sa.select(readings.c.at_ms).where(readings.c.target_id == targets.c.id)
-_nth = _of_target.order_by(readings.c.at_ms.desc()).limit(1).offset(sa.bindparam("nth")).scalar_subquery()
+_nth = (
+    _of_target.order_by(readings.c.at_ms.desc())
+    .limit(1)
+    .offset(sa.bindparam("nth"))
+    .scalar_subquery()
+)
 _before = (
     _of_target.where(readings.c.at_ms < sa.bindparam("since"))
     .order_by(readings.c.at_ms.desc())

@@ -51,7 +51,9 @@ def rules(usual: Rule, auth_ms: int) -> Rules:
     # What a probe finds out: news after two in a row, and looked at again at every slot, so that its end is seen.
     finding = Rule(min(2, usual.after), 0, 0)
     by_code = {
-        error_codes.AUTH_FAILED: Rule(1, auth_ms, auth_ms),  # asking again soon may lock the account
+        error_codes.AUTH_FAILED: Rule(
+            1, auth_ms, auth_ms
+        ),  # asking again soon may lock the account
         **dict.fromkeys(error_codes.FINDINGS, finding),
         error_codes.WORKER_DIED: deadly,
         error_codes.COLLECTOR_DIED: deadly,
@@ -89,7 +91,9 @@ def admit(breaker: Breaker, now_ms: int) -> Position:
     return Position.HALF_OPEN if now_ms >= breaker.probe_ms else Position.OPEN
 
 
-def record(breaker: Breaker, failures: int, code: str, now_ms: int, rules: Rules, chance: float) -> Breaker:
+def record(
+    breaker: Breaker, failures: int, code: str, now_ms: int, rules: Rules, chance: float
+) -> Breaker:
     """The breaker after a poll; `failures` in a row including it, 0 after a good one. `chance` is random in [0, 1)."""
     rule = rules.of(code)
     if not failures:

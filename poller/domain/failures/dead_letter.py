@@ -10,10 +10,18 @@ from poller.domain.failures.outcome import Outcome, Result
 
 
 class Reason(enum.StrEnum):
-    AUTH_FAILED = "auth_failed"  # the device refuses our credential, and refused it again at the probe
-    NOT_POLLABLE = "not_pollable"  # options, credential or collector cannot be used: nothing was sent
-    COLLECTOR_QUARANTINED = "collector_quarantined"  # its collector crashed too often: nothing was sent
-    OPEN_TOO_LONG = "open_too_long"  # it has not answered for so long that it may not be there any more
+    AUTH_FAILED = (
+        "auth_failed"  # the device refuses our credential, and refused it again at the probe
+    )
+    NOT_POLLABLE = (
+        "not_pollable"  # options, credential or collector cannot be used: nothing was sent
+    )
+    COLLECTOR_QUARANTINED = (
+        "collector_quarantined"  # its collector crashed too often: nothing was sent
+    )
+    OPEN_TOO_LONG = (
+        "open_too_long"  # it has not answered for so long that it may not be there any more
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +44,11 @@ REFUSALS = 2
 
 
 def reason(
-    outcome: Outcome, breaker: Breaker, now_ms: int, open_limit_ms: int, before: Reason | None = None
+    outcome: Outcome,
+    breaker: Breaker,
+    now_ms: int,
+    open_limit_ms: int,
+    before: Reason | None = None,
 ) -> Reason | None:
     """Why a target must be parked after this outcome, which left its breaker like that; None if it need not be.
 

@@ -27,7 +27,9 @@ class Cause(enum.StrEnum):
     """What made us doubt it. Only a crash that nobody else can have caused counts towards a quarantine."""
 
     CRASH = "crash"  # its process ended by its own doing: a fault, an exit, standing still
-    SUSPICION = "suspicion"  # a worker ended while its code ran; it may have been killed from outside
+    SUSPICION = (
+        "suspicion"  # a worker ended while its code ran; it may have been killed from outside
+    )
     STUCK = "stuck"  # its threads hang: a process of its own can be ended with them
 
 
@@ -95,7 +97,9 @@ def unpack(text: str) -> Record:
         fields: dict[str, Any] = json.loads(text)
         return Record(
             crashes_ms=tuple(map(int, fields["crashes_ms"])),
-            suspicions=tuple((int(at_ms), int(target_id)) for at_ms, target_id in fields["suspicions"]),
+            suspicions=tuple(
+                (int(at_ms), int(target_id)) for at_ms, target_id in fields["suspicions"]
+            ),
             isolated_ms=int(fields["isolated_ms"]),
             quarantined_ms=int(fields["quarantined_ms"]),
             reason=clean(str(fields["reason"])),

@@ -69,4 +69,6 @@ def ask_again(outage: Outage, now_ms: int, limits: Limits) -> bool:
 def next_canaries(ids: Sequence[int], chances: Sequence[float], limits: Limits) -> tuple[int, ...]:
     """Some of the site's targets, others each time; `chances` are random in [0, 1), as many as canaries."""
     left = list(ids)
-    return tuple(left.pop(int(chance * len(left))) for chance in chances[: min(limits.canaries, len(left))])
+    return tuple(
+        left.pop(int(chance * len(left))) for chance in chances[: min(limits.canaries, len(left))]
+    )

@@ -35,9 +35,14 @@ class NotServed(errors.ConfigError):
 def span(stated: Any) -> tuple[int, int]:
     """The first and the last version a plugin works with. Raises ConfigError for anything else."""
     pair = stated if isinstance(stated, tuple) else (stated, stated)
-    if len(pair) != 2 or not all(type(number) is int and number > 0 for number in pair) or pair[0] > pair[1]:
+    if (
+        len(pair) != 2
+        or not all(type(number) is int and number > 0 for number in pair)
+        or pair[0] > pair[1]
+    ):
         raise errors.ConfigError(
-            f"its api_version is {stated!r:.40}", hint="its author writes a number, or the first and the last: (1, 2)"
+            f"its api_version is {stated!r:.40}",
+            hint="its author writes a number, or the first and the last: (1, 2)",
         )
     return pair
 
@@ -64,7 +69,11 @@ def told(stated: Stated) -> str:
 def notice(version: int, served: Mapping[int, Served], contract: str) -> str:
     """What to say of a plugin that speaks this version; nothing while it is not known when that ends."""
     ends = served[version].ends
-    return f"it uses {contract} API {version}, which poller {ends} will not serve any more" if ends else ""
+    return (
+        f"it uses {contract} API {version}, which poller {ends} will not serve any more"
+        if ends
+        else ""
+    )
 
 
 def _several(served: Mapping[int, Served]) -> str:

@@ -16,7 +16,11 @@ def nearest(name: str, known: Collection[str]) -> str | None:
     """None when nothing is similar."""
     same = [each for each in known if _spelled(each) == _spelled(name)]
     close = same or difflib.get_close_matches(name, known, n=_CLOSE)
-    return min(close, key=lambda each: (_typing_errors(name, each), -_common(name, each), each), default=None)
+    return min(
+        close,
+        key=lambda each: (_typing_errors(name, each), -_common(name, each), each),
+        default=None,
+    )
 
 
 def _spelled(name: str) -> str:

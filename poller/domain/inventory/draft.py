@@ -38,7 +38,9 @@ class TargetDraft:
 
     @property
     def schedule(self) -> Schedule:
-        return Schedule(self.policy, self.interval_ms, self.timeout_ms, self.min_ms, self.max_ms, self.staleness)
+        return Schedule(
+            self.policy, self.interval_ms, self.timeout_ms, self.min_ms, self.max_ms, self.staleness
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,9 @@ def raise_first(problems: list[Problem]) -> None:
         raise errors.InvalidInput(problems[0].message, hint=problems[0].hint)
 
 
-def _checked(fields: Mapping[str, Any], known: Mapping[str, _Field]) -> tuple[dict[str, Any], list[Problem]]:
+def _checked(
+    fields: Mapping[str, Any], known: Mapping[str, _Field]
+) -> tuple[dict[str, Any], list[Problem]]:
     values: dict[str, Any] = {}
     problems: list[Problem] = []
     for key, raw in fields.items():

@@ -49,7 +49,13 @@ def spoken(duration_ms: int) -> str:
     if duration_ms < 59_950:
         return f"{duration_ms / 1_000:.1f} s".replace(".0 ", " ")
     seconds = round(duration_ms / 1_000)
-    big, small, each = ("m", "s", 1) if seconds < 3_600 else ("h", "m", 60) if seconds < 86_370 else ("d", "h", 3_600)
+    big, small, each = (
+        ("m", "s", 1)
+        if seconds < 3_600
+        else ("h", "m", 60)
+        if seconds < 86_370
+        else ("d", "h", 3_600)
+    )
     count, rest = divmod(round(seconds / each), UNITS_MS[big] // UNITS_MS[small])
     return f"{count} {big} {rest} {small}" if rest else f"{count} {big}"
 
@@ -83,7 +89,11 @@ def _not_a_duration(value: object) -> errors.InvalidInput:
 
 def _nearest(text: str) -> str:
     match = _LENIENT.fullmatch(text.strip())
-    unit = _SPELLED.get(match[2].lower()) or (match[2].lower() if match[2].lower() in UNITS_MS else "") if match else ""
+    unit = (
+        _SPELLED.get(match[2].lower()) or (match[2].lower() if match[2].lower() in UNITS_MS else "")
+        if match
+        else ""
+    )
     if not match or not unit:
         return "write 60s, 5m or 1h30m"
     own, seconds = f"{match[1]}{unit}", round(float(match[1]) * UNITS_MS[unit]) / 1_000

@@ -23,12 +23,18 @@ def name(text: Any, what: str = "name") -> str:
     if not text:
         raise errors.InvalidInput(f"the {what} is empty")
     if len(text) > LONGEST_NAME:
-        raise errors.InvalidInput(f"the {what} has {len(text)} characters, at most {LONGEST_NAME} are allowed")
+        raise errors.InvalidInput(
+            f"the {what} has {len(text)} characters, at most {LONGEST_NAME} are allowed"
+        )
     odd = next((c for c in text if not c.isprintable() or c.isspace() or c in "/\\"), None)
     if odd is not None:
-        raise errors.InvalidInput(f'the {what} "{printable(text)}" contains {_spelled(odd)}', hint="use - or . instead")
+        raise errors.InvalidInput(
+            f'the {what} "{printable(text)}" contains {_spelled(odd)}', hint="use - or . instead"
+        )
     if text.startswith("-"):
-        raise errors.InvalidInput(f'the {what} "{text}" starts with -, it would be taken for an option')
+        raise errors.InvalidInput(
+            f'the {what} "{text}" starts with -, it would be taken for an option'
+        )
     return text
 
 
@@ -56,10 +62,14 @@ def requires(pairs: Mapping[str, Any] | Iterable[str]) -> dict[str, str]:
         if odd := why_not_a_tag(key, value):
             shown = printable(f"{key}={value}")
             raise errors.InvalidInput(
-                f'the requirement "{shown}" is not of the form key=value', cause=odd, hint="for example site=ams"
+                f'the requirement "{shown}" is not of the form key=value',
+                cause=odd,
+                hint="for example site=ams",
             )
         if found.setdefault(key, value) != value:
-            raise errors.InvalidInput(f'the requirement "{key}" is given twice: {found[key]} and {value}')
+            raise errors.InvalidInput(
+                f'the requirement "{key}" is given twice: {found[key]} and {value}'
+            )
     return found
 
 
@@ -67,7 +77,9 @@ def tags(words: Iterable[Any]) -> tuple[str, ...]:
     """Words for people and filters; sorted, each once."""
     for word in words:
         if odd := why_not_a_word(word):
-            raise errors.InvalidInput(f'the tag "{printable(str(word))}" is not one word', cause=odd)
+            raise errors.InvalidInput(
+                f'the tag "{printable(str(word))}" is not one word', cause=odd
+            )
     return tuple(sorted(set(words)))
 
 
@@ -94,7 +106,9 @@ def why_not_a_word(text: Any) -> str:
 def _split(pair: str) -> tuple[str, str]:
     key, equals, value = pair.partition("=")
     if not equals:
-        raise errors.InvalidInput(f'"{printable(pair)}" is not of the form key=value', hint="for example site=ams")
+        raise errors.InvalidInput(
+            f'"{printable(pair)}" is not of the form key=value', hint="for example site=ams"
+        )
     return key, value
 
 

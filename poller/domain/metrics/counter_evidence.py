@@ -54,7 +54,9 @@ class Witnesses:
         if _number(values, self.connector) == _NO_CONNECTOR:
             return None
         slow = _number(values, self.speed) or 0.0
-        bits = max((_number(values, self.high_speed) or 0.0) * 1e6, slow if slow < _SPEED_IS_MORE else 0.0)
+        bits = max(
+            (_number(values, self.high_speed) or 0.0) * 1e6, slow if slow < _SPEED_IS_MORE else 0.0
+        )
         return bits / self.bits_each if bits else None
 
 
@@ -72,11 +74,19 @@ class Finder:
                 self._uptime, self._uptime_unit_cs = at, _UPTIMES[series.name]
 
     def of(self, at: int, series: Series) -> Witnesses:
-        bits = next((bits for ending, bits in _BITS_EACH.items() if series.name.endswith(ending)), 0.0)
+        bits = next(
+            (bits for ending, bits in _BITS_EACH.items() if series.name.endswith(ending)), 0.0
+        )
         row = self._rows.get(series.labels, {})
         speeds = row.get(_HIGH_SPEED, row.get(_ROUTEROS_RATE)), row.get(_SPEED)
         return Witnesses(
-            at, self._uptime, self._uptime_unit_cs, row.get(_DISCONTINUITY), *speeds, row.get(_CONNECTOR), bits
+            at,
+            self._uptime,
+            self._uptime_unit_cs,
+            row.get(_DISCONTINUITY),
+            *speeds,
+            row.get(_CONNECTOR),
+            bits,
         )
 
 

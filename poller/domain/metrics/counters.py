@@ -69,7 +69,11 @@ def rates(points: Iterable[Point], width: int, interval_ms: int) -> Iterator[Rat
         found = rate(before, now, width, interval_ms)
         if higher and before and _is_back(higher, before, now):
             found = _over_a_lie(rate(higher, now, width, interval_ms))
-        higher = before if found.verdict is Verdict.RESET and before and now.value < before.value else None
+        higher = (
+            before
+            if found.verdict is Verdict.RESET and before and now.value < before.value
+            else None
+        )
         yield found
         before = now
 
@@ -87,7 +91,8 @@ def _over_a_lie(found: Rate) -> Rate:
     if found.per_second is None:
         return found
     return found._replace(
-        verdict=Verdict.GAP, reason="the sample before it was wrong: the average since the one before"
+        verdict=Verdict.GAP,
+        reason="the sample before it was wrong: the average since the one before",
     )
 
 
@@ -97,7 +102,12 @@ def rate(before: Point | None, now: Point, width: int, interval_ms: int) -> Rate
         return Rate(now.at_ms, 0.0, Verdict.FIRST, reason="there is no sample before it")
     seconds = (now.at_ms - before.at_ms) / 1000
     if seconds <= 0:
-        return Rate(now.at_ms, seconds, Verdict.IMPLAUSIBLE, reason="no time has passed since the sample before")
+        return Rate(
+            now.at_ms,
+            seconds,
+            Verdict.IMPLAUSIBLE,
+            reason="no time has passed since the sample before",
+        )
     if reason := set_back(before, now, seconds):
         return Rate(now.at_ms, seconds, Verdict.RESET, reason=reason)
     growth, verdict = now.value - before.value, Verdict.OK
@@ -110,7 +120,10 @@ def rate(before: Point | None, now: Point, width: int, interval_ms: int) -> Rate
 
 def set_back(before: Point, now: Point, seconds: float) -> str:
     """Why the counter must have been set back between two polls, by what the device says besides; or nothing."""
-    if before.discontinuity_cs != now.discontinuity_cs and None not in (before.discontinuity_cs, now.discontinuity_cs):
+    if before.discontinuity_cs != now.discontinuity_cs and None not in (
+        before.discontinuity_cs,
+        now.discontinuity_cs,
+    ):
         return "the device says that its counters were set back"
     if before.uptime_cs is None or now.uptime_cs is None:
         return ""
@@ -147,13 +160,23 @@ def _no_wrap(growth: float, before: Point, now: Point, width: int, seconds: floa
     if most is not None and most >= 2.0**width:
         return "the counter went down, and its link is too fast to tell why"
     if most is not None:
-        return "" if growth <= most else "the counter went down, and its link is too slow to have filled it"
+        return (
+            ""
+            if growth <= most
+            else "the counter went down, and its link is too slow to have filled it"
+        )
     if width == 32 and before.uptime_cs is not None and now.uptime_cs is not None:
-        return "" if growth <= ALMOST_FULL * 2.0**width else "the counter went down long before it was full"
+        return (
+            ""
+            if growth <= ALMOST_FULL * 2.0**width
+            else "the counter went down long before it was full"
+        )
     return "the counter went down"
 
 
-def _judged(before: Point, now: Point, growth: float, verdict: Verdict, width: int, interval_ms: int) -> Rate:
+def _judged(
+    before: Point, now: Point, growth: float, verdict: Verdict, width: int, interval_ms: int
+) -> Rate:
     """A growth that is not negative: can it be, and is it all there is to say?"""
     seconds = (now.at_ms - before.at_ms) / 1000
     per_second, most = growth / seconds, _most(before, now, seconds)
@@ -166,7 +189,13 @@ def _judged(before: Point, now: Point, growth: float, verdict: Verdict, width: i
         reason = "at its link's speed it may have been full more than once: at least this"
         return Rate(now.at_ms, seconds, Verdict.GAP, per_second, reason)
     if seconds * 1000 > GAP_INTERVALS * interval_ms > 0:
-        return Rate(now.at_ms, seconds, Verdict.GAP, per_second, "polls are missing: the average since the last one")
+        return Rate(
+            now.at_ms,
+            seconds,
+            Verdict.GAP,
+            per_second,
+            "polls are missing: the average since the last one",
+        )
     reason = "the counter was full and started over" if verdict is Verdict.WRAP else ""
     return Rate(now.at_ms, seconds, verdict, per_second, reason)
 

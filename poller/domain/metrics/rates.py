@@ -41,12 +41,16 @@ class Line:
 
     def mean(self) -> float | None:
         """Growth by time, of the spans whose rate is known."""
-        known = [(rate.per_second, rate.seconds) for rate in self.rates if rate.per_second is not None]
+        known = [
+            (rate.per_second, rate.seconds) for rate in self.rates if rate.per_second is not None
+        ]
         seconds = sum(each for _, each in known)
         return sum(each * length for each, length in known) / seconds if seconds else None
 
     def highest(self) -> float | None:
-        return max((rate.per_second for rate in self.rates if rate.per_second is not None), default=None)
+        return max(
+            (rate.per_second for rate in self.rates if rate.per_second is not None), default=None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +104,6 @@ def _gathered(key: Key, polls: Sequence[Poll], shapes: Mapping[int, _Counters]) 
 
 def _line(key: Key, counter: _Counter, asked: Question) -> Line:
     known = counters.rates(counter.points, counter.width, asked.interval_ms)
-    return Line(counter.series, key[1], tuple(rate for rate in known if rate.at_ms >= asked.since_ms))
+    return Line(
+        counter.series, key[1], tuple(rate for rate in known if rate.at_ms >= asked.since_ms)
+    )

@@ -88,13 +88,17 @@ class SeriesSet:
             if labels is None:
                 labels = known[id(series.labels)] = _labels_json(series.labels)
             width = f",{series.width}" if series.width else ""
-            rows.append(f'[{encode_basestring(series.name)},{labels},"{series.kind._value_}"{width}]')
+            rows.append(
+                f'[{encode_basestring(series.name)},{labels},"{series.kind._value_}"{width}]'
+            )
         return f"[{','.join(rows)}]"
 
     @classmethod
     def from_json(cls, text: str) -> SeriesSet:
         rows = json.loads(text)
-        return cls(tuple(Series(row[0], tuple(row[1].items()), Kind(row[2]), *row[3:]) for row in rows))
+        return cls(
+            tuple(Series(row[0], tuple(row[1].items()), Kind(row[2]), *row[3:]) for row in rows)
+        )
 
 
 def _labels_json(labels: Labels) -> str:

@@ -71,7 +71,9 @@ def _names(labels: Labels, by: Identity) -> Iterator[_Name]:
         if not index.endswith(_INDEX) or by is Identity.IF_INDEX:
             continue
         table = index.removesuffix(_INDEX)
-        label = next((table + ending for ending in (by.ending, *_NAMING) if table + ending in texts), "")
+        label = next(
+            (table + ending for ending in (by.ending, *_NAMING) if table + ending in texts), ""
+        )
         if label and texts[label].strip():
             yield _Name(index, place, label, texts[label])
 

@@ -51,10 +51,16 @@ class Worker:
     collectors: Mapping[str, str] = field(default_factory=dict)  # name -> distribution and version
     queues: Sequence[str] = ()  # the ones it takes batches from
     sessions: Sequence[str] = ()  # those of its collectors that keep sessions
-    costs: Mapping[str, float] = field(default_factory=dict)  # what a poll costs, of collectors that cost more than 1
-    broken: Mapping[str, str] = field(default_factory=dict)  # collectors it has and cannot use -> the state of each
+    costs: Mapping[str, float] = field(
+        default_factory=dict
+    )  # what a poll costs, of collectors that cost more than 1
+    broken: Mapping[str, str] = field(
+        default_factory=dict
+    )  # collectors it has and cannot use -> the state of each
     slots: int = 1  # batches it polls at a time
-    spool_waiting: int = 0  # polls whose rows wait on its disk, counted once for each store they wait for
+    spool_waiting: int = (
+        0  # polls whose rows wait on its disk, counted once for each store they wait for
+    )
     spool_dropped: int = 0  # of these, the ones it had to drop since it started
     instance: str = ""  # random: tells workers of the same name apart
     polled_ms: int = 0  # heartbeat after its last poll; 0 if it did none yet
@@ -107,7 +113,9 @@ class Load:
     needed_per_s: float  # polls
     done_per_s: float  # over the last minute
     workers: int  # living ones that serve it
-    shortage: float | None  # so many times the workers are needed; 0 = they keep up, None = nothing is done
+    shortage: (
+        float | None
+    )  # so many times the workers are needed; 0 = they keep up, None = nothing is done
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,20 +136,29 @@ class Overview:
     standbys: int
     workers: Sequence[Worker]
     errors: Sequence[LastError]  # newest first
-    totals: Mapping[str, int]  # counters since the board was made: polls, samples, missed_slots, ...
+    totals: Mapping[
+        str, int
+    ]  # counters since the board was made: polls, samples, missed_slots, ...
     events: Sequence[Event] = ()  # the last changes, newest first
     held: int = 0  # wait for their site, which is dark
     dark: Mapping[str, int] = field(default_factory=dict)  # sites that are, and since when, in ms
-    long_overdue: int = 0  # of the overdue ones, by more than two of their own intervals; at least so many
+    long_overdue: int = (
+        0  # of the overdue ones, by more than two of their own intervals; at least so many
+    )
     breakers_open: int = 0  # because of failures
     barred: int = 0  # opened by a person
-    dead_letters: Mapping[str, int] = field(default_factory=dict)  # targets that need a person, by reason
+    dead_letters: Mapping[str, int] = field(
+        default_factory=dict
+    )  # targets that need a person, by reason
 
     @property
     def labels(self) -> dict[str, str]:
         """What to call each worker, by its key: its name, unless another one has the same."""
         names = Counter(worker.name for worker in self.workers)
-        return {worker.key: worker.key if names[worker.name] > 1 else worker.name for worker in self.workers}
+        return {
+            worker.key: worker.key if names[worker.name] > 1 else worker.name
+            for worker in self.workers
+        }
 
     @property
     def unserved(self) -> dict[str, int]:

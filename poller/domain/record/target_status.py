@@ -51,7 +51,14 @@ class Status(NamedTuple):
 
     def pack(self) -> str:
         """Most have no error and no extras, and there are a million of them."""
-        values: list[Any] = [self.since_ms, self.run_ms, self.finished_ms, self.ok_ms, self.failures, self.missed]
+        values: list[Any] = [
+            self.since_ms,
+            self.run_ms,
+            self.finished_ms,
+            self.ok_ms,
+            self.failures,
+            self.missed,
+        ]
         extras = self._extras()
         if self.code or extras:
             values += [self.code, self.message]

@@ -25,7 +25,10 @@ def rooms(workers: Iterable[Worker], most: int) -> dict[str, int]:
     for worker in workers:
         for queue in worker.queues:
             slots[queue] = slots.get(queue, 0) + worker.slots
-    return {queue: min(most, max(1, WAITING_PER_SLOT * number)) for queue, number in sorted(slots.items())}
+    return {
+        queue: min(most, max(1, WAITING_PER_SLOT * number))
+        for queue, number in sorted(slots.items())
+    }
 
 
 def batch_sizes(workers: Iterable[Worker], batch_size: int) -> dict[str, int]:
@@ -55,4 +58,8 @@ def pause_s(longest_s: float, targets_per_s: float, queues: int, batch_size: int
     """Until the next look at the board. A large fleet is looked at more often: the work comes in smaller lots, and
     nobody waits for the end of a long one."""
     worth_it = FULL_BATCHES * batch_size * queues
-    return longest_s if targets_per_s <= 0 else min(longest_s, max(SHORTEST_PAUSE_S, worth_it / targets_per_s))
+    return (
+        longest_s
+        if targets_per_s <= 0
+        else min(longest_s, max(SHORTEST_PAUSE_S, worth_it / targets_per_s))
+    )

@@ -26,7 +26,9 @@ class Adaptive:
     base_ms: int = 10_000
     max_ms: int = 300_000
     alpha: float = 0.6  # weight of the new target against what was remembered
-    jitter: float = 0.05  # share by which the result may stray, so that a fleet does not march in step
+    jitter: float = (
+        0.05  # share by which the result may stray, so that a fleet does not march in step
+    )
     stretch: float = 0.1  # longer by this share for every batch that waits beyond the first
     penalty: float = 0.6  # shorter by 1 + this for every error, to confirm it quickly
 
@@ -52,7 +54,9 @@ class Inputs:
     score: float  # how stale the data is: 0 not at all, 1 as stale as it gets
     errors: int = 0  # failures in a row
     depth: int = 0  # batches of the same queue that are overdue
-    previous_ms: float | None = None  # remembered of the last decision (or the last interval); None: the base
+    previous_ms: float | None = (
+        None  # remembered of the last decision (or the last interval); None: the base
+    )
     chance: float = 0.5  # random, in [0, 1); 0.5 is no jitter
     source: str = ""  # who gave the score
 
@@ -71,14 +75,24 @@ class Decision:
 
     def pack(self) -> list[Any]:
         score = round(self.score, 6)
-        return [score, self.errors, self.depth, self.target_ms, self.smoothed_ms, self.chosen_ms, self.source]
+        return [
+            score,
+            self.errors,
+            self.depth,
+            self.target_ms,
+            self.smoothed_ms,
+            self.chosen_ms,
+            self.source,
+        ]
 
 
 def unpack(values: Sequence[Any]) -> Decision:
     """Raises TypeError or ValueError when these are not the values of a decision."""
     score, errors, depth, target_ms, smoothed_ms, chosen_ms, source = values
     chosen = max(1, int(chosen_ms))
-    return Decision(float(score), int(errors), int(depth), int(target_ms), int(smoothed_ms), chosen, str(source))
+    return Decision(
+        float(score), int(errors), int(depth), int(target_ms), int(smoothed_ms), chosen, str(source)
+    )
 
 
 def adapt(policy: Adaptive, inputs: Inputs) -> Decision:
@@ -106,7 +120,11 @@ def wanted(policy: Adaptive, score: float) -> float:
 
 
 def hurried(policy: Adaptive, interval_ms: float, errors: int) -> float:
-    return max(policy.min_ms, interval_ms / (1 + policy.penalty * errors)) if errors > 0 else interval_ms
+    return (
+        max(policy.min_ms, interval_ms / (1 + policy.penalty * errors))
+        if errors > 0
+        else interval_ms
+    )
 
 
 def stretched(policy: Adaptive, interval_ms: float, depth: int) -> float:

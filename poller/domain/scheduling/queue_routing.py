@@ -49,7 +49,9 @@ def parse_tags(words: Iterable[str], what: str = "worker_tags") -> dict[str, str
         odd = naming.why_not_a_tag(key, value) if equals else "there is no ="
         if odd:
             shown = naming.printable(word)
-            raise errors.InvalidSetting(f'{what}: "{shown}" is not key=value', odd, "for example zone=dmz,site=ams")
+            raise errors.InvalidSetting(
+                f'{what}: "{shown}" is not key=value', odd, "for example zone=dmz,site=ams"
+            )
         if key in tags:
             raise errors.InvalidSetting(
                 f'{what}: the key "{key}" is given twice, with {tags[key]} and {value}',

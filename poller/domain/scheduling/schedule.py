@@ -63,13 +63,23 @@ def problems(given: Schedule, settled: Schedule) -> Iterator[Problem]:
     interval, timeout = settled.interval_ms, settled.timeout_ms
     if interval is not None and timeout is not None and timeout >= interval:
         message = f"the timeout {format_ms(timeout)} must be shorter than the interval {format_ms(interval)}"
-        yield Problem("timeout", message, f"for example {format_ms(duration.default_timeout_ms(interval))}")
+        yield Problem(
+            "timeout", message, f"for example {format_ms(duration.default_timeout_ms(interval))}"
+        )
 
 
 def _surplus(given: Schedule) -> Iterator[Problem]:
-    for name, value in (("min", given.min_ms), ("max", given.max_ms), ("staleness", given.staleness)):
+    for name, value in (
+        ("min", given.min_ms),
+        ("max", given.max_ms),
+        ("staleness", given.staleness),
+    ):
         if value is not None:
-            yield Problem(name, f"a fixed interval has no {name}", "choose the policy adaptive, or leave it out")
+            yield Problem(
+                name,
+                f"a fixed interval has no {name}",
+                "choose the policy adaptive, or leave it out",
+            )
 
 
 def _disorder(given: Schedule, settled: Schedule) -> Iterator[Problem]:
@@ -79,9 +89,16 @@ def _disorder(given: Schedule, settled: Schedule) -> Iterator[Problem]:
     for lower, upper in (("min", "max"), ("min", "interval"), ("interval", "max")):
         less, more = known[lower], known[upper]
         if less is not None and more is not None and less > more:
-            blamed = next((name for name in (lower, upper) if name != "interval" and was_given[name]), "interval")
+            blamed = next(
+                (name for name in (lower, upper) if name != "interval" and was_given[name]),
+                "interval",
+            )
             hint = f"choose a {lower} of {format_ms(more)} or less, or a {upper} of {format_ms(less)} or more"
-            yield Problem(blamed, f"the {lower} {format_ms(less)} is longer than the {upper} {format_ms(more)}", hint)
+            yield Problem(
+                blamed,
+                f"the {lower} {format_ms(less)} is longer than the {upper} {format_ms(more)}",
+                hint,
+            )
             return
 
 

@@ -64,7 +64,11 @@ def share_changed(before: ReadingSet | None, after: ReadingSet | None) -> float 
     if before is None or after is None:
         return None
     pairs = _pairs(before, after)
-    changed = [pair for pair in pairs if pair[0] != pair[1] and not (pair[0] != pair[0] and pair[1] != pair[1])]  # NaN
+    changed = [
+        pair
+        for pair in pairs
+        if pair[0] != pair[1] and not (pair[0] != pair[0] and pair[1] != pair[1])
+    ]  # NaN
     return len(changed) / len(pairs) if pairs else None
 
 
@@ -79,7 +83,9 @@ def _pairs(before: ReadingSet, after: ReadingSet) -> list[tuple[float | None, fl
 
 def _by_name(readings: ReadingSet) -> dict[tuple[str, Labels], float]:
     rows = zip(readings.series.series, readings.values, strict=True)
-    return {(series.name, series.labels): value for series, value in rows if series.kind is not _COUNTER}
+    return {
+        (series.name, series.labels): value for series, value in rows if series.kind is not _COUNTER
+    }
 
 
 _COUNTER = Kind.COUNTER

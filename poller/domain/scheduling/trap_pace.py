@@ -15,8 +15,12 @@ class Pace:
     gap_ms: int
     per_s: float
     burst: int
-    _asked: dict[int, int] = field(default_factory=dict)  # device -> when it was last polled for a trap
-    _waiting: dict[int, int] = field(default_factory=dict)  # device -> when it may be polled; the oldest first
+    _asked: dict[int, int] = field(
+        default_factory=dict
+    )  # device -> when it was last polled for a trap
+    _waiting: dict[int, int] = field(
+        default_factory=dict
+    )  # device -> when it may be polled; the oldest first
     _tokens: float = -1.0
     _at_ms: int = 0
 
@@ -24,13 +28,17 @@ class Pace:
         """A trap came. False when its poll waits already, for an earlier trap."""
         if device in self._waiting:
             return False
-        self._waiting[device] = max(now_ms, self._asked.get(device, now_ms - self.gap_ms) + self.gap_ms)
+        self._waiting[device] = max(
+            now_ms, self._asked.get(device, now_ms - self.gap_ms) + self.gap_ms
+        )
         return True
 
     def due(self, now_ms: int) -> list[int]:
         """Devices to poll now, those that wait longest first; they count as polled."""
         self._refill(now_ms)
-        ripe = sorted((at, device) for device, at in self._waiting.items() if at <= now_ms)[: int(self._tokens)]
+        ripe = sorted((at, device) for device, at in self._waiting.items() if at <= now_ms)[
+            : int(self._tokens)
+        ]
         self._tokens -= len(ripe)
         for _, device in ripe:
             del self._waiting[device]
@@ -51,4 +59,6 @@ class Pace:
         self._tokens = min(float(self.burst), max(self._tokens, 0.0) + max(earned, 0.0))
         self._at_ms = now_ms
         if len(self._asked) > 2 * len(self._waiting) + 1000:
-            self._asked = {device: at for device, at in self._asked.items() if at > now_ms - self.gap_ms}
+            self._asked = {
+                device: at for device, at in self._asked.items() if at > now_ms - self.gap_ms
+            }

@@ -21,7 +21,9 @@ def reason(queue: str, living: Sequence[Worker]) -> str:
     nearest = min(lacking, key=lambda name: len(lacking[name]))
     if not lacking[nearest]:
         return f"{nearest} fits, and has not taken it up yet"
-    return f"needs {' and '.join(wanted)}; {_verdict(len(living), wanted, nearest, lacking[nearest])}"
+    return (
+        f"needs {' and '.join(wanted)}; {_verdict(len(living), wanted, nearest, lacking[nearest])}"
+    )
 
 
 def wants(queue: str, living: Sequence[Worker]) -> list[str]:
@@ -30,11 +32,15 @@ def wants(queue: str, living: Sequence[Worker]) -> list[str]:
     return [need for need in needs(queue) if need in lacked] or needs(queue)
 
 
-def needs(queue: str, collectors: Collection[str] = (), tags: Mapping[str, str] | None = None) -> list[str]:
+def needs(
+    queue: str, collectors: Collection[str] = (), tags: Mapping[str, str] | None = None
+) -> list[str]:
     """What a worker needs to serve a queue, beyond what it has: `collector snmp`, `tag zone=dmz`."""
     collector, required = queue_routing.parse(queue)
     missing = [] if collector in collectors else [f"collector {collector}"]
-    return missing + [f"tag {key}={value}" for key, value in required.items() if (tags or {}).get(key) != value]
+    return missing + [
+        f"tag {key}={value}" for key, value in required.items() if (tags or {}).get(key) != value
+    ]
 
 
 def _verdict(workers: int, wanted: Sequence[str], nearest: str, lacks: Sequence[str]) -> str:

@@ -29,10 +29,15 @@ _FFDHE_2048 = bytes.fromhex(
 
 def signed(directory: Path, addresses: Sequence[str]) -> ssl.SSLContext:
     """Routers with a certificate for their addresses; the authority's is in `ca.pem` of the directory."""
-    authority, ours = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    authority, ours = (
+        ec.generate_private_key(ec.SECP256R1()),
+        ec.generate_private_key(ec.SECP256R1()),
+    )
     issuer = _name("poller sim CA")
     ca = _certificate(issuer, issuer, authority.public_key(), authority, [])
-    router = _certificate(_name("simulated router"), issuer, ours.public_key(), authority, addresses[:MOST_NAMES])
+    router = _certificate(
+        _name("simulated router"), issuer, ours.public_key(), authority, addresses[:MOST_NAMES]
+    )
     key = ours.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     (directory / "ca.pem").write_bytes(ca.public_bytes(_PEM))
     chain = directory / "router.pem"
@@ -74,7 +79,9 @@ def _certificate(
 ) -> x509.Certificate:
     """Made out to the addresses; without any it is an authority's."""
     now = datetime.datetime.now(datetime.UTC)
-    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address)) for address in addresses])
+    names = x509.SubjectAlternativeName(
+        [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
+    )
     begun = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -85,4 +92,6 @@ def _certificate(
         .not_valid_after(now + _DAYS)
         .add_extension(x509.BasicConstraints(ca=not addresses, path_length=None), critical=True)
     )
-    return (begun.add_extension(names, critical=False) if addresses else begun).sign(signer, hashes.SHA256())
+    return (begun.add_extension(names, critical=False) if addresses else begun).sign(
+        signer, hashes.SHA256()
+    )

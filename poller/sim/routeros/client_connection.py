@@ -170,7 +170,9 @@ class Connection(asyncio.Protocol):
             self.hang_up()
             return
         if accident.mishap is Mishap.TRAP:
-            refusal = reply_pieces.refused(reply_pieces.take_apart(sentence), reply_pieces.Trap(accident.text))
+            refusal = reply_pieces.refused(
+                reply_pieces.take_apart(sentence), reply_pieces.Trap(accident.text)
+            )
             self._transport.write(reply_pieces.joined(refusal)[0])
             return
         self._session.hear(sentence)
@@ -200,7 +202,9 @@ class Connection(asyncio.Protocol):
 
     # Time.
 
-    def _later(self, what: str, seconds: float, do: Callable[..., object], *arguments: object) -> None:
+    def _later(
+        self, what: str, seconds: float, do: Callable[..., object], *arguments: object
+    ) -> None:
         before = self._timers.pop(what, None)
         if before is not None:
             before.cancel()

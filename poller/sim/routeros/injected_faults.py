@@ -31,7 +31,11 @@ class Accident:
     times: int = 1
 
     def __post_init__(self) -> None:
-        for name, value in (("after", self.after), ("times", self.times), ("seconds", self.seconds or 0)):
+        for name, value in (
+            ("after", self.after),
+            ("times", self.times),
+            ("seconds", self.seconds or 0),
+        ):
             if value < 0:
                 raise errors.InvalidInput(f"{name}: {value} is out of range", hint="give 0 or more")
 

@@ -17,7 +17,9 @@ DENIED = "not enough permissions (9)"
 LISTEN_SECONDS = 0.1  # how soon a listener hears of a change
 MONITOR_SECONDS = 1.0
 
-_PRINT = frozenset({".proplist", "count-only", "detail", "stats", "follow", "follow-only", "interval"})
+_PRINT = frozenset(
+    {".proplist", "count-only", "detail", "stats", "follow", "follow-only", "interval"}
+)
 _WATCH = frozenset({".proplist", "once", "interval", ".id"})
 _SECONDS = re.compile(r"([0-9]{1,5})(ms|s)?")
 
@@ -62,7 +64,9 @@ def _no_such_menu(path: str, router: Router) -> Trap:
         return Trap("no such command prefix", MISSING)
     parts = path.strip("/").split("/")
     known = [n for n in range(len(parts)) if menus.has("/" + "/".join(parts[:n]), router.chassis)]
-    return Trap(f"no such command or directory ({parts[known[-1]]})", MISSING, "no such command prefix")
+    return Trap(
+        f"no such command or directory ({parts[known[-1]]})", MISSING, "no such command prefix"
+    )
 
 
 def _may(place: Place, policy: Policy) -> None:
@@ -105,7 +109,9 @@ def _printed(asked: Asked, place: Place, table: Table) -> Answer:
 def _rows(asked: Asked, place: Place, table: Table) -> Answer:
     scene, tail = place.router.scene(place.now()), asked.tail
     pick = menu_plans.picker(table, scene, asked.queries, filter(asked.says, asked.attributes))
-    plan = menu_plans.of_table(table, scene.chassis, asked.attributes.get(".proplist", ""), asked.says("stats"))
+    plan = menu_plans.of_table(
+        table, scene.chassis, asked.attributes.get(".proplist", ""), asked.says("stats")
+    )
     yield from plan.pieces(scene, tail, pick)
     for row in _added(asked, place, table):
         yield reply_pieces.row(tail, _shown(asked, row))
@@ -160,8 +166,14 @@ def _watch(asked: Asked, place: Place, table: Table, watch: Watch) -> Answer:
     _know(asked, _WATCH, frozenset({watch.items}))
     items = _items(asked, place, table, watch)
     once = asked.says("once")
-    every = _seconds(asked.attributes["interval"]) if "interval" in asked.attributes else MONITOR_SECONDS
-    plan = menu_plans.of_watch(table, watch, place.router.chassis, items, asked.attributes.get(".proplist", ""))
+    every = (
+        _seconds(asked.attributes["interval"])
+        if "interval" in asked.attributes
+        else MONITOR_SECONDS
+    )
+    plan = menu_plans.of_watch(
+        table, watch, place.router.chassis, items, asked.attributes.get(".proplist", "")
+    )
     return _watched(asked, place, plan, None if once else every)
 
 
@@ -180,7 +192,9 @@ def _items(asked: Asked, place: Place, table: Table, watch: Watch) -> tuple[int,
     if not named:
         raise Trap(f"missing value for argument {watch.items}", ARGUMENT)
     if watch.items == "number" and "," in named:
-        raise Trap("ambiguous value of number, more than one possible value matches input", ARGUMENT)
+        raise Trap(
+            "ambiguous value of number, more than one possible value matches input", ARGUMENT
+        )
     places = menu_plans.places(table, place.router.chassis)
     try:
         return tuple(places[name.strip()] for name in named.split(","))

@@ -35,7 +35,9 @@ class Line(NamedTuple):
 class Plan(NamedTuple):
     lines: tuple[Line, ...]
 
-    def pieces(self, scene: Scene, tail: bytes, pick: Pick | None = None) -> Iterator[tuple[bytes, int]]:
+    def pieces(
+        self, scene: Scene, tail: bytes, pick: Pick | None = None
+    ) -> Iterator[tuple[bytes, int]]:
         """The `!re` sentences, some at a time, with their number; each ends with `tail`."""
         made: list[bytes] = []
         size = 0
@@ -75,7 +77,9 @@ def places(table: Table, chassis: Chassis) -> Mapping[str, int]:
     known = {str(place): place for place in range(len(rows(table, chassis)))}
     for name in (".id", "name"):
         if name in table.fixed:
-            known |= {str(table.fixed[name](row)): place for place, row in enumerate(rows(table, chassis))}
+            known |= {
+                str(table.fixed[name](row)): place for place, row in enumerate(rows(table, chassis))
+            }
     return known
 
 
@@ -88,7 +92,9 @@ def of_table(table: Table, chassis: Chassis, proplist: str, stats: bool) -> Plan
 
 
 @functools.lru_cache(maxsize=_KEPT)
-def of_watch(table: Table, watch: Watch, chassis: Chassis, items: tuple[int, ...], proplist: str) -> Plan:
+def of_watch(
+    table: Table, watch: Watch, chassis: Chassis, items: tuple[int, ...], proplist: str
+) -> Plan:
     """What `monitor` says of these items of a menu."""
     names = _asked(proplist) or [*watch.fixed, *watch.live]
     found = rows(table, chassis)
@@ -120,7 +126,9 @@ def _asked(proplist: str) -> list[str]:
     return list(dict.fromkeys(name for name in proplist.split(",") if name))
 
 
-def _line(row: Any, names: Iterable[str], fixed: Mapping[str, Fixed], live: Mapping[str, Live]) -> Line:
+def _line(
+    row: Any, names: Iterable[str], fixed: Mapping[str, Fixed], live: Mapping[str, Live]
+) -> Line:
     parts: list[bytes | Moving] = []
     steady = b""
     for name in names:

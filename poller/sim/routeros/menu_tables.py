@@ -67,9 +67,13 @@ class Table:
     where: Condition = _everywhere
     present: Callable[[Scene, Any], bool] | None = None
     stats: frozenset[str] = frozenset()  # shown when asked for with =stats=, or by name
-    flags: Mapping[str, Callable[[Scene, Any], bool]] = field(default_factory=dict)  # print's own: =active=
+    flags: Mapping[str, Callable[[Scene, Any], bool]] = field(
+        default_factory=dict
+    )  # print's own: =active=
     watches: Mapping[str, Watch] = field(default_factory=dict)
-    accepts: Mapping[str, bool] = field(default_factory=dict)  # what a client may add a row with: is it required?
+    accepts: Mapping[str, bool] = field(
+        default_factory=dict
+    )  # what a client may add a row with: is it required?
 
     def value(self, scene: Scene, row: Any, name: str) -> str | None:
         if name in self.fixed:

@@ -80,7 +80,9 @@ def _operated(operations: Sequence[str], stack: Stack) -> Stack:
                 return [value]
             stack.append(value)
         elif operation == ".":
-            if at == 0 or not operations[at - 1].isdigit():  # after an index it only ends the number
+            if (
+                at == 0 or not operations[at - 1].isdigit()
+            ):  # after an index it only ends the number
                 stack.append(_peek(stack, 0))
         else:
             _combine(operation, stack)

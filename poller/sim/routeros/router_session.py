@@ -22,7 +22,9 @@ REFUSED_BEFORE_6_43 = "cannot log in"
 MOST_RUNNING = 16  # commands at a time; the others wait
 MOST_STRANGE = 16  # sentences before a login
 NEVER = float("inf")
-_STEPS = 64  # of a turn, so that a client with thousands of commands does not keep the others waiting
+_STEPS = (
+    64  # of a turn, so that a client with thousands of commands does not keep the others waiting
+)
 
 
 class _Running:
@@ -95,7 +97,9 @@ class Session:
             return True
         if len(self._running) >= MOST_RUNNING:
             return False
-        return not any(each.asked.tag == asked.tag and each.ready_at <= at for each in self._running)
+        return not any(
+            each.asked.tag == asked.tag and each.ready_at <= at for each in self._running
+        )
 
     def _step(self, running: _Running, at: float) -> bytes:
         """A piece of one answer; if there is more of it, it queues up again behind the others."""
@@ -133,7 +137,9 @@ class Session:
         over = [each for each in self._running if tag is None or each.asked.tag == tag]
         self._running = [each for each in self._running if each not in over]
         for each in over:
-            yield reply_pieces.say(each.asked.tail, "!trap", f"=category={INTERRUPTED}", "=message=interrupted")
+            yield reply_pieces.say(
+                each.asked.tail, "!trap", f"=category={INTERRUPTED}", "=message=interrupted"
+            )
         yield reply_pieces.say(asked.tail, "!done")
         for each in over:
             yield reply_pieces.say(each.asked.tail, "!done")
@@ -146,7 +152,9 @@ class Session:
         old = self.router.chassis.version < (6, 43)
         if "name" not in given or (old and "response" not in given):
             return reply_pieces.done(asked, self._challenge.hex())
-        if given["name"] not in USERS or not self._proven(given.get("password", ""), given.get("response")):
+        if given["name"] not in USERS or not self._proven(
+            given.get("password", ""), given.get("response")
+        ):
             return reply_pieces.refused(asked, Trap(REFUSED_BEFORE_6_43 if old else REFUSED))
         self._policies = USERS[given["name"]]
         self.router.logins += 1

@@ -34,7 +34,9 @@ class Visits(NamedTuple):
 class RouterOsServer:
     """Counts what it sees in `commands`, `logins` (good ones, by address) and `connections` (open now)."""
 
-    def __init__(self, devices: Sequence[SimDevice], seed: int = 0, clock: Clock | None = None) -> None:
+    def __init__(
+        self, devices: Sequence[SimDevice], seed: int = 0, clock: Clock | None = None
+    ) -> None:
         self.routers = {d.address: Router(d) for d in devices if d.protocol is Protocol.ROUTEROS}
         self.clock = clock or Clock()
         self.dice = random.Random(seed)  # noqa: S311  loss and garbage, not secrets
@@ -50,14 +52,18 @@ class RouterOsServer:
 
     @property
     def logins(self) -> collections.Counter[str]:
-        return collections.Counter({a: router.logins for a, router in self.routers.items() if router.logins})
+        return collections.Counter(
+            {a: router.logins for a, router in self.routers.items() if router.logins}
+        )
 
     async def open(self, port: int, tls: ssl.SSLContext | None = None) -> int:
         """Listen on the running loop, for plain or for TLS connections; returns the port. Raises PortInUse."""
         loop = asyncio.get_running_loop()
         listeners = sockets.open_tcp(port, list(self.routers))
         for listener in listeners:
-            server = await loop.create_server(lambda: Connection(self), sock=listener, backlog=sockets.BACKLOG, ssl=tls)
+            server = await loop.create_server(
+                lambda: Connection(self), sock=listener, backlog=sockets.BACKLOG, ssl=tls
+            )
             self._servers.append(server)
         return int(listeners[0].getsockname()[1]) if listeners else 0
 
@@ -76,7 +82,9 @@ class RouterOsServer:
     def router(self, address: str) -> Router:
         """Raises InvalidInput when no router has this address."""
         if address not in self.routers:
-            raise errors.InvalidInput(f"no simulated router has the address {address}", hint="give one of the fleet's")
+            raise errors.InvalidInput(
+                f"no simulated router has the address {address}", hint="give one of the fleet's"
+            )
         return self.routers[address]
 
     def visits(self, address: str) -> Visits:

@@ -107,7 +107,9 @@ def mib(model: str, variant: int) -> Mib:
     """The tree of a chassis, made once."""
     chassis = hardware.chassis(model, variant)
     rows = sorted(_objects(chassis), key=lambda row: row[0])
-    narrow = [row for row in rows if row[0][:-2] != IF_X_ENTRY or row[0][-2] not in _COUNTER64_COLUMNS]
+    narrow = [
+        row for row in rows if row[0][:-2] != IF_X_ENTRY or row[0][-2] not in _COUNTER64_COLUMNS
+    ]
     return Mib(_view(narrow), _view(rows), chassis.model.max_message)
 
 
@@ -173,7 +175,8 @@ def personal(name: Oid, tag: int, value: Own) -> Personal:
 def _heads(name: Oid, tag: int, most: int) -> tuple[bytes, ...]:
     encoded = ber.oid(name)
     return tuple(
-        bytes((ber.SEQUENCE,)) + ber.length(len(encoded) + 2 + n) + encoded + bytes((tag, n)) for n in range(most + 1)
+        bytes((ber.SEQUENCE,)) + ber.length(len(encoded) + 2 + n) + encoded + bytes((tag, n))
+        for n in range(most + 1)
     )
 
 
@@ -212,7 +215,9 @@ def _mac(name: Oid, port: Port) -> Cell:
     if port.kind is Kind.LOOPBACK:
         return ber.varbind(name, ber.octets(""))
     number = port.index
-    return personal(name, ber.OCTET_STRING, lambda device, now: (device.mac + number).to_bytes(6, "big"))
+    return personal(
+        name, ber.OCTET_STRING, lambda device, now: (device.mac + number).to_bytes(6, "big")
+    )
 
 
 def _gauge(value: int) -> bytes:

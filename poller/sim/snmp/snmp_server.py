@@ -31,7 +31,9 @@ _Send = Callable[[bytes], None]
 class SnmpServer:
     """Counts what it sees in `requests` and `replies`; a device that is down is simply not there."""
 
-    def __init__(self, devices: Sequence[SimDevice], seed: int = 0, clock: Clock | None = None) -> None:
+    def __init__(
+        self, devices: Sequence[SimDevice], seed: int = 0, clock: Clock | None = None
+    ) -> None:
         self.clock = clock or Clock()
         self._all = {
             socket.inet_aton(device.address): Agent(device)
@@ -66,11 +68,15 @@ class SnmpServer:
 
     def darken(self, sites: Collection[str]) -> None:
         """The agents of these sites are silent from now on, and no others."""
-        self._agents = {address: agent for address, agent in self._all.items() if agent.device.site not in sites}
+        self._agents = {
+            address: agent for address, agent in self._all.items() if agent.device.site not in sites
+        }
 
     def _reader(self, sock: socket.socket) -> Callable[[], None]:
         if not sockets.is_wildcard(sock):
-            return functools.partial(self._drain_single, sock, socket.inet_aton(sock.getsockname()[0]))
+            return functools.partial(
+                self._drain_single, sock, socket.inet_aton(sock.getsockname()[0])
+            )
         sock.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
         return functools.partial(self._drain, sock)
 
@@ -86,7 +92,9 @@ class SnmpServer:
             self.requests += 1
             if not ancillary or not peer[0].startswith(sockets.LOOPBACK):
                 continue
-            agent = agents.get(ancillary[0][2][8:12])  # in_pktinfo: interface, local address, destination
+            agent = agents.get(
+                ancillary[0][2][8:12]
+            )  # in_pktinfo: interface, local address, destination
             reply = agent.answer(data, now) if agent else None
             if agent is None or reply is None:
                 continue

@@ -26,7 +26,9 @@ class Asked(NamedTuple):
 class Authority:
     """One SNMPv3 engine. `reports` counts what it reported; `discoveries` those who did not know it."""
 
-    def __init__(self, engine_id: bytes, users: Mapping[bytes, Passwords], started: float, boots: int = 1) -> None:
+    def __init__(
+        self, engine_id: bytes, users: Mapping[bytes, Passwords], started: float, boots: int = 1
+    ) -> None:
         self._engine_id = engine_id
         self._users = users
         self._keys: dict[bytes, Keys] = {}
@@ -63,7 +65,13 @@ class Authority:
         envelope = asked.envelope
         flags = envelope.flags & v3_message.LEVEL
         return v3_message.seal(
-            pdu, envelope.user, self._engine_id, self.clock(now), asked.keys, envelope.message_id, flags
+            pdu,
+            envelope.user,
+            self._engine_id,
+            self.clock(now),
+            asked.keys,
+            envelope.message_id,
+            flags,
         )
 
     def _objection(self, data: bytes, envelope: Envelope, now: float) -> int:
@@ -96,7 +104,9 @@ class Authority:
         if which == v3_message.NOT_IN_TIME:  # the only one that is authentic: it sets a clock
             flags, keys = v3_message.AUTH, self._of(envelope.user)
         clock = self.clock(now)
-        return v3_message.seal(pdu, envelope.user, self._engine_id, clock, keys, envelope.message_id, flags)
+        return v3_message.seal(
+            pdu, envelope.user, self._engine_id, clock, keys, envelope.message_id, flags
+        )
 
     def _of(self, user: bytes) -> Keys:
         if user not in self._keys:

@@ -73,9 +73,13 @@ class Repair:
         report.doubled += places.doubled
         with store_errors(self.redis):
             texts: Any = self.redis.hmget(self.keys.spec, [str(i) for i in ids]) if ids else []
-        report.unreadable += [i for i, text in zip(ids, texts, strict=True) if text and not SPEC.fullmatch(text)]
+        report.unreadable += [
+            i for i, text in zip(ids, texts, strict=True) if text and not SPEC.fullmatch(text)
+        ]
 
-    def repair(self, specs: Iterable[TargetSpec], version: int, place_at: Callable[[TargetSpec], int]) -> Repaired:
+    def repair(
+        self, specs: Iterable[TargetSpec], version: int, place_at: Callable[[TargetSpec], int]
+    ) -> Repaired:
         """Put everything right and say what was wrong. `specs` is the inventory at `version`. Safe beside a leader."""
         strays = self.members()
         done = Repaired()

@@ -19,7 +19,9 @@ class Room:
     targets: int
     batch_size: int
     lease_ms: int  # covers the wait in the queue; `start` sets the lease anew
-    sizes: Mapping[str, int] = field(default_factory=dict)  # of batches of queues whose polls cost more
+    sizes: Mapping[str, int] = field(
+        default_factory=dict
+    )  # of batches of queues whose polls cost more
 
     def size_of(self, queue: str) -> int:
         return self.sizes.get(queue, self.batch_size)

@@ -72,7 +72,11 @@ class Breakers:
         """Every open one, without its place, in no order; one may come twice while the fleet grows."""
         bars = self._bars(now_ms)
         for texts in self._pages():
-            wanted = {i: text for i, text in texts.items() if i in bars or target_status.OPEN in text.partition("[")[0]}
+            wanted = {
+                i: text
+                for i, text in texts.items()
+                if i in bars or target_status.OPEN in text.partition("[")[0]
+            }
             for i, (interval_ms, _) in self._specs(list(wanted)).items():
                 yield Seen(i, interval_ms, target_status.unpack(wanted[i]), wanted[i], bars.get(i))
 
@@ -89,11 +93,19 @@ class Breakers:
         for _ in range(_LOOKS):
             left = [i for i, answer in answers.items() if answer == "changed"]
             seen = self.look(left, now_ms)
-            answers.update({i: "closed" if i in seen else "gone" for i in left if i not in seen or _is_well(seen[i])})
+            answers.update(
+                {
+                    i: "closed" if i in seen else "gone"
+                    for i in left
+                    if i not in seen or _is_well(seen[i])
+                }
+            )
             doing = [each for each in seen.values() if not _is_well(each)]
             for chunk in batched(doing, _CHUNK):
                 words = [word for each in chunk for word in _reset(each, now_ms)]
-                answers.update(zip((each.id for each in chunk), self._run("reset", words), strict=True))
+                answers.update(
+                    zip((each.id for each in chunk), self._run("reset", words), strict=True)
+                )
             if not doing:
                 break
         return answers
@@ -115,15 +127,35 @@ class Breakers:
         pipe.hmget(keys.status, names)
         pipe.hmget(keys.barred, names)
         for i, (_, queue) in specs.items():
-            for place in (keys.due(queue), keys.urgent(queue), keys.parked, keys.held, keys.inflight):
+            for place in (
+                keys.due(queue),
+                keys.urgent(queue),
+                keys.parked,
+                keys.held,
+                keys.inflight,
+            ):
                 pipe.zscore(place, str(i))
         with store_errors(self._redis):
             texts, bars, *scores = pipe.execute()
         waits = batched(scores, len(_PLACES))
-        for (i, (interval_ms, queue)), text, bar, row in zip(specs.items(), texts, bars, waits, strict=True):
+        for (i, (interval_ms, queue)), text, bar, row in zip(
+            specs.items(), texts, bars, waits, strict=True
+        ):
             place, next_ms = _place(row)
             by_hand = _bar(bar, now_ms)
-            yield i, Seen(i, interval_ms, target_status.unpack(text or ""), text or "", by_hand, place, next_ms, queue)
+            yield (
+                i,
+                Seen(
+                    i,
+                    interval_ms,
+                    target_status.unpack(text or ""),
+                    text or "",
+                    by_hand,
+                    place,
+                    next_ms,
+                    queue,
+                ),
+            )
 
     def _pages(self) -> Iterator[dict[int, str]]:
         cursor, begun = 0, False
@@ -144,7 +176,11 @@ class Breakers:
         with store_errors(self._redis):
             texts: Any = self._redis.hmget(self._keys.spec, [str(i) for i in ids]) if ids else []
         words = {i: str(text).split("|", 3) for i, text in zip(ids, texts, strict=True) if text}
-        return {i: _Spec(int(w[1]), w[3]) for i, w in words.items() if len(w) == _SPEC_WORDS and w[1].isdigit()}
+        return {
+            i: _Spec(int(w[1]), w[3])
+            for i, w in words.items()
+            if len(w) == _SPEC_WORDS and w[1].isdigit()
+        }
 
     def _run(self, name: str, arguments: Sequence[Any]) -> Any:
         with store_errors(self._redis):

@@ -39,7 +39,11 @@ def failing(client: redis.Redis, keys: Keys) -> Iterator[Failing]:
         with store_errors(client):
             answer: Any = client.hscan(keys.status, cursor, count=PAGE)
             cursor = answer[0]
-            texts = {key: text for key, text in answer[1].items() if text.startswith(LETTERS[State.FAILING])}
+            texts = {
+                key: text
+                for key, text in answer[1].items()
+                if text.startswith(LETTERS[State.FAILING])
+            }
             intervals = _intervals(client, keys, list(texts))
         for (key, text), interval_ms in zip(texts.items(), intervals, strict=True):
             if interval_ms:
@@ -61,13 +65,23 @@ def long_overdue(
                     break
 
 
-def _late(client: redis.Redis, keys: Keys, queue: str, place: str, now_ms: int, offset: int) -> tuple[list[Late], bool]:
+def _late(
+    client: redis.Redis, keys: Keys, queue: str, place: str, now_ms: int, offset: int
+) -> tuple[list[Late], bool]:
     """One page of a place, the oldest first, and whether there may be another."""
     with store_errors(client):
-        rows: Any = client.zrange(place, _INSTANTS, now_ms, byscore=True, offset=offset, num=PAGE, withscores=True)
+        rows: Any = client.zrange(
+            place, _INSTANTS, now_ms, byscore=True, offset=offset, num=PAGE, withscores=True
+        )
         intervals = _intervals(client, keys, [key for key, _ in rows])
-    waiting = [Late(int(key), ms, queue, int(due)) for (key, due), ms in zip(rows, intervals, strict=True)]
-    found = [late for late in waiting if late.interval_ms and is_long_overdue(late.due_ms, late.interval_ms, now_ms)]
+    waiting = [
+        Late(int(key), ms, queue, int(due)) for (key, due), ms in zip(rows, intervals, strict=True)
+    ]
+    found = [
+        late
+        for late in waiting
+        if late.interval_ms and is_long_overdue(late.due_ms, late.interval_ms, now_ms)
+    ]
     return found, len(rows) == PAGE
 
 

@@ -21,7 +21,18 @@ from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record import target_status
 from poller.domain.record.overview import State
 from poller.state.board import lua_scripts
-from poller.state.board.board_values import Check, Claim, Claimed, Finish, Place, Reaped, Room, Start, Started, Waiting
+from poller.state.board.board_values import (
+    Check,
+    Claim,
+    Claimed,
+    Finish,
+    Place,
+    Reaped,
+    Room,
+    Start,
+    Started,
+    Waiting,
+)
 from poller.state.keys import Keys
 from poller.state.redis_client import store_errors
 
@@ -58,7 +69,11 @@ class Board:
 
         `queues` says how many batches may wait in each; whatever finds no room stays due.
         """
-        triples = [word for queue, batches in queues.items() for word in (queue, batches, room.size_of(queue))]
+        triples = [
+            word
+            for queue, batches in queues.items()
+            for word in (queue, batches, room.size_of(queue))
+        ]
         arguments = [
             leader,
             _ms(now_ms),
@@ -88,13 +103,23 @@ class Board:
         verdicts = _verdicts(refused)
         kept = set(map(int, waited))
         answers = [
-            _answer(target_id, verdicts.get(target_id, Result.OK), run, spec, text, target_id in kept, int(now))
+            _answer(
+                target_id,
+                verdicts.get(target_id, Result.OK),
+                run,
+                spec,
+                text,
+                target_id in kept,
+                int(now),
+            )
             for target_id, run, spec, text in zip(ids, runs, specs, statuses, strict=True)
         ]
         queue = next((answer.queue for answer in answers if answer.queue), "")
         return Start(int(now), queue, int(overdue), answers, time.monotonic())
 
-    def hold(self, token: str, lease_ms: int, ids: Sequence[int], now_ms: int | None = None) -> dict[int, Result]:
+    def hold(
+        self, token: str, lease_ms: int, ids: Sequence[int], now_ms: int | None = None
+    ) -> dict[int, Result]:
         """Are these runs still under this token? STALE or GONE: write nothing of it.
 
         The leases of the others are prolonged if they end earlier than `lease_ms` from now; 0 leaves them as they are.
@@ -120,7 +145,11 @@ class Board:
         steady = [move for move in moves if move.steady]
         others = [move for move in moves if not move.steady]
         rows = [word for move in steady for word in (move.id, move.next_ms, move.status)]
-        rows += [word for move in others for word in (move.id, f"{_KINDS[move.place]}{move.next_ms}", move.status)]
+        rows += [
+            word
+            for move in others
+            for word in (move.id, f"{_KINDS[move.place]}{move.next_ms}", move.status)
+        ]
         pairs = [word for pair in (stats or {}).items() for word in pair]
         arguments = [
             _ms(now_ms),
@@ -142,7 +171,9 @@ class Board:
     def reap(self, leader: str, limit: int = 1000, now_ms: int | None = None) -> list[Reaped]:
         """Bring back targets whose lease ran out; they are due at once."""
         _, *rest = _led(self._run("reap", [leader, _ms(now_ms), limit]))
-        return [Reaped(int(i), token, int(plan or 0), int(n)) for i, token, plan, n in batched(rest, 4)]
+        return [
+            Reaped(int(i), token, int(plan or 0), int(n)) for i, token, plan, n in batched(rest, 4)
+        ]
 
     def unpark(self, leader: str, now_ms: int, limit: int = 1000) -> int:
         """Dead letters whose slow retry is due wait for a poll again. Returns how many."""
@@ -150,12 +181,25 @@ class Board:
 
     def withhold(self, leader: str, site: int, ids: Iterable[int]) -> int:
         """Targets of a dark site wait aside. Returns how many moved."""
-        return sum(int(_led([self._run("withhold", [leader, site, *chunk])])[0]) for chunk in batched(ids, _CHUNK))
+        return sum(
+            int(_led([self._run("withhold", [leader, site, *chunk])])[0])
+            for chunk in batched(ids, _CHUNK)
+        )
 
-    def release(self, leader: str, rows: Iterable[tuple[int, int]], place: Place = Place.DUE) -> int:
+    def release(
+        self, leader: str, rows: Iterable[tuple[int, int]], place: Place = Place.DUE
+    ) -> int:
         """Held targets wait for a poll again, each at its instant. Returns how many moved."""
         return sum(
-            int(_led([self._run("release", [leader, place.value, *(w for row in chunk for w in row)])])[0])
+            int(
+                _led(
+                    [
+                        self._run(
+                            "release", [leader, place.value, *(w for row in chunk for w in row)]
+                        )
+                    ]
+                )[0]
+            )
             for chunk in batched(rows, _CHUNK)
         )
 
@@ -206,11 +250,19 @@ class Board:
         _led(self._run("place", [leader, since, version, _UNKNOWN]))
         return totals[0], totals[1], totals[2]
 
-    def waiting(self, queue: str, after_ms: int | str, before_ms: int | str, limit: int = 1000) -> list[Waiting]:
+    def waiting(
+        self, queue: str, after_ms: int | str, before_ms: int | str, limit: int = 1000
+    ) -> list[Waiting]:
         """Targets that wait for a slot in this range (both ends included), the earliest first."""
         with store_errors(self.redis):
             rows: Any = self.redis.zrange(
-                self.keys.due(queue), after_ms, before_ms, byscore=True, offset=0, num=limit, withscores=True
+                self.keys.due(queue),
+                after_ms,
+                before_ms,
+                byscore=True,
+                offset=0,
+                num=limit,
+                withscores=True,
             )
             specs: Any = self.redis.hmget(self.keys.spec, [i for i, _ in rows]) if rows else []
         return [
@@ -267,7 +319,9 @@ class Board:
     def statuses(self, ids: Sequence[int]) -> dict[int, target_status.Status]:
         with store_errors(self.redis):
             texts = self.redis.hmget(self.keys.status, [str(i) for i in ids]) if ids else []
-        return {i: target_status.unpack(str(text)) for i, text in zip(ids, texts, strict=True) if text}
+        return {
+            i: target_status.unpack(str(text)) for i, text in zip(ids, texts, strict=True) if text
+        }
 
     def parked(self) -> Iterator[tuple[int, int]]:
         """Every parked target with the instant of its slow retry, in pages and in no order."""
@@ -313,8 +367,20 @@ class Board:
 
     @cached_property
     def _scripts(self) -> dict[str, Script]:
-        of_leader = ("claim", "reap", "place", "respread", "leases", "early", "unpark", "withhold", "release")
-        return lua_scripts.load(self.redis, (*of_leader, "start", "hold", "finish", "demand", "check"))
+        of_leader = (
+            "claim",
+            "reap",
+            "place",
+            "respread",
+            "leases",
+            "early",
+            "unpark",
+            "withhold",
+            "release",
+        )
+        return lua_scripts.load(
+            self.redis, (*of_leader, "start", "hold", "finish", "demand", "check")
+        )
 
 
 _UNKNOWN = target_status.LETTERS[State.UNKNOWN]
@@ -323,7 +389,13 @@ _KINDS = {Place.DUE: "", Place.URGENT: "u", Place.PARKED: "p"}
 
 
 def _answer(
-    target_id: int, result: Result, run: str | None, spec: str | None, text: str | None, kept: bool, now_ms: int
+    target_id: int,
+    result: Result,
+    run: str | None,
+    spec: str | None,
+    text: str | None,
+    kept: bool,
+    now_ms: int,
 ) -> Started:
     """From the texts on the board, of which `start` has read only the token, the attempt and the spec."""
     if result is not Result.OK or not run or not spec:
@@ -331,7 +403,9 @@ def _answer(
     version, _, _, queue = spec.split("|", 3)
     plan = run.split("|", 2)[1]
     plan_ms = int(plan) if plan.isdigit() else now_ms
-    return Started(target_id, result, plan_ms, int(version), queue, target_status.unpack(text or ""), kept)
+    return Started(
+        target_id, result, plan_ms, int(version), queue, target_status.unpack(text or ""), kept
+    )
 
 
 def _verdicts(refused: Sequence[str]) -> dict[int, Result]:
@@ -361,4 +435,6 @@ def _interval_ms(spec: str | None) -> int:
 
 def packed(spec: TargetSpec) -> str:
     """As it stands in `spec`; empty for a target that should not be on the board."""
-    return f"{spec.version}|{spec.interval_ms}|{spec.timeout_ms}|{spec.queue}" if spec.enabled else ""
+    return (
+        f"{spec.version}|{spec.interval_ms}|{spec.timeout_ms}|{spec.queue}" if spec.enabled else ""
+    )

@@ -21,14 +21,18 @@ def requeue(board: Board, ids: Sequence[int], now_ms: int) -> dict[int, str]:
     answers: list[str] = []
     for chunk in batched(zip(ids, instants(len(ids), now_ms), strict=True), _CHUNK):
         with store_errors(board.redis):
-            answers += script(keys=[board.keys.prefix], args=[now_ms, *(word for pair in chunk for word in pair)])
+            answers += script(
+                keys=[board.keys.prefix], args=[now_ms, *(word for pair in chunk for word in pair)]
+            )
     board.wake("demand")
     return dict(zip(ids, answers, strict=True))
 
 
 def instants(count: int, now_ms: int) -> list[int]:
     """When each of them falls due: 1 stands for at once."""
-    return [now_ms + number // AT_ONCE * EVERY_MS if number >= AT_ONCE else 1 for number in range(count)]
+    return [
+        now_ms + number // AT_ONCE * EVERY_MS if number >= AT_ONCE else 1 for number in range(count)
+    ]
 
 
 def spread_ms(count: int) -> int:

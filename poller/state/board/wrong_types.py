@@ -26,7 +26,11 @@ TYPES = {
 
 def set_aside(client: redis.Redis, keys: Keys, suffix: str) -> list[str]:
     """Rename every key of ours that has the wrong type; returns their names."""
-    moved = _rename(client, {getattr(keys, name): kind for kind, names in TYPES.items() for name in names}, suffix)
+    moved = _rename(
+        client,
+        {getattr(keys, name): kind for kind, names in TYPES.items() for name in names},
+        suffix,
+    )
     with store_errors(client):
         queues = [str(queue) for queue in client.smembers(keys.queues)]
         own = [str(queue) for queue in client.smembers(keys.own)]
@@ -41,7 +45,9 @@ def _rename(client: redis.Redis, expected: dict[str, str], suffix: str) -> list[
         for name in expected:
             pipe.type(name)
         wrong = [
-            name for name, kind in zip(expected, pipe.execute(), strict=True) if kind not in ("none", expected[name])
+            name
+            for name, kind in zip(expected, pipe.execute(), strict=True)
+            if kind not in ("none", expected[name])
         ]
         for name in wrong:
             client.rename(name, f"{name}.{suffix}")

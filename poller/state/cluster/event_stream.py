@@ -35,7 +35,9 @@ def publish(client: redis.Redis, keys: Keys, happened: Iterable[Event], length: 
         pipe.execute()
 
 
-def after(client: redis.Redis, keys: Keys, entry_id: str, count: int, wait_ms: int = 0) -> list[Entry]:
+def after(
+    client: redis.Redis, keys: Keys, entry_id: str, count: int, wait_ms: int = 0
+) -> list[Entry]:
     """Entries after this one, oldest first. Waits so long for the first: less than the client's own patience."""
     with store_errors(client):
         answer: Any = client.xread({keys.events: entry_id}, count=count, block=wait_ms or None)

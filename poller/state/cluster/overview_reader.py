@@ -11,7 +11,16 @@ import redis
 
 from poller.domain.batched import batched
 from poller.domain.metrics import histogram
-from poller.domain.record.overview import LastError, Lateness, Leader, Load, Overview, Point, State, Worker
+from poller.domain.record.overview import (
+    LastError,
+    Lateness,
+    Leader,
+    Load,
+    Overview,
+    Point,
+    State,
+    Worker,
+)
 from poller.domain.record.target_status import OPEN, REASONS, STATES
 from poller.domain.scheduling import affinity, capacity
 from poller.state.board import failing_targets
@@ -37,10 +46,25 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         now_ms = seconds * 1000 + micros // 1000
         queues = sorted(str(queue) for queue in client.smembers(keys.queues))
         answers = _ask(client, keys, now_ms, queues)
-    counts, inflight, parked, barred, held, totals, leader, standbys, errors, changes, slices, waiting = answers
+    (
+        counts,
+        inflight,
+        parked,
+        barred,
+        held,
+        totals,
+        leader,
+        standbys,
+        errors,
+        changes,
+        slices,
+        waiting,
+    ) = answers
     states, reasons, breakers_open = _counted(counts)
     everybody = worker_registry.known(client, keys)
-    serving = Counter(queue for w in everybody if worker_registry.is_alive(w, now_ms) for queue in w.queues)
+    serving = Counter(
+        queue for w in everybody if worker_registry.is_alive(w, now_ms) for queue in w.queues
+    )
     done = _done(slices[-MINUTE_SLICES - 1 : -1])
     own = _waiting_for_one(client, everybody)
     loads = [
@@ -56,7 +80,9 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         in_flight=inflight,
         parked=parked,
         held=held,
-        dark={outage.site: outage.since_ms for outage in site_windows.dark(client, keys).values()} if held else {},
+        dark={outage.site: outage.since_ms for outage in site_windows.dark(client, keys).values()}
+        if held
+        else {},
         polls_per_second=_rate(slices[-MINUTE_SLICES - 1 : -1]),
         outcomes=_outcomes(slices[-RECENT_SLICES:]),
         lateness=_lateness(slices[-RECENT_SLICES:]),
@@ -67,8 +93,14 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         workers=everybody,
         errors=[error for error in map(_error, errors) if error],
         events=[entry.event for entry in event_stream.entries(changes) if entry.event],
-        totals={name: _number(value) for name, value in totals.items() if not name.startswith(("l", "q:"))},
-        long_overdue=_long_overdue(client, keys, now_ms, [load.queue for load in loads if load.overdue]),
+        totals={
+            name: _number(value)
+            for name, value in totals.items()
+            if not name.startswith(("l", "q:"))
+        },
+        long_overdue=_long_overdue(
+            client, keys, now_ms, [load.queue for load in loads if load.overdue]
+        ),
         breakers_open=breakers_open,
         barred=barred,
         dead_letters=reasons,
@@ -118,11 +150,37 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
         pipe.hget(keys.needs, queue)
     for number in range(last - SLICES + 1, last + 1):
         pipe.hgetall(keys.stats(number))
-    counts, inflight, parked, barred, held, totals, leader, locked, standbys, errors, changes, *rest = pipe.execute()
+    (
+        counts,
+        inflight,
+        parked,
+        barred,
+        held,
+        totals,
+        leader,
+        locked,
+        standbys,
+        errors,
+        changes,
+        *rest,
+    ) = pipe.execute()
     end = _FIGURES * len(queues)
     waiting, slices = list(batched(rest[:end], _FIGURES)), rest[end:]
     leader = leader if locked else {}
-    return counts, inflight, parked, barred, held, totals, leader, standbys, errors, changes, slices, waiting
+    return (
+        counts,
+        inflight,
+        parked,
+        barred,
+        held,
+        totals,
+        leader,
+        standbys,
+        errors,
+        changes,
+        slices,
+        waiting,
+    )
 
 
 def _waiting_for_one(client: redis.Redis, everybody: Sequence[Worker]) -> Counter[str]:
@@ -138,14 +196,18 @@ def _load(queue: str, figures: Sequence[Any], done: int, serving: int, own: int)
     needed_per_s, done_per_s = _number(needs) / 1e6, done / (MINUTE_SLICES * SLICE_MS / 1000)
     late = overdue + urgent_overdue
     short = capacity.shortage(needed_per_s, done_per_s, late)
-    return Load(queue, due + urgent, late, first + routine + own, needed_per_s, done_per_s, serving, short)
+    return Load(
+        queue, due + urgent, late, first + routine + own, needed_per_s, done_per_s, serving, short
+    )
 
 
 def _done(slices: Sequence[Mapping[str, str]]) -> Counter[str]:
     """Polls by queue."""
     total: Counter[str] = Counter()
     for piece in slices:
-        total.update({name[2:]: _number(value) for name, value in piece.items() if name.startswith("q:")})
+        total.update(
+            {name[2:]: _number(value) for name, value in piece.items() if name.startswith("q:")}
+        )
     return total
 
 
@@ -158,13 +220,19 @@ def _error(text: str) -> LastError | None:
 
 def _leader(fields: Mapping[str, str]) -> Leader | None:
     return (
-        Leader(fields.get("name", ""), _number(fields.get("epoch")), _number(fields.get("since"))) if fields else None
+        Leader(fields.get("name", ""), _number(fields.get("epoch")), _number(fields.get("since")))
+        if fields
+        else None
     )
 
 
 def _rate(slices: Sequence[Mapping[str, str]]) -> float:
     """Polls per second over whole slices; the one that is still filling is left out."""
-    return sum(_number(s.get("polls")) for s in slices) / (len(slices) * SLICE_MS / 1000) if slices else 0.0
+    return (
+        sum(_number(s.get("polls")) for s in slices) / (len(slices) * SLICE_MS / 1000)
+        if slices
+        else 0.0
+    )
 
 
 def _outcomes(slices: Sequence[Mapping[str, str]]) -> dict[str, int]:
@@ -184,7 +252,11 @@ def _lateness(slices: Sequence[Mapping[str, str]]) -> Lateness:
 
 
 def _buckets(piece: Mapping[str, str]) -> dict[int, int]:
-    return {int(name[1:]): _number(value) for name, value in piece.items() if name[0] == "l" and name[1:].isdecimal()}
+    return {
+        int(name[1:]): _number(value)
+        for name, value in piece.items()
+        if name[0] == "l" and name[1:].isdecimal()
+    }
 
 
 def _points(slices: Sequence[Mapping[str, str]], now_ms: int) -> list[Point]:

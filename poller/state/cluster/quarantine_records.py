@@ -43,7 +43,9 @@ def read(client: redis.Redis, keys: Keys) -> dict[Release, Record]:
     return {_release(str(field)): quarantine.unpack(str(text)) for field, text in rows.items()}
 
 
-def record(client: redis.Redis, keys: Keys, release: Release, doubt: Doubt, rules: Rules) -> tuple[Record, Record]:
+def record(
+    client: redis.Redis, keys: Keys, release: Release, doubt: Doubt, rules: Rules
+) -> tuple[Record, Record]:
     """Add a doubt; the record before and after it. Of several at once each sees the one before."""
 
     def change(pipe: Any) -> Any:
@@ -61,7 +63,9 @@ def record(client: redis.Redis, keys: Keys, release: Release, doubt: Doubt, rule
 
 def release(client: redis.Redis, keys: Keys, collector: str) -> dict[Release, Record]:
     """Forget all that is held against a collector, in every version; what it was."""
-    held = {each: found for each, found in read(client, keys).items() if each.collector == collector}
+    held = {
+        each: found for each, found in read(client, keys).items() if each.collector == collector
+    }
     if held:
         with store_errors(client):
             client.hdel(keys.doubts, *(each.field for each in held))

@@ -67,7 +67,9 @@ def attending(client: redis.Redis, keys: Keys) -> dict[str, int]:
     return {str(name): int(started_ms) for name, started_ms in rows.items()}
 
 
-def note_attending(client: redis.Redis, keys: Keys, came: Mapping[str, int], went: Sequence[str]) -> None:
+def note_attending(
+    client: redis.Redis, keys: Keys, came: Mapping[str, int], went: Sequence[str]
+) -> None:
     pipe = client.pipeline(transaction=False)
     if came:
         starts: dict[Any, Any] = dict(came)
@@ -117,7 +119,14 @@ def _worker(text: str) -> Worker | None:
     named = isinstance(found.name, str) and isinstance(found.instance, str)
     sound = named and all(type(number) is int for number in numbers)
     lists = (found.queues, found.sessions)
-    listed = all(isinstance(each, list | tuple) and all(isinstance(name, str) for name in each) for each in lists)
-    mapped = all(isinstance(each, dict) for each in (found.tags, found.collectors, found.costs, found.broken))
-    priced = mapped and all(isinstance(cost, int | float) and cost >= 1 for cost in found.costs.values())
+    listed = all(
+        isinstance(each, list | tuple) and all(isinstance(name, str) for name in each)
+        for each in lists
+    )
+    mapped = all(
+        isinstance(each, dict) for each in (found.tags, found.collectors, found.costs, found.broken)
+    )
+    priced = mapped and all(
+        isinstance(cost, int | float) and cost >= 1 for cost in found.costs.values()
+    )
     return found if sound and listed and priced else None

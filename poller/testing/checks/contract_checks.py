@@ -20,7 +20,9 @@ async def contract(subject: Subject) -> None:
         collector: Any = subject.make()
         registry.admit(collector, collector.name)
     except errors.ConfigError as error:
-        raise Failed(f"the registry would not load it: {error}. {error.hint}".rstrip(". ")) from None
+        raise Failed(
+            f"the registry would not load it: {error}. {error.hint}".rstrip(". ")
+        ) from None
     except Exception as error:
         raise Failed(f"the registry would not load it: {type(error).__name__}: {error}") from error
 
@@ -46,7 +48,9 @@ async def options_stored(subject: Subject) -> None:
     try:
         stored = json.loads(json.dumps(options.model_dump(mode="json")))
     except Exception as error:
-        raise Failed(f"its options cannot be stored as JSON: {type(error).__name__}: {error}") from error
+        raise Failed(
+            f"its options cannot be stored as JSON: {type(error).__name__}: {error}"
+        ) from error
     try:
         again = type(options).model_validate(stored)
     except pydantic.ValidationError as error:
@@ -56,7 +60,11 @@ async def options_stored(subject: Subject) -> None:
             f"its own model refuses what it gave for {name}: {item['msg']}. A default must be a value that one may give"
         ) from None
     if again != options:
-        changed = [name for name in type(options).model_fields if getattr(again, name) != getattr(options, name)]
+        changed = [
+            name
+            for name in type(options).model_fields
+            if getattr(again, name) != getattr(options, name)
+        ]
         raise Failed(f"{' and '.join(changed)} came back from the store as something else")
 
 
@@ -69,4 +77,6 @@ async def unknown_option(subject: Subject) -> None:
         model.model_validate({**subject.options, **subject.device.options, _NOT_AN_OPTION: 1})
     except pydantic.ValidationError:
         return
-    raise Failed("an option that does not exist is accepted: derive Options from api.Options, and leave `extra` alone")
+    raise Failed(
+        "an option that does not exist is accepted: derive Options from api.Options, and leave `extra` alone"
+    )

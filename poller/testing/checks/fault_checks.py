@@ -10,7 +10,18 @@ from poller.collectors import poll_runner
 from poller.collectors.api import Poll
 from poller.domain.failures.outcome import Result
 from poller.testing.hostile import Manner, hostile
-from poller.testing.subject import AMPLE_S, BRIEF_S, Device, Ear, Failed, Held, Inapplicable, Seen, Subject, settled
+from poller.testing.subject import (
+    AMPLE_S,
+    BRIEF_S,
+    Device,
+    Ear,
+    Failed,
+    Held,
+    Inapplicable,
+    Seen,
+    Subject,
+    settled,
+)
 
 #: Seeds of devices that talk nonsense, each in another way: bent, of another service, noise, endless, cut short.
 BABBLERS = (0, 1, 2, 5, 7)
@@ -50,14 +61,23 @@ async def cancellation(subject: Subject) -> None:
         for _ in range(3):
             await _cut_off(subject, device)
         if not await settled(lambda: Held.now().tasks <= before.tasks):
-            raise Failed("tasks go on after it was cancelled: cancel what you started, in a `finally`")
+            raise Failed(
+                "tasks go on after it was cancelled: cancel what you started, in a `finally`"
+            )
         if not await settled(lambda: Held.now().files < before.files + 3):
             raise Failed("sockets stay open after it was cancelled: close them in a `finally`")
 
 
 async def _cut_off(subject: Subject, device: Device) -> None:
     loop = asyncio.get_running_loop()
-    poll = Poll(1, "device", device.address, subject.checked(device), subject.credential, loop.time() + AMPLE_S)
+    poll = Poll(
+        1,
+        "device",
+        device.address,
+        subject.checked(device),
+        subject.credential,
+        loop.time() + AMPLE_S,
+    )
     collector: Any = Ear(subject.make())
     polling = loop.create_task(poll_runner.drain(collector, poll))
     await asyncio.sleep(_CANCEL_AFTER_S)
@@ -69,28 +89,38 @@ async def _cut_off(subject: Subject, device: Device) -> None:
 async def refused(subject: Subject) -> None:
     """A port that nobody listens on is an error of the device."""
     with hostile(Manner.REFUSES) as port:
-        _check_error(subject, await subject.poll(subject.at(port), BRIEF_S), "a port that nobody listens on")
+        _check_error(
+            subject, await subject.poll(subject.at(port), BRIEF_S), "a port that nobody listens on"
+        )
 
 
 async def reset(subject: Subject) -> None:
     """A device that resets the connection, or hangs up, is an error of the device."""
     for manner in (Manner.RESETS, Manner.HANGS_UP):
         with hostile(manner) as port:
-            _check_error(subject, await subject.poll(subject.at(port), BRIEF_S), f"a device that {manner}")
+            _check_error(
+                subject, await subject.poll(subject.at(port), BRIEF_S), f"a device that {manner}"
+            )
 
 
 async def garbage(subject: Subject) -> None:
     """A device that says what is not the protocol is an error of the device."""
     for number, seed in enumerate(BABBLERS):
         with hostile(Manner.STOPS if number % 2 else Manner.BABBLES, seed) as port:
-            _check_error(subject, await subject.poll(subject.at(port), BRIEF_S / 2), "a device that talks nonsense")
+            _check_error(
+                subject,
+                await subject.poll(subject.at(port), BRIEF_S / 2),
+                "a device that talks nonsense",
+            )
 
 
 def _check_error(subject: Subject, seen: Seen, device: str) -> None:
     if seen.is_own_fault:
         kind = next((type(error).__name__ for error in reversed(seen.ear.raised)), "")
         advice = f"catch {kind} and raise" if kind and kind != "CancelledError" else "raise"
-        raise Failed(f"{device} makes the collector fail: {seen.outcome.message}. To do: {advice} an api.DeviceError")
+        raise Failed(
+            f"{device} makes the collector fail: {seen.outcome.message}. To do: {advice} an api.DeviceError"
+        )
     if seen.outcome.result is Result.OK and not subject.probe:
         raise Failed(
             f"{device} counts as read: raise an api.DeviceError (or, if its readings say so, test it with probe=True)"

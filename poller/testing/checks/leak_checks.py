@@ -21,7 +21,9 @@ async def leaks(subject: Subject) -> None:
     await _look_for_leaks(subject, subject.device, POLLS, "polls")
     try:
         with hostile(Manner.HANGS_UP) as port:
-            await _look_for_leaks(subject, subject.at(port), POLLS // 2, "polls of a device that hangs up")
+            await _look_for_leaks(
+                subject, subject.at(port), POLLS // 2, "polls of a device that hangs up"
+            )
     except Inapplicable:
         return
 
@@ -32,10 +34,14 @@ async def _look_for_leaks(subject: Subject, device: Device, polls: int, what: st
     memory: dict[str, object] = {}
     try:
         for _ in range(WARM_UP):
-            await subject.poll(device, BRIEF_S / 2, collector=collector, sessions=sessions, memory=memory)
+            await subject.poll(
+                device, BRIEF_S / 2, collector=collector, sessions=sessions, memory=memory
+            )
         before = Held.now()
         for _ in range(polls):
-            await subject.poll(device, BRIEF_S / 2, collector=collector, sessions=sessions, memory=memory)
+            await subject.poll(
+                device, BRIEF_S / 2, collector=collector, sessions=sessions, memory=memory
+            )
         gc.collect()
         for kind in ("files", "tasks", "threads"):
             await _check_growth(kind, before, polls, what)
@@ -50,8 +56,14 @@ async def _check_growth(kind: str, before: Held, polls: int, what: str) -> None:
         return int(getattr(Held.now(), kind) - getattr(before, kind))
 
     if not await settled(lambda: grown() < polls // 2):
-        words = {"files": "files or sockets open", "tasks": "tasks running", "threads": "threads running"}
-        raise Failed(f"{polls} {what} left {grown()} {words[kind]}: end in a `finally` what you begin")
+        words = {
+            "files": "files or sockets open",
+            "tasks": "tasks running",
+            "threads": "threads running",
+        }
+        raise Failed(
+            f"{polls} {what} left {grown()} {words[kind]}: end in a `finally` what you begin"
+        )
 
 
 async def side_by_side(subject: Subject) -> None:
@@ -67,4 +79,6 @@ async def side_by_side(subject: Subject) -> None:
             await collector.close()
     for seen in done:
         if not seen.is_ok:
-            raise Failed(f"of {AT_A_TIME} polls at the same time by one instance, one failed: {seen.told}")
+            raise Failed(
+                f"of {AT_A_TIME} polls at the same time by one instance, one failed: {seen.told}"
+            )

@@ -50,7 +50,9 @@ def _single(seen: Seen) -> Iterator[Reading]:
 
 def _check_words(reading: Reading) -> None:
     if not _NAME.fullmatch(reading.name):
-        raise Failed(f'the metric name "{reading.name}" is none: letters, digits and _ only, no digit first')
+        raise Failed(
+            f'the metric name "{reading.name}" is none: letters, digits and _ only, no digit first'
+        )
     for label in reading.labels:
         if not _LABEL.fullmatch(label) or label.startswith("__"):
             raise Failed(
@@ -64,9 +66,13 @@ def _check_value(reading: Reading) -> None:
     if math.isinf(value):
         raise Failed(f"{reading.name} is infinite: leave a reading out when there is no value")
     if reading.kind is Kind.COUNTER and not value >= 0:
-        raise Failed(f"{reading.name} is a counter with the value {value:g}: counters begin at 0 and grow")
+        raise Failed(
+            f"{reading.name} is a counter with the value {value:g}: counters begin at 0 and grow"
+        )
     if reading.kind is Kind.INFO and value != 1:
-        raise Failed(f"{reading.name} is an info with the value {value:g}: an info is 1, and its labels matter")
+        raise Failed(
+            f"{reading.name} is an info with the value {value:g}: an info is 1, and its labels matter"
+        )
 
 
 def _check_together(found: Iterable[Reading]) -> None:
@@ -74,7 +80,9 @@ def _check_together(found: Iterable[Reading]) -> None:
     times: Counter[tuple[str, tuple[tuple[str, str], ...]]] = Counter()
     for reading in found:
         if kinds.setdefault(reading.name, reading.kind) is not reading.kind:
-            raise Failed(f"{reading.name} is a {kinds[reading.name]} and a {reading.kind}: a metric has one kind")
+            raise Failed(
+                f"{reading.name} is a {kinds[reading.name]} and a {reading.kind}: a metric has one kind"
+            )
         times[reading.name, tuple(sorted(reading.labels.items()))] += 1
     for (name, labels), number in times.items():
         if number > 1:

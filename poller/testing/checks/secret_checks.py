@@ -28,11 +28,17 @@ async def secrets(subject: Subject) -> None:
 def _wrong(credential: Credential) -> tuple[Credential, str]:
     """The same with other secrets: long and unlike anything else, so that it is known again."""
     secret = f"secret-{dice.token_hex(12)}"
-    given = {name: SecretStr(secret) for name in credential.secret_fields() if getattr(credential, name) is not None}
+    given = {
+        name: SecretStr(secret)
+        for name in credential.secret_fields()
+        if getattr(credential, name) is not None
+    }
     return credential.model_copy(update=given), secret
 
 
-async def _look(subject: Subject, device: Device, budget_s: float, wrong: Credential, secret: str) -> None:
+async def _look(
+    subject: Subject, device: Device, budget_s: float, wrong: Credential, secret: str
+) -> None:
     collector = subject.make()
     with _logs() as lines:
         seen = await subject.poll(device, budget_s, credential=wrong, collector=collector)

@@ -26,17 +26,25 @@ async def sessions(subject: Subject) -> None:
 
 def _check_key(subject: Subject, collector: Any) -> None:
     deadline = asyncio.get_running_loop().time() + AMPLE_S
-    poll = Poll(1, "device", subject.device.address, subject.checked(), subject.credential, deadline)
+    poll = Poll(
+        1, "device", subject.device.address, subject.checked(), subject.credential, deadline
+    )
     key = collector.session_key(poll)
     if not isinstance(key, Hashable) or key != collector.session_key(poll):
-        raise Failed("its session_key is not the same for the same poll, or not hashable: give a tuple of options")
+        raise Failed(
+            "its session_key is not the same for the same poll, or not hashable: give a tuple of options"
+        )
     secrets = subject.credential.secrets() if subject.credential else []
     if any(secret in repr(key) for secret in secrets if len(secret) > 3):
-        raise Failed("the secret is in its session_key: the platform tells credentials apart by itself")
+        raise Failed(
+            "the secret is in its session_key: the platform tells credentials apart by itself"
+        )
 
 
 async def _check_life(subject: Subject, collector: Any, line: Relay) -> None:
-    await subject.poll(subject.at(line.port), collector=collector)  # what is made once, and kept, is made now
+    await subject.poll(
+        subject.at(line.port), collector=collector
+    )  # what is made once, and kept, is made now
     before = Held.now()
     kept = Sessions()
     try:
@@ -45,7 +53,9 @@ async def _check_life(subject: Subject, collector: Any, line: Relay) -> None:
             if not seen.is_ok:
                 raise Failed(f"with sessions kept, its {poll} poll failed: {seen.told}")
         if kept.opened != 1:
-            raise Failed(f"two polls opened {kept.opened} sessions: read inside `await poll.session(self, work)`")
+            raise Failed(
+                f"two polls opened {kept.opened} sessions: read inside `await poll.session(self, work)`"
+            )
         line.cut()
         await asyncio.sleep(0.1)  # until the news is here
         seen = await subject.poll(subject.at(line.port), collector=collector, sessions=kept)
@@ -57,4 +67,6 @@ async def _check_life(subject: Subject, collector: Any, line: Relay) -> None:
     finally:
         await kept.close()
     if not await settled(lambda: Held.now().files <= before.files):
-        raise Failed("connections are open after close_session: close them there, also when not politely")
+        raise Failed(
+            "connections are open after close_session: close them there, also when not politely"
+        )

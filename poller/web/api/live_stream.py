@@ -32,7 +32,9 @@ async def frames(
         changed = overview_page.changes(shown, snapshot.view)
         if changed:
             shape = f"{snapshot.view.layout}-{build}"
-            data = json.dumps({"shape": shape, **changed}, ensure_ascii=False, separators=(",", ":"))
+            data = json.dumps(
+                {"shape": shape, **changed}, ensure_ascii=False, separators=(",", ":")
+            )
             yield ServerSentEvent(raw_data=data, event="patch", retry=None if shown else retry)
             shown = snapshot.view
         with contextlib.suppress(TimeoutError):

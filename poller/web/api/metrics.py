@@ -60,14 +60,21 @@ def _metrics(overview: Overview) -> Iterator[Metric]:
     yield from _polls(overview)
     for name, text, of_queue in _OF_A_QUEUE:
         yield _gauge(name, text, {load.queue: of_queue(load) for load in overview.loads}, "queue")
-    yield _gauge("unserved_targets", "Targets no running worker takes, by queue.", overview.unserved, "queue")
+    yield _gauge(
+        "unserved_targets", "Targets no running worker takes, by queue.", overview.unserved, "queue"
+    )
     yield from _leader(overview)
     yield from _workers(overview)
 
 
 def _targets(overview: Overview) -> Iterator[Metric]:
     states = {state.value: overview.states.get(state, 0) for state in State}
-    places = {"due": overview.due, "in_flight": overview.in_flight, "parked": overview.parked, "held": overview.held}
+    places = {
+        "due": overview.due,
+        "in_flight": overview.in_flight,
+        "parked": overview.parked,
+        "held": overview.held,
+    }
     yield _gauge("targets", "Enabled targets, by state.", states, "state")
     yield _gauge("board", "Enabled targets, by place on the board.", places, "place")
     yield _gauge("overdue_targets", "Due targets past their slot.", overview.overdue)
@@ -77,7 +84,9 @@ def _targets(overview: Overview) -> Iterator[Metric]:
 
 def _trouble(overview: Overview) -> Iterator[Metric]:
     opened = {"failures": overview.breakers_open, "hand": overview.barred}
-    yield _gauge("breakers_open", "Targets nobody asks for now, by who opened their breaker.", opened, "by")
+    yield _gauge(
+        "breakers_open", "Targets nobody asks for now, by who opened their breaker.", opened, "by"
+    )
     letters = {reason.value: overview.dead_letters.get(reason.value, 0) for reason in Reason}
     yield _gauge("dead_letters", "Targets that need a person, by reason.", letters, "reason")
 
@@ -89,7 +98,9 @@ def _polls(overview: Overview) -> Iterator[Metric]:
     yield _counter("polls", "Finished polls, by outcome.", outcomes, "outcome")
     for name, text in _TOTALS.items():
         yield _counter(name, text, totals.get(name, {}))
-    heard = {result: totals[f"traps_{result}"] for result in TRAP_RESULTS if f"traps_{result}" in totals}
+    heard = {
+        result: totals[f"traps_{result}"] for result in TRAP_RESULTS if f"traps_{result}" in totals
+    }
     yield _counter("traps", "Notifications of devices, by what became of them.", heard, "result")
     yield _gauge("polls_per_second", "Throughput of the last minute.", overview.polls_per_second)
     yield _gauge(
@@ -104,10 +115,17 @@ def _polls(overview: Overview) -> Iterator[Metric]:
 def _leader(overview: Overview) -> Iterator[Metric]:
     leader = overview.leader
     yield _gauge("leader_present", "1 when a leader schedules.", 0 if leader is None else 1)
-    yield _gauge("leader", "Epoch of the leader, by its name.", {leader.name: leader.epoch} if leader else {}, "name")
+    yield _gauge(
+        "leader",
+        "Epoch of the leader, by its name.",
+        {leader.name: leader.epoch} if leader else {},
+        "name",
+    )
     if leader:
         yield _gauge("leader_epoch", "Number of the leader, counted from the first.", leader.epoch)
-        yield _gauge("leader_since_timestamp_seconds", "When it began to lead.", leader.since_ms / 1000)
+        yield _gauge(
+            "leader_since_timestamp_seconds", "When it began to lead.", leader.since_ms / 1000
+        )
     yield _gauge("standbys", "Beat processes ready to lead.", overview.standbys)
 
 
@@ -118,14 +136,24 @@ def _workers(overview: Overview) -> Iterator[Metric]:
     labels = overview.labels
     for name, text, value in _OF_A_WORKER:
         make = _counter if name in ("worker_polls", "worker_spool_dropped") else _gauge
-        yield make(name, text, {labels[worker.key]: value(worker) for worker in overview.workers}, "worker")
+        yield make(
+            name, text, {labels[worker.key]: value(worker) for worker in overview.workers}, "worker"
+        )
 
 
 _OF_A_QUEUE: tuple[tuple[str, str, Callable[[Load], float]], ...] = (
     ("queue_batches", "Batches waiting, by queue.", lambda load: load.waiting),
     ("queue_overdue_targets", "Due targets past their slot, by queue.", lambda load: load.overdue),
-    ("queue_needed_polls_per_second", "What the targets of a queue need.", lambda load: load.needed_per_s),
-    ("queue_done_polls_per_second", "What its workers did in the last minute.", lambda load: load.done_per_s),
+    (
+        "queue_needed_polls_per_second",
+        "What the targets of a queue need.",
+        lambda load: load.needed_per_s,
+    ),
+    (
+        "queue_done_polls_per_second",
+        "What its workers did in the last minute.",
+        lambda load: load.done_per_s,
+    ),
     ("queue_workers", "Running workers that serve a queue.", lambda load: load.workers),
     (
         "queue_shortage_ratio",
@@ -134,24 +162,48 @@ _OF_A_QUEUE: tuple[tuple[str, str, Callable[[Load], float]], ...] = (
     ),
 )
 _OF_A_WORKER: tuple[tuple[str, str, Callable[[Worker], float]], ...] = (
-    ("worker_seen_timestamp_seconds", "When a worker last reported.", lambda worker: worker.seen_ms / 1000),
-    ("worker_start_timestamp_seconds", "When a worker started.", lambda worker: worker.started_ms / 1000),
+    (
+        "worker_seen_timestamp_seconds",
+        "When a worker last reported.",
+        lambda worker: worker.seen_ms / 1000,
+    ),
+    (
+        "worker_start_timestamp_seconds",
+        "When a worker started.",
+        lambda worker: worker.started_ms / 1000,
+    ),
     ("worker_polls", "Polls since a worker started.", lambda worker: worker.polls),
     ("worker_in_flight", "Batches a worker is busy with.", lambda worker: worker.in_flight),
     ("worker_slots", "Batches a worker can be busy with.", lambda worker: worker.slots),
-    ("worker_polled_timestamp_seconds", "When a worker last told of a new poll.", lambda w: w.polled_ms / 1000),
+    (
+        "worker_polled_timestamp_seconds",
+        "When a worker last told of a new poll.",
+        lambda w: w.polled_ms / 1000,
+    ),
     ("worker_memory_bytes", "Resident memory of a worker.", lambda worker: worker.rss_bytes),
-    ("worker_spooled_polls", "Polls whose rows wait on a worker's disk.", lambda worker: worker.spool_waiting),
-    ("worker_spool_dropped", "Polls whose rows a worker had to drop.", lambda worker: worker.spool_dropped),
+    (
+        "worker_spooled_polls",
+        "Polls whose rows wait on a worker's disk.",
+        lambda worker: worker.spool_waiting,
+    ),
+    (
+        "worker_spool_dropped",
+        "Polls whose rows a worker had to drop.",
+        lambda worker: worker.spool_dropped,
+    ),
 )
 
 
 def _gauge(name: str, text: str, values: Values, label: str = "") -> Metric:
-    return _filled(GaugeMetricFamily(f"poller_{name}", text, labels=[label] if label else []), values)
+    return _filled(
+        GaugeMetricFamily(f"poller_{name}", text, labels=[label] if label else []), values
+    )
 
 
 def _counter(name: str, text: str, values: Values, label: str = "") -> Metric:
-    return _filled(CounterMetricFamily(f"poller_{name}", text, labels=[label] if label else []), values)
+    return _filled(
+        CounterMetricFamily(f"poller_{name}", text, labels=[label] if label else []), values
+    )
 
 
 def _filled(family: GaugeMetricFamily | CounterMetricFamily, values: Values) -> Metric:

@@ -17,7 +17,10 @@ def of(overview: Overview) -> dict[str, Any]:
         "schema": SCHEMA,
         "as_of": formatting.instant(overview.as_of_ms),
         "health": _health(overview),
-        "targets": {"total": overview.targets, "states": {s.value: n for s, n in overview.states.items()}},
+        "targets": {
+            "total": overview.targets,
+            "states": {s.value: n for s, n in overview.states.items()},
+        },
         "board": {
             "due": overview.due,
             "overdue": overview.overdue,
@@ -77,7 +80,11 @@ def _leader(overview: Overview) -> dict[str, Any] | None:
     leader = overview.leader
     if leader is None:
         return None
-    return {"name": leader.name, "epoch": leader.epoch, "since": formatting.instant(leader.since_ms)}
+    return {
+        "name": leader.name,
+        "epoch": leader.epoch,
+        "since": formatting.instant(leader.since_ms),
+    }
 
 
 def _load(load: Load) -> dict[str, Any]:

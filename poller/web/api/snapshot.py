@@ -29,7 +29,9 @@ class Snapshot:
 class Snapshots:
     """Lives in one event loop: whoever finds the snapshot too old takes a new one, the others wait for it."""
 
-    def __init__(self, read: Callable[[], Overview], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, read: Callable[[], Overview], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._read = read
         self._clock = clock
         self._lock = asyncio.Lock()

@@ -31,7 +31,9 @@ def draw(overview: Overview) -> tuple[Chart, Chart]:
 
 def _polls(overview: Overview, shown: plot.Window) -> Chart:
     slices = [point for point in overview.recent if point.seconds > 0]
-    polls = [plot.Sample(p.at_ms, p.polls / p.seconds) for p in slices]  # without a poll a true zero
+    polls = [
+        plot.Sample(p.at_ms, p.polls / p.seconds) for p in slices
+    ]  # without a poll a true zero
     failed = [plot.Sample(p.at_ms, p.failed / p.seconds) for p in slices]
     lines = [plot.Line("polls", polls, filled=True)]
     if plot.highest(failed, shown) > 0:
@@ -42,7 +44,14 @@ def _polls(overview: Overview, shown: plot.Window) -> Chart:
 def _lateness(overview: Overview, shown: plot.Window) -> Chart:
     # A slice without a poll has no lateness: a hole, not a zero.
     late = [plot.Sample(p.at_ms, p.lateness_p99_ms if p.polls else None) for p in overview.recent]
-    return _chart("lateness", "p99 lateness", [plot.Line("lateness", late)], overview, shown, formatting.duration)
+    return _chart(
+        "lateness",
+        "p99 lateness",
+        [plot.Line("lateness", late)],
+        overview,
+        shown,
+        formatting.duration,
+    )
 
 
 def _chart(
@@ -58,7 +67,9 @@ def _chart(
     polled = [plot.Sample(point.at_ms, 1.0) for point in overview.recent if point.polls]
     idle = plot.gaps(polled, shown, GAP_MS)
     sentence = _sentence(title, samples, shown, unit, sum(end - start for start, end in idle))
-    return Chart(name, plot.svg(lines, shown, top, sentence, idle), {"top": unit(top), "half": unit(top / 2)})
+    return Chart(
+        name, plot.svg(lines, shown, top, sentence, idle), {"top": unit(top), "half": unit(top / 2)}
+    )
 
 
 def _sentence(

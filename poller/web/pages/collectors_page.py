@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from poller.collectors.registry import Registry
 
 SCHEMA = "poller.collectors/1"
-_TONES = {"quarantined": Tone.FAILING, "isolated": Tone.LATE, "deprecated API": Tone.LATE, "unknown": Tone.UNKNOWN}
+_TONES = {
+    "quarantined": Tone.FAILING,
+    "isolated": Tone.LATE,
+    "deprecated API": Tone.LATE,
+    "unknown": Tone.UNKNOWN,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +137,12 @@ def _elsewhere(found: Found) -> Iterator[Trouble]:
     for worker in found.workers:
         for name, state in sorted(worker.broken.items()):
             if name not in here:
-                yield Trouble(name, worker.name, state, "poller collectors, typed where that worker runs, says why")
+                yield Trouble(
+                    name,
+                    worker.name,
+                    state,
+                    "poller collectors, typed where that worker runs, says why",
+                )
 
 
 def _jsonable(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -91,7 +91,9 @@ class DeviceView:
     metrics: Sequence[Choice]
     spans: Sequence[Choice]
     rows: Sequence[Row]
-    several: bool = False  # targets with counters, which may be the same: then each row says whose it is
+    several: bool = (
+        False  # targets with counters, which may be the same: then each row says whose it is
+    )
     empty: str = ""
     command: str = ""  # what to type when it is empty
     previous: str = ""
@@ -117,7 +119,10 @@ def present(
         device_targets.present(device, [each.target for each in rated], standing, overview),
         formatting.instant(now_ms),
         asking,
-        [Choice(name or "traffic", asking.query(metric=name, page=0), name == asking.metric) for name in ("", *names)],
+        [
+            Choice(name or "traffic", asking.query(metric=name, page=0), name == asking.metric)
+            for name in ("", *names)
+        ],
         [Choice(span, asking.query(since=span, page=0), span is asking.span) for span in Span],
         rows,
         sum(bool(each.names) for each in rated) > 1,
@@ -177,7 +182,9 @@ def _verdict(rate: Rate) -> str:
 def _before(rates: Sequence[Rate]) -> str:
     """`before: 1 reset, 2 gaps`; nothing where all went well."""
     times = Counter(rate.verdict for rate in rates if rate.verdict in _TONES)
-    told = ", ".join(f"{formatting.exact(number)} {verdict}" for verdict, number in sorted(times.items()))
+    told = ", ".join(
+        f"{formatting.exact(number)} {verdict}" for verdict, number in sorted(times.items())
+    )
     return f"before: {told}" if told else ""
 
 
@@ -187,9 +194,16 @@ def _picture(rated: Rated, line: Line, span: Span, now_ms: int) -> str:
     slice_ms = max(1000, span.ms // _SLICES)
     shown = plot.window(now_ms + slice_ms, span.ms, slice_ms)
     longest_ms = round(GAP_INTERVALS * interval_ms)
-    samples = [plot.Sample(at_ms, value) for at_ms, value in _slices(line.rates, slice_ms, longest_ms).items()]
+    samples = [
+        plot.Sample(at_ms, value)
+        for at_ms, value in _slices(line.rates, slice_ms, longest_ms).items()
+    ]
     holes = plot.gaps(samples, shown, longest_ms)
-    resets = [rate.at_ms for rate in line.rates if rate.verdict is Verdict.RESET and rate.at_ms >= shown.start_ms]
+    resets = [
+        rate.at_ms
+        for rate in line.rates
+        if rate.verdict is Verdict.RESET and rate.at_ms >= shown.start_ms
+    ]
     sentence = _sentence(line, span, len(resets))
     return plot.small(plot.Line("rate", samples, filled=True), shown, sentence, holes, resets)
 
@@ -212,4 +226,6 @@ def _sentence(line: Line, span: Span, resets: int) -> str:
     if highest is None:
         return f"{metric} over the last {span}: no rate is known."
     words = f"up to {counter_units.per_second(metric, highest)}, latest {counter_units.per_second(metric, newest)}"
-    return f"{metric} over the last {span}: {words}." + (f" {formatting.counted(resets, 'reset')}." if resets else "")
+    return f"{metric} over the last {span}: {words}." + (
+        f" {formatting.counted(resets, 'reset')}." if resets else ""
+    )

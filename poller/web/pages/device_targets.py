@@ -96,7 +96,9 @@ class TargetsView:
     commands: Sequence[str]  # what to type next
 
 
-def present(device: str, targets: Sequence[Target], standing: Standing, overview: Overview | None) -> TargetsView:
+def present(
+    device: str, targets: Sequence[Target], standing: Standing, overview: Overview | None
+) -> TargetsView:
     """`overview` says what late ones wait for; it is not asked for anything else."""
     stands = {target.id: stand(target, standing) for target in targets}
     ordered = sorted(targets, key=lambda target: (_WORST_FIRST[stands[target.id]], target.name))
@@ -158,7 +160,11 @@ def _row(target: Target, how: Stand, standing: Standing, overview: Overview | No
 
 def _since(how: Stand, seen: Seen | None, now_ms: int) -> str:
     """`for 21 m 4 s`: only of what is not well."""
-    if seen is None or how not in (Stand.PARKED, Stand.FAILING, Stand.DEGRADED) or not seen.status.since_ms:
+    if (
+        seen is None
+        or how not in (Stand.PARKED, Stand.FAILING, Stand.DEGRADED)
+        or not seen.status.since_ms
+    ):
         return ""
     return f"for {formatting.age(now_ms - seen.status.since_ms)}"
 

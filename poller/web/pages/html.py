@@ -50,7 +50,11 @@ class Page:
         )
         environment.globals.update(
             assets=assets,
-            links={title: url for title, url in links.items() if url.startswith(("http://", "https://"))},
+            links={
+                title: url
+                for title, url in links.items()
+                if url.startswith(("http://", "https://"))
+            },
             tables={table.id: table for table in overview_tables.ALL},
             states={state: GLYPHS[tone] for state, tone in overview_page.STATES.items()},
             themes=list(Theme),

@@ -42,7 +42,11 @@ def present(overview: Overview | None, trouble: str = "") -> View:
         last_read = formatting.instant(overview.as_of_ms)[11:19]
         return _full(overview, health.unreadable(trouble, last_read))
     verdict = health.judge(overview)
-    return _bare("first-run", verdict, overview) if health.first_run(overview) else _full(overview, verdict)
+    return (
+        _bare("first-run", verdict, overview)
+        if health.first_run(overview)
+        else _full(overview, verdict)
+    )
 
 
 def changes(old: View | None, new: View) -> dict[str, Any]:
@@ -61,13 +65,21 @@ def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 def _bare(layout: str, verdict: Health, overview: Overview | None = None) -> View:
     """A page without numbers; the time still moves, so that its reader knows it is alive."""
-    texts = _verdict(verdict) | ({"as-of": formatting.instant(overview.as_of_ms)} if overview else {})
+    texts = _verdict(verdict) | (
+        {"as-of": formatting.instant(overview.as_of_ms)} if overview else {}
+    )
     return View(layout, verdict, texts, _verdict_tones(verdict))
 
 
 def _full(overview: Overview, verdict: Health) -> View:
     drawn = charts.draw(overview)
-    texts = _verdict(verdict) | _numbers(overview) | _board(overview) | _leader(overview) | _causes(overview)
+    texts = (
+        _verdict(verdict)
+        | _numbers(overview)
+        | _board(overview)
+        | _leader(overview)
+        | _causes(overview)
+    )
     texts |= {f"{chart.id}-{place}": text for chart in drawn for place, text in chart.axis.items()}
     tones = _verdict_tones(verdict) | _number_tones(overview)
     rows: dict[str, Sequence[str]] = {}
@@ -115,17 +127,30 @@ def _number_tones(overview: Overview) -> dict[str, str]:
         "p99": (overview.lateness.p99_ms > health.LATE_P99_MS, Tone.LATE),
         "leader": (overview.leader is None, Tone.FAILING),
     }
-    marks = {f"mark-{state}": str(tone) for state, tone in STATES.items() if overview.states.get(state, 0)}
+    marks = {
+        f"mark-{state}": str(tone)
+        for state, tone in STATES.items()
+        if overview.states.get(state, 0)
+    }
     return marks | {cell: str(tone) for cell, (wrong, tone) in loud.items() if wrong}
 
 
 def _board(overview: Overview) -> dict[str, str]:
     texts = {f"state-{state}": formatting.exact(overview.states.get(state, 0)) for state in STATES}
-    texts |= {f"share-{state}": formatting.share(overview.states.get(state, 0), overview.targets) for state in STATES}
-    texts |= {"place-due": formatting.exact(overview.due), "place-flight": formatting.exact(overview.in_flight)}
+    texts |= {
+        f"share-{state}": formatting.share(overview.states.get(state, 0), overview.targets)
+        for state in STATES
+    }
+    texts |= {
+        "place-due": formatting.exact(overview.due),
+        "place-flight": formatting.exact(overview.in_flight),
+    }
     texts["breakers"] = formatting.exact(overview.breakers_open + overview.barred)
     outcomes = sorted(overview.outcomes.items(), key=lambda item: (-item[1], item[0]))
-    texts["outcomes"] = " · ".join(f"{name} {formatting.count(n)}" for name, n in outcomes) or formatting.NOT_MEASURED
+    texts["outcomes"] = (
+        " · ".join(f"{name} {formatting.count(n)}" for name, n in outcomes)
+        or formatting.NOT_MEASURED
+    )
     missed = overview.totals.get("missed_slots")
     texts["missed"] = formatting.NOT_MEASURED if missed is None else formatting.count(missed)
     return texts
@@ -135,9 +160,17 @@ def _leader(overview: Overview) -> dict[str, str]:
     leader = overview.leader
     standbys = {"standbys": formatting.exact(overview.standbys)}
     if leader is None:
-        return standbys | {"leader": "none", "leader-for": formatting.NOT_MEASURED, "epoch": formatting.NOT_MEASURED}
+        return standbys | {
+            "leader": "none",
+            "leader-for": formatting.NOT_MEASURED,
+            "epoch": formatting.NOT_MEASURED,
+        }
     led_for = formatting.age(overview.as_of_ms - leader.since_ms)
-    return standbys | {"leader": leader.name, "leader-for": led_for, "epoch": formatting.exact(leader.epoch)}
+    return standbys | {
+        "leader": leader.name,
+        "leader-for": led_for,
+        "epoch": formatting.exact(leader.epoch),
+    }
 
 
 def _causes(overview: Overview) -> dict[str, str]:
@@ -153,7 +186,9 @@ def _fill(
     shown = list(rows.values())[: table.limit]
     for row in shown:
         texts.update({f"{table.id}/{row.key}/{column}": text for column, text in row.texts.items()})
-        tones.update({f"{table.id}/{row.key}/{column}": str(tone) for column, tone in row.tones.items()})
+        tones.update(
+            {f"{table.id}/{row.key}/{column}": str(tone) for column, tone in row.tones.items()}
+        )
     hidden = _totals(overview).get(table.id, len(rows)) - len(shown)
     texts[f"{table.id}-more"] = f"{formatting.exact(hidden)} more, not shown" if hidden > 0 else ""
     return tuple(row.key for row in shown)

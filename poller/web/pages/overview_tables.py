@@ -82,11 +82,15 @@ def _worker(worker: Worker, now_ms: int) -> dict[str, str]:
         "seen": formatting.age(now_ms - worker.seen_ms),
         "up": formatting.age(now_ms - worker.started_ms),
         "polls": formatting.count(worker.polls),
-        "polled": formatting.age(now_ms - worker.polled_ms) if worker.polled_ms else formatting.NOT_MEASURED,
+        "polled": formatting.age(now_ms - worker.polled_ms)
+        if worker.polled_ms
+        else formatting.NOT_MEASURED,
         "load": f"{formatting.count(worker.in_flight)} of {formatting.count(worker.slots)}",
         "memory": formatting.size(worker.rss_bytes),
         "tags": _joined(f"{key}={value}" for key, value in sorted(worker.tags.items())),
-        "collectors": _joined(f"{name} ({version})" for name, version in sorted(worker.collectors.items())),
+        "collectors": _joined(
+            f"{name} ({version})" for name, version in sorted(worker.collectors.items())
+        ),
     }
 
 
@@ -102,10 +106,17 @@ def _unroutable(overview: Overview) -> Iterator[Row]:
 
 def _queues(overview: Overview) -> Iterator[Row]:
     """The busiest; those short of workers before all others."""
-    worst = sorted(overview.loads, key=lambda load: (load.shortage == 0.0, -load.overdue, -load.waiting, load.queue))
+    worst = sorted(
+        overview.loads,
+        key=lambda load: (load.shortage == 0.0, -load.overdue, -load.waiting, load.queue),
+    )
     for load in sorted(worst[: QUEUES.limit], key=lambda load: load.queue):
         tone = Tone.FAILING if _unserved(load) else Tone.LATE
-        yield Row(load.queue, _load(load), {"workers": tone} if _unserved(load) or load.shortage != 0.0 else {})
+        yield Row(
+            load.queue,
+            _load(load),
+            {"workers": tone} if _unserved(load) or load.shortage != 0.0 else {},
+        )
 
 
 def _load(load: Load) -> dict[str, str]:
@@ -149,7 +160,9 @@ def _minute(points: Sequence[Point]) -> dict[str, str]:
         "polls": formatting.count(polls),
         "rate": formatting.rate(polls / seconds) if seconds else formatting.NOT_MEASURED,
         "failed": formatting.count(sum(point.failed for point in points)),
-        "p99": formatting.duration(max(p.lateness_p99_ms for p in points)) if polls else formatting.NOT_MEASURED,
+        "p99": formatting.duration(max(p.lateness_p99_ms for p in points))
+        if polls
+        else formatting.NOT_MEASURED,
     }
 
 

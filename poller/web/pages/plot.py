@@ -88,13 +88,25 @@ def runs(samples: Sequence[Sample], shown: Window) -> list[list[Sample]]:
     return stretches
 
 
-def svg(lines: Sequence[Line], shown: Window, top: float, sentence: str, shaded: Sequence[tuple[int, int]] = ()) -> str:
+def svg(
+    lines: Sequence[Line],
+    shown: Window,
+    top: float,
+    sentence: str,
+    shaded: Sequence[tuple[int, int]] = (),
+) -> str:
     """The picture of some lines over one window, with some spans of it shaded."""
     grid = f'<path class="grid" d="{_grid(shown)}"/>'
     return _picture([grid, *_contents(lines, shown, top, shaded)], shown, sentence)
 
 
-def small(line: Line, shown: Window, sentence: str, shaded: Sequence[tuple[int, int]], ticks: Sequence[int]) -> str:
+def small(
+    line: Line,
+    shown: Window,
+    sentence: str,
+    shaded: Sequence[tuple[int, int]],
+    ticks: Sequence[int],
+) -> str:
     """A picture for one row of a table, from 0 to its own highest; a tick is drawn from top to bottom."""
     top = highest(line.samples, shown) or 1.0
     upright = "".join(f"M{(at_ms - shown.start_ms) / 1000:g} 0V{HEIGHT}" for at_ms in ticks)
@@ -102,8 +114,13 @@ def small(line: Line, shown: Window, sentence: str, shaded: Sequence[tuple[int, 
     return _picture([*_contents([line], shown, top, shaded), *marks], shown, sentence)
 
 
-def _contents(lines: Sequence[Line], shown: Window, top: float, shaded: Sequence[tuple[int, int]]) -> list[str]:
-    return [*(_rect(span, shown) for span in shaded), *(part for line in lines for part in _draw(line, shown, top))]
+def _contents(
+    lines: Sequence[Line], shown: Window, top: float, shaded: Sequence[tuple[int, int]]
+) -> list[str]:
+    return [
+        *(_rect(span, shown) for span in shaded),
+        *(part for line in lines for part in _draw(line, shown, top)),
+    ]
 
 
 def _picture(parts: Sequence[str], shown: Window, sentence: str) -> str:
@@ -135,7 +152,10 @@ def _draw(line: Line, shown: Window, top: float) -> list[str]:
 def _points(run: Sequence[Sample], shown: Window, top: float) -> list[tuple[float, float]]:
     """The middles of the slices; a run of several is drawn to the outer edges of its first and last."""
     half = shown.slice_ms / 2000
-    points = [((s.at_ms - shown.start_ms) / 1000 + half, HEIGHT * (1 - min(top, s.value or 0.0) / top)) for s in run]
+    points = [
+        ((s.at_ms - shown.start_ms) / 1000 + half, HEIGHT * (1 - min(top, s.value or 0.0) / top))
+        for s in run
+    ]
     if len(points) == 1:
         return points
     (first, low), (last, high) = points[0], points[-1]

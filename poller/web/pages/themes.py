@@ -21,7 +21,9 @@ class Chosen:
     now: bool  # by this address, so that it is to be kept
 
 
-def _chosen(theme: Theme | None = None, poller_theme: Annotated[str, Cookie()] = Theme.SYSTEM) -> Chosen:
+def _chosen(
+    theme: Theme | None = None, poller_theme: Annotated[str, Cookie()] = Theme.SYSTEM
+) -> Chosen:
     return Chosen(theme or _known(poller_theme), theme is not None)
 
 

@@ -37,6 +37,8 @@ class Warming:
 
     def _enter(self, unknown: int) -> None:
         with self._changed:
-            while self._under_way and self._under_way + unknown > MOST and not self._stopping.is_set():
+            while (
+                self._under_way and self._under_way + unknown > MOST and not self._stopping.is_set()
+            ):
                 self._changed.wait(LOOK_S)
             self._under_way += unknown

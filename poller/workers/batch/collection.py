@@ -84,7 +84,9 @@ class Batch:
         for item in known:
             self._begin(item, secrets, loop)
 
-    def _begin(self, known: Known, secrets: Mapping[int, Opened], loop: asyncio.AbstractEventLoop) -> None:
+    def _begin(
+        self, known: Known, secrets: Mapping[int, Opened], loop: asyncio.AbstractEventLoop
+    ) -> None:
         target = known.target
         opened = secrets.get(target.credential_id) if target.credential_id is not None else None
         refused = self._refusal(known, opened)
@@ -92,14 +94,20 @@ class Batch:
             self._arrived(target.id, refused)
             return
         collector = self._registry.get(target.collector)
-        credential = opened if isinstance(opened, collector.credentials) else None  # no other is any of its business
+        credential = (
+            opened if isinstance(opened, collector.credentials) else None
+        )  # no other is any of its business
         asked = (target.id, target.device, target.address, known.options, credential)
         poll = Poll(*asked, loop.time() + target.timeout_ms / 1000, known.memory, self._sessions)
         if self._ways and (way := self._ways.get(target.collector)) is not None:
-            self._under_way[target.id] = Detour(way(target, poll), lambda done: self._detoured(target.id, done))
+            self._under_way[target.id] = Detour(
+                way(target, poll), lambda done: self._detoured(target.id, done)
+            )
             return
         running_code.mark(target.id, self._flight)
-        self._under_way[target.id] = Drain(collector, poll, lambda done: self._arrived(target.id, done.outcome))
+        self._under_way[target.id] = Drain(
+            collector, poll, lambda done: self._arrived(target.id, done.outcome)
+        )
 
     def _refusal(self, known: Known, opened: Opened | None) -> Outcome | None:
         """Why nothing is sent: what is wrong with the target, or else with its credential."""
@@ -107,7 +115,9 @@ class Batch:
             return Outcome(Result.REFUSED, _code(known.problem), outcome.clean(str(known.problem)))
         collector = self._registry.get(known.target.collector)
         try:
-            if isinstance(opened, collector.credentials) or not needs_credential(collector, known.options):
+            if isinstance(opened, collector.credentials) or not needs_credential(
+                collector, known.options
+            ):
                 return None
         except errors.CollectorCrashed as error:
             return outcome.from_error(error)

@@ -24,7 +24,9 @@ class Runtime:
     """One loop in one thread, started at first use: after a prefork worker has forked, not before."""
 
     def __init__(self, box: BlackBox) -> None:
-        self.watchdog: Watchdog | None = None  # a test that blocks its loop should not end like a worker
+        self.watchdog: Watchdog | None = (
+            None  # a test that blocks its loop should not end like a worker
+        )
         self.executor: ThreadPoolExecutor | None = None  # for what collectors do in threads
         self._box = box
         self._lock = threading.Lock()
@@ -38,7 +40,9 @@ class Runtime:
                 if self.executor is not None:
                     self._loop.set_default_executor(self.executor)
                 self._loop.set_task_factory(running_code.TaskFactory(self._box.cells))
-                threading.Thread(target=self._run, args=(self._loop,), name="poll-loop", daemon=True).start()
+                threading.Thread(
+                    target=self._run, args=(self._loop,), name="poll-loop", daemon=True
+                ).start()
                 if self.watchdog is not None:
                     self.watchdog.start(self._loop)
             return self._loop

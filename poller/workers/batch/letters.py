@@ -46,10 +46,30 @@ def _letter(verdict: Verdict) -> Letter:
 def _event(verdict: Verdict, target: PollTarget) -> Event:
     before, after, whose = verdict.before, verdict.after, f"{target.device}/{target.name}"
     if verdict.reason:
-        kind, message = Kind.DEAD_LETTER_MADE, f"{whose} needs a person ({verdict.reason}): {after.message}"
-        data: dict[str, Any] = {"reason": verdict.reason.value, "code": after.code, "attempts": after.failures}
+        kind, message = (
+            Kind.DEAD_LETTER_MADE,
+            f"{whose} needs a person ({verdict.reason}): {after.message}",
+        )
+        data: dict[str, Any] = {
+            "reason": verdict.reason.value,
+            "code": after.code,
+            "attempts": after.failures,
+        }
     else:
         kind, message = Kind.DEAD_LETTER_CLEARED, f"{whose} answers again and needs nobody any more"
         parked_s = max(0, after.finished_ms - before.parked_ms) // 1000
-        data = {"reason": str(before.reason or ""), "attempts": before.failures, "parked_seconds": parked_s}
-    return Event(after.finished_ms, kind, message, target.device, target.name, target.id, target.device_id, data)
+        data = {
+            "reason": str(before.reason or ""),
+            "attempts": before.failures,
+            "parked_seconds": parked_s,
+        }
+    return Event(
+        after.finished_ms,
+        kind,
+        message,
+        target.device,
+        target.name,
+        target.id,
+        target.device_id,
+        data,
+    )

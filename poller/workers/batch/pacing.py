@@ -27,16 +27,25 @@ MEMORY = "poller.staleness"
 class Pacer:
     """One per worker process: the numbers of the settings, the sources, and the one place where chance comes in."""
 
-    def __init__(self, settings: Settings, sources: Sources, chance: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self, settings: Settings, sources: Sources, chance: Callable[[], float] = random.random
+    ) -> None:
         self._numbers = settings.adaptive
         self._batch_size = settings.batch_size
         self._sources = sources
         self._chance = chance
         self._complained: set[str] = set()
         for broken in sources.broken:
-            log.error("staleness_unusable", name=broken.name, distribution=broken.distribution, reason=broken.reason)
+            log.error(
+                "staleness_unusable",
+                name=broken.name,
+                distribution=broken.distribution,
+                reason=broken.reason,
+            )
 
-    def decide(self, before: Status, after: Status, item: Collected, known: Known, overdue: int) -> Decision:
+    def decide(
+        self, before: Status, after: Status, item: Collected, known: Known, overdue: int
+    ) -> Decision:
         """The decision after a poll that led from one status to the next; `overdue` targets of its queue wait."""
         policy = self._policy(known.target)
         name = known.target.staleness or staleness.DEFAULT
@@ -55,10 +64,16 @@ class Pacer:
         base_ms = target.interval_ms
         return self._numbers.between(target.min_ms or base_ms, base_ms, target.max_ms or base_ms)
 
-    def _evidence(self, policy: Adaptive, after: Status, item: Collected, known: Known, name: str) -> Evidence:
+    def _evidence(
+        self, policy: Adaptive, after: Status, item: Collected, known: Known, name: str
+    ) -> Evidence:
         readings: ReadingSet | None = None
         last: ReadingSet | None = None
-        if self._sources.compares(name) and item.outcome.result is Result.OK and item.outcome.readings:
+        if (
+            self._sources.compares(name)
+            and item.outcome.result is Result.OK
+            and item.outcome.readings
+        ):
             readings = item.outcome.readings
             last = known.memory.get(MEMORY)
             known.memory[MEMORY] = readings
@@ -71,5 +86,7 @@ class Pacer:
         except BadScore as error:
             if name not in self._complained:
                 self._complained.add(name)
-                log.error("staleness_failed", source=name, error=str(error), instead=staleness.DEFAULT)
+                log.error(
+                    "staleness_failed", source=name, error=str(error), instead=staleness.DEFAULT
+                )
             return staleness.steady(evidence), staleness.DEFAULT

@@ -24,10 +24,18 @@ class Retries:
         self._lock = threading.Lock()
 
     def choose(
-        self, attempt: int, start: Start, done: Sequence[tuple[Started, Collected]], known: Mapping[int, Known]
+        self,
+        attempt: int,
+        start: Start,
+        done: Sequence[tuple[Started, Collected]],
+        known: Mapping[int, Known],
     ) -> set[int]:
         """The targets of this round that get another try."""
-        wanted = [answer.id for answer, item in done if self._worthwhile(attempt, start, answer, item, known[item.id])]
+        wanted = [
+            answer.id
+            for answer, item in done
+            if self._worthwhile(attempt, start, answer, item, known[item.id])
+        ]
         with self._lock:
             self._listen(done, known)
             wanted = [i for i in wanted if self._silent[known[i].target.site] < self._least]
@@ -36,7 +44,9 @@ class Retries:
             self._budget = self._budget.spent(granted)
         return set(wanted[:granted])
 
-    def _listen(self, done: Sequence[tuple[Started, Collected]], known: Mapping[int, Known]) -> None:
+    def _listen(
+        self, done: Sequence[tuple[Started, Collected]], known: Mapping[int, Known]
+    ) -> None:
         """A site of which nobody answers is no fluke: tries would only take the places of polls that succeed."""
         for _, item in done:
             name = known[item.id].target.site
@@ -45,7 +55,9 @@ class Retries:
             else:
                 self._silent.pop(name, None)
 
-    def _worthwhile(self, attempt: int, start: Start, answer: Started, item: Collected, known: Known) -> bool:
+    def _worthwhile(
+        self, attempt: int, start: Start, answer: Started, item: Collected, known: Known
+    ) -> bool:
         """A probe of a broken target is one question, not three."""
         spent_ms = start.now_ms + item.elapsed_ms - answer.plan_ms
         timeout_ms, interval_ms = known.target.timeout_ms, known.target.interval_ms

@@ -14,7 +14,9 @@ from poller.workers.batch.target_cache import Known
 from poller.workers.batch.verdict import Verdict
 
 
-def of_round(queue: str, rows: Sequence[Run], verdicts: Sequence[Verdict], retries: int) -> dict[str, int]:
+def of_round(
+    queue: str, rows: Sequence[Run], verdicts: Sequence[Verdict], retries: int
+) -> dict[str, int]:
     """Counters of one round, for people and metrics; see state/cluster/overview_reader.py."""
     finished = {verdict.move.id for verdict in verdicts}
     late = [max(0, run.started_ms - run.plan_ms) for run in rows if run.attempt == 1]
@@ -22,7 +24,9 @@ def of_round(queue: str, rows: Sequence[Run], verdicts: Sequence[Verdict], retri
     counts.update(f"l{histogram.bucket(value)}" for value in late)
     counts["polls"] = counts[f"q:{queue}"] = len(verdicts)
     counts["samples"] = sum(run.samples for run in rows)
-    counts["missed_slots"] = sum(verdict.after.missed - verdict.before.missed for verdict in verdicts)
+    counts["missed_slots"] = sum(
+        verdict.after.missed - verdict.before.missed for verdict in verdicts
+    )
     counts["retries"] = retries
     counts["breaker_skips"] = sum(verdict.skipped for verdict in verdicts)
     counts["breaker_opened"] = sum(verdict.opened for verdict in verdicts)

@@ -22,13 +22,21 @@ def _of(verdict: Verdict, target: PollTarget) -> Iterator[Event]:
     if verdict.opened:
         code, failures = verdict.after.code, verdict.after.failures
         if code in site_outage.DARK:
-            yield _event(Kind.DEVICE_WENT_DOWN, verdict, target, f"{target.device} is down: {verdict.after.message}")
+            yield _event(
+                Kind.DEVICE_WENT_DOWN,
+                verdict,
+                target,
+                f"{target.device} is down: {verdict.after.message}",
+            )
         waits = verdict.after.breaker.probe_ms > verdict.after.finished_ms
         what = "is left alone" if waits else "is asked again at its next slot"
         said = f"{target.device}/{target.name} {what} after {_failures(failures)} in a row: {code}"
         yield _event(Kind.BREAKER_OPENED, verdict, target, said, code=code, failures=failures)
     elif verdict.closed:
-        failures, open_ms = verdict.before.failures, verdict.after.finished_ms - verdict.before.breaker.since_ms
+        failures, open_ms = (
+            verdict.before.failures,
+            verdict.after.finished_ms - verdict.before.breaker.since_ms,
+        )
         spoken = duration.spoken(max(0, open_ms))
         if verdict.before.code in site_outage.DARK:
             said = f"{target.device} answers again after {spoken} and {_failures(failures)}"
@@ -39,7 +47,9 @@ def _of(verdict: Verdict, target: PollTarget) -> Iterator[Event]:
 
 def _event(kind: Kind, verdict: Verdict, target: PollTarget, message: str, **data: Any) -> Event:
     at_ms = verdict.after.finished_ms
-    return Event(at_ms, kind, message, target.device, target.name, target.id, target.device_id, data)
+    return Event(
+        at_ms, kind, message, target.device, target.name, target.id, target.device_id, data
+    )
 
 
 def _failures(number: int) -> str:

@@ -54,7 +54,9 @@ class Targets:
         self._registry = registry
         self._limit = limit
         self._lock = threading.Lock()
-        self._known: OrderedDict[int, Known] = OrderedDict()  # the one that was not used for the longest time first
+        self._known: OrderedDict[int, Known] = (
+            OrderedDict()
+        )  # the one that was not used for the longest time first
         self._was_full = False
 
     def unknown(self, ids: Iterable[int]) -> int:
@@ -69,7 +71,11 @@ class Targets:
         those that would have to be read are missing, too; raises StoreError if that is all of them.
         """
         with self._lock:
-            found = {i: known for i, v in versions.items() if (known := self._known.get(i)) and known.version >= v}
+            found = {
+                i: known
+                for i, v in versions.items()
+                if (known := self._known.get(i)) and known.version >= v
+            }
             for target_id, known in found.items():
                 known.used_at = now
                 self._known.move_to_end(target_id)
@@ -87,7 +93,9 @@ class Targets:
             known.is_new = False
         return given, {known.target.credential_id for known in new} - {None}  # type: ignore[return-value]
 
-    def _read(self, ids: Iterable[int], versions: Mapping[int, int], now: float) -> dict[int, Known]:
+    def _read(
+        self, ids: Iterable[int], versions: Mapping[int, int], now: float
+    ) -> dict[int, Known]:
         """Each is remembered as soon as it is prepared: if that takes too long, the next attempt goes on from there."""
         rows = inventory_feed.poll_targets(self._engine, ids)
         fresh: dict[int, Known] = {}
@@ -114,7 +122,11 @@ class Targets:
             return True
         if not self._was_full:
             self._was_full = True
-            log.warning("target_cache_full", limit=self._limit, hint="raise POLLER_TARGET_CACHE, or add workers")
+            log.warning(
+                "target_cache_full",
+                limit=self._limit,
+                hint="raise POLLER_TARGET_CACHE, or add workers",
+            )
         return False
 
     def _prepared(self, target: PollTarget, version: int) -> Known:
@@ -157,12 +169,16 @@ class Secrets:
         self._engine = services.engine
         self._keyring = services.keyring
         self._redactor = services.redactor
-        self._models = {m.kind: m for c in services.registry.collectors.values() for m in c.credentials}
+        self._models = {
+            m.kind: m for c in services.registry.collectors.values() for m in c.credentials
+        }
         self._keep_s = keep_s
         self._lock = threading.Lock()
         self._opened: dict[int, tuple[float, Credential | errors.PollerError]] = {}
 
-    def get(self, ids: Collection[int], changed: Collection[int] = ()) -> dict[int, Credential | errors.PollerError]:
+    def get(
+        self, ids: Collection[int], changed: Collection[int] = ()
+    ) -> dict[int, Credential | errors.PollerError]:
         """The credentials of a batch; one that does not open is its error, and harms only its users.
 
         What may have changed is read again: a rotated credential is used from the next poll on. While SQL is away what
@@ -171,7 +187,9 @@ class Secrets:
         now = time.monotonic()
         with self._lock:
             entries = {i: entry for i in ids if (entry := self._opened.get(i))}
-        found = {i: item for i, (until, item) in entries.items() if until > now and i not in changed}
+        found = {
+            i: item for i, (until, item) in entries.items() if until > now and i not in changed
+        }
         missing = [i for i in ids if i not in found]
         if missing:
             found.update(self._fetch(missing))
@@ -188,7 +206,9 @@ class Secrets:
             self._opened.update({i: (until, item) for i, item in fresh.items()})
         return fresh
 
-    def _had(self, ids: Sequence[int], error: errors.StoreError) -> dict[int, Credential | errors.PollerError]:
+    def _had(
+        self, ids: Sequence[int], error: errors.StoreError
+    ) -> dict[int, Credential | errors.PollerError]:
         """For as long again: a database that is silent takes its time whenever it is asked."""
         until = time.monotonic() + self._keep_s
         with self._lock:
@@ -200,11 +220,15 @@ class Secrets:
         if sealed is None:
             return errors.NotFound("the target's credential was removed")
         try:
-            opened = credentials.from_json(self._keyring.open(sealed.envelope, sealed.name), self._models)
+            opened = credentials.from_json(
+                self._keyring.open(sealed.envelope, sealed.name), self._models
+            )
         except errors.ConfigError as error:
             return error
         except Exception as error:  # noqa: BLE001  a plugin's model may raise anything, and its text may be the secret
-            return errors.InvalidInput(f'credential "{sealed.name}" cannot be read', cause=type(error).__name__)
+            return errors.InvalidInput(
+                f'credential "{sealed.name}" cannot be read', cause=type(error).__name__
+            )
         for secret in opened.secrets():
             self._redactor.remember(secret)
         return opened

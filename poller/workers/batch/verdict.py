@@ -41,7 +41,9 @@ class Verdict(NamedTuple):
 class Judge:
     """One per worker process. Chance comes in here, and nowhere below."""
 
-    def __init__(self, settings: Settings, sources: Sources, chance: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self, settings: Settings, sources: Sources, chance: Callable[[], float] = random.random
+    ) -> None:
         self._pacer = Pacer(settings, sources, chance)
         self._rules = settings.breaker_rules
         self._open_limit_ms = round(settings.deadletter_after_s * 1000)
@@ -52,19 +54,27 @@ class Judge:
         before, finished_ms = answer.status, start.now_ms + item.elapsed_ms
         unserved = _unserved(answer, known)
         skipped = unserved if before.breaker.trips or before.parked_ms or answer.kept else 0
-        after = target_status.record(before, item.outcome, answer.plan_ms, finished_ms, unserved - skipped)
+        after = target_status.record(
+            before, item.outcome, answer.plan_ms, finished_ms, unserved - skipped
+        )
         now_open = self._breaker(before, after, finished_ms)
-        reason = dead_letter.reason(item.outcome, now_open, finished_ms, self._open_limit_ms, before.reason)
+        reason = dead_letter.reason(
+            item.outcome, now_open, finished_ms, self._open_limit_ms, before.reason
+        )
         parked_ms = (before.parked_ms or finished_ms) if reason else 0
         if now_open.trips or before.breaker.trips or parked_ms or before.parked_ms:
             after = after._replace(breaker=now_open, parked_ms=parked_ms, reason=reason)
         if known.target.policy is Policy.ADAPTIVE and not now_open.trips:
-            after = after._replace(decision=self._pacer.decide(before, after, item, known, start.overdue))
+            after = after._replace(
+                decision=self._pacer.decide(before, after, item, known, start.overdue)
+            )
         return Verdict(before, after, self._move(start, answer, known, after), reason, skipped)
 
     def _breaker(self, before: Status, after: Status, finished_ms: int) -> circuit_breaker.Breaker:
         chance = self._chance()
-        return circuit_breaker.record(before.breaker, after.failures, after.code, finished_ms, self._rules, chance)
+        return circuit_breaker.record(
+            before.breaker, after.failures, after.code, finished_ms, self._rules, chance
+        )
 
     def _move(self, start: Start, answer: Started, known: Known, after: Status) -> Finish:
         """Parked for a person, on its own grid once its breaker lets it, or at its next slot."""

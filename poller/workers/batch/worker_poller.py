@@ -75,7 +75,9 @@ class Poller:
         self._runtime = Runtime(self._box)
         self.isolation = Isolation(services, self._runtime)
         limits = Limits(settings.blocking_threads, settings.stuck_threads)
-        self._runtime.executor = Threads(limits, self._box.threads, self._box.collector, self.isolation.overrun)
+        self._runtime.executor = Threads(
+            limits, self._box.threads, self._box.collector, self.isolation.overrun
+        )
         self._sessions = Sessions(settings.session_rules)
         self.slots = Slots()
         self._running: set[Batch] = set()
@@ -95,15 +97,21 @@ class Poller:
 
     def _poll(self, token: str, ids: Sequence[int], attempt: int, turn: ExitStack) -> list[int]:
         call = secrets.token_hex(4)
-        start = self._patiently(lambda: self._board.start(token, attempt, call, self._margin_ms, ids))
+        start = self._patiently(
+            lambda: self._board.start(token, attempt, call, self._margin_ms, ids)
+        )
         started = {answer.id: answer for answer in start.answers if answer.result is Result.OK}
         self._note_refused(start.answers)
         if not started:
             return []
         try:
             return self._poll_started(token, attempt, start, started, turn)
-        except BaseException as error:  # ours, not the device's: whatever was not finished is handed back
-            pause_ms = STORE_PAUSE_MS if isinstance(error, Exception) else 0  # told to exit: somebody else polls now
+        except (
+            BaseException
+        ) as error:  # ours, not the device's: whatever was not finished is handed back
+            pause_ms = (
+                STORE_PAUSE_MS if isinstance(error, Exception) else 0
+            )  # told to exit: somebody else polls now
             with suppress(errors.StoreError):
                 self._hand_back(token, start, started.values(), pause_ms)
             raise
@@ -124,7 +132,9 @@ class Poller:
         if answer.result is Result.OK:
             known, _ = self._targets.get({target_id: answer.version}, time.monotonic())
             if target_id in known:
-                self._write(token, attempt, start, [answer], [Collected(target_id, outcome, 0)], known)
+                self._write(
+                    token, attempt, start, [answer], [Collected(target_id, outcome, 0)], known
+                )
             else:
                 self._hand_back(token, start, [answer], STORE_PAUSE_MS)
 
@@ -133,11 +143,15 @@ class Poller:
     ) -> list[int]:
         versions = {answer.id: answer.version for answer in started.values()}
         known, changed = self._targets.get(versions, time.monotonic())
-        wanted = {k.target.credential_id for k in known.values() if k.target.credential_id is not None}
+        wanted = {
+            k.target.credential_id for k in known.values() if k.target.credential_id is not None
+        }
         opened = self._secrets.get(wanted, changed)
         known = self._still_ours(token, start, started, _readable(known, opened))
         # What SQL does not have any more is about to leave the board: reconcile removes it. Or SQL is away.
-        self._hand_back(token, start, [started.pop(i) for i in set(started) - set(known)], STORE_PAUSE_MS)
+        self._hand_back(
+            token, start, [started.pop(i) for i in set(started) - set(known)], STORE_PAUSE_MS
+        )
         again: list[int] = []
         lent = False
         with self._box.noted(token, attempt, len(known), start.queue) as flight:
@@ -147,7 +161,9 @@ class Poller:
             with self._tracked(batch), ExitStack() as waiting:
                 while (round_ := batch.next_round()) is not None:
                     mine = self._still_mine(token, start, started, round_, known) if round_ else []
-                    again += self._write(token, attempt, start, [started[item.id] for item in mine], mine, known)
+                    again += self._write(
+                        token, attempt, start, [started[item.id] for item in mine], mine, known
+                    )
                     for item in mine:
                         del started[item.id]
                     turn.close()
@@ -176,11 +192,15 @@ class Poller:
     def _keep(self, token: str, attempt: int, start: Start, again: list[int]) -> list[int]:
         """What is tried again stays in flight until then, and the way there; unless we might be gone by then."""
         if self._stopping.is_set():
-            self._hand_back(token, start, [answer for answer in start.answers if answer.id in again])
+            self._hand_back(
+                token, start, [answer for answer in start.answers if answer.id in again]
+            )
             return []
         if not again:
             return []
-        lease_ms = self._retries.limits.longest_wait_ms(attempt) + self._queue_wait_ms + self._margin_ms
+        lease_ms = (
+            self._retries.limits.longest_wait_ms(attempt) + self._queue_wait_ms + self._margin_ms
+        )
         held = self._patiently(lambda: self._board.hold(token, lease_ms, again))
         return [target_id for target_id, verdict in held.items() if verdict is Result.OK]
 
@@ -233,20 +253,32 @@ class Poller:
         write_ms = self.writing.write_readings(samples)
         rows = [self._run(token, attempt, answer, item, now_ms, write_ms) for answer, item in done]
         again = self._retries.choose(attempt, start, done, known)
-        verdicts = [self._judge.judge(start, *pair, known[pair[1].id]) for pair in done if pair[1].id not in again]
+        verdicts = [
+            self._judge.judge(start, *pair, known[pair[1].id])
+            for pair in done
+            if pair[1].id not in again
+        ]
         self.writing.write_rows(rows, letters.changes(verdicts))
-        stats = round_counters.of_round(start.queue, rows, verdicts, len(again)) | round_counters.by_site(
-            verdicts, known
+        stats = round_counters.of_round(
+            start.queue, rows, verdicts, len(again)
+        ) | round_counters.by_site(verdicts, known)
+        texts = round_counters.error_texts(
+            [row for row in rows if row.target_id not in again], known
         )
-        texts = round_counters.error_texts([row for row in rows if row.target_id not in again], known)
         moves = [verdict.move for verdict in verdicts]
-        self._patiently(lambda: self._board.finish(token, moves, stats, texts, None, start.believed_ms, start.queue))
+        self._patiently(
+            lambda: self._board.finish(
+                token, moves, stats, texts, None, start.believed_ms, start.queue
+            )
+        )
         self.polls += len(moves)
         if happened := [*round_events.of(verdicts, known), *letters.news(verdicts, known)]:
             event_publisher.emit(self._services, happened)
         return list(again)
 
-    def _run(self, token: str, attempt: int, answer: Started, item: Collected, now_ms: int, write_ms: int) -> Run:
+    def _run(
+        self, token: str, attempt: int, answer: Started, item: Collected, now_ms: int, write_ms: int
+    ) -> Run:
         result = item.outcome
         return Run(
             target_id=item.id,
@@ -265,7 +297,9 @@ class Poller:
             write_ms=write_ms if result.readings else 0,
         )
 
-    def _hand_back(self, token: str, start: Start, answers: Collection[Started], pause_ms: int = 0) -> None:
+    def _hand_back(
+        self, token: str, start: Start, answers: Collection[Started], pause_ms: int = 0
+    ) -> None:
         """Not attempted, or not to the end: due again, as if nothing had happened."""
         if answers:
             now_ms = start.believed_ms
@@ -294,7 +328,9 @@ class Poller:
 
     def watch(self) -> None:
         """From the first poll on: a collector that blocks everybody ends this process."""
-        self._runtime.watchdog = Watchdog(self._box, partial(stalls.tell, self._services, self.runner))
+        self._runtime.watchdog = Watchdog(
+            self._box, partial(stalls.tell, self._services, self.runner)
+        )
         self._box.keep_faults()
 
     def close(self) -> None:

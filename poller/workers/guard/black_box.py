@@ -100,7 +100,9 @@ class BlackBox:
         page.madvise(mmap.MADV_DONTFORK)  # a mapping keeps the lock as well as a descriptor does
         hidden.rename(path)
         self._path = path
-        os.register_at_fork(after_in_child=self._let_go)  # a child of a collector's must not hold it beyond our death
+        os.register_at_fork(
+            after_in_child=self._let_go
+        )  # a child of a collector's must not hold it beyond our death
         return page
 
     def _let_go(self) -> None:
@@ -140,7 +142,9 @@ class BlackBox:
         What is under way stays noted as it is: a batch may still come to its end before we do.
         """
         self._over = True
-        self._page[_FAULT_AT:_SIZE] = text.encode()[: marks.FAULT_SIZE].ljust(marks.FAULT_SIZE, b"\0")
+        self._page[_FAULT_AT:_SIZE] = text.encode()[: marks.FAULT_SIZE].ljust(
+            marks.FAULT_SIZE, b"\0"
+        )
 
     def keep_faults(self) -> None:
         """A fault in C code, or the watchdog's CPU limit, leaves its place here: files, lines and functions."""
@@ -209,7 +213,9 @@ def _read(page: bytes, fault: str) -> Wreck:
     name = page[_NAME_AT:_RELEASES_AT].rstrip(b"\0").decode(errors="replace")
     blamed = marks.blamed(cells, fault)
     target_id, flight = blamed[0] if len(blamed) == 1 else (0, 0)
-    return Wreck(name, target_id, flights.get(flight), tuple(flights.values()), fault, _releases(page))
+    return Wreck(
+        name, target_id, flights.get(flight), tuple(flights.values()), fault, _releases(page)
+    )
 
 
 def _releases(page: bytes) -> dict[str, str]:

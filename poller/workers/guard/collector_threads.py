@@ -101,7 +101,9 @@ class Job(Future[Any]):
 class Crew:
     """The threads of one collector. They come when there is work, up to the limit, and go when there is none."""
 
-    def __init__(self, name: str, limits: Limits, marks: ThreadMarks, overrun: Callable[[str], None]) -> None:
+    def __init__(
+        self, name: str, limits: Limits, marks: ThreadMarks, overrun: Callable[[str], None]
+    ) -> None:
         self.stuck: set[Job] = set()
         self._name = name
         self._limits = limits
@@ -139,8 +141,12 @@ class Crew:
         if self._waiting and room > 0:
             self._changed.notify()
             if self._idle < min(room, len(self._waiting)):
-                with suppress(RuntimeError):  # no more threads to be had: whoever waits goes on waiting
-                    threading.Thread(target=self._work, name=f"blocking-{self._name}", daemon=True).start()
+                with suppress(
+                    RuntimeError
+                ):  # no more threads to be had: whoever waits goes on waiting
+                    threading.Thread(
+                        target=self._work, name=f"blocking-{self._name}", daemon=True
+                    ).start()
                     self._idle += 1  # it begins without work
 
     def _work(self) -> None:
@@ -173,5 +179,6 @@ def where(thread_id: int, most: int = 4) -> str:
     frame = sys._current_frames().get(thread_id)
     frames = list(traceback.walk_stack(frame))[:most] if frame else []
     return " > ".join(
-        f"{Path(each.f_code.co_filename).name}:{line} {each.f_code.co_name}" for each, line in frames[::-1]
+        f"{Path(each.f_code.co_filename).name}:{line} {each.f_code.co_name}"
+        for each, line in frames[::-1]
     )

@@ -58,7 +58,11 @@ class Intake:
     """Watches the consumer of this process. `waiting` tells how many batches wait for it, and raises StoreError."""
 
     def __init__(
-        self, consumer: Any, waiting: Callable[[], int], tell: Callable[[Fault, Cure], None], end: Callable[[], None]
+        self,
+        consumer: Any,
+        waiting: Callable[[], int],
+        tell: Callable[[Fault, Cure], None],
+        end: Callable[[], None],
     ) -> None:
         self._consumer = consumer
         self._waiting = waiting
@@ -120,7 +124,11 @@ class Intake:
 def unstarted() -> Sequence[tuple[Any, ...]]:
     """Arguments of the polls this process took from the broker and did not begin."""
     known = tuple(state.requests.values())
-    return [tuple(each.args) for each in known if each.name == "poller.poll" and each not in state.active_requests]
+    return [
+        tuple(each.args)
+        for each in known
+        if each.name == "poller.poll" and each not in state.active_requests
+    ]
 
 
 def _lose_the_connection() -> None:

@@ -42,7 +42,10 @@ class CpuAlarm:
         whole = int(seconds)
         self._due = _Timer(_Time(), _Time(whole, round((seconds - whole) * 1e9)))
         self._timer = ctypes.c_void_p()
-        clock, event = time.pthread_getcpuclockid(thread_id), _Sigevent(None, _SIGNAL, _SIGEV_SIGNAL)
+        clock, event = (
+            time.pthread_getcpuclockid(thread_id),
+            _Sigevent(None, _SIGNAL, _SIGEV_SIGNAL),
+        )
         _checked(_libc.timer_create(clock, ctypes.byref(event), ctypes.byref(self._timer)))
 
     def put_off(self) -> None:

@@ -58,7 +58,9 @@ class Aftermath:
             release = self._release(wreck, wreck.flight.collector)
             text = f"{wreck.worker} died while {_named(release)} ran{_at(wreck)}"
             outcome = Outcome(Result.FAILED, error_codes.WORKER_DIED, text)
-            self._poller.conclude(wreck.flight.token, wreck.flight.attempt, wreck.target_id, outcome)
+            self._poller.conclude(
+                wreck.flight.token, wreck.flight.attempt, wreck.target_id, outcome
+            )
             if release.distribution:
                 self._poller.isolation.record(release, self._doubt(wreck, text))
         if wreck.fault:
@@ -76,9 +78,13 @@ class Aftermath:
         under_way: Counter[str] = Counter()
         for flight in wreck.flights:
             under_way[flight.collector] += flight.targets
-        told = ", ".join(f"{many} with {_named(self._release(wreck, name))}" for name, many in under_way.items())
+        told = ", ".join(
+            f"{many} with {_named(self._release(wreck, name))}" for name, many in under_way.items()
+        )
         data = {"worker": wreck.worker, "under_way": dict(under_way)}
-        culprit = inventory_feed.poll_targets(self._services.engine, [wreck.target_id]).get(wreck.target_id)
+        culprit = inventory_feed.poll_targets(self._services.engine, [wreck.target_id]).get(
+            wreck.target_id
+        )
         if culprit is None:
             text = f"{wreck.worker} died while it polled targets: {told}"
             return Event(event_publisher.now_ms(), Kind.WORKER_LOST, text, data=data)

@@ -51,7 +51,9 @@ class Refusal:
 class Detour:
     """A poll that goes such a way. `on_done` is called once, unless it is stopped before."""
 
-    def __init__(self, work: Coroutine[Any, Any, Outcome], on_done: Callable[[Outcome | None], None]) -> None:
+    def __init__(
+        self, work: Coroutine[Any, Any, Outcome], on_done: Callable[[Outcome | None], None]
+    ) -> None:
         self._on_done = on_done
         self._task = asyncio.get_running_loop().create_task(work)
         self._task.add_done_callback(self._ended)
@@ -59,9 +61,15 @@ class Detour:
     def _ended(self, task: asyncio.Task[Outcome]) -> None:
         if task.cancelled():
             self._on_done(None)
-        elif (error := task.exception()) is not None:  # ours; handed back, it would come again at once
+        elif (
+            error := task.exception()
+        ) is not None:  # ours; handed back, it would come again at once
             log.error("isolation_broke", exc_info=error)
-            self._on_done(from_error(errors.CollectorCrashed("it cannot be polled in a child", type(error).__name__)))
+            self._on_done(
+                from_error(
+                    errors.CollectorCrashed("it cannot be polled in a child", type(error).__name__)
+                )
+            )
         else:
             self._on_done(task.result())
 
@@ -77,8 +85,12 @@ class Isolation:
         settings = services.settings
         self._services = services
         self._runtime = runtime
-        self._rules = quarantine.Rules(settings.quarantine_crashes, round(settings.quarantine_window_s * 1000))
-        self._releases = {name: Release(name, origin) for name, origin in services.registry.distributions.items()}
+        self._rules = quarantine.Rules(
+            settings.quarantine_crashes, round(settings.quarantine_window_s * 1000)
+        )
+        self._releases = {
+            name: Release(name, origin) for name, origin in services.registry.distributions.items()
+        }
         self._declared = declared(services)
         self._keepers: dict[str, Keeper] = {}
         self._ways: dict[str, Way] = {}
@@ -197,10 +209,14 @@ class Isolation:
         It may be one that is not installed here: another worker of this host died of it.
         """
         doubt = replace(doubt, text=self._services.redactor.text(doubt.text))
-        before, after = store.record(self._services.redis, self._services.keys, release, doubt, self._rules)
+        before, after = store.record(
+            self._services.redis, self._services.keys, release, doubt, self._rules
+        )
         if after.trust is not before.trust:
             self._wake.set()
-            event_publisher.emit(self._services, [_event(release, after, doubt, release.collector in self._declared)])
+            event_publisher.emit(
+                self._services, [_event(release, after, doubt, release.collector in self._declared)]
+            )
 
     def close(self) -> None:
         with self._guard:
@@ -215,15 +231,25 @@ class Isolation:
 
 def declared(services: Services) -> frozenset[str]:
     """Collectors whose author or operator wants them in a process of their own."""
-    by_author = {name for name, each in services.registry.collectors.items() if getattr(each, "isolated", False)}
+    by_author = {
+        name
+        for name, each in services.registry.collectors.items()
+        if getattr(each, "isolated", False)
+    }
     by_operator = set(services.settings.isolated_collectors)
     for name in sorted(by_operator - services.registry.collectors.keys()):
-        log.warning("isolated_collector_not_installed", collector=name, setting="isolated_collectors")
+        log.warning(
+            "isolated_collector_not_installed", collector=name, setting="isolated_collectors"
+        )
     return frozenset(by_author | by_operator)
 
 
 def _event(release: Release, after: Record, doubt: Doubt, was_isolated: bool) -> Event:
-    data = {"collector": release.collector, "distribution": release.distribution, "crashes": len(after.crashes_ms)}
+    data = {
+        "collector": release.collector,
+        "distribution": release.distribution,
+        "crashes": len(after.crashes_ms),
+    }
     if after.trust is Trust.QUARANTINED:
         text = f"{release} is quarantined after {len(after.crashes_ms)} crashes: {after.reason}"
         return Event(doubt.at_ms, Kind.COLLECTOR_QUARANTINED, text, data=data)

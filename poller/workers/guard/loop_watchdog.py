@@ -95,7 +95,11 @@ class Watchdog:
             at=at,
             fix="a collector must not block: it should await, or use a thread",
         )
-        why = f"its poll loop is blocked by collector {collector}" if collector else "its poll loop is blocked"
+        why = (
+            f"its poll loop is blocked by collector {collector}"
+            if collector
+            else "its poll loop is blocked"
+        )
         self._put_off()
         words = threading.Thread(target=self._tell, args=(why, "the process ends"), daemon=True)
         words.start()
@@ -107,7 +111,8 @@ class Watchdog:
         frame = sys._current_frames().get(self._thread_id)
         frames = list(traceback.walk_stack(frame))[:_FRAMES] if frame else []
         return " > ".join(
-            f"{Path(each.f_code.co_filename).name}:{line} {each.f_code.co_name}" for each, line in frames[::-1]
+            f"{Path(each.f_code.co_filename).name}:{line} {each.f_code.co_name}"
+            for each, line in frames[::-1]
         )
 
 

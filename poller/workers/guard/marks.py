@@ -73,7 +73,11 @@ def blamed(cells: Sequence[int], fault: str = "") -> list[Whose]:
     if guilty := _GUILTY.match(fault):
         whose = int(guilty[1]), int(guilty[2])
         return [whose] if whose[0] else []
-    threads = {cells[at]: (cells[at + 1], cells[at + 2]) for at in range(_THREADS_AT, CELLS, _WIDTH) if cells[at + 1]}
+    threads = {
+        cells[at]: (cells[at + 1], cells[at + 2])
+        for at in range(_THREADS_AT, CELLS, _WIDTH)
+        if cells[at + 1]
+    }
     found = _THREAD.search(fault)
     if found and int(found[1], 16) in threads:
         return [threads[int(found[1], 16)]]

@@ -46,7 +46,9 @@ class _Marked(Coroutine[Any, Any, Any]):
 
     __slots__ = ("_cells", "_flight", "_target_id", "_work")
 
-    def __init__(self, work: Coroutine[Any, Any, Any], cells: memoryview, target_id: int, flight: int) -> None:
+    def __init__(
+        self, work: Coroutine[Any, Any, Any], cells: memoryview, target_id: int, flight: int
+    ) -> None:
         self._work = work
         self._cells = cells
         self._target_id = target_id

@@ -16,7 +16,15 @@ def tell(services: Services, worker: str, why: str, then: str) -> None:
     """Never raises: a worker that is to end does so even if Redis is away."""
     message = f"{worker}: {why}; {then}"
     event_publisher.emit(
-        services, [Event(event_publisher.now_ms(), Kind.WORKER_STALLED, message, data={"worker": worker, "why": why})]
+        services,
+        [
+            Event(
+                event_publisher.now_ms(),
+                Kind.WORKER_STALLED,
+                message,
+                data={"worker": worker, "why": why},
+            )
+        ],
     )
     with suppress(errors.StoreError):
         services.board.finish("", [], {TOTAL: 1})

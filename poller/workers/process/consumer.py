@@ -32,14 +32,21 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]
     """What `celery worker --without-mingle --without-gossip` would run."""
 
     class Blueprint(consumer.Consumer.Blueprint):  # type: ignore[misc]
-        default_steps: ClassVar[list[Any]] = [*consumer.Consumer.Blueprint.default_steps, PollQueues]
+        default_steps: ClassVar[list[Any]] = [
+            *consumer.Consumer.Blueprint.default_steps,
+            PollQueues,
+        ]
 
-    def __init__(self, *args: Any, worker_options: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, worker_options: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> None:
         quiet = {**(worker_options or {}), "without_mingle": True, "without_gossip": True}
         super().__init__(*args, worker_options=quiet, **kwargs)
         # Said at every lost connection. We want the default: a thread that polls cannot be cancelled, and need not be.
         # Here, since Celery sets filters of its own when a worker begins.
-        warnings.filterwarnings("ignore", message=r"\nIn Celery 5.1 we introduced an optional breaking change")
+        warnings.filterwarnings(
+            "ignore", message=r"\nIn Celery 5.1 we introduced an optional breaking change"
+        )
 
     def ensure_connected(self, conn: Any) -> Any:
         """Celery would wait longer and longer between its attempts, up to 30 s; a whole fleet would wait with us."""

@@ -21,7 +21,9 @@ def hand_back_queued(services: Services, poller: Poller, mine: Iterable[str]) ->
     try:
         queues = sorted(set(mine) - _served(services))
         with broker_errors(), poll.app.connection_for_write() as connection:
-            waiting = [batch for queue in queues for batch in _taken(connection.default_channel, queue)]
+            waiting = [
+                batch for queue in queues for batch in _taken(connection.default_channel, queue)
+            ]
         _tell(hand_back(poller, waiting))
     except errors.PollerError as error:
         log.warning("batches_not_handed_back", error=str(error))

@@ -24,7 +24,9 @@ LAST_BEAT_S = 3.0
 
 
 class Presence:
-    def __init__(self, services: Services, poller: Poller, tags: dict[str, str], tally: Callable[[], Tally]) -> None:
+    def __init__(
+        self, services: Services, poller: Poller, tags: dict[str, str], tally: Callable[[], Tally]
+    ) -> None:
         self._services = services
         self._poller = poller
         self._tags = tags
@@ -38,7 +40,10 @@ class Presence:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._looking = threading.Thread(
-            target=self._aftermath.keep_looking, args=(self._stopping,), name="aftermath", daemon=True
+            target=self._aftermath.keep_looking,
+            args=(self._stopping,),
+            name="aftermath",
+            daemon=True,
         )
 
     def attach(self, consumer: Any) -> None:
@@ -64,9 +69,13 @@ class Presence:
         self._stopping.set()
         self._news.set()
         if self._thread is not None:
-            self._thread.join(timeout=LAST_BEAT_S)  # else its last heartbeat might come after the good-bye
+            self._thread.join(
+                timeout=LAST_BEAT_S
+            )  # else its last heartbeat might come after the good-bye
         try:
-            worker_registry.leave(self._services.redis, self._services.keys, self._view(Tally()).key)
+            worker_registry.leave(
+                self._services.redis, self._services.keys, self._view(Tally()).key
+            )
         except errors.StoreError as error:
             log.warning("good_bye_not_said", error=str(error))
         if self._looking.is_alive():
@@ -87,7 +96,9 @@ class Presence:
             self._started_ms = self._started_ms or now_ms
             if done.polls != self._polls:
                 self._polls, self._polled_ms = done.polls, now_ms
-            worker_registry.announce(self._services.redis, self._services.keys, self._view(done), news)
+            worker_registry.announce(
+                self._services.redis, self._services.keys, self._view(done), news
+            )
         except errors.StoreError as error:
             log.warning("heartbeat_failed", error=str(error))
         except Exception:

@@ -15,7 +15,9 @@ from poller.workers.process import thread_pool
 
 def settle(worker: Any) -> None:
     """Before Celery makes the pool: what the command line says counts, and each pool gets a number that suits it."""
-    worker.pool_cls = chosen(concurrency.get_implementation(worker.pool_cls), application.given("pool"))
+    worker.pool_cls = chosen(
+        concurrency.get_implementation(worker.pool_cls), application.given("pool")
+    )
     worker.concurrency = slots(worker.pool_cls, worker.concurrency, _is_concurrency_given())
 
 
@@ -57,4 +59,7 @@ def is_solo(pool: type) -> bool:
 
 
 def _is_concurrency_given() -> bool:
-    return application.given("concurrency") or settings_module.origins(os.environ)["worker_concurrency"] != "default"
+    return (
+        application.given("concurrency")
+        or settings_module.origins(os.environ)["worker_concurrency"] != "default"
+    )

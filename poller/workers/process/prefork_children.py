@@ -79,16 +79,26 @@ class Children:
 
     def write(self, at: int, tally: Tally, before: Tally) -> None:
         """Counters go on where those of the predecessor ended."""
-        sums = Tally(tally.polls + before.polls, spool_dropped=tally.spool_dropped + before.spool_dropped)
+        sums = Tally(
+            tally.polls + before.polls, spool_dropped=tally.spool_dropped + before.spool_dropped
+        )
         first = 1 + at * _FIELDS
-        values = (sums.polls, tally.in_flight, tally.rss_bytes, tally.spool_waiting, sums.spool_dropped)
+        values = (
+            sums.polls,
+            tally.in_flight,
+            tally.rss_bytes,
+            tally.spool_waiting,
+            sums.spool_dropped,
+        )
         for offset, value in enumerate(values):
             self._cells[first + offset] = value
 
     def report(self, tally: Callable[[], Tally], obey: Callable[[Phase], None]) -> None:
         """In a child: from now on say what it does, and do what it is told."""
         at = getattr(current_process(), "index", 0) % self._most
-        threading.Thread(target=self._keep, args=(at, tally, obey), name="report", daemon=True).start()
+        threading.Thread(
+            target=self._keep, args=(at, tally, obey), name="report", daemon=True
+        ).start()
 
     def _keep(self, at: int, tally: Callable[[], Tally], obey: Callable[[Phase], None]) -> None:
         before, told = self._row(at), Phase.POLL

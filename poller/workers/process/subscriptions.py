@@ -23,7 +23,9 @@ LOOK_AGAIN_S = 0.5
 class Domains:
     """`on_change` is called, from any thread, when the worker serves other queues than before."""
 
-    def __init__(self, services: Services, tags: Mapping[str, str], on_change: Callable[[], None]) -> None:
+    def __init__(
+        self, services: Services, tags: Mapping[str, str], on_change: Callable[[], None]
+    ) -> None:
         self._services = services
         self._tags = tags
         self._on_change = on_change
@@ -42,7 +44,9 @@ class Domains:
             self._begun = True
             services = self._services
             threading.Thread(target=self._keep, name="domains", daemon=True).start()
-            wakeups.listen(services.redis, services.keys.domains, lambda _: self._asked.set(), self._stopping)
+            wakeups.listen(
+                services.redis, services.keys.domains, lambda _: self._asked.set(), self._stopping
+            )
 
     def detach(self) -> None:
         self._consumer, self._served = None, None
@@ -74,7 +78,9 @@ class Domains:
     def _look(self) -> None:
         collectors, tags = self._services.registry.collectors, self._tags
         queues = self._services.board.queues()
-        self._fitting = frozenset(queue for queue in queues if queue_routing.serves(queue, collectors, tags))
+        self._fitting = frozenset(
+            queue for queue in queues if queue_routing.serves(queue, collectors, tags)
+        )
         consumer = self._consumer
         if consumer is not None and not self._stopping.is_set() and self._fitting != self._served:
             consumer.hub.call_soon(self._take_up, consumer)
@@ -84,9 +90,13 @@ class Domains:
         if consumer is not self._consumer or consumer.task_consumer is None:
             return
         fitting = self._fitting
-        wanted = affinity.taken(fitting, self._services.registry.keeping_sessions, consumer.hostname)
+        wanted = affinity.taken(
+            fitting, self._services.registry.keeping_sessions, consumer.hostname
+        )
         consumed = {
-            name for name in consumer.app.amqp.queues.consume_from if name.startswith(queue_routing.QUEUE_PREFIX)
+            name
+            for name in consumer.app.amqp.queues.consume_from
+            if name.startswith(queue_routing.QUEUE_PREFIX)
         }
         for queue in sorted(consumed - wanted):
             consumer.cancel_task_queue(queue)

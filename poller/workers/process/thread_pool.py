@@ -29,12 +29,16 @@ class TaskPool(thread.TaskPool):  # type: ignore[misc]
         batch_size = bootstrap.services().settings.batch_size
         most = open_files.spare(self.limit, batch_size, open_files.raise_limit())
         self.spare = min(self.limit * (THREADS_PER_SLOT - 1), most)
-        self.executor = ThreadPoolExecutor(max_workers=self.limit + self.spare)  # started as they are needed
+        self.executor = ThreadPoolExecutor(
+            max_workers=self.limit + self.spare
+        )  # started as they are needed
 
     def on_stop(self) -> None:
         if TaskPool.before_stop is not None:
             TaskPool.before_stop(self.options["initargs"][1], 0.0)
-        if not state.should_terminate:  # else we are in a signal handler, which may have interrupted a `submit`
+        if (
+            not state.should_terminate
+        ):  # else we are in a signal handler, which may have interrupted a `submit`
             super().on_stop()
 
     def on_terminate(self) -> None:

@@ -64,7 +64,9 @@ class Spool(Generic[T]):
         self._room = room
         self._segments: deque[Segment[T]] = deque()
         self._growing: Segment[T] | None = None
-        self._unwritten: deque[Sequence[T]] = deque()  # the disk did not take them; newer than all that is on it
+        self._unwritten: deque[Sequence[T]] = (
+            deque()
+        )  # the disk did not take them; newer than all that is on it
         self._disk_error = ""
         self._said, self._said_at = 0, 0.0
         room.spools.append(self)
@@ -75,7 +77,9 @@ class Spool(Generic[T]):
     @property
     def polls(self) -> int:
         """That wait. This and `size` may be asked for without the lock."""
-        return sum(segment.polls for segment in tuple(self._segments)) + sum(map(len, tuple(self._unwritten)))
+        return sum(segment.polls for segment in tuple(self._segments)) + sum(
+            map(len, tuple(self._unwritten))
+        )
 
     @property
     def size(self) -> int:
@@ -135,7 +139,13 @@ class Spool(Generic[T]):
         """The destination will never take it: keep it apart, for a person, and go on without it."""
         for items in taken.rounds:
             kept = self._keep(items)
-            log.error("round_refused", store=self.name, polls=len(items), reason=reason, kept=str(kept or "no"))
+            log.error(
+                "round_refused",
+                store=self.name,
+                polls=len(items),
+                reason=reason,
+                kept=str(kept or "no"),
+            )
             self.dropped += len(items)
             self._said += len(items)
         self.forget(taken)
@@ -144,7 +154,11 @@ class Spool(Generic[T]):
         """At most every few seconds."""
         now = time.monotonic()
         if self.dropped > self._said and (at_once or now >= self._said_at + SAY_EVERY_S):
-            facts = {"polls": self.dropped - self._said, "in_all": self.dropped, "disk": self._disk_error or "full"}
+            facts = {
+                "polls": self.dropped - self._said,
+                "in_all": self.dropped,
+                "disk": self._disk_error or "full",
+            }
             log.error("polls_dropped", store=self.name, **facts)
             self._said, self._said_at = self.dropped, now
 
@@ -175,7 +189,9 @@ class Spool(Generic[T]):
                 self._note_disk(str(error))
                 return
             except (TypeError, ValueError) as error:
-                log.error("round_unwritable", store=self.name, error=f"{type(error).__name__}: {error}")
+                log.error(
+                    "round_unwritable", store=self.name, error=f"{type(error).__name__}: {error}"
+                )
                 self.dropped += len(self._unwritten[0])
             self._unwritten.popleft()
         self._note_disk("")
@@ -183,7 +199,9 @@ class Spool(Generic[T]):
     def _note_disk(self, error: str) -> None:
         """Each trouble is told once."""
         if error and error != self._disk_error:
-            log.error("spool_unusable", store=self.name, error=error, in_memory_at_most=MEMORY_POLLS)
+            log.error(
+                "spool_unusable", store=self.name, error=error, in_memory_at_most=MEMORY_POLLS
+            )
         self._disk_error = error
 
     def _last_file(self) -> Segment[T]:

@@ -42,7 +42,9 @@ class Codec(Protocol[T]):
 class Runs:
     """Rows of the ledger: each names its fields, so that a later version can read them."""
 
-    def pack(self, items: Sequence[Run], known: Mapping[str, Any]) -> tuple[bytes, Mapping[str, Any]]:
+    def pack(
+        self, items: Sequence[Run], known: Mapping[str, Any]
+    ) -> tuple[bytes, Mapping[str, Any]]:
         return _joined({"fields": _RUN, "runs": items}), {}
 
     def unpack(self, record: bytes, known: dict[str, Any]) -> list[Run]:
@@ -54,33 +56,47 @@ class Runs:
 class Letters:
     """Dead letters, likewise."""
 
-    def pack(self, items: Sequence[Letter], known: Mapping[str, Any]) -> tuple[bytes, Mapping[str, Any]]:
+    def pack(
+        self, items: Sequence[Letter], known: Mapping[str, Any]
+    ) -> tuple[bytes, Mapping[str, Any]]:
         rows = [[getattr(letter, name) for name in _LETTER] for letter in items]
         return _joined({"fields": _LETTER, "letters": rows}), {}
 
     def unpack(self, record: bytes, known: dict[str, Any]) -> list[Letter]:
         head, _ = _parted(record)
         found = [_known(zip(head["fields"], row, strict=True), _LETTER) for row in head["letters"]]
-        return [Letter(**{**values, "reason": values["reason"] and Reason(values["reason"])}) for values in found]
+        return [
+            Letter(**{**values, "reason": values["reason"] and Reason(values["reason"])})
+            for values in found
+        ]
 
 
 class Samples:
     """Readings for a sink."""
 
-    def pack(self, items: Sequence[Sample], known: Mapping[str, Any]) -> tuple[bytes, Mapping[str, Any]]:
+    def pack(
+        self, items: Sequence[Sample], known: Mapping[str, Any]
+    ) -> tuple[bytes, Mapping[str, Any]]:
         targets = {key: sample.target for sample in items if (key := _whose(sample)) not in known}
-        shapes = {key: sample.readings.series for sample in items if (key := _what(sample)) not in known}
+        shapes = {
+            key: sample.readings.series for sample in items if (key := _what(sample)) not in known
+        }
         head = {
             "targets": {key: asdict(target) for key, target in targets.items()},
             "shapes": {key: len(shape.packed) for key, shape in shapes.items()},
             "polls": [[_whose(sample), sample.at_ms, _what(sample)] for sample in items],
         }
         values = (pack(sample.readings.values) for sample in items)
-        return _joined(head, *(shape.packed for shape in shapes.values()), *values), {**targets, **shapes}
+        return _joined(head, *(shape.packed for shape in shapes.values()), *values), {
+            **targets,
+            **shapes,
+        }
 
     def unpack(self, record: bytes, known: dict[str, Any]) -> list[Sample]:
         head, blob = _parted(record)
-        known.update({key: _target(values) for key, values in head["targets"].items() if key not in known})
+        known.update(
+            {key: _target(values) for key, values in head["targets"].items() if key not in known}
+        )
         at = 0
         for key, length in head["shapes"].items():
             if key not in known:

@@ -43,8 +43,12 @@ class SpoolHome:
         """
         try:
             own = {destination: self.place(destination) for destination in destinations}
-            others = sorted(path for path in self._root.iterdir() if path.is_dir() and path != self._mine)
-            left = room_bytes - sum(path.stat().st_size for place in own.values() for path in place.glob("*.rounds"))
+            others = sorted(
+                path for path in self._root.iterdir() if path.is_dir() and path != self._mine
+            )
+            left = room_bytes - sum(
+                path.stat().st_size for place in own.values() for path in place.glob("*.rounds")
+            )
         except OSError as error:
             log.error("spool_unusable", error=str(error))
             return
@@ -63,7 +67,9 @@ class SpoolHome:
             for destination, place in own.items():
                 for path in sorted((other / destination).glob("*.rounds")):
                     if adopted + path.lstat().st_size > room_bytes:
-                        log.warning("spool_not_adopted", directory=str(other), error="no room for all of it")
+                        log.warning(
+                            "spool_not_adopted", directory=str(other), error="no room for all of it"
+                        )
                         return adopted
                     adopted += path.lstat().st_size
                     path.rename(_free(place / path.name))
@@ -117,5 +123,7 @@ def _remove_if_empty(directory: Path) -> None:
 def _free(path: Path) -> Path:
     """The same name, or the next number that is not taken: nothing is written over."""
     while path.exists():
-        path = path.with_name(f"{int(path.stem) + 1 if path.stem.isdigit() else path.stem + '-'}{path.suffix}")
+        path = path.with_name(
+            f"{int(path.stem) + 1 if path.stem.isdigit() else path.stem + '-'}{path.suffix}"
+        )
     return path

@@ -43,8 +43,12 @@ class Segment(Generic[T]):
         self.path = path
         self.rounds = self.polls = 0
         self._codec = codec
-        self._known: dict[str, Any] = {}  # what its rounds told, as far as they were appended or read here
-        self._ahead: deque[tuple[int, int, Sequence[T]]] = deque()  # not forgotten: where it ends, polls, items
+        self._known: dict[
+            str, Any
+        ] = {}  # what its rounds told, as far as they were appended or read here
+        self._ahead: deque[tuple[int, int, Sequence[T]]] = (
+            deque()
+        )  # not forgotten: where it ends, polls, items
         self._done = self._read = self.size = _HEAD.size
         self._file = _create(path) if new else _open(path)
         if not new:
@@ -111,9 +115,15 @@ class Segment(Generic[T]):
             try:
                 length, checksum, polls = _FRAME.unpack(os.pread(self._file, _FRAME.size, begins))
                 record = os.pread(self._file, length, begins + _FRAME.size)
-                items = self._codec.unpack(record, self._known) if zlib.crc32(record) == checksum else None
+                items = (
+                    self._codec.unpack(record, self._known)
+                    if zlib.crc32(record) == checksum
+                    else None
+                )
             except Exception as error:  # a file may contain anything
-                raise Damaged(f"the round at byte {begins} cannot be read: {type(error).__name__}") from error
+                raise Damaged(
+                    f"the round at byte {begins} cannot be read: {type(error).__name__}"
+                ) from error
             if items is None:
                 raise Damaged(f"the round at byte {begins} was changed")
             self._read = begins + _FRAME.size + length
@@ -124,7 +134,9 @@ class Segment(Generic[T]):
     def _look_through(self) -> None:
         """How many rounds are left? Ends before half a round, as a killed worker may leave it."""
         end = os.fstat(self._file).st_size
-        magic, self._done = _HEAD.unpack(os.pread(self._file, _HEAD.size, 0)) if end >= _HEAD.size else (b"", 0)
+        magic, self._done = (
+            _HEAD.unpack(os.pread(self._file, _HEAD.size, 0)) if end >= _HEAD.size else (b"", 0)
+        )
         if magic != MAGIC:
             self.close()
             raise Damaged("it is no spool file of this version")

@@ -171,7 +171,9 @@ class Writer(Generic[T]):
                 self._outage.late += polls
 
     def _failed(self, error: BaseException) -> None:
-        reason = outcome.clean(str(error) if isinstance(error, errors.PollerError) else plugins.text(error))
+        reason = outcome.clean(
+            str(error) if isinstance(error, errors.PollerError) else plugins.text(error)
+        )
         with self._changed:
             self._spill(reason)
             self._outage.begins(reason)
@@ -233,7 +235,9 @@ class Outage:
 class Writing:
     """All destinations of a worker process. Called from many threads."""
 
-    def __init__(self, engine: Engine, sinks: Sequence[Sink], settings: Settings, runner: str) -> None:
+    def __init__(
+        self, engine: Engine, sinks: Sequence[Sink], settings: Settings, runner: str
+    ) -> None:
         self._patience_s = settings.spool_patience_s
         self._home = SpoolHome(settings.home, runner)
         self._room = Room(settings.spool_mb * 1024 * 1024)
@@ -241,9 +245,13 @@ class Writing:
             lambda rows: run_ledger.write(engine, rows), self._spool("ledger", spool_codec.Runs())
         )
         self._letters: Writer[Letter] = Writer(
-            lambda rows: dead_letter_rows.write(engine, rows), self._spool("letters", spool_codec.Letters())
+            lambda rows: dead_letter_rows.write(engine, rows),
+            self._spool("letters", spool_codec.Letters()),
         )
-        self._sinks = [Writer(sink.write, self._spool(f"sink-{sink.name}", spool_codec.Samples())) for sink in sinks]
+        self._sinks = [
+            Writer(sink.write, self._spool(f"sink-{sink.name}", spool_codec.Samples()))
+            for sink in sinks
+        ]
         self._guard = threading.Lock()
         self._started = False
 
@@ -251,7 +259,9 @@ class Writing:
         """Adopt what dead workers left, and begin to write. Called again, it does nothing."""
         with self._guard:
             if not self._started:
-                self._home.adopt([writer.spool.name for writer in self._writers], self._room.limit_bytes)
+                self._home.adopt(
+                    [writer.spool.name for writer in self._writers], self._room.limit_bytes
+                )
                 for writer in self._writers:
                     writer.start()
                 self._started = True

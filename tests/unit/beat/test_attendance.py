@@ -15,7 +15,9 @@ def worker(name: str, started_ms: int = 1, silent_ms: int = 0, instance: str = "
 
 
 def said(before: dict[str, int], everybody: list[Worker]) -> list[tuple[Kind, str]]:
-    return [(event.kind, event.data["worker"]) for event in worker_watch.changes(before, everybody, NOW)]
+    return [
+        (event.kind, event.data["worker"]) for event in worker_watch.changes(before, everybody, NOW)
+    ]
 
 
 def test_nothing_new_is_no_news() -> None:
@@ -49,5 +51,7 @@ def test_a_second_worker_of_the_same_name_is_said() -> None:
     """Both live: each is counted, and the one that comes is told to take another name."""
     both = [worker("a", instance="x"), worker("a", started_ms=2, instance="y")]
     [event] = worker_watch.changes({"a#x": 1}, both, NOW)
-    assert event.message == "a polls from now on; 2 workers have this name, give each its own with -n"
+    assert (
+        event.message == "a polls from now on; 2 workers have this name, give each its own with -n"
+    )
     assert said({"a#x": 1, "a#y": 2}, both[:1]) == [(Kind.WORKER_LEFT, "a")]

@@ -20,7 +20,9 @@ AT_MS, AT_S = 1_800_000_000_000, 5_000.0
         (500, 7.0, -6_500),
     ],
 )
-def test_a_step_is_what_the_two_clocks_do_not_share(server_ms: int, own_s: float, step_ms: int) -> None:
+def test_a_step_is_what_the_two_clocks_do_not_share(
+    server_ms: int, own_s: float, step_ms: int
+) -> None:
     """Small differences are nobody's doing."""
     clock = Clock()
     assert clock.look(AT_MS, AT_S) == 0

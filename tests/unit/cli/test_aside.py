@@ -52,7 +52,9 @@ def test_the_process_ends_though_a_thread_of_a_plugin_does_not() -> None:
         "print(plugin_runner.run(work(), 5.0))\n"
         "plugin_runner.leave(7)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False
+    )
     assert (done.returncode, done.stdout) == (7, "read\n")
 
 
@@ -98,10 +100,19 @@ def test_one_that_discovers_badly_is_told_and_the_others_are_heard(deed: str, re
     asked: Any = [Finder(deed), Finder("")]
     asked[0].name = "odd"
     work = discover._ask_all(
-        "127.0.0.1", asked, {"odd": 1, "finder": 1}, {"odd": [("", None)], "finder": [("", None)]}, 0.2
+        "127.0.0.1",
+        asked,
+        {"odd": 1, "finder": 1},
+        {"odd": [("", None)], "finder": [("", None)]},
+        0.2,
     )
     [odd, good] = plugin_runner.run(work, 5.0)
-    found = {"collector": "finder", "options": {"port": 1}, "reason": "it answers", "credential": ""}
+    found = {
+        "collector": "finder",
+        "options": {"port": 1},
+        "reason": "it answers",
+        "credential": "",
+    }
     assert good == ("finder", [found], "")
     assert odd[:2] == ("odd", [])
     assert reason in odd[2]

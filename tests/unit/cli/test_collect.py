@@ -32,7 +32,9 @@ class Slow(Clumsy):
         await asyncio.sleep(60)
 
 
-@pytest.mark.parametrize(("collector", "said"), [(Clumsy(), "RuntimeError: no such file"), (Slow(), "TimeoutError")])
+@pytest.mark.parametrize(
+    ("collector", "said"), [(Clumsy(), "RuntimeError: no such file"), (Slow(), "TimeoutError")]
+)
 def test_a_collector_that_cannot_be_closed_has_polled_all_the_same(
     collector: Clumsy, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -59,7 +61,11 @@ with collect._last_words("suicidal"):
 
 def test_a_collector_that_ends_the_process_is_told_of() -> None:
     """Once, with the exit code of a poll that failed: 3 would be a name that does not exist."""
-    done = subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", ENDS], capture_output=True, text=True, timeout=30, check=False
+    )
     assert done.returncode == 1
-    assert done.stderr.startswith("error[P118]: collector suicidal ended the process it ran in, with exit code 3\n")
+    assert done.stderr.startswith(
+        "error[P118]: collector suicidal ended the process it ran in, with exit code 3\n"
+    )
     assert done.stderr.count("error") == 1

@@ -64,11 +64,17 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return (main.run(["collectors", *arguments]), *capsys.readouterr())
 
 
-def test_the_built_in_ones_are_listed_with_origin_and_options(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_built_in_ones_are_listed_with_origin_and_options(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """For programs: everything, in types."""
     found = json.loads(run(capsys, "--json")[1])
     snmp = next(item for item in found["items"] if item["name"] == "snmp")
-    assert (snmp["distribution"], snmp["api_version"], snmp["credentials"]) == ("poller", 1, ["community", "snmpv3"])
+    assert (snmp["distribution"], snmp["api_version"], snmp["credentials"]) == (
+        "poller",
+        1,
+        ["community", "snmpv3"],
+    )
     port = next(option for option in snmp["options"] if option["name"] == "port")
     assert port == {
         "name": "port", "type": "integer 1 to 65535", "default": 161, "required": False,
@@ -95,7 +101,9 @@ def test_options_are_shown_as_one_types_them(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.usefixtures("plugins")
-def test_one_that_failed_to_load_is_named_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_that_failed_to_load_is_named_with_the_reason(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """It hides no other, and asking for it by name says the same."""
     _, out, _ = run(capsys)
     reason = "ModuleNotFoundError: No module named 'no_such_module_anywhere'"
@@ -170,4 +178,7 @@ def test_a_deprecated_api_is_a_state_with_a_reason(
     monkeypatch.setattr(registry, "load", lambda: load(POINTS[:1], soon))
     out = run(capsys)[1]
     assert "\tdeprecated API\n" in out
-    assert "odd\tunknown distribution\tit uses collector API 1, which poller 2.0 will not serve any more" in out
+    assert (
+        "odd\tunknown distribution\tit uses collector API 1, which poller 2.0 will not serve any more"
+        in out
+    )

@@ -16,7 +16,11 @@ def test_every_code_is_found(item: dict[str, str], capsys: pytest.CaptureFixture
     """In whatever case it is typed."""
     assert main.run(["explain", item["code"].lower(), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert (said["code"], said["meaning"], said["try"]) == (item["code"], item["meaning"], item["try"])
+    assert (said["code"], said["meaning"], said["try"]) == (
+        item["code"],
+        item["meaning"],
+        item["try"],
+    )
 
 
 def test_no_code_means_two_things() -> None:

@@ -28,8 +28,13 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.JoinedStr):
             parts.update(id(value) for value in node.values)
-            yield node.lineno, "".join(v.value if isinstance(v, ast.Constant) else "1" for v in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            yield (
+                node.lineno,
+                "".join(v.value if isinstance(v, ast.Constant) else "1" for v in node.values),
+            )
+        elif (
+            isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts
+        ):
             yield node.lineno, node.value
 
 
@@ -49,7 +54,9 @@ def test_the_texts_name_commands() -> None:
     assert {"device", "target", "credential", "site", "status", "up", "db"} <= named
 
 
-@pytest.mark.parametrize(("place", "command"), sorted(set(commands())), ids=lambda text: text.replace(" ", "_"))
+@pytest.mark.parametrize(
+    ("place", "command"), sorted(set(commands())), ids=lambda text: text.replace(" ", "_")
+)
 def test_a_named_command_exists_and_takes_its_options(place: str, command: str) -> None:
     """A hint that names an option nobody has is worse than none. Nothing is run here."""
     words = shlex.split(command)
@@ -59,6 +66,10 @@ def test_a_named_command_exists_and_takes_its_options(place: str, command: str) 
         branch = found(context, words[0])
         assert branch is not None, f"{place} names `poller {command}`: no command {words[0]}"
         context = branch.make_context(words.pop(0), [], parent=context, resilient_parsing=True)
-    options = {name for param in context.command.get_params(context) for name in (*param.opts, *param.secondary_opts)}
+    options = {
+        name
+        for param in context.command.get_params(context)
+        for name in (*param.opts, *param.secondary_opts)
+    }
     unknown = [word for word in words if word.startswith("-") and word not in options]
     assert unknown == [], f"{place} names `poller {command}`"

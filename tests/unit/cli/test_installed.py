@@ -15,7 +15,9 @@ from poller.cli.up.plugin_watch import QUIET_S, Installed
 def put(directory: Path, version: str = "1.0", name: str = "olt") -> Path:
     about = directory / f"acme_{name}-{version}.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: acme-{name}\nVersion: {version}\n")
+    (about / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: acme-{name}\nVersion: {version}\n"
+    )
     (about / "entry_points.txt").write_text(f"[poller.collectors]\n{name} = acme_{name}:Olt\n")
     touch(directory)
     return about
@@ -51,7 +53,9 @@ def test_an_upgrade_and_a_removal_are_news_too(place: Path) -> None:
     shutil.rmtree(old)
     put(place, "1.1")
     looking.news(0)
-    assert looking.news(5) == ("installed: collector olt (acme-olt 1.1); removed: collector olt (acme-olt 1.0)")
+    assert looking.news(5) == (
+        "installed: collector olt (acme-olt 1.1); removed: collector olt (acme-olt 1.0)"
+    )
     shutil.rmtree(place / "acme_olt-1.1.dist-info")
     touch(place)
     looking.news(10)
@@ -89,7 +93,9 @@ def test_a_new_poller_is_left_to_whoever_installed_it(place: Path) -> None:
     assert looking.news(5) == ""
 
 
-def test_nothing_is_read_while_nothing_changes(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_read_while_nothing_changes(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It looks ten times a second for months."""
     looking = Installed()
     monkeypatch.setattr(plugin_watch, "_plugins", lambda: pytest.fail("it looked inside"))

@@ -18,9 +18,13 @@ from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.scheduling.interval import Policy
 from poller.errors import BadFile
 
-WORDS = st.text(st.sampled_from("abcXYZ019._:-"), min_size=1, max_size=8).filter(lambda w: not w.startswith("-"))
+WORDS = st.text(st.sampled_from("abcXYZ019._:-"), min_size=1, max_size=8).filter(
+    lambda w: not w.startswith("-")
+)
 NAMES = st.text(
-    st.characters(categories=["L", "N", "P", "S"], exclude_characters="/\\"), min_size=1, max_size=12
+    st.characters(categories=["L", "N", "P", "S"], exclude_characters="/\\"),
+    min_size=1,
+    max_size=12,
 ).filter(lambda text: not text.startswith("-"))
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=6),
@@ -73,7 +77,9 @@ def drafts(found: Read) -> list[tuple[DeviceDraft, list[TargetDraft]]]:
     for raw in found.devices:
         device, problems = draft.device(raw.fields)
         assert problems == []
-        targets = [draft.target(each.fields, lambda collector, options: options) for each in raw.targets]
+        targets = [
+            draft.target(each.fields, lambda collector, options: options) for each in raw.targets
+        ]
         assert [problem for _, wrong in targets for problem in wrong] == []
         made.append((device, [target for target, _ in targets]))
     return made
@@ -82,7 +88,9 @@ def drafts(found: Read) -> list[tuple[DeviceDraft, list[TargetDraft]]]:
 @pytest.mark.parametrize("form", ["csv", "json", "yaml"])
 @given(fleet=FLEETS)
 def test_what_is_written_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory, form: str, fleet: list[tuple[DeviceDraft, list[TargetDraft]]]
+    tmp_path_factory: pytest.TempPathFactory,
+    form: str,
+    fleet: list[tuple[DeviceDraft, list[TargetDraft]]],
 ) -> None:
     """Every field of every device and target, whatever characters it has."""
     text = io.StringIO(newline="")
@@ -113,7 +121,9 @@ def lines_of(found: Read) -> list[tuple[int, str]]:
         ('name,address\n"two\nlines",::1\nsw2\n', [(4, "line")]),
     ],
 )
-def test_wrong_lines_of_a_csv_file_are_found(tmp_path: Path, text: str, expected: list[tuple[int, str]]) -> None:
+def test_wrong_lines_of_a_csv_file_are_found(
+    tmp_path: Path, text: str, expected: list[tuple[int, str]]
+) -> None:
     """By number and column, also behind blank and many-line records."""
     assert lines_of(read(tmp_path, text, "x.csv")) == expected
 
@@ -121,7 +131,9 @@ def test_wrong_lines_of_a_csv_file_are_found(tmp_path: Path, text: str, expected
 def test_a_semicolon_file_with_a_byte_order_mark(tmp_path: Path) -> None:
     """As spreadsheets of half the world write it."""
     found = read(tmp_path, "\ufeffname;address;tags\r\nsw1;::1;a b\r\n", "x.csv")
-    assert [raw.fields for raw in found.devices] == [{"name": "sw1", "address": "::1", "tags": ["a", "b"]}]
+    assert [raw.fields for raw in found.devices] == [
+        {"name": "sw1", "address": "::1", "tags": ["a", "b"]}
+    ]
 
 
 def test_options_in_a_csv_cell_may_be_plain_words(tmp_path: Path) -> None:
@@ -132,8 +144,13 @@ def test_options_in_a_csv_cell_may_be_plain_words(tmp_path: Path) -> None:
 
 def test_lines_of_one_device_become_one_device(tmp_path: Path) -> None:
     """With one target each, which keep their own lines."""
-    found = read(tmp_path, CSV_HEAD + "a,::1,snmp,60s\nb,::1,snmp,60s\na,::1,routeros,5m\n", "x.csv")
-    assert [(raw.fields["name"], [t.line for t in raw.targets]) for raw in found.devices] == [("a", [2, 4]), ("b", [3])]
+    found = read(
+        tmp_path, CSV_HEAD + "a,::1,snmp,60s\nb,::1,snmp,60s\na,::1,routeros,5m\n", "x.csv"
+    )
+    assert [(raw.fields["name"], [t.line for t in raw.targets]) for raw in found.devices] == [
+        ("a", [2, 4]),
+        ("b", [3]),
+    ]
 
 
 def test_json_devices_know_their_lines(tmp_path: Path) -> None:
@@ -143,7 +160,9 @@ def test_json_devices_know_their_lines(tmp_path: Path) -> None:
         found = read(tmp_path, text, "x.json")
         lines = text.splitlines()
         assert ['"name": "b"' in lines[raw.line] for raw in found.devices] == [False, True]
-        assert lines_of(found) == [(lines.index(next(x for x in lines if x.strip() == "5")) + 1, "device")]
+        assert lines_of(found) == [
+            (lines.index(next(x for x in lines if x.strip() == "5")) + 1, "device")
+        ]
 
 
 YAML = """\
@@ -232,20 +251,30 @@ def _written(form: str, fleet: list[tuple[DeviceDraft, list[TargetDraft]]]) -> s
 def test_a_fixed_target_tells_of_no_bounds_and_an_adaptive_one_of_all() -> None:
     """In the order of the documentation."""
     fixed = TargetDraft("t", "snmp", {}, "", {}, 60_000, 5_000, True, Policy.FIXED)
-    adaptive = TargetDraft("t", "snmp", {}, "", {}, 10_000, 5_000, True, Policy.ADAPTIVE, 5_000, 300_000, "age")
+    adaptive = TargetDraft(
+        "t", "snmp", {}, "", {}, 10_000, 5_000, True, Policy.ADAPTIVE, 5_000, 300_000, "age"
+    )
     first, second = (
-        json.loads(_written("json", [(DeviceDraft("a"), [t])]))[0]["targets"][0] for t in (fixed, adaptive)
+        json.loads(_written("json", [(DeviceDraft("a"), [t])]))[0]["targets"][0]
+        for t in (fixed, adaptive)
     )
     assert list(first) == [
         "name", "collector", "options", "policy", "interval", "timeout", "credential", "requires", "enabled",
     ]  # fmt: skip
     assert list(second) == list(TARGET_FIELDS)
-    assert (second["min"], second["interval"], second["max"], second["staleness"]) == ("5s", "10s", "5m", "age")
+    assert (second["min"], second["interval"], second["max"], second["staleness"]) == (
+        "5s",
+        "10s",
+        "5m",
+        "age",
+    )
 
 
 def test_equal_complaints_are_told_once() -> None:
     """Three lines by number, the rest counted; others in the order of their first lines."""
-    many = [Complaint("f.csv", line, "name", "is taken", "add --update") for line in (9, 3, 4, 5, 6)]
+    many = [
+        Complaint("f.csv", line, "name", "is taken", "add --update") for line in (9, 3, 4, 5, 6)
+    ]
     one = Complaint("f.csv", 4, "interval", "is bad")
     groups = grouped([*many, one, one])
     assert [str(group) for group in groups] == [

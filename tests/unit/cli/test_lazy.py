@@ -11,7 +11,9 @@ from poller.cli import main
 from poller.cli.command_tree import Branch
 
 
-@pytest.mark.parametrize("branch", [b for b in main.Root.branches if b.present], ids=lambda b: b.name)
+@pytest.mark.parametrize(
+    "branch", [b for b in main.Root.branches if b.present], ids=lambda b: b.name
+)
 def test_every_branch_of_the_table_can_be_entered(branch: Branch) -> None:
     """The table names modules and attributes that exist, and each has help."""
     command = branch.load()
@@ -44,7 +46,9 @@ def test_plural_nouns_lead_to_the_same_place() -> None:
     assert root.get_command(context, "gadgets") is None
 
 
-@pytest.mark.parametrize("branch", [b for b in main.Root.branches if b.present], ids=lambda b: b.name)
+@pytest.mark.parametrize(
+    "branch", [b for b in main.Root.branches if b.present], ids=lambda b: b.name
+)
 def test_a_flag_is_shown_without_a_type(branch: Branch, capsys: pytest.CaptureFixture[str]) -> None:
     """`--json`, not `--json <bool>`: it takes no value. In every command of the tree."""
     command = branch.load()

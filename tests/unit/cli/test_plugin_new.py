@@ -22,18 +22,24 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return (main.run(["plugin", "new", *arguments]), *capsys.readouterr())
 
 
-def test_a_package_is_written_and_the_next_command_told(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_package_is_written_and_the_next_command_told(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, out, err = run(capsys, "acme-olt2")
     assert (code, out) == (0, "wrote 6 files to acme-olt2\n")
     assert err == "next: pip install ./acme-olt2\n"
-    files = sorted(str(path.relative_to(here / "acme-olt2")) for path in here.rglob("*") if path.is_file())
+    files = sorted(
+        str(path.relative_to(here / "acme-olt2")) for path in here.rglob("*") if path.is_file()
+    )
     assert files == [
         ".gitignore", "README.md", "poller_acme_olt2/__init__.py", "poller_acme_olt2/collector.py",
         "pyproject.toml", "tests/test_acme_olt2.py",
     ]  # fmt: skip
     project = tomllib.loads((here / "acme-olt2" / "pyproject.toml").read_text())
     assert project["project"]["name"] == "poller-acme-olt2"
-    assert project["project"]["entry-points"]["poller.collectors"] == {"acme-olt2": "poller_acme_olt2:AcmeOlt2"}
+    assert project["project"]["entry-points"]["poller.collectors"] == {
+        "acme-olt2": "poller_acme_olt2:AcmeOlt2"
+    }
     assert "{{" not in "".join(path.read_text() for path in here.rglob("*") if path.is_file())
 
 
@@ -41,12 +47,18 @@ def test_another_place_may_be_given(here: Path, capsys: pytest.CaptureFixture[st
     code, out, _ = run(capsys, "olt", "--path", "src/mine", "--json")
     assert code == 0
     said = json.loads(out)
-    assert (said["schema"], said["path"], len(said["files"])) == ("poller.plugin.new/1", "src/mine", 6)
+    assert (said["schema"], said["path"], len(said["files"])) == (
+        "poller.plugin.new/1",
+        "src/mine",
+        6,
+    )
     assert (here / "src" / "mine" / "pyproject.toml").is_file()
 
 
 @pytest.mark.parametrize("place", ["mine", "./mine", "src/mine", "my own"])
-def test_the_next_command_installs_what_was_written(place: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_next_command_installs_what_was_written(
+    place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """And no stranger's package: pip takes a word without a slash for a name."""
     _, _, err = run(capsys, "olt", "--path", place)
     assert err == f"next: pip install {shlex.quote(f'./{Path(place)}')}\n"
@@ -78,7 +90,9 @@ def test_a_bad_name_is_refused_with_a_good_one(
     assert list(here.iterdir()) == []
 
 
-def test_the_name_of_an_installed_collector_is_taken(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_name_of_an_installed_collector_is_taken(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, _, err = run(capsys, "snmp")
     assert code == 2
     assert 'there is a collector named "snmp" already' in err
@@ -91,7 +105,9 @@ def test_a_place_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[s
     assert "/proc/nowhere/olt" in err
 
 
-@pytest.mark.parametrize("name", ["none", "true", "false", "class", "login", "options", "api", "test"])
+@pytest.mark.parametrize(
+    "name", ["none", "true", "false", "class", "login", "options", "api", "test"]
+)
 def test_words_that_mean_something_to_python_make_a_package_that_can_be_imported(
     here: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:

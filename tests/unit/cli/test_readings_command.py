@@ -11,12 +11,20 @@ METRIC = "routeros_family_provisioning_total"
 
 
 @pytest.mark.parametrize(
-    ("screen", "left_out"), [(200, []), (100, []), (80, ["KIND"]), (74, ["KIND", "AGE"])], ids=lambda each: str(each)
+    ("screen", "left_out"),
+    [(200, []), (100, []), (80, ["KIND"]), (74, ["KIND", "AGE"])],
+    ids=lambda each: str(each),
 )
 def test_names_of_metrics_stay_whole_and_labels_give_way(screen: int, left_out: list[str]) -> None:
     """Then what is the same on every line is left out."""
     labels = {"interface": "ether1-uplink-to-the-core", "family": "ipv6"}
-    item = {"target": "routeros", "metric": METRIC, "labels": labels, "value": 12345678.0, "kind": "counter"}
+    item = {
+        "target": "routeros",
+        "metric": METRIC,
+        "labels": labels,
+        "value": 12345678.0,
+        "kind": "counter",
+    }
     columns = readings._COLUMNS
     row = [each.on_screen({**item, "age_seconds": 12}) for each in columns]
     layout = table.fitted([row], columns, screen)

@@ -12,8 +12,15 @@ from poller import errors
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, column, moment, plain
 
-COLUMNS = (column("NAME", "name"), column("TAGS", "tags"), Column("SIZE", lambda item: str(item["size"]), right=True))
-ITEMS = [{"name": "sw1", "tags": ["a", "b"], "size": 1}, {"name": "tab\there\x1b[31m", "tags": [], "size": 22}]
+COLUMNS = (
+    column("NAME", "name"),
+    column("TAGS", "tags"),
+    Column("SIZE", lambda item: str(item["size"]), right=True),
+)
+ITEMS = [
+    {"name": "sw1", "tags": ["a", "b"], "size": 1},
+    {"name": "tab\there\x1b[31m", "tags": [], "size": 22},
+]
 
 
 @pytest.fixture(autouse=True)
@@ -48,14 +55,18 @@ def test_a_terminal_gets_a_table_and_no_foreign_escape_codes(
     """Texts of devices are shown, not obeyed: neither as markup nor as terminal codes."""
     terminal(monkeypatch, "stdout")
     monkeypatch.setenv("NO_COLOR", "1")
-    render.listing("s/1", [{"name": "[red]x\x1b[31m", "tags": ["t"], "size": 1}], COLUMNS, as_json=False)
+    render.listing(
+        "s/1", [{"name": "[red]x\x1b[31m", "tags": ["t"], "size": 1}], COLUMNS, as_json=False
+    )
     out = capsys.readouterr().out
     assert "NAME" in out
     assert "[red]x" in out
     assert "\x1b[31m" not in out
 
 
-def test_accessible_output_has_no_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accessible_output_has_no_table(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A screen reader gets sentences."""
     monkeypatch.setenv("POLLER_ACCESSIBLE", "1")
     terminal(monkeypatch, "stdout")
@@ -122,7 +133,10 @@ def test_colours_follow_the_terminal_and_the_environment(
         (True, "yes"),
         (False, "no"),
         ({"a": [1, 2], "b": "x"}, "a=1,2 b=x"),
-        ({"tls": True, "every": {"routes": 900.0, "dns": 1.5}}, "tls=true every=routes=900,dns=1.5"),
+        (
+            {"tls": True, "every": {"routes": 900.0, "dns": 1.5}},
+            "tls=true every=routes=900,dns=1.5",
+        ),
         (("a", "b"), "a b"),
         (datetime(2026, 1, 2, 3, 4, 5, 678, UTC), "2026-01-02T03:04:05Z"),
     ],
@@ -132,14 +146,19 @@ def test_values_as_people_read_them(value: object, text: str) -> None:
     assert plain(value) == text
 
 
-def test_names_stay_whole_while_texts_wrap(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_stay_whole_while_texts_wrap(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a narrow screen a column that may wrap takes more lines, and no word is lost."""
     terminal(monkeypatch, "stdout")
     monkeypatch.setenv("COLUMNS", "60")
     columns = (column("NAME", "name"), column("MEANING", "meaning", fit=Fit.WRAP))
     words = [f"word{number}" for number in range(30)]
     render.listing(
-        "s/1", [{"name": "a-rather-long-name-of-a-device", "meaning": " ".join(words)}], columns, as_json=False
+        "s/1",
+        [{"name": "a-rather-long-name-of-a-device", "meaning": " ".join(words)}],
+        columns,
+        as_json=False,
     )
     out = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
     assert "a-rather-long-name-of-a-device" in out
@@ -166,7 +185,10 @@ RUN = {
 
 
 def drawn(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int, run: dict[str, object]
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    width: int,
+    run: dict[str, object],
 ) -> tuple[list[str], str]:
     """The lines of a table on so wide a screen without escape codes, and the notes."""
     terminal(monkeypatch, "stdout")
@@ -178,10 +200,21 @@ def drawn(
 
 @pytest.mark.parametrize(
     ("width", "lines", "left_out"),
-    [(60, 4, "RUNNER"), (76, 4, ""), (80, 3, "TRY, RUNNER"), (95, 3, "RUNNER"), (110, 3, ""), (160, 3, "")],
+    [
+        (60, 4, "RUNNER"),
+        (76, 4, ""),
+        (80, 3, "TRY, RUNNER"),
+        (95, 3, "RUNNER"),
+        (110, 3, ""),
+        (160, 3, ""),
+    ],
 )
 def test_times_targets_and_codes_are_whole_on_every_screen(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int, lines: int, left_out: str
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    width: int,
+    lines: int,
+    left_out: str,
 ) -> None:
     """The message is cut to one line, beside the rest or below it; what is left out is named."""
     found, notes = drawn(capsys, monkeypatch, width, RUN)
@@ -190,7 +223,9 @@ def test_times_targets_and_codes_are_whole_on_every_screen(
     assert found[2].split()[:3] == ["2026-01-02T03:04:05Z", "sw-sto-0012/snmp", "device_timeout"]
     assert "word0" in found[-1]
     assert found[-1].endswith("…")
-    assert notes == (f"no room for {left_out}: a wider terminal or --json shows all\n" if left_out else "")
+    assert notes == (
+        f"no room for {left_out}: a wider terminal or --json shows all\n" if left_out else ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -208,7 +243,11 @@ def test_labels_keep_their_room_while_others_can_go(
     terminal(monkeypatch, "stdout")
     monkeypatch.setenv("COLUMNS", str(width))
     labels = Column("LABELS", lambda item: str(item["labels"]), least=32)
-    columns = (column("METRIC", "metric", fit=Fit.WHOLE), labels, column("PLOT", "plot", fit=Fit.WHOLE, spare=1))
+    columns = (
+        column("METRIC", "metric", fit=Fit.WHOLE),
+        labels,
+        column("PLOT", "plot", fit=Fit.WHOLE, spare=1),
+    )
     item = {"metric": "ifHCInOctets", "labels": "ifName=GigabitEthernet1/0/24", "plot": "▁▂▃"}
     render.listing("s/1", [item], columns, as_json=False)
     assert capsys.readouterr().out.splitlines()[2].split() == row
@@ -224,9 +263,13 @@ def test_a_row_without_a_message_has_no_line_below(
     assert len(capsys.readouterr().out.splitlines()) == 2 + 2 + 1
 
 
-def test_wide_characters_count_twice(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wide_characters_count_twice(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Columns stay aligned, and no line is wider than the screen."""
-    found, _ = drawn(capsys, monkeypatch, 110, {**RUN, "target": "交換機/snmp", "message": "交" * 100})
+    found, _ = drawn(
+        capsys, monkeypatch, 110, {**RUN, "target": "交換機/snmp", "message": "交" * 100}
+    )
     assert found[2].index("device_timeout") == found[0].index("CODE") - 3
     assert found[2].endswith("…")
     assert len(found[2]) + 3 + found[2].split()[-1].count("交") <= 110
@@ -241,5 +284,9 @@ def test_a_time_of_today_has_no_date_on_a_screen(
     before = midnight - timedelta(seconds=1)
     render.listing("s/1", [{**RUN, "at": midnight}], RUN_COLUMNS, as_json=False)
     assert f"{midnight:%Y-%m-%d}T00:00:00Z\t" in capsys.readouterr().out
-    assert drawn(capsys, monkeypatch, 160, {**RUN, "at": midnight})[0][2].startswith("00:00:00Z  sw")
-    assert drawn(capsys, monkeypatch, 160, {**RUN, "at": before})[0][2].startswith(f"{before:%Y-%m-%d}T23:59:59Z")
+    assert drawn(capsys, monkeypatch, 160, {**RUN, "at": midnight})[0][2].startswith(
+        "00:00:00Z  sw"
+    )
+    assert drawn(capsys, monkeypatch, 160, {**RUN, "at": before})[0][2].startswith(
+        f"{before:%Y-%m-%d}T23:59:59Z"
+    )

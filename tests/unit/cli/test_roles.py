@@ -44,4 +44,6 @@ def test_a_port_that_was_asked_for_is_never_replaced(taken: int) -> None:
 
 def test_zero_is_any_port(free_port: int) -> None:
     """As everywhere."""
-    assert role_commands.is_free(HERE, role_commands.choose_port("web_port", 0, free_port, HERE, pytest.fail))
+    assert role_commands.is_free(
+        HERE, role_commands.choose_port("web_port", 0, free_port, HERE, pytest.fail)
+    )

@@ -17,7 +17,9 @@ from poller.sinks import registry
 def with_a_broken_one(monkeypatch: pytest.MonkeyPatch) -> None:
     survey = registry.survey
     points = [EntryPoint("gone", "no_such_module_anywhere:X", registry.GROUP)]
-    monkeypatch.setattr(registry, "survey", lambda: survey([*entry_points(group=registry.GROUP), *points]))
+    monkeypatch.setattr(
+        registry, "survey", lambda: survey([*entry_points(group=registry.GROUP), *points])
+    )
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

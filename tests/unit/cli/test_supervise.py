@@ -27,7 +27,9 @@ class Stage:
         self.supervisor = Supervisor(None, lambda _, text: self.said.append(text), patience_s)
 
     def run(self, code: str, memory_bytes: int = 0) -> Child:
-        return self.supervisor.add(Role("kid", [sys.executable, "-c", code], memory_bytes=memory_bytes))
+        return self.supervisor.add(
+            Role("kid", [sys.executable, "-c", code], memory_bytes=memory_bytes)
+        )
 
     def until(self, done: Callable[[], bool]) -> None:
         until = time.monotonic() + 20
@@ -66,7 +68,11 @@ def test_a_mistake_that_no_restart_mends_is_tried_seldom(stage: Stage) -> None:
     """While another one runs; when none does, nothing is promised, and it can be seen."""
     healthy = stage.run(OBEDIENT + "time.sleep(60)")
     stage.run("raise SystemExit(78)")
-    stage.until(lambda: stage.was_said("kid ended with exit code 78, its configuration; starting it again in 60 s"))
+    stage.until(
+        lambda: stage.was_said(
+            "kid ended with exit code 78, its configuration; starting it again in 60 s"
+        )
+    )
     assert not stage.supervisor.hopeless(lambda _: True)
     assert not stage.supervisor.hopeless(lambda name: name == "somebody else")
     stage.supervisor.children.remove(healthy)
@@ -100,7 +106,9 @@ def test_one_that_cannot_be_started_just_now_is_tried_later(
 
     with monkeypatch.context() as without:
         without.setattr(what, refused)
-        stage.until(lambda: stage.was_said(f"kid cannot be started ({error}); starting it again in 1 s"))
+        stage.until(
+            lambda: stage.was_said(f"kid cannot be started ({error}); starting it again in 1 s")
+        )
     tried = kid.process
     stage.until(lambda: kid.process is not tried)
     assert healthy.process is first
@@ -109,10 +117,14 @@ def test_one_that_cannot_be_started_just_now_is_tried_later(
     assert tried.wait(5) != 0
 
 
-def test_a_child_above_its_limit_makes_room_for_its_successor(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_above_its_limit_makes_room_for_its_successor(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Softly, and at once: it did nothing wrong."""
     monkeypatch.setattr(process_supervisor, "HEALTHY_S", 0.0)
-    child = stage.run(OBEDIENT + "x = b'x' * 80_000_000\nwhile True: time.sleep(0.05)", memory_bytes=60 * MIB)
+    child = stage.run(
+        OBEDIENT + "x = b'x' * 80_000_000\nwhile True: time.sleep(0.05)", memory_bytes=60 * MIB
+    )
     first = child.process
     stage.until(lambda: child.process is not first)
     assert first is not None
@@ -170,6 +182,22 @@ def test_somebody_in_a_hurry_need_not_wait(stage: Stage) -> None:
 
 def test_a_worker_is_the_command_one_would_type() -> None:
     """With its own name, and no more than was asked for."""
-    role = role_commands.worker(2, {"POLLER_WORKER_TAGS": "zone=dmz"}, "edge", concurrency=4, memory_bytes=MIB)
-    assert role.argv[1:] == ["-m", "celery", "-A", "poller", "--quiet", "worker", "-n", "edge2@%h", "--concurrency=4"]
-    assert (role.name, role.env["POLLER_WORKER_TAGS"], role.memory_bytes) == ("edge2", "zone=dmz", MIB)
+    role = role_commands.worker(
+        2, {"POLLER_WORKER_TAGS": "zone=dmz"}, "edge", concurrency=4, memory_bytes=MIB
+    )
+    assert role.argv[1:] == [
+        "-m",
+        "celery",
+        "-A",
+        "poller",
+        "--quiet",
+        "worker",
+        "-n",
+        "edge2@%h",
+        "--concurrency=4",
+    ]
+    assert (role.name, role.env["POLLER_WORKER_TAGS"], role.memory_bytes) == (
+        "edge2",
+        "zone=dmz",
+        MIB,
+    )

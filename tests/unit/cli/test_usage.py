@@ -20,7 +20,9 @@ from poller.cli import main
         ("collect snmp 127.0.0.1 --output jsno", "json"),
     ],
 )
-def test_what_other_programs_call_it_is_understood(capsys: pytest.CaptureFixture[str], words: str, meant: str) -> None:
+def test_what_other_programs_call_it_is_understood(
+    capsys: pytest.CaptureFixture[str], words: str, meant: str
+) -> None:
     """And said, not done."""
     assert main.run(words.split()) == 2
     assert f"try: did you mean {meant}? (or: poller" in capsys.readouterr().err

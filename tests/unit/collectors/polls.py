@@ -24,18 +24,25 @@ async def polled(
     """One poll on the running loop."""
     deadline = asyncio.get_running_loop().time() + timeout_s
     checked = collector.Options.model_validate(options)
-    poll = Poll(1, "device", address, checked, credential, deadline, {} if memory is None else memory)
+    poll = Poll(
+        1, "device", address, checked, credential, deadline, {} if memory is None else memory
+    )
     return await poll_runner.explain(collector, poll)
 
 
-def outcome(collector: Collector, address: str, credential: Credential | None, **more: Any) -> Outcome:
+def outcome(
+    collector: Collector, address: str, credential: Credential | None, **more: Any
+) -> Outcome:
     """One poll on a loop of its own."""
     return asyncio.run(polled(collector, address, credential, **more)).outcome
 
 
 def by_series(result: Outcome) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     assert result.readings is not None, result.message
-    return {(s.name, s.labels): v for s, v in zip(result.readings.series.series, result.readings.values, strict=True)}
+    return {
+        (s.name, s.labels): v
+        for s, v in zip(result.readings.series.series, result.readings.values, strict=True)
+    }
 
 
 def open_files() -> int:

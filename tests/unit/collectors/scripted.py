@@ -36,10 +36,14 @@ class Scripted:
 def poll(memory: dict[str, Any] | None = None, seconds: float = 5) -> api.Poll:
     deadline = asyncio.get_running_loop().time() + seconds
     credential = Community.from_text(SECRET)
-    return api.Poll(1, "device", "10.0.0.1", None, credential, deadline, {} if memory is None else memory)
+    return api.Poll(
+        1, "device", "10.0.0.1", None, credential, deadline, {} if memory is None else memory
+    )
 
 
-def drained(script: Callable[[api.Poll], Any], seconds: float = 5, memory: dict[str, Any] | None = None) -> Outcome:
+def drained(
+    script: Callable[[api.Poll], Any], seconds: float = 5, memory: dict[str, Any] | None = None
+) -> Outcome:
     async def run() -> Outcome:
         return await poll_runner.drain(Scripted(script), poll(memory, seconds), grace_s=0.05)
 

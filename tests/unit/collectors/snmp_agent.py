@@ -38,7 +38,11 @@ def sequence(*items: bytes) -> bytes:
 
 
 def response(
-    community: bytes, request_id: bytes, rows: Sequence[tuple[bytes, bytes]], status: int = 0, version: bytes = b"\x01"
+    community: bytes,
+    request_id: bytes,
+    rows: Sequence[tuple[bytes, bytes]],
+    status: int = 0,
+    version: bytes = b"\x01",
 ) -> bytes:
     return sequence(element(2, version), octets(community), _pdu(request_id, rows, status))
 

@@ -13,8 +13,16 @@ from poller.collectors.snmp.metrics.label_text import Value
 
 UPTIME, LAST_CHANGE, NUMBER = "1.3.6.1.2.1.1.3.0", "1.3.6.1.2.1.31.1.5.0", "1.3.6.1.2.1.2.1.0"
 TABLE, X_TABLE = "1.3.6.1.2.1.2.2.1", "1.3.6.1.2.1.31.1.1.1"
-TEXTS = {f"{TABLE}.2": "descr", f"{TABLE}.6": "mac", f"{X_TABLE}.1": "name", f"{X_TABLE}.18": "alias"}
-NUMBERS = [*(f"{TABLE}.{n}" for n in (1, 3, 4, 5, *range(7, 22))), *(f"{X_TABLE}.{n}" for n in (*range(2, 18), 19))]
+TEXTS = {
+    f"{TABLE}.2": "descr",
+    f"{TABLE}.6": "mac",
+    f"{X_TABLE}.1": "name",
+    f"{X_TABLE}.18": "alias",
+}
+NUMBERS = [
+    *(f"{TABLE}.{n}" for n in (1, 3, 4, 5, *range(7, 22))),
+    *(f"{X_TABLE}.{n}" for n in (*range(2, 18), 19)),
+]
 
 
 @dataclass
@@ -30,13 +38,18 @@ class Device:
 
     def values(self) -> dict[str, Value]:
         ticks = int(self.clock * 100)
-        rows: dict[str, Value] = {UPTIME: int((self.clock - self.booted) * 100), NUMBER: len(self.interfaces)}
+        rows: dict[str, Value] = {
+            UPTIME: int((self.clock - self.booted) * 100),
+            NUMBER: len(self.interfaces),
+        }
         if self.tells:
             rows[LAST_CHANGE] = int((self.changed - self.booted) * 100)
         if self.object_id:
             rows |= {"1.3.6.1.2.1.1.1.0": b"a device", "1.3.6.1.2.1.1.2.0": self.object_id}
         for index, name in self.interfaces.items():
-            rows |= {f"{column}.{index}": f"{what} {name}".encode() for column, what in TEXTS.items()}
+            rows |= {
+                f"{column}.{index}": f"{what} {name}".encode() for column, what in TEXTS.items()
+            }
             rows |= {f"{column}.{index}": ticks * index + n for n, column in enumerate(NUMBERS)}
             rows[f"{TABLE}.1.{index}"] = index
             rows[f"{TABLE}.3.{index}"] = 6
@@ -62,7 +75,9 @@ class Link:
     wary = False
     exact = False
 
-    def __init__(self, values: Mapping[str, Value], rows: int = 1000, oids: int = 1000, bulk: bool = True) -> None:
+    def __init__(
+        self, values: Mapping[str, Value], rows: int = 1000, oids: int = 1000, bulk: bool = True
+    ) -> None:
         self._values = values
         self._sorted: list[Row] = sorted(values.items(), key=lambda row: oid.parse(row[0]))
         self._keys = [oid.parse(name) for name, _ in self._sorted]
@@ -105,7 +120,10 @@ class Link:
             raise NoReply("silence")
         if not self._bulk and max(starts) == len(self._sorted):
             raise ErrorStatus(engine_protocol.NO_SUCH_NAME)
-        return [self._sorted[start][0] if start < len(self._sorted) else "" for start in starts[: self._most_oids]]
+        return [
+            self._sorted[start][0] if start < len(self._sorted) else ""
+            for start in starts[: self._most_oids]
+        ]
 
     def _hear(self, name: str) -> None:
         self.asked.append(name)

@@ -28,7 +28,9 @@ V3 = {"username": "mon", "auth_password": SECRET, "priv_password": SECRET}
         (SECRET, (Token,), Token),
     ],
 )
-def test_read(text: str, accepted: tuple[type[Credential], ...], expected: type[Credential]) -> None:
+def test_read(
+    text: str, accepted: tuple[type[Credential], ...], expected: type[Credential]
+) -> None:
     """Plain text is the preferred kind; a JSON object is the kind it names, or that has its fields."""
     read = credentials.read(text, accepted)
     assert type(read) is expected
@@ -47,7 +49,9 @@ def test_read(text: str, accepted: tuple[type[Credential], ...], expected: type[
         (json.dumps({"username": "mon", "auth_protocol": SECRET}), (SnmpV3,)),
     ],
 )
-def test_refusals_name_the_field_and_not_the_secret(text: str, accepted: tuple[type[Credential], ...]) -> None:
+def test_refusals_name_the_field_and_not_the_secret(
+    text: str, accepted: tuple[type[Credential], ...]
+) -> None:
     with pytest.raises(errors.InvalidInput) as raised:
         credentials.read(text, accepted)
     assert SECRET not in f"{raised.value} {raised.value.hint} {raised.value!r}"
@@ -55,10 +59,16 @@ def test_refusals_name_the_field_and_not_the_secret(text: str, accepted: tuple[t
 
 def test_a_mistyped_field_is_named_and_changes_no_kind() -> None:
     """A JSON object with most of the fields of one kind is of that kind."""
-    with pytest.raises(errors.InvalidInput, match=r'^snmpv3 credential: unknown field "auth_pasword"$') as raised:
-        credentials.read(json.dumps({"username": "mon", "auth_pasword": SECRET}), (Community, SnmpV3))
+    with pytest.raises(
+        errors.InvalidInput, match=r'^snmpv3 credential: unknown field "auth_pasword"$'
+    ) as raised:
+        credentials.read(
+            json.dumps({"username": "mon", "auth_pasword": SECRET}), (Community, SnmpV3)
+        )
     assert raised.value.hint == "did you mean auth_password?"
-    with pytest.raises(errors.InvalidInput, match=r'^community credential: unknown field "x"$') as raised:
+    with pytest.raises(
+        errors.InvalidInput, match=r'^community credential: unknown field "x"$'
+    ) as raised:
         credentials.read('{"x": 1, "community": "c"}', (Community, SnmpV3))
     assert raised.value.hint == "it takes community"
 
@@ -70,12 +80,16 @@ def test_an_empty_password_is_not_taken_for_none(field: str) -> None:
         SnmpV3.from_fields({**V3, field: ""})
 
 
-@pytest.mark.parametrize("made", [Community.from_text(SECRET), Login.from_text(f"a:{SECRET}"), SnmpV3.from_fields(V3)])
+@pytest.mark.parametrize(
+    "made", [Community.from_text(SECRET), Login.from_text(f"a:{SECRET}"), SnmpV3.from_fields(V3)]
+)
 def test_secrets_do_not_print(made: Credential) -> None:
     assert SECRET not in f"{made} {made!r} {made.model_dump()}"
 
 
-@pytest.mark.parametrize("made", [Community.from_text(SECRET), Login.from_text(f"a:{SECRET}"), SnmpV3.from_fields(V3)])
+@pytest.mark.parametrize(
+    "made", [Community.from_text(SECRET), Login.from_text(f"a:{SECRET}"), SnmpV3.from_fields(V3)]
+)
 def test_stored_and_read_back(made: Credential) -> None:
     assert credentials.from_json(made.to_json()) == made
 
@@ -108,7 +122,9 @@ def _raise(error: BaseException) -> Any:
 ODD = "a'b\"c\\d\n\u00e9\tf"
 
 
-def said(monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], error: Callable[[Any], BaseException]) -> str:
+def said(
+    monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], error: Callable[[Any], BaseException]
+) -> str:
     monkeypatch.setattr(Strict, "says", lambda value: _raise(error(value)))
     with pytest.raises(errors.InvalidInput) as raised:
         Strict.from_fields(fields)
@@ -116,7 +132,9 @@ def said(monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], error: Callabl
 
 
 @pytest.mark.parametrize("secret", [SECRET, ODD, "1234", "x", "ab cd"])
-@pytest.mark.parametrize("spelled", [str, repr, ascii, json.dumps, str.upper, lambda text: f"<{text[: len(text)]}>"])
+@pytest.mark.parametrize(
+    "spelled", [str, repr, ascii, json.dumps, str.upper, lambda text: f"<{text[: len(text)]}>"]
+)
 def test_what_a_model_of_a_plugin_says_of_a_secret_is_not_repeated(
     monkeypatch: pytest.MonkeyPatch, secret: str, spelled: Callable[[str], str]
 ) -> None:
@@ -131,12 +149,18 @@ def test_what_a_model_of_a_plugin_says_of_a_secret_is_not_repeated(
 
 
 def test_nor_is_a_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = said(monkeypatch, {"secret": SECRET}, lambda value: ValueError(f"begins with {SECRET[:6]}"))
+    text = said(
+        monkeypatch, {"secret": SECRET}, lambda value: ValueError(f"begins with {SECRET[:6]}")
+    )
     assert text.startswith("strict credential: secret: is not valid")
 
 
 def test_nor_one_that_stands_deeper_or_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for fields in ({"keys": ["fine", SECRET]}, {"inner": {"pin": SECRET}}, {"user": "mon", "secrt": SECRET}):
+    for fields in (
+        {"keys": ["fine", SECRET]},
+        {"inner": {"pin": SECRET}},
+        {"user": "mon", "secrt": SECRET},
+    ):
         text = said(monkeypatch, fields, lambda value: ValueError(f"odd: {SECRET}"))
         assert SECRET not in text
         assert text.startswith(f"strict credential: {next(iter(fields))}: is not valid")
@@ -152,7 +176,9 @@ def test_nor_what_is_no_complaint_at_all(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_what_a_model_says_without_the_secret_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A secret that shares a few letters with the text is not in it, and a user's name is no secret."""
     for secret in (SECRET, "x", "formal", ""):
-        text = said(monkeypatch, {"secret": secret}, lambda value: ValueError("is not of the form k:v"))
+        text = said(
+            monkeypatch, {"secret": secret}, lambda value: ValueError("is not of the form k:v")
+        )
         assert text.startswith("strict credential: secret: is not of the form k:v")
     assert "'mon' has no realm" in said(
         monkeypatch, {"user": "mon"}, lambda value: ValueError(f"{value!r} has no realm")
@@ -164,6 +190,13 @@ def test_what_a_model_says_without_the_secret_is_told(monkeypatch: pytest.Monkey
 
 def test_secrets_at_any_depth_are_stored_and_known() -> None:
     """For those who must keep them out of logs."""
-    made = Strict.from_fields({"secret": "one", "keys": ["two", "three"], "pins": ["six"], "inner": {"pin": "four"}})
+    made = Strict.from_fields(
+        {"secret": "one", "keys": ["two", "three"], "pins": ["six"], "inner": {"pin": "four"}}
+    )
     assert made.secrets() == ["one", "two", "three", "six", "four"]
-    assert Strict.from_text(json.dumps({k: v for k, v in json.loads(made.to_json()).items() if k != "kind"})) == made
+    assert (
+        Strict.from_text(
+            json.dumps({k: v for k, v in json.loads(made.to_json()).items() if k != "kind"})
+        )
+        == made
+    )

@@ -41,7 +41,10 @@ def test_snmp_kinds(error: Exception, kind: type[errors.DeviceError]) -> None:
 @pytest.fixture
 def no_files() -> Iterator[None]:
     """This process may open no more of them."""
-    last, limits = os.dup(0), resource.getrlimit(resource.RLIMIT_NOFILE)  # the lowest number that was free
+    last, limits = (
+        os.dup(0),
+        resource.getrlimit(resource.RLIMIT_NOFILE),
+    )  # the lowest number that was free
     resource.setrlimit(resource.RLIMIT_NOFILE, (last + 1, limits[1]))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
@@ -55,7 +58,9 @@ def test_a_worker_without_files_holds_it_against_no_device(connect: Any, no_file
         connect("127.0.0.1", 161, "public", "2c")
 
 
-def test_a_name_that_nobody_could_look_up_is_no_unknown_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_nobody_could_look_up_is_no_unknown_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """And it is looked up again at the next poll."""
 
     async def run() -> None:
@@ -76,7 +81,9 @@ def test_a_name_that_nobody_could_look_up_is_no_unknown_name(monkeypatch: pytest
 
 def test_no_piece_of_a_datagram_is_repeated() -> None:
     """The library prints the bytes it stumbled over, and those may be the community."""
-    error = gufo.snmp.SnmpDecodeError("Unsupported tag: Universal primitive tag 11: [70, 75, 62, 6C, 69, 63]")
+    error = gufo.snmp.SnmpDecodeError(
+        "Unsupported tag: Universal primitive tag 11: [70, 75, 62, 6C, 69, 63]"
+    )
     assert "70" not in str(gufo_engine.translate(error, "agent"))
 
 
@@ -85,7 +92,10 @@ def test_no_piece_of_a_datagram_is_repeated() -> None:
     [
         (librouteros_exceptions.TrapError("not enough permissions (9)"), errors.DeviceAuthFailed),
         (librouteros_exceptions.TrapError("no such command prefix"), errors.DeviceUnsupported),
-        (librouteros_exceptions.TrapError("failure: already exists"), librouteros_errors.CommandRefused),
+        (
+            librouteros_exceptions.TrapError("failure: already exists"),
+            librouteros_errors.CommandRefused,
+        ),
         (librouteros_exceptions.ConnectionClosed("gone"), errors.DeviceUnreachable),
         (ConnectionResetError(), errors.DeviceUnreachable),
         (socket.gaierror(-2, "unknown"), errors.DeviceUnreachable),

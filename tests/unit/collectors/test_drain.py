@@ -44,7 +44,9 @@ def test_the_same_series_give_the_same_object_every_poll() -> None:
     """Also when they are yielded one by one, or in several sets."""
     memory: dict[str, Any] = {}
     part = SeriesSet((Series("set", (), Kind.GAUGE),))
-    first, second = (drained(yielding(ONE, ReadingSet(part, [v])), memory=memory).readings for v in (1, 2))
+    first, second = (
+        drained(yielding(ONE, ReadingSet(part, [v])), memory=memory).readings for v in (1, 2)
+    )
     assert first is not None
     assert second is not None
     assert second.series is first.series
@@ -58,7 +60,13 @@ def test_the_later_of_two_equal_series_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [errors.DeviceUnreachable, errors.DeviceTimeout, errors.DeviceAuthFailed, errors.DeviceProtocolError]
+    "kind",
+    [
+        errors.DeviceUnreachable,
+        errors.DeviceTimeout,
+        errors.DeviceAuthFailed,
+        errors.DeviceProtocolError,
+    ],
 )
 def test_a_device_error_is_an_outcome(kind: type[errors.DeviceError]) -> None:
     outcome = drained(raising(kind("it said no", "why")))
@@ -77,7 +85,11 @@ def test_a_finding_is_a_failure_whose_readings_are_kept(kind: type[errors.Device
     """Also behind a part that failed before; and it is not asked about twice."""
     part = api.PartFailed("a part", errors.DeviceTimeout("late"))
     for outcome in (drained(raising(kind("gone"), ONE)), drained(raising(kind("gone"), part, ONE))):
-        assert (outcome.result, outcome.error_code, outcome.retryable) == (Result.FAILED, kind.error_code, False)
+        assert (outcome.result, outcome.error_code, outcome.retryable) == (
+            Result.FAILED,
+            kind.error_code,
+            False,
+        )
         assert names(outcome) == ["one"]
 
 
@@ -201,7 +213,9 @@ print("went on:", asyncio.run(run()).result.value, flush=True)
 
 def test_a_copy_of_the_worker_that_a_collector_forked_does_not_go_on() -> None:
     """It would poll beside its parent, on the same connections."""
-    done = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING], capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout.splitlines() == ["went on: ok"]
 
 
@@ -270,7 +284,9 @@ def test_a_rude_one_does_not_hold_up_the_others() -> None:
 
     async def run() -> list[Outcome]:
         scripts = [deaf, *[yielding(ONE)] * 63]
-        return await asyncio.gather(*(poll_runner.drain(Scripted(s), poll(seconds=0.1), grace_s=0.05) for s in scripts))
+        return await asyncio.gather(
+            *(poll_runner.drain(Scripted(s), poll(seconds=0.1), grace_s=0.05) for s in scripts)
+        )
 
     started = time.monotonic()
     outcomes = asyncio.run(run())

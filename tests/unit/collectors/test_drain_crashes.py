@@ -21,7 +21,14 @@ class Wild(BaseException):
 
 @pytest.mark.parametrize(
     "error",
-    [ValueError("odd"), SystemExit(3), KeyboardInterrupt(), Wild("x"), GeneratorExit(), asyncio.CancelledError()],
+    [
+        ValueError("odd"),
+        SystemExit(3),
+        KeyboardInterrupt(),
+        Wild("x"),
+        GeneratorExit(),
+        asyncio.CancelledError(),
+    ],
 )
 def test_anything_else_is_a_crash_that_names_collector_and_exception(error: BaseException) -> None:
     """A plugin's SystemExit ends its poll, not the worker."""
@@ -72,15 +79,23 @@ def test_rubbish_is_told_by_its_metric_and_its_line() -> None:
 
     line = script.__code__.co_firstlineno + 2
     said = drained(script).message
-    assert said.startswith("collector scripted yielded what is no reading (fan_speed is not a number")
+    assert said.startswith(
+        "collector scripted yielded what is no reading (fan_speed is not a number"
+    )
     assert f"(test_drain_crashes.py:{line})" in said
 
 
-def test_of_more_readings_than_a_device_has_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_more_readings_than_a_device_has_nothing_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(poll_runner, "MOST_ITEMS", 100)
     assert len(names(drained(yielding(*[ONE] * 100)))) == 1
     outcome = drained(yielding(*[ONE] * 101))
-    assert (outcome.result, outcome.error_code, outcome.readings) == (Result.FAILED, "collector_crashed", None)
+    assert (outcome.result, outcome.error_code, outcome.readings) == (
+        Result.FAILED,
+        "collector_crashed",
+        None,
+    )
     assert "more than 100 readings in one poll" in outcome.message
 
 
@@ -97,13 +112,22 @@ def test_of_more_series_than_a_device_has_none_is_looked_at_and_nothing_is_kept(
     """All sets of a poll together, known or new; at the next poll they are counted anew."""
     monkeypatch.setattr(yielded_readings, "MOST_SERIES", 100)
     memory: dict[str, Any] = {}
-    sixty = ReadingSet(SeriesSet(tuple(Series(f"s{i}", (), Kind.GAUGE) for i in range(60))), [1.0] * 60)
+    sixty = ReadingSet(
+        SeriesSet(tuple(Series(f"s{i}", (), Kind.GAUGE) for i in range(60))), [1.0] * 60
+    )
     forty = ReadingSet(SeriesSet(sixty.series.series[:40]), [2.0] * 40)
     for _ in range(2):
         assert drained(yielding(ONE, sixty, forty), memory=memory).result is Result.OK
-    for items in ([ONE, ReadingSet(SeriesSet(Unread(sixty.series.series * 2)), [1.0] * 120)], [ONE, sixty, sixty]):
+    for items in (
+        [ONE, ReadingSet(SeriesSet(Unread(sixty.series.series * 2)), [1.0] * 120)],
+        [ONE, sixty, sixty],
+    ):
         outcome = drained(yielding(*items), memory=memory)
-        assert (outcome.result, outcome.error_code, outcome.readings) == (Result.FAILED, "collector_crashed", None)
+        assert (outcome.result, outcome.error_code, outcome.readings) == (
+            Result.FAILED,
+            "collector_crashed",
+            None,
+        )
         assert "more than 100 series in the reading sets of one poll" in outcome.message
 
 
@@ -130,7 +154,8 @@ def test_a_collect_that_is_no_async_generator_is_a_crash(script: Callable[[api.P
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError(f"login with {SECRET} failed"), errors.DeviceAuthFailed(f"bad {SECRET}", SECRET)]
+    "error",
+    [ValueError(f"login with {SECRET} failed"), errors.DeviceAuthFailed(f"bad {SECRET}", SECRET)],
 )
 def test_no_secret_gets_out(error: Exception) -> None:
     """Whatever a plugin writes into its exceptions."""
@@ -151,7 +176,11 @@ def test_a_careless_error_class_is_no_trouble() -> None:
 def test_a_label_no_store_could_write_is_a_crash_of_its_own() -> None:
     """Half a surrogate pair would fail the whole batch when it is stored."""
     outcome = drained(yielding(ONE, Reading("bad", 1.0, {"x": "\ud800"})))
-    assert (outcome.result, outcome.error_code, names(outcome)) == (Result.PARTIAL, "collector_crashed", ["one"])
+    assert (outcome.result, outcome.error_code, names(outcome)) == (
+        Result.PARTIAL,
+        "collector_crashed",
+        ["one"],
+    )
     outcome.message.encode()
 
 

@@ -13,8 +13,15 @@ NASTY = 'a "quoted" \\ back\nslash {x="1"} ž'
 
 
 def text(*readings: Reading, help_texts: dict[str, str] | None = None) -> str:
-    series = SeriesSet(tuple(Series(r.name, tuple(sorted(r.labels.items())), r.kind) for r in readings))
-    return "\n".join(prometheus_text.lines(ReadingSet(series, [r.value for r in readings]), help_texts or {})) + "\n"
+    series = SeriesSet(
+        tuple(Series(r.name, tuple(sorted(r.labels.items())), r.kind) for r in readings)
+    )
+    return (
+        "\n".join(
+            prometheus_text.lines(ReadingSet(series, [r.value for r in readings]), help_texts or {})
+        )
+        + "\n"
+    )
 
 
 def test_what_is_written_is_read_back() -> None:
@@ -27,8 +34,15 @@ def test_what_is_written_is_read_back() -> None:
         help_texts={"a": "first line\nsecond \\ line"},
     )
     families = {family.name: family for family in text_string_to_metric_families(written)}
-    assert [(s.labels, s.value) for s in families["b"].samples] == [({"l": NASTY}, 5), ({"l": "x"}, 6)]
-    assert (families["b"].type, families["a"].type, families["c_info"].type) == ("counter", "gauge", "gauge")
+    assert [(s.labels, s.value) for s in families["b"].samples] == [
+        ({"l": NASTY}, 5),
+        ({"l": "x"}, 6),
+    ]
+    assert (families["b"].type, families["a"].type, families["c_info"].type) == (
+        "counter",
+        "gauge",
+        "gauge",
+    )
     assert families["a"].documentation == "first line\nsecond \\ line"
     assert families["a"].samples[0].value == 1.5
 

@@ -20,7 +20,15 @@ ANSWERS = [
     b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: keep-alive, Upgrade\r\nUpgrade: h2c\r\n\r\n",
     b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\nabc",
 ]
-PIECES = [b"\r\n", b"\n", b"\0", b"9" * 30, b": ", b"Transfer-Encoding: chunked\r\n", b"Content-Length: 3\r\n"]
+PIECES = [
+    b"\r\n",
+    b"\n",
+    b"\0",
+    b"9" * 30,
+    b": ",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Content-Length: 3\r\n",
+]
 MOST = 20
 
 
@@ -29,7 +37,9 @@ async def read(data: bytes, method: str = "GET") -> Seen:
     reader.feed_data(data)
     reader.feed_eof()
     state = h11.Connection(h11.CLIENT, max_incomplete_event_size=http_request.HEAD_BYTES)
-    state.send(h11.Request(method=method, target="/", headers=[("Host", "a"), ("Connection", "close")]))
+    state.send(
+        h11.Request(method=method, target="/", headers=[("Host", "a"), ("Connection", "close")])
+    )
     state.send(h11.EndOfMessage())
     seen = Seen()
     await http_request._Answer(state, reader, MOST, seen).read()
@@ -46,7 +56,9 @@ def mutated(dice: random.Random) -> bytes:
         elif deed == 1:
             del data[at : at + dice.randrange(1, 20)]
         else:
-            data[at:at] = dice.choice(PIECES) if deed == 2 else dice.choice(ANSWERS)[dice.randrange(20) :]
+            data[at:at] = (
+                dice.choice(PIECES) if deed == 2 else dice.choice(ANSWERS)[dice.randrange(20) :]
+            )
     return bytes(data)
 
 
@@ -63,7 +75,12 @@ def mutated(dice: random.Random) -> bytes:
 def test_answers_are_read(data: bytes, status: int, body: bytes, truncated: bool) -> None:
     """With a length, in chunks, until the end; as much as was asked for."""
     seen = asyncio.run(read(data))
-    assert (seen.status, bytes(seen.body), seen.truncated, seen.complete) == (status, body, truncated, True)
+    assert (seen.status, bytes(seen.body), seen.truncated, seen.complete) == (
+        status,
+        body,
+        truncated,
+        True,
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -83,4 +100,7 @@ def test_mutated_answers_are_read_or_refused_in_our_words(seed: int) -> None:
 
     refused = asyncio.run(all_of_them())
     assert 0 < len(refused) < 500
-    assert all(http_request.translate(error, Url("http", "a", 80, "/"), Seen()).message for error in refused)
+    assert all(
+        http_request.translate(error, Url("http", "a", 80, "/"), Seen()).message
+        for error in refused
+    )

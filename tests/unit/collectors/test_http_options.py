@@ -17,7 +17,10 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
-DOCUMENT = {"nodes": [{"cpu": 0.5, "up": True, "odd.key": "12.5", "name": "a", "none": None}], "list": [1, 2, 3]}
+DOCUMENT = {
+    "nodes": [{"cpu": 0.5, "up": True, "odd.key": "12.5", "name": "a", "none": None}],
+    "list": [1, 2, 3],
+}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +93,9 @@ def test_any_redirection_leads_to_a_url_or_nowhere(location: str) -> None:
     assert not any(c.isspace() for c in found.target + found.host)
 
 
-@pytest.mark.parametrize(("words", "good"), [(("200-399",), True), (("404", "301"), True), (("200-299",), False)])
+@pytest.mark.parametrize(
+    ("words", "good"), [(("200-399",), True), (("404", "301"), True), (("200-299",), False)]
+)
 def test_statuses(words: tuple[str, ...], good: bool) -> None:
     assert status_ranges.fits(301, words) is good
 
@@ -104,7 +109,10 @@ def options(**raw: Any) -> HttpOptions:
 def test_where_to_ask() -> None:
     """At the device's address, unless a URL says otherwise."""
     assert str(options().where("192.0.2.1")) == "http://192.0.2.1/"
-    assert str(options(scheme="https", port=8443, path="/a").where("2001:db8::1")) == "https://[2001:db8::1]:8443/a"
+    assert (
+        str(options(scheme="https", port=8443, path="/a").where("2001:db8::1"))
+        == "https://[2001:db8::1]:8443/a"
+    )
     assert str(options(url="https://example.org/b").where("192.0.2.1")) == "https://example.org/b"
 
 

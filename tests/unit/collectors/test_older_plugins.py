@@ -72,14 +72,18 @@ def test_a_plugin_of_the_version_before_works_as_it_did(found: registry.Registry
 
 def test_it_is_told_until_when(found: registry.Registry) -> None:
     """And of those that know the new version nothing is said."""
-    assert found.deprecated == {"older": "it uses collector API 1, which poller 2.0 will not serve any more"}
+    assert found.deprecated == {
+        "older": "it uses collector API 1, which poller 2.0 will not serve any more"
+    }
     assert found.api_versions == {"older": 1, "newer": 2, "both": 2}
     item = descriptions.item(found.get("older"), found)
     assert (item["api_version"], item["api_versions"]) == (1, [1, 1])
     assert descriptions.item(found.get("both"), found)["api_versions"] == [1, 2]
 
 
-def test_today_the_newer_one_is_reported_and_the_older_one_works(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_today_the_newer_one_is_reported_and_the_older_one_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The same plugins on this release."""
     kinds = {"older": Older, "newer": Newer, "both": Both}
     monkeypatch.setattr(EntryPoint, "load", lambda point: kinds[point.name])

@@ -69,7 +69,9 @@ def obliging(network: Network, data: bytes, where: str) -> None:
     network.say(answer(data), where)
 
 
-async def ask(network: Network, monkeypatch: pytest.MonkeyPatch, pace: Pace, host: str = HOST) -> Trips:
+async def ask(
+    network: Network, monkeypatch: pytest.MonkeyPatch, pace: Pace, host: str = HOST
+) -> Trips:
     made = icmp_sockets.Door(network, socket.AF_INET, IDENTIFIER, raw=False)  # type: ignore[arg-type]
     monkeypatch.setattr(icmp.icmp_sockets, "opened", lambda family: made)
     pings = Pings(socket.AF_INET)
@@ -156,9 +158,22 @@ def test_loss_is_counted(monkeypatch: pytest.MonkeyPatch, lost: int) -> None:
         lambda n, data, where: n.say(os.urandom(5)),
         lambda n, data, where: n.say(b""),
     ],
-    ids=["sender", "identifier", "number", "data", "short", "long", "a question", "code", "noise", "nothing"],
+    ids=[
+        "sender",
+        "identifier",
+        "number",
+        "data",
+        "short",
+        "long",
+        "a question",
+        "code",
+        "noise",
+        "nothing",
+    ],
 )
-def test_what_is_not_quite_the_answer_is_none(monkeypatch: pytest.MonkeyPatch, liar: Script) -> None:
+def test_what_is_not_quite_the_answer_is_none(
+    monkeypatch: pytest.MonkeyPatch, liar: Script
+) -> None:
     assert run(liar, monkeypatch, Pace(1, 0.0, 0.02)).seconds == []
 
 
@@ -241,7 +256,9 @@ def test_a_full_buffer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EACCES, errno.EPROTONOSUPPORT])
-def test_without_permission_it_is_tcp_or_a_clear_refusal(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_permission_it_is_tcp_or_a_clear_refusal(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`auto` finds another way, `icmp` says what to do; also where the system has no such sockets for anybody."""
 
     def forbidden(family: int) -> icmp_sockets.Door:

@@ -21,18 +21,31 @@ IDENTIFIERS = st.integers(0, 0xFFFF)
 
 def test_a_request_as_the_book_has_it() -> None:
     """Checked by hand: the words 0800 1234 0001 6869 add up to 829e."""
-    assert icmp_packet.request(AF_INET, Echo(0x1234, 1, b"hi"), summed=True) == bytes.fromhex("08007d61123400016869")
-    assert icmp_packet.request(AF_INET6, Echo(0x1234, 1, b"hi"), summed=False) == bytes.fromhex("80000000123400016869")
+    assert icmp_packet.request(AF_INET, Echo(0x1234, 1, b"hi"), summed=True) == bytes.fromhex(
+        "08007d61123400016869"
+    )
+    assert icmp_packet.request(AF_INET6, Echo(0x1234, 1, b"hi"), summed=False) == bytes.fromhex(
+        "80000000123400016869"
+    )
 
 
 @given(IDENTIFIERS, IDENTIFIERS, st.binary(max_size=70))
-def test_a_receiver_finds_the_checksum_right(identifier: int, sequence: int, payload: bytes) -> None:
+def test_a_receiver_finds_the_checksum_right(
+    identifier: int, sequence: int, payload: bytes
+) -> None:
     """Over the whole of it, its own included, it is 0."""
-    assert icmp_packet.checksum(icmp_packet.request(AF_INET, Echo(identifier, sequence, payload), summed=True)) == 0
+    assert (
+        icmp_packet.checksum(
+            icmp_packet.request(AF_INET, Echo(identifier, sequence, payload), summed=True)
+        )
+        == 0
+    )
 
 
 @given(st.sampled_from([AF_INET, AF_INET6]), IDENTIFIERS, IDENTIFIERS, st.binary(max_size=70))
-def test_what_was_asked_is_known_again(family: int, identifier: int, sequence: int, payload: bytes) -> None:
+def test_what_was_asked_is_known_again(
+    family: int, identifier: int, sequence: int, payload: bytes
+) -> None:
     """In an answer, in a router's complaint; and a question is no answer."""
     echo = Echo(identifier, sequence, payload)
     sent = icmp_packet.request(family, echo, summed=False)

@@ -69,7 +69,9 @@ def test_the_built_in_collectors_are_there() -> None:
     assert found.distributions["snmp"].startswith("poller ")
 
 
-@pytest.mark.parametrize("models", [None, [Token], Token, ("token",), (Token(token="x"),), (object,)])
+@pytest.mark.parametrize(
+    "models", [None, [Token], Token, ("token",), (Token(token="x"),), (object,)]
+)
 def test_credentials_that_no_poll_could_be_asked_about_are_refused_at_the_door(
     monkeypatch: pytest.MonkeyPatch, models: object
 ) -> None:
@@ -138,7 +140,15 @@ def test_collectors_may_share_a_model() -> None:
 
 def test_broken_ones_are_named_with_their_reason_and_the_good_one_works() -> None:
     found = registry.load(
-        points(good=Good, odd=WrongName, newer=Newer, empty=NoCollect, bang=explodes, exit=leaves, extra=needs_an_extra)
+        points(
+            good=Good,
+            odd=WrongName,
+            newer=Newer,
+            empty=NoCollect,
+            bang=explodes,
+            exit=leaves,
+            extra=needs_an_extra,
+        )
     )
     assert set(found.collectors) == {"good"}
     reasons = {broken.name: broken.reason for broken in found.broken}
@@ -169,7 +179,9 @@ class Numbers(Good):
         ({"tls": "yess"}, "option \"tls\": 'yess' is not true or false"),
     ],
 )
-def test_a_mistake_in_options_is_told_with_what_was_given(options: dict[str, Any], said: str) -> None:
+def test_a_mistake_in_options_is_told_with_what_was_given(
+    options: dict[str, Any], said: str
+) -> None:
     with pytest.raises(errors.InvalidInput) as raised:
         registry.load(points(numbers=Numbers)).options("numbers", options)
     assert str(raised.value) == f"collector numbers: {said}"
@@ -177,7 +189,9 @@ def test_a_mistake_in_options_is_told_with_what_was_given(options: dict[str, Any
 
 def test_a_taken_name_stays_with_the_first() -> None:
     found = registry.load([*points(good=Good), *points(good=Good)])
-    assert [broken.reason for broken in found.broken] == ["the name is taken by unknown distribution"]
+    assert [broken.reason for broken in found.broken] == [
+        "the name is taken by unknown distribution"
+    ]
 
 
 def test_asking_for_a_broken_one_says_what_to_do() -> None:
@@ -190,7 +204,10 @@ def test_asking_for_a_broken_one_says_what_to_do() -> None:
 def test_asking_for_an_unknown_one_names_the_nearest() -> None:
     with pytest.raises(errors.InvalidInput) as raised:
         registry.load(points(good=Good)).get("goood")
-    assert (raised.value.cause, raised.value.hint) == ("installed: good", "did you mean good? poller collectors")
+    assert (raised.value.cause, raised.value.hint) == (
+        "installed: good",
+        "did you mean good? poller collectors",
+    )
 
 
 class Paced(Good):
@@ -210,7 +227,9 @@ class Misdeclared(Good):
 
 def test_a_collector_may_declare_a_schedule() -> None:
     """One that cannot work is the plugin's fault, and said when it is loaded."""
-    found = registry.load(points(good=Good, paced=Paced, disordered=Disordered, misdeclared=Misdeclared))
+    found = registry.load(
+        points(good=Good, paced=Paced, disordered=Disordered, misdeclared=Misdeclared)
+    )
     assert found.schedule("paced") == Paced.schedule
     assert found.schedule("good") == found.schedule("no such") == api.Schedule()
     assert {broken.name: broken.reason for broken in found.broken} == {
@@ -229,7 +248,9 @@ def test_without_its_extra_the_routeros_collector_is_broken_and_says_how_to_inst
         "[broken] = [b for b in found.broken if b.name == 'routeros']\n"
         "print(broken.reason, '|', broken.hint)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == (
         "the routeros collector needs librouteros, which is not installed | pip install 'poller[routeros]'"
     )
@@ -294,7 +315,17 @@ def test_a_generator_that_does_not_fit_its_abilities_is_refused_by_name() -> Non
 
 @pytest.mark.parametrize(
     "name",
-    ["Options", "credentials", "cost", "schedule", "session_key", "discover", "isolated", "blocking", "close"],
+    [
+        "Options",
+        "credentials",
+        "cost",
+        "schedule",
+        "session_key",
+        "discover",
+        "isolated",
+        "blocking",
+        "close",
+    ],
 )
 def test_what_is_computed_each_time_is_refused_at_the_door(name: str) -> None:
     """It is asked for in every heartbeat: one that raises there would take all others along."""
@@ -398,7 +429,9 @@ def test_options_that_cannot_be_shown_are_refused_at_the_door(field: Any) -> Non
 
 
 @pytest.mark.parametrize("raised", [SystemExit(5), KeyboardInterrupt(), RecursionError("deep")])
-def test_whatever_a_collector_raises_over_options_is_said_in_our_words(raised: BaseException) -> None:
+def test_whatever_a_collector_raises_over_options_is_said_in_our_words(
+    raised: BaseException,
+) -> None:
     """In a worker a SystemExit would cost a place for good, and soon all of them."""
 
     def bang(_: object, options: object = None) -> Any:

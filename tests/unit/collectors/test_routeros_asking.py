@@ -21,19 +21,27 @@ from poller.collectors.routeros.router_memory import FORGET_S, Memory
 
 Answer = Callable[..., Rows]
 NOTHING: Rows = []
-PORTS = [{"name": "ether1", "type": "ether"}, {"name": "a,b", "type": "ether"}, {"name": "bridge", "type": "bridge"}]
+PORTS = [
+    {"name": "ether1", "type": "ether"},
+    {"name": "a,b", "type": "ether"},
+    {"name": "bridge", "type": "bridge"},
+]
 
 
 class Script:
     """A router that answers by command, and has nothing else."""
 
     def __init__(self, **menus: Any) -> None:
-        self.menus = {"/" + name.replace("__", "-").replace("_", "/"): rows for name, rows in menus.items()}
+        self.menus = {
+            "/" + name.replace("__", "-").replace("_", "/"): rows for name, rows in menus.items()
+        }
         self.heard: list[tuple[str, tuple[str, ...], dict[str, str]]] = []
 
     async def call(self, command: str, /, *queries: str, **words: str) -> Rows:
         self.heard.append((command, queries, words))
-        answer = self.menus.get(command, errors.DeviceUnsupported("refused", cause="no such command prefix"))
+        answer = self.menus.get(
+            command, errors.DeviceUnsupported("refused", cause="no such command prefix")
+        )
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -48,7 +56,9 @@ async def forever(text: str, rows: int) -> AsyncIterator[None]:
     yield
 
 
-def ask(router: Script, memory: Memory, *names: str, now: float = 0.0, lists: tuple[str, ...] = ()) -> Asking:
+def ask(
+    router: Script, memory: Memory, *names: str, now: float = 0.0, lists: tuple[str, ...] = ()
+) -> Asking:
     asking = Asking(memory, {"address_lists": lists}, now)
     due = memory.due([FAMILIES[name] for name in names], {}, now)
     asyncio.run(asking.read(Conversation(router, forever), due))
@@ -57,7 +67,9 @@ def ask(router: Script, memory: Memory, *names: str, now: float = 0.0, lists: tu
 
 def test_ports_are_monitored_in_one_sentence_and_only_those_that_exist() -> None:
     """Names come from the interfaces, if these were read; a comma in a name would make two of it."""
-    router = Script(interface_print=PORTS, interface_ethernet_monitor=[{"name": "ether1", "rate": "1Gbps"}])
+    router = Script(
+        interface_print=PORTS, interface_ethernet_monitor=[{"name": "ether1", "rate": "1Gbps"}]
+    )
     ask(router, Memory(), "interfaces", "ethernet")
     assert router.commands == ["/interface/print", "/interface/ethernet/monitor"]
     assert router.heard[1][2]["numbers"] == "ether1"
@@ -90,7 +102,11 @@ def test_a_menu_that_is_not_there_is_skipped_remembered_and_no_error() -> None:
     router, memory = Script(routing_bgp_session_print=NOTHING), Memory()
     assert ask(router, memory, "bgp").failures == []
     ask(router, memory, "bgp", now=60)
-    assert router.commands == ["/routing/bgp/session/print", "/routing/bgp/peer/print", "/routing/bgp/session/print"]
+    assert router.commands == [
+        "/routing/bgp/session/print",
+        "/routing/bgp/peer/print",
+        "/routing/bgp/session/print",
+    ]
     assert memory.presence([FAMILIES["bgp"]], 60) == {"bgp": True}
     ask(router, memory, "bgp", now=FORGET_S + 1)
     assert router.commands[-1] == "/routing/bgp/peer/print"
@@ -115,7 +131,9 @@ def test_a_family_the_router_has_nothing_of_is_not_asked_for_again() -> None:
 
 def test_no_permission_names_the_policy_and_costs_only_that_family() -> None:
     router = Script(
-        system_resource_print=errors.DeviceAuthFailed("refused", cause="not enough permissions (9)"),
+        system_resource_print=errors.DeviceAuthFailed(
+            "refused", cause="not enough permissions (9)"
+        ),
         system_identity_print=[{"name": "r"}],
     )
     asking = ask(router, Memory(), "resource", "identity")
@@ -127,11 +145,15 @@ def test_no_permission_names_the_policy_and_costs_only_that_family() -> None:
 
 
 def test_trouble_with_the_connection_ends_the_pass_and_says_where() -> None:
-    router = Script(system_resource_print=NOTHING, system_identity_print=errors.DeviceTimeout("no answer"))
+    router = Script(
+        system_resource_print=NOTHING, system_identity_print=errors.DeviceTimeout("no answer")
+    )
     memory = Memory()
     asking = Asking(memory, {}, 0.0)
     with pytest.raises(errors.DeviceTimeout):
-        asyncio.run(asking.read(Conversation(router, forever), [FAMILIES[name] for name in DEFAULT]))
+        asyncio.run(
+            asking.read(Conversation(router, forever), [FAMILIES[name] for name in DEFAULT])
+        )
     assert asking.at == "identity"
     assert memory.read == {"resource"}
 
@@ -140,17 +162,27 @@ def cut(router: Script, memory: Memory, *names: str, now: float) -> Asking:
     """A poll in which the connection ends."""
     asking = Asking(memory, {}, now)
     with pytest.raises(errors.DeviceTimeout):
-        asyncio.run(asking.read(Conversation(router, forever), memory.due([FAMILIES[n] for n in names], {}, now)))
+        asyncio.run(
+            asking.read(
+                Conversation(router, forever), memory.due([FAMILIES[n] for n in names], {}, now)
+            )
+        )
     return asking
 
 
 def test_a_family_that_ends_the_connection_keeps_no_other_from_being_read() -> None:
     """It is asked for after all others from then on; again and again, it has pauses, and still counts as failed."""
     wanted = ("interfaces", "resource", "identity")
-    router, memory = Script(system_resource_print=NOTHING, system_identity_print=[{"name": "r"}]), Memory()
+    router, memory = (
+        Script(system_resource_print=NOTHING, system_identity_print=[{"name": "r"}]),
+        Memory(),
+    )
     router.menus["/interface/print"] = errors.DeviceTimeout("no complete answer")
     assert cut(router, memory, *wanted, now=0).answers == []
-    assert {answer.family for answer in cut(router, memory, *wanted, now=60).answers} == {"resource", "identity"}
+    assert {answer.family for answer in cut(router, memory, *wanted, now=60).answers} == {
+        "resource",
+        "identity",
+    }
     asked = []
     for now in range(120, 4 * 3600, 60):
         due = memory.due([FAMILIES[name] for name in wanted], {}, now)
@@ -167,9 +199,13 @@ def test_a_family_that_ends_the_connection_keeps_no_other_from_being_read() -> N
     assert set(pauses[6:]) == {3240}
     router.menus["/interface/print"] = PORTS
     now = asked[-1] + 3600
-    assert [answer.family for answer in ask(router, memory, *wanted, now=now).answers][-1] == "interfaces"
+    assert [answer.family for answer in ask(router, memory, *wanted, now=now).answers][
+        -1
+    ] == "interfaces"
     assert memory.remembered([FAMILIES["interfaces"]], now) == []
-    assert [family.name for family in memory.due([FAMILIES[name] for name in wanted], {}, now + 60)] == list(wanted)
+    assert [
+        family.name for family in memory.due([FAMILIES[name] for name in wanted], {}, now + 60)
+    ] == list(wanted)
 
 
 def test_one_bad_moment_costs_no_pause() -> None:
@@ -190,7 +226,10 @@ def test_without_others_there_is_no_pause() -> None:
 
 def test_who_was_not_reached_comes_first_the_next_time() -> None:
     """A family that takes most of the time, and answers, leaves the others some of it in turns."""
-    wanted = [FAMILIES[name] for name in ("resource", "identity", "interfaces", "routes", "dhcp", "queues")]
+    wanted = [
+        FAMILIES[name]
+        for name in ("resource", "identity", "interfaces", "routes", "dhcp", "queues")
+    ]
     memory, reads = Memory(), Counter[str]()
     for poll in range(12):
         now = 60.0 * poll
@@ -200,7 +239,9 @@ def test_who_was_not_reached_comes_first_the_next_time() -> None:
             late = time_s < 1.5
             time_s -= takes
             if time_s < 0:
-                memory.note_cut(family, errors.DeviceTimeout("no complete answer"), now, unlucky=late)
+                memory.note_cut(
+                    family, errors.DeviceTimeout("no complete answer"), now, unlucky=late
+                )
                 break
             memory.note_read(family, (), now)
             reads[family.name] += 1
@@ -218,7 +259,9 @@ def test_who_was_cut_for_want_of_time_is_guilty_when_it_has_enough() -> None:
     memory.note_cut(slow, errors.DeviceTimeout("x"), 60, unlucky=False)
     memory.note_read(wanted[0], (), 60)
     assert memory.due(wanted, {}, 120)[-1] is slow
-    memory.note_cut(slow, errors.DeviceTimeout("x"), 120, unlucky=True)  # at the end there never is enough
+    memory.note_cut(
+        slow, errors.DeviceTimeout("x"), 120, unlucky=True
+    )  # at the end there never is enough
     assert slow not in memory.due(wanted, {}, 150)
 
 
@@ -226,7 +269,9 @@ def test_a_session_that_was_over_before_is_nobodys_fault() -> None:
     memory = Memory()
     router = Script(interface_print=SessionLost("it has ended the session"))
     with pytest.raises(SessionLost):
-        asyncio.run(Asking(memory, {}, 0).read(Conversation(router, forever), [FAMILIES["interfaces"]]))
+        asyncio.run(
+            Asking(memory, {}, 0).read(Conversation(router, forever), [FAMILIES["interfaces"]])
+        )
     assert memory.troubles == {}
 
 
@@ -276,13 +321,17 @@ def test_entries_of_address_lists_are_read_for_lists_that_were_named() -> None:
     ask(router, Memory(), "address_lists")
     assert router.commands.count(path) == 3
     ask(router, Memory(), "address_lists", lists=("a", "b", "c"))
-    assert ("?list=a", "?list=b", "?#|", "?list=c", "?#|") in [queries for _, queries, _ in router.heard]
+    assert ("?list=a", "?list=b", "?#|", "?list=c", "?#|") in [
+        queries for _, queries, _ in router.heard
+    ]
 
 
 def test_a_sentence_is_sent_once_a_poll() -> None:
     """Two families may read the clients of the wireless interfaces."""
     router = Script()
-    router.menus["/interface/wifi/registration-table/print"] = [{"mac-address": "AA", "interface": "wifi1"}]
+    router.menus["/interface/wifi/registration-table/print"] = [
+        {"mac-address": "AA", "interface": "wifi1"}
+    ]
     asking = ask(router, Memory(), "wireless_clients", "capsman")
     assert router.commands.count("/interface/wifi/registration-table/print") == 1
     assert {answer.family for answer in asking.answers} == {"wireless_clients", "capsman"}
@@ -290,21 +339,31 @@ def test_a_sentence_is_sent_once_a_poll() -> None:
 
 def test_clients_are_known_by_the_name_in_their_lease() -> None:
     router, memory = Script(), Memory()
-    router.menus["/ip/dhcp-server/lease/print"] = [{"mac-address": "AA", "address": "10.0.0.5", "host-name": "phone"}]
-    router.menus["/interface/wifi/registration-table/print"] = [{"mac-address": "AA"}, {"mac-address": "BB"}]
+    router.menus["/ip/dhcp-server/lease/print"] = [
+        {"mac-address": "AA", "address": "10.0.0.5", "host-name": "phone"}
+    ]
+    router.menus["/interface/wifi/registration-table/print"] = [
+        {"mac-address": "AA"},
+        {"mac-address": "BB"},
+    ]
     rows = ask(router, memory, "dhcp", "wireless_clients").answers[-1].rows
     assert (rows[0]["dhcp-name"], rows[0]["dhcp-address"]) == ("phone", "10.0.0.5")
     assert "dhcp-name" not in rows[1]
 
 
 def test_version_6_calls_things_differently() -> None:
-    router = Script(routing_bfd_neighbor_print=[{"address": "10.0.0.1", "interface": "ether1", "up": "true"}])
+    router = Script(
+        routing_bfd_neighbor_print=[{"address": "10.0.0.1", "interface": "ether1", "up": "true"}]
+    )
     [answer] = ask(router, Memory(), "bfd").answers
     assert answer.rows[0]["remote-address"] == "10.0.0.1"
 
 
 def test_a_poll_with_nothing_due_still_asks_whether_the_router_is_there() -> None:
-    router, memory = Script(system_identity_print=[{"name": "r"}], ip_route_print=[{"ret": "3"}]), Memory()
+    router, memory = (
+        Script(system_identity_print=[{"name": "r"}], ip_route_print=[{"ret": "3"}]),
+        Memory(),
+    )
     ask(router, memory, "routes")
     router.heard.clear()
     assert ask(router, memory, "routes", now=60).answers == []
@@ -321,7 +380,9 @@ def test_a_poll_with_nothing_due_still_asks_whether_the_router_is_there() -> Non
         ({"routes": 3600}, 60, [0]),
     ],
 )
-def test_a_family_is_read_at_its_own_interval(every_s: dict[str, float], polled_s: int, read_at: list[int]) -> None:
+def test_a_family_is_read_at_its_own_interval(
+    every_s: dict[str, float], polled_s: int, read_at: list[int]
+) -> None:
     """Polls come a little early or late; a family is not put off for that."""
     memory, routes, read = Memory(), FAMILIES["routes"], []
     for number, planned in enumerate(range(0, 601, polled_s)):
@@ -343,7 +404,9 @@ def test_a_family_is_read_at_its_own_interval(every_s: dict[str, float], polled_
 )
 def test_another_router_at_the_address_is_asked_for_everything_again(after: dict[str, str]) -> None:
     """Its menus may be others, and its addresses are somebody else's."""
-    router = Script(system_resource_print=[{"version": "7.15", "board-name": "hAP", "uptime": "1d"}])
+    router = Script(
+        system_resource_print=[{"version": "7.15", "board-name": "hAP", "uptime": "1d"}]
+    )
     memory = Memory()
     ask(router, memory, "resource", "interfaces")
     memory.leases.learn([{"mac-address": "m", "address": "10.0.0.1", "host-name": "tv"}])
@@ -361,7 +424,12 @@ def test_another_router_at_the_address_is_asked_for_everything_again(after: dict
 def test_a_menu_without_end_costs_itself_only() -> None:
     """Its readings would take a worker from all others for seconds."""
     many = [{"name": f"e{number}"} for number in range(MOST_ROWS + 1)]
-    found = ask(Script(interface_print=many, system_identity_print=[{"name": "r"}]), Memory(), "identity", "interfaces")
+    found = ask(
+        Script(interface_print=many, system_identity_print=[{"name": "r"}]),
+        Memory(),
+        "identity",
+        "interfaces",
+    )
     assert {answer.family for answer in found.answers} == {"identity"}
     [failed] = found.failures
     assert failed.part == "interfaces"

@@ -22,7 +22,14 @@ from poller.collectors.routeros.row_readings import Answer, Shapes
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 
 REGISTRY = registry.Registry({"routeros": RouterOsCollector()})
-ETHER = {"name": "ether1", "type": "ether", "running": "true", "rx-byte": "100", "comment": "007", "mac-address": "AA"}
+ETHER = {
+    "name": "ether1",
+    "type": "ether",
+    "running": "true",
+    "rx-byte": "100",
+    "comment": "007",
+    "mac-address": "AA",
+}
 
 
 def answers(family: Family, rows: Rows) -> list[Answer]:
@@ -34,14 +41,22 @@ def interfaces(shapes: Shapes, *rows: dict[str, str]) -> ReadingSet:
 
 
 def by_name(readings: ReadingSet, label: str) -> dict[tuple[str, str], Reading]:
-    return {(reading.name.removeprefix(PREFIX), reading.labels.get(label, "")): reading for reading in readings}
+    return {
+        (reading.name.removeprefix(PREFIX), reading.labels.get(label, "")): reading
+        for reading in readings
+    }
 
 
 def test_rows_become_readings_and_text_stays_text() -> None:
     """A comment of `007` or an interface called `yes` is not a number and not a truth."""
-    found = by_name(interfaces(Shapes(), ETHER, {"name": "yes", "rx-byte": "5", "actual-mtu": "auto"}), "name")
+    found = by_name(
+        interfaces(Shapes(), ETHER, {"name": "yes", "rx-byte": "5", "actual-mtu": "auto"}), "name"
+    )
     assert found["interface_rx_byte", "ether1"].value == 100
-    assert (found["interface_rx_byte", "ether1"].kind, found["interface_rx_byte", "ether1"].width) == (Kind.COUNTER, 64)
+    assert (
+        found["interface_rx_byte", "ether1"].kind,
+        found["interface_rx_byte", "ether1"].width,
+    ) == (Kind.COUNTER, 64)
     assert found["interface_rx_byte", "ether1"].labels == {"name": "ether1"}
     assert found["interface_running", "ether1"].value == 1
     assert found["interface_info", "ether1"].labels["comment"] == "007"
@@ -69,7 +84,10 @@ def test_new_numbers_keep_the_series_object() -> None:
 
 def test_a_poll_without_the_slow_families_has_a_shape_of_its_own_that_is_kept_too() -> None:
     shapes = Shapes()
-    both = [*answers(INTERFACES, [ETHER]), *answers(FAMILIES["packages"], [{"name": "routeros", "version": "7"}])]
+    both = [
+        *answers(INTERFACES, [ETHER]),
+        *answers(FAMILIES["packages"], [{"name": "routeros", "version": "7"}]),
+    ]
     whole, part = shapes.read(both, {}), interfaces(shapes, ETHER)
     assert shapes.read(both, {}).series is whole.series
     assert interfaces(shapes, ETHER).series is part.series
@@ -83,7 +101,9 @@ def test_of_two_rows_with_the_same_name_the_last_one_counts() -> None:
 
 def test_rules_that_look_alike_are_added_up() -> None:
     rule = {"chain": "forward", "action": "accept", "bytes": "10", "packets": "1"}
-    found = by_name(Shapes().read(answers(FIREWALL, [rule, rule, {**rule, "action": "drop"}]), {}), "action")
+    found = by_name(
+        Shapes().read(answers(FIREWALL, [rule, rule, {**rule, "action": "drop"}]), {}), "action"
+    )
     assert found["firewall_filter", "accept"].value == 20
     assert found["firewall_filter", "drop"].value == 10
 
@@ -137,15 +157,22 @@ ASKS = [ask for family in FAMILIES.values() for ask in family.asks]
 
 
 @given(st.sampled_from(ASKS), st.data())
-def test_whatever_a_router_answers_becomes_readings_or_nothing(ask: Ask, data: st.DataObject) -> None:
+def test_whatever_a_router_answers_becomes_readings_or_nothing(
+    ask: Ask, data: st.DataObject
+) -> None:
     """Properties missing or full of rubbish, rows twice, a second command about other rows: no series comes twice."""
     row = st.dictionaries(st.sampled_from([*ask.proplist(), "name", "ret"]), TEXTS, max_size=12)
     rows: Rows = data.draw(st.lists(row, max_size=4))
     if ask.then:
         rows = ask.then.join(rows, data.draw(st.lists(row, max_size=4)))
-    told = [Answer("some", table, table.reshape(rows) if table.reshape else rows) for table in ask.tables]
+    told = [
+        Answer("some", table, table.reshape(rows) if table.reshape else rows)
+        for table in ask.tables
+    ]
     readings = Shapes().read(told, {})
-    assert len({(series.name, series.labels) for series in readings.series.series}) == len(readings.values)
+    assert len({(series.name, series.labels) for series in readings.series.series}) == len(
+        readings.values
+    )
     assert all(math.isfinite(value) for value in readings.values)
 
 
@@ -153,7 +180,10 @@ def test_whatever_a_router_answers_becomes_readings_or_nothing(ask: Ask, data: s
 
 
 def test_sensors_of_both_versions_are_one_row() -> None:
-    v7 = [{"name": "voltage", "value": "24.1", "type": "V"}, {"name": "temperature", "value": "41", "type": "C"}]
+    v7 = [
+        {"name": "voltage", "value": "24.1", "type": "V"},
+        {"name": "temperature", "value": "41", "type": "C"},
+    ]
     assert row_transforms.sensors(v7) == [{"voltage": "24.1", "temperature": "41"}]
     assert row_transforms.sensors([{"voltage": "24.1"}]) == [{"voltage": "24.1"}]
     assert row_transforms.sensors([]) == []
@@ -186,7 +216,9 @@ def test_the_size_of_a_pool(ranges: str, size: int) -> None:
 )
 def test_the_size_of_an_ipv6_pool(prefix: str, length: str, size: int) -> None:
     """It gives prefixes away, not addresses."""
-    assert row_transforms.sized([{"prefix": prefix, "prefix-length": length}])[0]["total"] == str(size)
+    assert row_transforms.sized([{"prefix": prefix, "prefix-length": length}])[0]["total"] == str(
+        size
+    )
 
 
 def test_a_pool_with_nothing_taken_is_empty() -> None:
@@ -195,7 +227,8 @@ def test_a_pool_with_nothing_taken_is_empty() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "host"), [("10.0.0.1:443", "10.0.0.1"), ("[fe80::1]:53", "fe80::1"), ("fe80::1", "fe80::1"), ("", "")]
+    ("address", "host"),
+    [("10.0.0.1:443", "10.0.0.1"), ("[fe80::1]:53", "fe80::1"), ("fe80::1", "fe80::1"), ("", "")],
 )
 def test_an_address_without_its_port(address: str, host: str) -> None:
     assert row_transforms.host(address) == host
@@ -203,8 +236,14 @@ def test_an_address_without_its_port(address: str, host: str) -> None:
 
 def test_a_second_command_speaks_of_the_same_names() -> None:
     ports = [{"name": "a"}, {"name": "b"}]
-    assert row_transforms.by_name(ports, [{"name": "b", "rate": "1"}]) == [{"name": "a"}, {"name": "b", "rate": "1"}]
-    assert row_transforms.by_name(ports, [{"rate": "1"}, {"rate": "2"}])[1] == {"name": "b", "rate": "2"}
+    assert row_transforms.by_name(ports, [{"name": "b", "rate": "1"}]) == [
+        {"name": "a"},
+        {"name": "b", "rate": "1"},
+    ]
+    assert row_transforms.by_name(ports, [{"rate": "1"}, {"rate": "2"}])[1] == {
+        "name": "b",
+        "rate": "2",
+    }
     assert row_transforms.by_name(ports, [{"rate": "1"}]) == ports
 
 
@@ -241,7 +280,10 @@ def test_a_family_may_have_its_own_interval(every: object) -> None:
         ({"every": {"routes": 60}}, 'option "every": the family routes is not read'),
         ({"every": [1]}, 'option "every"'),
         ({"every": {"health": "99d"}}, "31d"),
-        ({"address_lists": "blocked"}, 'option "address_lists": the family address_lists is not read'),
+        (
+            {"address_lists": "blocked"},
+            'option "address_lists": the family address_lists is not read',
+        ),
         ({"insecure": True}, "collector routeros: insecure needs tls=true"),
         ({"tls": True, "insecure": True, "ca_file": "x"}, "contradict each other"),
         ({"tls": "perhaps"}, 'option "tls"'),

@@ -40,7 +40,8 @@ def test_what_differs_from_mktxp() -> None:
 def test_the_table_of_families() -> None:
     """Name, what it reads, where, and how often at most."""
     rows = [
-        f"| `{family.name}` | {family.help} | {_menus(family)} | {_every(family)} |\n" for family in FAMILIES.values()
+        f"| `{family.name}` | {family.help} | {_menus(family)} | {_every(family)} |\n"
+        for family in FAMILIES.values()
     ]
     table = "| family | reads | menus | at most every |\n|---|---|---|---|\n" + "".join(rows)
     between("families", table)
@@ -73,12 +74,17 @@ def _every(family: Family) -> str:
 
 def _section(family: Family) -> str:
     lines = dict.fromkeys(line for table in family.tables() for line in _lines(table))
-    return f"\n## {family.name}\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n" + "".join(lines)
+    return (
+        f"\n## {family.name}\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n"
+        + "".join(lines)
+    )
 
 
 def _lines(table: Table) -> Iterator[str]:
     if table.info:
-        yield _line(table.info.name, Kind.INFO, (*table.labels, *table.info.labels), table.info.help)
+        yield _line(
+            table.info.name, Kind.INFO, (*table.labels, *table.info.labels), table.info.help
+        )
     for metric in table.metrics:
         yield _line(metric.name, metric.kind, tuple(table.labels), metric.help)
 

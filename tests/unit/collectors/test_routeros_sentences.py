@@ -30,7 +30,9 @@ def test_sentences_survive_any_cut(said: list[list[str]], size: int) -> None:
 def test_lengths_of_all_forms(size: int) -> None:
     """One to four octets, as in the vendor's description; the text is a kilobyte short of nothing."""
     decoder, word = Decoder(), b"x" * size
-    assert decoder.feed(simulated.encode([b"!re", word])) == ([["!re", word.decode()]] if size else [["!re"]])
+    assert decoder.feed(simulated.encode([b"!re", word])) == (
+        [["!re", word.decode()]] if size else [["!re"]]
+    )
 
 
 @given(st.binary(max_size=400), st.integers(1, 40))

@@ -52,12 +52,16 @@ def test_durations(text: str, seconds: float | None) -> None:
     assert got == (None if seconds is None else pytest.approx(seconds))
 
 
-@pytest.mark.parametrize(("text", "ms"), [("12ms", 12), ("1ms500us", 1.5), ("1d", 86_400_000), ("soon", None)])
+@pytest.mark.parametrize(
+    ("text", "ms"), [("12ms", 12), ("1ms500us", 1.5), ("1d", 86_400_000), ("soon", None)]
+)
 def test_durations_in_milliseconds(text: str, ms: float | None) -> None:
     assert value_parser.milliseconds(text) == ms
 
 
-@pytest.mark.parametrize(("text", "truth"), [("true", 1), ("yes", 1), ("false", 0), ("no", 0), ("maybe", None)])
+@pytest.mark.parametrize(
+    ("text", "truth"), [("true", 1), ("yes", 1), ("false", 0), ("no", 0), ("maybe", None)]
+)
 def test_truth(text: str, truth: float | None) -> None:
     assert value_parser.truth(text) == truth
 
@@ -126,7 +130,12 @@ def test_rates(text: str, bits: float | None) -> None:
 
 
 def test_rates_in_megabits() -> None:
-    assert [value_parser.megabits(text) for text in ("100Mbps", "2.5Gbps", "1000000", "?")] == [100, 2500, 1, None]
+    assert [value_parser.megabits(text) for text in ("100Mbps", "2.5Gbps", "1000000", "?")] == [
+        100,
+        2500,
+        1,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +179,13 @@ PARSERS = (
         value_parser.total,
         value_parser.part(1, ","),
     ),
-    *(value_parser.seconds, value_parser.milliseconds, value_parser.bits, value_parser.megabits, value_parser.instant),
+    *(
+        value_parser.seconds,
+        value_parser.milliseconds,
+        value_parser.bits,
+        value_parser.megabits,
+        value_parser.instant,
+    ),
 )
 
 

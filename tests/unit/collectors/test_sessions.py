@@ -66,9 +66,17 @@ class Keeper:
         return [line for line in self.lines if not line.ended]
 
 
-def poll_of(pool: Sessions, device: str = "r1", address: str = "192.0.2.1", within_s: float = 5.0, **more: Any) -> Poll:
+def poll_of(
+    pool: Sessions,
+    device: str = "r1",
+    address: str = "192.0.2.1",
+    within_s: float = 5.0,
+    **more: Any,
+) -> Poll:
     deadline = asyncio.get_running_loop().time() + within_s
-    return Poll(1, device, address, Options(), more.get("credential", SECRET), deadline, sessions=pool)
+    return Poll(
+        1, device, address, Options(), more.get("credential", SECRET), deadline, sessions=pool
+    )
 
 
 def pause(seconds: float) -> Callable[[Line], Coroutine[Any, Any, int]]:
@@ -105,7 +113,9 @@ def test_polls_of_a_device_share_one_session_one_after_the_other() -> None:
 
     async def run() -> None:
         keeper, pool = Keeper(), Sessions()
-        used = await asyncio.gather(*(poll_of(pool).session(keeper, pause(0.001)) for _ in range(10)))
+        used = await asyncio.gather(
+            *(poll_of(pool).session(keeper, pause(0.001)) for _ in range(10))
+        )
         used.append(await poll_of(pool).session(keeper, pause(0)))
         assert used == [0] * 11
         assert (pool.opened, len(pool)) == (1, 1)
@@ -117,10 +127,18 @@ def test_another_device_address_or_credential_never_meets_that_session() -> None
     async def run() -> None:
         keeper, pool = Keeper(), Sessions()
         rotated = Token(token="second-secret")
-        polls = [{}, {"device": "r2"}, {"address": "192.0.2.9"}, {"credential": rotated}, {"credential": None}]
+        polls = [
+            {},
+            {"device": "r2"},
+            {"address": "192.0.2.9"},
+            {"credential": rotated},
+            {"credential": None},
+        ]
         used = [await poll_of(pool, **more).session(keeper, pause(0)) for more in polls]
         assert used == [0, 1, 2, 3, 4]
-        again = await poll_of(pool, credential=Token(token="first-secret")).session(keeper, pause(0))
+        again = await poll_of(pool, credential=Token(token="first-secret")).session(
+            keeper, pause(0)
+        )
         assert again == 0, "the same secret, read anew"
 
     asyncio.run(run())
@@ -239,7 +257,9 @@ def test_a_poll_that_had_its_turn_too_late_says_how_long_it_waited() -> None:
         keeper, pool = Keeper(), Sessions()
         before = asyncio.create_task(poll_of(pool).session(keeper, pause(0.2)))
         await until(lambda: bool(keeper.lines))
-        with pytest.raises(errors.DeviceTimeout, match=r"time of the poll is up; 0\.\d s of it were spent waiting"):
+        with pytest.raises(
+            errors.DeviceTimeout, match=r"time of the poll is up; 0\.\d s of it were spent waiting"
+        ):
             await poll_of(pool).session(keeper, silent)
         await before
         with pytest.raises(errors.DeviceTimeout, match=r"the time of the poll is up\)"):
@@ -266,7 +286,9 @@ def test_new_connections_to_a_host_keep_their_distance() -> None:
     [(Rules(most=5), "192.0.2.{}"), (limits(per_host=5), "192.0.2.1")],
     ids=["hosts", "devices of one host"],
 )
-def test_devices_that_come_in_turns_find_their_sessions_though_there_are_too_many(rules: Rules, network: str) -> None:
+def test_devices_that_come_in_turns_find_their_sessions_though_there_are_too_many(
+    rules: Rules, network: str
+) -> None:
     """The one that was used last makes room; there are never more of them than the limit."""
 
     async def run() -> None:
@@ -283,7 +305,9 @@ def test_devices_that_come_in_turns_find_their_sessions_though_there_are_too_man
 def test_those_that_had_to_be_opened_beyond_the_limit_are_closed_after_their_polls() -> None:
     async def run() -> None:
         keeper, pool = Keeper(), Sessions(Rules(most=2))
-        polls = [poll_of(pool, f"r{n}", f"192.0.2.{n}").session(keeper, pause(0.01)) for n in range(5)]
+        polls = [
+            poll_of(pool, f"r{n}", f"192.0.2.{n}").session(keeper, pause(0.01)) for n in range(5)
+        ]
         await asyncio.gather(*polls)
         await until(lambda: len(keeper.left) == 2)
         assert len(pool) == 2
@@ -329,7 +353,9 @@ def test_all_sessions_are_closed_at_the_end() -> None:
     asyncio.run(run())
 
 
-def test_a_collector_that_ignores_its_end_loses_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_collector_that_ignores_its_end_loses_its_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The next poll of the device gets a new one, and the old one is not closed twice."""
     monkeypatch.setattr(sessions, "OVERTIME_S", 0.0)
 
@@ -344,14 +370,17 @@ def test_a_collector_that_ignores_its_end_loses_its_session(monkeypatch: pytest.
     asyncio.run(run())
 
 
-def test_a_sweep_that_gives_a_session_to_who_waits_ends_none_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_that_gives_a_session_to_who_waits_ends_none_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Two collectors of a host ignore their end: the poll that waited for the second keeps what it was given."""
     monkeypatch.setattr(sessions, "OVERTIME_S", 0.0)
 
     async def run() -> None:
         keeper, pool = Keeper(), Sessions(limits(per_host=2))
         stubborn = [
-            asyncio.create_task(poll_of(pool, name, within_s=0.05).session(keeper, pause(0.2))) for name in ("r1", "r2")
+            asyncio.create_task(poll_of(pool, name, within_s=0.05).session(keeper, pause(0.2)))
+            for name in ("r1", "r2")
         ]
         await until(lambda: len(keeper.lines) == 2)
         waiting = asyncio.create_task(poll_of(pool, "r2").session(keeper, pause(0.01)))
@@ -364,7 +393,9 @@ def test_a_sweep_that_gives_a_session_to_who_waits_ends_none_twice(monkeypatch: 
     asyncio.run(run())
 
 
-def test_a_session_that_never_ends_does_not_cost_the_device_its_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_never_ends_does_not_cost_the_device_its_polls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Its collector ignores even its cancellation: that is waited for once, and never again."""
     monkeypatch.setattr(sessions, "CLOSING_S", 0.02)
 

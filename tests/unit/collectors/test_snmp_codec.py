@@ -61,7 +61,10 @@ def test_every_type_is_told_apart(encoded: bytes, value: Any) -> None:
 @pytest.mark.parametrize(
     ("encoded", "value"),
     [
-        (element(0x41, b"\xff\xff\xff\xff"), 2**32 - 1),  # the zero that would keep it positive is missing
+        (
+            element(0x41, b"\xff\xff\xff\xff"),
+            2**32 - 1,
+        ),  # the zero that would keep it positive is missing
         (element(0x41, b""), 0),
         (element(0x02, b""), 0),
         (element(0x40, b""), ""),  # no address
@@ -94,11 +97,17 @@ def test_what_has_no_meaning_is_malformed(encoded: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "row", [b"\x30\x00", b"\x30\x80", b"\x30\x9e" + oid("1.3.6"), sequence(oid("1.3.6")), b"\x05\x00"]
+    "row",
+    [b"\x30\x00", b"\x30\x80", b"\x30\x9e" + oid("1.3.6"), sequence(oid("1.3.6")), b"\x05\x00"],
 )
 def test_a_row_that_is_no_pair_is_malformed(row: bytes) -> None:
     """Some of these make the engine panic."""
-    body = element(2, b"\x01") + integer(0) + integer(0) + sequence(sequence(oid("1.3.6"), integer(5)), row)
+    body = (
+        element(2, b"\x01")
+        + integer(0)
+        + integer(0)
+        + sequence(sequence(oid("1.3.6"), integer(5)), row)
+    )
     with pytest.raises(Malformed):
         read(sequence(element(2, b"\x01"), octets(b"public"), element(0xA2, body)))
 
@@ -112,7 +121,9 @@ def test_the_malformed_is_not_repeated() -> None:
 
 @pytest.mark.parametrize("kind", [codec.GET, codec.GET_NEXT, codec.GET_BULK])
 def test_a_request_is_what_an_agent_reads(kind: int) -> None:
-    made = codec.message(1, b"public", codec.request(kind, 2**31 - 1, 0, 40, (SYS_NAME, "1.3.6.1.4.1.8072")))
+    made = codec.message(
+        1, b"public", codec.request(kind, 2**31 - 1, 0, 40, (SYS_NAME, "1.3.6.1.4.1.8072"))
+    )
     request = snmp_agent.parse(made)
     assert (request.kind, request.community, request.repetitions) == (kind, b"public", 40)
     assert int.from_bytes(request.request_id, "big") == 2**31 - 1
@@ -133,7 +144,11 @@ def test_no_octets_make_it_stumble(data: bytes) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=6))
 def test_nor_does_a_good_message_with_flipped_octets(changes: list[tuple[int, int]]) -> None:
-    rows = [(oid(f"1.3.6.1.2.1.2.2.1.{column}.{row}"), integer(row, 0x41)) for column in range(5) for row in range(4)]
+    rows = [
+        (oid(f"1.3.6.1.2.1.2.2.1.{column}.{row}"), integer(row, 0x41))
+        for column in range(5)
+        for row in range(4)
+    ]
     spoiled = bytearray(response(b"public", b"\x01", rows))
     for at, octet in changes:
         spoiled[at % len(spoiled)] = octet

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from poller.collectors.snmp.wire import datagram
 from tests.unit.collectors.snmp_agent import integer, octets, oid, response
 
-GOOD = response(b"public", b"\x01", [(oid("1.3.6.1.2.1.1.5.0"), octets(b"box")), (oid("1.3.6"), integer(5))])
+GOOD = response(
+    b"public", b"\x01", [(oid("1.3.6.1.2.1.1.5.0"), octets(b"box")), (oid("1.3.6"), integer(5))]
+)
 
 
 def test_a_good_response_is_whole() -> None:
@@ -25,7 +27,14 @@ def test_the_error_status_is_found(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "spoil", [lambda m: m[:-1], lambda m: m + b"\0", lambda m: b"\x31" + m[1:], lambda m: b"hello", lambda m: b""]
+    "spoil",
+    [
+        lambda m: m[:-1],
+        lambda m: m + b"\0",
+        lambda m: b"\x31" + m[1:],
+        lambda m: b"hello",
+        lambda m: b"",
+    ],
 )
 def test_what_is_not_one_whole_message_is_seen(spoil: Callable[[bytes], bytes]) -> None:
     bad = spoil(GOOD)

@@ -45,7 +45,10 @@ def test_date_and_time(octets: object, seconds: float | None) -> None:
 @given(st.dates())
 def test_days_are_counted_as_in_the_calendar(date: datetime.date) -> None:
     """Every day a Python date can be."""
-    assert octet_dates.day_number(date.year, date.month, date.day) == (date - datetime.date(1970, 1, 1)).days
+    assert (
+        octet_dates.day_number(date.year, date.month, date.day)
+        == (date - datetime.date(1970, 1, 1)).days
+    )
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,9 @@ from poller.collectors.snmp.metrics import regex_extracts
 def test_extracts(text: str, pattern: str, template: str, number: float | None) -> None:
     """The whole text must match, `$1x` is the group named "1x", and what is no Go float is no number."""
     found = regex_extracts.extract(text, regex_extracts.compile_whole(pattern), template)
-    assert found == number or (found is not None and math.isnan(found) and number is not None and math.isnan(number))
+    assert found == number or (
+        found is not None and math.isnan(found) and number is not None and math.isnan(number)
+    )
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=a)", r"(a)\1", "a{1001}", "[b-a]"])
@@ -62,4 +64,7 @@ def test_what_re2_does_not_take_is_refused(pattern: str) -> None:
 
 def test_an_expression_that_would_take_for_ever_elsewhere() -> None:
     """RE2 is linear in the text, whatever a device sends."""
-    assert regex_extracts.extract("a" * 50_000 + "b", regex_extracts.compile_whole("(a*)*c"), "$1") is None
+    assert (
+        regex_extracts.extract("a" * 50_000 + "b", regex_extracts.compile_whole("(a*)*c"), "$1")
+        is None
+    )

@@ -19,10 +19,14 @@ def write(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_file_is_read_once_however_many_targets_name_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_read_once_however_many_targets_name_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also by those who name it beside another one."""
     reads, read = [], module_parser.read
-    monkeypatch.setattr(module_parser, "read", lambda text, source: reads.append(source) or read(text, source))
+    monkeypatch.setattr(
+        module_parser, "read", lambda text, source: reads.append(source) or read(text, source)
+    )
     one, two = write(tmp_path / "one.yml", ONE), write(tmp_path / "two.yml", "two: {walk: [1.4]}")
     shelf = Shelf()
     library = shelf.library((one,))
@@ -41,7 +45,9 @@ def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
     assert module_catalog.select(("one",), (path,)).modules[0].metrics[0].name == "longer"
 
 
-def test_a_broken_edit_is_an_error_until_it_is_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_edit_is_an_error_until_it_is_repaired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It names the file, and the broken file is not parsed for each of its targets."""
     path = write(tmp_path / "one.yml", ONE)
     shelf = Shelf()
@@ -75,7 +81,9 @@ def test_later_files_win(tmp_path: Path) -> None:
     assert library.names() == {"both", "first"}
     assert library.module("both").walk == ("1.2",)
     assert library.auth("both").credential.secrets() == ["b"]
-    assert module_files.library((str(tmp_path / "b.yml"), str(tmp_path / "a.yml"))).module("both").walk == ("1.1",)
+    assert module_files.library((str(tmp_path / "b.yml"), str(tmp_path / "a.yml"))).module(
+        "both"
+    ).walk == ("1.1",)
 
 
 def test_modules_of_files_win_over_built_in_ones(tmp_path: Path) -> None:
@@ -125,6 +133,8 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
 def test_an_unknown_login_is_named_with_those_there_are(tmp_path: Path) -> None:
     """Names only."""
     path = write(tmp_path / "x.yml", "auths: {public_v2: {community: hidden-word}}\nmodules: {}")
-    with pytest.raises(errors.ConfigError, match='unknown auth "public_v3"; did you mean public_v2') as raised:
+    with pytest.raises(
+        errors.ConfigError, match='unknown auth "public_v3"; did you mean public_v2'
+    ) as raised:
         module_catalog.auth("public_v3", (path,))
     assert "hidden-word" not in str(raised.value)

@@ -20,7 +20,9 @@ def one(oid: str, values: Sequence[str], *targets: str) -> Filter:
 
 def test_a_filtered_column_is_not_walked_but_fetched_row_by_row() -> None:
     """Other columns are walked as before."""
-    module = Module("m", walk=("1.10", "1.11"), get=("1.1.0",), filters=(one("1.8", ["^1$"], "1.10"),))
+    module = Module(
+        "m", walk=("1.10", "1.11"), get=("1.1.0",), filters=(one("1.8", ["^1$"], "1.10"),)
+    )
     assert row_filters.wanted(module, {"1.8": UP}) == (("1.11",), ("1.1.0", "1.10.1", "1.10.3"))
 
 
@@ -32,13 +34,17 @@ def test_an_expression_may_match_anywhere_and_one_of_several_is_enough() -> None
 
 def test_two_filters_of_one_column_must_agree() -> None:
     """As in today's snmp_exporter."""
-    module = Module("m", walk=("1.10",), filters=(one("1.8", ["^1$"], "1.10"), one("1.2", ["eth"], "1.10")))
+    module = Module(
+        "m", walk=("1.10",), filters=(one("1.8", ["^1$"], "1.10"), one("1.2", ["eth"], "1.10"))
+    )
     assert row_filters.wanted(module, {"1.8": UP, "1.2": NAMES}) == ((), ("1.10.1",))
 
 
 def test_a_filter_whose_column_cannot_be_read_filters_nothing() -> None:
     """Better all rows than none."""
-    module = Module("m", walk=("1.10",), filters=(one("1.8", ["^1$"], "1.10"), one("1.2", ["eth"], "1.10")))
+    module = Module(
+        "m", walk=("1.10",), filters=(one("1.8", ["^1$"], "1.10"), one("1.2", ["eth"], "1.10"))
+    )
     assert row_filters.wanted(module, {"1.8": None, "1.2": None}) == (("1.10",), ())
     assert row_filters.wanted(module, {"1.8": None, "1.2": NAMES}) == ((), ("1.10.1", "1.10.2"))
 

@@ -42,7 +42,9 @@ def walker() -> Walker:
     return Walker(Link({}), Patience(1, 0, 1e12), Tuning(50), "it")
 
 
-def run(items: list[int], most: int, long: bool, more: Callable[[int], Awaitable[Walker]] | None = None) -> Watched:
+def run(
+    items: list[int], most: int, long: bool, more: Callable[[int], Awaitable[Walker]] | None = None
+) -> Watched:
     async def work() -> Watched:
         watched = Watched()
         hands = Hands(walker(), more or watched.more, most, long)
@@ -86,7 +88,9 @@ def test_an_error_ends_the_work_of_all() -> None:
     async def work() -> tuple[int, int]:
         watched = Watched()
         with pytest.raises(errors.DeviceTimeout):
-            await Hands(walker(), watched.more, 2, long=True).do(watched.act, [1, 2, -1, 3, 4, 5, 6, 7])
+            await Hands(walker(), watched.more, 2, long=True).do(
+                watched.act, [1, 2, -1, 3, 4, 5, 6, 7]
+            )
         return len(watched.by), len(asyncio.all_tasks())
 
     started, tasks = asyncio.run(work())

@@ -19,17 +19,35 @@ def test_every_metric_of_a_built_in_module_is_asked_for(name: str) -> None:
     for metric in module.metrics:
         assert metric.help, metric.name
         for wanted in (metric.oid, *(lookup.oid for lookup in metric.lookups if lookup.labels)):
-            assert any(oid.covers(root, wanted) or oid.covers(wanted, root) for root in asked), wanted
+            assert any(oid.covers(root, wanted) or oid.covers(wanted, root) for root in asked), (
+                wanted
+            )
 
 
 def test_interfaces_have_the_names_people_know() -> None:
     """The exporter's if_mib, in substance: both tables, four labels."""
     module = BUILT_IN["if_mib"]
     names = {metric.name for metric in module.metrics}
-    assert {"ifNumber", "ifMtu", "ifSpeed", "ifOperStatus", "ifAdminStatus", "ifType", "ifPhysAddress"} <= names
-    assert {"ifHCInOctets", "ifHCOutOctets", "ifHighSpeed", "ifCounterDiscontinuityTime", "ifInOctets"} <= names
+    assert {
+        "ifNumber",
+        "ifMtu",
+        "ifSpeed",
+        "ifOperStatus",
+        "ifAdminStatus",
+        "ifType",
+        "ifPhysAddress",
+    } <= names
+    assert {
+        "ifHCInOctets",
+        "ifHCOutOctets",
+        "ifHighSpeed",
+        "ifCounterDiscontinuityTime",
+        "ifInOctets",
+    } <= names
     octets = next(metric for metric in module.metrics if metric.name == "ifHCInOctets")
-    labels = {index.labelname for index in octets.indexes} | {lookup.labelname for lookup in octets.lookups}
+    labels = {index.labelname for index in octets.indexes} | {
+        lookup.labelname for lookup in octets.lookups
+    }
     assert labels == {"ifIndex", "ifName", "ifDescr", "ifAlias"}
 
 
@@ -54,6 +72,9 @@ def test_parts_are_asked_for_once() -> None:
     from poller.collectors.snmp.modules.module_set import Profile
 
     profile = Profile(
-        (Module("a", walk=("1.3.6", "1.3.6.1"), get=("1.3.1.0",)), Module("b", walk=("1.3.6",), get=("1.3.1.0",)))
+        (
+            Module("a", walk=("1.3.6", "1.3.6.1"), get=("1.3.1.0",)),
+            Module("b", walk=("1.3.6",), get=("1.3.1.0",)),
+        )
     )
     assert [(part.walk, part.get) for part in profile.parts] == [("", ("1.3.1.0",)), ("1.3.6", ())]

@@ -43,11 +43,17 @@ def only(text: str) -> Module:
         ("modules: {a: {timeout: 5}}", 'module a: timeout: "5" is not a duration'),
         ("modules: {a: {timeout: soon}}", 'module a: timeout: "soon" is not a duration'),
         ("modules: {a: {retries: -1}}", "module a: retries: must be a whole number"),
-        ("modules: {a: {max_repetitions: many}}", "module a: max_repetitions: must be a whole number"),
+        (
+            "modules: {a: {max_repetitions: many}}",
+            "module a: max_repetitions: must be a whole number",
+        ),
         ("modules: {a: {allow_nonincreasing_oids: 2}}", "module a: allow_nonincreasing_oids: "),
         ("modules: {a: {filters: [{oid: x}]}}", "module a: filter: oid"),
         ("modules: {a: {filters: [{oid: 1.3, values: ['(']}]}}", "module a: filter: values: "),
-        ("modules: {a: {filters: [{oid: 1.3, targets: 1.4}]}}", "module a: filter: targets: must be a list"),
+        (
+            "modules: {a: {filters: [{oid: 1.3, targets: 1.4}]}}",
+            "module a: filter: targets: must be a list",
+        ),
         ("a: {metrics: [], version: 4}", "module a: version: must be a whole number from 1 to 3"),
         (module("x"), "module mine: metric ?: must be a mapping"),
         (module("{name: m, oid: 1.3.6, type: gauge, hlep: x}"), 'metric m: unknown key "hlep"'),
@@ -58,14 +64,35 @@ def only(text: str) -> Module:
         (module("{name: m, oid: 1.3.6, scale: .inf}"), "scale: must be finite"),
         (module("{name: m, oid: 1.3.6, enum_values: {up: 1}}"), "enum_values: must map"),
         (module("{name: m, oid: 1.3.6, enum_values: [1]}"), "enum_values: must map"),
-        (module("{name: m, oid: 1.3.6, datetime_pattern: '%Q'}"), 'metric m: datetime_pattern: "%Q" stands for'),
-        (module("{name: m, oid: 1.3.6, indexes: [{labelname: a, type: Bits}]}"), 'index: type: "Bits" is not'),
-        (module("{name: m, oid: 1.3.6, indexes: [{labelname: 1, type: gauge}]}"), "index: labelname"),
-        (module("{name: m, oid: 1.3.6, indexes: [{labelname: a, type: gauge, fixed_size: -1}]}"), "fixed_size"),
+        (
+            module("{name: m, oid: 1.3.6, datetime_pattern: '%Q'}"),
+            'metric m: datetime_pattern: "%Q" stands for',
+        ),
+        (
+            module("{name: m, oid: 1.3.6, indexes: [{labelname: a, type: Bits}]}"),
+            'index: type: "Bits" is not',
+        ),
+        (
+            module("{name: m, oid: 1.3.6, indexes: [{labelname: 1, type: gauge}]}"),
+            "index: labelname",
+        ),
+        (
+            module("{name: m, oid: 1.3.6, indexes: [{labelname: a, type: gauge, fixed_size: -1}]}"),
+            "fixed_size",
+        ),
         (module("{name: m, oid: 1.3.6, lookups: [{labels: [a], labelname: b}]}"), "lookup: oid"),
-        (module("{name: m, oid: 1.3.6, regex_extracts: {'-': []}}"), 'regex_extracts: "-" cannot end'),
-        (module("{name: m, oid: 1.3.6, regex_extracts: {A: 1}}"), "regex_extracts: A must have a list"),
-        (module("{name: m, oid: 1.3.6, regex_extracts: {A: [{regex: '(?=a)'}]}}"), "not a regular expression of RE2"),
+        (
+            module("{name: m, oid: 1.3.6, regex_extracts: {'-': []}}"),
+            'regex_extracts: "-" cannot end',
+        ),
+        (
+            module("{name: m, oid: 1.3.6, regex_extracts: {A: 1}}"),
+            "regex_extracts: A must have a list",
+        ),
+        (
+            module("{name: m, oid: 1.3.6, regex_extracts: {A: [{regex: '(?=a)'}]}}"),
+            "not a regular expression of RE2",
+        ),
     ],
 )
 def test_mistakes_are_named(text: str, message: str) -> None:
@@ -78,14 +105,21 @@ def test_mistakes_are_named(text: str, message: str) -> None:
 def test_both_formats_say_the_same() -> None:
     """A module is the same in either."""
     body = "{walk: [1.3.6.1], metrics: [{name: m, oid: .1.3.6.1.2, type: gauge, help: h}]}"
-    flat, newer = module_parser.parse(f"if_mib: {body}", "a"), module_parser.parse(f"modules: {{if_mib: {body}}}", "b")
+    flat, newer = (
+        module_parser.parse(f"if_mib: {body}", "a"),
+        module_parser.parse(f"modules: {{if_mib: {body}}}", "b"),
+    )
     assert (flat["if_mib"].version, newer["if_mib"].version) == (2, 0)
     assert dataclasses.replace(flat["if_mib"], version=0) == newer["if_mib"]
 
 
 def test_texts_are_taken_as_they_are_written() -> None:
     """`on` is a name, 1.10 an OID, 010 a text: as in Go, and unlike in Python."""
-    found = only(module("{name: on, oid: 1.10, type: gauge, help: 1e3, enum_values: {1: on, 0x2: no, 3: 010, 4: ~}}"))
+    found = only(
+        module(
+            "{name: on, oid: 1.10, type: gauge, help: 1e3, enum_values: {1: on, 0x2: no, 3: 010, 4: ~}}"
+        )
+    )
     metric = found.metrics[0]
     assert (metric.name, metric.oid, metric.help) == ("on", "1.10", "1e3")
     assert metric.enum_values == {1: "on", 2: "no", 3: "010", 4: ""}
@@ -106,7 +140,9 @@ def test_an_extract_without_an_expression_gives_nothing() -> None:
 def test_walk_parameters() -> None:
     """What a module says is kept; what it leaves out is left to the target."""
     more = "    max_repetitions: 4\n    retries: 0\n    timeout: 1m2s500ms\n    allow_nonincreasing_oids: yes\n"
-    asked = only(module("{name: m, oid: 1.3.6}", more + "    use_unconnected_udp_socket: true\n")).walking
+    asked = only(
+        module("{name: m, oid: 1.3.6}", more + "    use_unconnected_udp_socket: true\n")
+    ).walking
     assert asked == Walking(4, 0, 62.5, allow_nonincreasing_oids=True)
     assert only(module("{name: m, oid: 1.3.6}", "    max_repetitions: 0\n")).walking == Walking()
 
@@ -115,14 +151,21 @@ def test_anchors_and_merges() -> None:
     """YAML's own means against repetition."""
     text = "base: &base {walk: [1.3.6], metrics: [{name: m, oid: 1.3.6}]}\nmore: {<<: *base, walk: [1.4], get: [1.5.0]}"
     found = module_parser.parse(text, "my.yml")["more"]
-    assert (found.walk, found.get, [metric.name for metric in found.metrics]) == (("1.4",), ("1.5.0",), ["m"])
+    assert (found.walk, found.get, [metric.name for metric in found.metrics]) == (
+        ("1.4",),
+        ("1.5.0",),
+        ["m"],
+    )
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
-        + "".join(f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(['*' + chr(97 + i)] * 10)}]\n" for i in range(9)),
+        + "".join(
+            f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(['*' + chr(97 + i)] * 10)}]\n"
+            for i in range(9)
+        ),
         "a: " + "[" * 200_000,
         "a: " + "{a: " * 200_000,
         "- " * 100_000,
@@ -169,7 +212,9 @@ def test_logins() -> None:
 
 def test_in_the_flat_format_each_module_has_its_own_login() -> None:
     """`version` and `auth` beside `walk`."""
-    file = module_parser.read("a: {walk: [1.3], version: 1, auth: {community: c1}}\nb: {walk: [1.3]}", "my.yml")
+    file = module_parser.read(
+        "a: {walk: [1.3], version: 1, auth: {community: c1}}\nb: {walk: [1.3]}", "my.yml"
+    )
     assert (file.auth("a").version, file.auth("b").version) == (1, 2)
     assert file.auth("a").credential == Community.from_fields({"community": "c1"})
     assert file.module("a").walk == ("1.3",)
@@ -184,7 +229,10 @@ def test_in_the_flat_format_each_module_has_its_own_login() -> None:
         ("{community: [hidden-word]}", "auth a: community: must be a text"),
         ("{version: hidden-word}", "auth a: version: must be a whole number from 1 to 3"),
         ("{version: 3}", "auth a: username is missing"),
-        ("{version: 3, username: u, security_level: hidden-word}", "auth a: security_level: is none that exists"),
+        (
+            "{version: 3, username: u, security_level: hidden-word}",
+            "auth a: security_level: is none that exists",
+        ),
         ("{version: 3, username: u, security_level: authNoPriv}", "auth a: password is missing"),
         (
             "{version: 3, username: u, security_level: authPriv, password: hidden-word}",

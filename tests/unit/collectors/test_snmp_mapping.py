@@ -23,7 +23,9 @@ def profile(*metrics: dict[str, Any]) -> Profile:
     return Profile(tuple(module_parser.parse(text, "test").values()))
 
 
-def mapped(values: dict[str, Value], *metrics: dict[str, Any], known: dict[str, Value] | None = None) -> Found:
+def mapped(
+    values: dict[str, Value], *metrics: dict[str, Any], known: dict[str, Value] | None = None
+) -> Found:
     result = mapping.map_values(values, profile(*metrics), known)
     return {(s.series.name, s.series.labels): s.value for s in result.samples}
 
@@ -94,12 +96,16 @@ def test_values_as_label_texts(value: Value, kind: str, text: str) -> None:
 def test_a_text_is_a_label_on_one() -> None:
     """The sample is 1 and its name is the label; scale and offset apply to that 1, as in snmp_exporter."""
     assert mapped({"1.1.0": b"box"}, metric("DisplayString")) == {("m", (("m", "box"),)): 1}
-    assert mapped({"1.1.0": b"box"}, metric("DisplayString", scale=2, offset=1)) == {("m", (("m", "box"),)): 3}
+    assert mapped({"1.1.0": b"box"}, metric("DisplayString", scale=2, offset=1)) == {
+        ("m", (("m", "box"),)): 3
+    }
 
 
 def test_a_text_that_is_already_an_index_is_not_repeated() -> None:
     """The index wins over the value."""
-    found = mapped({"1.1.7": b"x"}, metric("DisplayString", indexes=[{"labelname": "m", "type": "gauge"}]))
+    found = mapped(
+        {"1.1.7": b"x"}, metric("DisplayString", indexes=[{"labelname": "m", "type": "gauge"}])
+    )
     assert found == {("m", (("m", "7"),)): 1}
 
 
@@ -172,7 +178,9 @@ def test_a_lying_length_costs_no_memory() -> None:
 
 INTERFACE = {
     "indexes": [{"labelname": "ifIndex", "type": "gauge"}],
-    "lookups": [{"labels": ["ifIndex"], "labelname": "ifName", "oid": "1.2", "type": "DisplayString"}],
+    "lookups": [
+        {"labels": ["ifIndex"], "labelname": "ifName", "oid": "1.2", "type": "DisplayString"}
+    ],
 }
 
 
@@ -207,14 +215,27 @@ def test_lookups_chain_through_integers_and_drop_labels() -> None:
 
 def test_an_enum_lookup_gives_the_name() -> None:
     """As in newer snmp_exporter modules."""
-    lookup = {"labels": ["a"], "labelname": "b", "oid": "1.2", "type": "EnumAsInfo", "enum_values": {1: "one"}}
+    lookup = {
+        "labels": ["a"],
+        "labelname": "b",
+        "oid": "1.2",
+        "type": "EnumAsInfo",
+        "enum_values": {1: "one"},
+    }
     indexed = {"indexes": [{"labelname": "a", "type": "gauge"}], "lookups": [lookup]}
-    assert mapped({"1.1.1": 5, "1.2.1": 1}, metric(**indexed)) == {("m", (("a", "1"), ("b", "one"))): 5}
+    assert mapped({"1.1.1": 5, "1.2.1": 1}, metric(**indexed)) == {
+        ("m", (("a", "1"), ("b", "one"))): 5
+    }
 
 
 @pytest.mark.parametrize(
     ("subtype", "text"),
-    [(1, "4.5.6.7"), (2, "0405:0607:0000:0000:0000:0000:0000:0000"), (3, "0x04050607"), (None, "0x04050607")],
+    [
+        (1, "4.5.6.7"),
+        (2, "0405:0607:0000:0000:0000:0000:0000:0000"),
+        (3, "0x04050607"),
+        (None, "0x04050607"),
+    ],
 )
 def test_a_combined_type_asks_the_column_before(subtype: int | None, text: str) -> None:
     """InetAddress prints by the type beside it, and as hex when there is none or an unknown one."""
@@ -272,12 +293,18 @@ def test_kinds() -> None:
         (Counter64(5), metric("counter", offset=1), 0),
         (Counter32(5), metric("counter", oid="1.3.6.1.2.1.31.1.1.1.6"), 32),  # what it says counts
         (5, metric("counter"), 0),
-        (5, metric("counter", oid="1.3.6.1.2.1.2.2.1.10"), 32),  # ifInOctets, whatever an engine tells
+        (
+            5,
+            metric("counter", oid="1.3.6.1.2.1.2.2.1.10"),
+            32,
+        ),  # ifInOctets, whatever an engine tells
         (5, metric("counter", oid="1.3.6.1.2.1.31.1.1.1.6"), 64),  # ifHCInOctets
         (5, metric("counter", oid="1.3.6.1.2.1.31.1.1.1.6", scale=8), 0),
     ],
 )
-def test_a_counter_knows_where_it_starts_over(value: Value, declared: dict[str, Any], width: int) -> None:
+def test_a_counter_knows_where_it_starts_over(
+    value: Value, declared: dict[str, Any], width: int
+) -> None:
     """By its type, or by the standard for interfaces."""
     [sample] = mapping.map_values({f"{declared['oid']}.1": value}, profile(declared)).samples
     assert sample.series.width == width

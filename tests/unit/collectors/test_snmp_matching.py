@@ -48,7 +48,9 @@ def test_the_longest_pattern_that_matches_decides(
 
 def test_a_text_of_the_description_decides_between_equal_identifiers() -> None:
     """Many vendors leave net-snmp's own identifier in place."""
-    linux, edge = (TABLE.choose("1.3.6.1.4.1.8072.3.2.10", text) for text in ("Linux box", "an edgeos 2.0"))
+    linux, edge = (
+        TABLE.choose("1.3.6.1.4.1.8072.3.2.10", text) for text in ("Linux box", "an edgeos 2.0")
+    )
     assert linux.modules == ("system", "if_mib", "host_resources")
     assert edge.modules == ("system", "if_mib", "ip_mib")
 
@@ -79,10 +81,19 @@ def test_the_operators_base_replaces_ours() -> None:
         ("match: {}", "own.yml: match: must be a list"),
         ("base: []", "own.yml: base: names no module"),
         ("match: [{modules: [a]}]", 'own.yml: match entry 1: sysObjectID: "" is not a numeric OID'),
-        ("match: [{sysObjectID: 1.3.x, modules: [a]}]", 'match entry 1: sysObjectID: "1.3.x" is not a numeric OID'),
-        ("match: [{sysObjectID: 1.*.3, modules: [a]}]", 'match entry 1: sysObjectID: "1.*.3" is not a numeric OID'),
+        (
+            "match: [{sysObjectID: 1.3.x, modules: [a]}]",
+            'match entry 1: sysObjectID: "1.3.x" is not a numeric OID',
+        ),
+        (
+            "match: [{sysObjectID: 1.*.3, modules: [a]}]",
+            'match entry 1: sysObjectID: "1.*.3" is not a numeric OID',
+        ),
         ("match: [{sysObjectID: 1.3.*, modules: a}]", "match entry 1: modules: must be a list"),
-        ("match: [{sysObjectID: 1.3.*, modules: [1]}]", "match entry 1: modules: must be a list of module names"),
+        (
+            "match: [{sysObjectID: 1.3.*, modules: [1]}]",
+            "match entry 1: modules: must be a list of module names",
+        ),
         ("match: [{sysObjectId: 1.3.*, modules: [a]}]", 'match entry 1: unknown key "sysObjectId"'),
         (
             "match: [{sysObjectID: 1.3.*, modules: [a]}, {sysObjectID: 1.3.*, modules: [b]}]",
@@ -116,13 +127,20 @@ def test_our_own_table_chooses_modules_that_exist() -> None:
     """Every name in it is a built-in module, and everything gets the base."""
     assert device_table.built_in().names() <= set(module_catalog.built_in())
     assert device_table.choose("1.3.6.1.4.1.99999") == ("system", "if_mib")
-    assert device_table.choose("1.3.6.1.4.1.14988.1") == ("system", "if_mib", "host_resources", "mikrotik")
+    assert device_table.choose("1.3.6.1.4.1.14988.1") == (
+        "system",
+        "if_mib",
+        "host_resources",
+        "mikrotik",
+    )
 
 
 def test_the_table_of_a_target_chooses_for_it(tmp_path: Path) -> None:
     """What it names must exist; what is wrong with it on a worker is the target's options, not a crash."""
     path = tmp_path / "own.yml"
-    path.write_text("match: [{sysObjectID: 1.3.6.1.4.1.5.*, modules: [ucd]}, {sysObjectID: 1.3.7.*, modules: [udc]}]")
+    path.write_text(
+        "match: [{sysObjectID: 1.3.6.1.4.1.5.*, modules: [ucd]}, {sysObjectID: 1.3.7.*, modules: [udc]}]"
+    )
     choose = device_table.chooser(str(path))
     assert choose("1.3.6.1.4.1.5.1", "") == ("system", "if_mib", "ucd")
     with pytest.raises(errors.OptionsUnusable, match='unknown module "udc"'):

@@ -10,7 +10,12 @@ from poller.collectors.snmp.modules import module_catalog
 
 Found = dict[str, float]
 
-HR, UCD, SENSOR, MTXR = "1.3.6.1.2.1.25", "1.3.6.1.4.1.2021", "1.3.6.1.2.1.99.1.1.1", "1.3.6.1.4.1.14988.1.1"
+HR, UCD, SENSOR, MTXR = (
+    "1.3.6.1.2.1.25",
+    "1.3.6.1.4.1.2021",
+    "1.3.6.1.2.1.99.1.1.1",
+    "1.3.6.1.4.1.14988.1.1",
+)
 UPS, PRT, IP = "1.3.6.1.2.1.33.1", "1.3.6.1.2.1.43", "1.3.6.1.2.1.4"
 
 
@@ -156,7 +161,10 @@ def samples(module: str, walk: dict[str, Value]) -> Found:
                     f'{name}{{hrDeviceIndex="1",prtMarkerSuppliesIndex="2",'
                     'prtMarkerSuppliesDescription="Black Cartridge",prtMarkerSuppliesType="toner",'
                     f'prtMarkerSuppliesSupplyUnit="percent",prtMarkerColorantValue="black"}}': value
-                    for name, value in (("prtMarkerSuppliesMaxCapacity", 100), ("prtMarkerSuppliesLevel", 35))
+                    for name, value in (
+                        ("prtMarkerSuppliesMaxCapacity", 100),
+                        ("prtMarkerSuppliesLevel", 35),
+                    )
                 },
             },
         ),
@@ -185,7 +193,9 @@ def samples(module: str, walk: dict[str, Value]) -> Found:
         ),
     ],
 )
-def test_a_walk_becomes_the_samples_people_look_for(module: str, walk: dict[str, Value], expected: Found) -> None:
+def test_a_walk_becomes_the_samples_people_look_for(
+    module: str, walk: dict[str, Value], expected: Found
+) -> None:
     """Names as in the MIB, labels that say what a row is."""
     assert samples(module, walk) == {_sorted(name): value for name, value in expected.items()}
 
@@ -193,7 +203,12 @@ def test_a_walk_becomes_the_samples_people_look_for(module: str, walk: dict[str,
 def _sorted(name: str) -> str:
     """Its labels in the order of their names, as they are exposed."""
     head, brace, labels = name.partition("{")
-    return head + brace + ",".join(sorted(labels.removesuffix("}").split(","))) + ("}" if brace else "")
+    return (
+        head
+        + brace
+        + ",".join(sorted(labels.removesuffix("}").split(",")))
+        + ("}" if brace else "")
+    )
 
 
 def test_a_printers_complaints_are_bits_with_names() -> None:

@@ -78,8 +78,16 @@ def test_a_scalar_needs_no_zero_and_a_column_needs_a_row() -> None:
         (f"{IF}.10.3", value_types.Counter32(12), "ifInOctets.3 = Counter32: 12"),
         (f"{IF}.8.3", 2, "ifOperStatus.3 = Integer32: down (2)"),
         (f"{IF}.8.3", 99, "ifOperStatus.3 = Integer32: 99"),
-        (f"{IF}.6.3", b"\x02\xfc\x00\x00\x00\x01", "ifPhysAddress.3 = OctetString: 02:FC:00:00:00:01"),
-        ("1.3.6.1.2.1.1.3.0", value_types.TimeTicks(8_640_123), "sysUpTime.0 = TimeTicks: 8640123 (1d 0:00:01.23)"),
+        (
+            f"{IF}.6.3",
+            b"\x02\xfc\x00\x00\x00\x01",
+            "ifPhysAddress.3 = OctetString: 02:FC:00:00:00:01",
+        ),
+        (
+            "1.3.6.1.2.1.1.3.0",
+            value_types.TimeTicks(8_640_123),
+            "sysUpTime.0 = TimeTicks: 8640123 (1d 0:00:01.23)",
+        ),
         ("1.3.6.1.2.1.1.1.0", b"Linux\nbox", "sysDescr.0 = OctetString: Linux box"),
         ("1.3.6.1.2.1.1.1.0", b"\x00\xff", "sysDescr.0 = OctetString: 0x00FF"),
         ("1.3.6.1.2.1.1.1.0", b"", "sysDescr.0 = OctetString: "),
@@ -102,7 +110,10 @@ def test_a_value_as_a_person_reads_it(oid: str, value: Value, line: str) -> None
 
 def test_numbers_only_when_asked_for() -> None:
     """Nothing is translated."""
-    assert snmp_values.line(f"{IF}.8.3", 2, NAMES, numeric=True).for_people() == f"{IF}.8.3 = Integer32: 2"
+    assert (
+        snmp_values.line(f"{IF}.8.3", 2, NAMES, numeric=True).for_people()
+        == f"{IF}.8.3 = Integer32: 2"
+    )
 
 
 def test_names_are_offered_by_their_beginning() -> None:

@@ -64,7 +64,11 @@ def test_refused(raw: dict[str, Any], text: str) -> None:
     ("raw", "asked", "settled"),
     [
         ({}, Walking(), Settled(50, 2, 1.5)),
-        ({}, Walking(4, 0, 5.0, allow_nonincreasing_oids=True), Settled(4, 0, 5.0, allow_nonincreasing_oids=True)),
+        (
+            {},
+            Walking(4, 0, 5.0, allow_nonincreasing_oids=True),
+            Settled(4, 0, 5.0, allow_nonincreasing_oids=True),
+        ),
         ({}, Walking(max_repetitions=1000), Settled(200, 2, 1.5)),
         ({"timeout": 1.5, "max_repetitions": 20}, Walking(4, 7, 5.0), Settled(20, 7, 1.5)),
         ({"retries": 2}, Walking(4, 7, 5.0), Settled(4, 2, 5.0)),
@@ -83,7 +87,9 @@ def test_of_several_modules_the_most_careful_counts() -> None:
     """It is one device that they are read from."""
     careful = Module("a", walking=Walking(max_repetitions=4, timeout_s=2.0))
     patient = Module("b", walking=Walking(10, 5, 9.0, allow_nonincreasing_oids=True))
-    assert Profile((careful, patient, Module("c"))).walking == Walking(4, 5, 9.0, allow_nonincreasing_oids=True)
+    assert Profile((careful, patient, Module("c"))).walking == Walking(
+        4, 5, 9.0, allow_nonincreasing_oids=True
+    )
 
 
 def test_a_module_of_the_old_format_may_ask_for_version_1() -> None:

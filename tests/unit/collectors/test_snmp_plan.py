@@ -19,7 +19,9 @@ IF_MIB = module_catalog.select(("if_mib",))
 TABLE, X_TABLE = "1.3.6.1.2.1.2.2.1", "1.3.6.1.2.1.31.1.1.1"
 
 
-def rows(octets: Value = 1000, name: bytes = b"eth0", mac: bytes = b"\x02\0\0\0\0\1", index: int = 1) -> list[Row]:
+def rows(
+    octets: Value = 1000, name: bytes = b"eth0", mac: bytes = b"\x02\0\0\0\0\1", index: int = 1
+) -> list[Row]:
     return [
         ("1.3.6.1.2.1.2.1.0", 1),
         (f"{TABLE}.2.{index}", b"descr"),
@@ -41,7 +43,12 @@ def test_new_numbers_keep_the_series_object() -> None:
     first, _ = shapes.read(rows(1000), IF_MIB, True)
     second, _ = shapes.read(rows(2000), IF_MIB, True)
     assert second.series is first.series
-    assert dict(zip([s.name for s in second.series.series], second.values, strict=True))["ifHCInOctets"] == 2000
+    assert (
+        dict(zip([s.name for s in second.series.series], second.values, strict=True))[
+            "ifHCInOctets"
+        ]
+        == 2000
+    )
 
 
 def test_a_plan_gives_what_the_mapping_gives() -> None:
@@ -57,7 +64,10 @@ def test_whoever_polls_once_gets_counters_to_the_last_digit() -> None:
     """A float64 would round it, and what an exporter gives (modulo 2**53) would be another number."""
     counted = 2**63 + 4097
     readings, _ = Shapes().read(rows(counted), IF_MIB, True)
-    exact = {series.name: value for series, value in zip(readings.series.series, readings.values, strict=True)}
+    exact = {
+        series.name: value
+        for series, value in zip(readings.series.series, readings.values, strict=True)
+    }
     assert exact["ifHCInOctets"] == counted
     assert f"{counted % 2**53}" in "\n".join(prometheus_text.lines(readings, {}))
 
@@ -85,7 +95,9 @@ def test_a_lost_name_table_does_not_rename_rows() -> None:
     shapes = Shapes()
     shapes.read(rows(), IF_MIB, True)
     partial, _ = shapes.read(rows()[:4], IF_MIB, False)
-    assert {reading.labels.get("ifName") for reading in partial if reading.name == "ifOperStatus"} == {"eth0"}
+    assert {
+        reading.labels.get("ifName") for reading in partial if reading.name == "ifOperStatus"
+    } == {"eth0"}
 
 
 def test_a_number_that_turns_into_text_is_noticed() -> None:
@@ -108,12 +120,32 @@ def test_a_float_in_opaque_is_read_every_time() -> None:
 @pytest.mark.parametrize(
     ("kind", "more", "values", "changes"),
     [
-        ("DateAndTime", {}, [bytes([7, 226, 8, 15, 8, 1, 15, 0]), bytes([7, 226, 8, 15, 8, 1, 16, 0])], False),
+        (
+            "DateAndTime",
+            {},
+            [bytes([7, 226, 8, 15, 8, 1, 15, 0]), bytes([7, 226, 8, 15, 8, 1, 16, 0])],
+            False,
+        ),
         ("DateAndTime", {}, [bytes([7, 226, 8, 15, 8, 1, 15, 0]), b""], True),
         ("DateAndTime", {}, [b"", bytes([7, 226, 8, 15, 8, 1, 15, 0])], True),
-        ("DisplayString", {"regex_extracts": {"A": [{"regex": "(.*) C"}]}}, [b"21 C", b"22 C"], False),
-        ("DisplayString", {"regex_extracts": {"A": [{"regex": "(.*) C"}]}}, [b"21 C", b"cold"], True),
-        ("DisplayString", {"regex_extracts": {"A": [{"regex": "(.*) C"}]}}, [b"cold", b"21 C"], True),
+        (
+            "DisplayString",
+            {"regex_extracts": {"A": [{"regex": "(.*) C"}]}},
+            [b"21 C", b"22 C"],
+            False,
+        ),
+        (
+            "DisplayString",
+            {"regex_extracts": {"A": [{"regex": "(.*) C"}]}},
+            [b"21 C", b"cold"],
+            True,
+        ),
+        (
+            "DisplayString",
+            {"regex_extracts": {"A": [{"regex": "(.*) C"}]}},
+            [b"cold", b"21 C"],
+            True,
+        ),
         ("EnumAsStateSet", {"enum_values": {1: "up", 2: "down"}}, [1, 2], False),
         ("EnumAsStateSet", {"enum_values": {1: "up", 2: "down"}}, [1, 7], True),
         ("EnumAsStateSet", {"enum_values": {1: "up", 2: "down"}}, [7, 1], True),
@@ -122,7 +154,9 @@ def test_a_float_in_opaque_is_read_every_time() -> None:
         ("EnumAsInfo", {"enum_values": {1: "up", 2: "down"}}, [1, 2], True),
     ],
 )
-def test_numbers_in_texts_and_states_are_numbers(kind: str, more: Any, values: list[Any], changes: bool) -> None:
+def test_numbers_in_texts_and_states_are_numbers(
+    kind: str, more: Any, values: list[Any], changes: bool
+) -> None:
     """Dates, extracts, states and bits change without a new shape, and always say what a first poll says."""
     body = {"name": "m", "oid": "1.1", "type": kind, **more}
     text = yaml.safe_dump({"modules": {"m": {"walk": ["1.1"], "metrics": [body]}}})
@@ -156,7 +190,11 @@ modules:
 @pytest.mark.parametrize(("before", "after"), [(-1, -2), (-2, -1), (0, b""), (b"", 0)])
 def test_a_label_follows_a_number_whose_hash_another_has(before: Value, after: Value) -> None:
     """Python's hash of -1 is that of -2, and no octets have that of 0."""
-    text = {"modules": {"m": {"metrics": [{"name": "level", "oid": "1.3.6.1.4.1.9.1", "type": "DisplayString"}]}}}
+    text = {
+        "modules": {
+            "m": {"metrics": [{"name": "level", "oid": "1.3.6.1.4.1.9.1", "type": "DisplayString"}]}
+        }
+    }
     profile = Profile(tuple(module_parser.parse(yaml.safe_dump(text), "test").values()))
     shapes = Shapes()
     for value in (before, after):

@@ -57,7 +57,9 @@ def test_what_was_sealed_is_opened(auth: str, priv: str) -> None:
 
 
 @pytest.mark.parametrize("auth", AUTHS)
-@pytest.mark.parametrize("clock", [Clock(0, 0), Clock(1, 127), Clock(300, 86_400), Clock(2**31 - 1, 2**31 - 1)])
+@pytest.mark.parametrize(
+    "clock", [Clock(0, 0), Clock(1, 127), Clock(300, 86_400), Clock(2**31 - 1, 2**31 - 1)]
+)
 def test_the_usual_answer_is_known_at_a_glance(auth: str, clock: Clock) -> None:
     """And its digest found; a report, or somebody else's answer, is looked at more closely."""
     made = keys(auth)
@@ -96,12 +98,16 @@ def test_nothing_that_was_touched_is_authentic(at: int, bit: int) -> None:
 def test_the_keys_of_another_agent_do_not_fit() -> None:
     message = sealed(keys())
     other = Passwords("SHA", b"maplesyrup", "AES", b"another-one").localized(b"\x80other-engine")
-    assert not v3_message.is_authentic(message, len(message), v3_message.parse(message, len(message)), other)
+    assert not v3_message.is_authentic(
+        message, len(message), v3_message.parse(message, len(message)), other
+    )
 
 
 def test_a_message_without_a_digest_is_not_authentic() -> None:
     message = sealed(keys(), flags=0)
-    assert not v3_message.is_authentic(message, len(message), v3_message.parse(message, len(message)), keys())
+    assert not v3_message.is_authentic(
+        message, len(message), v3_message.parse(message, len(message)), keys()
+    )
 
 
 @given(st.binary(max_size=200))
@@ -137,6 +143,8 @@ def test_no_secret_is_printed() -> None:
     secret = Passwords("SHA", b"s3cret-auth", "AES", b"s3cret-priv")
     usm = Usm("user", secret)
     usm.meet(ENGINE)
-    printed = f"{secret!r} {secret} {usm!r} {usm} {usm.keys!r} {usm.keys} {dataclasses.fields(usm)!r}"
+    printed = (
+        f"{secret!r} {secret} {usm!r} {usm} {usm.keys!r} {usm.keys} {dataclasses.fields(usm)!r}"
+    )
     assert "s3cret" not in printed
     assert usm.keys.auth.hex() not in printed

@@ -51,7 +51,10 @@ class Poller:
         self.memory.tuning.end_poll()
         (readings,) = [item for item in self.taken.items if isinstance(item, api.ReadingSet)]
         self.series = readings.series
-        return {(s.name, s.labels): v for s, v in zip(readings.series.series, readings.values, strict=True)}
+        return {
+            (s.name, s.labels): v
+            for s, v in zip(readings.series.series, readings.values, strict=True)
+        }
 
     async def _poll(self) -> poll_read.Taken:
         now = asyncio.get_running_loop().time()
@@ -61,12 +64,16 @@ class Poller:
             raise AssertionError(number)
 
         clock = self.device.clock
-        wanted = Wanted(self.modules, lambda names: self.select or module_catalog.select(names), self.choose)
+        wanted = Wanted(
+            self.modules, lambda names: self.select or module_catalog.select(names), self.choose
+        )
         period = change_signals.period(clock, self.refresh_s, 7)
         return await poll_read.take(Hands(walker, nobody, 1), wanted, self.memory, clock, period)
 
     def reads_texts(self) -> bool:
-        return any(name.startswith(tuple(f"{column}." for column in TEXTS)) for name in self.last.given)
+        return any(
+            name.startswith(tuple(f"{column}." for column in TEXTS)) for name in self.last.given
+        )
 
 
 def cold(device: Device, modules: tuple[str, ...] = MODULES) -> dict[Any, float]:
@@ -77,7 +84,13 @@ def device(count: int, **more: Any) -> Device:
     return Device({index: f"eth{index}" for index in range(1, count + 1)}, **more)
 
 
-AGENTS: list[dict[str, Any]] = [{}, {"rows": 7, "oids": 5}, {"rows": 30}, {"oids": 1}, {"bulk": False, "oids": 10}]
+AGENTS: list[dict[str, Any]] = [
+    {},
+    {"rows": 7, "oids": 5},
+    {"rows": 30},
+    {"oids": 1},
+    {"bulk": False, "oids": 10},
+]
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -111,7 +124,9 @@ def test_long_columns_of_texts_are_skipped() -> None:
     poller.poll()
     assert poller.reads_texts()
     poller.poll()
-    assert sum(name.startswith(f"{X_TABLE}.18.") for name in poller.last.given) <= 1  # one shows a column's end
+    assert (
+        sum(name.startswith(f"{X_TABLE}.18.") for name in poller.last.given) <= 1
+    )  # one shows a column's end
 
 
 def test_with_refresh_0_everything_is_read_every_time() -> None:
@@ -134,7 +149,11 @@ def test_a_name_that_nobody_tells_of_is_noticed_at_the_refresh() -> None:
 def test_targets_refresh_at_different_moments() -> None:
     """A thousand of them: none is older than the limit, and in no second there are many."""
     moments = [
-        next(s for s in range(1, 601) if change_signals.period(s, 600, one) != change_signals.period(0, 600, one))
+        next(
+            s
+            for s in range(1, 601)
+            if change_signals.period(s, 600, one) != change_signals.period(0, 600, one)
+        )
         for one in range(1000)
     ]
     assert max(map(moments.count, moments)) <= 6
@@ -167,7 +186,9 @@ def reboot_reshuffled(made: Device) -> None:
 @pytest.mark.parametrize("tells", [True, False])
 @pytest.mark.parametrize("change", [add, add_first, remove, replace, reboot_reshuffled])
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_change_that_can_be_seen_is_seen_in_the_same_poll(change: Any, tells: bool, agent: dict[str, Any]) -> None:
+def test_a_change_that_can_be_seen_is_seen_in_the_same_poll(
+    change: Any, tells: bool, agent: dict[str, Any]
+) -> None:
     """With and without the agent's word that its interfaces are others."""
     for count in (3, 20):
         poller = Poller(device(count, tells=tells), link=agent)
@@ -183,7 +204,9 @@ def test_a_change_that_can_be_seen_is_seen_in_the_same_poll(change: Any, tells: 
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["pass", "add", "remove", "rename", "reshuffle", "reboot", "swap and reboot", "age"]),
+        st.sampled_from(
+            ["pass", "add", "remove", "rename", "reshuffle", "reboot", "swap and reboot", "age"]
+        ),
         st.integers(1, 30),
         st.floats(0.5, 700),
     ),
@@ -206,7 +229,11 @@ def test_whatever_happens_a_poll_says_what_a_first_poll_says(
         before, booted, changed = dict(made.interfaces), made.booted, made.changed
         happen(made, step, index)
         period = change_signals.period(made.clock, REFRESH_S, 7)
-        told = made.booted != booted or set(made.interfaces) != set(before) or (tells and made.changed != changed)
+        told = (
+            made.booted != booted
+            or set(made.interfaces) != set(before)
+            or (tells and made.changed != changed)
+        )
         if made.interfaces != before and not told:
             behind = period
         found, expected = poller.poll(), cold(made)
@@ -225,7 +252,9 @@ def happen(made: Device, step: str, index: int) -> None:
         case "rename" if known:
             made.interfaces[known[index % len(known)]] = f"renamed{index}"
         case "reshuffle":
-            made.interfaces = {n * 3 + index: name for n, name in enumerate(made.interfaces.values())}
+            made.interfaces = {
+                n * 3 + index: name for n, name in enumerate(made.interfaces.values())
+            }
             made.changed = made.clock
         case "reboot":
             made.reboot()
@@ -237,7 +266,9 @@ def happen(made: Device, step: str, index: int) -> None:
 
 
 def _numbers(found: dict[Any, float]) -> list[tuple[str, str, float]]:
-    return [(name, dict(labels).get("ifIndex", ""), value) for (name, labels), value in found.items()]
+    return [
+        (name, dict(labels).get("ifIndex", ""), value) for (name, labels), value in found.items()
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 4, 30])
@@ -251,7 +282,9 @@ def test_a_table_that_falls_silent_costs_only_itself(count: int) -> None:
     assert [item.part for item in poller.taken.items if isinstance(item, api.PartFailed)] == [
         "if_mib 1.3.6.1.2.1.31.1.1"
     ]
-    assert set(found) == {series for series in whole if not series[0].startswith(("ifHC", "ifX"))} & set(found)
+    assert set(found) == {
+        series for series in whole if not series[0].startswith(("ifHC", "ifX"))
+    } & set(found)
     assert {name for name, _ in found} >= {"ifMtu", "ifInOctets", "sysUpTime"}
     poller.device.clock += 60
     assert set(poller.poll()) == set(whole)
@@ -265,7 +298,9 @@ def test_names_from_before_a_restart_are_not_those_of_today(gone: bool) -> None:
     poller.poll()
     poller.device.clock += 60
     known = poller.poll(silent=(X_TABLE,))
-    assert any(("ifName", "name eth1") in labels for _, labels in known)  # nothing has happened since it was read
+    assert any(
+        ("ifName", "name eth1") in labels for _, labels in known
+    )  # nothing has happened since it was read
     reboot_reshuffled(poller.device)
     if gone:
         with pytest.raises(api.DeviceTimeout):
@@ -281,7 +316,9 @@ def test_names_from_before_a_restart_are_not_those_of_today(gone: bool) -> None:
 @pytest.mark.parametrize("count", [1, 30])
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("silent", ["1.3.6.1.2.1.2", "1.3.6.1.2.1.31.1.1"])
-def test_what_falls_silent_may_be_what_is_asked_for_first(count: int, agent: dict[str, Any], silent: str) -> None:
+def test_what_falls_silent_may_be_what_is_asked_for_first(
+    count: int, agent: dict[str, Any], silent: str
+) -> None:
     """The shortcut's first request gets no answer, and yet the device is there."""
     poller = Poller(device(count), link=agent)
     poller.poll()
@@ -337,18 +374,26 @@ class SparsePoller(Poller):
         self.select = Profile(tuple(modules.values()))
 
 
-@pytest.mark.parametrize("walk", [("1.3.6.1.4.1.9",), (TABLE, ALARMS, LEVELS), (TABLE, f"{ALARMS}.3", f"{ALARMS}.2")])
+@pytest.mark.parametrize(
+    "walk", [("1.3.6.1.4.1.9",), (TABLE, ALARMS, LEVELS), (TABLE, f"{ALARMS}.3", f"{ALARMS}.2")]
+)
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize(
     "come",
-    [{f"{ALARMS}.2.7": 1, f"{ALARMS}.3.7": b"fire"}, {f"{LEVELS}.1.1": 5}, {f"{GROUP}.1.0": 1, f"{GROUP}.2.0": 2}],
+    [
+        {f"{ALARMS}.2.7": 1, f"{ALARMS}.3.7": b"fire"},
+        {f"{LEVELS}.1.1": 5},
+        {f"{GROUP}.1.0": 1, f"{GROUP}.2.0": 2},
+    ],
 )
 def test_the_first_row_of_an_empty_table_is_seen_in_the_same_poll(
     walk: tuple[str, ...], agent: dict[str, Any], come: dict[str, Any]
 ) -> None:
     """An alarm, the first tunnel, a subagent that is back: also where nothing of that table was there before."""
     for more in ({"1.3.6.1.4.1.9.6.1.0": 1}, {f"{LEVELS}.1.3": 1}):
-        poller = SparsePoller(Sparse({1: "eth1", 2: "eth2"}, more=dict(more)), link=agent, walk=walk)
+        poller = SparsePoller(
+            Sparse({1: "eth1", 2: "eth2"}, more=dict(more)), link=agent, walk=walk
+        )
         poller.poll()
         poller.device.clock += 60
         poller.poll()
@@ -367,7 +412,11 @@ class Busy(Device):
 
     def values(self) -> dict[str, Any]:
         kept = (TABLE, f"{X_TABLE}.1.", "1.3.6.1.2.1.1.", "1.3.6.1.2.1.2.1.")
-        return {name: value for name, value in super().values().items() if not self.busy or name.startswith(kept)}
+        return {
+            name: value
+            for name, value in super().values().items()
+            if not self.busy or name.startswith(kept)
+        }
 
 
 def test_a_table_that_was_cut_short_once_is_whole_in_the_next_poll() -> None:
@@ -375,7 +424,9 @@ def test_a_table_that_was_cut_short_once_is_whole_in_the_next_poll() -> None:
     poller = Poller(Busy({n: f"eth{n}" for n in range(1, 31)}))
     whole = set(poller.poll())
     for busy in (False, True, False, False, False):
-        poller.device = dataclasses.replace(poller.device, busy=busy, clock=poller.device.clock + 60)
+        poller.device = dataclasses.replace(
+            poller.device, busy=busy, clock=poller.device.clock + 60
+        )
         found = poller.poll()
         assert found == cold(poller.device)
         assert (set(found) == whole) is not busy
@@ -400,10 +451,17 @@ def test_a_module_of_single_columns_is_read_in_few_requests() -> None:
     """Each column is a walk of its own the first time; then one is walked, and the rest come in GETs."""
     columns = [f"{TABLE}.{n}" for n in (10, 13, 14, 16, 19, 20)]
     metrics = [
-        {"name": f"m{n}", "oid": column, "type": "counter", "indexes": [{"labelname": "i", "type": "gauge"}]}
+        {
+            "name": f"m{n}",
+            "oid": column,
+            "type": "counter",
+            "indexes": [{"labelname": "i", "type": "gauge"}],
+        }
         for n, column in enumerate(columns)
     ]
-    modules = module_parser.parse(json.dumps({"modules": {"few": {"walk": columns, "metrics": metrics}}}), "test")
+    modules = module_parser.parse(
+        json.dumps({"modules": {"few": {"walk": columns, "metrics": metrics}}}), "test"
+    )
     profile = Profile(tuple(modules.values()))
     memory, made, requests = Memory.of(profile, Settled(50, 0, 0.01)), device(4), []
     for _ in range(3):
@@ -413,7 +471,9 @@ def test_a_module_of_single_columns_is_read_in_few_requests() -> None:
             now = asyncio.get_running_loop().time()
             walker = Walker(link, Patience(0.01, 0, now + 60), memory.tuning, "it")
             wanted = Wanted(("few",), lambda names: profile, lambda *_: ())
-            await poll_read.take(Hands(walker, lambda _: pytest.fail("one is enough"), 1), wanted, memory, now, 1)
+            await poll_read.take(
+                Hands(walker, lambda _: pytest.fail("one is enough"), 1), wanted, memory, now, 1
+            )
             return walker.sent
 
         requests.append(asyncio.run(poll()))
@@ -432,8 +492,12 @@ def test_modules_are_chosen_by_what_the_device_is_and_not_asked_for_again() -> N
     assert SYS_OBJECT_ID not in poller.last.asked
 
 
-@pytest.mark.parametrize(("refresh_s", "wait_s"), [(REFRESH_S, 0), (REFRESH_S, REFRESH_S), (0, 3600)])
-def test_a_device_that_became_another_one_gets_other_modules(refresh_s: float, wait_s: float) -> None:
+@pytest.mark.parametrize(
+    ("refresh_s", "wait_s"), [(REFRESH_S, 0), (REFRESH_S, REFRESH_S), (0, 3600)]
+)
+def test_a_device_that_became_another_one_gets_other_modules(
+    refresh_s: float, wait_s: float
+) -> None:
     """At once after a restart; without one, at the refresh, and where there is none within an hour."""
     poller = Poller(device(4, object_id="1.3.6.1.4.1.9.2"), modules=(), refresh_s=refresh_s)
     poller.poll()

@@ -10,7 +10,14 @@ import pytest
 
 from poller import errors
 from poller.collectors.snmp.engines import engine_protocol
-from poller.collectors.snmp.engines.engine_protocol import Ask, ErrorStatus, Garbled, NoReply, Page, Row
+from poller.collectors.snmp.engines.engine_protocol import (
+    Ask,
+    ErrorStatus,
+    Garbled,
+    NoReply,
+    Page,
+    Row,
+)
 from poller.collectors.snmp.read import walker
 from poller.collectors.snmp.read.request_size import Tuning
 from poller.collectors.snmp.read.walker import Patience, Walked, Walker
@@ -27,7 +34,9 @@ class Agent:
     wary = False
     exact = False
 
-    def __init__(self, rows: Sequence[Row] = TREE, trouble: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self, rows: Sequence[Row] = TREE, trouble: Callable[[int], None] | None = None
+    ) -> None:
         self.rows = rows
         self.trouble = trouble or (lambda asked: None)
         self.asked: list[int] = []
@@ -55,11 +64,18 @@ class Agent:
 
 
 def run(
-    agent: Agent, act: Callable[[Walker], Awaitable[T]], *, retries: int = 2, budget_s: float = 60, limit: int = 50
+    agent: Agent,
+    act: Callable[[Walker], Awaitable[T]],
+    *,
+    retries: int = 2,
+    budget_s: float = 60,
+    limit: int = 50,
 ) -> T:
     async def poll() -> T:
         deadline = asyncio.get_running_loop().time() + budget_s
-        return await act(Walker(agent, Patience(1.0, retries, deadline), Tuning(limit), "10.0.0.1 port 161"))
+        return await act(
+            Walker(agent, Patience(1.0, retries, deadline), Tuning(limit), "10.0.0.1 port 161")
+        )
 
     return asyncio.run(poll())
 
@@ -110,7 +126,9 @@ def test_silence_says_who_and_how_often() -> None:
     agent = Agent(trouble=times(99, NoReply("silence")))
     error = walk(agent).error
     assert isinstance(error, errors.DeviceTimeout)
-    assert str(error).startswith("no answer from 10.0.0.1 port 161 (3 tries in 0.0 s) (wrong credential")
+    assert str(error).startswith(
+        "no answer from 10.0.0.1 port 161 (3 tries in 0.0 s) (wrong credential"
+    )
     assert len(agent.asked) == 3
 
 
@@ -124,7 +142,9 @@ def test_no_try_begins_after_the_deadline() -> None:
 def test_silence_in_the_middle_asks_for_less() -> None:
     """An answer too big for the way back looks like silence."""
     agent = Agent()
-    agent.trouble = lambda asked: bigger_than(12, NoReply("lost"))(asked) if len(agent.asked) > 1 else None
+    agent.trouble = lambda asked: (
+        bigger_than(12, NoReply("lost"))(asked) if len(agent.asked) > 1 else None
+    )
     assert walk(agent).rows == TREE
     assert agent.asked[:4] == [50, 50, 25, 12]
 
@@ -212,7 +232,9 @@ def test_scalars_are_split_when_one_spoils_the_request() -> None:
     class Fussy(Agent):
         async def get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
             if f"{ROOT}.3" in oids:
-                raise ErrorStatus(engine_protocol.NO_SUCH_NAME if len(oids) == 1 else engine_protocol.TOO_BIG)
+                raise ErrorStatus(
+                    engine_protocol.NO_SUCH_NAME if len(oids) == 1 else engine_protocol.TOO_BIG
+                )
             return await super().get(oids, wait_s)
 
     rows = run(Fussy(), lambda w: w.get(oids))

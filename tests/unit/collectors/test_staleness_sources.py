@@ -53,14 +53,18 @@ def test_a_source_of_somebody_else_gives_scores() -> None:
 
 def test_broken_ones_are_named_with_their_reason_and_the_others_work() -> None:
     """Whatever they do when they are imported."""
-    found = load(good=lambda evidence: 1, bang=ImportError("no acme"), leaves=SystemExit(3), number=7)
+    found = load(
+        good=lambda evidence: 1, bang=ImportError("no acme"), leaves=SystemExit(3), number=7
+    )
     assert set(found.functions) == {"good"}
     assert {broken.name: broken.reason for broken in found.broken} == {
         "bang": "ImportError: no acme",
         "leaves": "SystemExit: 3",
         "number": "it is no function",
     }
-    with pytest.raises(errors.InvalidInput, match=r'"bang" \(unknown distribution\) cannot be used') as raised:
+    with pytest.raises(
+        errors.InvalidInput, match=r'"bang" \(unknown distribution\) cannot be used'
+    ) as raised:
         found.check("bang")
     assert raised.value.cause == "ImportError: no acme"
 
@@ -70,7 +74,9 @@ def test_a_taken_name_stays_with_the_first() -> None:
     points = [Point("one", lambda evidence: 0.1), Point("one", lambda evidence: 0.9)]
     found = staleness_registry.load(points)  # type: ignore[arg-type]
     assert found.score("one", EVIDENCE) == 0.1
-    assert [broken.reason for broken in found.broken] == ["the name is taken by unknown distribution"]
+    assert [broken.reason for broken in found.broken] == [
+        "the name is taken by unknown distribution"
+    ]
 
 
 def test_an_unknown_one_is_refused_with_the_nearest() -> None:

@@ -18,7 +18,9 @@ from poller.db.inventory import inventory_feed
 URL = make_url("postgresql+psycopg://u:hunter22@h/db")
 
 
-def wrapped(original: Exception, kind: type[exc.DBAPIError] = exc.OperationalError) -> exc.DBAPIError:
+def wrapped(
+    original: Exception, kind: type[exc.DBAPIError] = exc.OperationalError
+) -> exc.DBAPIError:
     return kind("INSERT INTO credentials VALUES (:envelope)", {"envelope": "v1:secret"}, original)
 
 
@@ -38,8 +40,14 @@ def wrapped(original: Exception, kind: type[exc.DBAPIError] = exc.OperationalErr
         (wrapped(psycopg.OperationalError("connection refused")), errors.StoreUnavailable),
         (wrapped(sqlite3.OperationalError("database is locked")), errors.StoreUnavailable),
         (wrapped(sqlite3.OperationalError("no such table: runs")), errors.SchemaMismatch),
-        (wrapped(sqlite3.OperationalError("table runs has no column named x")), errors.SchemaMismatch),
-        (wrapped(sqlite3.IntegrityError("UNIQUE constraint failed"), exc.IntegrityError), errors.StoreConflict),
+        (
+            wrapped(sqlite3.OperationalError("table runs has no column named x")),
+            errors.SchemaMismatch,
+        ),
+        (
+            wrapped(sqlite3.IntegrityError("UNIQUE constraint failed"), exc.IntegrityError),
+            errors.StoreConflict,
+        ),
         (exc.TimeoutError("QueuePool limit reached"), errors.StoreUnavailable),
         (exc.InvalidRequestError("a bug"), errors.StoreError),
     ],
@@ -51,7 +59,9 @@ def test_the_table(error: exc.SQLAlchemyError, expected: type[errors.PollerError
 
 def test_texts_contain_neither_password_nor_statement_nor_values() -> None:
     """Also when the driver repeats the password in its own message."""
-    found = sql_errors.translate(wrapped(psycopg.OperationalError("password hunter22 refused")), URL)
+    found = sql_errors.translate(
+        wrapped(psycopg.OperationalError("password hunter22 refused")), URL
+    )
     text = " ".join((str(found), found.hint))
     for secret in ("hunter22", "INSERT", "v1:secret"):
         assert secret not in text
@@ -85,7 +95,9 @@ def test_urls_we_cannot_serve(url: str, reason: str) -> None:
         sql.create(url)
 
 
-@pytest.mark.parametrize("url", ["postgresql://h/db", "postgres://h/db", "postgresql+psycopg2://h/db"])
+@pytest.mark.parametrize(
+    "url", ["postgresql://h/db", "postgres://h/db", "postgresql+psycopg2://h/db"]
+)
 def test_postgresql_is_always_spoken_with_psycopg_3(url: str) -> None:
     """Whatever driver a copied URL names."""
     assert sql.create(url).url.drivername == "postgresql+psycopg"
@@ -104,4 +116,9 @@ def test_sqlite_is_set_up_for_many_processes(sqlite_url: str) -> None:
     with sql.reading(sql.create(sqlite_url)) as conn:
         pragmas = {name: conn.execute(sa.text(f"PRAGMA {name}")).scalar() for name in
                    ("journal_mode", "foreign_keys", "busy_timeout", "synchronous")}  # fmt: skip
-    assert pragmas == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 10_000, "synchronous": 1}
+    assert pragmas == {
+        "journal_mode": "wal",
+        "foreign_keys": 1,
+        "busy_timeout": 10_000,
+        "synchronous": 1,
+    }

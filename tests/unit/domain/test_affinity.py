@@ -11,7 +11,9 @@ from poller.domain.record.overview import Worker
 from poller.domain.scheduling import affinity
 
 HOSTS = [f"10.0.{number // 250}.{number % 250}" for number in range(3000)]
-names = st.lists(st.text("abcdefgh@-0123456789", min_size=1, max_size=12), min_size=1, max_size=6, unique=True)
+names = st.lists(
+    st.text("abcdefgh@-0123456789", min_size=1, max_size=12), min_size=1, max_size=6, unique=True
+)
 
 
 def worker(name: str, queues: tuple[str, ...], sessions: tuple[str, ...] = ("routeros",)) -> Worker:
@@ -41,7 +43,9 @@ def test_a_worker_that_comes_takes_its_share_and_nothing_else_moves() -> None:
 
 def test_homes_are_the_same_in_every_release() -> None:
     """Else an update of the leader would move every session of the fleet."""
-    assert [affinity.home(f"192.0.2.{n}", ["a@x", "b@x", "c@y"])[0] for n in range(6)] == list("ccbabc")
+    assert [affinity.home(f"192.0.2.{n}", ["a@x", "b@x", "c@y"])[0] for n in range(6)] == list(
+        "ccbabc"
+    )
 
 
 def test_own_queues_can_be_told_from_shared_ones() -> None:
@@ -49,13 +53,19 @@ def test_own_queues_can_be_told_from_shared_ones() -> None:
     mine = affinity.own(queue, "w1@host~2")
     assert (affinity.shared(mine), affinity.owner(mine)) == (queue, "w1@host~2")
     assert (affinity.shared(queue), affinity.owner(queue)) == (queue, "")
-    assert affinity.taken([queue, "poll.snmp"], ["routeros"], "w") == {queue, "poll.snmp", f"{queue}~w"}
+    assert affinity.taken([queue, "poll.snmp"], ["routeros"], "w") == {
+        queue,
+        "poll.snmp",
+        f"{queue}~w",
+    }
 
 
 def test_a_queue_has_homes_if_it_has_sessions_and_more_than_one_worker() -> None:
     both = ("poll.routeros", "poll.snmp")
     assert affinity.keepers([worker("w1", both)]) == {}
-    assert affinity.keepers([worker("w2", both), worker("w1", both)]) == {"poll.routeros": ("w1", "w2")}
+    assert affinity.keepers([worker("w2", both), worker("w1", both)]) == {
+        "poll.routeros": ("w1", "w2")
+    }
     assert affinity.keepers([worker("w1", both, ()), worker("w2", both, ())]) == {}
     old = worker("old", both, ())
     assert affinity.keepers([worker("w1", both), old]) == {"poll.routeros": ("w1",)}

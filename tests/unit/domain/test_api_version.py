@@ -14,9 +14,18 @@ TWO = {1: Served(ends="3.0"), 2: Served()}
 
 @pytest.mark.parametrize(
     ("stated", "served", "chosen"),
-    [(1, ONE, 1), ((1, 1), ONE, 1), ((1, 2), ONE, 1), ((1, 2), TWO, 2), (1, TWO, 1), ((2, 9), TWO, 2)],
+    [
+        (1, ONE, 1),
+        ((1, 1), ONE, 1),
+        ((1, 2), ONE, 1),
+        ((1, 2), TWO, 2),
+        (1, TWO, 1),
+        ((2, 9), TWO, 2),
+    ],
 )
-def test_the_newest_that_both_know_is_used(stated: object, served: dict[int, Served], chosen: int) -> None:
+def test_the_newest_that_both_know_is_used(
+    stated: object, served: dict[int, Served], chosen: int
+) -> None:
     assert api_version.choose(stated, served, "collector") == chosen
 
 
@@ -24,7 +33,11 @@ def test_the_newest_that_both_know_is_used(stated: object, served: dict[int, Ser
     ("stated", "text", "hint"),
     [
         (3, "it needs collector API 3, this poller serves 1 and 2", "pip install --upgrade poller"),
-        ((3, 5), "it needs collector API 3 to 5, this poller serves 1 and 2", "pip install --upgrade poller"),
+        (
+            (3, 5),
+            "it needs collector API 3 to 5, this poller serves 1 and 2",
+            "pip install --upgrade poller",
+        ),
     ],
 )
 def test_none_in_common_says_what_to_do(stated: object, text: str, hint: str) -> None:
@@ -39,7 +52,9 @@ def test_a_plugin_that_is_too_old_needs_a_newer_release() -> None:
     assert raised.value.hint == "a newer release of the plugin"
 
 
-@pytest.mark.parametrize("stated", [None, "1", 0, True, 1.0, (1,), (1, 2, 3), (2, 1), ("1", "2"), [1, 2]])
+@pytest.mark.parametrize(
+    "stated", [None, "1", 0, True, 1.0, (1,), (1, 2, 3), (2, 1), ("1", "2"), [1, 2]]
+)
 def test_anything_else_is_refused_by_name(stated: object) -> None:
     with pytest.raises(errors.ConfigError, match="its api_version is"):
         api_version.span(stated)

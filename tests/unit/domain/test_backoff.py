@@ -8,7 +8,8 @@ from poller.domain.failures import backoff
 
 
 @pytest.mark.parametrize(
-    ("failures", "seconds"), [(0, 30), (1, 30), (2, 60), (5, 480), (6, 900), (55, 900), (10_000, 900)]
+    ("failures", "seconds"),
+    [(0, 30), (1, 30), (2, 60), (5, 480), (6, 900), (55, 900), (10_000, 900)],
 )
 def test_exponential(failures: int, seconds: float) -> None:
     """30 s doubled up to 15 minutes, and never 0."""

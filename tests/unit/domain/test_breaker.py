@@ -45,7 +45,8 @@ def test_the_wait_is_shortened_at_random_by_a_tenth_at_most(failures: int) -> No
     longest = 30_000 if failures == 5 else 900_000
     opened = Breaker(failures - 5, NOW, NOW) if failures > 5 else CLOSED
     waits = [
-        circuit_breaker.record(opened, failures, "timeout", NOW, RULES, n / 1000).probe_ms - NOW for n in range(1000)
+        circuit_breaker.record(opened, failures, "timeout", NOW, RULES, n / 1000).probe_ms - NOW
+        for n in range(1000)
     ]
     assert (max(waits), len(set(waits))) == (longest, 1000)
     assert 0.9 * longest <= min(waits) < 0.901 * longest
@@ -75,8 +76,14 @@ def test_it_remembers_since_when_it_is_open() -> None:
     assert after_failures(5).since_ms == after_failures(9).since_ms == NOW
 
 
-@given(st.integers(1, 2**63), st.floats(0, 1, exclude_max=True), st.sampled_from(["timeout", "auth_failed"]))
-def test_the_wait_is_never_zero_and_never_beyond_the_cap(trips: int, chance: float, code: str) -> None:
+@given(
+    st.integers(1, 2**63),
+    st.floats(0, 1, exclude_max=True),
+    st.sampled_from(["timeout", "auth_failed"]),
+)
+def test_the_wait_is_never_zero_and_never_beyond_the_cap(
+    trips: int, chance: float, code: str
+) -> None:
     """The ancestor's delay became 0 at the 55th failure."""
     state = circuit_breaker.record(Breaker(trips, NOW, NOW), 5 + trips, code, NOW, RULES, chance)
     assert 0.9 * 30_000 <= state.probe_ms - NOW <= 900_000
@@ -103,7 +110,9 @@ def test_what_a_probe_finds_is_news_after_two_in_a_row_and_is_never_waited_with(
     rules = Settings().breaker_rules
     assert circuit_breaker.record(CLOSED, 1, code, NOW, rules, 0.5) == CLOSED
     for failures in (2, 3, 1000):
-        opened = circuit_breaker.record(Breaker(failures - 2, NOW, NOW), failures, code, NOW, rules, 0.5)
+        opened = circuit_breaker.record(
+            Breaker(failures - 2, NOW, NOW), failures, code, NOW, rules, 0.5
+        )
         assert (opened.trips, opened.probe_ms) == (failures - 1, NOW)
         assert circuit_breaker.admit(opened, NOW) is Position.HALF_OPEN
 

@@ -27,7 +27,16 @@ def test_a_worker_that_says_nothing_of_its_slots_gets_something_all_the_same() -
 
 def test_batches_of_what_costs_more_are_smaller() -> None:
     """By the highest cost that any of its workers states, and never empty."""
-    dear = Worker("a", 0, 0, 0, 0, 0, queues=("poll.olt", "poll.olt;site=ams", "poll.snmp"), costs={"olt": 8.0})
+    dear = Worker(
+        "a",
+        0,
+        0,
+        0,
+        0,
+        0,
+        queues=("poll.olt", "poll.olt;site=ams", "poll.snmp"),
+        costs={"olt": 8.0},
+    )
     dearer = Worker("b", 0, 0, 0, 0, 0, queues=("poll.olt",), costs={"olt": 200.0, "other": 3.0})
     assert capacity.batch_sizes([dear], 64) == {"poll.olt": 8, "poll.olt;site=ams": 8}
     assert capacity.batch_sizes([dear, dearer], 64) == {"poll.olt": 1, "poll.olt;site=ams": 8}

@@ -72,7 +72,13 @@ UP_LATER = {"uptime_cs": 30 * DAY_CS + 6_000}
         (32, point(FULL_32 - 1_000), point(5_000, 1), Verdict.RESET, None),
         (64, point(FULL_64 - 4_096, **UP), point(5_000, 1, **UP_LATER), Verdict.RESET, None),
         # Nor is its width.
-        (0, point(FULL_32 - 1_000, **LINK, **UP), point(5_000, 1, **LINK, **UP_LATER), Verdict.RESET, None),
+        (
+            0,
+            point(FULL_32 - 1_000, **LINK, **UP),
+            point(5_000, 1, **LINK, **UP_LATER),
+            Verdict.RESET,
+            None,
+        ),
         # A value that the width has no room for.
         (32, point(2.0**40), point(5_000, 1), Verdict.RESET, None),
     ],
@@ -92,13 +98,23 @@ def test_a_counter_that_went_down_was_full_or_set_back(
     [
         (30 * DAY_CS, 30 * DAY_CS + 6_000, 1, Verdict.OK),
         (30 * DAY_CS, 30 * DAY_CS + 5_500, 1, Verdict.OK),  # 5 s off: a poll takes its time
-        (30 * DAY_CS, 30 * DAY_CS + 8_500, 1, Verdict.OK),  # 25 s ahead: the last poll was a slow one
+        (
+            30 * DAY_CS,
+            30 * DAY_CS + 8_500,
+            1,
+            Verdict.OK,
+        ),  # 25 s ahead: the last poll was a slow one
         (30 * DAY_CS, 30 * DAY_CS, 1, Verdict.OK),  # a clock that stands still proves nothing
         (30 * DAY_CS, 3_000, 1, Verdict.RESET),
         (30 * DAY_CS, 0, 1, Verdict.RESET),
         (30 * DAY_CS, 20 * DAY_CS, 1, Verdict.RESET),  # went back: another agent
         (30 * DAY_CS, 90 * DAY_CS, 1, Verdict.RESET),  # jumped ahead
-        (2_000, 25_000, 5, Verdict.RESET),  # more than before, and yet: restarted 250 s ago, of 300 s
+        (
+            2_000,
+            25_000,
+            5,
+            Verdict.RESET,
+        ),  # more than before, and yet: restarted 250 s ago, of 300 s
         (2_000, 32_000, 5, Verdict.OK),
         (300, 5_900, 1, Verdict.RESET),  # 3 s after a restart, one more at once cannot be told
         (300, 6_300, 1, Verdict.OK),
@@ -110,7 +126,9 @@ def test_a_counter_that_went_down_was_full_or_set_back(
         (2**32 - 60_000, 3_000, 1, Verdict.RESET),
     ],
 )
-def test_an_uptime_tells_a_restart(before_cs: float, now_cs: float, minutes: float, verdict: Verdict) -> None:
+def test_an_uptime_tells_a_restart(
+    before_cs: float, now_cs: float, minutes: float, verdict: Verdict
+) -> None:
     """Also where the counter is higher than before; and 497 days are no restart."""
     before, now = point(1_000, uptime_cs=before_cs), point(61_000, minutes, uptime_cs=now_cs)
     assert counters.rate(before, now, 64, round(minutes * MINUTE)).verdict is verdict
@@ -118,9 +136,16 @@ def test_an_uptime_tells_a_restart(before_cs: float, now_cs: float, minutes: flo
 
 @pytest.mark.parametrize(
     ("before_cs", "now_cs", "verdict"),
-    [(0, 0, Verdict.OK), (4_711, 4_711, Verdict.OK), (0, 4_711, Verdict.RESET), (None, 4_711, Verdict.OK)],
+    [
+        (0, 0, Verdict.OK),
+        (4_711, 4_711, Verdict.OK),
+        (0, 4_711, Verdict.RESET),
+        (None, 4_711, Verdict.OK),
+    ],
 )
-def test_a_device_may_say_that_it_set_a_counter_back(before_cs: float | None, now_cs: float, verdict: Verdict) -> None:
+def test_a_device_may_say_that_it_set_a_counter_back(
+    before_cs: float | None, now_cs: float, verdict: Verdict
+) -> None:
     """Another ifCounterDiscontinuityTime than before; one that was not read says nothing."""
     before, now = point(1_000, discontinuity_cs=before_cs), point(2_000, 1, discontinuity_cs=now_cs)
     assert judged(before, now).verdict is verdict
@@ -133,10 +158,16 @@ def test_more_than_a_link_can_carry_is_no_rate() -> None:
     """It is told beside, for the one who looks for the reason."""
     before, now = point(0, **LINK), point(60 * 20 * FAST_ETHERNET, 1, **LINK)
     rate = judged(before, now)
-    assert (rate.verdict, rate.per_second, rate.claimed) == (Verdict.IMPLAUSIBLE, None, 20 * FAST_ETHERNET)
+    assert (rate.verdict, rate.per_second, rate.claimed) == (
+        Verdict.IMPLAUSIBLE,
+        None,
+        20 * FAST_ETHERNET,
+    )
 
 
-@pytest.mark.parametrize(("share", "verdict"), [(1.0, Verdict.OK), (1.25, Verdict.OK), (1.4, Verdict.IMPLAUSIBLE)])
+@pytest.mark.parametrize(
+    ("share", "verdict"), [(1.0, Verdict.OK), (1.25, Verdict.OK), (1.4, Verdict.IMPLAUSIBLE)]
+)
 def test_a_full_link_is_plausible(share: float, verdict: Verdict) -> None:
     """Also when an agent refreshes its counters every ten seconds only."""
     assert judged(point(0, **LINK), point(60 * share * FAST_ETHERNET, 1, **LINK)).verdict is verdict
@@ -148,7 +179,9 @@ def test_a_link_that_became_slower_is_held_against_the_faster_of_both() -> None:
     assert judged(before, now).verdict is Verdict.OK
 
 
-@pytest.mark.parametrize(("minutes", "verdict"), [(1, Verdict.OK), (2, Verdict.OK), (3, Verdict.GAP)])
+@pytest.mark.parametrize(
+    ("minutes", "verdict"), [(1, Verdict.OK), (2, Verdict.OK), (3, Verdict.GAP)]
+)
 def test_after_lost_polls_a_rate_is_the_average_and_says_so(minutes: int, verdict: Verdict) -> None:
     """One lost poll is nothing to mention."""
     rate = judged(point(0), point(6_000 * minutes, minutes))
@@ -182,7 +215,12 @@ def told(*values: float, **known: Any) -> list[tuple[str, float | None]]:
 
 def test_a_zero_in_between_is_a_lie_and_not_a_spike() -> None:
     """A counter that fell without a reason and is back where it was: the average over both spans, and it says so."""
-    assert told(6e12, 0, 6e12 + 1_200, 6e12 + 1_260) == [("first", None), ("reset", None), ("gap", 10), ("ok", 1)]
+    assert told(6e12, 0, 6e12 + 1_200, 6e12 + 1_260) == [
+        ("first", None),
+        ("reset", None),
+        ("gap", 10),
+        ("ok", 1),
+    ]
 
 
 def test_a_counter_that_fell_and_stays_low_was_set_back() -> None:
@@ -220,7 +258,9 @@ class Life:
 
     width: int
     most_per_s: float
-    steps: list[tuple[float, bool, bool, float]]  # share of the link, restart?, lost poll?, part of the minute
+    steps: list[
+        tuple[float, bool, bool, float]
+    ]  # share of the link, restart?, lost poll?, part of the minute
     start: int
     uptime_cs: int
 
@@ -246,7 +286,9 @@ LIVES = st.builds(
         min_size=1,
         max_size=30,
     ),
-    st.integers(0, 2**64 - 1) | st.integers(2**64 - 2**31, 2**64 - 1) | st.integers(2**32 - 2**31, 2**32 - 1),
+    st.integers(0, 2**64 - 1)
+    | st.integers(2**64 - 2**31, 2**64 - 1)
+    | st.integers(2**32 - 2**31, 2**32 - 1),
     st.integers(0, 2**32 - 1) | st.integers(2**32 - 20_000, 2**32 - 1),
 )
 
@@ -261,8 +303,14 @@ def polled(life: Life) -> list[Poll]:
         counted = round(60 * share * life.most_per_s)
         growth += counted
         known_cs = max(uptime_cs, seen[-1].point.uptime_cs or 0)  # it may have started over unseen
-        if restarts and known_cs < 2**32 - 6_000 * len(life.steps):  # else it cannot be told from 497 days
-            restarted, value, uptime_cs = True, round(counted * (1 - part)), round(6_000 * (1 - part))
+        if restarts and known_cs < 2**32 - 6_000 * len(
+            life.steps
+        ):  # else it cannot be told from 497 days
+            restarted, value, uptime_cs = (
+                True,
+                round(counted * (1 - part)),
+                round(6_000 * (1 - part)),
+            )
         else:
             value, uptime_cs = (value + counted) % full, (uptime_cs + 6_000) % 2**32
         if not lost:
@@ -285,7 +333,9 @@ def polled(life: Life) -> list[Poll]:
 def test_no_life_of_a_device_yields_an_impossible_rate(life: Life) -> None:
     """Never negative, never faster than the link, margin included; and no rate at all over a restart."""
     seen = polled(life)
-    for poll, rate in zip(seen, counters.rates([poll.point for poll in seen], life.width, MINUTE), strict=True):
+    for poll, rate in zip(
+        seen, counters.rates([poll.point for poll in seen], life.width, MINUTE), strict=True
+    ):
         assert not (poll.restarted and rate.per_second is not None)
         if rate.per_second is not None:
             most = life.most_per_s * counters.SPEED_MARGIN * (rate.seconds + counters.REFRESH_S)

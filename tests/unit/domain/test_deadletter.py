@@ -29,14 +29,21 @@ def failed(code: str) -> Outcome:
         (Outcome(Result.REFUSED, "options_invalid"), CLOSED, Reason.NOT_POLLABLE),
     ],
 )
-def test_only_what_a_person_can_mend_is_parked(outcome: Outcome, breaker: Breaker, expected: Reason | None) -> None:
+def test_only_what_a_person_can_mend_is_parked(
+    outcome: Outcome, breaker: Breaker, expected: Reason | None
+) -> None:
     """A device that is down is not: its breaker waits for it."""
     assert dead_letter.reason(outcome, breaker, NOW, LIMIT) is expected
 
 
 def test_a_letter_stays_one_until_its_target_answers() -> None:
     """Also when a person closed its breaker or edited its device meanwhile, and the next poll fails otherwise."""
-    assert dead_letter.reason(failed("timeout"), CLOSED, NOW, LIMIT, Reason.AUTH_FAILED) is Reason.AUTH_FAILED
+    assert (
+        dead_letter.reason(failed("timeout"), CLOSED, NOW, LIMIT, Reason.AUTH_FAILED)
+        is Reason.AUTH_FAILED
+    )
     refused = Outcome(Result.REFUSED, "options_invalid")
-    assert dead_letter.reason(refused, CLOSED, NOW, LIMIT, Reason.AUTH_FAILED) is Reason.NOT_POLLABLE
+    assert (
+        dead_letter.reason(refused, CLOSED, NOW, LIMIT, Reason.AUTH_FAILED) is Reason.NOT_POLLABLE
+    )
     assert dead_letter.reason(Outcome(Result.OK), CLOSED, NOW, LIMIT, Reason.AUTH_FAILED) is None

@@ -31,9 +31,23 @@ def test_absent_and_none_mean_not_given_and_empty_means_none() -> None:
 def test_every_wrong_field_is_reported_at_once() -> None:
     """One import shows all that has to be corrected."""
     _, problems = draft.device(
-        {"name": "a b", "address": "10.0.0.300", "tags": "x", "enabled": "maybe", "colector": 1, "requires": 5}
+        {
+            "name": "a b",
+            "address": "10.0.0.300",
+            "tags": "x",
+            "enabled": "maybe",
+            "colector": 1,
+            "requires": 5,
+        }
     )
-    assert [problem.field for problem in problems] == ["name", "address", "tags", "enabled", "colector", "requires"]
+    assert [problem.field for problem in problems] == [
+        "name",
+        "address",
+        "tags",
+        "enabled",
+        "colector",
+        "requires",
+    ]
 
 
 def test_a_device_needs_a_name() -> None:
@@ -85,12 +99,24 @@ def test_an_unknown_field_is_told_what_there_is() -> None:
 
 def test_the_fields_of_an_adaptive_target() -> None:
     """As they are written, checked alone and together."""
-    fields = {"collector": "snmp", "policy": "adaptive", "interval": "10s", "min": 5, "max": "5m", "staleness": "age"}
+    fields = {
+        "collector": "snmp",
+        "policy": "adaptive",
+        "interval": "10s",
+        "min": 5,
+        "max": "5m",
+        "staleness": "age",
+    }
     found, problems = draft.target(fields, anything)
     assert problems == []
     assert found.schedule == Schedule(Policy.ADAPTIVE, 10_000, None, 5_000, 300_000, "age")
     wrong = {"policy": "adaptiv", "min": "10ms", "max": "5 min", "staleness": "a b"}
-    assert [p.field for p in draft.target(wrong, anything)[1]] == ["policy", "min", "max", "staleness"]
+    assert [p.field for p in draft.target(wrong, anything)[1]] == [
+        "policy",
+        "min",
+        "max",
+        "staleness",
+    ]
     assert [p.field for p in draft.target({"policy": "fixed", "min": "5s"}, anything)[1]] == ["min"]
     assert [p.field for p in draft.target({"min": "5m", "max": "5s"}, anything)[1]] == ["min"]
 
@@ -102,18 +128,28 @@ def test_a_staleness_source_is_judged_by_who_knows_them() -> None:
         raise errors.InvalidInput(f'unknown staleness source "{name}"', hint="installed: age")
 
     _, problems = draft.target({"staleness": "aeg"}, anything, unknown)
-    assert problems == [draft.Problem("staleness", 'unknown staleness source "aeg"', "installed: age")]
+    assert problems == [
+        draft.Problem("staleness", 'unknown staleness source "aeg"', "installed: age")
+    ]
 
 
 def test_a_draft_carries_the_defaults_of_its_collector() -> None:
     """For the moment when it turns out to be new."""
     declared = Defaults(Schedule(Policy.ADAPTIVE, 30_000))
     known = {"snmp": declared, None: Defaults()}
-    assert draft.target({"collector": "snmp"}, anything, defaults_of=known.__getitem__)[0].defaults is declared
-    assert draft.target({"name": "x"}, anything, defaults_of=known.__getitem__)[0].defaults is known[None]
+    assert (
+        draft.target({"collector": "snmp"}, anything, defaults_of=known.__getitem__)[0].defaults
+        is declared
+    )
+    assert (
+        draft.target({"name": "x"}, anything, defaults_of=known.__getitem__)[0].defaults
+        is known[None]
+    )
 
 
-@pytest.mark.parametrize(("raw", "expected"), [(True, True), ("false", False), ("YES", True), (0, False), ("1", True)])
+@pytest.mark.parametrize(
+    ("raw", "expected"), [(True, True), ("false", False), ("YES", True), (0, False), ("1", True)]
+)
 def test_flags_in_all_spellings(raw: object, expected: bool) -> None:
     """CSV has only texts."""
     assert draft.device({"name": "a", "enabled": raw})[0].enabled is expected

@@ -24,7 +24,11 @@ CARRIERS = {"Outcome": 1, "Run": 4}
 
 def test_every_code_is_explained_in_one_line() -> None:
     """To an operator: what it means, and what to do."""
-    constants = {value for name, value in vars(error_codes).items() if name.isupper() and isinstance(value, str)}
+    constants = {
+        value
+        for name, value in vars(error_codes).items()
+        if name.isupper() and isinstance(value, str)
+    }
     assert constants == set(error_codes.EXPLAINED)
     for each in error_codes.EXPLAINED.values():
         assert each.meaning
@@ -34,7 +38,11 @@ def test_every_code_is_explained_in_one_line() -> None:
 
 def test_every_error_of_a_device_has_a_code_of_the_list() -> None:
     """And no two the same."""
-    kinds = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.DeviceError)]
+    kinds = [
+        kind
+        for _, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, errors.DeviceError)
+    ]
     codes = [kind.error_code for kind in kinds]
     assert set(codes) <= set(error_codes.EXPLAINED)
     assert len(set(codes)) == len(codes)
@@ -44,7 +52,11 @@ def given_codes() -> Iterator[tuple[str, ast.expr]]:
     """Every expression that is given to an outcome or a run as its error code."""
     for path in sorted(SOURCES.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CARRIERS:
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in CARRIERS
+            ):
                 named = [word.value for word in node.keywords if word.arg == "error_code"]
                 place = CARRIERS[node.func.id]
                 for value in [*named, *node.args[place : place + 1]]:
@@ -60,7 +72,9 @@ def is_of_the_list(value: ast.expr) -> bool:
     if not isinstance(value, ast.Attribute):
         return False
     of_the_module = isinstance(value.value, ast.Name) and value.value.id == "error_codes"
-    return value.attr == "error_code" or (of_the_module and getattr(error_codes, value.attr) in error_codes.EXPLAINED)
+    return value.attr == "error_code" or (
+        of_the_module and getattr(error_codes, value.attr) in error_codes.EXPLAINED
+    )
 
 
 def returned_by(name: str) -> list[ast.expr]:
@@ -80,7 +94,9 @@ def test_nothing_else_is_written_by_the_package() -> None:
     """Whoever makes an outcome or a run takes its code from the list, or from an error that has one."""
     codes = list(given_codes())
     assert len(codes) >= 4, "outcomes and runs are made elsewhere by now: look there"
-    assert [f"{place}: {ast.unparse(value)}" for place, value in codes if not is_of_the_list(value)] == []
+    assert [
+        f"{place}: {ast.unparse(value)}" for place, value in codes if not is_of_the_list(value)
+    ] == []
 
 
 class Strange(errors.DeviceTimeout):

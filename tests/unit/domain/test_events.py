@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from poller.domain.record import event_kinds
 from poller.domain.record.event_kinds import Event, Kind, Wanted
 
-NAMES = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF, categories=["L", "N", "P"]), max_size=40)
+NAMES = st.text(
+    st.characters(min_codepoint=33, max_codepoint=0x2FF, categories=["L", "N", "P"]), max_size=40
+)
 IDS = st.none() | st.integers(0, 2**63 - 1)
 
 
@@ -25,7 +27,9 @@ IDS = st.none() | st.integers(0, 2**63 - 1)
         target=NAMES,
         target_id=IDS,
         device_id=IDS,
-        data=st.dictionaries(NAMES, st.integers() | NAMES | st.none() | st.lists(NAMES, max_size=3), max_size=4),
+        data=st.dictionaries(
+            NAMES, st.integers() | NAMES | st.none() | st.lists(NAMES, max_size=3), max_size=4
+        ),
     )
 )
 def test_an_event_comes_back_from_its_entry(event: Event) -> None:
@@ -55,7 +59,12 @@ def test_what_is_no_event_is_none(fields: dict[str, str]) -> None:
 
 def test_texts_are_made_fit_for_any_database_and_terminal() -> None:
     """One line, bounded, and without the one character PostgreSQL refuses."""
-    fields = {"at_ms": "1", "kind": "clock_moved", "message": "a\x00b\n\x1b[31mc" + "x" * 900, "device": "d" * 300}
+    fields = {
+        "at_ms": "1",
+        "kind": "clock_moved",
+        "message": "a\x00b\n\x1b[31mc" + "x" * 900,
+        "device": "d" * 300,
+    }
     event = event_kinds.unpack({**fields, "data": json.dumps({"text": "a\x00b"})})
     assert event is not None
     assert event.message.startswith("a b [31mc")

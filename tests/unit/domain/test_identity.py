@@ -13,7 +13,9 @@ ETH1 = {"ifIndex": "3", "ifName": "eth1", "ifDescr": "Ethernet 1", "ifAlias": ""
 
 
 def shape(*rows: dict[str, str], metric: str = "octets") -> SeriesSet:
-    return SeriesSet(tuple(Series(metric, tuple(sorted(row.items())), Kind.COUNTER) for row in rows))
+    return SeriesSet(
+        tuple(Series(metric, tuple(sorted(row.items())), Kind.COUNTER) for row in rows)
+    )
 
 
 def known(*rows: dict[str, str], by: Identity = Identity.IF_NAME) -> list[dict[str, str]]:
@@ -22,7 +24,10 @@ def known(*rows: dict[str, str], by: Identity = Identity.IF_NAME) -> list[dict[s
 
 def test_an_interface_keeps_its_name_when_it_is_numbered_anew() -> None:
     """Nor does an edited description make another one of it."""
-    moved = [{**ETH0, "ifIndex": "7", "ifAlias": "to the other core"}, {**ETH1, "ifIndex": "2", "ifDescr": "E1"}]
+    moved = [
+        {**ETH0, "ifIndex": "7", "ifAlias": "to the other core"},
+        {**ETH1, "ifIndex": "2", "ifDescr": "E1"},
+    ]
     assert known(*moved) == known(ETH0, ETH1) == [{"ifName": "eth0"}, {"ifName": "eth1"}]
 
 
@@ -34,7 +39,9 @@ def test_an_interface_keeps_its_name_when_it_is_numbered_anew() -> None:
         (Identity.IF_INDEX, [{"ifIndex": "2"}, {"ifIndex": "3"}]),
     ],
 )
-def test_a_target_may_say_what_its_interfaces_are_known_by(by: Identity, found: list[dict[str, str]]) -> None:
+def test_a_target_may_say_what_its_interfaces_are_known_by(
+    by: Identity, found: list[dict[str, str]]
+) -> None:
     """An empty alias falls back to the index."""
     assert known(ETH0, ETH1, by=by) == found
 
@@ -69,7 +76,10 @@ def test_a_name_is_judged_over_the_whole_poll() -> None:
 @pytest.mark.parametrize(
     ("labels", "found"),
     [
-        ({"entPhysicalIndex": "9", "entPhysicalName": "fan", "entPhysicalDescr": "x"}, {"entPhysicalName": "fan"}),
+        (
+            {"entPhysicalIndex": "9", "entPhysicalName": "fan", "entPhysicalDescr": "x"},
+            {"entPhysicalName": "fan"},
+        ),
         ({"hrStorageIndex": "1", "hrStorageDescr": "/var"}, {"hrStorageDescr": "/var"}),
         ({"ifIndex": "2", "ifName": "eth0", "vlan": "7"}, {"ifName": "eth0", "vlan": "7"}),
         ({"ifIndex": "2"}, {"ifIndex": "2"}),
@@ -86,13 +96,20 @@ def test_any_table_with_an_index_and_a_name(labels: dict[str, str], found: dict[
 
 def test_two_series_of_one_poll_are_never_the_same() -> None:
     """Where the rule would make one of them, all labels tell."""
-    rows = [{"aIndex": "1", "aDescr": "x", "aAlias": "p"}, {"aIndex": "1", "aDescr": "x", "aAlias": "q"}]
+    rows = [
+        {"aIndex": "1", "aDescr": "x", "aAlias": "p"},
+        {"aIndex": "1", "aDescr": "x", "aAlias": "q"},
+    ]
     assert known(*rows) == rows
 
 
 @pytest.mark.parametrize(
     ("options", "by"),
-    [({}, Identity.IF_NAME), ({"identity": "ifAlias"}, Identity.IF_ALIAS), ({"identity": 7}, Identity.IF_NAME)],
+    [
+        ({}, Identity.IF_NAME),
+        ({"identity": "ifAlias"}, Identity.IF_ALIAS),
+        ({"identity": 7}, Identity.IF_NAME),
+    ],
 )
 def test_the_options_of_a_target_choose(options: dict[str, object], by: Identity) -> None:
     """Another collector may use the word for something else."""

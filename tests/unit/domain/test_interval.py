@@ -30,7 +30,13 @@ scores = st.floats(-1, 2)
 counts = st.integers(0, 10**6)
 chances = st.floats(0, 1, exclude_max=True)
 inputs = st.builds(
-    Inputs, scores, counts, counts, st.none() | st.floats(0, 10**10), chances, st.sampled_from(["", "steady"])
+    Inputs,
+    scores,
+    counts,
+    counts,
+    st.none() | st.floats(0, 10**10),
+    chances,
+    st.sampled_from(["", "steady"]),
 )
 
 
@@ -38,20 +44,25 @@ def chosen_s(policy: Adaptive, **fields: float) -> float:
     return interval.adapt(policy, Inputs(**fields)).chosen_ms / 1000  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("score", "expected"), [(0, 40), (0.25, 31.75), (0.5, 23.5), (0.75, 15.25), (1, 7)])
+@pytest.mark.parametrize(
+    ("score", "expected"), [(0, 40), (0.25, 31.75), (0.5, 23.5), (0.75, 15.25), (1, 7)]
+)
 def test_the_staler_the_sooner(score: float, expected: float) -> None:
     """From the longest interval to the shortest, smoothed from the base."""
     assert chosen_s(GOLDEN, score=score) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("errors", "expected"), [(0, 23.5), (1, 16.188), (2, 12.864), (5, 8.875), (10, 7)])
+@pytest.mark.parametrize(
+    ("errors", "expected"), [(0, 23.5), (1, 16.188), (2, 12.864), (5, 8.875), (10, 7)]
+)
 def test_errors_shorten_it_down_to_the_shortest(errors: int, expected: float) -> None:
     """To confirm them quickly."""
     assert chosen_s(GOLDEN, score=0.5, errors=errors) == pytest.approx(expected, abs=0.001)
 
 
 @pytest.mark.parametrize(
-    ("depth", "expected"), [(0, 23.5), (1, 23.5), (2, 25.45), (3, 27.4), (5, 31.3), (10, 40), (50, 40)]
+    ("depth", "expected"),
+    [(0, 23.5), (1, 23.5), (2, 25.45), (3, 27.4), (5, 31.3), (10, 40), (50, 40)],
 )
 def test_waiting_batches_stretch_it_up_to_the_longest(depth: int, expected: float) -> None:
     """One is no backlog."""
@@ -96,7 +107,10 @@ def test_a_longest_below_the_shortest_counts_as_the_shortest(max_ms: int) -> Non
 def test_jitter_strays_by_its_share_and_is_not_remembered() -> None:
     """Over a seeded thousand: both edges are approached, never passed."""
     generator, policy = random.Random(7), replace(NORMAL, base_ms=100_000)
-    found = [interval.adapt(policy, Inputs(policy.neutral, chance=generator.random())) for _ in range(1_000)]
+    found = [
+        interval.adapt(policy, Inputs(policy.neutral, chance=generator.random()))
+        for _ in range(1_000)
+    ]
     chosen = [decision.chosen_ms for decision in found]
     assert {decision.smoothed_ms for decision in found} == {100_000}
     assert 95_000 <= min(chosen) < 95_200
@@ -112,7 +126,9 @@ def test_it_is_never_out_of_bounds(policy: Adaptive, given_: Inputs) -> None:
 
 
 @given(policies, inputs, scores)
-def test_a_staler_target_is_never_polled_later(policy: Adaptive, given_: Inputs, other: float) -> None:
+def test_a_staler_target_is_never_polled_later(
+    policy: Adaptive, given_: Inputs, other: float
+) -> None:
     """All else equal."""
     fresher, staler = sorted([given_.score, other])
     late = interval.adapt(policy, replace(given_, score=fresher)).chosen_ms
@@ -159,7 +175,9 @@ def test_the_next_poll_is_ahead_on_the_grid_of_the_plan_and_no_further_than_one_
 
 def test_repeated_questions_do_not_push_a_pending_slot_further() -> None:
     """Five looks, ten seconds apart, at a poll that is planned for the end of its minute."""
-    assert {interval.next_ms(0, 60_000, second * 1_000) for second in (0, 10, 20, 30, 40, 59)} == {60_000}
+    assert {interval.next_ms(0, 60_000, second * 1_000) for second in (0, 10, 20, 30, 40, 59)} == {
+        60_000
+    }
 
 
 @given(policies, inputs)
@@ -176,7 +194,10 @@ def test_a_decision_survives_packing(policy: Adaptive, given_: Inputs) -> None:
     [
         ({}, "every 10 s: base 10 s"),
         ({"errors": 1}, "every 7.8 s: base 10 s, 1 error shortens to 6.2 s, smoothed"),
-        ({"errors": 2, "previous_ms": 7_750}, "every 6.1 s: base 10 s, 2 errors shorten to 5 s, smoothed"),
+        (
+            {"errors": 2, "previous_ms": 7_750},
+            "every 6.1 s: base 10 s, 2 errors shorten to 5 s, smoothed",
+        ),
         ({"depth": 3}, "every 11.2 s: base 10 s, 3 waiting batches stretch to 12 s, smoothed"),
         ({"chance": 0.1}, "every 9.6 s: base 10 s, jitter"),
         (
@@ -185,7 +206,9 @@ def test_a_decision_survives_packing(policy: Adaptive, given_: Inputs) -> None:
         ),
     ],
 )
-def test_a_decision_is_explained_in_one_sentence(fields: dict[str, float | str], expected: str) -> None:
+def test_a_decision_is_explained_in_one_sentence(
+    fields: dict[str, float | str], expected: str
+) -> None:
     """Only what had a part in it is named, in the order in which it had."""
     decision = interval.adapt(NORMAL, Inputs(**{"score": NORMAL.neutral, **fields}))  # type: ignore[arg-type]
     assert interval.explain(NORMAL, interval.unpack(decision.pack())) == expected

@@ -30,7 +30,9 @@ def test_names_that_do_not(text: object, reason: str) -> None:
     assert caught.value.message.isprintable()
 
 
-@pytest.mark.parametrize("text", ["192.0.2.1", "2001:db8::1", "fe80::1%eth0", "sw1", "sw-1.example.net", "a_b.example"])
+@pytest.mark.parametrize(
+    "text", ["192.0.2.1", "2001:db8::1", "fe80::1%eth0", "sw1", "sw-1.example.net", "a_b.example"]
+)
 def test_addresses_that_pass(text: str) -> None:
     """IP literals and host names."""
     assert naming.address(text) == text

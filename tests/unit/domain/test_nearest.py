@@ -22,6 +22,8 @@ FLEET = [f"sw-sto-{number:04}" for number in range(300)]
         ("printer", [], None),
     ],
 )
-def test_the_name_with_the_fewest_typing_errors_is_meant(name: str, known: list[str], meant: str | None) -> None:
+def test_the_name_with_the_fewest_typing_errors_is_meant(
+    name: str, known: list[str], meant: str | None
+) -> None:
     """A number with zeros too few or too many is the same number."""
     assert nearest(name, known) == meant

@@ -15,7 +15,9 @@ instants = st.integers(1_000_000_000_000, 3_000_000_000_000)
 
 
 @given(ids, intervals, instants)
-def test_next_slot_is_after_now_and_within_one_interval(target: int, interval: int, now: int) -> None:
+def test_next_slot_is_after_now_and_within_one_interval(
+    target: int, interval: int, now: int
+) -> None:
     """The next slot is always ahead, never further than one interval."""
     slot = slots.next_slot_ms(target, interval, now)
     assert now < slot <= now + interval
@@ -45,6 +47,10 @@ def test_missed_slots_are_those_between_two_runs() -> None:
 
 
 @given(ids, intervals, instants)
-def test_an_overdue_target_is_polled_within_its_interval_and_a_minute(target: int, interval: int, now: int) -> None:
+def test_an_overdue_target_is_polled_within_its_interval_and_a_minute(
+    target: int, interval: int, now: int
+) -> None:
     """After downtime: once, soon."""
-    assert now <= slots.resume_ms(target, interval, now) < now + min(interval, slots.RESUME_WITHIN_MS)
+    assert (
+        now <= slots.resume_ms(target, interval, now) < now + min(interval, slots.RESUME_WITHIN_MS)
+    )

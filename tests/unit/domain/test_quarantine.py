@@ -20,7 +20,12 @@ def test_one_crash_isolates_and_the_third_within_the_window_quarantines() -> Non
     assert after((10, Cause.CRASH, 1)).trust is Trust.ISOLATED
     assert after((10, Cause.CRASH, 1), (20, Cause.CRASH, 2)).trust is Trust.ISOLATED
     third = after((10, Cause.CRASH, 1), (20, Cause.CRASH, 2), (30, Cause.CRASH, 3))
-    assert (third.trust, third.since_ms, third.isolated_ms, third.reason) == (Trust.QUARANTINED, 30, 10, "at 30")
+    assert (third.trust, third.since_ms, third.isolated_ms, third.reason) == (
+        Trust.QUARANTINED,
+        30,
+        10,
+        "at 30",
+    )
 
 
 def test_crashes_beyond_the_window_are_forgotten() -> None:

@@ -14,7 +14,12 @@ from poller.domain.metrics.series_identity import Identity
 
 MINUTE = 60_000
 ASKED = Question(MINUTE)
-GIGABIT = {"ifHighSpeed": 1000, "ifSpeed": 1e9, "ifConnectorPresent": 1, "ifCounterDiscontinuityTime": 0}
+GIGABIT = {
+    "ifHighSpeed": 1000,
+    "ifSpeed": 1e9,
+    "ifConnectorPresent": 1,
+    "ifCounterDiscontinuityTime": 0,
+}
 
 
 def interface(name: str, index: int, octets: float, **about: float) -> list[Reading]:
@@ -25,22 +30,37 @@ def interface(name: str, index: int, octets: float, **about: float) -> list[Read
 
 def poll(minute: float, *found: list[Reading], uptime_s: float | None = None) -> rates.Poll:
     uptime = [] if uptime_s is None else [Reading("sysUpTime", uptime_s * 100)]
-    return round(minute * MINUTE), ReadingSet.of([*uptime, *(each for row in found for each in row)])
+    return round(minute * MINUTE), ReadingSet.of(
+        [*uptime, *(each for row in found for each in row)]
+    )
 
 
-def told(polls: list[rates.Poll], asked: Question = ASKED) -> dict[str, list[tuple[str, float | None]]]:
+def told(
+    polls: list[rates.Poll], asked: Question = ASKED
+) -> dict[str, list[tuple[str, float | None]]]:
     return {
-        dict(line.known_by).get("ifName", "?"): [(rate.verdict.value, rate.per_second) for rate in line.rates]
+        dict(line.known_by).get("ifName", "?"): [
+            (rate.verdict.value, rate.per_second) for rate in line.rates
+        ]
         for line in rates.answer(polls, asked).lines
     }
 
 
 def test_a_line_for_every_counter_and_none_for_what_is_no_counter() -> None:
     """With the labels of the newest poll."""
-    polls = [poll(0, interface("eth0", 1, 0, **GIGABIT)), poll(1, interface("eth0", 1, 6_000, **GIGABIT))]
+    polls = [
+        poll(0, interface("eth0", 1, 0, **GIGABIT)),
+        poll(1, interface("eth0", 1, 6_000, **GIGABIT)),
+    ]
     [line] = rates.answer(polls, ASKED).lines
-    assert (line.series.name, dict(line.series.labels)) == ("ifHCInOctets", {"ifIndex": "1", "ifName": "eth0"})
-    assert [(rate.verdict, rate.per_second) for rate in line.rates] == [(Verdict.FIRST, None), (Verdict.OK, 100)]
+    assert (line.series.name, dict(line.series.labels)) == (
+        "ifHCInOctets",
+        {"ifIndex": "1", "ifName": "eth0"},
+    )
+    assert [(rate.verdict, rate.per_second) for rate in line.rates] == [
+        (Verdict.FIRST, None),
+        (Verdict.OK, 100),
+    ]
 
 
 def test_interfaces_that_change_places_keep_their_lines() -> None:
@@ -81,21 +101,35 @@ def test_a_restart_sets_every_counter_of_the_device_back() -> None:
         ({"ifHighSpeed": -10}, Verdict.OK),
     ],
 )
-def test_octets_are_held_against_the_speed_of_their_own_link(about: dict[str, float], verdict: Verdict) -> None:
+def test_octets_are_held_against_the_speed_of_their_own_link(
+    about: dict[str, float], verdict: Verdict
+) -> None:
     """Here 50 Mbit/s are read."""
     polls = [
-        poll(minute, interface("eth0", 1, minute * 60 * 6_250_000, **about), interface("slow", 2, 0, ifHighSpeed=1))
+        poll(
+            minute,
+            interface("eth0", 1, minute * 60 * 6_250_000, **about),
+            interface("slow", 2, 0, ifHighSpeed=1),
+        )
         for minute in (0, 1)
     ]
     assert rates.answer(polls, ASKED).lines[0].newest.verdict is verdict
 
 
-@pytest.mark.parametrize(("metric", "verdict"), [("ifInUcastPkts", "implausible"), ("ifInErrors", "ok")])
+@pytest.mark.parametrize(
+    ("metric", "verdict"), [("ifInUcastPkts", "implausible"), ("ifInErrors", "ok")]
+)
 def test_packets_are_held_against_it_too_and_errors_are_not(metric: str, verdict: str) -> None:
     """The shortest frame is 64 octets: 10 Mbit/s are 20,000 a second at most. Nobody knows what an error takes."""
     labels = {"ifIndex": "1"}
     polls = [
-        poll(m, [Reading("ifHighSpeed", 10, labels), Reading(metric, m * 60 * 50_000, labels, Kind.COUNTER, 32)])
+        poll(
+            m,
+            [
+                Reading("ifHighSpeed", 10, labels),
+                Reading(metric, m * 60 * 50_000, labels, Kind.COUNTER, 32),
+            ],
+        )
         for m in (0, 1)
     ]
     assert rates.answer(polls, ASKED).lines[0].newest.verdict == verdict
@@ -107,7 +141,10 @@ def test_a_device_says_which_interface_it_set_back() -> None:
         poll(0, interface("eth0", 1, 600, ifCounterDiscontinuityTime=0), interface("eth1", 2, 0)),
         poll(1, interface("eth0", 1, 700, ifCounterDiscontinuityTime=9), interface("eth1", 2, 60)),
     ]
-    assert told(polls) == {"eth0": [("first", None), ("reset", None)], "eth1": [("first", None), ("ok", 1)]}
+    assert told(polls) == {
+        "eth0": [("first", None), ("reset", None)],
+        "eth1": [("first", None), ("ok", 1)],
+    }
 
 
 def test_what_a_poll_lacks_is_bridged() -> None:
@@ -117,7 +154,10 @@ def test_what_a_poll_lacks_is_bridged() -> None:
         poll(1, interface("gone", 1, 60)),
         poll(2, interface("eth0", 2, 120)),
     ]
-    assert told(polls) == {"eth0": [("first", None), ("ok", 1)], "gone": [("first", None), ("ok", 1)]}
+    assert told(polls) == {
+        "eth0": [("first", None), ("ok", 1)],
+        "gone": [("first", None), ("ok", 1)],
+    }
     assert list(told(polls)) == ["eth0", "gone"]
 
 
@@ -126,7 +166,10 @@ def test_a_width_that_was_known_once_is_known() -> None:
 
     def counted(minute: float, value: float, width: int) -> rates.Poll:
         labels = {"ifIndex": "1"}
-        found = [Reading("ifHighSpeed", 10, labels), Reading("ifInOctets", value, labels, Kind.COUNTER, width)]
+        found = [
+            Reading("ifHighSpeed", 10, labels),
+            Reading("ifInOctets", value, labels, Kind.COUNTER, width),
+        ]
         return poll(minute, found)
 
     polls = [counted(0, 0, 32), counted(1, 2**32 - 600, 0), counted(2, 5_400, 0)]
@@ -136,7 +179,10 @@ def test_a_width_that_was_known_once_is_known() -> None:
 
 def test_only_what_was_asked_for() -> None:
     """By metric, by number and by time; the number of all is told."""
-    polls = [poll(m, interface("eth0", 1, m), interface("eth1", 2, m), [_counter("other", m)]) for m in range(5)]
+    polls = [
+        poll(m, interface("eth0", 1, m), interface("eth1", 2, m), [_counter("other", m)])
+        for m in range(5)
+    ]
     answer = rates.answer(polls, Question(MINUTE, most=1, since_ms=3 * MINUTE))
     assert (len(answer.lines), answer.total) == (1, 3)
     assert [rate.at_ms for rate in answer.lines[0].rates] == [3 * MINUTE, 4 * MINUTE]
@@ -166,7 +212,9 @@ def test_mean_and_highest_leave_out_what_is_not_known() -> None:
         ("routeros_interface_rx_error", 0.001, Verdict.OK),
     ],
 )
-def test_a_router_of_another_protocol_has_links_too(metric: str, rate_mbit: float, verdict: Verdict) -> None:
+def test_a_router_of_another_protocol_has_links_too(
+    metric: str, rate_mbit: float, verdict: Verdict
+) -> None:
     """The rate of its link is read with another family, under the same label."""
     labels = {"name": "ether1"}
     polls = [
@@ -189,10 +237,16 @@ def test_a_router_of_another_protocol_has_an_uptime_too() -> None:
 
     def routed(minute: float, value: float, uptime_s: float) -> rates.Poll:
         return poll(
-            minute, [Reading("routeros_system_uptime", uptime_s), _counter("routeros_interface_rx_byte", value)]
+            minute,
+            [
+                Reading("routeros_system_uptime", uptime_s),
+                _counter("routeros_interface_rx_byte", value),
+            ],
         )
 
-    line: Any = rates.answer([routed(0, 0, days), routed(1, 60, days + 60), routed(2, 99, 15)], ASKED).lines[0]
+    line: Any = rates.answer(
+        [routed(0, 0, days), routed(1, 60, days + 60), routed(2, 99, 15)], ASKED
+    ).lines[0]
     assert [rate.verdict.value for rate in line.rates] == ["first", "ok", "reset"]
 
 

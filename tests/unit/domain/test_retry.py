@@ -22,7 +22,13 @@ TIMEOUT = Outcome(Result.FAILED, "timeout", retryable=True)
         (TIMEOUT, 0, 24_001, 60_000, False),  # 24 s + 1 s + 5 s would end after half a minute
         (TIMEOUT, 0, 2_000, 10_000, False),
         (Outcome(Result.OK), 0, 0, 60_000, False),
-        (Outcome(Result.PARTIAL, "timeout", retryable=True), 0, 0, 60_000, False),  # most of it is there
+        (
+            Outcome(Result.PARTIAL, "timeout", retryable=True),
+            0,
+            0,
+            60_000,
+            False,
+        ),  # most of it is there
         (Outcome(Result.FAILED, "auth_failed"), 0, 0, 60_000, False),
         (Outcome(Result.REFUSED, "options_invalid", retryable=True), 0, 0, 60_000, False),
     ],
@@ -37,7 +43,14 @@ def test_tries_are_few_and_over_before_half_the_interval(
 def test_the_wait_doubles_and_is_capped() -> None:
     """Exponential, whatever the number."""
     limits = Limits(tries=99, base_s=1.0, cap_s=8.0)
-    assert [limits.longest_wait_ms(n) for n in (0, 1, 2, 3, 4, 98)] == [1_000, 2_000, 4_000, 8_000, 8_000, 8_000]
+    assert [limits.longest_wait_ms(n) for n in (0, 1, 2, 3, 4, 98)] == [
+        1_000,
+        2_000,
+        4_000,
+        8_000,
+        8_000,
+        8_000,
+    ]
 
 
 @pytest.mark.parametrize(("failure", "seconds"), [(1, 1), (5, 16), (55, 60), (10_000, 60)])

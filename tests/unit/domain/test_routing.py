@@ -11,7 +11,11 @@ from poller.domain.scheduling import queue_routing
 def test_a_queue_name_is_canonical() -> None:
     """The order in which tags were given does not matter, and the name can be read back."""
     name = queue_routing.queue("snmp", {"zone": "dmz", "site": "ams"})
-    assert name == queue_routing.queue("snmp", {"site": "ams", "zone": "dmz"}) == "poll.snmp;site=ams;zone=dmz"
+    assert (
+        name
+        == queue_routing.queue("snmp", {"site": "ams", "zone": "dmz"})
+        == "poll.snmp;site=ams;zone=dmz"
+    )
     assert queue_routing.parse(name) == ("snmp", {"site": "ams", "zone": "dmz"})
     assert queue_routing.parse(queue_routing.queue("snmp", {})) == ("snmp", {})
 
@@ -84,7 +88,9 @@ def test_a_worker_carries_one_value_for_each_key() -> None:
         (["zone=dmz", "zone=dmz"], ('the key "zone" is given twice',)),
     ],
 )  # fmt: skip
-def test_a_wrong_tag_of_a_worker_is_refused_by_name(words: list[str], said: tuple[str, ...]) -> None:
+def test_a_wrong_tag_of_a_worker_is_refused_by_name(
+    words: list[str], said: tuple[str, ...]
+) -> None:
     """The error names the setting, the word and what is odd, and prints nothing a terminal would obey."""
     with pytest.raises(errors.InvalidSetting) as caught:
         queue_routing.parse_tags(words)

@@ -19,7 +19,18 @@ def test_a_claim_token_tells_when_it_was_claimed() -> None:
 
 @pytest.mark.parametrize(
     "token",
-    ["", "t", "12.0123456789", "12.zz.ab", "12..ab", "-1.ff.ab", "1.ff.ab.cd", "1.ff.", "1.-f.ab", f"1.{'f' * 14}.ab"],
+    [
+        "",
+        "t",
+        "12.0123456789",
+        "12.zz.ab",
+        "12..ab",
+        "-1.ff.ab",
+        "1.ff.ab.cd",
+        "1.ff.",
+        "1.-f.ab",
+        f"1.{'f' * 14}.ab",
+    ],
 )
 def test_any_other_token_does_not(token: str) -> None:
     """One of an older version, of a test, or rubbish."""

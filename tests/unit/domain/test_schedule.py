@@ -32,20 +32,45 @@ DECLARING = Defaults(Schedule(ADAPTIVE, 30_000, 20_000, 15_000, 120_000, "change
         # what is stored stays, the collector has no more say in it
         (Schedule(), STORED, DECLARING, STORED),
         (Schedule(interval_ms=37_000), STORED, NO_DEFAULTS, Schedule(FIXED, 37_000, 10_000)),
-        (Schedule(max_ms=20_000), ADAPTING, DECLARING, Schedule(ADAPTIVE, 10_000, 5_000, 5_000, 20_000, "steady")),
+        (
+            Schedule(max_ms=20_000),
+            ADAPTING,
+            DECLARING,
+            Schedule(ADAPTIVE, 10_000, 5_000, 5_000, 20_000, "steady"),
+        ),
         # a change of policy keeps the interval, as base or as it is
-        (Schedule(ADAPTIVE), STORED, NO_DEFAULTS, Schedule(ADAPTIVE, 60_000, 10_000, 5_000, 300_000, "steady")),
+        (
+            Schedule(ADAPTIVE),
+            STORED,
+            NO_DEFAULTS,
+            Schedule(ADAPTIVE, 60_000, 10_000, 5_000, 300_000, "steady"),
+        ),
         (Schedule(FIXED), ADAPTING, NO_DEFAULTS, Schedule(FIXED, 10_000, 5_000)),
         # defaults make room for what is given
-        (Schedule(ADAPTIVE, 600_000), None, NO_DEFAULTS, Schedule(ADAPTIVE, 600_000, 10_000, 5_000, 600_000, "steady")),
-        (Schedule(ADAPTIVE, 2_000), None, NO_DEFAULTS, Schedule(ADAPTIVE, 2_000, 1_000, 2_000, 300_000, "steady")),
+        (
+            Schedule(ADAPTIVE, 600_000),
+            None,
+            NO_DEFAULTS,
+            Schedule(ADAPTIVE, 600_000, 10_000, 5_000, 600_000, "steady"),
+        ),
+        (
+            Schedule(ADAPTIVE, 2_000),
+            None,
+            NO_DEFAULTS,
+            Schedule(ADAPTIVE, 2_000, 1_000, 2_000, 300_000, "steady"),
+        ),
         (
             Schedule(ADAPTIVE, min_ms=20_000, max_ms=40_000),
             None,
             NO_DEFAULTS,
             Schedule(ADAPTIVE, 20_000, 10_000, 20_000, 40_000, "steady"),
         ),
-        (Schedule(interval_ms=15_000), None, DECLARING, Schedule(ADAPTIVE, 15_000, 7_500, 15_000, 120_000, "change")),
+        (
+            Schedule(interval_ms=15_000),
+            None,
+            DECLARING,
+            Schedule(ADAPTIVE, 15_000, 7_500, 15_000, 120_000, "change"),
+        ),
     ],
 )
 def test_what_is_said_is_settled(
@@ -66,10 +91,30 @@ def test_what_is_said_is_settled(
         (Schedule(FIXED, min_ms=5_000), ADAPTING, "min", "a fixed interval has no min"),
         (Schedule(min_ms=20_000), ADAPTING, "min", "the min 20s is longer than the interval 10s"),
         (Schedule(max_ms=8_000), ADAPTING, "max", "the interval 10s is longer than the max 8s"),
-        (Schedule(interval_ms=600_000), ADAPTING, "interval", "the interval 10m is longer than the max 5m"),
-        (Schedule(ADAPTIVE, min_ms=9_000, max_ms=6_000), None, "min", "the min 9s is longer than the max 6s"),
-        (Schedule(timeout_ms=60_000), STORED, "timeout", "the timeout 1m must be shorter than the interval 1m"),
-        (Schedule(interval_ms=5_000), STORED, "timeout", "the timeout 10s must be shorter than the interval 5s"),
+        (
+            Schedule(interval_ms=600_000),
+            ADAPTING,
+            "interval",
+            "the interval 10m is longer than the max 5m",
+        ),
+        (
+            Schedule(ADAPTIVE, min_ms=9_000, max_ms=6_000),
+            None,
+            "min",
+            "the min 9s is longer than the max 6s",
+        ),
+        (
+            Schedule(timeout_ms=60_000),
+            STORED,
+            "timeout",
+            "the timeout 1m must be shorter than the interval 1m",
+        ),
+        (
+            Schedule(interval_ms=5_000),
+            STORED,
+            "timeout",
+            "the timeout 10s must be shorter than the interval 5s",
+        ),
     ],
 )
 def test_what_does_not_fit_is_said_of_the_field_that_was_given(
@@ -84,7 +129,12 @@ def test_what_does_not_fit_is_said_of_the_field_that_was_given(
 
 def test_a_draft_is_judged_by_what_it_says_alone() -> None:
     """Before the database is asked: gaps are no problem, contradictions are."""
-    for fine in (Schedule(), Schedule(min_ms=5_000), Schedule(ADAPTIVE, max_ms=9_000), Schedule(timeout_ms=99_000)):
+    for fine in (
+        Schedule(),
+        Schedule(min_ms=5_000),
+        Schedule(ADAPTIVE, max_ms=9_000),
+        Schedule(timeout_ms=99_000),
+    ):
         assert list(schedule.problems(fine, fine)) == []
     wrong = Schedule(min_ms=9_000, max_ms=6_000)
     [problem] = schedule.problems(wrong, wrong)
@@ -96,7 +146,9 @@ times = st.none() | st.integers(1_000, 10**8)
 
 
 @given(st.sampled_from([None, FIXED, ADAPTIVE]), times, st.sampled_from([NO_DEFAULTS, DECLARING]))
-def test_defaults_alone_are_never_a_problem(policy: Policy | None, interval_ms: int | None, defaults: Defaults) -> None:
+def test_defaults_alone_are_never_a_problem(
+    policy: Policy | None, interval_ms: int | None, defaults: Defaults
+) -> None:
     """Whatever interval somebody gives, what we add to it fits."""
     given_ = Schedule(policy, interval_ms)
     assert list(schedule.problems(given_, schedule.settle(given_, None, defaults))) == []

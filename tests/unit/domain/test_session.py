@@ -12,7 +12,9 @@ USUAL = Limits(idle_s=60, age_s=600, per_host=4, pace_s=0)
 
 
 def test_exceptions_change_only_what_they_name() -> None:
-    found = session_limits.exceptions(["routeros.per_host=2", "ssh.idle_s=0.5", "routeros.pace_s=1"], USUAL)
+    found = session_limits.exceptions(
+        ["routeros.per_host=2", "ssh.idle_s=0.5", "routeros.pace_s=1"], USUAL
+    )
     rules = Rules(USUAL, found)
     assert rules.of("routeros") == Limits(60, 600, 2, 1)
     assert rules.of("ssh") == Limits(0.5, 600, 4, 0)

@@ -17,16 +17,27 @@ LIMITS = Limits()
 
 @pytest.mark.parametrize(
     ("polls", "dark", "expected"),
-    [(0, 0, False), (9, 9, False), (10, 10, True), (100, 59, False), (100, 60, True), (10_000, 9_999, True)],
+    [
+        (0, 0, False),
+        (9, 9, False),
+        (10, 10, True),
+        (100, 59, False),
+        (100, 60, True),
+        (10_000, 9_999, True),
+    ],
 )
-def test_a_site_is_dark_when_most_of_its_polls_find_nobody(polls: int, dark: int, expected: bool) -> None:
+def test_a_site_is_dark_when_most_of_its_polls_find_nobody(
+    polls: int, dark: int, expected: bool
+) -> None:
     """And when there are enough of them to be sure."""
     assert site_outage.is_dark(Window(polls, dark), LIMITS) is expected
 
 
 def test_a_short_window_tells_it_before_a_long_one() -> None:
     """A minute that was good until just now hides it; a small site has enough polls only in a minute."""
-    assert site_outage.gone_dark([Window(40, 38, 20), Window(200, 38)], LIMITS) == Window(40, 38, 20)
+    assert site_outage.gone_dark([Window(40, 38, 20), Window(200, 38)], LIMITS) == Window(
+        40, 38, 20
+    )
     assert site_outage.gone_dark([Window(9, 9, 20), Window(12, 12)], LIMITS) == Window(12, 12)
     assert site_outage.gone_dark([Window(40, 4, 20), Window(200, 38)], LIMITS) is None
 

@@ -10,7 +10,13 @@ from poller.domain.inventory import size
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("1048576", 2**20), ("512M", 512 * 2**20), ("512mb", 512 * 2**20), ("1.5 GiB", 3 * 2**29), ("4k", 4096)],
+    [
+        ("1048576", 2**20),
+        ("512M", 512 * 2**20),
+        ("512mb", 512 * 2**20),
+        ("1.5 GiB", 3 * 2**29),
+        ("4k", 4096),
+    ],
 )
 def test_sizes_are_read_in_powers_of_1024(text: str, expected: int) -> None:
     """With or without B, in any case."""

@@ -53,12 +53,22 @@ def test_what_never_answered_is_as_stale_as_can_be(source: Source) -> None:
 
 def test_steady_asks_for_the_base_and_then_for_less() -> None:
     """From exactly the base right after a good poll to the shortest interval for old data."""
-    wanted = [interval.wanted(POLICY, staleness.steady(old(age))) for age in (0, 60_000, 150_000, 300_000, 10**9)]
+    wanted = [
+        interval.wanted(POLICY, staleness.steady(old(age)))
+        for age in (0, 60_000, 150_000, 300_000, 10**9)
+    ]
     assert wanted == pytest.approx([10_000, 9_000, 7_500, 5_000, 5_000])
 
 
-@given(st.integers(1_000, 10**6), st.integers(0, 10**6), st.integers(0, 10**8), st.integers(-(10**6), 10**10))
-def test_steady_never_asks_for_more_than_the_base(low: int, more: int, most: int, age_ms: int) -> None:
+@given(
+    st.integers(1_000, 10**6),
+    st.integers(0, 10**6),
+    st.integers(0, 10**8),
+    st.integers(-(10**6), 10**10),
+)
+def test_steady_never_asks_for_more_than_the_base(
+    low: int, more: int, most: int, age_ms: int
+) -> None:
     """For any bounds, also where shortest, base and longest are the same."""
     policy = Adaptive(low, low + more, low + more + most)
     score = staleness.steady(old(age_ms, policy))
@@ -74,8 +84,12 @@ def gauges(*values: float, name: str = "g", counter: float = 0.0) -> ReadingSet:
 def test_the_share_of_values_that_changed() -> None:
     """Counters do not count, a NaN that stays is no change, what comes and goes is one."""
     first = gauges(1, 2, 3, math.nan)
-    assert staleness.share_changed(first, gauges(1, 2, 4, math.nan, counter=7)) == pytest.approx(0.25)
-    assert staleness.share_changed(first, ReadingSet(first.series, [1, 9, 9, math.nan, 7])) == pytest.approx(0.5)
+    assert staleness.share_changed(first, gauges(1, 2, 4, math.nan, counter=7)) == pytest.approx(
+        0.25
+    )
+    assert staleness.share_changed(
+        first, ReadingSet(first.series, [1, 9, 9, math.nan, 7])
+    ) == pytest.approx(0.5)
     assert staleness.share_changed(first, gauges(1, 2, 3)) == pytest.approx(0.25)
     assert staleness.share_changed(first, gauges(1, 2, 3, math.nan, name="other")) == 1.0
     info = [ReadingSet.of([Reading("version", 1.0, {"v": v}, Kind.INFO)]) for v in ("7.1", "7.2")]
@@ -107,7 +121,9 @@ def silent() -> Iterator[None]:
     return (None for _ in count())
 
 
-def simulated(source: Source, polls: Iterator[ReadingSet | None], answers: bool = True) -> list[int]:
+def simulated(
+    source: Source, polls: Iterator[ReadingSet | None], answers: bool = True
+) -> list[int]:
     """The intervals of an hour, each poll taking 200 ms, with all of the jitter."""
     generator, now_ms, ok_ms = random.Random(3), BEGIN_MS, BEGIN_MS
     intervals: list[int] = []
@@ -164,5 +180,7 @@ def test_the_source_in_the_docs_works() -> None:
     exec(text, names)  # our own page
     for state, expected in ((6, POLICY.neutral), (1, 1.0)):
         readings = ReadingSet.of([Reading("bgpPeerState", state)])
-        assert names["bgp"](Evidence(POLICY, BEGIN_MS, BEGIN_MS, readings)) == pytest.approx(expected)
+        assert names["bgp"](Evidence(POLICY, BEGIN_MS, BEGIN_MS, readings)) == pytest.approx(
+            expected
+        )
     assert names["bgp"].comparing

@@ -31,7 +31,9 @@ def test_the_decision_of_an_adaptive_target_is_part_of_it() -> None:
 def test_an_open_breaker_and_a_dead_letter_are_part_of_it() -> None:
     """They decide over the next poll, wherever it is done."""
     for reason in Reason:
-        before = Status(State.FAILING, 1, 2, 3, 4, 9, 6, "timeout", "no", None, Breaker(5, 77, 99), 1234, reason)
+        before = Status(
+            State.FAILING, 1, 2, 3, 4, 9, 6, "timeout", "no", None, Breaker(5, 77, 99), 1234, reason
+        )
         assert target_status.unpack(before.pack()) == before
 
 
@@ -45,7 +47,10 @@ def test_the_mark_tells_states_breakers_and_dead_letters_apart() -> None:
     ]
     marks = [kind.mark for kind in kinds]
     assert len(set(marks)) == len(kinds)
-    assert all(mark.isalpha() and kind.pack().startswith(mark + "[") for mark, kind in zip(marks, kinds, strict=True))
+    assert all(
+        mark.isalpha() and kind.pack().startswith(mark + "[")
+        for mark, kind in zip(marks, kinds, strict=True)
+    )
 
 
 def test_a_target_with_a_fixed_interval_does_not_pay_for_adaptive_ones() -> None:
@@ -90,12 +95,30 @@ def test_failures_count_up_and_a_success_clears_them() -> None:
     failed = Outcome(Result.FAILED, "timeout", "no answer")
     first = target_status.record(Status(), failed, 1000, 1100, 0)
     second = target_status.record(first, failed, 2000, 2100, 1)
-    assert (second.state, second.failures, second.since_ms, second.missed) == (State.FAILING, 2, 1100, 1)
+    assert (second.state, second.failures, second.since_ms, second.missed) == (
+        State.FAILING,
+        2,
+        1100,
+        1,
+    )
     well = target_status.record(second, Outcome(Result.OK), 3000, 3100, 0)
-    assert (well.state, well.failures, well.code, well.ok_ms, well.since_ms) == (State.OK, 0, "", 3100, 3100)
+    assert (well.state, well.failures, well.code, well.ok_ms, well.since_ms) == (
+        State.OK,
+        0,
+        "",
+        3100,
+        3100,
+    )
 
 
 def test_a_partial_poll_is_degraded_but_good() -> None:
     """It does not count as a failure."""
-    after = target_status.record(Status(), Outcome(Result.PARTIAL, "timeout", "if_mib"), 1000, 1100, 0)
-    assert (after.state, after.failures, after.ok_ms, after.code) == (State.DEGRADED, 0, 1100, "timeout")
+    after = target_status.record(
+        Status(), Outcome(Result.PARTIAL, "timeout", "if_mib"), 1000, 1100, 0
+    )
+    assert (after.state, after.failures, after.ok_ms, after.code) == (
+        State.DEGRADED,
+        0,
+        1100,
+        "timeout",
+    )

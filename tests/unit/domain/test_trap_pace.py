@@ -63,7 +63,9 @@ def test_a_clock_that_stands_still_gives_nothing_for_free() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3000)), max_size=200))
-def test_every_trap_is_followed_by_a_poll_and_polls_keep_their_distance(steps: list[tuple[int, int]]) -> None:
+def test_every_trap_is_followed_by_a_poll_and_polls_keep_their_distance(
+    steps: list[tuple[int, int]],
+) -> None:
     """Whatever comes whenever: no trap without a later poll, no two polls of a device within the gap."""
     it, now, polls = pace(gap_ms=1000), 0, dict[int, list[int]]()
     traps: dict[int, int] = {}

@@ -11,7 +11,9 @@ from poller.domain.scheduling import unroutable
 def worker(name: str, *tags: str, collectors: str = "snmp", queues: str = "") -> Worker:
     """`tags` as key=value; collectors and queues as words."""
     carried = dict(tag.split("=") for tag in tags)
-    return Worker(name, 0, 0, 0, 0, 0, carried, dict.fromkeys(collectors.split(), "1.0"), queues.split())
+    return Worker(
+        name, 0, 0, 0, 0, 0, carried, dict.fromkeys(collectors.split(), "1.0"), queues.split()
+    )
 
 
 PLAIN = [worker("w1"), worker("w2", "zone=lan"), worker("w3", "site=ams")]

@@ -15,9 +15,15 @@ from poller.security.redaction import MASK, SHORTEST, Redactor, mask, redact_url
     ("url", "expected"),
     [
         ("redis://:hunter22@10.0.0.1:6379/0", f"redis://:{MASK}@10.0.0.1:6379/0"),
-        ("postgresql://u:p%40ss@h/db?sslmode=require", f"postgresql://u:{MASK}@h/db?sslmode=require"),
+        (
+            "postgresql://u:p%40ss@h/db?sslmode=require",
+            f"postgresql://u:{MASK}@h/db?sslmode=require",
+        ),
         ("postgresql://u:p@ss@h/db", f"postgresql://u:{MASK}@h/db"),
-        ("postgresql://h/db?user=u&password=hunter22&x=1", f"postgresql://h/db?user=u&password={MASK}&x=1"),
+        (
+            "postgresql://h/db?user=u&password=hunter22&x=1",
+            f"postgresql://h/db?user=u&password={MASK}&x=1",
+        ),
         ("sqlite:////var/lib/poller.db", "sqlite:////var/lib/poller.db"),
         ("redis://127.0.0.1:6379/0", "redis://127.0.0.1:6379/0"),
         (
@@ -47,7 +53,11 @@ def naively(secrets: list[str], text: str) -> str:
     """What masking means: at each place, from left to right, the longest secret goes."""
     masked, at = "", 0
     while at < len(text):
-        found = max((s for s in secrets if len(s) >= SHORTEST and text.startswith(s, at)), key=len, default="")
+        found = max(
+            (s for s in secrets if len(s) >= SHORTEST and text.startswith(s, at)),
+            key=len,
+            default="",
+        )
         masked, at = (masked + MASK, at + len(found)) if found else (masked + text[at], at + 1)
     return masked
 
@@ -57,11 +67,17 @@ ALIKE = st.text("ab", min_size=SHORTEST - 1, max_size=SHORTEST + 4)
 
 
 @given(st.lists(ALIKE, max_size=8), st.lists(ALIKE | st.text("abc ", max_size=3), max_size=8))
-def test_secrets_that_resemble_each_other_are_masked_as_they_come(secrets: list[str], pieces: list[str]) -> None:
+def test_secrets_that_resemble_each_other_are_masked_as_they_come(
+    secrets: list[str], pieces: list[str]
+) -> None:
     """Nothing else is; and neither the order in which they were remembered nor a second time matters."""
     text = "".join([*pieces, *secrets[:2]])
     expected = naively(secrets, text)
-    assert Redactor(secrets).text(text) == Redactor([*reversed(secrets), *secrets]).text(text) == expected
+    assert (
+        Redactor(secrets).text(text)
+        == Redactor([*reversed(secrets), *secrets]).text(text)
+        == expected
+    )
 
 
 def test_thousands_of_secrets_cost_hardly_more_than_a_few() -> None:

@@ -20,7 +20,9 @@ REQUEST = ber.tlv(
     ber.SEQUENCE,
     ber.integer(1)
     + ber.octets(fleet.COMMUNITY)
-    + ber.tlv(0xA0, ber.integer(1) + ber.integer(0) * 2 + ber.tlv(0x30, ber.varbind((1, 3, 6), b"\x05\0"))),
+    + ber.tlv(
+        0xA0, ber.integer(1) + ber.integer(0) * 2 + ber.tlv(0x30, ber.varbind((1, 3, 6), b"\x05\0"))
+    ),
 )
 
 

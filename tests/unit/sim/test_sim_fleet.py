@@ -29,7 +29,10 @@ def test_device_does_not_depend_on_the_size_of_the_fleet() -> None:
 def test_a_tenth_is_faulty_in_every_way() -> None:
     """One in ten devices of each protocol misbehaves, and all faults occur."""
     by_protocol = {p: [d for d in fleet.devices(1000) if d.protocol is p] for p in Protocol}
-    assert {p: len(d) for p, d in by_protocol.items()} == {Protocol.SNMP: 800, Protocol.ROUTEROS: 200}
+    assert {p: len(d) for p, d in by_protocol.items()} == {
+        Protocol.SNMP: 800,
+        Protocol.ROUTEROS: 200,
+    }
     for devices in by_protocol.values():
         faults = Counter(device.fault for device in devices)
         assert faults.pop(Fault.NONE) == len(devices) * 0.9
@@ -49,7 +52,10 @@ def test_addresses_are_distinct_loopback_hosts() -> None:
     addresses = [device.address for device in fleet.devices(2000)]
     assert addresses[0] == "127.20.0.1"
     assert len(set(addresses)) == 2000
-    assert all(ipaddress.ip_address(a).is_loopback and a.split(".")[3] not in ("0", "255") for a in addresses)
+    assert all(
+        ipaddress.ip_address(a).is_loopback and a.split(".")[3] not in ("0", "255")
+        for a in addresses
+    )
     assert ipaddress.ip_address(fleet.address(fleet.MAX_DEVICES - 1)).is_loopback
 
 
@@ -58,7 +64,10 @@ def test_names_are_unique_and_say_site_and_role() -> None:
     devices = fleet.devices(500)
     assert len({device.name for device in devices}) == 500
     for device in devices:
-        assert device.name == f"{hardware.MODELS[device.model].prefix}-{device.site}-{device.index + 1:04d}"
+        assert (
+            device.name
+            == f"{hardware.MODELS[device.model].prefix}-{device.site}-{device.index + 1:04d}"
+        )
     assert {device.site for device in devices} == set(fleet.SITES)
 
 
@@ -76,10 +85,16 @@ def test_inventory_has_a_target_for_every_device() -> None:
     snmp, routeros = rows[0], rows[4]
     assert snmp["credential"] == "demo-snmp"
     assert snmp["targets"] == [
-        {"collector": "snmp", "options": {"port": 1161, "modules": ["system", "if_mib"]}, "interval": "30s"}
+        {
+            "collector": "snmp",
+            "options": {"port": 1161, "modules": ["system", "if_mib"]},
+            "interval": "30s",
+        }
     ]
     assert routeros["credential"] == "demo-routeros"
-    assert routeros["targets"] == [{"collector": "routeros", "options": {"port": 8728}, "interval": "30s"}]
+    assert routeros["targets"] == [
+        {"collector": "routeros", "options": {"port": 8728}, "interval": "30s"}
+    ]
 
 
 def test_demo_credentials_are_valid_and_do_not_open_the_wrong_ones() -> None:
@@ -138,7 +153,11 @@ def test_a_laboratory_has_as_many_interfaces_as_asked_for() -> None:
         chassis = hardware.chassis(device.model, device.variant)
         assert chassis.version[0] == version
         assert len({port.name for port in chassis.ports}) == 300
-        young = set() if version == 7 else {hardware.Kind.WIFI, hardware.Kind.WIREGUARD, hardware.Kind.LOOPBACK}
+        young = (
+            set()
+            if version == 7
+            else {hardware.Kind.WIFI, hardware.Kind.WIREGUARD, hardware.Kind.LOOPBACK}
+        )
         assert {port.kind for port in chassis.ports} == set(hardware.Kind) - young
 
 

@@ -16,7 +16,10 @@ steps = st.floats(0.01, 10 * device_traffic.DAY)
 def test_waves_only_grow(salt: int, now: float, step: float) -> None:
     """Later means more, on every wave."""
     device = device_traffic.life(salt)
-    assert all(after > before for before, after in zip(device.waves(now), device.waves(now + step), strict=True))
+    assert all(
+        after > before
+        for before, after in zip(device.waves(now), device.waves(now + step), strict=True)
+    )
 
 
 @given(salts, instants)

@@ -11,13 +11,66 @@ from poller.sim.routeros.router import Router
 from poller.sim.routeros.router_session import NEVER, Session
 
 NOW = device_traffic.EPOCH + 100 * device_traffic.DAY
-DEVICES = [fleet.laboratory(40), fleet.laboratory(40, version=6), *fleet.devices(4, snmp_share=0, faulty_share=0)]
+DEVICES = [
+    fleet.laboratory(40),
+    fleet.laboratory(40, version=6),
+    *fleet.devices(4, snmp_share=0, faulty_share=0),
+]
 LOGIN = (b"/login", b"=name=admin", f"=password={fleet.PASSWORD}".encode())
 
-VERBS = ["print", "getall", "listen", "monitor", "monitor-traffic", "info", "add", "set", "remove", "explode", ""]
-NAMES = [".proplist", ".id", "numbers", "number", "once", "interval", "count-only", "follow", "stats", "active", "x"]
-VALUES = ["", "0", "1,2", "*1", "name,rx-byte,nosuch", "ether1", "yes", "no", "1s", "99999999999", "a=b", "é"]
-QUERIES = ["?name=ether1", "?>mtu=5", "?<rx-byte=9", "?-comment", "?comment", "?#!", "?#|.1&", "?#7", "?#x", "?", "?="]
+VERBS = [
+    "print",
+    "getall",
+    "listen",
+    "monitor",
+    "monitor-traffic",
+    "info",
+    "add",
+    "set",
+    "remove",
+    "explode",
+    "",
+]
+NAMES = [
+    ".proplist",
+    ".id",
+    "numbers",
+    "number",
+    "once",
+    "interval",
+    "count-only",
+    "follow",
+    "stats",
+    "active",
+    "x",
+]
+VALUES = [
+    "",
+    "0",
+    "1,2",
+    "*1",
+    "name,rx-byte,nosuch",
+    "ether1",
+    "yes",
+    "no",
+    "1s",
+    "99999999999",
+    "a=b",
+    "é",
+]
+QUERIES = [
+    "?name=ether1",
+    "?>mtu=5",
+    "?<rx-byte=9",
+    "?-comment",
+    "?comment",
+    "?#!",
+    "?#|.1&",
+    "?#7",
+    "?#x",
+    "?",
+    "?=",
+]
 OTHER = st.sampled_from(["/cancel", "/login", "/quit", "/", "x"])
 COMMAND = st.one_of(
     st.builds("{}/{}".format, st.sampled_from(sorted(menus.TABLES)), st.sampled_from(VERBS)),

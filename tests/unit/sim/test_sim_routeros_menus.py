@@ -14,7 +14,18 @@ from poller.sim.routeros.menu_tables import Scene, Table, moment, short
 NOW = device_traffic.EPOCH + 100 * device_traffic.DAY
 MODELS = [*(model.name for model in routerboards.MODELS), "lab-100", "lab6-100"]
 SOFTWARE = ["6.42.1", "6.49.18", "7.4.1", "7.14.3", "7.20.4"]
-COUNTERS = ("bytes", "packets", "rx-byte", "tx-byte", "rx-packet", "tx-packet", "remote.bytes", "rx", "tx", "rx-bytes")
+COUNTERS = (
+    "bytes",
+    "packets",
+    "rx-byte",
+    "tx-byte",
+    "rx-packet",
+    "tx-packet",
+    "remote.bytes",
+    "rx",
+    "tx",
+    "rx-bytes",
+)
 
 
 @functools.cache
@@ -26,9 +37,13 @@ def scene(of: Chassis, now: float = NOW) -> Scene:
     return Scene("router", 0x0200_0000_0100, of, device_traffic.life(77).waves(now), now)
 
 
-def printed(table: Table, of: Chassis, now: float = NOW, stats: bool = True) -> list[dict[str, str]]:
+def printed(
+    table: Table, of: Chassis, now: float = NOW, stats: bool = True
+) -> list[dict[str, str]]:
     here = scene(of, now)
-    said = b"".join(data for data, _ in menu_plans.of_table(table, of, "", stats).pieces(here, b"\0"))
+    said = b"".join(
+        data for data, _ in menu_plans.of_table(table, of, "", stats).pieces(here, b"\0")
+    )
     return [
         dict(word.decode()[1:].split("=", 1) for word in sentence[1:])
         for sentence in sentence_framing.Decoder().feed(said)
@@ -57,14 +72,19 @@ def test_every_menu_can_be_said_on_every_router(model: str) -> None:
 def test_a_laboratory_router_has_rows_in_every_menu_of_its_version(model: str) -> None:
     """Nothing is empty there, so that a client can be compared with another on everything."""
     of = chassis(model)
-    empty = [path for path in menus.TABLES if (table := menus.find(path, of)) and not printed(table, of)]
+    empty = [
+        path for path in menus.TABLES if (table := menus.find(path, of)) and not printed(table, of)
+    ]
     assert empty == []
 
 
 def test_versions_have_their_menus() -> None:
     """Menus that moved are at one place only, and young ones are missing in old versions."""
     new, old = chassis("lab-100"), chassis("lab6-100")
-    moved = {"/routing/bgp/session": "/routing/bgp/peer", "/routing/bfd/session": "/routing/bfd/neighbor"}
+    moved = {
+        "/routing/bgp/session": "/routing/bgp/peer",
+        "/routing/bfd/session": "/routing/bfd/neighbor",
+    }
     for path_7, path_6 in moved.items():
         assert [bool(menus.find(path_7, of)) for of in (new, old)] == [True, False]
         assert [bool(menus.find(path_6, of)) for of in (new, old)] == [False, True]
@@ -112,7 +132,8 @@ def test_connections_come_and_go() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0s"), (0.000_25, "250us"), (0.2, "200ms"), (1.02, "1s20ms"), (61.5, "1m1s500ms")]
+    ("seconds", "text"),
+    [(0, "0s"), (0.000_25, "250us"), (0.2, "200ms"), (1.02, "1s20ms"), (61.5, "1m1s500ms")],
 )
 def test_short_durations_have_fractions(seconds: float, text: str) -> None:
     """As round trips are written."""

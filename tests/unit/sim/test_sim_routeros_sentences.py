@@ -45,15 +45,21 @@ def test_sentences_survive_any_cut(spoken: list[list[bytes]], size: int) -> None
 
 def test_words_with_a_long_length_are_read() -> None:
     """A word of 20,000 octets, whose length takes three, is read."""
-    assert sentence_framing.Decoder().feed(sentence_framing.encode([b"x" * 20_000])) == [[b"x" * 20_000]]
+    assert sentence_framing.Decoder().feed(sentence_framing.encode([b"x" * 20_000])) == [
+        [b"x" * 20_000]
+    ]
 
 
 def test_empty_sentences_are_skipped() -> None:
     """Zero-length words without a sentence before them mean nothing."""
-    assert sentence_framing.Decoder().feed(b"\0\0\0" + sentence_framing.encode([b"/quit"]) + b"\0") == [[b"/quit"]]
+    assert sentence_framing.Decoder().feed(
+        b"\0\0\0" + sentence_framing.encode([b"/quit"]) + b"\0"
+    ) == [[b"/quit"]]
 
 
-@pytest.mark.parametrize("stream", [b"\xf0\xff\xff\xff\xff", b"\xe0\x20\x00\x00", b"\xf8", b"\xff\x00"])
+@pytest.mark.parametrize(
+    "stream", [b"\xf0\xff\xff\xff\xff", b"\xe0\x20\x00\x00", b"\xf8", b"\xff\x00"]
+)
 def test_absurd_lengths_are_refused_before_they_arrive(stream: bytes) -> None:
     """A promise of gigabytes and reserved octets are refused at once, not waited for."""
     with pytest.raises(sentence_framing.Malformed):

@@ -9,10 +9,22 @@ import pytest
 from poller import errors
 from poller.sim import device_traffic, fleet, hardware
 from poller.sim.fleet import Fault
-from poller.sim.routeros import menu_commands, menu_plans, menu_tables, router_users, sentence_framing
+from poller.sim.routeros import (
+    menu_commands,
+    menu_plans,
+    menu_tables,
+    router_users,
+    sentence_framing,
+)
 from poller.sim.routeros.injected_faults import Accident, Mishap
 from poller.sim.routeros.router import Router
-from poller.sim.routeros.router_session import MOST_STRANGE, NEVER, REFUSED, REFUSED_BEFORE_6_43, Session
+from poller.sim.routeros.router_session import (
+    MOST_STRANGE,
+    NEVER,
+    REFUSED,
+    REFUSED_BEFORE_6_43,
+    Session,
+)
 
 NOW = device_traffic.EPOCH + 100 * device_traffic.DAY
 CHALLENGE = bytes.fromhex("259e0bc05acd6f46926dc2f809ed1bba")
@@ -21,13 +33,17 @@ LOGIN = ("/login", f"=name={fleet.USERNAME}", f"=password={fleet.PASSWORD}")
 
 def router(model: str = "rb5009", software: str = "7.18.2", fault: Fault = Fault.NONE) -> Router:
     device = fleet.devices(1, faulty_share=0, snmp_share=0)[0]
-    return Router(dataclasses.replace(device, model=model, variant=0, software=software, fault=fault))
+    return Router(
+        dataclasses.replace(device, model=model, variant=0, software=software, fault=fault)
+    )
 
 
 def heard(session: Session, now: float = NOW, at: float = 0.0) -> list[list[str]]:
     """All the session has to say by now."""
     said = b"".join(iter(lambda: session.speak(now, at), b""))
-    return [[word.decode() for word in sentence] for sentence in sentence_framing.Decoder().feed(said)]
+    return [
+        [word.decode() for word in sentence] for sentence in sentence_framing.Decoder().feed(said)
+    ]
 
 
 def say(session: Session, *words: str, now: float = NOW, at: float = 0.0) -> list[list[str]]:
@@ -43,7 +59,11 @@ def logged_in(router: Router, user: str = fleet.USERNAME) -> Session:
 
 def rows(reply: list[list[str]]) -> list[dict[str, str]]:
     assert reply[-1][0] == "!done"
-    return [dict(w[1:].split("=", 1) for w in sentence[1:]) for sentence in reply if sentence[0] == "!re"]
+    return [
+        dict(w[1:].split("=", 1) for w in sentence[1:])
+        for sentence in reply
+        if sentence[0] == "!re"
+    ]
 
 
 @pytest.fixture
@@ -79,7 +99,9 @@ def test_challenge_login_of_old_versions(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not session.logged_in
     refused = say(session, "/login", name, "=response=00" + "0" * 32)
     assert refused == [["!trap", f"=message={REFUSED_BEFORE_6_43}"], ["!done"]]
-    assert say(session, "/login", name, "=response=00c7fd865183a43a772dde231f6d0bff13") == [["!done"]]
+    assert say(session, "/login", name, "=response=00c7fd865183a43a772dde231f6d0bff13") == [
+        ["!done"]
+    ]
 
 
 def test_tag_is_on_every_sentence(session: Session) -> None:
@@ -95,9 +117,18 @@ def test_interfaces_have_counters_and_state(session: Session) -> None:
     assert [row["name"] for row in found][:2] == ["ether1", "ether2"]
     assert len({row[".id"] for row in found}) == len(found)
     for row in found:
-        assert {"type", "mac-address", "actual-mtu", "running", "disabled", "link-downs"} <= row.keys()
+        assert {
+            "type",
+            "mac-address",
+            "actual-mtu",
+            "running",
+            "disabled",
+            "link-downs",
+        } <= row.keys()
         assert all(
-            row[f"{way}-{what}"].isdigit() for way in ("rx", "tx") for what in ("byte", "packet", "error", "drop")
+            row[f"{way}-{what}"].isdigit()
+            for way in ("rx", "tx")
+            for what in ("byte", "packet", "error", "drop")
         )
     assert {row["type"] for row in found} == {"ether", "bridge", "vlan"}
 
@@ -133,10 +164,14 @@ def test_health_has_rows_since_version_7_and_properties_before() -> None:
     sensors = {row["name"]: row for row in rows(say(new, "/system/health/print"))}
     assert sensors["voltage"]["type"] == "V"
     assert 20 < float(sensors["voltage"]["value"]) < 28
-    assert [sorted(row) for row in rows(say(old, "/system/health/print"))] == [["temperature", "voltage"]]
+    assert [sorted(row) for row in rows(say(old, "/system/health/print"))] == [
+        ["temperature", "voltage"]
+    ]
 
 
-@pytest.mark.parametrize(("software", "expected"), [("7.18.2", [["!empty"], ["!done"]]), ("7.14.3", [["!done"]])])
+@pytest.mark.parametrize(
+    ("software", "expected"), [("7.18.2", [["!empty"], ["!done"]]), ("7.14.3", [["!done"]])]
+)
 def test_nothing_is_called_empty_since_7_18(software: str, expected: list[list[str]]) -> None:
     """No rows are announced with !empty from version 7.18 on."""
     session = logged_in(router("hap-ac2", software))
@@ -157,13 +192,19 @@ def test_unknown_commands_are_traps(session: Session, command: str) -> None:
 def test_a_missing_menu_is_said_twice_by_version_7_and_once_by_version_6() -> None:
     """Version 7 names the part of the path that is not there, then both say that there is no such prefix."""
     prefix = "=message=no such command prefix"
-    for command, part in (("/caps-man/remote-cap/print", "caps-man"), ("/interface/lte/print", "lte")):
+    for command, part in (
+        ("/caps-man/remote-cap/print", "caps-man"),
+        ("/interface/lte/print", "lte"),
+    ):
         assert say(logged_in(router()), command) == [
             ["!trap", "=category=0", f"=message=no such command or directory ({part})"],
             ["!trap", prefix],
             ["!done"],
         ]
-        assert say(logged_in(router(software="6.49.18")), command) == [["!trap", "=category=0", prefix], ["!done"]]
+        assert say(logged_in(router(software="6.49.18")), command) == [
+            ["!trap", "=category=0", prefix],
+            ["!done"],
+        ]
 
 
 def test_quit_says_goodbye(session: Session) -> None:
@@ -182,7 +223,9 @@ def test_bad_query_is_a_trap(session: Session) -> None:
     assert say(session, "/interface/print", "?#x")[0][0] == "!trap"
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0, "0s"), (59.9, "59s"), (3600, "1h"), (788_645, "1w2d3h4m5s")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0s"), (59.9, "59s"), (3600, "1h"), (788_645, "1w2d3h4m5s")]
+)
 def test_uptime_as_routers_write_it(seconds: float, text: str) -> None:
     """Durations are written in weeks to seconds without zero parts."""
     assert menu_tables.uptime(seconds) == text
@@ -205,10 +248,16 @@ def test_strangers_may_not_say_much() -> None:
         (router_users.LIMITED, ("/interface/ethernet/monitor", "=numbers=0", "=once="), False),
         (fleet.USERNAME, ("/interface/ethernet/monitor", "=numbers=0", "=once="), True),
         (fleet.USERNAME, ("/ip/address/add", "=address=10.1.1.1/24", "=interface=ether1"), False),
-        (router_users.ADMIN, ("/ip/address/add", "=address=10.1.1.1/24", "=interface=ether1"), True),
+        (
+            router_users.ADMIN,
+            ("/ip/address/add", "=address=10.1.1.1/24", "=interface=ether1"),
+            True,
+        ),
     ],
 )
-def test_what_a_user_may_not_do_is_a_trap_without_category(user: str, command: tuple[str, ...], allowed: bool) -> None:
+def test_what_a_user_may_not_do_is_a_trap_without_category(
+    user: str, command: tuple[str, ...], allowed: bool
+) -> None:
     """Reading, testing and writing are allowed by group; a refusal is no end of the session."""
     session = logged_in(router(), user)
     reply = say(session, *command)
@@ -289,7 +338,13 @@ def test_print_follow_shows_what_is_there_and_then_what_changes() -> None:
     assert say(session, "/ip/address/print", "=follow-only=", ".tag=2") == []
     say(other, "/ip/address/add", "=address=10.9.9.1/24", "=interface=ether1")
     assert sorted(sentence[-1] for sentence in heard(session, at=1.0)) == [".tag=1", ".tag=2"]
-    assert [s[0] for s in say(session, "/cancel", at=1.0)] == ["!trap", "!trap", "!done", "!done", "!done"]
+    assert [s[0] for s in say(session, "/cancel", at=1.0)] == [
+        "!trap",
+        "!trap",
+        "!done",
+        "!done",
+        "!done",
+    ]
 
 
 def test_monitor_goes_on_until_cancelled(session: Session) -> None:
@@ -326,13 +381,20 @@ def test_rows_that_clients_add_can_be_found_changed_and_removed() -> None:
     add = ("/ip/firewall/address-list/add", "=list=mine")
     assert say(session, *add)[0][2] == "=message=missing value for argument address"
     number = say(session, *add, "=address=10.0.0.1")[0][1].removeprefix("=ret=")
-    found = rows(say(session, "/ip/firewall/address-list/print", "?list=mine", "=.proplist=.id,address"))
+    found = rows(
+        say(session, "/ip/firewall/address-list/print", "?list=mine", "=.proplist=.id,address")
+    )
     assert found == [{".id": number, "address": "10.0.0.1"}]
-    assert say(session, "/ip/firewall/address-list/print", "=count-only=", "?list=mine") == [["!done", "=ret=1"]]
+    assert say(session, "/ip/firewall/address-list/print", "=count-only=", "?list=mine") == [
+        ["!done", "=ret=1"]
+    ]
     wrong = say(session, "/ip/address/add", "=address=10.0.0.1/24", "=interface=nosuch")
     assert wrong[0][1:] == ["=category=1", "=message=input does not match any value of interface"]
     assert say(session, "/ip/firewall/address-list/remove", f"=.id={number}") == [["!done"]]
-    assert say(session, "/ip/firewall/address-list/remove", f"=.id={number}")[0][2] == "=message=no such item"
+    assert (
+        say(session, "/ip/firewall/address-list/remove", f"=.id={number}")[0][2]
+        == "=message=no such item"
+    )
     assert say(session, "/interface/add", "=name=x")[0][2] == "=message=no such command"
 
 
@@ -357,7 +419,10 @@ def test_a_router_counts_its_visits(session: Session) -> None:
     say(session, "/system/identity/print")
     say(session, "/no/such/print")
     seen = session.router
-    assert (seen.logins, seen.commands) == (1, {"/login": 1, "/system/identity/print": 1, "unknown": 1})
+    assert (seen.logins, seen.commands) == (
+        1,
+        {"/login": 1, "/system/identity/print": 1, "unknown": 1},
+    )
     assert seen.said == 1 + 2 + 3
 
 
@@ -379,7 +444,10 @@ def test_accidents_that_cannot_happen_are_refused(fields: dict[str, float]) -> N
 def test_mobile_links_are_asked_for_in_the_way_of_their_version() -> None:
     """Version 7 monitors several by their numbers, version 6 has info of one number."""
     new, old = logged_in(router("lab-100", "")), logged_in(router("lab6-100", ""))
-    monitor, info = ("/interface/lte/monitor", "=numbers=0", "=once="), ("/interface/lte/info", "=number=0", "=once=")
+    monitor, info = (
+        ("/interface/lte/monitor", "=numbers=0", "=once="),
+        ("/interface/lte/info", "=number=0", "=once="),
+    )
     for session, right, wrong in ((new, monitor, info), (old, info, monitor)):
         assert rows(say(session, *right))[0]["registration-status"] == "registered"
         assert say(session, *wrong)[0][1:] == ["=category=0", "=message=no such command"]

@@ -153,12 +153,16 @@ def test_wrong_community_is_met_with_silence(agent: Agent) -> None:
     assert reply(agent, "GetRequest", f"{SYSTEM}.1.0", community="guess") is None
     stranger = Agent(device(fault=Fault.WRONG_CREDENTIALS))
     assert reply(stranger, "GetRequest", f"{SYSTEM}.1.0") is None
-    assert reply(stranger, "GetRequest", f"{SYSTEM}.1.0", community=fleet.OTHER_COMMUNITY) is not None
+    assert (
+        reply(stranger, "GetRequest", f"{SYSTEM}.1.0", community=fleet.OTHER_COMMUNITY) is not None
+    )
 
 
 def test_bulk_has_non_repeaters_and_rows(agent: Agent) -> None:
     """A bulk request answers non-repeaters once and the others row by row."""
-    _, _, varbinds = reply(agent, "GetBulkRequest", f"{SYSTEM}.3", f"{IF_ENTRY}.1", f"{IF_ENTRY}.10", bulk=(1, 3))
+    _, _, varbinds = reply(
+        agent, "GetBulkRequest", f"{SYSTEM}.3", f"{IF_ENTRY}.1", f"{IF_ENTRY}.10", bulk=(1, 3)
+    )
     assert [name for name, _ in varbinds] == [
         f"{SYSTEM}.3.0",
         *(f"{IF_ENTRY}.{column}.{row}" for row in (1, 2, 3) for column in (1, 10)),
@@ -179,7 +183,10 @@ def test_bulk_is_cut_to_the_message_size(model: str) -> None:
     agent = Agent(device(model))
     limit = hardware.MODELS[model].max_message
     sizes = [
-        len(agent.answer(ask(agent, "GetBulkRequest", f"{root}.{column}", bulk=(0, 10_000)), NOW) or b"")
+        len(
+            agent.answer(ask(agent, "GetBulkRequest", f"{root}.{column}", bulk=(0, 10_000)), NOW)
+            or b""
+        )
         for root in (IF_ENTRY, IF_X_ENTRY)
         for column in (1, 6, 10)
     ]
@@ -214,7 +221,9 @@ def test_narrow_counters_are_the_wide_ones_wrapped(agent: Agent) -> None:
     port = busy_port(agent)
     narrow_before, wraps = 0, 0
     for second in range(0, 3600, 30):
-        narrow, wide = values(agent, f"{IF_ENTRY}.10.{port}", f"{IF_X_ENTRY}.6.{port}", now=NOW + second)
+        narrow, wide = values(
+            agent, f"{IF_ENTRY}.10.{port}", f"{IF_X_ENTRY}.6.{port}", now=NOW + second
+        )
         assert int(narrow) == int(wide) % 2**32
         assert int(wide) > 2**32
         wraps += int(narrow) < narrow_before
@@ -255,7 +264,9 @@ def test_reboot_shows_in_uptime_counters_and_boots() -> None:
 
 def test_devices_differ_although_they_share_plans(agent: Agent) -> None:
     """Two devices of one chassis have their own names, MAC addresses and counters."""
-    twin = Agent(dataclasses.replace(agent.device, name="sw-ams-9999", salt=agent.device.salt ^ 0xFFFFFF))
+    twin = Agent(
+        dataclasses.replace(agent.device, name="sw-ams-9999", salt=agent.device.salt ^ 0xFFFFFF)
+    )
     names = (f"{SYSTEM}.5.0", f"{IF_ENTRY}.6.1", f"{IF_X_ENTRY}.6.{busy_port(agent)}")
     assert all(a != b for a, b in zip(values(agent, *names), values(twin, *names), strict=True))
 

@@ -56,7 +56,9 @@ class Stubborn(Good):
 
 
 def points(**classes: str) -> list[EntryPoint]:
-    return [EntryPoint(name, f"{__name__}:{value}", registry.GROUP) for name, value in classes.items()]
+    return [
+        EntryPoint(name, f"{__name__}:{value}", registry.GROUP) for name, value in classes.items()
+    ]
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +115,12 @@ def test_a_sink_that_cannot_be_used_says_why(target: str, reason: str) -> None:
 
 def test_a_sink_that_cannot_be_closed_keeps_no_other_from_it() -> None:
     """Nor does it hide what is wrong with another."""
-    with structlog.testing.capture_logs() as lines, pytest.raises(errors.InvalidSetting, match='unknown sink "godo"'):
-        registry.load(["stubborn", "good", "godo"], STORES, points(stubborn="Stubborn", good="Good"))
+    with (
+        structlog.testing.capture_logs() as lines,
+        pytest.raises(errors.InvalidSetting, match='unknown sink "godo"'),
+    ):
+        registry.load(
+            ["stubborn", "good", "godo"], STORES, points(stubborn="Stubborn", good="Good")
+        )
     assert CLOSED == ["good"]
     assert [line["event"] for line in lines] == ["sink_not_closed"]

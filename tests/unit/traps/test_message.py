@@ -113,7 +113,9 @@ def test_a_request_is_no_notification() -> None:
 @pytest.mark.parametrize(
     "lie",
     [
-        v2c((1, 3, 6, 1, 6, 3, 1, 1, 5, 3)).replace(b"\x04\x06public", b"\x04\x89" + b"\x7f" * 9 + b"public"),
+        v2c((1, 3, 6, 1, 6, 3, 1, 1, 5, 3)).replace(
+            b"\x04\x06public", b"\x04\x89" + b"\x7f" * 9 + b"public"
+        ),
         b"\x30\x80\x02\x01\x01" + b"\x30\x80" * 30_000,
         b"\x30\x03\x02\x01\x01",
         b"\x30\x82",

@@ -21,19 +21,26 @@ SIGNED = bytes.fromhex(
     "92e0564cf5aa0400305f041180001f8880599dab47711dfb6a000000000400a74802046a4068cd020100020100303a300e06082b0601020101"
     "0300430230393017060a2b06010603010104010006092b0601060301010503300f060a2b060102010202010103020103"
 )
-MON = SnmpV3.from_fields({"username": "mon", "auth_password": "authpass123", "priv_password": "privpass123"})
+MON = SnmpV3.from_fields(
+    {"username": "mon", "auth_password": "authpass123", "priv_password": "privpass123"}
+)
 KEYS = v3_traps.Keys()
 
 
 def read(
-    datagram: bytes, credential: SnmpV3 | Community = MON, clocks: Clocks | None = None, now_s: float = 0
+    datagram: bytes,
+    credential: SnmpV3 | Community = MON,
+    clocks: Clocks | None = None,
+    now_s: float = 0,
 ) -> Notice:
     return v3_traps.parse_secure(datagram, KEYS, clocks or Clocks()).open(credential, now_s)
 
 
 def changed(**fields: str | None) -> SnmpV3:
     plain = {"username": "mon", "auth_password": "authpass123", "priv_password": "privpass123"}
-    return SnmpV3.from_fields({name: text for name, text in {**plain, **fields}.items() if text is not None})
+    return SnmpV3.from_fields(
+        {name: text for name, text in {**plain, **fields}.items() if text is not None}
+    )
 
 
 @pytest.mark.parametrize("datagram", [ENCRYPTED, SIGNED], ids=["authPriv", "authNoPriv"])
@@ -56,7 +63,9 @@ def test_a_real_one_is_opened(datagram: bytes) -> None:
     ],
     ids=["user", "password", "privacy", "no privacy", "MD5", "SHA512", "DES", "community"],
 )
-def test_whatever_is_wrong_with_the_credential_it_is_not_opened(credential: SnmpV3 | Community) -> None:
+def test_whatever_is_wrong_with_the_credential_it_is_not_opened(
+    credential: SnmpV3 | Community,
+) -> None:
     """What decrypts to nonsense is no notification."""
     with pytest.raises((Refused, Malformed)):
         read(ENCRYPTED, credential)

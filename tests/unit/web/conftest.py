@@ -14,7 +14,9 @@ from poller.web.backend_queries import Sources
 from poller.web.routes import create_app
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # Starlette's client asks for a newer httpx than FastAPI's users have
+    warnings.simplefilter(
+        "ignore"
+    )  # Starlette's client asks for a newer httpx than FastAPI's users have
     from starlette.testclient import TestClient
 
 sys.path.insert(0, str(Path(__file__).parent))  # for web_overviews, which the browser tests share

@@ -25,12 +25,18 @@ def site(collectors=lambda: FOUND) -> TestClient:
 def test_programs_get_everything_with_the_schema_of_the_options() -> None:
     """The document of `poller collectors --json`, and how many workers have each."""
     body = site().get("/api/collectors").json()
-    assert (body["schema"], body["api_version"], body["api_served"]) == ("poller.collectors/1", 1, [1])
+    assert (body["schema"], body["api_version"], body["api_served"]) == (
+        "poller.collectors/1",
+        1,
+        [1],
+    )
     items = {item["name"]: item for item in body["items"]}
     assert items["snmp"]["schema"]["properties"]["port"]["maximum"] == 65535
     assert (items["snmp"]["workers"], items["routeros"]["workers"]) == (2, 1)
     assert (items["snmp"]["state"], items["routeros"]["state"]) == ("ok", "quarantined")
-    assert [(each["name"], each["state"]) for each in body["broken"]] == [("olt", "failed to import")]
+    assert [(each["name"], each["state"]) for each in body["broken"]] == [
+        ("olt", "failed to import")
+    ]
     assert body["doubted"][0]["crashes"] == 3
 
 

@@ -24,13 +24,17 @@ with warnings.catch_warnings():
 
 
 def site(stored: list[Stored], *targets: str) -> TestClient:
-    return TestClient(create_app(Sources(lambda: fleet.HEALTHY, dict, {}, web_rates.answering(stored, targets))))
+    return TestClient(
+        create_app(Sources(lambda: fleet.HEALTHY, dict, {}, web_rates.answering(stored, targets)))
+    )
 
 
 def rows(html: str, caption: str = "Rates") -> list[list[str]]:
     table = html[html.index(f"<caption>{caption}</caption>") :]
     body = table[table.index("<tbody>") : table.index("</tbody>")]
-    plain = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL) for row in body.split("</tr>")]
+    plain = [
+        re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL) for row in body.split("</tr>")
+    ]
     return [cells for cells in plain if cells]
 
 
@@ -46,7 +50,10 @@ def test_a_page_shows_traffic_first() -> None:
     """Octets in 64 bits, as bit/s, with a picture each; the other counters are one click away."""
     html = site(web_rates.polls()).get("/devices/sw1").text
     found = rows(html)
-    assert [(cells[0], cells[1]) for cells in found[:2]] == [("eth1", "ifHCInOctets"), ("eth1", "ifHCOutOctets")]
+    assert [(cells[0], cells[1]) for cells in found[:2]] == [
+        ("eth1", "ifHCInOctets"),
+        ("eth1", "ifHCOutOctets"),
+    ]
     assert len(found) == 6
     assert all(cells[2].endswith("bit/s") and cells[6] == "ok" for cells in found)
     assert len(pictures(html)) == 6
@@ -108,7 +115,9 @@ def test_a_page_stays_small_whatever_is_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stored", "words"), [([], "Nothing has been read yet."), (web_rates.polls(0), "first")], ids=["none", "one"]
+    ("stored", "words"),
+    [([], "Nothing has been read yet."), (web_rates.polls(0), "first")],
+    ids=["none", "one"],
 )
 def test_too_little_to_show_is_said(stored: list[Stored], words: str) -> None:
     """Nothing polled, or one poll only."""
@@ -117,7 +126,9 @@ def test_too_little_to_show_is_said(stored: list[Stored], words: str) -> None:
 
 def standing_site(stored: list[Stored], standing: Standing) -> TestClient:
     rates = web_rates.answering(stored)
-    return TestClient(create_app(Sources(lambda: fleet.HEALTHY, dict, {}, rates, standing=lambda *_: standing)))
+    return TestClient(
+        create_app(Sources(lambda: fleet.HEALTHY, dict, {}, rates, standing=lambda *_: standing))
+    )
 
 
 def test_a_device_that_never_answered_is_not_called_unpolled() -> None:
@@ -145,7 +156,11 @@ def test_a_device_is_introduced_and_its_targets_come_before_the_rates() -> None:
 
 def test_rates_are_shown_without_the_board() -> None:
     """They are in the database; that nobody knows how the targets stand is said."""
-    html = standing_site(web_rates.polls(), Standing("192.0.2.1", trouble="cannot use Redis")).get("/devices/sw1").text
+    html = (
+        standing_site(web_rates.polls(), Standing("192.0.2.1", trouble="cannot use Redis"))
+        .get("/devices/sw1")
+        .text
+    )
     assert "Cannot see the board: cannot use Redis." in html
     assert "○ unknown" in html
     assert len(rows(html)) == 6
@@ -153,7 +168,11 @@ def test_rates_are_shown_without_the_board() -> None:
 
 def test_errors_of_a_device_are_no_markup() -> None:
     """A device says what it likes, and it is only shown."""
-    html = standing_site([], web_standings.never_answered(message="<script>alert(1)</script>")).get("/devices/sw1").text
+    html = (
+        standing_site([], web_standings.never_answered(message="<script>alert(1)</script>"))
+        .get("/devices/sw1")
+        .text
+    )
     assert "<script>" not in html
 
 
@@ -215,7 +234,9 @@ def test_a_database_that_does_not_answer_is_named() -> None:
 def test_traffic_is_that_of_the_device_and_not_of_each_target() -> None:
     """A target that counts no octets adds nothing to it; where none does, all counters are shown."""
     ports, processor = web_rates.polls(2, 1), web_rates.counting("ssCpuRawIdle")
-    both = web_rates.of_targets({"ports": ports, "processor": processor}, Asking().asked(web_rates.now_ms()))
+    both = web_rates.of_targets(
+        {"ports": ports, "processor": processor}, Asking().asked(web_rates.now_ms())
+    )
     found = [[line.series.name for line in each.answer.lines] for each in both]
     assert found == [
         ["ifHCInOctets", "ifHCOutOctets"],

@@ -23,11 +23,18 @@ from poller.presentation.health import Tone
             "(41) poller",
         ),
         (fleet.NO_LEADER, Tone.FAILING, "No leader: nothing is being scheduled.", "(!) poller"),
-        (fleet.NO_WORKERS, Tone.FAILING, "No worker is running: nothing is being polled.", "(!) poller"),
+        (
+            fleet.NO_WORKERS,
+            Tone.FAILING,
+            "No worker is running: nothing is being polled.",
+            "(!) poller",
+        ),
         (fleet.EMPTY, Tone.UNKNOWN, "Nothing to poll yet. Three ways to begin:", "poller"),
     ],
 )
-def test_the_sentence_names_what_matters_most(overview: Overview, tone: Tone, text: str, title: str) -> None:
+def test_the_sentence_names_what_matters_most(
+    overview: Overview, tone: Tone, text: str, title: str
+) -> None:
     """Each way of being well or ill has its own sentence, tone and tab title."""
     verdict = health.judge(overview)
     assert (verdict.tone, verdict.text, verdict.title) == (tone, text, title)
@@ -51,7 +58,10 @@ def test_a_stop_does_not_hide_failing_targets() -> None:
 def test_workers_that_only_died_do_not_count_as_running() -> None:
     """A worker killed without a good-bye stays listed, but nothing is being polled by it."""
     silent = tuple(fleet.worker(n, seen_ms=fleet.NOW_MS - 60_000) for n in (1, 2))
-    assert "No worker is running" in health.judge(dataclasses.replace(fleet.HEALTHY, workers=silent)).text
+    assert (
+        "No worker is running"
+        in health.judge(dataclasses.replace(fleet.HEALTHY, workers=silent)).text
+    )
 
 
 def test_one_lost_worker_of_many_is_said() -> None:
@@ -72,7 +82,9 @@ def test_results_that_cannot_be_written_are_said() -> None:
 
 def test_targets_before_their_first_poll_are_no_good_news() -> None:
     """An unpolled fleet is unknown, and nobody claims that it is on time."""
-    fresh = dataclasses.replace(fleet.HEALTHY, states={State.UNKNOWN: 98_204}, lateness=fleet.EMPTY.lateness, overdue=0)
+    fresh = dataclasses.replace(
+        fleet.HEALTHY, states={State.UNKNOWN: 98_204}, lateness=fleet.EMPTY.lateness, overdue=0
+    )
     verdict = health.judge(fresh)
     assert (verdict.tone, verdict.text) == (Tone.UNKNOWN, "None of 98,204 targets polled yet.")
 
@@ -81,7 +93,10 @@ def test_targets_nobody_takes_are_named_with_what_is_missing() -> None:
     """A plugin that only some host has, a tag no worker carries: never just silence."""
     waiting = dataclasses.replace(
         fleet.HEALTHY,
-        loads=[fleet.load("poll.acme;zone=dmz", due=1, workers=0), fleet.load("poll.hello", due=1200, workers=0)],
+        loads=[
+            fleet.load("poll.acme;zone=dmz", due=1, workers=0),
+            fleet.load("poll.hello", due=1200, workers=0),
+        ],
     )
     verdict = health.judge(waiting)
     assert verdict.tone is Tone.FAILING
@@ -94,10 +109,16 @@ def test_targets_nobody_takes_are_named_with_what_is_missing() -> None:
     [
         (1, 1, "Polling is late: 1 target overdue by more than two of its intervals."),
         (3, 3, "Polling is late: 3 targets overdue by more than two of their intervals."),
-        (12, 3, "Polling is late: 3 targets overdue by more than two of their intervals, 12 overdue in all."),
+        (
+            12,
+            3,
+            "Polling is late: 3 targets overdue by more than two of their intervals, 12 overdue in all.",
+        ),
     ],
 )
-def test_a_single_target_that_waits_for_several_intervals_is_not_on_time(overdue: int, long: int, text: str) -> None:
+def test_a_single_target_that_waits_for_several_intervals_is_not_on_time(
+    overdue: int, long: int, text: str
+) -> None:
     """However small its share of the fleet is."""
     stuck = dataclasses.replace(fleet.HEALTHY, overdue=overdue, long_overdue=long)
     verdict = health.judge(stuck)
@@ -116,14 +137,22 @@ def test_a_shortage_of_workers_is_put_in_figures() -> None:
 
 def test_a_queue_that_keeps_up_is_not_mentioned() -> None:
     """A shortage of 0 is none, and unknown is not said to be one."""
-    loads = [Load("poll.snmp", 9, 0, 0, 2.0, 2.0, 1, 0.0), Load("poll.x", 9, 9, 9, 2.0, 0.0, 1, None)]
-    assert "times the workers" not in health.judge(dataclasses.replace(fleet.HEALTHY, loads=loads)).text
+    loads = [
+        Load("poll.snmp", 9, 0, 0, 2.0, 2.0, 1, 0.0),
+        Load("poll.x", 9, 9, 9, 2.0, 0.0, 1, None),
+    ]
+    assert (
+        "times the workers"
+        not in health.judge(dataclasses.replace(fleet.HEALTHY, loads=loads)).text
+    )
 
 
 def test_every_unroutable_queue_is_listed_with_its_reason() -> None:
     """The ones with the most targets first; workers that died do not count as live."""
     lost = fleet.worker(9, seen_ms=fleet.NOW_MS - 60_000, tags={"zone": "lab"})
-    found = health.unroutable(dataclasses.replace(fleet.UNROUTABLE, workers=(*fleet.UNROUTABLE.workers, lost)))
+    found = health.unroutable(
+        dataclasses.replace(fleet.UNROUTABLE, workers=(*fleet.UNROUTABLE.workers, lost))
+    )
     assert [(each.queue, each.targets) for each in found] == [
         ("poll.snmp;zone=lab", 312), ("poll.acme-olt;site=ams;zone=dmz", 1),
     ]  # fmt: skip
@@ -157,7 +186,10 @@ def test_queues_that_lack_the_same_are_one_sentence() -> None:
 def test_a_fleet_that_was_cleared_is_neither_answering_nor_on_time() -> None:
     """All that can be said of no target is that there is none."""
     cleared = dataclasses.replace(fleet.HEALTHY, targets=0, states={}, due=0, overdue=0)
-    assert (health.judge(cleared).tone, health.judge(cleared).text) == (Tone.UNKNOWN, "There is no target to poll.")
+    assert (health.judge(cleared).tone, health.judge(cleared).text) == (
+        Tone.UNKNOWN,
+        "There is no target to poll.",
+    )
 
 
 @pytest.mark.parametrize(

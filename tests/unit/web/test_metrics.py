@@ -39,7 +39,8 @@ def values(overview: Overview) -> dict[tuple[str, ...], float]:
 def test_the_documented_metrics_are_the_exposed_ones() -> None:
     """Every name, type and label in docs/metrics.md is real, and nothing real is missing there."""
     documented = {
-        name: (kind, set(re.findall(r"`(\w+)`", labels))) for name, kind, labels in ROW.findall(DOCUMENT.read_text())
+        name: (kind, set(re.findall(r"`(\w+)`", labels)))
+        for name, kind, labels in ROW.findall(DOCUMENT.read_text())
     }
     everything = dataclasses.replace(fleet.FAILING, loads=(fleet.load("poll.acme", workers=0),))
     assert exposed(metrics.render(everything).decode()) == documented
@@ -53,10 +54,19 @@ def test_numbers_arrive_unharmed() -> None:
     assert seen["poller_polls_total", "failed"] == 4_111
     assert seen["poller_polls_total", "refused"] == 0
     assert seen["poller_missed_slots_total",] == 17
-    assert (seen["poller_breakers_open", "failures"], seen["poller_breakers_open", "hand"]) == (29, 2)
-    assert (seen["poller_dead_letters", "auth_failed"], seen["poller_dead_letters", "open_too_long"]) == (9, 0)
+    assert (seen["poller_breakers_open", "failures"], seen["poller_breakers_open", "hand"]) == (
+        29,
+        2,
+    )
+    assert (
+        seen["poller_dead_letters", "auth_failed"],
+        seen["poller_dead_letters", "open_too_long"],
+    ) == (9, 0)
     assert (seen["poller_retries_total",], seen["poller_breaker_skips_total",]) == (801, 90_210)
-    assert (seen["poller_traps_total", "accepted"], seen["poller_traps_total", "unknown_sender"]) == (7, 1_200)
+    assert (
+        seen["poller_traps_total", "accepted"],
+        seen["poller_traps_total", "unknown_sender"],
+    ) == (7, 1_200)
     assert ("poller_traps_total", "malformed") not in seen
     assert seen["poller_traps_polls_total",] == 5
     assert seen["poller_lateness_seconds", "0.99"] == 0.086

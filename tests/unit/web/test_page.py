@@ -75,12 +75,16 @@ def test_every_page_is_well_formed_and_nothing_in_it_is_inline(ask, overview: Ov
         assert "style" not in attributes
         assert not [name for name in attributes if name.startswith("on")]
         assert tag != "style"
-    assert all((script["src"] or "").startswith("static/overview-") for script in page.tags("script"))
+    assert all(
+        (script["src"] or "").startswith("static/overview-") for script in page.tags("script")
+    )
     assert len(page.tags("script")) == 1
 
 
 @pytest.mark.parametrize("overview", EVERY.values(), ids=EVERY.keys())
-def test_the_sentence_is_the_heading_and_the_title_carries_the_count(ask, overview: Overview) -> None:
+def test_the_sentence_is_the_heading_and_the_title_carries_the_count(
+    ask, overview: Overview
+) -> None:
     """Whoever reads one line reads the right one."""
     page = Document(ask(overview).get("/").text)
     made = overview_page.present(overview)
@@ -91,7 +95,11 @@ def test_the_sentence_is_the_heading_and_the_title_carries_the_count(ask, overvi
 def test_every_cell_of_the_stream_is_on_the_page_with_the_same_text(ask) -> None:
     """A patch finds its cell, and a loaded page reads like a patched one."""
     page = Document(ask(fleet.FAILING).get("/").text)
-    shown = {attrs["data-cell"]: "".join(text).strip() for _, attrs, text in page.elements if "data-cell" in attrs}
+    shown = {
+        attrs["data-cell"]: "".join(text).strip()
+        for _, attrs, text in page.elements
+        if "data-cell" in attrs
+    }
     made = overview_page.present(fleet.FAILING)
     for cell, text in made.texts.items():
         if text.endswith("Z") and text.startswith("2026-"):
@@ -121,13 +129,17 @@ def test_a_first_run_shows_what_to_do_instead_of_zeros(ask) -> None:
 
 
 @pytest.mark.parametrize("overview", [fleet.EMPTY, unreadable], ids=["first run", "unreadable"])
-def test_every_command_on_the_page_exists(ask, overview, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_on_the_page_exists(
+    ask, overview, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Advice that does not work is worse than none: names and options are those of the real command line."""
     commands = re.findall("<code>poller ([^<]+)</code>", ask(overview).get("/").text)
     assert commands
     for command in commands:
         words = command.split()
-        assert cli.run([*itertools.takewhile(lambda word: word.isalpha(), words[:2]), "--help"]) == 0
+        assert (
+            cli.run([*itertools.takewhile(lambda word: word.isalpha(), words[:2]), "--help"]) == 0
+        )
         options = {word for word in words if word.startswith("--")}
         assert options <= set(capsys.readouterr().out.split())
 
@@ -136,7 +148,9 @@ def test_a_board_that_cannot_be_read_is_the_news(ask) -> None:
     """The page still answers, and names what does not."""
     answer = ask(unreadable).get("/")
     assert answer.status_code == 200
-    assert "Cannot see the board: cannot use Redis at 127.0.0.1:1/0 (ConnectionError)." in answer.text
+    assert (
+        "Cannot see the board: cannot use Redis at 127.0.0.1:1/0 (ConnectionError)." in answer.text
+    )
     assert "<code>poller status</code>" in answer.text
 
 
@@ -144,7 +158,10 @@ def test_without_scripts_the_page_offers_to_reload_itself(ask) -> None:
     """The reload is asked for, not forced, and browsers with scripts never do it."""
     client = ask(fleet.HEALTHY)
     assert 'http-equiv="refresh"' not in client.get("/").text
-    assert '<noscript><meta http-equiv="refresh" content="30"></noscript>' in client.get("/?refresh=30").text
+    assert (
+        '<noscript><meta http-equiv="refresh" content="30"></noscript>'
+        in client.get("/?refresh=30").text
+    )
     assert client.get("/?refresh=-1").status_code == 422
 
 
@@ -183,13 +200,18 @@ def test_changes_are_newest_first_and_bad_ones_are_marked(ask) -> None:
     )
     words = [shown.texts[f"changes/{key}/change"] for key in keys[:2]]
     assert words == ["▲ device went down", "device recovered"]
-    assert (f"changes/{keys[0]}/change" in shown.tones, f"changes/{keys[1]}/change" in shown.tones) == (True, False)
+    assert (
+        f"changes/{keys[0]}/change" in shown.tones,
+        f"changes/{keys[1]}/change" in shown.tones,
+    ) == (True, False)
     page = Document(ask(fleet.FAILING).get("/").text)
     assert page.text("data-cell", f"changes/{keys[0]}/subject") == "ap-0412.west/snmp"
 
 
 def test_pictures_have_words(ask) -> None:
     """Each plot says in a sentence what it shows, holes included."""
-    labels = [svg["aria-label"] or "" for svg in Document(ask(fleet.FAILING).get("/").text).tags("svg")]
+    labels = [
+        svg["aria-label"] or "" for svg in Document(ask(fleet.FAILING).get("/").text).tags("svg")
+    ]
     assert [label.split(" over ")[0] for label in labels] == ["Throughput", "p99 lateness"]
     assert all("Nothing was polled for 1 m 10 s." in label for label in labels)

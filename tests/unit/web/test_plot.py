@@ -25,7 +25,15 @@ def drawn(svg: str, css: str) -> list[ET.Element]:
 
 def test_the_axis_ends_at_a_round_number() -> None:
     """The top of the axis is 1, 2 or 5 times a power of ten, and never below the data."""
-    assert [plot.ceiling(v) for v in (0, 0.3, 1, 1.1, 1637, 5000, 5001)] == [1, 0.5, 1, 2, 2000, 5000, 10000]
+    assert [plot.ceiling(v) for v in (0, 0.3, 1, 1.1, 1637, 5000, 5001)] == [
+        1,
+        0.5,
+        1,
+        2,
+        2000,
+        5000,
+        10000,
+    ]
 
 
 @given(st.floats(min_value=1e-6, max_value=1e12))
@@ -78,7 +86,9 @@ def test_no_colour_is_baked_in() -> None:
 @pytest.mark.parametrize("value", [0.0, 3.0, 10.0, 99.0])
 def test_every_point_stays_inside_the_picture(value: float) -> None:
     """Even a value above the axis is drawn at its edge."""
-    (path,) = drawn(plot.svg([Line("polls", samples(3, 4, value=value))], SHOWN, 10, "words"), "line")
+    (path,) = drawn(
+        plot.svg([Line("polls", samples(3, 4, value=value))], SHOWN, 10, "words"), "line"
+    )
     numbers = [float(n) for n in path.get("d", "").replace("M", "").replace("L", " ").split()]
     assert all(0 <= y <= plot.HEIGHT for y in numbers[1::2])
 

@@ -29,7 +29,9 @@ def frames_of(*overviews: Overview) -> list[dict[str, object]]:
                 stopping.set()
             return latest
 
-        snapshots = Snapshots(read, lambda: float(next(ticks)))  # each look finds the last one too old
+        snapshots = Snapshots(
+            read, lambda: float(next(ticks))
+        )  # each look finds the last one too old
         return [
             json.loads(frame.raw_data or "")
             async for frame in live_stream.frames(snapshots, "build", stopping, period_s=0.001)
@@ -63,7 +65,9 @@ def test_a_stop_ends_the_stream_at_once() -> None:
 
     async def watch() -> float:
         stopping = asyncio.Event()
-        frames = live_stream.frames(Snapshots(lambda: fleet.HEALTHY), "build", stopping, period_s=3600)
+        frames = live_stream.frames(
+            Snapshots(lambda: fleet.HEALTHY), "build", stopping, period_s=3600
+        )
         await anext(frames)
         asyncio.get_running_loop().call_later(0.01, stopping.set)
         began = asyncio.get_running_loop().time()

@@ -11,7 +11,9 @@ CSS = resources.files("poller.web").joinpath("static/overview.css").read_text()
 TOKEN = re.compile(r"--(\w+): light-dark\((#\w{6}), (#\w{6})\);")
 TOKENS = {name: {"light": light, "dark": dark} for name, light, dark in TOKEN.findall(CSS)}
 #: WCAG 2.2: 4.5 for text, 3 for the edge of a control.
-LEAST = dict.fromkeys(("ink", "muted", "link", "ok", "late", "failing", "unknown"), 4.5) | {"border": 3.0}
+LEAST = dict.fromkeys(("ink", "muted", "link", "ok", "late", "failing", "unknown"), 4.5) | {
+    "border": 3.0
+}
 
 
 def luminance(colour: str) -> float:
@@ -28,7 +30,9 @@ def contrast(one: str, other: str) -> float:
 def test_the_measure_is_right() -> None:
     """Black on white is 21, and the published figure of our ink is reached."""
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    assert contrast(TOKENS["ink"]["light"], TOKENS["ground"]["light"]) == pytest.approx(16.5, abs=0.1)
+    assert contrast(TOKENS["ink"]["light"], TOKENS["ground"]["light"]) == pytest.approx(
+        16.5, abs=0.1
+    )
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -21,15 +21,23 @@ from poller.web.pages.device_targets import Row, TargetsView
 
 NOW, MINUTE = fleet.NOW_MS, 60_000
 GOOD = Status(State.OK, NOW - 3 * MINUTE, NOW - 20_000, NOW - 20_000, NOW - 20_000)
-BAD = Status(State.FAILING, NOW - 3 * MINUTE, NOW - 20_000, NOW - 20_000, 0, 3, 0, "timeout", "no answer")
+BAD = Status(
+    State.FAILING, NOW - 3 * MINUTE, NOW - 20_000, NOW - 20_000, 0, 3, 0, "timeout", "no answer"
+)
 
 
-def seen(status: Status = GOOD, place: str = "due", next_ms: int = NOW + 40_000, **more: object) -> Seen:
+def seen(
+    status: Status = GOOD, place: str = "due", next_ms: int = NOW + 40_000, **more: object
+) -> Seen:
     return replace(Seen(1, MINUTE, status, "", None, place, next_ms, "poll.snmp"), **more)  # type: ignore[arg-type]
 
 
-def shown(each: Seen | None, overview: Overview | None = None, target: Target = web_rates.TARGET) -> TargetsView:
-    return device_targets.present("sw1", [target], Standing(now_ms=NOW, seen={1: each} if each else {}), overview)
+def shown(
+    each: Seen | None, overview: Overview | None = None, target: Target = web_rates.TARGET
+) -> TargetsView:
+    return device_targets.present(
+        "sw1", [target], Standing(now_ms=NOW, seen={1: each} if each else {}), overview
+    )
 
 
 def row(each: Seen | None, overview: Overview | None = None) -> Row:
@@ -58,7 +66,11 @@ def test_a_target_that_never_answered() -> None:
         (seen(Status()), "○ not polled yet", ""),
         (seen(GOOD._replace(state=State.DEGRADED)), "▲ degraded", ""),
         (seen(BAD._replace(breaker=Breaker(1, NOW, NOW))), "■ failing", "its breaker is open"),
-        (seen(BAD._replace(reason=Reason.AUTH_FAILED), "parked"), "■ parked", "dead letter: auth_failed"),
+        (
+            seen(BAD._replace(reason=Reason.AUTH_FAILED), "parked"),
+            "■ parked",
+            "dead letter: auth_failed",
+        ),
         (seen(BAD, "held", 0), "■ site dark", "waits until a few others of its site answer"),
         (
             seen(bar=Bar(NOW + 2 * MINUTE, NOW, "ann")),
@@ -109,18 +121,27 @@ def test_what_a_person_switched_off_is_not_late() -> None:
     off = replace(web_rates.TARGET, enabled=False)
     [found] = shown(seen(BAD), target=off).rows
     assert (found.state, found.error, found.next_poll) == ("‖ disabled", "", "–")
-    whole = device_targets.present("sw1", [web_rates.TARGET], Standing(enabled=False, now_ms=NOW), None)
-    assert (whole.rows[0].state, whole.commands) == ("‖ disabled", ["poller device edit sw1 --enable"])
+    whole = device_targets.present(
+        "sw1", [web_rates.TARGET], Standing(enabled=False, now_ms=NOW), None
+    )
+    assert (whole.rows[0].state, whole.commands) == (
+        "‖ disabled",
+        ["poller device edit sw1 --enable"],
+    )
 
 
 def test_a_board_that_cannot_be_asked_makes_nothing_ok() -> None:
     """Nor failing: nobody knows."""
-    found = device_targets.present("sw1", [web_rates.TARGET], Standing(trouble="Redis does not answer"), None)
+    found = device_targets.present(
+        "sw1", [web_rates.TARGET], Standing(trouble="Redis does not answer"), None
+    )
     assert (found.rows[0].state, found.commands) == ("○ unknown", ["poller status"])
 
 
 def test_an_adaptive_target_tells_its_bounds() -> None:
-    adaptive = replace(web_rates.TARGET, policy=Policy.ADAPTIVE, interval_ms=10_000, min_ms=5_000, max_ms=300_000)
+    adaptive = replace(
+        web_rates.TARGET, policy=Policy.ADAPTIVE, interval_ms=10_000, min_ms=5_000, max_ms=300_000
+    )
     assert shown(seen(), target=adaptive).rows[0].interval == "10s (5s to 5m)"
 
 

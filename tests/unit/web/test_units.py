@@ -55,12 +55,21 @@ def test_a_share_never_rounds_trouble_away(part: int, whole: int, text: str) -> 
 
 def test_memory_is_counted_in_powers_of_1024() -> None:
     """Memory is said in MiB and GiB, never in KB."""
-    assert [formatting.size(n) for n in (512, 195_000_000, 3_435_973_837)] == ["512 B", "186 MiB", "3.2 GiB"]
+    assert [formatting.size(n) for n in (512, 195_000_000, 3_435_973_837)] == [
+        "512 B",
+        "186 MiB",
+        "3.2 GiB",
+    ]
 
 
 def test_rates_carry_their_unit() -> None:
     """A rate is scaled like a count."""
-    assert [formatting.rate(r) for r in (0, 0.25, 12.34, 1637.4)] == ["0 /s", "0.25 /s", "12.3 /s", "1.64 k/s"]
+    assert [formatting.rate(r) for r in (0, 0.25, 12.34, 1637.4)] == [
+        "0 /s",
+        "0.25 /s",
+        "12.3 /s",
+        "1.64 k/s",
+    ]
 
 
 def test_an_instant_is_utc_to_the_second() -> None:

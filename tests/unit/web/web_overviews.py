@@ -6,7 +6,16 @@ import dataclasses
 import math
 
 from poller.domain.record.event_kinds import Event, Kind
-from poller.domain.record.overview import LastError, Lateness, Leader, Load, Overview, Point, State, Worker
+from poller.domain.record.overview import (
+    LastError,
+    Lateness,
+    Leader,
+    Load,
+    Overview,
+    Point,
+    State,
+    Worker,
+)
 
 NOW_MS = 1_794_874_392_000  # 2026-11-17T00:13:12Z
 SLICE_MS = 10_000
@@ -81,7 +90,11 @@ HEALTHY = Overview(
     outcomes={"ok": 490_871, "partial": 41},
     lateness=Lateness(490_912, 12.0, 86.0, 1240.0),
     recent=points(),
-    loads=(load("poll.routeros", waiting=0), load("poll.snmp"), load("poll.snmp;site=ams", waiting=1, workers=2)),
+    loads=(
+        load("poll.routeros", waiting=0),
+        load("poll.snmp"),
+        load("poll.snmp;site=ams", waiting=1, workers=2),
+    ),
     leader=Leader("beat-1:4711", 7, NOW_MS - 7_931_000),
     standbys=2,
     workers=tuple(worker(n) for n in range(1, 5)),
@@ -108,7 +121,10 @@ _CAUSES = (
     ("timeout", "no answer in 3 tries of 2 s"),
     ("auth_failed", "SNMPv3 user mon refused: wrong digest"),
     ("unreachable", "connection to port 8728 refused"),
-    ("timeout", "no complete answer before the deadline: 41 of 160 columns read, /interface took 41 s"),
+    (
+        "timeout",
+        "no complete answer before the deadline: 41 of 160 columns read, /interface took 41 s",
+    ),
 )
 
 
@@ -126,17 +142,34 @@ def failure(number: int, **changes: object) -> LastError:
 
 
 _NEWS = (
-    (Kind.DEVICE_WENT_DOWN, "ap-0412.west is down: no answer in 3 tries of 2 s", "ap-0412.west", "snmp"),
-    (Kind.DEVICE_RECOVERED, "edge-17.fra answers again after 4 h 10 m and 22 failures", "edge-17.fra", "snmp"),
+    (
+        Kind.DEVICE_WENT_DOWN,
+        "ap-0412.west is down: no answer in 3 tries of 2 s",
+        "ap-0412.west",
+        "snmp",
+    ),
+    (
+        Kind.DEVICE_RECOVERED,
+        "edge-17.fra answers again after 4 h 10 m and 22 failures",
+        "edge-17.fra",
+        "snmp",
+    ),
     (Kind.WORKER_LOST, "celery@poll-3 has said nothing for 11 s", "", ""),
     (Kind.LEADERSHIP_TAKEN, "beat-1:4711 leads, epoch 7", "", ""),
-    (Kind.DEAD_LETTER_MADE, "needs a person (auth_failed): SNMPv3 user mon refused", "ap-0425.west", "routeros"),
+    (
+        Kind.DEAD_LETTER_MADE,
+        "needs a person (auth_failed): SNMPv3 user mon refused",
+        "ap-0425.west",
+        "routeros",
+    ),
 )
 
 
 def change(number: int, **changes: object) -> Event:
     kind, message, device, target = _NEWS[number % len(_NEWS)]
-    made = Event(NOW_MS - 5_000 - 61_300 * number, kind, message, device, target, data={"n": number})
+    made = Event(
+        NOW_MS - 5_000 - 61_300 * number, kind, message, device, target, data={"n": number}
+    )
     return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
 
 
@@ -163,7 +196,14 @@ UNROUTABLE = dataclasses.replace(
     loads=(
         *HEALTHY.loads,
         load("poll.snmp;zone=lab", due=312, overdue=0, waiting=0, done_per_s=0.0, workers=0),
-        load("poll.acme-olt;site=ams;zone=dmz", due=1, overdue=1, waiting=0, done_per_s=0.0, workers=0),
+        load(
+            "poll.acme-olt;site=ams;zone=dmz",
+            due=1,
+            overdue=1,
+            waiting=0,
+            done_per_s=0.0,
+            workers=0,
+        ),
     ),
     workers=(*HEALTHY.workers, worker(4, instance="9f31c2", queues=["poll.snmp"])),
 )
@@ -172,8 +212,22 @@ NO_WORKERS = dataclasses.replace(HEALTHY, workers=(), in_flight=0)
 SCRIPT = "<script>alert(1)</script>"
 HOSTILE = dataclasses.replace(
     HEALTHY,
-    errors=(failure(0, device=SCRIPT, message=f"\"'><img src=x onerror=alert(2)>{SCRIPT}", target="a/b\u202e"),),
-    events=(change(0, device=SCRIPT, message=f"\"'><img src=x onerror=alert(2)>{SCRIPT}", target="a/b\u202e"),),
+    errors=(
+        failure(
+            0,
+            device=SCRIPT,
+            message=f"\"'><img src=x onerror=alert(2)>{SCRIPT}",
+            target="a/b\u202e",
+        ),
+    ),
+    events=(
+        change(
+            0,
+            device=SCRIPT,
+            message=f"\"'><img src=x onerror=alert(2)>{SCRIPT}",
+            target="a/b\u202e",
+        ),
+    ),
     workers=(worker(1, name=f"celery@{SCRIPT}", tags={SCRIPT: SCRIPT}),),
     loads=(load(f"poll.{SCRIPT}"),),
     leader=Leader(f'beat"{SCRIPT}', 1, NOW_MS),

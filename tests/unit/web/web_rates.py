@@ -16,11 +16,17 @@ from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 from poller.domain.scheduling.interval import Policy
 
 MINUTE = 60_000
-TARGET = Target(1, "sw1", "snmp", "snmp", {}, "", {}, MINUTE, 5_000, Policy.FIXED, None, None, None, True, 1)
+TARGET = Target(
+    1, "sw1", "snmp", "snmp", {}, "", {}, MINUTE, 5_000, Policy.FIXED, None, None, None, True, 1
+)
 
 
 def polls(
-    minutes: int = 60, interfaces: int = 3, lost: Sequence[int] = (), restart: int = 0, name: str = "eth"
+    minutes: int = 60,
+    interfaces: int = 3,
+    lost: Sequence[int] = (),
+    restart: int = 0,
+    name: str = "eth",
 ) -> list[Stored]:
     """One a minute up to now; some are lost, and the device may have restarted so many minutes ago."""
     now = now_ms()
@@ -35,15 +41,27 @@ def _poll(minute: int, interfaces: int, ago: int, restart: int, name: str) -> Re
     up = (restart - ago) * 6_000 + 3_000 if restart and ago <= restart else 10**8 + minute * 6_000
     found = [Reading("sysUpTime", up)]
     for index in range(1, interfaces + 1):
-        labels = {"ifIndex": str(index), "ifName": f"{name}{index}", "ifAlias": f"<b>port {index}</b>"}
+        labels = {
+            "ifIndex": str(index),
+            "ifName": f"{name}{index}",
+            "ifAlias": f"<b>port {index}</b>",
+        }
         moved = 6e7 * index * (minute + 4 * math.sin(minute / 6))
         found += [Reading("ifHighSpeed", 1000, labels)]
-        found += [Reading(name, moved, labels, Kind.COUNTER, 64) for name in ("ifHCInOctets", "ifHCOutOctets")]
-        found += [Reading(name, moved % 2**32, labels, Kind.COUNTER, 32) for name in ("ifInOctets", "ifInErrors")]
+        found += [
+            Reading(name, moved, labels, Kind.COUNTER, 64)
+            for name in ("ifHCInOctets", "ifHCOutOctets")
+        ]
+        found += [
+            Reading(name, moved % 2**32, labels, Kind.COUNTER, 32)
+            for name in ("ifInOctets", "ifInErrors")
+        ]
     return ReadingSet.of(found)
 
 
-def answering(stored: Sequence[Stored], targets: Sequence[str] = ()) -> Callable[[str, Asked], Sequence[Rated]]:
+def answering(
+    stored: Sequence[Stored], targets: Sequence[str] = ()
+) -> Callable[[str, Asked], Sequence[Rated]]:
     """The source of a web application that knows one device, `sw1`; of several targets each reads the same."""
 
     def of(device: str, asked: Asked) -> Sequence[Rated]:
@@ -65,7 +83,11 @@ def of_targets(stored: Mapping[str, Sequence[Stored]], asked: Asked) -> Sequence
 def counting(name: str) -> list[Stored]:
     """Two polls of a single counter."""
     return [
-        Stored(1, now_ms() - ago * MINUTE, ReadingSet.of([Reading(name, 100 - ago, {}, Kind.COUNTER, 32)]))
+        Stored(
+            1,
+            now_ms() - ago * MINUTE,
+            ReadingSet.of([Reading(name, 100 - ago, {}, Kind.COUNTER, 32)]),
+        )
         for ago in (1, 0)
     ]
 

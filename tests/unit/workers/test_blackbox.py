@@ -21,7 +21,10 @@ TOKEN = "7.18f00000000.0123456789"
 def die_in_flight(home: Path) -> None:
     """Two batches under way, one target's code running: then no time for anything."""
     box = BlackBox(home, "worker1@host", {"snmp": "poller 1.0", "acme": "acme plugins 0.2"})
-    with box.noted(TOKEN, 1, 64, "poll.snmp;site=ams") as number, box.noted(TOKEN, 0, 3, "poll.acme"):
+    with (
+        box.noted(TOKEN, 1, 64, "poll.snmp;site=ams") as number,
+        box.noted(TOKEN, 0, 3, "poll.acme"),
+    ):
         box.cells[FLIGHT], box.cells[TARGET] = number, 4711
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -103,7 +106,11 @@ def test_a_batch_that_is_over_is_not_under_way(tmp_path: Path) -> None:
     with box.noted(TOKEN, 0, 5, "poll.acme") as new:
         box.cells[FLIGHT], box.cells[TARGET] = old, 9
         now = box.now()
-        assert (now.target_id, now.flight, [each.number for each in now.flights]) == (9, None, [new])
+        assert (now.target_id, now.flight, [each.number for each in now.flights]) == (
+            9,
+            None,
+            [new],
+        )
     assert box.now().flights == ()
 
 
@@ -151,7 +158,9 @@ def test_a_home_that_cannot_be_written_stops_no_polling(tmp_path: Path) -> None:
     box.close()
 
 
-@pytest.mark.parametrize("content", [b"", b"x", b"\xff" * 60_000, os.urandom(60_000)], ids=["none", "one", "ff", "any"])
+@pytest.mark.parametrize(
+    "content", [b"", b"x", b"\xff" * 60_000, os.urandom(60_000)], ids=["none", "one", "ff", "any"]
+)
 def test_a_damaged_file_tells_less_and_harms_nobody(tmp_path: Path, content: bytes) -> None:
     """A crash of the whole host can leave anything."""
     (tmp_path / "flights").mkdir()

@@ -26,7 +26,9 @@ class World:
         self.overrun: list[str] = []
         self.cells = memoryview(bytearray(marks.SIZE)).cast("q")
         names = {1: "one", 2: "two"}
-        self.threads = Threads(limits, marks.ThreadMarks(self.cells), names.__getitem__, self.overrun.append)
+        self.threads = Threads(
+            limits, marks.ThreadMarks(self.cells), names.__getitem__, self.overrun.append
+        )
 
     async def call(self, flight: int, do: Callable[[], Any], timeout_s: float = 5.0) -> Any:
         async def polled() -> Any:
@@ -82,7 +84,9 @@ def test_no_more_threads_than_allowed_run_at_a_time_and_all_calls_are_done() -> 
     world.run(go())
 
 
-def test_one_that_hangs_is_counted_and_replaced_and_others_do_not_wait(gate: threading.Event) -> None:
+def test_one_that_hangs_is_counted_and_replaced_and_others_do_not_wait(
+    gate: threading.Event,
+) -> None:
     """With one thread each: the next call of the same collector gets another one, and another collector its own."""
     world = World(Limits(1, 2))
 
@@ -101,7 +105,9 @@ def test_one_that_hangs_is_counted_and_replaced_and_others_do_not_wait(gate: thr
     world.run(go())
 
 
-def test_beyond_the_limit_the_collector_is_named_once_and_nobody_is_replaced(gate: threading.Event) -> None:
+def test_beyond_the_limit_the_collector_is_named_once_and_nobody_is_replaced(
+    gate: threading.Event,
+) -> None:
     """Else its threads would fill the process."""
     world = World(Limits(1, 2))
 
@@ -126,12 +132,16 @@ def test_whose_code_runs_in_a_thread_is_marked_while_it_runs(gate: threading.Eve
     async def go() -> None:
         idents: list[int] = []
         calls = [
-            asyncio.create_task(world.call(n, lambda: (idents.append(threading.get_ident()), gate.wait())))
+            asyncio.create_task(
+                world.call(n, lambda: (idents.append(threading.get_ident()), gate.wait()))
+            )
             for n in (1, 2)
         ]
         await until(lambda: len(idents) == 2)
         assert set(marks.blamed(world.cells)) == {(101, 1), (102, 2)}
-        [blamed] = marks.blamed(world.cells, f"Current thread 0x{idents[0]:016x} (most recent call first):")
+        [blamed] = marks.blamed(
+            world.cells, f"Current thread 0x{idents[0]:016x} (most recent call first):"
+        )
         assert blamed in {(101, 1), (102, 2)}
         gate.set()
         await asyncio.gather(*calls)
@@ -173,7 +183,11 @@ def test_a_plain_generator_is_polled_like_any_other() -> None:
         raise api.DeviceAuthFailed("no")
 
     found = polled(refuse)
-    assert (found.result, found.error_code, found.samples) == (Result.PARTIAL, error_codes.AUTH_FAILED, 1)
+    assert (found.result, found.error_code, found.samples) == (
+        Result.PARTIAL,
+        error_codes.AUTH_FAILED,
+        1,
+    )
     for raised in (SystemExit, StopIteration, StopAsyncIteration, KeyboardInterrupt, GeneratorExit):
 
         def fail(kind: type[BaseException] = raised) -> None:
@@ -188,8 +202,14 @@ def test_what_it_yielded_before_its_deadline_is_kept(gate: threading.Event) -> N
 
     async def go() -> None:
         deadline = asyncio.get_running_loop().time() + 0.1
-        found = await drain(Plain(gate.wait), api.Poll(1, "d", "127.0.0.1", None, None, deadline, {}))
-        assert (found.result, found.error_code, found.samples) == (Result.PARTIAL, error_codes.TIMEOUT, 1)
+        found = await drain(
+            Plain(gate.wait), api.Poll(1, "d", "127.0.0.1", None, None, deadline, {})
+        )
+        assert (found.result, found.error_code, found.samples) == (
+            Result.PARTIAL,
+            error_codes.TIMEOUT,
+            1,
+        )
 
     world.run(go())
 
@@ -201,13 +221,19 @@ def test_a_poll_that_got_no_thread_says_so(gate: threading.Event) -> None:
     async def one(seconds: float) -> Outcome:
         running_code.mark(1, 1)
         deadline = asyncio.get_running_loop().time() + seconds
-        return await drain(Plain(gate.wait), api.Poll(1, "d", "127.0.0.1", None, None, deadline, {}))
+        return await drain(
+            Plain(gate.wait), api.Poll(1, "d", "127.0.0.1", None, None, deadline, {})
+        )
 
     async def go() -> None:
         first = asyncio.create_task(one(5.0))
         await asyncio.sleep(0.02)
         found = await asyncio.create_task(one(0.1))
-        assert (found.result, found.error_code, found.samples) == (Result.FAILED, error_codes.COLLECTOR_BUSY, 0)
+        assert (found.result, found.error_code, found.samples) == (
+            Result.FAILED,
+            error_codes.COLLECTOR_BUSY,
+            0,
+        )
         assert "got no thread within 0." in found.message
         gate.set()
         assert (await first).result is Result.OK

@@ -41,7 +41,9 @@ def test_an_outcome_comes_back_as_it_was() -> None:
     """With all its readings; the second time the shape is not told again, and is the very same object."""
     asked, outcome = poll(), Outcome(Result.PARTIAL, error_codes.TIMEOUT, "late", READINGS, True)
     first = child_messages.outcome(*unframed(child_messages.answer(1, outcome, None)), asked)
-    assert first == outcome or (first.readings is not None and list(first.readings) == list(READINGS))
+    assert first == outcome or (
+        first.readings is not None and list(first.readings) == list(READINGS)
+    )
     frame = child_messages.answer(2, outcome, READINGS.series.id)
     assert b'"a"' not in frame
     second = child_messages.outcome(*unframed(frame), asked)
@@ -55,10 +57,15 @@ def test_a_question_tells_the_shape_that_is_known() -> None:
     asked = poll()
     target = PollTarget(1, 2, "t", 1, "d", "127.0.0.1", "", "c", 1, 1, {"port": 161})
     assert unframed(child_messages.ask(7, target, asked, 1.0))[0]["shape"] is None
-    child_messages.outcome(*unframed(child_messages.answer(1, Outcome(Result.OK, readings=READINGS), None)), asked)
+    child_messages.outcome(
+        *unframed(child_messages.answer(1, Outcome(Result.OK, readings=READINGS), None)), asked
+    )
     head, _ = unframed(child_messages.ask(7, target, asked, 1.0))
     assert head["shape"] == READINGS.series.id
-    assert (head["options"], json.loads(head["credential"])["community"]) == ({"port": 161}, "hunter22")
+    assert (head["options"], json.loads(head["credential"])["community"]) == (
+        {"port": 161},
+        "hunter22",
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,12 +90,19 @@ def test_what_no_child_of_ours_says_is_refused(head: dict[str, Any]) -> None:
 
 def test_no_secret_of_the_poll_is_in_a_message() -> None:
     """Whatever the child's own checks did."""
-    found = child_messages.outcome({"result": "failed", "code": "timeout", "message": "it is hunter22\n"}, b"", poll())
+    found = child_messages.outcome(
+        {"result": "failed", "code": "timeout", "message": "it is hunter22\n"}, b"", poll()
+    )
     assert found.message == "it is ***"
 
 
 @pytest.mark.parametrize(
-    "frame", [struct.pack("<II", 2**31, 0), struct.pack("<II", 2, 0) + b"[]", struct.pack("<II", 1, 0) + b"{"]
+    "frame",
+    [
+        struct.pack("<II", 2**31, 0),
+        struct.pack("<II", 2, 0) + b"[]",
+        struct.pack("<II", 1, 0) + b"{",
+    ],
 )
 def test_what_is_no_frame_is_refused(frame: bytes) -> None:
     """Before it is read, if it says that it is too large."""

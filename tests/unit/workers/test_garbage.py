@@ -24,7 +24,9 @@ print(frozen, left, most)
 
 def test_garbage_in_circles_is_still_found():
     """However many polls leave circles behind, no more than a bounded number of them stays."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
     frozen, left, most = map(int, done.stdout.split())
     assert frozen > 1000
     assert left <= garbage.YOUNG

@@ -38,7 +38,9 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return happened
 
 
-def test_a_sink_that_cannot_be_closed_keeps_no_other_from_it(done: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sink_that_cannot_be_closed_keeps_no_other_from_it(
+    done: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Sinks are plugins, too."""
     monkeypatch.setattr(handback, "hand_back_queued", lambda *_: None)
     lifecycle._leave("w@host")
@@ -57,7 +59,9 @@ def test_all_is_closed_and_the_end_is_certain_whatever_the_hand_back_does(
     monkeypatch.setattr(handback, "hand_back_queued", broken)
     monkeypatch.setattr(lifecycle._State, "is_program", True)
     monkeypatch.setattr(lifecycle, "_later", lambda *asked: timers.append(asked))
-    monkeypatch.setattr(lifecycle.poller, "cache_info", lambda: SimpleNamespace(currsize=1), raising=False)
+    monkeypatch.setattr(
+        lifecycle.poller, "cache_info", lambda: SimpleNamespace(currsize=1), raising=False
+    )
     with pytest.raises(RuntimeError):
         lifecycle._go_down(SimpleNamespace(hostname="w@host", exitcode=0))
     assert done == ["writing", "sessions", "second"]

@@ -47,9 +47,15 @@ def test_each_pool_gets_a_number_that_suits_it(pool: type, given: bool, expected
 
 @pytest.mark.parametrize(
     ("pool", "autoscale", "expected"),
-    [(thread_pool.TaskPool, None, 4), (thread_pool.TaskPool, [40, 2], 40), (prefork.TaskPool, [40, 2], 1)],
+    [
+        (thread_pool.TaskPool, None, 4),
+        (thread_pool.TaskPool, [40, 2], 40),
+        (prefork.TaskPool, [40, 2], 1),
+    ],
 )
-def test_limits_are_about_what_one_process_may_poll_at_a_time(pool: type, autoscale: object, expected: int) -> None:
+def test_limits_are_about_what_one_process_may_poll_at_a_time(
+    pool: type, autoscale: object, expected: int
+) -> None:
     """With `--autoscale` that is the most it may grow to."""
     worker = SimpleNamespace(pool_cls=pool, concurrency=4, options={"autoscale": autoscale})
     assert pool_choice.batches_per_process(worker) == expected
@@ -59,7 +65,9 @@ def test_a_concurrency_the_process_cannot_hold_is_refused_by_name() -> None:
     """With what it needs, what it has, and the number that would fit."""
     with pytest.raises(errors.InvalidSetting) as refused:
         open_files.check(1000, 64, limit=4096)
-    assert "worker_concurrency: 1000 batches of 64 targets (batch_size) may need 64128" in str(refused.value)
+    assert "worker_concurrency: 1000 batches of 64 targets (batch_size) may need 64128" in str(
+        refused.value
+    )
     assert "this process may have 4096" in str(refused.value)
     assert "lower worker_concurrency to 62" in refused.value.hint
     open_files.check(62, 64, limit=4096)
@@ -72,7 +80,9 @@ def test_a_batch_that_is_too_large_on_its_own_is_refused_too() -> None:
     assert refused.value.hint.startswith("lower batch_size")
 
 
-@pytest.mark.parametrize(("files", "spare"), [(20 * 64, 4), (16 * 64, 0), (2**31, 112)], ids=["some", "none", "many"])
+@pytest.mark.parametrize(
+    ("files", "spare"), [(20 * 64, 4), (16 * 64, 0), (2**31, 112)], ids=["some", "none", "many"]
+)
 def test_no_more_places_are_lent_than_there_are_files_for(
     monkeypatch: pytest.MonkeyPatch, files: int, spare: int
 ) -> None:
@@ -85,10 +95,14 @@ def test_no_more_places_are_lent_than_there_are_files_for(
 def test_a_worker_adds_up_what_its_children_did() -> None:
     """The successor of a dead child goes on counting where that one ended; what it held is gone."""
     family = Children(3)
-    family.write(0, Tally(polls=10, in_flight=1, rss_bytes=100, spool_waiting=2, spool_dropped=1), Tally())
+    family.write(
+        0, Tally(polls=10, in_flight=1, rss_bytes=100, spool_waiting=2, spool_dropped=1), Tally()
+    )
     family.write(2, Tally(polls=5, in_flight=1, rss_bytes=100), Tally())
     family.write(0, Tally(polls=3, rss_bytes=50), before=Tally(polls=10, spool_dropped=1))
-    assert family.total() == Tally(polls=18, in_flight=1, rss_bytes=150, spool_waiting=0, spool_dropped=1)
+    assert family.total() == Tally(
+        polls=18, in_flight=1, rss_bytes=150, spool_waiting=0, spool_dropped=1
+    )
 
 
 def test_children_hear_what_their_worker_tells_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,10 @@ PART = Outcome(Result.PARTIAL, "timeout", retryable=True)
 
 def chosen(retries: Retries, site: str, *outcomes: Outcome) -> int:
     """How many of these polls are tried again."""
-    known = {n: Known(PollTarget(n, 1, "snmp", n, f"d{n}", "", site, "snmp", 60_000, 5_000), 1) for n in range(99)}
+    known = {
+        n: Known(PollTarget(n, 1, "snmp", n, f"d{n}", "", site, "snmp", 60_000, 5_000), 1)
+        for n in range(99)
+    }
     done = [
         (Started(n, Result.OK, NOW, 1, "poll.snmp", Status(State.OK)), Collected(n, outcome, 3_000))
         for n, outcome in enumerate(outcomes)

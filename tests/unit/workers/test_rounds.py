@@ -46,7 +46,9 @@ a_target = st.builds(
     collector=texts,
     interval_ms=whole,
     timeout_ms=whole,
-    options=st.dictionaries(texts, st.one_of(texts, st.booleans(), st.lists(whole, max_size=2)), max_size=2),
+    options=st.dictionaries(
+        texts, st.one_of(texts, st.booleans(), st.lists(whole, max_size=2)), max_size=2
+    ),
     tags=st.lists(texts, max_size=2).map(tuple),
     credential_id=st.one_of(st.none(), whole),
     policy=st.sampled_from(Policy),
@@ -66,7 +68,9 @@ def one_target_each(samples: list[Sample]) -> list[Sample]:
     return [Sample(known.setdefault(s.target.id, s.target), s.at_ms, s.readings) for s in samples]
 
 
-some_samples = st.lists(st.builds(Sample, a_target, whole, a_reading_set), max_size=5).map(one_target_each)
+some_samples = st.lists(st.builds(Sample, a_target, whole, a_reading_set), max_size=5).map(
+    one_target_each
+)
 
 
 def facts(samples: list[Sample]) -> list[tuple[Any, ...]]:
@@ -96,7 +100,9 @@ def test_readings_survive_file_by_file(file: list[list[Sample]]) -> None:
 
 def test_what_polls_share_is_told_once() -> None:
     """The second poll of a target costs its values and little more."""
-    shape = SeriesSet(tuple(Series(f"metric_{n}", (("if", str(n)),), Kind.GAUGE) for n in range(160)))
+    shape = SeriesSet(
+        tuple(Series(f"metric_{n}", (("if", str(n)),), Kind.GAUGE) for n in range(160))
+    )
     target = PollTarget(7, 1, "fast", 3, "sw1", "127.0.0.1", "ams", "snmp", 60_000, 5_000)
     poll = [Sample(target, 1_000, ReadingSet(shape, [float(n) for n in range(160)]))]
     first, told = spool_codec.Samples().pack(poll, ())
@@ -113,4 +119,6 @@ def test_a_field_of_a_newer_version_is_passed_over() -> None:
     head["fields"].append("mood")
     head["runs"][0].append("good")
     packed = zlib.compress(json.dumps(head).encode())
-    assert spool_codec.Runs().unpack(len(packed).to_bytes(4, "little") + packed, {}) == [Run(1, 2, Result.OK)]
+    assert spool_codec.Runs().unpack(len(packed).to_bytes(4, "little") + packed, {}) == [
+        Run(1, 2, Result.OK)
+    ]

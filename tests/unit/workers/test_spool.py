@@ -52,7 +52,9 @@ def test_what_was_just_set_down_is_given_back_without_reading_it(place: Path) ->
     assert waiting.oldest(1).rounds[0] is first
 
 
-def test_beyond_what_is_at_hand_rounds_are_read_from_the_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beyond_what_is_at_hand_rounds_are_read_from_the_file(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In order, and those that are appended after a read, too."""
     monkeypatch.setattr(spool_file, "AT_HAND", 3)
     waiting = opened(place)
@@ -61,7 +63,9 @@ def test_beyond_what_is_at_hand_rounds_are_read_from_the_file(place: Path, monke
         waiting.append(one)
     taken = waiting.oldest(100)
     assert numbers(taken) == list(range(6))
-    assert [one is there for one, there in zip(rounds_in[:6], taken.rounds, strict=True)] == [True] * 3 + [False] * 3
+    assert [one is there for one, there in zip(rounds_in[:6], taken.rounds, strict=True)] == [
+        True
+    ] * 3 + [False] * 3
     waiting.forget(waiting.oldest(5))
     for one in rounds_in[6:]:
         waiting.append(one)
@@ -147,7 +151,9 @@ def test_a_disk_that_takes_nothing_leaves_the_memory() -> None:
     assert waiting.polls == spool.MEMORY_POLLS
     assert waiting.dropped == 100
     assert written_out(waiting) == list(range(100, spool.MEMORY_POLLS + 100))
-    assert ["Read-only" in line["error"] for line in said if line["event"] == "spool_unusable"] == [True]
+    assert ["Read-only" in line["error"] for line in said if line["event"] == "spool_unusable"] == [
+        True
+    ]
 
 
 @pytest.fixture
@@ -182,7 +188,9 @@ def test_a_disk_that_is_full_for_a_while_loses_nothing(
     assert waiting.dropped == 0
 
 
-def test_half_a_round_is_taken_back(place: Path, full_disk: Callable[[], AbstractContextManager[None]]) -> None:
+def test_half_a_round_is_taken_back(
+    place: Path, full_disk: Callable[[], AbstractContextManager[None]]
+) -> None:
     """A worker that is killed on a full disk leaves a file without rubbish."""
     waiting = opened(place)
     waiting.append(round_of(0))
@@ -229,7 +237,9 @@ def test_a_damaged_file_costs_its_own_rest_only(place: Path) -> None:
     assert 10 in left
     assert len(left) + waiting.dropped == 30
     assert [path.name for path in place.glob("*.*")] == [second.with_suffix(".damaged").name]
-    assert [second.stem in line["file"] for line in said if line["event"] == "spool_file_damaged"] == [True]
+    assert [
+        second.stem in line["file"] for line in said if line["event"] == "spool_file_damaged"
+    ] == [True]
 
 
 def test_a_changed_value_is_not_taken_for_a_reading(tmp_path: Path) -> None:

@@ -33,10 +33,10 @@ def test_two_processes_of_one_name_do_not_share(tmp_path: Path) -> None:
 def test_a_restarted_worker_has_the_directory_it_had(tmp_path: Path) -> None:
     """The lock ends with its process, however that ends."""
     code = "import sys, os, pathlib, poller.workers.results.spool_dir as s; "
-    code += (
-        "print(s.SpoolHome(pathlib.Path(sys.argv[1]), 'w@host').place('ledger'), flush=True); os.kill(os.getpid(), 9)"
+    code += "print(s.SpoolHome(pathlib.Path(sys.argv[1]), 'w@host').place('ledger'), flush=True); os.kill(os.getpid(), 9)"
+    died = subprocess.run(
+        [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False
     )
-    died = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
     assert died.returncode == -9
     assert died.stdout.strip() == str(SpoolHome(tmp_path, "w@host").place("ledger"))
 
@@ -62,7 +62,11 @@ def test_what_dead_workers_left_is_inherited(tmp_path: Path) -> None:
     mine = SpoolHome(tmp_path, "me@host")
     mine.adopt(["ledger", "sink-sql"], 1_000)
     inherited = sorted((path.name, path.read_text()) for path in mine.place("ledger").iterdir())
-    assert inherited == [("1.rounds", "dead@host"), ("2.rounds", "dead@host"), ("3.rounds", "late@host")]
+    assert inherited == [
+        ("1.rounds", "dead@host"),
+        ("2.rounds", "dead@host"),
+        ("3.rounds", "late@host"),
+    ]
     assert alive.place("ledger").joinpath("1.rounds").read_text() == "alive"
     assert foreign.exists()
 
@@ -72,7 +76,10 @@ def test_an_inheritance_that_does_not_fit_is_left_to_the_next(tmp_path: Path) ->
     for number in range(1, 5):
         left_behind(tmp_path, f"w{number}@host", f"{number}.rounds")
     size = len("w1@host")
-    for name, expected in (("a@host", {"1.rounds", "2.rounds"}), ("b@host", {"3.rounds", "4.rounds"})):
+    for name, expected in (
+        ("a@host", {"1.rounds", "2.rounds"}),
+        ("b@host", {"3.rounds", "4.rounds"}),
+    ):
         home = SpoolHome(tmp_path, name)
         home.adopt(["ledger"], size * 2 + 1)
         assert {path.name for path in home.place("ledger").iterdir()} == expected
@@ -85,12 +92,18 @@ def test_an_empty_house_is_torn_down(tmp_path: Path) -> None:
     left_behind(tmp_path, "heard@host", "1.rounds")
     odd = left_behind(tmp_path, "odd@host", "1.damaged")
     SpoolHome(tmp_path, "me@host").adopt(["ledger"], 1_000)
-    assert sorted(path.name for path in (tmp_path / "spool").iterdir()) == ["alive@host", "me@host", "odd@host"]
+    assert sorted(path.name for path in (tmp_path / "spool").iterdir()) == [
+        "alive@host",
+        "me@host",
+        "odd@host",
+    ]
     assert odd.exists()
     assert alive.exists()
 
 
-def test_a_lock_on_a_removed_file_is_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_on_a_removed_file_is_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The last holder removes the directory while we are about to take it: we take another, not none."""
     real = fcntl.flock
 
@@ -100,7 +113,10 @@ def test_a_lock_on_a_removed_file_is_no_lock(tmp_path: Path, monkeypatch: pytest
         real(lock, how)
 
     monkeypatch.setattr(fcntl, "flock", removed_meanwhile)
-    first, second = SpoolHome(tmp_path, "w@host").place("ledger"), SpoolHome(tmp_path, "w@host").place("ledger")
+    first, second = (
+        SpoolHome(tmp_path, "w@host").place("ledger"),
+        SpoolHome(tmp_path, "w@host").place("ledger"),
+    )
     assert first != second
 
 

@@ -20,7 +20,9 @@ def box(tmp_path: Path) -> BlackBox:
     return BlackBox(tmp_path, "w")
 
 
-def run(box: BlackBox, work: Callable[[], Coroutine[Any, Any, None]], loop: asyncio.AbstractEventLoop) -> None:
+def run(
+    box: BlackBox, work: Callable[[], Coroutine[Any, Any, None]], loop: asyncio.AbstractEventLoop
+) -> None:
     loop.set_task_factory(running_code.TaskFactory(box.cells))
     try:
         loop.run_until_complete(work())
@@ -28,7 +30,9 @@ def run(box: BlackBox, work: Callable[[], Coroutine[Any, Any, None]], loop: asyn
         loop.close()
 
 
-@pytest.mark.parametrize("new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
+@pytest.mark.parametrize(
+    "new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"]
+)
 def test_each_target_is_marked_while_its_code_runs_and_only_then(
     box: BlackBox, new_loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:

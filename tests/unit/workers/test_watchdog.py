@@ -51,7 +51,10 @@ def rest(_: BlackBox) -> None:
 
 def compute_elsewhere(_: BlackBox) -> None:
     """Two threads that need no interpreter for it, for longer than the loop itself may compute."""
-    work = [threading.Thread(target=lambda: hashlib.pbkdf2_hmac("sha512", b"", b"", 3_000_000)) for _ in range(2)]
+    work = [
+        threading.Thread(target=lambda: hashlib.pbkdf2_hmac("sha512", b"", b"", 3_000_000))
+        for _ in range(2)
+    ]
     for thread in work:
         thread.start()
 
@@ -68,8 +71,15 @@ def tell(why: str, _: str) -> None:
 
 
 def live(home: Path, deed: Callable[[BlackBox], None]) -> None:
-    loop_watchdog.LOOK_S, loop_watchdog.CPU_S, loop_watchdog.ALL_CPU_S, loop_watchdog.LAST_WORDS_S = 0.05, 1.0, 2.0, 0.2
-    if deed is compute_elsewhere:  # twice as much as the loop may between two looks, if there are two cores
+    (
+        loop_watchdog.LOOK_S,
+        loop_watchdog.CPU_S,
+        loop_watchdog.ALL_CPU_S,
+        loop_watchdog.LAST_WORDS_S,
+    ) = 0.05, 1.0, 2.0, 0.2
+    if (
+        deed is compute_elsewhere
+    ):  # twice as much as the loop may between two looks, if there are two cores
         loop_watchdog.LOOK_S, loop_watchdog.ALL_CPU_S = 1.0, 24.0
     box, loop = BlackBox(home, "w"), uvloop.new_event_loop()
     loop.set_task_factory(running_code.TaskFactory(box.cells))
@@ -107,7 +117,9 @@ def exit_code(home: Path, deed: Any) -> int | None:
         (compute_elsewhere, FINE),
     ],
 )
-def test_a_process_ends_when_its_loop_is_blocked_and_not_before(tmp_path: Path, deed: Any, code: int) -> None:
+def test_a_process_ends_when_its_loop_is_blocked_and_not_before(
+    tmp_path: Path, deed: Any, code: int
+) -> None:
     """Within 25 seconds here; usually five looks of a second."""
     assert exit_code(tmp_path, deed) == code
 
@@ -151,7 +163,9 @@ def block_for_a_while(home: Path) -> None:
 
 def test_who_blocked_the_loop_is_blamed_not_who_ran_when_the_process_ended(tmp_path: Path) -> None:
     """Three of these quarantine a collector."""
-    process = multiprocessing.get_context("spawn").Process(target=block_for_a_while, args=(tmp_path,))
+    process = multiprocessing.get_context("spawn").Process(
+        target=block_for_a_while, args=(tmp_path,)
+    )
     process.start()
     process.join(25)
     assert process.exitcode == EXIT_CODE

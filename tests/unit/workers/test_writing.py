@@ -137,7 +137,9 @@ def test_rounds_that_wait_are_written_together(world: World) -> None:
     world.ledger.open.clear()
     threads = [threading.Thread(target=store, args=(worker, number)) for number in range(16)]
     threads[0].start()
-    assert world.ledger.asked.acquire(timeout=10)  # the first is being written, the others come meanwhile
+    assert world.ledger.asked.acquire(
+        timeout=10
+    )  # the first is being written, the others come meanwhile
     for thread in threads[1:]:
         thread.start()
     soon(lambda: len(worker._ledger._queue) == 16)
@@ -148,7 +150,9 @@ def test_rounds_that_wait_are_written_together(world: World) -> None:
     assert len(world.ledger.calls) == 2
 
 
-def test_a_store_that_is_only_slow_is_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_is_only_slow_is_waited_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As long as it gets on: more rows on disk would not make it faster."""
     monkeypatch.setattr(writers, "TOGETHER", 1)
     worker = world.worker(spool_patience_s=0.2)
@@ -162,7 +166,9 @@ def test_a_store_that_is_only_slow_is_waited_for(world: World, monkeypatch: pyte
     assert (worker.waiting, world.files()) == (0, [])
 
 
-def test_a_store_that_is_far_too_slow_is_not_waited_for_for_ever(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_is_far_too_slow_is_not_waited_for_for_ever(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A poll that cannot end would lose its lease."""
     monkeypatch.setattr(writers, "TOGETHER", 1)
     worker = world.worker(spool_patience_s=0.1)
@@ -225,7 +231,9 @@ def test_who_waits_beside_a_silent_store_is_let_go_together(world: World) -> Non
     assert worker.waiting == 8
 
 
-@pytest.mark.parametrize("error", [errors.StoreError("bad value"), KeyError("a bug"), errors.StoreConflict("taken")])
+@pytest.mark.parametrize(
+    "error", [errors.StoreError("bad value"), KeyError("a bug"), errors.StoreConflict("taken")]
+)
 def test_a_round_that_is_never_taken_is_set_aside(world: World, error: Exception) -> None:
     """Alone, and said so; those before and behind it are written, whoever wrote the sink."""
     worker = world.worker()
@@ -243,7 +251,9 @@ def test_a_round_that_is_never_taken_is_set_aside(world: World, error: Exception
     assert sorted(world.sink.rows) == [0, 1, 2, 3, 4, 5]
     assert worker.dropped == 1
     refused = [line for line in said if line["event"] == "round_refused"]
-    assert [(line["store"], line["polls"], Path(line["kept"]).exists()) for line in refused] == [("ledger", 1, True)]
+    assert [(line["store"], line["polls"], Path(line["kept"]).exists()) for line in refused] == [
+        ("ledger", 1, True)
+    ]
 
 
 def test_a_conflict_that_passes_costs_nothing(world: World) -> None:

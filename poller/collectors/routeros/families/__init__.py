@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from poller.collectors.routeros.families import addresses, firewall, interfaces, radio, routing, system, tunnels
+from poller.collectors.routeros.families import (
+    addresses,
+    firewall,
+    interfaces,
+    radio,
+    routing,
+    system,
+    tunnels,
+)
 from poller.collectors.routeros.families.family import PREFIX, Family
 
 #: In the order in which they are read: what others build on comes first.

@@ -102,7 +102,11 @@ NEIGHBORS = Family(
             (
                 Table(
                     labels=same("interface", "mac-address"),
-                    info=Info("neighbor_info", "A device that announces itself", same("address", "identity")),
+                    info=Info(
+                        "neighbor_info",
+                        "A device that announces itself",
+                        same("address", "identity"),
+                    ),
                     reshape=row_transforms.clean,
                 ),
             ),
@@ -113,7 +117,9 @@ NEIGHBORS = Family(
                 Table(
                     labels=same("interface", "address"),
                     info=Info(
-                        "ipv6_neighbor_info", "A reachable IPv6 neighbour", same("mac-address", "status", "comment")
+                        "ipv6_neighbor_info",
+                        "A reachable IPv6 neighbour",
+                        same("mac-address", "status", "comment"),
                     ),
                     reshape=row_transforms.clean,
                 ),

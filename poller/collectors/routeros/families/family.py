@@ -52,7 +52,9 @@ class Table:
     labels: Mapping[str, str] = field(default_factory=dict)  # label to property
     metrics: tuple[Metric, ...] = ()
     info: Info | None = None
-    reshape: Callable[[Rows], Rows] | None = None  # rows to other rows, such as how many there are of a kind
+    reshape: Callable[[Rows], Rows] | None = (
+        None  # rows to other rows, such as how many there are of a kind
+    )
     reads: tuple[str, ...] = ()  # properties that only `reshape` looks at
     made: tuple[str, ...] = ()  # properties that no router knows: we make them
     adds_up: bool = False  # rows with the same labels are added up; else the last one counts
@@ -60,7 +62,12 @@ class Table:
     def properties(self) -> Iterator[str]:
         """What to ask for."""
         info = self.info.labels.values() if self.info else ()
-        names = (*self.labels.values(), *info, *(metric.property for metric in self.metrics), *self.reads)
+        names = (
+            *self.labels.values(),
+            *info,
+            *(metric.property for metric in self.metrics),
+            *self.reads,
+        )
         yield from (name for name in names if name not in self.made)
 
     def help_texts(self) -> Iterator[tuple[str, str]]:
@@ -95,8 +102,12 @@ class Ask:
     queries: tuple[str, ...] = ()  # the router leaves out the other rows
     called: Mapping[str, str] = field(default_factory=dict)  # a property to what this menu calls it
     count: bool = False  # only how many rows there are, as the property COUNT
-    wanted: tuple[str, str] | None = None  # property and option: only rows with one of these values; none: do not ask
-    only: Callable[[Row], bool] | None = None  # which rows, if the whole menu was read before in the same poll
+    wanted: tuple[str, str] | None = (
+        None  # property and option: only rows with one of these values; none: do not ask
+    )
+    only: Callable[[Row], bool] | None = (
+        None  # which rows, if the whole menu was read before in the same poll
+    )
     then: Then | None = None
 
     @property
@@ -134,7 +145,9 @@ class Family:
         return dict(text for table in self.tables() for text in table.help_texts())
 
 
-def counter(property_: str, name: str, help_: str, parse: value_parser.Parse = value_parser.number) -> Metric:
+def counter(
+    property_: str, name: str, help_: str, parse: value_parser.Parse = value_parser.number
+) -> Metric:
     return Metric(property_, name, help_, Kind.COUNTER, parse)
 
 

@@ -17,17 +17,24 @@ from poller.collectors.routeros.families.family import (
 )
 
 _ALL_CONNECTIONS = Table(
-    metrics=(Metric(COUNT, "ip_connections_total", "Connections the router follows"),), made=(COUNT,), adds_up=True
+    metrics=(Metric(COUNT, "ip_connections_total", "Connections the router follows"),),
+    made=(COUNT,),
+    adds_up=True,
 )
 
 
 def _connections(version: int) -> Ask:
     name, path = f"ipv{version}_connections_total", "/ip" if version == 4 else "/ipv6"
-    table = Table(metrics=(Metric(COUNT, name, f"IPv{version} connections the router follows"),), made=(COUNT,))
+    table = Table(
+        metrics=(Metric(COUNT, name, f"IPv{version} connections the router follows"),),
+        made=(COUNT,),
+    )
     return Ask(f"{path}/firewall/connection", (_ALL_CONNECTIONS, table), count=True)
 
 
-CONNECTIONS = Family("connections", "how many connections the router follows", (_connections(4), _connections(6)))
+CONNECTIONS = Family(
+    "connections", "how many connections the router follows", (_connections(4), _connections(6))
+)
 
 _PER_SOURCE = Table(
     labels=same("src-address"),
@@ -41,7 +48,10 @@ _PER_SOURCE = Table(
 CONNECTION_STATS = Family(
     "connection_stats",
     "how many connections each address has opened",
-    (Ask("/ip/firewall/connection", (_PER_SOURCE,)), Ask("/ipv6/firewall/connection", (_PER_SOURCE,))),
+    (
+        Ask("/ip/firewall/connection", (_PER_SOURCE,)),
+        Ask("/ipv6/firewall/connection", (_PER_SOURCE,)),
+    ),
     every_s=300,
 )
 
@@ -75,13 +85,18 @@ FIREWALL = Family(
 def _list_counts(path: str, suffix: str) -> tuple[Ask, ...]:
     table = Table(
         labels=same("count-type"),
-        metrics=(Metric(COUNT, f"firewall_address_list_all_count{suffix}", "Addresses in all lists"),),
+        metrics=(
+            Metric(COUNT, f"firewall_address_list_all_count{suffix}", "Addresses in all lists"),
+        ),
         made=(COUNT, "count-type"),
     )
 
     def counting(kind: str, *queries: str) -> Ask:
         rows = Table(
-            table.labels, table.metrics, reshape=row_transforms.tagged(**{"count-type": kind}), made=table.made
+            table.labels,
+            table.metrics,
+            reshape=row_transforms.tagged(**{"count-type": kind}),
+            made=table.made,
         )
         return Ask(path, (rows,), queries=queries, count=True)
 
@@ -99,7 +114,9 @@ def _list_entries(path: str, suffix: str) -> Ask:
     )  # fmt: skip
     counts = Table(
         labels=same("list"),
-        metrics=(Metric(COUNT, f"firewall_address_list_selected_count{suffix}", "Addresses in the list"),),
+        metrics=(
+            Metric(COUNT, f"firewall_address_list_selected_count{suffix}", "Addresses in the list"),
+        ),
         reshape=row_transforms.counted("list"),
         made=(COUNT,),
     )
@@ -142,7 +159,12 @@ def _both(
     """A property of a simple queue: `upload/download`."""
     metric = counter if counts else Metric
     return tuple(
-        metric(property_, f"queue_simple_{name}", f"{help_}, {way}", parse=value_parser.part(at, "/", made))
+        metric(
+            property_,
+            f"queue_simple_{name}",
+            f"{help_}, {way}",
+            parse=value_parser.part(at, "/", made),
+        )
         for at, (name, way) in enumerate(zip(names, ("upload", "download"), strict=True))
     )
 
@@ -164,7 +186,9 @@ _SIMPLE = Table(
 )  # fmt: skip
 
 QUEUES = Family(
-    "queues", "what passes and waits in queues", (Ask("/queue/tree", (_TREE,)), Ask("/queue/simple", (_SIMPLE,)))
+    "queues",
+    "what passes and waits in queues",
+    (Ask("/queue/tree", (_TREE,)), Ask("/queue/simple", (_SIMPLE,))),
 )
 
 FAMILIES = (CONNECTIONS, CONNECTION_STATS, FIREWALL, ADDRESS_LISTS, QUEUES)

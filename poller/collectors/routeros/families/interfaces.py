@@ -31,13 +31,19 @@ INTERFACES = Family(
                     metrics=(
                         flag("running", "interface_running", "Does the link work?"),
                         flag("disabled", "interface_disabled", "Is it switched off?"),
-                        Metric("actual-mtu", "interface_actual_mtu", "Largest packet it takes, in bytes"),
+                        Metric(
+                            "actual-mtu",
+                            "interface_actual_mtu",
+                            "Largest packet it takes, in bytes",
+                        ),
                         counter("rx-byte", "interface_rx_byte", "Bytes received"),
                         counter("tx-byte", "interface_tx_byte", "Bytes sent"),
                         counter("rx-packet", "interface_rx_packet", "Packets received"),
                         counter("tx-packet", "interface_tx_packet", "Packets sent"),
                         counter("rx-error", "interface_rx_error", "Packets received with errors"),
-                        counter("tx-error", "interface_tx_error", "Packets not sent because of errors"),
+                        counter(
+                            "tx-error", "interface_tx_error", "Packets not sent because of errors"
+                        ),
                         counter("rx-drop", "interface_rx_drop", "Received packets dropped"),
                         counter("tx-drop", "interface_tx_drop", "Packets dropped before sending"),
                         counter("link-downs", "link_downs", "Times the link went down"),
@@ -61,9 +67,21 @@ def _is_ethernet(row: Row) -> bool:
 _LINK = Table(
     labels=_NAME,
     metrics=(
-        Metric("status", "interface_status", "Is there a link? 1 yes, 0 no", parse=value_parser.is_("link-ok")),
-        Metric("rate", "interface_rate", "Speed of the link in Mbit/s", parse=value_parser.megabits),
-        Metric("full-duplex", "interface_full_duplex", "Full duplex? 1 yes, 0 no", parse=value_parser.truth),
+        Metric(
+            "status",
+            "interface_status",
+            "Is there a link? 1 yes, 0 no",
+            parse=value_parser.is_("link-ok"),
+        ),
+        Metric(
+            "rate", "interface_rate", "Speed of the link in Mbit/s", parse=value_parser.megabits
+        ),
+        Metric(
+            "full-duplex",
+            "interface_full_duplex",
+            "Full duplex? 1 yes, 0 no",
+            parse=value_parser.truth,
+        ),
     ),
 )
 
@@ -116,9 +134,21 @@ POE = Family(
                 Table(
                     labels=_NAME,
                     metrics=(
-                        Metric("poe-out-voltage", "poe_out_voltage", "Volts", parse=value_parser.quantity),
-                        Metric("poe-out-current", "poe_out_current", "Milliamperes", parse=value_parser.quantity),
-                        Metric("poe-out-power", "poe_out_power", "Watts", parse=value_parser.quantity),
+                        Metric(
+                            "poe-out-voltage",
+                            "poe_out_voltage",
+                            "Volts",
+                            parse=value_parser.quantity,
+                        ),
+                        Metric(
+                            "poe-out-current",
+                            "poe_out_current",
+                            "Milliamperes",
+                            parse=value_parser.quantity,
+                        ),
+                        Metric(
+                            "poe-out-power", "poe_out_power", "Watts", parse=value_parser.quantity
+                        ),
                     ),
                     info=Info(
                         "poe_info",
@@ -127,7 +157,9 @@ POE = Family(
                     ),
                 ),
             ),
-            then=Then("/interface/ethernet/poe", "monitor", row_transforms.by_name, numbers="numbers"),
+            then=Then(
+                "/interface/ethernet/poe", "monitor", row_transforms.by_name, numbers="numbers"
+            ),
         ),
     ),
 )
@@ -141,7 +173,9 @@ VLANS = Family(
             (
                 Table(
                     labels=_NAME,
-                    info=Info("interface_vlan_info", "A VLAN interface", same("vlan-id", "interface")),
+                    info=Info(
+                        "interface_vlan_info", "A VLAN interface", same("vlan-id", "interface")
+                    ),
                 ),
             ),
         ),
@@ -172,7 +206,9 @@ _TUNNEL = Table(
         Metric("l2mtu", "interface_l2mtu", "Largest frame the tunnel takes, in bytes"),
     ),
     info=Info(
-        "interface_tunnel_info", "Ends of the tunnel", same("local-address", "remote-address", "mtu", "tunnel-id")
+        "interface_tunnel_info",
+        "Ends of the tunnel",
+        same("local-address", "remote-address", "mtu", "tunnel-id"),
     ),
 )
 
@@ -201,26 +237,46 @@ SWITCH = Family(
                 Table(
                     labels=_NAME,
                     metrics=(
-                        _switched("driver-rx-byte", "driver_rx_byte", "Bytes received by the driver"),
-                        _switched("driver-rx-packet", "driver_rx_packet", "Packets received by the driver"),
+                        _switched(
+                            "driver-rx-byte", "driver_rx_byte", "Bytes received by the driver"
+                        ),
+                        _switched(
+                            "driver-rx-packet", "driver_rx_packet", "Packets received by the driver"
+                        ),
                         _switched("driver-tx-byte", "driver_tx_byte", "Bytes sent by the driver"),
-                        _switched("driver-tx-packet", "driver_tx_packet", "Packets sent by the driver"),
+                        _switched(
+                            "driver-tx-packet", "driver_tx_packet", "Packets sent by the driver"
+                        ),
                         _switched("rx-bytes", "rx_bytes", "Bytes received"),
                         _switched("rx-broadcast", "rx_broadcast", "Broadcast frames received"),
                         _switched("rx-pause", "rx_pause", "Pause frames received"),
                         _switched("rx-multicast", "rx_multicast", "Multicast frames received"),
-                        _switched("rx-fcs-error", "rx_fcs_error", "Frames received with a wrong checksum"),
-                        _switched("rx-align-error", "rx_align_error", "Frames received with an alignment error"),
+                        _switched(
+                            "rx-fcs-error", "rx_fcs_error", "Frames received with a wrong checksum"
+                        ),
+                        _switched(
+                            "rx-align-error",
+                            "rx_align_error",
+                            "Frames received with an alignment error",
+                        ),
                         _switched("rx-fragment", "rx_fragment", "Fragments received"),
-                        _switched("rx-overflow", "rx_overflow", "Frames received that found no room"),
+                        _switched(
+                            "rx-overflow", "rx_overflow", "Frames received that found no room"
+                        ),
                         _switched("rx-drop", "rx_drop", "Received frames dropped"),
                         _switched("tx-bytes", "tx_bytes", "Bytes sent"),
                         _switched("tx-broadcast", "tx_broadcast", "Broadcast frames sent"),
                         _switched("tx-pause", "tx_pause", "Pause frames sent"),
                         _switched("tx-multicast", "tx_multicast", "Multicast frames sent"),
-                        _switched("tx-underrun", "tx_underrun", "Frames that ran dry while they were sent"),
+                        _switched(
+                            "tx-underrun", "tx_underrun", "Frames that ran dry while they were sent"
+                        ),
                         _switched("tx-collision", "tx_collision", "Frames that collided"),
-                        _switched("tx-deferred", "tx_deferred", "Frames that had to wait before they were sent"),
+                        _switched(
+                            "tx-deferred",
+                            "tx_deferred",
+                            "Frames that had to wait before they were sent",
+                        ),
                         _switched("tx-drop", "tx_drop", "Frames dropped before sending"),
                     ),
                 ),

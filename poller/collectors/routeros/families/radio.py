@@ -30,7 +30,12 @@ _WLAN = Table(
     labels=same("name"),
     metrics=(
         Metric("noise-floor", "wlan_noise_floor", "Noise in dBm", parse=value_parser.quantity),
-        Metric("overall-tx-ccq", "wlan_overall_tx_ccq", "Quality of sending in percent", parse=value_parser.quantity),
+        Metric(
+            "overall-tx-ccq",
+            "wlan_overall_tx_ccq",
+            "Quality of sending in percent",
+            parse=value_parser.quantity,
+        ),
         Metric("registered-clients", "wlan_registered_clients", "Clients"),
     ),
     info=Info("wlan_info", "A wireless interface", same("channel")),
@@ -44,7 +49,9 @@ WIRELESS = Family(
     "wireless interfaces: noise, quality, number of clients",
     (
         Ask("/interface/wifi", (_WLAN,), called=_PEERS, then=_monitored("/interface/wifi")),
-        Ask("/interface/wifiwave2", (_WLAN,), called=_PEERS, then=_monitored("/interface/wifiwave2")),
+        Ask(
+            "/interface/wifiwave2", (_WLAN,), called=_PEERS, then=_monitored("/interface/wifiwave2")
+        ),
         Ask("/interface/wireless", (_WLAN,), then=_monitored("/interface/wireless")),
     ),
 )
@@ -57,16 +64,42 @@ def _clients(prefix: str) -> Table:
     return Table(
         labels=same("mac-address", "interface"),
         metrics=(
-            counter("bytes", f"{prefix}_clients_tx_bytes", "Bytes sent to the client", value_parser.part(0, ",")),
-            counter("bytes", f"{prefix}_clients_rx_bytes", "Bytes received from the client", value_parser.part(1, ",")),
-            metric("signal-strength", "signal_strength", "Signal of the client in dBm", value_parser.quantity),
-            metric("signal-to-noise", "signal_to_noise", "Signal above noise in dB", value_parser.quantity),
+            counter(
+                "bytes",
+                f"{prefix}_clients_tx_bytes",
+                "Bytes sent to the client",
+                value_parser.part(0, ","),
+            ),
+            counter(
+                "bytes",
+                f"{prefix}_clients_rx_bytes",
+                "Bytes received from the client",
+                value_parser.part(1, ","),
+            ),
+            metric(
+                "signal-strength",
+                "signal_strength",
+                "Signal of the client in dBm",
+                value_parser.quantity,
+            ),
+            metric(
+                "signal-to-noise",
+                "signal_to_noise",
+                "Signal above noise in dB",
+                value_parser.quantity,
+            ),
             metric("tx-ccq", "tx_ccq", "Quality of sending in percent", value_parser.quantity),
             metric("tx-rate", "tx_rate_bps", "Rate of sending in bit/s", value_parser.bits),
             metric("rx-rate", "rx_rate_bps", "Rate of receiving in bit/s", value_parser.bits),
-            metric("uptime", "uptime_seconds", "Seconds since the client came", value_parser.seconds),
+            metric(
+                "uptime", "uptime_seconds", "Seconds since the client came", value_parser.seconds
+            ),
         ),
-        info=Info(f"{prefix}_clients_devices_info", "A client", same("ssid", "band", DHCP_NAME, DHCP_ADDRESS)),
+        info=Info(
+            f"{prefix}_clients_devices_info",
+            "A client",
+            same("ssid", "band", DHCP_NAME, DHCP_ADDRESS),
+        ),
         made=(DHCP_NAME, DHCP_ADDRESS),
     )
 
@@ -95,12 +128,18 @@ WIRELESS_CLIENTS = Family(
 
 _REMOTE_CAPS = Table(
     labels=same("identity", "base-mac"),
-    info=Info("capsman_remote_caps_info", "An access point that is managed", same("version", "board")),
+    info=Info(
+        "capsman_remote_caps_info", "An access point that is managed", same("version", "board")
+    ),
 )
 
 _CAP_INTERFACES = Table(
     labels=_NAME,
-    metrics=(Metric("current-registered-clients", "capsman_interface_clients", "Clients of the interface"),),
+    metrics=(
+        Metric(
+            "current-registered-clients", "capsman_interface_clients", "Clients of the interface"
+        ),
+    ),
     info=Info(
         "capsman_interfaces_info",
         "An interface of a managed access point",
@@ -116,8 +155,14 @@ CAPSMAN = Family(
         Ask("/interface/wifi/capsman/remote-cap", (_REMOTE_CAPS,), called=_BOARD),
         Ask("/interface/wifiwave2/capsman/remote-cap", (_REMOTE_CAPS,), called=_BOARD),
         Ask("/caps-man/registration-table", (_PER_INTERFACE, _CAPSMAN_CLIENTS), called=_RX_SIGNAL),
-        Ask("/interface/wifi/registration-table", (_PER_INTERFACE, _CAPSMAN_CLIENTS), called=_SIGNAL),
-        Ask("/interface/wifiwave2/registration-table", (_PER_INTERFACE, _CAPSMAN_CLIENTS), called=_SIGNAL),
+        Ask(
+            "/interface/wifi/registration-table", (_PER_INTERFACE, _CAPSMAN_CLIENTS), called=_SIGNAL
+        ),
+        Ask(
+            "/interface/wifiwave2/registration-table",
+            (_PER_INTERFACE, _CAPSMAN_CLIENTS),
+            called=_SIGNAL,
+        ),
         Ask("/caps-man/interface", (_CAP_INTERFACES,)),
     ),
 )
@@ -156,7 +201,9 @@ W60G = Family(
 )  # fmt: skip
 
 
-def _lte(property_: str, name: str, help_: str, parse: value_parser.Parse = value_parser.quantity) -> Metric:
+def _lte(
+    property_: str, name: str, help_: str, parse: value_parser.Parse = value_parser.quantity
+) -> Metric:
     return Metric(property_, f"lte_{name}", help_, parse=parse)
 
 
@@ -170,7 +217,12 @@ _LTE = Table(
             "Is it registered? 1 yes, 0 no",
             value_parser.is_("registered"),
         ),
-        _lte("session-uptime", "session_uptime", "Seconds since the session began", value_parser.seconds),
+        _lte(
+            "session-uptime",
+            "session_uptime",
+            "Seconds since the session began",
+            value_parser.seconds,
+        ),
         _lte("rsrp", "rsrp", "RSRP in dBm"),
         _lte("rsrq", "rsrq", "RSRQ in dB"),
         _lte("sinr", "sinr", "SINR in dB"),
@@ -187,7 +239,9 @@ _LTE = Table(
 )
 
 #: Version 6 says `info` where version 7 says `monitor`.
-_LTE_INFO = Then("/interface/lte", "info", row_transforms.by_name, numbers="number", one_by_one=True)
+_LTE_INFO = Then(
+    "/interface/lte", "info", row_transforms.by_name, numbers="number", one_by_one=True
+)
 
 LTE = Family(
     "lte",

@@ -24,7 +24,10 @@ def _routes(path: str, suffix: str) -> tuple[Ask, ...]:
     counts = [Ask(path, (Table(metrics=(total,), made=(COUNT,)),), count=True)]
     for kind in ("connect", "dynamic", "static", "bgp", "ospf"):
         table = Table(
-            same("protocol"), (of_kind,), reshape=row_transforms.tagged(protocol=kind), made=(COUNT, "protocol")
+            same("protocol"),
+            (of_kind,),
+            reshape=row_transforms.tagged(protocol=kind),
+            made=(COUNT, "protocol"),
         )
         counts.append(Ask(path, (table,), queries=(f"{kind}=yes",), count=True))
     return tuple(counts)
@@ -47,7 +50,11 @@ _BGP = Table(
         Metric("prefix-count", "bgp_prefix_count", "Prefixes received"),
         flag("established", "bgp_established", "Is the session established?"),
         Metric(
-            "uptime", "bgp_uptime", "Milliseconds since it was established", parse=value_parser.milliseconds, absent=0
+            "uptime",
+            "bgp_uptime",
+            "Milliseconds since it was established",
+            parse=value_parser.milliseconds,
+            absent=0,
         ),
     ),
     info=Info(
@@ -65,10 +72,17 @@ _BGP_PEER = Table(
         counter("updates-sent", "bgp_updates_sent", "Updates sent"),
         Metric("prefix-count", "bgp_prefix_count", "Prefixes received"),
         Metric(
-            "state", "bgp_established", "Is the session established? 1 yes, 0 no", parse=value_parser.is_("established")
+            "state",
+            "bgp_established",
+            "Is the session established? 1 yes, 0 no",
+            parse=value_parser.is_("established"),
         ),
         Metric(
-            "uptime", "bgp_uptime", "Milliseconds since it was established", parse=value_parser.milliseconds, absent=0
+            "uptime",
+            "bgp_uptime",
+            "Milliseconds since it was established",
+            parse=value_parser.milliseconds,
+            absent=0,
         ),
     ),
     info=Info(
@@ -140,7 +154,9 @@ ROUTING_STATS = Family(
 )  # fmt: skip
 
 
-def _probe(property_: str, name: str, help_: str, parse: value_parser.Parse = value_parser.number) -> Metric:
+def _probe(
+    property_: str, name: str, help_: str, parse: value_parser.Parse = value_parser.number
+) -> Metric:
     return Metric(property_, f"netwatch_{name}", help_, parse=parse)
 
 

@@ -40,7 +40,9 @@ def having(name: str, *values: str) -> Reshape:
 def by_name(rows: Rows, more: Rows) -> Rows:
     """Each row with what a second command says of the same name."""
     found = {row["name"]: row for row in more if "name" in row}
-    if not found and len(rows) == len(more):  # some leave the name out: then they answer in our order
+    if not found and len(rows) == len(
+        more
+    ):  # some leave the name out: then they answer in our order
         return [{**row, **other} for row, other in zip(rows, more, strict=True)]
     return [{**row, **found.get(row.get("name", ""), {})} for row in rows]
 
@@ -62,7 +64,9 @@ def _size(pool: Row) -> int:
         if "prefix" in pool:
             given = min(int(pool["prefix-length"]), ipaddress.IPV6LENGTH)
             return 1 << max(0, given - ipaddress.ip_network(pool["prefix"]).prefixlen)
-        return sum(_addresses(part.strip()) for part in pool.get("ranges", "").split(",") if part.strip())
+        return sum(
+            _addresses(part.strip()) for part in pool.get("ranges", "").split(",") if part.strip()
+        )
     except (ValueError, TypeError, KeyError):
         return 0
 
@@ -71,7 +75,9 @@ def _addresses(part: str) -> int:
     first, dash, last = part.partition("-")
     if not dash:
         return ipaddress.ip_network(part, strict=False).num_addresses
-    return max(0, int(ipaddress.ip_address(last.strip())) - int(ipaddress.ip_address(first.strip())) + 1)
+    return max(
+        0, int(ipaddress.ip_address(last.strip())) - int(ipaddress.ip_address(first.strip())) + 1
+    )
 
 
 def host(address: str) -> str:
@@ -83,12 +89,16 @@ def host(address: str) -> str:
 
 def bridge_vlans(rows: Rows) -> Rows:
     """Bridge VLANs have no name of their own."""
-    return [{**row, "name": f"{row.get('bridge', '')}-vlan-{row.get('vlan-ids', '')}"} for row in rows]
+    return [
+        {**row, "name": f"{row.get('bridge', '')}-vlan-{row.get('vlan-ids', '')}"} for row in rows
+    ]
 
 
 def newer(current: str, newest: str) -> Reshape:
     """Is there another version than the one that runs? As the property `newer`."""
-    return lambda rows: [{**row, "newer": _differ(row.get(current), row.get(newest))} for row in rows]
+    return lambda rows: [
+        {**row, "newer": _differ(row.get(current), row.get(newest))} for row in rows
+    ]
 
 
 def _differ(current: str | None, newest: str | None) -> str:
@@ -107,7 +117,11 @@ def cache(rows: Rows) -> Rows:
 
 def watched(rows: Rows) -> Rows:
     """Netwatch entries that are switched on. Before 7.14 they have no name: the host stands for it."""
-    return [{**row, "name": row.get("name") or row.get("host", "")} for row in rows if row.get("disabled") != "true"]
+    return [
+        {**row, "name": row.get("name") or row.get("host", "")}
+        for row in rows
+        if row.get("disabled") != "true"
+    ]
 
 
 def clean(rows: Rows) -> Rows:

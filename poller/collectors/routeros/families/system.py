@@ -16,7 +16,10 @@ RESOURCE = Family(
                 Table(
                     metrics=(
                         Metric(
-                            "uptime", "system_uptime", "Seconds since the router started", parse=value_parser.seconds
+                            "uptime",
+                            "system_uptime",
+                            "Seconds since the router started",
+                            parse=value_parser.seconds,
                         ),
                         Metric("free-memory", "system_free_memory", "Free memory in bytes"),
                         Metric("total-memory", "system_total_memory", "Memory in bytes"),
@@ -25,7 +28,11 @@ RESOURCE = Family(
                         Metric("cpu-load", "system_cpu_load", "Processor load in percent"),
                         Metric("cpu-count", "system_cpu_count", "Number of processors"),
                         Metric("cpu-frequency", "system_cpu_frequency", "Processor clock in MHz"),
-                        Metric("bad-blocks", "system_bad_blocks", "Bad blocks of the storage in percent"),
+                        Metric(
+                            "bad-blocks",
+                            "system_bad_blocks",
+                            "Bad blocks of the storage in percent",
+                        ),
                     ),
                     info=Info(
                         "system_info",
@@ -107,20 +114,38 @@ def _supply(number: int) -> tuple[Metric, ...]:
 _HEALTH = Table(
     metrics=(
         _sensor("voltage", "routerboard_voltage", "Supply voltage in volts"),
-        _sensor("temperature", "routerboard_temperature", "Temperature of the board in degrees Celsius"),
+        _sensor(
+            "temperature", "routerboard_temperature", "Temperature of the board in degrees Celsius"
+        ),
         _sensor("phy-temperature", "phy_temperature", "Temperature of the PHY in degrees Celsius"),
-        _sensor("cpu-temperature", "cpu_temperature", "Temperature of the processor in degrees Celsius"),
-        _sensor("switch-temperature", "switch_temperature", "Temperature of the switch chip in degrees Celsius"),
+        _sensor(
+            "cpu-temperature", "cpu_temperature", "Temperature of the processor in degrees Celsius"
+        ),
+        _sensor(
+            "switch-temperature",
+            "switch_temperature",
+            "Temperature of the switch chip in degrees Celsius",
+        ),
         _sensor("fan1-speed", "fan_one_speed", "Fan 1, revolutions per minute"),
         _sensor("fan2-speed", "fan_two_speed", "Fan 2, revolutions per minute"),
         _sensor("fan3-speed", "fan_three_speed", "Fan 3, revolutions per minute"),
         _sensor("fan4-speed", "fan_four_speed", "Fan 4, revolutions per minute"),
         _sensor("power-consumption", "power_consumption", "Power taken in watts"),
-        _sensor("board-temperature1", "board_temperature1", "Temperature of board sensor 1 in degrees Celsius"),
-        _sensor("board-temperature2", "board_temperature2", "Temperature of board sensor 2 in degrees Celsius"),
+        _sensor(
+            "board-temperature1",
+            "board_temperature1",
+            "Temperature of board sensor 1 in degrees Celsius",
+        ),
+        _sensor(
+            "board-temperature2",
+            "board_temperature2",
+            "Temperature of board sensor 2 in degrees Celsius",
+        ),
         *_supply(1),
         *_supply(2),
-        _sensor("poe-out-consumption", "poe_out_consumption", "Power given to PoE devices in watts"),
+        _sensor(
+            "poe-out-consumption", "poe_out_consumption", "Power given to PoE devices in watts"
+        ),
         _sensor("jack-voltage", "jack_voltage", "Voltage at the jack"),
         _sensor("2pin-voltage", "2pin_voltage", "Voltage at the 2-pin connector"),
         _sensor("poe-in-voltage", "poe_in_voltage", "Voltage of PoE in"),
@@ -129,7 +154,9 @@ _HEALTH = Table(
     reads=("name", "value"),
 )
 
-HEALTH = Family("health", "voltages, temperatures, fans, power supplies", (Ask("/system/health", (_HEALTH,)),))
+HEALTH = Family(
+    "health", "voltages, temperatures, fans, power supplies", (Ask("/system/health", (_HEALTH,)),)
+)
 
 PACKAGES = Family(
     "packages",
@@ -141,7 +168,9 @@ PACKAGES = Family(
                 Table(
                     labels=same("name"),
                     info=Info(
-                        "installed_packages_info", "An installed package", same("version", "build-time", "disabled")
+                        "installed_packages_info",
+                        "An installed package",
+                        same("version", "build-time", "disabled"),
                     ),
                 ),
             ),
@@ -150,8 +179,18 @@ PACKAGES = Family(
             "/system/package/update",
             (
                 Table(
-                    metrics=(flag("newer", "system_update_available", "Did the router find a newer version?"),),
-                    info=Info("system_update_info", "Versions", same("channel", "installed-version", "latest-version")),
+                    metrics=(
+                        flag(
+                            "newer",
+                            "system_update_available",
+                            "Did the router find a newer version?",
+                        ),
+                    ),
+                    info=Info(
+                        "system_update_info",
+                        "Versions",
+                        same("channel", "installed-version", "latest-version"),
+                    ),
                     reshape=row_transforms.newer("installed-version", "latest-version"),
                     made=("newer",),
                 ),
@@ -242,7 +281,9 @@ CONTAINERS = Family(
             (
                 Table(
                     labels=same("name"),
-                    info=Info("container_info", "A container", same("repo", "os", "arch", "status")),
+                    info=Info(
+                        "container_info", "A container", same("repo", "os", "arch", "status")
+                    ),
                 ),
             ),
         ),
@@ -269,4 +310,14 @@ CLOUD = Family(
     every_s=300,
 )
 
-FAMILIES = (RESOURCE, IDENTITY, ROUTERBOARD, HEALTH, PACKAGES, USERS, CERTIFICATES, CONTAINERS, CLOUD)
+FAMILIES = (
+    RESOURCE,
+    IDENTITY,
+    ROUTERBOARD,
+    HEALTH,
+    PACKAGES,
+    USERS,
+    CERTIFICATES,
+    CONTAINERS,
+    CLOUD,
+)

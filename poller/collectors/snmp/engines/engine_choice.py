@@ -19,7 +19,12 @@ _MOST_AGENTS = 50_000
 
 
 def way_to(
-    address: str, port: int, version: str, credential: Credential | None, context: str = "", engine: Choice = "auto"
+    address: str,
+    port: int,
+    version: str,
+    credential: Credential | None,
+    context: str = "",
+    engine: Choice = "auto",
 ) -> Way:
     """Who is to be asked, how, and by which engine. Opens nothing."""
     if isinstance(credential, SnmpV3):
@@ -27,7 +32,8 @@ def way_to(
         return Way(address, port, "3", usm.fingerprint(credential), context, chosen)
     if not isinstance(credential, Community):
         raise errors.DeviceAuthFailed(
-            "no SNMP credential", cause="the target and its device have none of kind community or snmpv3"
+            "no SNMP credential",
+            cause="the target and its device have none of kind community or snmpv3",
         )
     if context:
         raise errors.DeviceUnsupported(

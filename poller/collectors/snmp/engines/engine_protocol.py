@@ -54,7 +54,9 @@ class Page(NamedTuple):
 class Ask(Protocol):
     """Makes one request until it is answered; the request is given the try's number and its time."""
 
-    async def __call__(self, exchange: Callable[[int, float], Awaitable[Any]], /, tries: int = 0) -> Any: ...
+    async def __call__(
+        self, exchange: Callable[[int, float], Awaitable[Any]], /, tries: int = 0
+    ) -> Any: ...
 
 
 class Link(Protocol):

@@ -16,7 +16,14 @@ from poller import errors
 from poller.collectors import file_limit
 from poller.collectors.snmp.engines.engine_protocol import Ask, ErrorStatus, Garbled, Page, Row
 from poller.collectors.snmp.wire import codec, datagram, exchange, usm
-from poller.collectors.snmp.wire.exchange import VERSIONS, CommunitySpeech, OwnPdus, Question, Reported, Speech
+from poller.collectors.snmp.wire.exchange import (
+    VERSIONS,
+    CommunitySpeech,
+    OwnPdus,
+    Question,
+    Reported,
+    Speech,
+)
 from poller.collectors.snmp.wire.udp import Listener
 
 #: Longest reply the library can take; longer ones arrive cut off.
@@ -80,7 +87,14 @@ class GufoLink(Listener):
     """One UDP socket to one agent, for one poll at a time."""
 
     def __init__(
-        self, sock: Any, agent: str, speech: Speech, *, ipv6: bool, bulk: bool = True, wary: bool = False
+        self,
+        sock: Any,
+        agent: str,
+        speech: Speech,
+        *,
+        ipv6: bool,
+        bulk: bool = True,
+        wary: bool = False,
     ) -> None:
         self._sock = sock
         # A second view of the descriptor, to look at a datagram before the library consumes it.
@@ -118,10 +132,14 @@ class GufoLink(Listener):
         within = _fast.GetIter(root)
         if self._bulk:
             request = _fast.GetIter(cursor, repetitions)
-            rows = await self.exchange(sock.send_get_bulk, request, sock.recv_get_bulk, within, wait_s)
+            rows = await self.exchange(
+                sock.send_get_bulk, request, sock.recv_get_bulk, within, wait_s
+            )
         else:
             request = _fast.GetIter(cursor)
-            row = await self.exchange(sock.send_get_next, request, sock.recv_get_next, within, wait_s)
+            row = await self.exchange(
+                sock.send_get_next, request, sock.recv_get_next, within, wait_s
+            )
             rows = row and [row]
         if not rows:
             self._check_status()
@@ -144,7 +162,9 @@ class GufoLink(Listener):
 
     async def _get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
         sock = self._sock
-        values = await self.exchange(sock.send_get_many, list(oids), sock.recv_get_many, None, wait_s)
+        values = await self.exchange(
+            sock.send_get_many, list(oids), sock.recv_get_many, None, wait_s
+        )
         if len(values) < len(oids):
             self._check_status()
         return list(values.items())
@@ -200,7 +220,9 @@ class GufoLink(Listener):
         """Without the library: exact types, up to 64 kB, and a request id that we know."""
         deadline = self._loop.time() + wait_s
         try:
-            return await exchange.ask(self._speech, question, self._tap, lambda: self._until_readable(deadline))
+            return await exchange.ask(
+                self._speech, question, self._tap, lambda: self._until_readable(deadline)
+            )
         except codec.Malformed as error:
             raise Garbled(f"SNMP with {self._agent} failed", cause=str(error)) from None
         except Reported as report:
@@ -224,7 +246,9 @@ class GufoLink(Listener):
         if length > BUFFER_BYTES:
             fault = f"an answer of {length} bytes; this engine takes {BUFFER_BYTES}"
             raise Oversize(f"SNMP with {self._agent} failed", cause=fault)
-        raise Garbled(f"SNMP with {self._agent} failed", cause="the answer is not one whole SNMP message")
+        raise Garbled(
+            f"SNMP with {self._agent} failed", cause="the answer is not one whole SNMP message"
+        )
 
     def _check_status(self) -> None:
         """The library hides an agent's error status: read it from the datagram it just consumed."""

@@ -45,7 +45,14 @@ def connect(address: str, port: int, known: Usm, wary: bool = False) -> UsmLink:
     agent = f"{address} port {port}"
     try:
         sock = _fast.SnmpV3ClientSocket(
-            gufo_engine.endpoint(address, port), known.engine_id, user.name, *_keys(user), 0, 0, 0, 0
+            gufo_engine.endpoint(address, port),
+            known.engine_id,
+            user.name,
+            *_keys(user),
+            0,
+            0,
+            0,
+            0,
         )
     except gufo_engine.EXPECTED as error:
         raise gufo_engine.translate(error, agent) from None
@@ -57,7 +64,9 @@ class UsmLink(GufoLink):
 
     def __init__(self, sock: Any, agent: str, known: Usm, *, ipv6: bool, wary: bool) -> None:
         clock = asyncio.get_running_loop().time
-        super().__init__(sock, agent, SecuredSpeech(known, OwnPdus(), "", clock), ipv6=ipv6, wary=wary)
+        super().__init__(
+            sock, agent, SecuredSpeech(known, OwnPdus(), "", clock), ipv6=ipv6, wary=wary
+        )
         self._usm = known
         self._head = bytearray(BUFFER_BYTES)
         self._report = 0
@@ -71,7 +80,9 @@ class UsmLink(GufoLink):
         await super().exchange(self._sock.send_refresh, None, self._sock.recv_refresh, None, wait_s)
         engine_id = self._sock.get_engine_id()
         if not engine_id:
-            raise Garbled(f"SNMP with {self._agent} failed", cause="the agent does not say its engine id")
+            raise Garbled(
+                f"SNMP with {self._agent} failed", cause="the agent does not say its engine id"
+            )
         user = _user(self._usm)
         self._sock.set_keys(user.name, *_keys(user))
         self._usm.meet(engine_id)
@@ -79,19 +90,28 @@ class UsmLink(GufoLink):
         self._usm.set_clock(Clock(met.boots, met.time), self._loop.time())
 
     async def exchange(
-        self, send: Callable[..., None], request: Any, receive: Callable[..., Any], context: Any, wait_s: float
+        self,
+        send: Callable[..., None],
+        request: Any,
+        receive: Callable[..., Any],
+        context: Any,
+        wait_s: float,
     ) -> Any:
         """As any other; but an agent that says our clock is wrong has set it by saying so, and is asked again."""
         deadline = self._loop.time() + wait_s
         for _ in range(_RESYNCS + 1):
             self._report = self._ignored = 0
             try:
-                return await super().exchange(send, request, receive, context, deadline - self._loop.time())
+                return await super().exchange(
+                    send, request, receive, context, deadline - self._loop.time()
+                )
             except errors.DeviceAuthFailed:
                 if self._report != v3_message.NOT_IN_TIME:
                     raise
             except NoReply:
-                if self._ignored:  # authentic, and yet no answer: the library says so of what it cannot decode
+                if (
+                    self._ignored
+                ):  # authentic, and yet no answer: the library says so of what it cannot decode
                     self._stumble()
                 raise
         raise usm.refusal(v3_message.NOT_IN_TIME, self._agent)
@@ -120,10 +140,14 @@ class UsmLink(GufoLink):
         if envelope.data_tag == codec.SEQUENCE:
             plain, at, end = v3_message.scoped(self._head, envelope, known.keys)
             if plain[at : at + 1] == bytes((codec.REPORT,)):
-                return self._hear_report(v3_message.reported(codec.read_pdu(plain, at, end)), envelope)
+                return self._hear_report(
+                    v3_message.reported(codec.read_pdu(plain, at, end)), envelope
+                )
         if envelope.flags & v3_message.LEVEL != known.keys.flags:
             return False
-        if known.keys.hash and not v3_message.is_authentic(self._head, self._length, envelope, known.keys):
+        if known.keys.hash and not v3_message.is_authentic(
+            self._head, self._length, envelope, known.keys
+        ):
             return False
         known.set_clock(Clock(envelope.boots, envelope.time), self._loop.time())
         return True
@@ -138,7 +162,9 @@ class UsmLink(GufoLink):
     def _opened(self) -> codec.Pdu:
         """The answer that the library has just accepted, in our own reading."""
         try:
-            return v3_message.open_pdu(self._head, v3_message.parse(self._head, self._length), self._usm.keys)
+            return v3_message.open_pdu(
+                self._head, v3_message.parse(self._head, self._length), self._usm.keys
+            )
         except codec.Malformed as error:
             raise Garbled(f"SNMP with {self._agent} failed", cause=str(error)) from None
 
@@ -153,14 +179,18 @@ def _user(known: Usm) -> gufo.snmp.User:
     secret = known.passwords
     if not secret.auth:
         return gufo.snmp.User(known.username)
-    auth_key = _AUTH[secret.auth_protocol](usm_keys.master(secret.auth_protocol, secret.auth), KeyType.Master)
+    auth_key = _AUTH[secret.auth_protocol](
+        usm_keys.master(secret.auth_protocol, secret.auth), KeyType.Master
+    )
     priv_key = None
     if secret.priv:
         kind = _PRIV[secret.priv_protocol.removesuffix("C")]
         priv_key = kind(usm_keys.master(secret.auth_protocol, secret.priv), KeyType.Master)
     cisco = secret.priv_protocol.endswith("C")
     expansion = gufo.snmp.KeyExpansion.Cisco if cisco else gufo.snmp.KeyExpansion.Blumenthal
-    return gufo.snmp.User(known.username, auth_key=auth_key, priv_key=priv_key, key_expansion=expansion)
+    return gufo.snmp.User(
+        known.username, auth_key=auth_key, priv_key=priv_key, key_expansion=expansion
+    )
 
 
 def _keys(user: gufo.snmp.User) -> tuple[int, bytes, int, bytes]:

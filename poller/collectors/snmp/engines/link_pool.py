@@ -39,7 +39,11 @@ class Links:
     """Of one process. All of it on one loop; links of a loop that is gone are left to it."""
 
     def __init__(self, most: int | None = None) -> None:
-        self._most = most if most is not None else min(MOST, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // SHARE)
+        self._most = (
+            most
+            if most is not None
+            else min(MOST, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // SHARE)
+        )
         self._idle: OrderedDict[Way, tuple[Link, float]] = OrderedDict()  # the longest unused first
         self._loop: asyncio.AbstractEventLoop | None = None
 

@@ -74,7 +74,9 @@ EXPECTED = tuple(_TRANSLATION)
 def translate(error: Exception, agent: str) -> errors.DeviceError:
     """The library's exception as one of ours. Its text may repeat the datagram: only its kind is told."""
     kind = next(_TRANSLATION[base] for base in type(error).__mro__ if base in _TRANSLATION)
-    return kind(f"SNMP with {agent} failed", cause=f"pysnmp cannot read the answer ({type(error).__name__})")
+    return kind(
+        f"SNMP with {agent} failed", cause=f"pysnmp cannot read the answer ({type(error).__name__})"
+    )
 
 
 class PysnmpPdus:
@@ -105,7 +107,9 @@ class PysnmpPdus:
             return Pdu(codec.RESPONSE, int(api.get_request_id(pdu)), status, rows)
         except EXPECTED as error:
             try:
-                return codec.read_pdu(data, 0, len(data))  # lenient where devices are known to be sloppy
+                return codec.read_pdu(
+                    data, 0, len(data)
+                )  # lenient where devices are known to be sloppy
             except Malformed:
                 raise translate(error, self._agent) from None
 
@@ -147,7 +151,9 @@ def connect_v3(address: str, port: int, known: Usm, context: str = "") -> Pysnmp
 
 def _open(address: str, port: int) -> socket.socket:
     try:
-        opened = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+        opened = socket.socket(
+            socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM
+        )
     except OSError as error:
         raise gufo_engine.translate(error, f"{address} port {port}") from None
     try:
@@ -188,7 +194,9 @@ class PysnmpLink(Listener):
     async def _ask(self, question: Question, wait_s: float) -> list[Found]:
         deadline = self._loop.time() + wait_s
         try:
-            return await exchange.ask(self._speech, question, self._tap, lambda: self._until_readable(deadline))
+            return await exchange.ask(
+                self._speech, question, self._tap, lambda: self._until_readable(deadline)
+            )
         except Malformed as error:
             raise Garbled(f"SNMP with {self._agent} failed", cause=str(error)) from None
         except Reported as report:
@@ -210,7 +218,9 @@ class PysnmpUsmLink(PysnmpLink):
 
     def __init__(self, opened: socket.socket, agent: str, known: Usm, context: str) -> None:
         clock = asyncio.get_running_loop().time
-        super().__init__(opened, agent, SecuredSpeech(known, PysnmpPdus(agent), context, clock), bulk=True)
+        super().__init__(
+            opened, agent, SecuredSpeech(known, PysnmpPdus(agent), context, clock), bulk=True
+        )
         self._usm = known
 
     async def begin(self, ask: Ask) -> None:
@@ -221,7 +231,9 @@ class PysnmpUsmLink(PysnmpLink):
     async def _introduce(self, _: int, wait_s: float) -> None:
         deadline = self._loop.time() + wait_s
         try:
-            await exchange.introduce(self._speech, self._tap, lambda: self._until_readable(deadline))
+            await exchange.introduce(
+                self._speech, self._tap, lambda: self._until_readable(deadline)
+            )
         except Malformed as error:
             raise Garbled(f"SNMP with {self._agent} failed", cause=str(error)) from None
         except OSError as error:

@@ -59,7 +59,9 @@ def state(value: Value) -> int:
     found = number(value)
     if isinstance(found, int):
         return found % FLOAT_MANTISSA if found >= FLOAT_MANTISSA else found
-    return int(found) if abs(found) < _LARGEST_INT else -_LARGEST_INT  # Go's, also for what is not a number
+    return (
+        int(found) if abs(found) < _LARGEST_INT else -_LARGEST_INT
+    )  # Go's, also for what is not a number
 
 
 def _opaque(octets: bytes) -> float | None:
@@ -99,7 +101,9 @@ def _float_text(value: float) -> str:
         return "NaN" if value != value else f"{value:+}".title()
     text = repr(value)
     if _as_float32(value) == value:
-        text = next(t for digits in range(1, 18) if _as_float32(float(t := f"{value:.{digits}g}")) == value)
+        text = next(
+            t for digits in range(1, 18) if _as_float32(float(t := f"{value:.{digits}g}")) == value
+        )
     return format(Decimal(text), "f").removesuffix(".0")
 
 
@@ -180,7 +184,9 @@ def _ipv4(parts: Oid) -> str:
 
 
 def _ipv6(parts: Oid) -> str:
-    return ":".join(f"{high:02X}{low:02X}" for high, low in zip(parts[::2], parts[1::2], strict=True))
+    return ":".join(
+        f"{high:02X}{low:02X}" for high, low in zip(parts[::2], parts[1::2], strict=True)
+    )
 
 
 #: Types whose octets are read like those of an index; a number is the first of them.

@@ -12,7 +12,15 @@ from functools import lru_cache, partial
 
 from poller.collectors.snmp import oid
 from poller.collectors.snmp.metrics import counter_width, octet_dates, regex_extracts, strptime
-from poller.collectors.snmp.metrics.label_text import COMBINED, Value, index_text, integer, number, state, value_text
+from poller.collectors.snmp.metrics.label_text import (
+    COMBINED,
+    Value,
+    index_text,
+    integer,
+    number,
+    state,
+    value_text,
+)
 from poller.collectors.snmp.modules.module_model import NUMERIC, Extract, Lookup, Metric
 from poller.collectors.snmp.modules.module_set import Profile
 from poller.collectors.snmp.oid import Oid
@@ -44,7 +52,9 @@ class Mapped:
         return ReadingSet(series, [sample.value for sample in self.samples])
 
 
-def map_values(values: Mapping[str, Value], profile: Profile, known: Mapping[str, Value] | None = None) -> Mapped:
+def map_values(
+    values: Mapping[str, Value], profile: Profile, known: Mapping[str, Value] | None = None
+) -> Mapped:
     """Every sample the modules make of `values`. `known` has label texts of tables not read this time.
 
     A module sees only what it asks for itself, as if it were alone.
@@ -61,7 +71,9 @@ def map_values(values: Mapping[str, Value], profile: Profile, known: Mapping[str
     return mapped
 
 
-def _keep(sample: Sample, origin: str, taken: dict[tuple[str, Labels], str], mapped: Mapped) -> None:
+def _keep(
+    sample: Sample, origin: str, taken: dict[tuple[str, Labels], str], mapped: Mapped
+) -> None:
     """The first of two equal series stays. Two modules reading one row is no conflict, two rows are."""
     owner = taken.setdefault((sample.series.name, sample.series.labels), "")
     if not owner:
@@ -75,7 +87,11 @@ class _Rows:
     """The values of a poll as labels see them; remembers what labels were made and from which OIDs."""
 
     def __init__(
-        self, values: Mapping[str, Value], known: Mapping[str, Value], scope: Container[str], consulted: set[str]
+        self,
+        values: Mapping[str, Value],
+        known: Mapping[str, Value],
+        scope: Container[str],
+        consulted: set[str],
     ) -> None:
         self._values = values
         self._known = known
@@ -111,7 +127,9 @@ def _labels(metric: Metric, parts: Oid, rows: _Rows) -> dict[str, str]:
     labels: dict[str, str] = {}
     label_oids: dict[str, Oid] = {}
     for index in metric.indexes:
-        text, used, parts = index_text(parts, index.type, index.fixed_size, index.implied, index.enum_values)
+        text, used, parts = index_text(
+            parts, index.type, index.fixed_size, index.implied, index.enum_values
+        )
         labels[index.labelname] = text
         label_oids[index.labelname] = used
     for lookup in metric.lookups:
@@ -139,7 +157,9 @@ def _lookup_text(lookup: Lookup, suffix: str, value: Value, rows: _Rows) -> str:
 def _samples(text: str, value: Value, metric: Metric, suffix: str, rows: _Rows) -> Iterator[Sample]:
     if metric.type in NUMERIC:
         kind = Kind.COUNTER if metric.type == "counter" else Kind.GAUGE
-        series = Series(metric.name, rows.sorted_labels(metric, suffix), kind, counter_width.of(metric, value))
+        series = Series(
+            metric.name, rows.sorted_labels(metric, suffix), kind, counter_width.of(metric, value)
+        )
         convert = _scaler(metric.scale, metric.offset)
         yield Sample(series, scaled(value, metric.scale, metric.offset), text, convert)
         return
@@ -161,7 +181,9 @@ def _samples(text: str, value: Value, metric: Metric, suffix: str, rows: _Rows) 
             yield from _text_samples(text, metric, suffix, value, labels, rows)
 
 
-def _numbers(text: str, value: Value, rows: _Rows, wanted: Iterable[tuple[Series, Convert]]) -> Iterator[Sample]:
+def _numbers(
+    text: str, value: Value, rows: _Rows, wanted: Iterable[tuple[Series, Convert]]
+) -> Iterator[Sample]:
     """Those that the value has. While it lacks one, the value is part of the shape: it may have it the next time."""
     for series, convert in wanted:
         found = convert(value)
@@ -175,7 +197,11 @@ def _instant(metric: Metric, value: Value) -> float | None:
     if metric.type == "ParseDateAndTime":
         found = strptime.parse(value_text(value, "DisplayString"), metric.datetime_pattern)
     else:
-        found = octet_dates.ntp_time_stamp(value) if metric.type == "NTPTimeStamp" else octet_dates.date_and_time(value)
+        found = (
+            octet_dates.ntp_time_stamp(value)
+            if metric.type == "NTPTimeStamp"
+            else octet_dates.date_and_time(value)
+        )
     return None if found is None else scaled(found, metric.scale, metric.offset)
 
 
@@ -200,7 +226,9 @@ def _text_samples(
         present, subtype = rows.value(f"{_previous(metric.oid)}.{suffix}")
         kind = COMBINED[kind].get(state(subtype), "OctetString") if present else "OctetString"
     if metric.extracts:
-        yield from _numbers(text, value, rows, _extracts(metric, kind, rows.sorted_labels(metric, suffix)))
+        yield from _numbers(
+            text, value, rows, _extracts(metric, kind, rows.sorted_labels(metric, suffix))
+        )
         return
     rows.consulted.add(text)
     if metric.name not in labels:
@@ -210,7 +238,10 @@ def _text_samples(
 
 def _extracts(metric: Metric, kind: str, labels: Labels) -> Iterator[tuple[Series, Convert]]:
     for suffix, ways in metric.extracts.items():
-        yield Series(metric.name + suffix, labels, Kind.GAUGE), partial(_extracted, metric, kind, ways)
+        yield (
+            Series(metric.name + suffix, labels, Kind.GAUGE),
+            partial(_extracted, metric, kind, ways),
+        )
 
 
 def _extracted(metric: Metric, kind: str, ways: Sequence[Extract], value: Value) -> float | None:
@@ -226,12 +257,17 @@ def _enum_info(metric: Metric, current: int, labels: Mapping[str, str]) -> Itera
         yield Sample(_series(metric.name + "_info", {**labels, metric.name: text}, Kind.INFO), 1)
 
 
-def _states(metric: Metric, current: int, labels: Mapping[str, str]) -> Iterator[tuple[Series, Convert]]:
+def _states(
+    metric: Metric, current: int, labels: Mapping[str, str]
+) -> Iterator[tuple[Series, Convert]]:
     """One for each state there is, and one for a state nobody has heard of."""
     names = {**metric.enum_values}
     names.setdefault(current, str(current))
     for text in dict.fromkeys(names.values()):
-        yield _series(metric.name, {**labels, metric.name: text}, Kind.GAUGE), partial(_is_state, names, text)
+        yield (
+            _series(metric.name, {**labels, metric.name: text}, Kind.GAUGE),
+            partial(_is_state, names, text),
+        )
 
 
 def _is_state(names: Mapping[int, str], text: str, value: Value) -> float | None:
@@ -243,14 +279,19 @@ def _bits(metric: Metric, labels: Mapping[str, str]) -> Iterator[tuple[Series, C
     names = metric.enum_values
     for text in dict.fromkeys(names.values()):
         bits = tuple(bit for bit, name in names.items() if name == text)
-        yield _series(metric.name, {**labels, metric.name: text}, Kind.GAUGE), partial(_is_set, bits)
+        yield (
+            _series(metric.name, {**labels, metric.name: text}, Kind.GAUGE),
+            partial(_is_set, bits),
+        )
 
 
 def _is_set(bits: Sequence[int], value: Value) -> float | None:
     """None for what has no bits: the exporter fails the whole scrape there."""
     if not isinstance(value, bytes):
         return None
-    return int(any(0 <= bit < len(value) * 8 and value[bit // 8] & (128 >> bit % 8) for bit in bits))
+    return int(
+        any(0 <= bit < len(value) * 8 and value[bit // 8] & (128 >> bit % 8) for bit in bits)
+    )
 
 
 def _series(name: str, labels: Mapping[str, str], kind: Kind) -> Series:

@@ -42,17 +42,27 @@ class Plan:
         "series",
     )
 
-    def __init__(self, oids: Sequence[str], values: Sequence[Value], mapped: mapping.Mapped) -> None:
+    def __init__(
+        self, oids: Sequence[str], values: Sequence[Value], mapped: mapping.Mapped
+    ) -> None:
         position = {text: at for at, text in enumerate(oids)}
-        direct = [s for s in mapped.samples if s.source and _is_plain(s, values[position[s.source]])]
-        converted = [s for s in mapped.samples if s.source and not _is_plain(s, values[position[s.source]])]
+        direct = [
+            s for s in mapped.samples if s.source and _is_plain(s, values[position[s.source]])
+        ]
+        converted = [
+            s for s in mapped.samples if s.source and not _is_plain(s, values[position[s.source]])
+        ]
         constant = [s for s in mapped.samples if not s.source]
         self.series = SeriesSet(tuple(s.series for s in (*direct, *converted, *constant)))
         self.duplicates: tuple[Series, ...] = tuple(mapped.duplicates)
         self._direct_at = _shared(tuple(position[s.source] for s in direct))
-        self._converted = tuple((position[s.source], s.convert or label_text.number) for s in converted)
+        self._converted = tuple(
+            (position[s.source], s.convert or label_text.number) for s in converted
+        )
         self._constants = array("d", (s.value for s in constant))
-        self._shaping_at = _shared(tuple(sorted(position[text] for text in mapped.shaping if text in position)))
+        self._shaping_at = _shared(
+            tuple(sorted(position[text] for text in mapped.shaping if text in position))
+        )
         self._expect(oids, values)
 
     def _expect(self, oids: Sequence[str], values: Sequence[Value]) -> None:
@@ -60,17 +70,25 @@ class Plan:
         self._shaping = _getter(self._shaping_at)
         self._oids = hash(tuple(oids))
         self._shape = hash(self._shaping(values))
-        self._ambiguous = _getter(tuple(at for at in self._shaping_at if hash(values[at]) in _AMBIGUOUS))
+        self._ambiguous = _getter(
+            tuple(at for at in self._shaping_at if hash(values[at]) in _AMBIGUOUS)
+        )
         self._ambiguous_values = self._ambiguous(values)
 
-    def narrowed(self, oids: Sequence[str], values: Sequence[Value], positions: Sequence[int]) -> Plan:
+    def narrowed(
+        self, oids: Sequence[str], values: Sequence[Value], positions: Sequence[int]
+    ) -> Plan:
         """The same series from fewer rows: those at these positions of ours (-1: one that we do not have).
 
         Every number must be among them. Texts that are not among them stay as they are.
         """
         there = {old: new for new, old in enumerate(positions) if old >= 0}
         plan = Plan.__new__(Plan)
-        plan.series, plan.duplicates, plan._constants = self.series, self.duplicates, self._constants
+        plan.series, plan.duplicates, plan._constants = (
+            self.series,
+            self.duplicates,
+            self._constants,
+        )
         plan._direct_at = _shared(tuple(there[at] for at in self._direct_at))
         plan._converted = tuple((there[at], convert) for at, convert in self._converted)
         plan._shaping_at = _shared(tuple(there[at] for at in self._shaping_at if at in there))
@@ -118,7 +136,9 @@ class Shapes:
     settled: bool = False
     widths: dict[str, int] = field(default_factory=dict)
 
-    def read(self, rows: Sequence[Row], profile: Profile, complete: bool) -> tuple[ReadingSet, Plan]:
+    def read(
+        self, rows: Sequence[Row], profile: Profile, complete: bool
+    ) -> tuple[ReadingSet, Plan]:
         """Readings of a poll; compiles a plan only when the shape is new. `rows` must not be empty."""
         oids, values = zip(*rows, strict=True)
         oids_hash = hash(oids)
@@ -133,7 +153,9 @@ class Shapes:
         """They may be those of other rows by now. Only the usual shape is kept: it is checked before it is used."""
         self.plans, self.known = self.plans[:1], {}
 
-    def _compile(self, oids: Sequence[str], values: Sequence[Value], profile: Profile, complete: bool) -> Plan:
+    def _compile(
+        self, oids: Sequence[str], values: Sequence[Value], profile: Profile, complete: bool
+    ) -> Plan:
         by_oid = dict(zip(oids, values, strict=True))
         mapped = mapping.map_values(by_oid, profile, {} if complete else self.known)
         self._keep_widths(mapped)

@@ -12,7 +12,9 @@ _REFERENCE = re.compile(r"\$(?:(\$)|(\w+)|\{(\w+)\})")
 _GROUP_NUMBER = re.compile(r"0|[1-9][0-9]{0,7}", re.ASCII)
 #: What Go's ParseFloat takes, besides words.
 _NUMBER = re.compile(r"[+-]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][+-]?[0-9]+)?", re.ASCII)
-_HEX_NUMBER = re.compile(r"[+-]?0[xX](\.[0-9a-fA-F]+|[0-9a-fA-F]+(\.[0-9a-fA-F]*)?)[pP][+-]?[0-9]+", re.ASCII)
+_HEX_NUMBER = re.compile(
+    r"[+-]?0[xX](\.[0-9a-fA-F]+|[0-9a-fA-F]+(\.[0-9a-fA-F]*)?)[pP][+-]?[0-9]+", re.ASCII
+)
 _SEPARATOR = re.compile(r"(?<=[0-9])_(?=[0-9])|(?<=0[xX])_(?=[0-9a-fA-F])")
 _WORDS = frozenset({"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity", "nan"})
 _QUIET = re2.Options()
@@ -33,7 +35,9 @@ def compile_anywhere(pattern: str) -> Any:
         return re2.compile(pattern, _QUIET)
     except re2.error as error:
         said = error.args[0] if error.args else ""
-        raise BadPattern(said.decode(errors="replace") if isinstance(said, bytes) else str(said)) from None
+        raise BadPattern(
+            said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        ) from None
 
 
 def extract(text: str, expression: Any, template: str) -> float | None:

@@ -12,7 +12,11 @@ from dataclasses import dataclass
 
 from poller.collectors.snmp.metrics.octet_dates import day_number
 
-_QUARTERS = (("january", "february", "march"), ("april", "may", "june"), ("july", "august", "september"))
+_QUARTERS = (
+    ("january", "february", "march"),
+    ("april", "may", "june"),
+    ("july", "august", "september"),
+)
 _SUMMER = ("april", "may", "june", "july", "august", "september")
 _MONTHS = ("january", "february", "march", *_SUMMER, "october", "november", "december")
 _DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
@@ -128,7 +132,12 @@ def unknown(pattern: str) -> str:
     """The first directive nobody knows, as it is written; empty when all are known."""
     for token in _TOKEN.finditer(pattern):
         letter = token[1]
-        if letter is not None and letter[-1:] != "z" and letter not in _READERS and letter not in _LONGER:
+        if (
+            letter is not None
+            and letter[-1:] != "z"
+            and letter not in _READERS
+            and letter not in _LONGER
+        ):
             return token[0]
     return ""
 
@@ -205,7 +214,9 @@ def _unix_seconds(date: _Date) -> None:
     date.day_of_year, date.week_begins, date.century = 0, -1, -1
     seconds = sign * date.digits(19, 0, 2**63 - 1)
     days, rest = divmod(seconds, 86400)
-    date.year, date.month, date.day = (1970, 1, days + 1) if days != -1 else (1969, 12, 31)  # day 0 means none
+    date.year, date.month, date.day = (
+        (1970, 1, days + 1) if days != -1 else (1969, 12, 31)
+    )  # day 0 means none
     date.hour, date.minute, date.second = rest // 3600, rest // 60 % 60, rest % 60
 
 
@@ -220,7 +231,9 @@ def _blank(date: _Date) -> None:
     date.at = found.end()
 
 
-def _number(field: str, most: int, least: int, limit: int, pad: bool = False) -> Callable[[_Date], None]:
+def _number(
+    field: str, most: int, least: int, limit: int, pad: bool = False
+) -> Callable[[_Date], None]:
     def read_number(date: _Date) -> None:
         if pad:
             date.skip(" ")

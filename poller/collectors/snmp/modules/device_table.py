@@ -101,7 +101,9 @@ def refuse_unknown(path: str, names: Collection[str], config: tuple[str, ...]) -
     for name in sorted(set(names) - known):
         meant = did_you_mean.nearest(name, known)
         near = f"did you mean {meant}? or " if meant else ""
-        raise errors.InvalidInput(f'{path}: unknown module "{name}"', hint=f"{near}name its file with config")
+        raise errors.InvalidInput(
+            f'{path}: unknown module "{name}"', hint=f"{near}name its file with config"
+        )
 
 
 @cache
@@ -138,15 +140,24 @@ def parse(text: str, source: str, beneath: Table | None) -> Table:
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise errors.ConfigError(f"{source} is not valid YAML", cause=" ".join(str(error).split())) from None
+        raise errors.ConfigError(
+            f"{source} is not valid YAML", cause=" ".join(str(error).split())
+        ) from None
     top = _mapping(document, source, ("base", "match"))
-    own = [_entry(item, f"{source}: match entry {n}", source) for n, item in enumerate(_list(top, "match", source), 1)]
+    own = [
+        _entry(item, f"{source}: match entry {n}", source)
+        for n, item in enumerate(_list(top, "match", source), 1)
+    ]
     _refuse_twins(own, source)
     base = _names(top, "base", source) if "base" in top else (beneath.base if beneath else ())
     if not base:
-        raise errors.ConfigError(f"{source}: base: names no module", hint="leave it away for: system, if_mib")
+        raise errors.ConfigError(
+            f"{source}: base: names no module", hint="leave it away for: system, if_mib"
+        )
     taken = {(entry.pattern, entry.descr.lower()) for entry in own}
-    others = [e for e in (beneath.entries if beneath else ()) if (e.pattern, e.descr.lower()) not in taken]
+    others = [
+        e for e in (beneath.entries if beneath else ()) if (e.pattern, e.descr.lower()) not in taken
+    ]
     return Table(base, tuple(sorted([*own, *others], key=lambda entry: entry.rank, reverse=True)))
 
 
@@ -158,7 +169,13 @@ def _entry(body: Any, where: str, source: str) -> Entry:
             f'{where}: sysObjectID: "{pattern}" is not a numeric OID',
             hint="write 1.3.6.1.4.1.14988.1 or 1.3.6.1.4.1.9.*",
         )
-    return Entry(pattern, _names(fields, "modules", where), _text(fields, "device"), _text(fields, "sysDescr"), source)
+    return Entry(
+        pattern,
+        _names(fields, "modules", where),
+        _text(fields, "device"),
+        _text(fields, "sysDescr"),
+        source,
+    )
 
 
 def _refuse_twins(entries: Sequence[Entry], source: str) -> None:
@@ -166,7 +183,9 @@ def _refuse_twins(entries: Sequence[Entry], source: str) -> None:
     for entry in entries:
         key = (entry.pattern, entry.descr.lower())
         if key in seen:
-            raise errors.ConfigError(f"{source}: {entry.pattern} is there twice", hint="put its modules in one entry")
+            raise errors.ConfigError(
+                f"{source}: {entry.pattern} is there twice", hint="put its modules in one entry"
+            )
         seen.add(key)
 
 

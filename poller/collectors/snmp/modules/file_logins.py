@@ -48,7 +48,9 @@ def of_module(node: Node, where: str) -> Auth:
     body = mapping(node, where)
     version = _version(Fields({"version": body.get("version")}, where, {"version"}, discreet=True))
     login = body.get("auth")
-    return _auth(Fields({} if login is None else login, f"{where}: auth", _LOGIN, discreet=True), version)
+    return _auth(
+        Fields({} if login is None else login, f"{where}: auth", _LOGIN, discreet=True), version
+    )
 
 
 def _version(fields: Fields) -> int:
@@ -58,7 +60,9 @@ def _version(fields: Fields) -> int:
 
 def _auth(fields: Fields, version: int) -> Auth:
     if version < 3:
-        credential: Credential = Community.from_fields({"community": fields.text("community", "public")})
+        credential: Credential = Community.from_fields(
+            {"community": fields.text("community", "public")}
+        )
     else:
         credential = _user(fields)
     return Auth(version, credential, fields.text("context_name"))

@@ -84,7 +84,9 @@ def _find(name: str, library: Library | None) -> Module:
         return library.module(name)
     if name in built_in():
         return built_in()[name]
-    raise errors.InvalidInput(_unknown("module", name, {*built_in(), *(library.names() if library else ())}))
+    raise errors.InvalidInput(
+        _unknown("module", name, {*built_in(), *(library.names() if library else ())})
+    )
 
 
 def _unknown(what: str, name: str, there: Collection[str]) -> str:

@@ -27,7 +27,9 @@ class Chosen:
     at: float
 
 
-async def ask(hands: Hands, choose: Choose, known: Chosen | None, now: float, often: bool) -> Chosen:
+async def ask(
+    hands: Hands, choose: Choose, known: Chosen | None, now: float, often: bool
+) -> Chosen:
     """What was chosen before, if everything is read too `often` to ask every time. Raises DeviceErrors."""
     if known is not None and often and now - known.at < AGE_S:
         return known

@@ -107,7 +107,9 @@ def _stamps(config: Sequence[str]) -> Iterator[Stamp]:
     for pattern in config:
         paths = sorted(glob.glob(pattern)) if _MAGIC & set(pattern) else [pattern]
         if not paths:
-            raise errors.ConfigError(f"no module file matches {pattern}", hint="is it there, on this machine?")
+            raise errors.ConfigError(
+                f"no module file matches {pattern}", hint="is it there, on this machine?"
+            )
         yield from map(_stamp, paths)
 
 
@@ -139,7 +141,9 @@ def _read(path: str) -> File | errors.ConfigError:
 
 def _unreadable(path: str, error: Exception) -> errors.ConfigError:
     why = (getattr(error, "strerror", None) or str(error)).lower()
-    return errors.ConfigError(f"module file {path} cannot be read", cause=why, hint="every worker needs a copy of it")
+    return errors.ConfigError(
+        f"module file {path} cannot be read", cause=why, hint="every worker needs a copy of it"
+    )
 
 
 _shelf = Shelf()

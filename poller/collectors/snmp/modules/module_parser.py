@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from poller.collectors.snmp.metrics import regex_extracts, strptime
 from poller.collectors.snmp.modules import file_logins, module_model, yaml_text
 from poller.collectors.snmp.modules.file_logins import Auth
-from poller.collectors.snmp.modules.module_model import Extract, Filter, Index, Lookup, Metric, Module, Walking
+from poller.collectors.snmp.modules.module_model import (
+    Extract,
+    Filter,
+    Index,
+    Lookup,
+    Metric,
+    Module,
+    Walking,
+)
 from poller.collectors.snmp.modules.typed_fields import Fields, mapping
 from poller.collectors.snmp.modules.yaml_text import Node
 
@@ -61,7 +69,9 @@ class File:
         where = f"{self.source}: module {name}"
         if not self.flat:
             return _module(name, self.modules[name], where, _MODULE)
-        version = file_logins.of_module(self.modules[name], where).version  # a mistake there is one of the module
+        version = file_logins.of_module(
+            self.modules[name], where
+        ).version  # a mistake there is one of the module
         module = _module(name, self.modules[name], where, _MODULE | _LOGIN)
         return dataclasses.replace(module, version=version)
 
@@ -101,7 +111,9 @@ def _module(name: str, node: Node, where: str, known: set[str]) -> Module:
     fields = Fields(node, where, known)
     metrics = [_metric(item, where) for item in fields.items("metrics")]
     filters = tuple(_filter(item, where) for item in fields.items("filters"))
-    return Module(name, fields.oids("walk"), fields.oids("get"), _shared(metrics), filters, _walking(fields))
+    return Module(
+        name, fields.oids("walk"), fields.oids("get"), _shared(metrics), filters, _walking(fields)
+    )
 
 
 def _walking(fields: Fields) -> Walking:
@@ -149,7 +161,9 @@ def _metric(node: Node, where: str) -> Metric:
 
 
 def _index(node: Node, where: str) -> Index:
-    fields = Fields(node, f"{where}: index", {"labelname", "type", "fixed_size", "implied", "enum_values"})
+    fields = Fields(
+        node, f"{where}: index", {"labelname", "type", "fixed_size", "implied", "enum_values"}
+    )
     kind = fields.text("type")
     if kind not in module_model.INDEX_TYPES:
         hint = "use " + ", ".join(sorted(module_model.INDEX_TYPES))
@@ -164,7 +178,11 @@ def _index(node: Node, where: str) -> Index:
 
 
 def _lookup(node: Node, where: str) -> Lookup:
-    fields = Fields(node, f"{where}: lookup", {"labels", "labelname", "oid", "type", "display_hint", "enum_values"})
+    fields = Fields(
+        node,
+        f"{where}: lookup",
+        {"labels", "labelname", "oid", "type", "display_hint", "enum_values"},
+    )
     labelname, labels = fields.name("labelname", _LABEL_NAME), fields.texts("labels")
     if not labels:
         return Lookup(labelname)
@@ -186,7 +204,9 @@ def _extracts(fields: Fields) -> dict[str, tuple[Extract, ...]]:
         if not _SUFFIX.fullmatch(suffix):
             raise fields.refused("regex_extracts", f'"{suffix}" cannot end a metric name')
         if not isinstance(items, list | None):
-            raise fields.refused("regex_extracts", f"{suffix or 'the empty suffix'} must have a list")
+            raise fields.refused(
+                "regex_extracts", f"{suffix or 'the empty suffix'} must have a list"
+            )
         ways = (_extract(item, f"{where}: {suffix}") for item in items or ())
         found[suffix] = tuple(way for way in ways if way is not None)
     return found
@@ -197,15 +217,23 @@ def _extract(node: Node, where: str) -> Extract | None:
     fields = Fields(node, where, {"regex", "value"})
     if "regex" not in fields:
         return None
-    return Extract(_expression(fields, fields.text("regex"), whole=True), fields.text("value", "$1"))
+    return Extract(
+        _expression(fields, fields.text("regex"), whole=True), fields.text("value", "$1")
+    )
 
 
 def _expression(fields: Fields, pattern: str, whole: bool) -> object:
     try:
-        return regex_extracts.compile_whole(pattern) if whole else regex_extracts.compile_anywhere(pattern)
+        return (
+            regex_extracts.compile_whole(pattern)
+            if whole
+            else regex_extracts.compile_anywhere(pattern)
+        )
     except regex_extracts.BadPattern as error:
         key = "regex" if whole else "values"
-        raise fields.refused(key, f'"{pattern}" is not a regular expression of RE2: {error}') from None
+        raise fields.refused(
+            key, f'"{pattern}" is not a regular expression of RE2: {error}'
+        ) from None
 
 
 def _filter(node: Node, where: str) -> Filter:

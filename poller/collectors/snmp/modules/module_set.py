@@ -9,7 +9,14 @@ from typing import Any
 
 from poller.collectors.snmp import oid
 from poller.collectors.snmp.modules import row_filters
-from poller.collectors.snmp.modules.module_model import DATES, LASTING, NUMERIC, Metric, Module, Walking
+from poller.collectors.snmp.modules.module_model import (
+    DATES,
+    LASTING,
+    NUMERIC,
+    Metric,
+    Module,
+    Walking,
+)
 from poller.collectors.snmp.read import change_signals
 
 _REMARKS = {
@@ -35,7 +42,9 @@ class Matcher:
     """Finds the metric of an OID in one module: the one with the shortest OID that covers it."""
 
     def __init__(self, module: Module) -> None:
-        self._metrics = {metric.oid: metric for metric in module.metrics}  # the last of two with one OID
+        self._metrics = {
+            metric.oid: metric for metric in module.metrics
+        }  # the last of two with one OID
         self._lengths = sorted({metric.oid.count(".") + 1 for metric in module.metrics})
         self._known = lru_cache(_REMEMBERED)(self._find)
 
@@ -93,7 +102,9 @@ class Profile:
     @cached_property
     def signals(self) -> tuple[str, ...]:
         """What to ask a device for to learn whether it has changed."""
-        return change_signals.signals_of([root for part in self.parts for root in (part.walk, *part.get) if root])
+        return change_signals.signals_of(
+            [root for part in self.parts for root in (part.walk, *part.get) if root]
+        )
 
     @cached_property
     def scopes(self) -> tuple[Container[str], ...]:
@@ -110,7 +121,10 @@ class Profile:
         """How its modules ask to be read. It is one device: of several modules the most careful counts."""
         asked = [module.walking for module in self.modules]
         return Walking(
-            min((one.max_repetitions for one in asked if one.max_repetitions is not None), default=None),
+            min(
+                (one.max_repetitions for one in asked if one.max_repetitions is not None),
+                default=None,
+            ),
             max((one.retries for one in asked if one.retries is not None), default=None),
             max((one.timeout_s for one in asked if one.timeout_s is not None), default=None),
             any(one.allow_nonincreasing_oids for one in asked),
@@ -144,7 +158,9 @@ class Profile:
             if new:
                 parts.append(Part(f"{module.name} scalars", get=new))
         for module, root in ((module, root) for module, walk, _ in wanted for root in walk):
-            if root not in seen and not any(other != root and oid.covers(other, root) for other in roots):
+            if root not in seen and not any(
+                other != root and oid.covers(other, root) for other in roots
+            ):
                 seen.add(root)
                 parts.append(Part(f"{module.name} {root}", walk=root))
         return tuple(parts)

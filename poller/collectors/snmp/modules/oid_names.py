@@ -73,7 +73,10 @@ class Names:
             return (Place(BRANCHES[text]),)
         if text in self._modules:
             module = self._modules[text]
-            return (*(Place(each, exact=True) for each in module.get), *(Place(root) for root in module.walk))
+            return (
+                *(Place(each, exact=True) for each in module.get),
+                *(Place(root) for root in module.walk),
+            )
         raise self._unknown(text)
 
     def instance(self, text: str) -> str:
@@ -87,13 +90,16 @@ class Names:
             raise self._unknown(text)
         if not dot and known.table:
             raise errors.InvalidInput(
-                f"{name} has one value per row, and {text} names none", hint=f"write {name}.1, or walk {name}"
+                f"{name} has one value per row, and {text} names none",
+                hint=f"write {name}.1, or walk {name}",
             )
         return self.places(text if dot else f"{text}.0")[0].oid
 
     def offered(self, beginning: str) -> list[str]:
         """Names that begin so, for the Tab key."""
-        return sorted(n for n in {*self._by_name, *self._modules, *BRANCHES} if n.startswith(beginning))
+        return sorted(
+            n for n in {*self._by_name, *self._modules, *BRANCHES} if n.startswith(beginning)
+        )
 
     def _unknown(self, text: str) -> errors.InvalidInput:
         near = nearest(text.partition(".")[0], [*self._by_name, *self._modules, *BRANCHES])
@@ -112,5 +118,7 @@ def _known(modules: Iterable[Module]) -> Iterable[Known]:
     for metric in metrics:
         for lookup in metric.lookups:
             if lookup.oid:
-                like = Metric(lookup.labelname, lookup.oid, lookup.type, enum_values=lookup.enum_values)
+                like = Metric(
+                    lookup.labelname, lookup.oid, lookup.type, enum_values=lookup.enum_values
+                )
                 yield Known(lookup.labelname, lookup.oid, table=True, metric=like)

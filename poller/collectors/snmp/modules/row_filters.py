@@ -27,7 +27,9 @@ def wanted(module: Module, columns: Columns) -> tuple[tuple[str, ...], tuple[str
             continue
         found = fitting(one, rows)
         for target in one.targets:
-            chosen[target] = [i for i in chosen[target] if i in set(found)] if target in chosen else found
+            chosen[target] = (
+                [i for i in chosen[target] if i in set(found)] if target in chosen else found
+            )
     walk = tuple(root for root in module.walk if root not in chosen)
     get = module.get
     for target, indexes in chosen.items():
@@ -41,5 +43,7 @@ def fitting(one: Filter, rows: Sequence[tuple[str, Value]]) -> list[str]:
     return [
         text.rpartition(".")[2]
         for text, value in rows
-        if any(expression.search(value_text(value, "DisplayString")) for expression in one.expressions)
+        if any(
+            expression.search(value_text(value, "DisplayString")) for expression in one.expressions
+        )
     ]

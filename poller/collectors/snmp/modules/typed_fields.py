@@ -18,13 +18,24 @@ _TRUTHS = {
 _INTEGER = re.compile(r"[-+]?(0x[0-9a-fA-F]+|0b[01]+|0o?[0-7]+|[1-9][0-9]*|0)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
-_UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_UNITS_S = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "μs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+}
 
 
 class Fields:
     """The fields of one thing. `where` names it in complaints; what is not `known` is refused."""
 
-    def __init__(self, node: Node, where: str, known: Collection[str], discreet: bool = False) -> None:
+    def __init__(
+        self, node: Node, where: str, known: Collection[str], discreet: bool = False
+    ) -> None:
         self.where = where
         self._fields = mapping(node, where)
         self._discreet = discreet  # secrets are near: repeat nothing of what was written
@@ -35,7 +46,9 @@ class Fields:
     def _unknown(self, key: str, known: Collection[str]) -> errors.ConfigError:
         near = difflib.get_close_matches(key, known, n=1)
         hint = f"did you mean {near[0]}?" if near else "it takes " + ", ".join(sorted(known))
-        return errors.ConfigError(f"{self.where}: unknown key" + ("" if self._discreet else f' "{key}"'), hint=hint)
+        return errors.ConfigError(
+            f"{self.where}: unknown key" + ("" if self._discreet else f' "{key}"'), hint=hint
+        )
 
     def __contains__(self, key: str) -> bool:
         return self._fields.get(key) is not None
@@ -108,7 +121,9 @@ class Fields:
             return None
         text = self.text(key)
         if not re.fullmatch(rf"\+?(?:{_DURATION.pattern})+", text):
-            raise self.refused(key, f'"{text}" is not a duration', "write it with its unit, as in 5s or 500ms")
+            raise self.refused(
+                key, f'"{text}" is not a duration', "write it with its unit, as in 5s or 500ms"
+            )
         return sum(float(amount) * _UNITS_S[unit] for amount, unit in _DURATION.findall(text))
 
     def enum(self, key: str) -> dict[int, str]:
@@ -140,7 +155,9 @@ def oid_of(node: Node, where: str) -> str:
     text = node.removeprefix(".") if isinstance(node, str) else ""
     if not oid.is_valid(text):
         written = f'"{node}"' if isinstance(node, str) else "it"
-        raise errors.ConfigError(f"{where}: {written} is not a numeric OID", hint="write it as 1.3.6.1.2.1.1.3")
+        raise errors.ConfigError(
+            f"{where}: {written} is not a numeric OID", hint="write it as 1.3.6.1.2.1.1.3"
+        )
     return text
 
 

@@ -73,7 +73,11 @@ class _Reader:
         elif depth == DEEPEST:
             raise self._refused(event, f"more than {DEEPEST} levels")
         else:
-            node = self._list(depth) if isinstance(event, yaml.SequenceStartEvent) else self._mapping(depth)
+            node = (
+                self._list(depth)
+                if isinstance(event, yaml.SequenceStartEvent)
+                else self._mapping(depth)
+            )
         if event.anchor is not None:
             self._anchors[event.anchor] = node, self._values - before
         return node
@@ -126,7 +130,9 @@ class _Reader:
     def _count(self, event: Any, values: int) -> None:
         self._values += values
         if self._values > MOST_VALUES:
-            raise self._refused(event, f"more than {MOST_VALUES:,} values, with what its aliases stand for")
+            raise self._refused(
+                event, f"more than {MOST_VALUES:,} values, with what its aliases stand for"
+            )
 
     def _refused(self, event: Any, what: str) -> errors.ConfigError:
         return errors.ConfigError(f"{self._source}, line {event.start_mark.line + 1}: {what}")

@@ -30,7 +30,11 @@ class Signals:
 
 def signals_of(roots: Iterable[str]) -> tuple[str, ...]:
     """What to ask for beside these subtrees."""
-    tables = any(oid.covers(table, root) or oid.covers(root, table) for root in roots for table in _INTERFACE_TABLES)
+    tables = any(
+        oid.covers(table, root) or oid.covers(root, table)
+        for root in roots
+        for table in _INTERFACE_TABLES
+    )
     return (UPTIME, *_INTERFACES) if tables else (UPTIME,)
 
 

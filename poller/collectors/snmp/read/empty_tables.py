@@ -41,7 +41,11 @@ def find(reads: Reads, profile: Profile, seen: Seen) -> tuple[Gap, ...]:
 
 def _empty(reads: Reads, profile: Profile) -> dict[str, None]:
     """Tables and groups of which nothing was read."""
-    tables = {metric.oid.rpartition(".")[0]: None for module in profile.modules for metric in module.metrics}
+    tables = {
+        metric.oid.rpartition(".")[0]: None
+        for module in profile.modules
+        for metric in module.metrics
+    }
     sizes = sorted({table.count(".") + 1 for table in tables})
     for name in (name for _, rows in reads for name, _ in rows):
         parts = name.split(".")
@@ -58,10 +62,14 @@ def _of_scalars(part: Part, empty: dict[str, None]) -> Iterator[Gap]:
         yield Gap(names[0].rpartition(".")[0], tuple(names))
 
 
-def _of_walk(number: int, part: Part, rows: Sequence[Row], empty: dict[str, None], seen: Seen) -> Iterator[Gap]:
+def _of_walk(
+    number: int, part: Part, rows: Sequence[Row], empty: dict[str, None], seen: Seen
+) -> Iterator[Gap]:
     """Tables that would stand at the same place need one question; so do columns of a table that are walked alone."""
     roots: dict[Oid, str] = {}
-    for table in [table for table in empty if oid.covers(part.walk, table) or oid.covers(table, part.walk)]:
+    for table in [
+        table for table in empty if oid.covers(part.walk, table) or oid.covers(table, part.walk)
+    ]:
         del empty[table]
         root = max(table, part.walk, key=len)
         roots[oid.parse(root)] = root

@@ -26,7 +26,9 @@ class Hands:
     `long`: the last poll lasted long, so this one need not wait to see it.
     """
 
-    def __init__(self, first: Walker, more: Callable[[int], Awaitable[Walker]], most: int, long: bool = False) -> None:
+    def __init__(
+        self, first: Walker, more: Callable[[int], Awaitable[Walker]], most: int, long: bool = False
+    ) -> None:
         self._walkers = [first]
         self._more = more
         self._most = most
@@ -60,7 +62,12 @@ class Hands:
         """`act` on every item; results in their order. What it raises ends all of it."""
         done: list[T] = []
         for at, item in enumerate(items):
-            if at and self._most > 1 and len(items) - at > 1 and self._now() - self._started > self._share_after_s:
+            if (
+                at
+                and self._most > 1
+                and len(items) - at > 1
+                and self._now() - self._started > self._share_after_s
+            ):
                 return done + await self._share(act, items[at:])
             done.append(await act(self._walkers[0], item))
         return done

@@ -12,7 +12,13 @@ from poller.collectors.snmp.target_memory import Memory
 
 class Visit:
     def __init__(
-        self, engines: Engines, way: Way, credential: Credential | None, memory: Memory, agent: str, deadline: float
+        self,
+        engines: Engines,
+        way: Way,
+        credential: Credential | None,
+        memory: Memory,
+        agent: str,
+        deadline: float,
     ) -> None:
         self._engines = engines
         self._way = way

@@ -33,7 +33,9 @@ class Wanted(NamedTuple):
     choose: Choose
 
 
-async def take(hands: Hands, wanted: Wanted, memory: Memory, now: float, period: int | None) -> Taken:
+async def take(
+    hands: Hands, wanted: Wanted, memory: Memory, now: float, period: int | None
+) -> Taken:
     """One poll's worth. `period` is the number of the refresh period, None where nothing is believed twice.
 
     Raises DeviceErrors.
@@ -68,7 +70,9 @@ async def take(hands: Hands, wanted: Wanted, memory: Memory, now: float, period:
     return Taken(items, well=not found.failures)
 
 
-async def _profile(hands: Hands, wanted: Wanted, memory: Memory, now: float, often: bool) -> Profile:
+async def _profile(
+    hands: Hands, wanted: Wanted, memory: Memory, now: float, often: bool
+) -> Profile:
     if wanted.modules:
         return wanted.select(wanted.modules)
     chosen = await module_choice.ask(hands, wanted.choose, memory.chosen, now, often)
@@ -78,7 +82,9 @@ async def _profile(hands: Hands, wanted: Wanted, memory: Memory, now: float, oft
     return wanted.select(chosen.modules)
 
 
-def _mapped(found: Everything, profile: Profile, memory: Memory) -> tuple[list[api.Yielded], Plan | None]:
+def _mapped(
+    found: Everything, profile: Profile, memory: Memory
+) -> tuple[list[api.Yielded], Plan | None]:
     rows = found.rows
     if rows:
         readings, plan = memory.shapes.read(rows, profile, complete=not found.failures)

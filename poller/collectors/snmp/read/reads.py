@@ -59,7 +59,9 @@ async def everything(profile: Profile, hands: Hands, lost: Lost | None = None) -
         if not more or not isinstance(walked.error, api.DeviceTimeout):
             return walked
         # A signal may be what is silent: it must not take others with it.
-        return await _read_part(walker, part, tuple(name for name in more if name == change_signals.UPTIME))
+        return await _read_part(
+            walker, part, tuple(name for name in more if name == change_signals.UPTIME)
+        )
 
     found = _sorted_out(parts, await hands.do(read, parts), profile.signals, beside)
     found.failures.extend(unfiltered)
@@ -78,8 +80,14 @@ async def _wanted(profile: Profile, hands: Hands) -> tuple[Sequence[Part], list[
     if not profile.filter_parts:
         return profile.parts, []
     found = dict(zip(profile.filter_parts, await hands.do(read, profile.filter_parts), strict=True))
-    columns = {part.walk: walked.rows if walked.error is None else None for part, walked in found.items()}
-    failed = [api.PartFailed(part.name, without_frames(w.error)) for part, w in found.items() if w.error is not None]
+    columns = {
+        part.walk: walked.rows if walked.error is None else None for part, walked in found.items()
+    }
+    failed = [
+        api.PartFailed(part.name, without_frames(w.error))
+        for part, w in found.items()
+        if w.error is not None
+    ]
     return profile.parts_left(columns), failed
 
 
@@ -87,7 +95,11 @@ def _sorted_out(
     parts: Sequence[Part], found: Sequence[Walked], signals: Sequence[str], beside: Sequence[str]
 ) -> Everything:
     first = dict(found[0].rows)
-    reads = [Read(part, walked.rows) for part, walked in zip(parts, found, strict=True) if part is not _SIGNALS]
+    reads = [
+        Read(part, walked.rows)
+        for part, walked in zip(parts, found, strict=True)
+        if part is not _SIGNALS
+    ]
     if parts[0] is not _SIGNALS:
         reads[0] = Read(parts[0], [row for row in found[0].rows if row[0] not in beside])
     failures = [

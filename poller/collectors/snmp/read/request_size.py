@@ -62,7 +62,9 @@ class Size:
         """After each poll: grow towards the ceiling, and after many clean ones dare the limit again."""
         if self._places or self._places_before:
             before = self._places_before
-            self._places_before = {place: before.get(place, 0) + 1 for place in self._places} or _NOWHERE
+            self._places_before = {
+                place: before.get(place, 0) + 1 for place in self._places
+            } or _NOWHERE
             self._places = ()
         if self._troubled:
             self._troubled, self._clean_polls = False, 0
@@ -75,7 +77,9 @@ class Size:
             if self._clean_polls >= self._forgive_after:
                 self._clean_polls, self.ceiling = 0, self.limit
                 self._forgive_after = min(2 * self._forgive_after, _FORGIVE_AFTER_AT_MOST)
-        step = self.now if self.ceiling == self.limit else max(1, self.now // 4)  # carefully where trouble is near
+        step = (
+            self.now if self.ceiling == self.limit else max(1, self.now // 4)
+        )  # carefully where trouble is near
         self.now = min(self.ceiling, self.now + step)
 
 
@@ -106,12 +110,18 @@ class Tuning:
     def per_get(self) -> int:
         """OIDs to expect in one GET. It must fit in an answer, too; with version 1 a walk's answer has one row, which
         says nothing of that."""
-        return self.oids.ceiling if self.per_answer == 1 else min(self.oids.ceiling, self.per_answer)
+        return (
+            self.oids.ceiling if self.per_answer == 1 else min(self.oids.ceiling, self.per_answer)
+        )
 
     def want(self, root: str, have: int) -> int:
         """Rows to ask for next: what last time's count leaves and one that shows the end, or all we may."""
         missing = self.sizes.get(root, 0) - have
-        return min(missing + 1, self.rows.now) if missing >= 0 and root in self.sizes else self.rows.now
+        return (
+            min(missing + 1, self.rows.now)
+            if missing >= 0 and root in self.sizes
+            else self.rows.now
+        )
 
     def end_poll(self) -> None:
         self.rows.end_poll()

@@ -79,16 +79,28 @@ def find(everything: Sequence[Read], profile: Profile, signals: Sequence[str], p
     """The way to all numbers of `everything`, and to `signals` before them."""
     columns = [[_column(one, oid, profile) for oid, _ in one.rows] for one in everything]
     spans = _joined(sorted(_watched(columns, pace)), pace)
-    got = [(read, at) for read, at in _needed(columns) if not any(span.covers(read, at) for span in spans)]
+    got = [
+        (read, at)
+        for read, at in _needed(columns)
+        if not any(span.covers(read, at) for span in spans)
+    ]
     names = dict.fromkeys((*signals, *(everything[read].rows[at][0] for read, at in got)))
     starts = _starts(everything)
-    position = {oid: starts[read] + at for read, one in enumerate(everything) for at, (oid, _) in enumerate(one.rows)}
+    position = {
+        oid: starts[read] + at
+        for read, one in enumerate(everything)
+        for at, (oid, _) in enumerate(one.rows)
+    }
     positions = array("i", (position.get(name, -1) for name in names))
     for span in spans:
         positions.extend(range(starts[span.read] + span.start, starts[span.read] + span.stop))
-    legs = tuple(_leg(everything[piece.read], piece) for span in spans for piece in _pieces(span, pace))
+    legs = tuple(
+        _leg(everything[piece.read], piece) for span in spans for piece in _pieces(span, pace)
+    )
     parts = dict.fromkeys(everything[read].part.name for read, _ in got)
-    unmet = empty_tables.find(everything, profile, lambda read, at: any(span.meets(read, at) for span in spans))
+    unmet = empty_tables.find(
+        everything, profile, lambda read, at: any(span.meets(read, at) for span in spans)
+    )
     return Route(tuple(map(sys.intern, names)), legs, positions, tuple(parts), unmet)
 
 
@@ -127,12 +139,16 @@ def _leg(one: Read, span: _Span) -> Leg:
 
 def _watched(columns: Sequence[Columns], pace: Pace) -> Iterator[_Span]:
     """What to walk. The longest stretch of a table is looked at first: it is the one that watches for new rows."""
-    stretches = [item for read, found in enumerate(columns) for item in _stretches(read, found, pace)]
+    stretches = [
+        item for read, found in enumerate(columns) for item in _stretches(read, found, pace)
+    ]
     seen: set[str] = set()
     for table, stretch in sorted(stretches, key=lambda item: -item[1].size):
         found = columns[stretch.read]
         choices = [_whole(stretch, found), *_filled(stretch, found, pace, watch=table not in seen)]
-        choices.append(_one_column(stretch, found) if table not in seen else _Span(stretch.read, 0, 0))
+        choices.append(
+            _one_column(stretch, found) if table not in seen else _Span(stretch.read, 0, 0)
+        )
         best = min(choices, key=lambda span: _cost(span, stretch, found, pace))
         seen.add(table)
         if best.size:
@@ -142,7 +158,9 @@ def _watched(columns: Sequence[Columns], pace: Pace) -> Iterator[_Span]:
 def _stretches(read: int, found: Columns, pace: Pace) -> Iterator[tuple[str, _Span]]:
     """Needed rows of one table that are side by side, or nearly so."""
     gap = PACKET_ROWS if pace.rows > 1 else 0
-    begun: tuple[str, int, int] | None = None  # table, first row and the row after the last needed one
+    begun: tuple[str, int, int] | None = (
+        None  # table, first row and the row after the last needed one
+    )
     for at, column in enumerate(found):
         if not column:
             continue
@@ -157,8 +175,12 @@ def _stretches(read: int, found: Columns, pace: Pace) -> Iterator[tuple[str, _Sp
 
 def _cost(span: _Span, stretch: _Span, found: Columns, pace: Pace) -> float:
     """In rows: of walking the span and getting what else the stretch needs."""
-    left = _count(found, stretch.start, stretch.stop) - _count(found, span.start, min(span.stop, stretch.stop))
-    return _packets(span, pace) * PACKET_ROWS + span.size + left * (GET_ROWS + PACKET_ROWS / pace.oids)
+    left = _count(found, stretch.start, stretch.stop) - _count(
+        found, span.start, min(span.stop, stretch.stop)
+    )
+    return (
+        _packets(span, pace) * PACKET_ROWS + span.size + left * (GET_ROWS + PACKET_ROWS / pace.oids)
+    )
 
 
 def _packets(span: _Span, pace: Pace) -> int:
@@ -196,7 +218,11 @@ def _filled(stretch: _Span, found: Columns, pace: Pace, watch: bool) -> Iterator
     """As many full answers as there are, from where most of the rows are needed."""
     size = stretch.size // pace.rows * pace.rows
     # Of twice the length of a column, one is complete and has something behind it.
-    if size and size < stretch.size and (not watch or size >= 2 * _longest(found[stretch.start : stretch.stop])):
+    if (
+        size
+        and size < stretch.size
+        and (not watch or size >= 2 * _longest(found[stretch.start : stretch.stop]))
+    ):
         starts = range(stretch.start, stretch.stop - size + 1)
         best = max(starts, key=lambda start: _count(found, start, start + size))
         yield _Span(stretch.read, best, best + size)

@@ -46,7 +46,13 @@ class Shortcut:
 
 
 def make(
-    everything: Everything, profile: Profile, whole: Plan, pace: Pace, now: float, period: int, old: Shortcut | None
+    everything: Everything,
+    profile: Profile,
+    whole: Plan,
+    pace: Pace,
+    now: float,
+    period: int,
+    old: Shortcut | None,
 ) -> Shortcut | None:
     """The way for the polls to come, after one that read everything. None where no number is read."""
     names = tuple(everything.signals)
@@ -59,7 +65,9 @@ def make(
     rows = everything.rows
     oids = [*found.get, *(rows[at][0] for at in found.positions[len(found.get) :])]
     values = [rows[at][1] if at >= 0 else None for at in found.positions]
-    return Shortcut(found, whole.narrowed(oids, values, found.positions), whole, pace, names, signals, period)
+    return Shortcut(
+        found, whole.narrowed(oids, values, found.positions), whole, pace, names, signals, period
+    )
 
 
 def _way(everything: Everything, profile: Profile, names: tuple[str, ...], pace: Pace) -> Route:

@@ -10,7 +10,14 @@ from typing import NamedTuple, TypeVar
 from poller import errors
 from poller.collectors.snmp import oid
 from poller.collectors.snmp.engines import engine_protocol
-from poller.collectors.snmp.engines.engine_protocol import ErrorStatus, Garbled, Link, NoReply, Page, Row
+from poller.collectors.snmp.engines.engine_protocol import (
+    ErrorStatus,
+    Garbled,
+    Link,
+    NoReply,
+    Page,
+    Row,
+)
 from poller.collectors.snmp.read.change_signals import UPTIME
 from poller.collectors.snmp.read.empty_tables import Gap
 from poller.collectors.snmp.read.request_size import Tuning
@@ -76,7 +83,9 @@ class Walker:
 
     async def begin(self) -> None:
         await self._link.begin(self.ask)
-        self.answered = False  # to an introduction everybody answers: the user may still be refused in silence
+        self.answered = (
+            False  # to an introduction everybody answers: the user may still be refused in silence
+        )
 
     async def is_there(self) -> bool:
         """After silence: is it only what was asked for that is silent? One try, of what every agent has."""
@@ -108,8 +117,15 @@ class Walker:
         tries = min(2, self._patience.retries + 1) if known and self.answered else 0
 
         async def exchange(attempt: int, wait_s: float) -> tuple[Sequence[Row], int]:
-            if len(oids) > 1 and not self.answered and 0 < attempt == self._patience.retries and UPTIME in oids:
-                await self._link.get((UPTIME,), wait_s)  # the last try: is it only the rest that is silent?
+            if (
+                len(oids) > 1
+                and not self.answered
+                and 0 < attempt == self._patience.retries
+                and UPTIME in oids
+            ):
+                await self._link.get(
+                    (UPTIME,), wait_s
+                )  # the last try: is it only the rest that is silent?
                 self.answered = True
                 raise NoReply("no answer")
             some = oids[: max(1, len(oids) >> attempt)] if self.answered else oids
@@ -139,7 +155,9 @@ class Walker:
         cursor, wanted = leg.cursor, leg.rows + leg.ends
         try:
             while len(rows) < wanted:
-                page = await self._page(cursor, leg.root, min(wanted - len(rows), self._tuning.rows.now))
+                page = await self._page(
+                    cursor, leg.root, min(wanted - len(rows), self._tuning.rows.now)
+                )
                 rows += page.rows
                 if page.ended or not page.rows:
                     break
@@ -166,7 +184,9 @@ class Walker:
     async def _after(self, oids: Sequence[str]) -> Sequence[str]:
         """What follows the first of these, as many as can be had at once."""
         try:
-            return await self.ask(lambda _, wait_s: self._link.after(oids, wait_s), min(2, self._patience.retries + 1))
+            return await self.ask(
+                lambda _, wait_s: self._link.after(oids, wait_s), min(2, self._patience.retries + 1)
+            )
         except ErrorStatus as error:
             if error.status not in (engine_protocol.NO_SUCH_NAME, engine_protocol.TOO_BIG):
                 raise
@@ -190,7 +210,9 @@ class Walker:
         except _Loop as error:
             walked.error = error
         except errors.DeviceError as error:
-            walked = Walked(error=error)  # a part of a table, cut off anywhere, would be a new shape every time
+            walked = Walked(
+                error=error
+            )  # a part of a table, cut off anywhere, would be a new shape every time
         return walked
 
     async def _pages(self, root: str, rows: list[Row], seen: Seen | None) -> None:
@@ -207,7 +229,9 @@ class Walker:
             # What comes before is the same for all. (The root itself is no row beneath it.)
             here = oid.parse(cursor[len(root) + 1 :]) if len(cursor) > len(root) else last
             if here <= last and (not self.allows_disorder or cursor in cursors):
-                raise _Loop(f"the agent repeats itself: after {root}.{oid.text(last)} it answered {cursor}")
+                raise _Loop(
+                    f"the agent repeats itself: after {root}.{oid.text(last)} it answered {cursor}"
+                )
             if len(rows) > MAX_ROWS:
                 raise errors.DeviceProtocolError(f"more than {MAX_ROWS} rows under {root}")
             last = here
@@ -233,7 +257,9 @@ class Walker:
                 if want == 1:
                     raise
             except ErrorStatus as error:
-                if error.status == engine_protocol.NO_SUCH_NAME:  # how SNMPv1 says "nothing after that"
+                if (
+                    error.status == engine_protocol.NO_SUCH_NAME
+                ):  # how SNMPv1 says "nothing after that"
                     return Page((), ended=True)
                 if error.status != engine_protocol.TOO_BIG or want == 1:
                     raise

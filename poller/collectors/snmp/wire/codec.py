@@ -66,7 +66,9 @@ def integer(value: int) -> bytes:
 def request(kind: int, request_id: int, first: int, second: int, oids: Sequence[str]) -> bytes:
     """A PDU; the two numbers are zero, or non-repeaters and max-repetitions of a GETBULK."""
     rows = b"".join(element(SEQUENCE, _oid_element(oid) + b"\x05\x00") for oid in oids)
-    return element(kind, integer(request_id) + integer(first) + integer(second) + element(SEQUENCE, rows))
+    return element(
+        kind, integer(request_id) + integer(first) + integer(second) + element(SEQUENCE, rows)
+    )
 
 
 def message(version: int, community: bytes, pdu: bytes) -> bytes:
@@ -193,7 +195,11 @@ def _unsigned(kind: type[int]) -> Callable[[bytes], int]:
         if len(body) > _NUMBER_OCTETS:
             raise Malformed("a number that is too long")
         value = int.from_bytes(body, "big")
-        return kind(value) if value < 2**32 or kind is value_types.Counter64 else value_types.Counter64(value)
+        return (
+            kind(value)
+            if value < 2**32 or kind is value_types.Counter64
+            else value_types.Counter64(value)
+        )
 
     return read
 

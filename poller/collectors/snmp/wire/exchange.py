@@ -64,7 +64,9 @@ class OwnPdus:
     """Our own codec does."""
 
     def write(self, question: Question, request_id: int) -> bytes:
-        return codec.request(question.kind, request_id, question.first, question.second, question.oids)
+        return codec.request(
+            question.kind, request_id, question.first, question.second, question.oids
+        )
 
     def read(self, data: bytes) -> Pdu:
         return codec.read_pdu(data, 0, len(data))
@@ -83,13 +85,19 @@ class CommunitySpeech:
 
     def hear(self, data: bytes) -> Pdu | None:
         version, community, at = codec.open_message(data)
-        return self._pdus.read(data[at:]) if version == self._version and community == self._community else None
+        return (
+            self._pdus.read(data[at:])
+            if version == self._version and community == self._community
+            else None
+        )
 
 
 UntilReadable = Callable[[], Awaitable[None]]
 
 
-async def ask(speech: Speech, question: Question, tap: socket.socket, until_readable: UntilReadable) -> list[Found]:
+async def ask(
+    speech: Speech, question: Question, tap: socket.socket, until_readable: UntilReadable
+) -> list[Found]:
     """The rows of the answer. Raises Malformed, Reported, ErrorStatus, OSError and what the waiting raises."""
     for more in range(_RESYNCS, -1, -1):
         try:
@@ -100,7 +108,9 @@ async def ask(speech: Speech, question: Question, tap: socket.socket, until_read
     raise AssertionError("unreachable")
 
 
-async def _ask(speech: Speech, question: Question, tap: socket.socket, until_readable: UntilReadable) -> list[Found]:
+async def _ask(
+    speech: Speech, question: Question, tap: socket.socket, until_readable: UntilReadable
+) -> list[Found]:
     request_id = _dice.getrandbits(31)
     _send(tap, speech.say(question, request_id))
     while True:
@@ -145,7 +155,11 @@ def _send(tap: socket.socket, data: bytes) -> None:
 
 
 def walk_question(cursor: str, repetitions: int, *, bulk: bool) -> Question:
-    return Question(codec.GET_BULK, (cursor,), 0, repetitions) if bulk else Question(codec.GET_NEXT, (cursor,))
+    return (
+        Question(codec.GET_BULK, (cursor,), 0, repetitions)
+        if bulk
+        else Question(codec.GET_NEXT, (cursor,))
+    )
 
 
 def page_of(found: Sequence[Found], root: str) -> Page:
@@ -167,4 +181,8 @@ def names_of(found: Sequence[Found]) -> list[str]:
 
 def there(found: Sequence[Found]) -> list[Row]:
     """The rows that have a value."""
-    return [(name, value) for name, value in found if value is not None and not isinstance(value, Missing)]
+    return [
+        (name, value)
+        for name, value in found
+        if value is not None and not isinstance(value, Missing)
+    ]

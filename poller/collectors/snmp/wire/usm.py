@@ -43,7 +43,9 @@ class Usm:
         self.engine_id = engine_id
         self.keys = self.passwords.localized(engine_id)
         encrypted = bool(self.keys.cipher)
-        self.usual = v3_message.usual(engine_id, self.username.encode(), self.keys) if encrypted else None
+        self.usual = (
+            v3_message.usual(engine_id, self.username.encode(), self.keys) if encrypted else None
+        )
 
     def set_clock(self, clock: Clock, now: float) -> None:
         self.clock, self.heard_at = clock, now
@@ -75,6 +77,8 @@ def fingerprint(credential: SnmpV3) -> str:
 def refusal(report: int, agent: str) -> errors.DeviceError:
     """What a report means to whoever polls."""
     if report in (v3_message.UNKNOWN_CONTEXT, v3_message.UNAVAILABLE_CONTEXT):
-        return errors.DeviceUnsupported(f"{agent} has no such SNMP context", cause="see the option context")
+        return errors.DeviceUnsupported(
+            f"{agent} has no such SNMP context", cause="see the option context"
+        )
     cause = _REFUSALS.get(report, "the agent did not say why")
     return errors.DeviceAuthFailed(f"{agent} refused our SNMP credential", cause=cause)

@@ -87,4 +87,8 @@ def _localize(name: str, key: bytes, engine_id: bytes) -> bytes:
 
 def _more(name: str, key: bytes, engine_id: bytes, *, cisco: bool) -> bytes:
     """What follows a key that is too short: Reeder's way, which Cisco took, or Blumenthal's."""
-    return _localize(name, _stretch(name, key), engine_id) if cisco else hashlib.new(name, key).digest()
+    return (
+        _localize(name, _stretch(name, key), engine_id)
+        if cisco
+        else hashlib.new(name, key).digest()
+    )

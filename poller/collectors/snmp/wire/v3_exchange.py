@@ -33,13 +33,17 @@ class SecuredSpeech:
         clock = known.clock_at(self._clock())
         flags = known.keys.flags | v3_message.REPORTABLE
         user = known.username.encode()
-        return v3_message.seal(pdu, user, known.engine_id, clock, known.keys, self._message_id, flags, self._context)
+        return v3_message.seal(
+            pdu, user, known.engine_id, clock, known.keys, self._message_id, flags, self._context
+        )
 
     def introduction(self) -> bytes:
         """Who are you? (A request that no agent can answer, but every agent reports about.)"""
         self._message_id = _dice.getrandbits(31)
         pdu = codec.request(codec.GET, self._message_id, 0, 0, ())
-        return v3_message.seal(pdu, b"", b"", Clock(), _NOBODY, self._message_id, v3_message.REPORTABLE)
+        return v3_message.seal(
+            pdu, b"", b"", Clock(), _NOBODY, self._message_id, v3_message.REPORTABLE
+        )
 
     def meet(self, data: bytes) -> bool:
         """The answer to an introduction tells the agent's engine id and clock."""
@@ -64,7 +68,11 @@ class SecuredSpeech:
         if plain[at : at + 1] == bytes((codec.REPORT,)):
             self._hear_report(codec.read_pdu(plain, at, end), envelope, authentic)
             return None
-        if not as_asked or envelope.engine_id != self._usm.engine_id or envelope.user != self._usm.username.encode():
+        if (
+            not as_asked
+            or envelope.engine_id != self._usm.engine_id
+            or envelope.user != self._usm.username.encode()
+        ):
             return None
         self._usm.set_clock(Clock(envelope.boots, envelope.time), self._clock())
         return self._pdus.read(plain[at:end])

@@ -79,7 +79,20 @@ def parse(data: Octets, length: int) -> Envelope:
     salt, _ = codec.read_octets(data, start, stop)
     tag, data_at, data_end = codec.header(data, at, end)
     digest_at = start - len(digest)
-    return Envelope(message_id, flags[0], engine_id, boots, time, user, digest_at, digest, salt, tag, data_at, data_end)
+    return Envelope(
+        message_id,
+        flags[0],
+        engine_id,
+        boots,
+        time,
+        user,
+        digest_at,
+        digest,
+        salt,
+        tag,
+        data_at,
+        data_end,
+    )
 
 
 def is_authentic(data: Octets, length: int, envelope: Envelope, keys: Keys) -> bool:
@@ -129,7 +142,10 @@ def usual_digest(data: Octets, expected: Usual) -> int:
     return at if data[after : after + 2] == _SALT_HEAD and data[after + 2 + _SALT] == OCTETS else 0
 
 
-_SIZE, _NUMBER = rb"(?:[\x00-\x7f]|\x81.|\x82..)", rb"\x02(?:\x01.|\x02..|\x03...|\x04....|\x05.....)"
+_SIZE, _NUMBER = (
+    rb"(?:[\x00-\x7f]|\x81.|\x82..)",
+    rb"\x02(?:\x01.|\x02..|\x03...|\x04....|\x05.....)",
+)
 _CLOCK = re.compile(_NUMBER * 2, re.DOTALL)
 _HEAD = re.compile(
     rb"\x30" + _SIZE + rb"\x02\x01\x03\x30" + _SIZE + _NUMBER * 2 + rb"\x04\x01[\x03\x07]\x02\x01\x03"
@@ -182,13 +198,27 @@ def seal(
         contents = codec.element(OCTETS, _crypt(contents, salt, clock, keys, encrypt=True))
     digest = bytes(keys.digest_size if flags & AUTH else 0)
     octets = (codec.element(OCTETS, part) for part in (user, digest, salt))
-    model = codec.element(OCTETS, engine_id) + codec.integer(clock.boots) + codec.integer(clock.time) + b"".join(octets)
+    model = (
+        codec.element(OCTETS, engine_id)
+        + codec.integer(clock.boots)
+        + codec.integer(clock.time)
+        + b"".join(octets)
+    )
     head = (
-        codec.integer(message_id) + codec.integer(_LARGEST) + codec.element(OCTETS, bytes((flags,))) + codec.integer(3)
+        codec.integer(message_id)
+        + codec.integer(_LARGEST)
+        + codec.element(OCTETS, bytes((flags,)))
+        + codec.integer(3)
     )
     security = codec.element(OCTETS, codec.element(SEQUENCE, model))
-    whole = codec.element(SEQUENCE, codec.integer(3) + codec.element(SEQUENCE, head) + security + contents)
-    return _sign(whole, len(contents) + len(codec.element(OCTETS, salt)), keys) if flags & AUTH else whole
+    whole = codec.element(
+        SEQUENCE, codec.integer(3) + codec.element(SEQUENCE, head) + security + contents
+    )
+    return (
+        _sign(whole, len(contents) + len(codec.element(OCTETS, salt)), keys)
+        if flags & AUTH
+        else whole
+    )
 
 
 def _sign(whole: bytes, after: int, keys: Keys) -> bytes:
@@ -214,7 +244,9 @@ def _crypt(data: bytes, salt: bytes, clock: Clock, keys: Keys, *, encrypt: bool)
     cipher: Cipher[modes.CBC] | Cipher[CFB]
     if keys.cipher == "DES":
         vector = bytes(a ^ b for a, b in zip(salt, keys.priv[8:16], strict=True))
-        cipher = Cipher(TripleDES(keys.priv[:8] * 3), modes.CBC(vector))  # three times the same is once
+        cipher = Cipher(
+            TripleDES(keys.priv[:8] * 3), modes.CBC(vector)
+        )  # three times the same is once
         data += bytes(-len(data) % 8)
     else:
         times = (number & 0xFFFFFFFF for number in clock)

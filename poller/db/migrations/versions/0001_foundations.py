@@ -65,7 +65,9 @@ def _inventory() -> None:
         sa.Column("enabled", sa.Boolean(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(["credential_id"], ["credentials.id"], name="fk_devices_credential_id"),
+        sa.ForeignKeyConstraint(
+            ["credential_id"], ["credentials.id"], name="fk_devices_credential_id"
+        ),
         sa.ForeignKeyConstraint(["site_id"], ["sites.id"], name="fk_devices_site_id"),
         sa.PrimaryKeyConstraint("id", name="pk_devices"),
         sa.UniqueConstraint("name", name="uq_devices_name"),
@@ -90,8 +92,12 @@ def _inventory() -> None:
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
         sa.CheckConstraint("interval_ms >= 1000", name=op.f("ck_targets_interval")),
         sa.CheckConstraint("timeout_ms > 0", name=op.f("ck_targets_timeout")),
-        sa.ForeignKeyConstraint(["credential_id"], ["credentials.id"], name="fk_targets_credential_id"),
-        sa.ForeignKeyConstraint(["device_id"], ["devices.id"], name="fk_targets_device_id", ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["credential_id"], ["credentials.id"], name="fk_targets_credential_id"
+        ),
+        sa.ForeignKeyConstraint(
+            ["device_id"], ["devices.id"], name="fk_targets_device_id", ondelete="CASCADE"
+        ),
         sa.PrimaryKeyConstraint("id", name="pk_targets"),
         sa.UniqueConstraint("device_id", "name", name="uq_targets_device_id_name"),
         sqlite_autoincrement=True,

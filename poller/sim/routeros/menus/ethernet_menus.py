@@ -7,7 +7,18 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from poller.sim.hardware_model import GBIT, MBIT, Chassis, Feature, Kind, Port
-from poller.sim.routeros.menu_tables import Fixed, Live, Scene, Table, Watch, counted, flag, having, number, text
+from poller.sim.routeros.menu_tables import (
+    Fixed,
+    Live,
+    Scene,
+    Table,
+    Watch,
+    counted,
+    flag,
+    having,
+    number,
+    text,
+)
 from poller.sim.routeros.menus import interface_menus
 
 _POWERED = 16  # ports at most that give power
@@ -16,7 +27,11 @@ _POWERED = 16  # ports at most that give power
 def _rate(port: Port) -> str | None:
     if not port.up:
         return None
-    return f"{port.speed_bps / GBIT:g}Gbps" if port.speed_bps >= GBIT else f"{port.speed_bps // MBIT}Mbps"
+    return (
+        f"{port.speed_bps / GBIT:g}Gbps"
+        if port.speed_bps >= GBIT
+        else f"{port.speed_bps // MBIT}Mbps"
+    )
 
 
 def _linked(words: str) -> Fixed:
@@ -69,7 +84,9 @@ _MONITOR = Watch(
         "sfp-vendor-revision": _module(lambda port: "1.0"),
         "sfp-vendor-serial": _module(lambda port: f"EX{port.index:06d}"),
         "sfp-manufacturing-date": _module(lambda port: "24-03-11"),
-        "sfp-wavelength": lambda port: "1310" if _has_module(port) and not _is_copper(port) else None,
+        "sfp-wavelength": lambda port: (
+            "1310" if _has_module(port) and not _is_copper(port) else None
+        ),
     },
     live={
         "sfp-temperature": _measured(43.0, 2.0, 0),
@@ -102,7 +119,9 @@ ETHERNET = Table(
         "tx-multicast": interface_menus.counter(lambda rates: rates.out_multicast),
         "rx-fcs-error": interface_menus.counter(lambda rates: rates.in_errors),
     },
-    stats=frozenset({"rx-broadcast", "rx-multicast", "tx-broadcast", "tx-multicast", "rx-fcs-error"}),
+    stats=frozenset(
+        {"rx-broadcast", "rx-multicast", "tx-broadcast", "tx-multicast", "rx-fcs-error"}
+    ),
     watches={"monitor": _MONITOR},
 )
 
@@ -160,7 +179,9 @@ POE = Table(
             live={
                 "poe-out-voltage": _given(lambda scene, port: f"{_VOLTS:.1f}"),
                 "poe-out-current": _given(lambda scene, port: f"{_current(scene, port):.0f}"),
-                "poe-out-power": _given(lambda scene, port: f"{_current(scene, port) * _VOLTS / 1000:.1f}"),
+                "poe-out-power": _given(
+                    lambda scene, port: f"{_current(scene, port) * _VOLTS / 1000:.1f}"
+                ),
             },
         )
     },
@@ -218,7 +239,12 @@ _COUNTERS: dict[str, Live] = {
 SWITCH_PORT = Table(
     "/interface/ethernet/switch/port",
     _switch_ports,
-    {".id": number, "name": lambda row: row.name, "switch": text("switch1"), "vlan-mode": text("disabled")},
+    {
+        ".id": number,
+        "name": lambda row: row.name,
+        "switch": text("switch1"),
+        "vlan-mode": text("disabled"),
+    },
     _COUNTERS,
     where=having(Feature.SWITCH),
     stats=frozenset(_COUNTERS),

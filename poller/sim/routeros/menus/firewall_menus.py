@@ -7,7 +7,17 @@ from typing import Any, NamedTuple
 
 from poller.sim.device_traffic import DAY, EPOCH
 from poller.sim.hardware_model import Chassis
-from poller.sim.routeros.menu_tables import Scene, Table, counted, dice, flag, moment, number, text, uptime
+from poller.sim.routeros.menu_tables import (
+    Scene,
+    Table,
+    counted,
+    dice,
+    flag,
+    moment,
+    number,
+    text,
+    uptime,
+)
 
 Rows = Callable[[Chassis], Sequence[Any]]
 
@@ -41,7 +51,10 @@ class Rule(NamedTuple):
 def _rules(menu: str, family: str) -> Rows:
     def rows(chassis: Chassis) -> Sequence[Rule]:
         luck = dice(chassis, f"{family}/{menu}")
-        return [_rule(menu, n, chassis, luck.choice((0.0, 40.0, 900.0, 52_000.0))) for n in _numbers(chassis)]
+        return [
+            _rule(menu, n, chassis, luck.choice((0.0, 40.0, 900.0, 52_000.0)))
+            for n in _numbers(chassis)
+        ]
 
     return rows
 
@@ -127,7 +140,13 @@ def _list(family: str, addresses: str) -> Table:
             "comment": lambda row: row.comment or None,
         },
         {"timeout": _timeout},
-        accepts={"list": True, "address": True, "comment": False, "timeout": False, "disabled": False},
+        accepts={
+            "list": True,
+            "address": True,
+            "comment": False,
+            "timeout": False,
+            "disabled": False,
+        },
     )
 
 
@@ -166,7 +185,10 @@ def _tracked(chassis: Chassis) -> Sequence[Tracked]:
 
 def _tracked_6(chassis: Chassis) -> Sequence[Tracked]:
     return [
-        row._replace(source=f"2001:db8:20::{row.number % 9 + 1:x}", destination=f"2001:db8:99::{row.number:x}")
+        row._replace(
+            source=f"2001:db8:20::{row.number % 9 + 1:x}",
+            destination=f"2001:db8:99::{row.number:x}",
+        )
         for row in _tracked(chassis)[::5]
     ]
 
@@ -192,16 +214,26 @@ def _connections(family: str, rows: Rows) -> Table:
             "fasttrack": lambda row: flag(row.number % 3 == 0),
         },
         {
-            "timeout": lambda scene, row: uptime(row.period - (scene.now + 61 * row.number) % row.period),
-            "orig-bytes": lambda scene, row: str(int(row.rate * ((scene.now + 61 * row.number) % row.period))),
-            "repl-bytes": lambda scene, row: str(int(row.rate * 4 * ((scene.now + 61 * row.number) % row.period))),
+            "timeout": lambda scene, row: uptime(
+                row.period - (scene.now + 61 * row.number) % row.period
+            ),
+            "orig-bytes": lambda scene, row: str(
+                int(row.rate * ((scene.now + 61 * row.number) % row.period))
+            ),
+            "repl-bytes": lambda scene, row: str(
+                int(row.rate * 4 * ((scene.now + 61 * row.number) % row.period))
+            ),
         },
         present=_open,
     )
 
 
 TABLES = (
-    *(_menu(family, name) for family in ("ip", "ipv6") for name in ("filter", "nat", "mangle", "raw")),
+    *(
+        _menu(family, name)
+        for family in ("ip", "ipv6")
+        for name in ("filter", "nat", "mangle", "raw")
+    ),
     _list("ip", "203.0.113.{n}"),
     _list("ipv6", "2001:db8:bad::{n:x}"),
     _connections("ip", _tracked),

@@ -6,7 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from poller.sim.hardware_model import Chassis, Kind, Port, Rates
-from poller.sim.routeros.menu_tables import BITS_64, Fixed, Live, Scene, Table, Watch, flag, mac, text
+from poller.sim.routeros.menu_tables import (
+    BITS_64,
+    Fixed,
+    Live,
+    Scene,
+    Table,
+    Watch,
+    flag,
+    mac,
+    text,
+)
 
 _WITHOUT_ADDRESS = frozenset({Kind.GRE, Kind.IPIP, Kind.WIREGUARD})
 
@@ -69,7 +79,9 @@ INTERFACE = Table(
         "link-downs": lambda port: str(port.link_downs),
     },
     {
-        "mac-address": lambda scene, port: None if port.kind in _WITHOUT_ADDRESS else address(scene, port),
+        "mac-address": lambda scene, port: (
+            None if port.kind in _WITHOUT_ADDRESS else address(scene, port)
+        ),
         "rx-byte": counter(lambda rates: rates.in_octets),
         "tx-byte": counter(lambda rates: rates.out_octets),
         "rx-packet": counter(_received),
@@ -99,7 +111,12 @@ VLAN = Table(
 BRIDGE = Table(
     "/interface/bridge",
     ports(Kind.BRIDGE),
-    {**COMMON, "protocol-mode": text("rstp"), "vlan-filtering": text("true"), "fast-forward": text("true")},
+    {
+        **COMMON,
+        "protocol-mode": text("rstp"),
+        "vlan-filtering": text("true"),
+        "fast-forward": text("true"),
+    },
     {"mac-address": address},
 )
 
@@ -119,7 +136,9 @@ def _memberships(chassis: Chassis) -> Sequence[Membership]:
     wired = [port.name for port in ports(Kind.ETHERNET)(chassis)]
     vlans = [port.name.removeprefix("vlan") for port in ports(Kind.VLAN)(chassis)]
     return [
-        Membership(n, vlan, ",".join(["bridge1", *wired[:1]]), ",".join(wired[1 + n % 3 : 3 + n % 3]))
+        Membership(
+            n, vlan, ",".join(["bridge1", *wired[:1]]), ",".join(wired[1 + n % 3 : 3 + n % 3])
+        )
         for n, vlan in enumerate(["1", *vlans], 1)
     ]
 

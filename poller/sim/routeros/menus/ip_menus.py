@@ -7,7 +7,18 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from poller.sim.hardware_model import Chassis, Kind
-from poller.sim.routeros.menu_tables import Fixed, Scene, Table, dice, flag, mac, number, once, text, uptime
+from poller.sim.routeros.menu_tables import (
+    Fixed,
+    Scene,
+    Table,
+    dice,
+    flag,
+    mac,
+    number,
+    once,
+    text,
+    uptime,
+)
 
 _LEASE_SECONDS = 600
 
@@ -20,7 +31,9 @@ class Address(NamedTuple):
 
 
 def _addresses(chassis: Chassis) -> Sequence[Address]:
-    home = next((port.name for port in chassis.ports if port.kind is Kind.BRIDGE), chassis.ports[0].name)
+    home = next(
+        (port.name for port in chassis.ports if port.kind is Kind.BRIDGE), chassis.ports[0].name
+    )
     return [
         Address(1, "10.20.0.1/16", "10.20.0.0", home),
         Address(2, "192.0.2.1/24", "192.0.2.0", chassis.ports[-1].name),
@@ -40,7 +53,13 @@ ADDRESS = Table(
         "dynamic": text("false"),
         "disabled": text("false"),
     },
-    accepts={"address": True, "interface": True, "comment": False, "disabled": False, "network": False},
+    accepts={
+        "address": True,
+        "interface": True,
+        "comment": False,
+        "disabled": False,
+        "network": False,
+    },
 )
 
 
@@ -114,8 +133,14 @@ LEASE = Table(
         "disabled": text("false"),
         "comment": lambda lease: lease.comment or None,
     },
-    {"expires-after": _expires, "last-seen": lambda scene, lease: uptime((scene.now + 37 * lease.number) % 300)},
-    flags={"active": lambda scene, lease: lease.bound, "dynamic": lambda scene, lease: lease.dynamic},
+    {
+        "expires-after": _expires,
+        "last-seen": lambda scene, lease: uptime((scene.now + 37 * lease.number) % 300),
+    },
+    flags={
+        "active": lambda scene, lease: lease.bound,
+        "dynamic": lambda scene, lease: lease.dynamic,
+    },
 )
 
 
@@ -199,7 +224,8 @@ def _pools_6(chassis: Chassis) -> Sequence[Used]:
 
 def _used_6(chassis: Chassis) -> Sequence[Used]:
     return [
-        Used(n, "delegated", f"2001:db8:20:{n}::/64", "DHCP") for n in range(1, chassis.model.setup.leases // 4 + 1)
+        Used(n, "delegated", f"2001:db8:20:{n}::/64", "DHCP")
+        for n in range(1, chassis.model.setup.leases // 4 + 1)
     ]
 
 
@@ -217,7 +243,11 @@ POOL_6 = Table(
 POOL_USED_6 = Table(
     "/ipv6/pool/used",
     _used_6,
-    {"pool": lambda row: row.pool, "prefix": lambda row: row.address, "owner": lambda row: row.info},
+    {
+        "pool": lambda row: row.pool,
+        "prefix": lambda row: row.address,
+        "owner": lambda row: row.info,
+    },
 )
 
 DNS = Table(
@@ -238,7 +268,11 @@ DNS = Table(
 CLOUD = Table(
     "/ip/cloud",
     once,
-    {"ddns-enabled": text("true"), "ddns-update-interval": text("none"), "update-time": text("true")},
+    {
+        "ddns-enabled": text("true"),
+        "ddns-update-interval": text("none"),
+        "update-time": text("true"),
+    },
     {
         "public-address": lambda scene, _: f"203.0.113.{scene.mac >> 8 & 0x7F}",
         "dns-name": lambda scene, _: f"{scene.mac >> 8 & 0xFFFF_FFFF:08x}.sn.example.net",
@@ -270,7 +304,9 @@ NEIGHBOR = Table(
         "interface": lambda row: row.interface,
         "address": lambda row: f"10.20.250.{row.number}",
         "mac-address": lambda row: mac(0x02_60_00_00_00_00 + row.number),
-        "identity": lambda row: row.identity + ("\0\0" if row.number == 2 else ""),  # some pad their name
+        "identity": lambda row: (
+            row.identity + ("\0\0" if row.number == 2 else "")
+        ),  # some pad their name
         "platform": text("MikroTik"),
         "version": text("7.18.2 (stable)"),
         "unpack": text("none"),

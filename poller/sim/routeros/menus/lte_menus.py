@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from poller.sim.hardware_model import Chassis, Feature, Kind
-from poller.sim.routeros.menu_tables import Condition, Fixed, Live, Table, Watch, having, since_boot, text, uptime
+from poller.sim.routeros.menu_tables import (
+    Condition,
+    Fixed,
+    Live,
+    Table,
+    Watch,
+    having,
+    since_boot,
+    text,
+    uptime,
+)
 from poller.sim.routeros.menus import interface_menus
 
 _FIXED: dict[str, Fixed] = {
@@ -38,7 +48,11 @@ def _menu(where: Condition, verb: str, watch: Watch) -> Table:
     return Table(
         "/interface/lte",
         interface_menus.ports(Kind.LTE),
-        {**interface_menus.COMMON, "default-name": lambda port: port.name, "apn-profiles": text("default")},
+        {
+            **interface_menus.COMMON,
+            "default-name": lambda port: port.name,
+            "apn-profiles": text("default"),
+        },
         {"mac-address": interface_menus.address},
         where=where,
         watches={verb: watch},

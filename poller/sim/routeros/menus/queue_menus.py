@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from poller.sim.hardware_model import Chassis
-from poller.sim.routeros.menu_tables import Live, Scene, Table, counted, dice, flag, number, swing, text
+from poller.sim.routeros.menu_tables import (
+    Live,
+    Scene,
+    Table,
+    counted,
+    dice,
+    flag,
+    number,
+    swing,
+    text,
+)
 
 
 class Queue(NamedTuple):
@@ -23,7 +33,9 @@ def _queues(chassis: Chassis, kind: str, parent: str) -> Sequence[Queue]:
     made = []
     for n in range(1, chassis.model.setup.queues + 1):
         above = parent if n % 3 == 1 else f"{kind}-{n - 1}"
-        made.append(Queue(n, f"{kind}-{n}", above, n * 10_000_000, luck.uniform(100, 200_000), n % 7 == 0))
+        made.append(
+            Queue(n, f"{kind}-{n}", above, n * 10_000_000, luck.uniform(100, 200_000), n % 7 == 0)
+        )
     return made
 
 

@@ -62,7 +62,9 @@ def _route_menu(path: str, rows: Callable[[Chassis], Sequence[Route]]) -> Table:
             ".id": lambda route: f"*{0x8000_0000 + route.number:X}",
             "dst-address": lambda route: route.destination,
             "gateway": lambda route: route.gateway,
-            "distance": lambda route: {"connect": "0", "static": "1", "bgp": "20"}.get(route.origin, "110"),
+            "distance": lambda route: {"connect": "0", "static": "1", "bgp": "20"}.get(
+                route.origin, "110"
+            ),
             "routing-table": text("main"),
             "active": lambda route: "true" if route.active else None,
             "connect": _from("connect"),
@@ -100,7 +102,10 @@ class Peer(NamedTuple):
 def _peers(chassis: Chassis) -> Sequence[Peer]:
     luck = dice(chassis, "bgp")
     count = chassis.model.setup.peers
-    return [Peer(n, n % 4 != 0, luck.randrange(1, 900), luck.uniform(0.02, 0.4)) for n in range(1, count + 1)]
+    return [
+        Peer(n, n % 4 != 0, luck.randrange(1, 900), luck.uniform(0.02, 0.4))
+        for n in range(1, count + 1)
+    ]
 
 
 def _session_uptime(scene: Scene, peer: Peer) -> str | None:
@@ -188,7 +193,9 @@ def _bfd(path: str, remote: str, version: Callable[[Chassis], bool]) -> Table:
             "state-changes": lambda peer: str(peer.number * 2 - 1),
         },
         {
-            "packets-rx": lambda scene, peer: counted(scene, 5.0 if peer.established else 0.0, peer.number),
+            "packets-rx": lambda scene, peer: counted(
+                scene, 5.0 if peer.established else 0.0, peer.number
+            ),
             "packets-tx": lambda scene, peer: counted(scene, 5.2, peer.number),
             "uptime": _session_uptime,
         },

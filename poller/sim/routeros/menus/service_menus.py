@@ -45,12 +45,17 @@ _KINDS = ("icmp", "tcp-conn", "http-get", "https-get", "simple", "icmp")
 
 def _watched(chassis: Chassis) -> Sequence[Watched]:
     count = chassis.model.setup.watched
-    return [Watched(n, _KINDS[(n - 1) % len(_KINDS)], n % 5 != 0, chassis) for n in range(1, count + 1)]
+    return [
+        Watched(n, _KINDS[(n - 1) % len(_KINDS)], n % 5 != 0, chassis) for n in range(1, count + 1)
+    ]
 
 
 def _took(scene: Scene, row: Watched, share: float) -> str:
     """A round trip: some milliseconds, in whole microseconds."""
-    return short(int((2000 + 700 * row.number) * share * (1 + 0.2 * math.sin(scene.now / 55 + row.number))) / 1e6)
+    return short(
+        int((2000 + 700 * row.number) * share * (1 + 0.2 * math.sin(scene.now / 55 + row.number)))
+        / 1e6
+    )
 
 
 def _kind_only(kinds: tuple[str, ...], value: Callable[[Scene, Watched], str]) -> Live:
@@ -69,7 +74,9 @@ NETWATCH = Table(
     _watched,
     {
         ".id": number,
-        "name": lambda row: f"watch-{row.number}" if row.chassis.version >= (7, 14) and row.number % 2 else None,
+        "name": lambda row: (
+            f"watch-{row.number}" if row.chassis.version >= (7, 14) and row.number % 2 else None
+        ),
         "host": lambda row: f"198.51.100.{row.number}",
         "type": _modern(lambda row: row.kind),
         "timeout": lambda row: "3s" if row.modern else "1s",
@@ -79,9 +86,13 @@ NETWATCH = Table(
         "comment": lambda row: f"upstream {row.number}" if row.number % 3 == 0 else None,
     },
     {
-        "since": lambda scene, row: moment(scene.now - scene.uptime + 60 * row.number, row.chassis.version),
+        "since": lambda scene, row: moment(
+            scene.now - scene.uptime + 60 * row.number, row.chassis.version
+        ),
         "done-tests": lambda scene, row: str(int(scene.uptime / 60)) if row.modern else None,
-        "failed-tests": lambda scene, row: str(int(scene.uptime / 6000) * row.number) if row.modern else None,
+        "failed-tests": lambda scene, row: (
+            str(int(scene.uptime / 6000) * row.number) if row.modern else None
+        ),
         "loss-count": _kind_only(_ICMP, lambda scene, row: str(int(scene.now / 60) % 2)),
         "loss-percent": _kind_only(_ICMP, lambda scene, row: str(int(scene.now / 60) % 2 * 10)),
         "rtt-avg": _kind_only(_ICMP, lambda scene, row: _took(scene, row, 1.0)),
@@ -89,7 +100,9 @@ NETWATCH = Table(
         "rtt-max": _kind_only(_ICMP, lambda scene, row: _took(scene, row, 1.9)),
         "rtt-jitter": _kind_only(_ICMP, lambda scene, row: _took(scene, row, 0.2)),
         "rtt-stdev": _kind_only(_ICMP, lambda scene, row: _took(scene, row, 0.1)),
-        "tcp-connect-time": _kind_only(("tcp-conn", *_HTTP), lambda scene, row: _took(scene, row, 1.2)),
+        "tcp-connect-time": _kind_only(
+            ("tcp-conn", *_HTTP), lambda scene, row: _took(scene, row, 1.2)
+        ),
         "http-status-code": _kind_only(_HTTP, lambda scene, row: "200" if row.up else "503"),
         "http-resp-time": _kind_only(_HTTP, lambda scene, row: _took(scene, row, 4.0)),
     },
@@ -161,7 +174,11 @@ USERS = Table(
         "group": lambda row: row.group,
         "radius": text("false"),
     },
-    {"when": lambda scene, row: moment(scene.now // 3600 * 3600 - 600 * row.number, scene.chassis.version)},
+    {
+        "when": lambda scene, row: moment(
+            scene.now // 3600 * 3600 - 600 * row.number, scene.chassis.version
+        )
+    },
 )
 
 

@@ -50,7 +50,9 @@ RESOURCE = Table(
     },
     {
         "uptime": lambda scene, _: uptime(scene.uptime),
-        "free-memory": lambda scene, _: str(scene.chassis.model.memory * (70 - scene.load // 4) // 100),
+        "free-memory": lambda scene, _: str(
+            scene.chassis.model.memory * (70 - scene.load // 4) // 100
+        ),
         "cpu-load": lambda scene, _: str(scene.load),
         "write-sect-since-reboot": lambda scene, _: str(int(scene.uptime / 7)),
         "write-sect-total": lambda scene, _: str(int(scene.uptime / 7) + 40_000),
@@ -129,15 +131,31 @@ HEALTH_7 = Table(
 
 def _sensor(name: str) -> Live:
     def value(scene: Scene, chassis: Chassis) -> str | None:
-        return next((_sensed(scene, sensor) for sensor in _sensors(chassis) if sensor.name == name), None)
+        return next(
+            (_sensed(scene, sensor) for sensor in _sensors(chassis) if sensor.name == name), None
+        )
 
     return value
 
 
 _NAMES = (
     *("voltage", "temperature", "cpu-temperature", "phy-temperature", "switch-temperature"),
-    *("board-temperature1", "board-temperature2", "fan1-speed", "fan2-speed", "fan3-speed", "fan4-speed"),
-    *("power-consumption", "psu1-voltage", "psu2-voltage", "psu1-current", "psu2-current", "psu1-state"),
+    *(
+        "board-temperature1",
+        "board-temperature2",
+        "fan1-speed",
+        "fan2-speed",
+        "fan3-speed",
+        "fan4-speed",
+    ),
+    *(
+        "power-consumption",
+        "psu1-voltage",
+        "psu2-voltage",
+        "psu1-current",
+        "psu2-current",
+        "psu1-state",
+    ),
     *("psu2-state", "poe-out-consumption", "poe-in-voltage", "jack-voltage", "2pin-voltage"),
 )
 HEALTH_6 = Table(
@@ -158,13 +176,31 @@ class Package(NamedTuple):
     disabled: bool = False
 
 
-_PARTS_6 = ("system", "security", "dhcp", "ppp", "routing", "mpls", "ipv6", "advanced-tools", "hotspot")
+_PARTS_6 = (
+    "system",
+    "security",
+    "dhcp",
+    "ppp",
+    "routing",
+    "mpls",
+    "ipv6",
+    "advanced-tools",
+    "hotspot",
+)
 
 
 def _packages(chassis: Chassis) -> Sequence[Package]:
-    names = [f"routeros-{chassis.model.architecture}", *_PARTS_6] if chassis.version < (7,) else ["routeros"]
+    names = (
+        [f"routeros-{chassis.model.architecture}", *_PARTS_6]
+        if chassis.version < (7,)
+        else ["routeros"]
+    )
     features = chassis.model.features
-    names += [name for name in (Feature.WIRELESS, Feature.CONTAINER) if name in features and _had(name, chassis)]
+    names += [
+        name
+        for name in (Feature.WIRELESS, Feature.CONTAINER)
+        if name in features and _had(name, chassis)
+    ]
     return [Package(n, str(name), chassis, name == "hotspot") for n, name in enumerate(names, 1)]
 
 

@@ -72,7 +72,14 @@ def _peers(chassis: Chassis) -> Sequence[Peer]:
     luck = dice(chassis, "wireguard")
     names = [port.name for port in chassis.ports if port.kind is Kind.WIREGUARD] or ["wireguard1"]
     return [
-        Peer(n, names[0], f"notebook {n}" if n % 2 else "", n % 5 == 0, n % 4 == 0, luck.uniform(50, 20_000))
+        Peer(
+            n,
+            names[0],
+            f"notebook {n}" if n % 2 else "",
+            n % 5 == 0,
+            n % 4 == 0,
+            luck.uniform(50, 20_000),
+        )
         for n in range(1, chassis.model.setup.wireguards + 1)
     ]
 

@@ -104,8 +104,12 @@ WIRELESS = Table(
                 "wireless-protocol": text("802.11"),
             },
             live={
-                "noise-floor": lambda scene, port: str(-104 - (int(scene.now / 90) + port.index) % 4),
-                "overall-tx-ccq": lambda scene, port: str(88 + (int(scene.now / 60) + port.index) % 11),
+                "noise-floor": lambda scene, port: str(
+                    -104 - (int(scene.now / 90) + port.index) % 4
+                ),
+                "overall-tx-ccq": lambda scene, port: str(
+                    88 + (int(scene.now / 60) + port.index) % 11
+                ),
                 "registered-clients": _on(Kind.WLAN),
                 "authenticated-clients": _on(Kind.WLAN),
             },
@@ -132,7 +136,9 @@ REGISTRATIONS = Table(
         "packets": _packets,
         "bytes": _bytes,
         "uptime": _since,
-        "last-activity": lambda scene, client: short((scene.now * 100 // 1 % 300 + client.number) / 100),
+        "last-activity": lambda scene, client: short(
+            (scene.now * 100 // 1 % 300 + client.number) / 100
+        ),
         "signal-strength": lambda scene, client: f"{_signal(scene, client)}@6Mbps",
         "signal-to-noise": lambda scene, client: str(_signal(scene, client) + 104),
         "tx-ccq": lambda scene, client: str(70 + (int(scene.now / 30) + client.number) % 30),
@@ -264,7 +270,9 @@ WIFI_REGISTRATIONS = Table(
     },
     {
         "uptime": _since,
-        "last-activity": lambda scene, client: short((scene.now * 100 // 1 % 300 + client.number) / 100),
+        "last-activity": lambda scene, client: short(
+            (scene.now * 100 // 1 % 300 + client.number) / 100
+        ),
         "signal": lambda scene, client: str(_signal(scene, client)),
         "packets": _packets,
         "bytes": _bytes,
@@ -304,7 +312,9 @@ W60G = Table(
                 "rssi": lambda scene, port: str(-58 - int(scene.now / 25) % 4),
                 "tx-packet-error-rate": lambda scene, port: f"{int(scene.now / 30) % 4}%",
                 "rf-temperature": lambda scene, port: str(44 + int(since_boot(scene, 0) / 300) % 6),
-                "baseband-temperature": lambda scene, port: str(51 + int(since_boot(scene, 0) / 400) % 5),
+                "baseband-temperature": lambda scene, port: str(
+                    51 + int(since_boot(scene, 0) / 400) % 5
+                ),
             },
         )
     },

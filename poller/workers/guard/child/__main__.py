@@ -57,14 +57,18 @@ class _Known:
 
 class Child:
     def __init__(self, hello: Hello, cells: memoryview) -> None:
-        points = [point for point in plugins.points(registry.GROUP)[0] if point.name == hello.collector]
+        points = [
+            point for point in plugins.points(registry.GROUP)[0] if point.name == hello.collector
+        ]
         self._hello = hello
         self._registry = registry.load(points)
         self._collector: Collector = self._registry.get(hello.collector)
         self._models = {model.kind: model for model in self._collector.credentials}
         self._known: OrderedDict[int, _Known] = OrderedDict()
         self._polls: dict[int, asyncio.Task[None]] = {}
-        self._sessions = Sessions(session_limits.Rules(session_limits.Limits(**hello.session), {}, hello.sessions))
+        self._sessions = Sessions(
+            session_limits.Rules(session_limits.Limits(**hello.session), {}, hello.sessions)
+        )
         self._redactor = Redactor()
         self._cells = cells
         self._tired = False
@@ -73,7 +77,9 @@ class Child:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Until the worker closes the socket."""
         limits = Limits(self._hello.threads, self._hello.stuck)
-        threads = Threads(limits, marks.ThreadMarks(self._cells), lambda _: self._hello.collector, self._tire)
+        threads = Threads(
+            limits, marks.ThreadMarks(self._cells), lambda _: self._hello.collector, self._tire
+        )
         loop = asyncio.get_running_loop()
         loop.set_default_executor(threads)
         loop.set_task_factory(running_code.TaskFactory(self._cells))
@@ -121,7 +127,9 @@ class Child:
     async def _outcome(self, head: dict[str, Any]) -> Outcome:
         try:
             known, credential = self._target(head), self._credential(head["credential"])
-        except errors.ConfigError as error:  # the worker has the same collector, and found nothing wrong
+        except (
+            errors.ConfigError
+        ) as error:  # the worker has the same collector, and found nothing wrong
             return from_error(errors.CollectorCrashed(clean(str(error))))
         deadline = asyncio.get_running_loop().time() + head["budget_s"]
         where = head["target_id"], head["device"], head["address"]

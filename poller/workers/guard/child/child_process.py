@@ -74,9 +74,13 @@ class Process:
         self._popen: subprocess.Popen[bytes] | None = None
         self._writer: asyncio.StreamWriter | None = None
         loop = asyncio.get_running_loop()
-        self._starting = loop.call_later(START_S, self.end, f"it was not ready within {START_S:g} s")
+        self._starting = loop.call_later(
+            START_S, self.end, f"it was not ready within {START_S:g} s"
+        )
         self._talk = loop.create_task(self._read())
-        threading.Thread(target=self._keep, args=(loop,), name=f"child-{hello.collector}", daemon=True).start()
+        threading.Thread(
+            target=self._keep, args=(loop,), name=f"child-{hello.collector}", daemon=True
+        ).start()
 
     # In its thread
 
@@ -91,7 +95,11 @@ class Process:
         words = [sys.executable, "-m", __package__, *map(str, numbers), str(os.getpid())]
         try:
             self._popen = subprocess.Popen(
-                words, pass_fds=numbers, stdin=subprocess.DEVNULL, env=_environment(), start_new_session=True
+                words,
+                pass_fds=numbers,
+                stdin=subprocess.DEVNULL,
+                env=_environment(),
+                start_new_session=True,
             )
         except OSError as error:  # no memory, no more processes: not the collector's fault
             self._never_ran = True
@@ -226,6 +234,8 @@ def _told(code: int) -> str:
 def _environment() -> Mapping[str, str]:
     """Ours without the secrets: what the collector needs comes through the socket."""
     names = {
-        f"{setting_sources.PREFIX}{name.upper()}{tail}" for name in setting_sources.SECRETS for tail in ("", "_FILE")
+        f"{setting_sources.PREFIX}{name.upper()}{tail}"
+        for name in setting_sources.SECRETS
+        for tail in ("", "_FILE")
     }
     return {name: value for name, value in os.environ.items() if name not in names}

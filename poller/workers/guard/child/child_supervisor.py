@@ -78,7 +78,13 @@ class Keeper:
             asked.answer.set_result(outcome.from_error(errors.CollectorDied(text)))
         targets = tuple(asked.target for asked in end.blamed)
         names = [f"{target.device}/{target.name}" for target in targets]
-        log.error("collector_process_ended", message=text, polled=names, handed_back=len(end.innocent), trace=end.trace)
+        log.error(
+            "collector_process_ended",
+            message=text,
+            polled=names,
+            handed_back=len(end.innocent),
+            trace=end.trace,
+        )
         if not end.ours:
             self._crashed(text, targets)
 
