@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import typer
@@ -48,10 +47,6 @@ class Branch:
     help: str
     panel: str
 
-    @property
-    def present(self) -> bool:
-        return find_spec(self.place.partition(":")[0]) is not None
-
     def load(self) -> Any:
         """The real command: of a Typer application, or of a plain function."""
         module, _, attribute = self.place.partition(":")
@@ -86,8 +81,7 @@ class LazyGroup(Group):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         for branch in self.branches:
-            if branch.present:
-                self.add_command(_Placeholder(branch))
+            self.add_command(_Placeholder(branch))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         names = (cmd_name, cmd_name.removesuffix("s"), f"{cmd_name}s")

@@ -77,7 +77,7 @@ def command(
     found = _recent(services, wanted, limit or LIMIT)
     if not found:
         _refuse_unknown(services, wanted)
-    render.listing("poller.event_publisher/1", [item(event) for event in found], _COLUMNS, as_json)
+    render.listing("poller.events/1", [item(event) for event in found], _COLUMNS, as_json)
     if not found and not as_json:
         render.note("no event is on record, or nothing matches")
 

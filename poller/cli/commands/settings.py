@@ -22,7 +22,7 @@ def command(as_json: Json = False) -> None:
     names = ("name", "value", "origin", "description")
     rows = fields.rows(fields.load(), os.environ)
     render.listing(
-        "poller.settings.fields/1",
+        "poller.settings/1",
         [dict(zip(names, row, strict=True)) for row in rows],
         _COLUMNS,
         as_json,
