@@ -41,8 +41,6 @@ beat_init.disconnect(acquire_distributed_beat_lock)
 
 STANDBY_S = 0.25
 REAP_EVERY_S = 1.0
-#: Workers say every two seconds that they live.
-TRUST_S = 5.0
 BROKEN_ENTRIES_S = 5.0
 TROUBLE = (errors.StoreError, redis.RedisError, KombuError, OSError)
 
@@ -145,7 +143,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             known = (self._settings, self._leader.ticked, self._recorder.note)
             catch_up.settle(self._board, self._leader.token, now_ms, self._step_ms, *known)
             self._step_ms = 0
-            self._trust_until = began + TRUST_S
+            self._trust_until = began + worker_registry.ALL_HEARTBEATS_RENEWED_S
         self._keep_house(now_ms)
         pause_s = self._poll_due()
         self._leader.ticked()

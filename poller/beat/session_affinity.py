@@ -15,11 +15,10 @@ from poller.domain.record.overview import Worker
 from poller.domain.scheduling import affinity, queue_routing
 from poller.observability import logs
 from poller.state.cluster import worker_queues
+from poller.state.cluster.worker_registry import TWO_HEARTBEATS_MISSED_MS
 
 log = logs.get(__name__)
 
-#: A worker that said nothing for so long gets nothing of its own any more: two of its heartbeats are missing.
-LATELY_MS = 4_500
 #: Workers that have been gone for so long will not come back by that name.
 FORGET_AFTER_S = 900.0
 
@@ -50,7 +49,9 @@ class Homes:
         """Who is here? Homes stay what they are while nobody comes or goes. What waits for a worker that does not take
         it any more goes to all; whatever that sends twice is refused by `start`. Raises StoreError.
         """
-        lately = [worker for worker in living if abs(now_ms - worker.seen_ms) < LATELY_MS]
+        lately = [
+            worker for worker in living if abs(now_ms - worker.seen_ms) < TWO_HEARTBEATS_MISSED_MS
+        ]
         self._slots = {worker.name: worker.slots for worker in lately}
         keepers = affinity.keepers(lately)
         if keepers != self._keepers:

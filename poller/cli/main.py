@@ -49,6 +49,7 @@ class Root(LazyGroup):
         Branch(
             "worker", "poller.cli.commands.worker:command", "Run workers, one per core.", _RUNNING
         ),
+        Branch("beat", "poller.cli.commands.beat:command", "Run the scheduler.", _RUNNING),
         Branch("web", "poller.cli.commands.web:command", "Serve the page.", _RUNNING),
         Branch(
             name="traps",

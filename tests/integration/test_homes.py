@@ -15,6 +15,7 @@ from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.overview import Worker
 from poller.domain.scheduling import affinity
 from poller.state.board.moves import ROUTINE_MARK
+from poller.state.cluster.worker_registry import TWO_HEARTBEATS_MISSED_MS
 
 QUEUE = "poll.routeros"
 NOW = 1_800_000_000_000
@@ -130,7 +131,7 @@ def test_what_waits_in_own_queues_counts_as_waiting(
     assert f"{QUEUE}~w1" not in sent(made, list(ids_of(services))), "its four slots are taken"
 
 
-SILENT = worker("w1", seen_ms=NOW - session_affinity.LATELY_MS)
+SILENT = worker("w1", seen_ms=NOW - TWO_HEARTBEATS_MISSED_MS)
 OTHERWISE_BUSY = Worker("w1", NOW, 0, 0, 0, 0, queues=("poll.snmp",), sessions=("routeros",))
 
 

@@ -13,8 +13,14 @@ from poller.domain.record.overview import Worker
 from poller.state.keys import Keys
 from poller.state.redis_client import store_errors
 
+#: A worker writes a heartbeat this often.
 HEARTBEAT_S = 2.0
-DEAD_AFTER_MS = 10_000
+#: A worker silent for this long missed two heartbeats; a quarter of one is allowed for delays.
+TWO_HEARTBEATS_MISSED_MS = round(2.25 * HEARTBEAT_S * 1000)
+#: Within this time every living worker writes a heartbeat, with the time of a clock that was set.
+ALL_HEARTBEATS_RENEWED_S = 2.5 * HEARTBEAT_S
+#: A worker silent for this long missed five heartbeats and counts as dead.
+DEAD_AFTER_MS = round(5 * HEARTBEAT_S * 1000)
 FORGET_AFTER_MS = 15 * 60_000
 _FIELDS = frozenset(field.name for field in fields(Worker))
 
