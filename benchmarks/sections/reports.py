@@ -18,7 +18,7 @@ from poller.collectors.registry import Registry
 from poller.db.inventory import devices
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import TargetSpec
-from poller.state.board.board_values import Room
+from poller.state.board.board_values import ClaimLimits
 from poller.workers.batch.worker_poller import Poller
 
 BATCH = 64
@@ -56,7 +56,7 @@ class Worker:
         self.collector = Bench()
         self.services.registry = Registry({"bench": self.collector}, (), {"bench": "benchmarks"})
         self._poller = Poller(self.services, "bench@here")
-        self._room = Room(BATCH, BATCH, 60_000)
+        self._room = ClaimLimits(BATCH, BATCH, 60_000)
         self._claims = 0
         for number in range(BATCH):
             draft = TargetDraft("bench", "bench", {}, interval_ms=3_600_000, timeout_ms=1_000)

@@ -9,7 +9,7 @@ from typing import Any
 
 from poller.beat.session_affinity import Homes
 from poller.settings.fields import Settings
-from poller.state.board.board_values import Claim, Room
+from poller.state.board.board_values import Claim, ClaimLimits
 from poller.state.board.moves import ROUTINE_PRIORITY, URGENT_PRIORITY, Board
 from poller.state.publish_errors import broker_errors
 from poller.tasks.poll import poll
@@ -20,7 +20,7 @@ class Dispatcher:
         self._board = board
         self._homes = homes
         self._published = ""  # token of the last claim that reached the broker
-        self._room = Room(
+        self._room = ClaimLimits(
             targets=settings.claim_limit,
             batch_size=settings.batch_size,
             lease_ms=round((settings.queue_wait_s + settings.lease_margin_s) * 1000),

@@ -30,7 +30,7 @@ from poller.beat.worker_watch import Attendance
 from poller.domain.scheduling import capacity
 from poller.observability import logs
 from poller.state.board import wrong_types
-from poller.state.board.moves import NotLeader
+from poller.state.board.board_values import NotLeader
 from poller.state.cluster import worker_registry
 from poller.state.cluster.queue_list import Domains
 
@@ -174,7 +174,9 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
                 self._leader.token, self._leader.epoch, self.producer, rooms, now_ms
             )
             targets += claim.targets
-            if not claim.token or (not claim.again and claim.targets < self._settings.claim_limit):
+            if not claim.token or (
+                not claim.repeated and claim.targets < self._settings.claim_limit
+            ):
                 break
             self._leader.ticked()
         rate, self._polled_at = targets / (clock - self._polled_at), clock

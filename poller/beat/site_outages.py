@@ -21,8 +21,7 @@ from poller.domain.inventory import duration
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.scheduling import slots
 from poller.observability import logs
-from poller.state.board.board_values import Place
-from poller.state.board.moves import NotLeader
+from poller.state.board.board_values import NotLeader, Place
 from poller.state.cluster import site_windows
 
 log = logs.get(__name__)

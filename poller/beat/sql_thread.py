@@ -19,7 +19,7 @@ from poller.bootstrap import Services
 from poller.db.record import dead_letter_rows, run_ledger
 from poller.domain.record.run import Run
 from poller.observability import logs
-from poller.state.board.moves import NotLeader
+from poller.state.board.board_values import NotLeader
 from poller.state.cluster.queue_list import Domains
 
 log = logs.get(__name__)

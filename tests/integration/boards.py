@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.poll_target import TargetSpec
-from poller.state.board.board_values import Claim, Room
+from poller.state.board.board_values import Claim, ClaimLimits
 from poller.state.board.moves import Board
 from poller.state.cluster.leader_lock import Leadership
 
 QUEUE = "poll.snmp"
 
 
-ROOM = Room(targets=1000, batch_size=10, lease_ms=30_000)
+ROOM = ClaimLimits(targets=1000, batch_size=10, lease_ms=30_000)
 
 
 NOW = 1_800_000_000_000
@@ -37,7 +37,7 @@ def claim(
     leader: Leadership,
     token: str = "a",
     published: str = "",
-    room: Room = ROOM,
+    room: ClaimLimits = ROOM,
     waiting: int = 100,
 ) -> Claim:
     return board.claim(leader.token, token, published, {QUEUE: waiting}, room, NOW)
@@ -46,7 +46,7 @@ def claim(
 def start(
     board: Board, token: str, ids: list[int], attempt: int = 0, call: str = "c"
 ) -> list[Result]:
-    return [answer.result for answer in board.start(token, attempt, call, 15_000, ids, NOW).answers]
+    return [answer.result for answer in board.start(token, attempt, call, 15_000, ids, NOW).targets]
 
 
 def assert_sound(board: Board, ids: list[int]) -> None:

@@ -13,7 +13,7 @@ from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.scheduling import slots
 from poller.domain.scheduling.interval import Policy
 from poller.domain.scheduling.staleness import Evidence
-from poller.state.board.board_values import Room
+from poller.state.board.board_values import ClaimLimits
 from poller.workers.batch.worker_poller import Poller
 from tests.integration.worlds import QUEUE, World
 
@@ -115,7 +115,9 @@ def test_a_quiet_device_is_polled_slowly_and_a_busy_one_quickly(world: World) ->
 def test_waiting_batches_of_the_queue_stretch_it(world: World) -> None:
     """More than two batches of 64 are overdue when this one begins."""
     ids = world.add(*["answer"] * 150, **ADAPTIVE)
-    world.board.claim("", "t", "", {QUEUE: 100}, Room(targets=1, batch_size=64, lease_ms=30_000))
+    world.board.claim(
+        "", "t", "", {QUEUE: 100}, ClaimLimits(targets=1, batch_size=64, lease_ms=30_000)
+    )
     [mine] = [i for i in ids if world.services.redis.zscore(world.services.keys.inflight, str(i))]
     world.poller.poll("t", [mine])
     assert (world.decision(mine).depth, world.decision(mine).target_ms) == (3, 12_000)

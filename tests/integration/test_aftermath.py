@@ -16,7 +16,7 @@ from poller.domain.failures.quarantine import Trust
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.event_kinds import Event, Kind
-from poller.state.board.board_values import Room
+from poller.state.board.board_values import ClaimLimits
 from poller.state.cluster import event_stream as stream
 from poller.state.cluster import quarantine_records
 from poller.workers.batch.worker_poller import Poller
@@ -25,7 +25,7 @@ from poller.workers.guard.crash_report import Aftermath
 from poller.workers.guard.marks import FLIGHT, TARGET
 
 QUEUE = "poll.snmp"
-ROOM = Room(targets=10, batch_size=64, lease_ms=30_000)
+ROOM = ClaimLimits(targets=10, batch_size=64, lease_ms=30_000)
 
 
 @pytest.fixture

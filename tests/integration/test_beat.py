@@ -14,11 +14,11 @@ from poller.db.inventory import devices, imports, inventory_feed, targets
 from poller.db.record import run_ledger
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
-from poller.state.board.board_values import Room
+from poller.state.board.board_values import ClaimLimits
 
 QUEUE = "poll.snmp"
 NOW = 1_800_000_000_000
-ROOM = Room(targets=1000, batch_size=64, lease_ms=30_000)
+ROOM = ClaimLimits(targets=1000, batch_size=64, lease_ms=30_000)
 
 
 def target(interval_ms: int = 60_000) -> TargetDraft:

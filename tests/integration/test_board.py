@@ -7,8 +7,8 @@ import pytest
 from poller.domain.failures.outcome import Result
 from poller.domain.record.overview import State
 from poller.state.board.board_repair import Repair
-from poller.state.board.board_values import Finish, Place, Room
-from poller.state.board.moves import ROUTINE_MARK, Board, NotLeader
+from poller.state.board.board_values import ClaimLimits, Move, NotLeader, Place
+from poller.state.board.moves import ROUTINE_MARK, Board
 from poller.state.cluster.leader_lock import Leadership
 from tests.integration.boards import NOW, QUEUE, ROOM, assert_sound, claim, fill, spec, start
 
@@ -19,7 +19,7 @@ def test_a_claim_moves_due_targets_in_flight(board: Board, leader: Leadership) -
     board.place(leader.token, [(spec(99), NOW + 1)], 2)
     taken = claim(board, leader)
     assert [int(i) for i in taken.parts[0].ids] == ids
-    assert not taken.again
+    assert not taken.repeated
     assert_sound(board, [*ids, 99])
     assert claim(board, leader, "b", "a").token == ""
 
@@ -31,7 +31,7 @@ def test_a_claim_that_was_not_published_comes_back_as_it_was(
     ids = fill(board, leader)
     first = claim(board, leader, "a")
     again = claim(board, leader, "b")
-    assert (again.token, again.again, again.parts) == ("a", True, first.parts)
+    assert (again.token, again.repeated, again.parts) == ("a", True, first.parts)
     assert claim(board, leader, "c", published="a").token == ""
     assert_sound(board, ids)
 
@@ -65,11 +65,14 @@ def test_finish_puts_a_target_at_its_next_slot_with_its_status(
     claim(board, leader)
     start(board, "a", ids)
     moves = [
-        Finish(1, NOW + 60_000, "o[1]"),
-        Finish(2, NOW + 60_000, "f[1]"),
-        Finish(3, NOW + 9, "f[1]", place=Place.PARKED),
+        Move(1, NOW + 60_000, "o[1]"),
+        Move(2, NOW + 60_000, "f[1]"),
+        Move(3, NOW + 9, "f[1]", place=Place.PARKED),
     ]
-    assert board.finish("a", moves, {"polls": 3, "lmax": 7}, ["e1"], NOW) == [Result.OK] * 3
+    assert (
+        board.finish("a", moves, stats={"polls": 3, "lmax": 7}, errors=["e1"], now_ms=NOW)
+        == [Result.OK] * 3
+    )
     assert_sound(board, ids)
     counts = board.redis.hgetall(board.keys.counts)
     assert counts == {"u": "0", "o": "1", "f": "2"}
@@ -85,7 +88,7 @@ def test_a_steady_target_is_not_looked_at_closely_unless_it_was_edited(
     ids = fill(board, leader, 3)
     claim(board, leader)
     start(board, "a", ids)
-    moves = [Finish(i, NOW + 60_000, "o[1]", steady=True) for i in ids]
+    moves = [Move(i, NOW + 60_000, "o[1]", steady=True) for i in ids]
     board.finish("a", moves[:1], now_ms=NOW, queue=QUEUE)
     board.place(
         leader.token,
@@ -105,9 +108,9 @@ def test_what_is_finished_twice_is_counted_once(board: Board, leader: Leadership
     claim(board, leader)
     start(board, "a", ids)
     for expected in (Result.OK, Result.STALE):
-        assert board.finish("a", [Finish(1, NOW + 60_000, "o[1]")], {"polls": 1}, ["e"], NOW) == [
-            expected
-        ]
+        assert board.finish(
+            "a", [Move(1, NOW + 60_000, "o[1]")], stats={"polls": 1}, errors=["e"], now_ms=NOW
+        ) == [expected]
     assert board.redis.hget(board.keys.totals, "polls") == "1"
     assert board.redis.llen(board.keys.errors) == 1
 
@@ -117,7 +120,7 @@ def test_a_run_without_a_plan_was_planned_for_now(board: Board, leader: Leadersh
     ids = fill(board, leader, 2)
     claim(board, leader)
     board.redis.hset(board.keys.run, "1", "a|rubbish|0|")
-    found = board.start("a", 0, "c", 15_000, ids, NOW + 5).answers
+    found = board.start("a", 0, "c", 15_000, ids, NOW + 5).targets
     assert [(answer.result, answer.plan_ms) for answer in found] == [
         (Result.OK, NOW + 5),
         (Result.OK, NOW),
@@ -131,7 +134,7 @@ def test_a_late_writer_is_refused(board: Board, leader: Leadership) -> None:
     start(board, "a", ids)
     assert [item.id for item in board.reap(leader.token, now_ms=NOW + 60_000)] == ids
     board.claim(leader.token, "b", "a", {QUEUE: 100}, ROOM, NOW + 60_000)
-    assert board.finish("a", [Finish(1, NOW, "o[1]")]) == [Result.STALE]
+    assert board.finish("a", [Move(1, NOW, "o[1]")]) == [Result.STALE]
     assert_sound(board, ids)
     assert start(board, "b", ids) == [Result.OK]
 
@@ -146,7 +149,7 @@ def test_holding_prolongs_a_lease_that_is_still_ours(board: Board, leader: Leade
     assert board.hold("a", 1_000, ids, NOW)[1] is Result.OK
     assert board.redis.zscore(board.keys.inflight, "1") == NOW + 60_000
     assert set(board.hold("b", 60_000, ids, NOW).values()) == {Result.STALE}
-    board.finish("a", [Finish(1, NOW)])
+    board.finish("a", [Move(1, NOW)])
     assert board.hold("a", 60_000, ids, NOW)[2] is Result.OK
 
 
@@ -180,7 +183,7 @@ def test_edits_reach_waiting_flying_and_parked_targets(board: Board, leader: Lea
     start(board, "a", [1, 2, 3])
     board.finish(
         "a",
-        [Finish(2, NOW + 60_000, "o[1]"), Finish(3, NOW + 60_000, "f[1]", place=Place.PARKED)],
+        [Move(2, NOW + 60_000, "o[1]"), Move(3, NOW + 60_000, "f[1]", place=Place.PARKED)],
         now_ms=NOW,
     )
     board.place(
@@ -188,7 +191,7 @@ def test_edits_reach_waiting_flying_and_parked_targets(board: Board, leader: Lea
     )
     assert board.redis.zscore(board.keys.due(QUEUE), "2") == NOW + 10_000
     assert board.redis.zscore(board.keys.due(QUEUE), "3") == NOW + 10_000
-    board.finish("a", [Finish(1, NOW + 60_000, "o[1]")], now_ms=NOW + 50)
+    board.finish("a", [Move(1, NOW + 60_000, "o[1]")], now_ms=NOW + 50)
     assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW + 10_000
     assert_sound(board, [1, 2, 3])
 
@@ -218,7 +221,7 @@ def test_a_target_removed_in_flight_is_gone_when_it_finishes(
     claim(board, leader)
     start(board, "a", [1])
     board.place(leader.token, [(spec(i, enabled=False), NOW) for i in (1, 2)], 2)
-    assert board.finish("a", [Finish(1, NOW, "o[1]")]) == [Result.GONE]
+    assert board.finish("a", [Move(1, NOW, "o[1]")]) == [Result.GONE]
     assert start(board, "a", [2]) == [Result.GONE]
     for key in (board.keys.inflight, board.keys.run, board.keys.spec, board.keys.status):
         assert not board.redis.exists(key)
@@ -235,7 +238,7 @@ def test_a_target_that_comes_back_while_its_old_run_flies_is_not_doubled(
     board.place(leader.token, [(spec(1, enabled=False), NOW)], 2)
     board.place(leader.token, [(spec(1, version=3), NOW)], 3)
     assert_sound(board, [1])
-    assert board.finish("a", [Finish(1, NOW + 5, "o[1]")], now_ms=NOW) == [Result.OK]
+    assert board.finish("a", [Move(1, NOW + 5, "o[1]")], now_ms=NOW) == [Result.OK]
     assert_sound(board, [1])
 
 
@@ -245,10 +248,10 @@ def test_a_demanded_target_goes_first_and_one_in_flight_is_left_alone(
     """Its plan time is the moment of the claim, not the dawn of time."""
     board.place(leader.token, [(spec(1), NOW - 500), (spec(2), NOW + 50_000)], 1)
     assert board.demand([2, 3])[1] == {2: "due", 3: "gone"}
-    taken = claim(board, leader, room=Room(targets=1, batch_size=10, lease_ms=30_000))
+    taken = claim(board, leader, room=ClaimLimits(targets=1, batch_size=10, lease_ms=30_000))
     assert taken.parts[0].ids == ["2"]
     assert board.demand([2])[1] == {2: "inflight"}
-    assert board.start("a", 0, "c", 15_000, [2], NOW).answers[0].plan_ms == NOW
+    assert board.start("a", 0, "c", 15_000, [2], NOW).targets[0].plan_ms == NOW
     assert_sound(board, [1, 2])
 
 
@@ -274,7 +277,7 @@ def test_what_is_urgent_overtakes_routine_polls_everywhere(
     board.place(leader.token, [(spec(4, queue="poll.z"), NOW)], 2)
     claim(board, leader)
     start(board, "a", [1])
-    board.finish("a", [Finish(1, NOW - 1, "f[1]", place=Place.URGENT)], now_ms=NOW)
+    board.finish("a", [Move(1, NOW - 1, "f[1]", place=Place.URGENT)], now_ms=NOW)
     board.place(leader.token, [(spec(5), NOW - 900)], 3)
     board.demand([4])
     board.redis.lpush(QUEUE + ROUTINE_MARK, *["waiting"] * 100)
@@ -294,7 +297,7 @@ def test_a_demand_goes_before_a_probe_that_waits_longer(board: Board, leader: Le
     fill(board, leader, 2)
     claim(board, leader)
     start(board, "a", [1, 2])
-    probe, routine = Finish(1, NOW - 60_000, place=Place.URGENT), Finish(2, NOW + 60_000)
+    probe, routine = Move(1, NOW - 60_000, place=Place.URGENT), Move(2, NOW + 60_000)
     board.finish("a", [probe, routine], now_ms=NOW)
     board.demand([2])
     assert board.claim(leader.token, "b", "a", {QUEUE: 9}, ROOM, NOW).parts[0].ids == ["2", "1"]
@@ -307,7 +310,7 @@ def test_a_start_that_is_said_again_late_loses_no_edit(board: Board, leader: Lea
     board.start("a", 0, "c", 15_000, [1], NOW)
     board.place(leader.token, [(spec(1, version=2, queue="poll.new"), NOW + 9)], 2)
     board.start("a", 0, "c", 15_000, [1], NOW)
-    board.finish("a", [Finish(1, NOW + 60_000, "o[1]", steady=True)], now_ms=NOW, queue=QUEUE)
+    board.finish("a", [Move(1, NOW + 60_000, "o[1]", steady=True)], now_ms=NOW, queue=QUEUE)
     assert board.redis.zscore(board.keys.due("poll.new"), "1") == NOW + 9
 
 
@@ -324,7 +327,7 @@ def test_an_edit_in_flight_falls_due_when_reconcile_said(board: Board, leader: L
     claim(board, leader)
     start(board, "a", [1])
     board.place(leader.token, [(spec(1, version=2, interval_ms=10_000), NOW + 7_000)], 2)
-    board.finish("a", [Finish(1, NOW + 60_000, "o[1]")], now_ms=NOW + 50)
+    board.finish("a", [Move(1, NOW + 60_000, "o[1]")], now_ms=NOW + 50)
     assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW + 7_000
     assert board.redis.hlen(board.keys.edited) == 0
 
@@ -346,8 +349,8 @@ def test_a_clock_set_back_makes_nobody_wait_for_an_hour(board: Board, leader: Le
     fill(board, leader, 3)
     claim(board, leader)
     start(board, "a", [1, 2, 3])
-    moves = [Finish(1, NOW + 60_000), Finish(2, NOW + 60_000, place=Place.URGENT)]
-    board.finish("a", [*moves, Finish(3, NOW + 60_000, place=Place.PARKED)], now_ms=NOW)
+    moves = [Move(1, NOW + 60_000), Move(2, NOW + 60_000, place=Place.URGENT)]
+    board.finish("a", [*moves, Move(3, NOW + 60_000, place=Place.PARKED)], now_ms=NOW)
     before = NOW - 48 * 3_600_000
     assert board.bring_nearer(leader.token, before, lambda: None) == 3
     score = board.redis.zscore(board.keys.due(QUEUE), "1")
@@ -366,7 +369,7 @@ def test_a_poll_that_spans_a_step_of_the_clock_comes_back_on_time(
     for hour in (3_600_000, -3_600_000):
         taken = board.claim(leader.token, f"t{hour}", f"t{-hour}", {QUEUE: 9}, ROOM, NOW)
         start(board, taken.token, [1])
-        move = Finish(1, NOW - 5)
+        move = Move(1, NOW - 5)
         board.finish(taken.token, [move], now_ms=NOW + hour, believed_ms=NOW)
         assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW - 5 + hour
         board.redis.zadd(board.keys.due(QUEUE), {"1": NOW})

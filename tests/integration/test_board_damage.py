@@ -9,7 +9,7 @@ from poller.beat import catch_up
 from poller.domain.failures.outcome import Result
 from poller.state.board import wrong_types
 from poller.state.board.board_repair import Repair, Repaired
-from poller.state.board.board_values import Finish, Place
+from poller.state.board.board_values import Move, Place
 from poller.state.board.moves import Board
 from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import Keys
@@ -29,8 +29,8 @@ def test_sums_that_somebody_spoiled_keep_nobody_from_landing(
         (board.keys.stats(NOW // 10_000), "lmax"),
     ):
         board.redis.hset(key, field, "rubbish")
-    moves = [Finish(i, NOW + 60_000, "o[1]") for i in ids]
-    assert board.finish("a", moves, {"polls": 2, "lmax": 5}, now_ms=NOW) == [Result.OK] * 2
+    moves = [Move(i, NOW + 60_000, "o[1]") for i in ids]
+    assert board.finish("a", moves, stats={"polls": 2, "lmax": 5}, now_ms=NOW) == [Result.OK] * 2
     assert_sound(board, ids)
     assert board.redis.hget(board.keys.totals, "polls") == "2"
 
@@ -50,7 +50,7 @@ def test_a_spec_that_nobody_can_read_harms_only_itself(board: Board, leader: Lea
     board.redis.hset(board.keys.spec, "2", "rubbish")
     claim(board, leader)
     assert start(board, "a", ids) == [Result.OK, Result.GONE, Result.OK]
-    board.finish("a", [Finish(i, NOW + 60_000, "o[1]") for i in (1, 3)], now_ms=NOW)
+    board.finish("a", [Move(i, NOW + 60_000, "o[1]") for i in (1, 3)], now_ms=NOW)
     repair, specs = Repair(board), [spec(i) for i in ids]
     found = repair.check(specs)
     assert (found.lost, found.unreadable, found.sound) == ([2], [2], False)
@@ -112,7 +112,7 @@ def test_an_edit_of_a_broken_target_does_not_make_it_asked_for(
     ids = fill(board, leader, 2)
     claim(board, leader)
     start(board, "a", ids)
-    board.finish("a", [Finish(i, NOW + 900_000, "fB[1]", Place.URGENT) for i in ids], now_ms=NOW)
+    board.finish("a", [Move(i, NOW + 900_000, "fB[1]", Place.URGENT) for i in ids], now_ms=NOW)
     board.demand([2])
     board.place(
         leader.token, [(spec(i, version=2, interval_ms=30_000), NOW + 7_000) for i in ids], 2
@@ -167,7 +167,7 @@ def test_an_outbox_that_nobody_can_read_is_dropped(
     fill(board, leader, 2)
     board.redis.set(board.keys.outbox, text)
     taken = claim(board, leader)
-    assert (taken.again, taken.targets) == (False, 2)
+    assert (taken.repeated, taken.targets) == (False, 2)
 
 
 def test_garbage_in_one_targets_edit_harms_nobody(board: Board, leader: Leadership) -> None:
@@ -177,7 +177,7 @@ def test_garbage_in_one_targets_edit_harms_nobody(board: Board, leader: Leadersh
     start(board, "a", ids)
     board.place(leader.token, [(spec(1, version=2, interval_ms=9_000), NOW)], 2)
     board.redis.hset(board.keys.edited, "1", "rubbish")
-    board.finish("a", [Finish(i, NOW + 60_000, "o[1]") for i in ids], now_ms=NOW)
+    board.finish("a", [Move(i, NOW + 60_000, "o[1]") for i in ids], now_ms=NOW)
     assert_sound(board, ids)
 
 

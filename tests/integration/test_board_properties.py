@@ -23,15 +23,15 @@ from poller.domain.failures.outcome import Result
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.overview import State
 from poller.state.board.board_repair import Repair, Repaired
-from poller.state.board.board_values import Finish, Place, Room, Started
-from poller.state.board.moves import Board, NotLeader
+from poller.state.board.board_values import ClaimLimits, Move, NotLeader, Place, Started
+from poller.state.board.moves import Board
 from poller.state.cluster.leader_lock import Leadership
 from poller.state.cluster.queue_list import Domains
 from poller.state.keys import Keys
 
 QUEUES = ("poll.snmp", "poll.snmp;zone=dmz")
 ROOMS = dict.fromkeys(QUEUES, 1000)
-ROOM = Room(targets=6, batch_size=3, lease_ms=30_000)
+ROOM = ClaimLimits(targets=6, batch_size=3, lease_ms=30_000)
 MARGIN_MS, TIMEOUT_MS = 15_000, 5_000
 START_MS = 1_700_000_000_000
 ids = st.integers(1, 12)
@@ -153,7 +153,7 @@ class BoardMachine(RuleBasedStateMachine):
         token, batch = data.draw(st.sampled_from(self.messages[-8:]))
         answers = self.board.start(
             token, 0, f"c{next(self.serial)}", MARGIN_MS, batch, self.now
-        ).answers
+        ).targets
         for answer in answers:
             if answer.result is Result.OK:
                 assert answer.id not in self.workers, "two workers poll one target"
@@ -178,7 +178,7 @@ class BoardMachine(RuleBasedStateMachine):
         target = data.draw(st.sampled_from(sorted(self.workers)))
         token, answer = self.workers.pop(target)
         steady = place is Place.DUE and answer.status.state is State.OK
-        move = Finish(target, self.now + after_ms, "o[1]", place, steady)
+        move = Move(target, self.now + after_ms, "o[1]", place, steady)
         verdict = self.board.finish(token, [move], now_ms=self.now, queue=answer.queue)[0]
         assert verdict is (Result.OK if target in self.specs else Result.GONE)
         assert (

@@ -28,14 +28,14 @@ from poller.domain.record.overview import State
 from poller.domain.record.target_status import Status
 from poller.state.board import requeue
 from poller.state.board.board_repair import Repair
-from poller.state.board.board_values import Claim, Finish, Place, Room
+from poller.state.board.board_values import Claim, ClaimLimits, Move, Place
 from poller.state.board.moves import Board
 from poller.state.cluster import event_stream as stream
 from poller.state.cluster import overview_reader
 from tests.conftest import wait_until
 
 QUEUE = "poll.snmp"
-ROOM = Room(targets=100_000, batch_size=64, lease_ms=30_000)
+ROOM = ClaimLimits(targets=100_000, batch_size=64, lease_ms=30_000)
 MINUTE_MS = 60_000
 
 
@@ -99,7 +99,7 @@ class World:
             opened,
             **parked,
         )  # type: ignore[arg-type]
-        moves = [Finish(i, now_ms + 300_000, status.pack(), place) for i in ids]
+        moves = [Move(i, now_ms + 300_000, status.pack(), place) for i in ids]
         assert set(self.board.finish(claim.token, moves)) == {Result.OK}
 
     def park(self, ids: list[int], reason: Reason = Reason.AUTH_FAILED) -> None:
@@ -204,8 +204,8 @@ def test_a_reset_leaves_a_run_in_flight_alone_and_its_finish_wins(world: World, 
     started = world.board.start(claim.token, 0, "c", 15_000, ids)
     assert cli("breaker", "reset", "d1", "--json").json["in_flight"] == 1
     assert world.board.statuses(ids)[ids[0]].breaker.trips == 0
-    move = Finish(
-        ids[0], world.board.now_ms() + 900_000, started.answers[0].status.pack(), Place.URGENT
+    move = Move(
+        ids[0], world.board.now_ms() + 900_000, started.targets[0].status.pack(), Place.URGENT
     )
     assert world.board.finish(claim.token, [move]) == [Result.OK]
     assert world.board.statuses(ids)[ids[0]].breaker.trips == 2
@@ -230,8 +230,8 @@ def test_an_opening_by_hand_holds_until_its_end(world: World, cli: Cli) -> None:
     assert world.seen().barred == 1
     claim = world.claim(until_ms + 1_000)
     assert claim.parts[0].ids == [str(ids[0])]
-    answers = world.board.start(claim.token, 0, "c", 15_000, ids[:1], until_ms + 1_000).answers
-    assert (answers[0].result, answers[0].kept) == (Result.OK, True)
+    answers = world.board.start(claim.token, 0, "c", 15_000, ids[:1], until_ms + 1_000).targets
+    assert (answers[0].result, answers[0].postponed) == (Result.OK, True)
     assert world.seen().barred == 0
     told = world.events(Kind.BREAKER_OPENED)
     assert [(event.device, event.data["who"], event.data["by"]) for event in told] == [
@@ -247,7 +247,7 @@ def test_an_opening_by_hand_survives_the_poll_that_was_under_way(world: World, c
     world.board.start(claim.token, 0, "c", 15_000, ids)
     assert cli("breaker", "open", "d1", "--json").json["in_flight"] == 1
     soon = world.board.now_ms() + 1_000
-    world.board.finish(claim.token, [Finish(ids[0], soon, Status(State.OK, 1, 2, 3).pack())])
+    world.board.finish(claim.token, [Move(ids[0], soon, Status(State.OK, 1, 2, 3).pack())])
     assert world.claim(soon + 1).targets == 0
     assert world.sound(ids)
     world.board.demand(ids)  # a person asks all the same

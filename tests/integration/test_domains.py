@@ -13,8 +13,8 @@ from poller import wakeups
 from poller.bootstrap import Services
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.scheduling import affinity
-from poller.state.board.board_values import Finish, Place, Room
-from poller.state.board.moves import ROUTINE_MARK, Board, NotLeader
+from poller.state.board.board_values import ClaimLimits, Move, NotLeader, Place
+from poller.state.board.moves import ROUTINE_MARK, Board
 from poller.state.cluster.leader_lock import Leadership
 from poller.state.cluster.queue_list import Domains
 from poller.state.keys import Keys
@@ -24,7 +24,7 @@ from tests.acceptance.cluster import soon
 QUEUE, OTHER = "poll.snmp", "poll.snmp;zone=dmz"
 NOW = 1_800_000_000_000
 MONTH_MS = 31 * 86_400_000
-ROOM = Room(targets=1000, batch_size=10, lease_ms=30_000)
+ROOM = ClaimLimits(targets=1000, batch_size=10, lease_ms=30_000)
 
 
 class World:
@@ -89,7 +89,7 @@ def test_a_queue_stays_while_its_target_is_elsewhere(world: World, place: str) -
         assert world.fly("t", QUEUE) == [1]
     if place == "parked":
         world.board.start("t", 0, "c", 15_000, [1], NOW)
-        world.board.finish("t", [Finish(1, NOW + 1000, place=Place.PARKED)], now_ms=NOW)
+        world.board.finish("t", [Move(1, NOW + 1000, place=Place.PARKED)], now_ms=NOW)
     assert world.redis.zcard(world.keys.due(QUEUE)) == 0
     assert world.went() == []
     assert world.board.queues() == [QUEUE]

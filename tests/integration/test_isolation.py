@@ -28,11 +28,11 @@ from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.settings.fields import Settings
-from poller.state.board.board_values import Room
+from poller.state.board.board_values import ClaimLimits
 from poller.workers.batch.worker_poller import Poller
 
 QUEUE = "poll.any"
-ROOM = Room(targets=1000, batch_size=64, lease_ms=30_000)
+ROOM = ClaimLimits(targets=1000, batch_size=64, lease_ms=30_000)
 
 
 class Collector:

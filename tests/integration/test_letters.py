@@ -27,14 +27,14 @@ from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.record.overview import State
 from poller.settings.fields import Settings
-from poller.state.board.board_values import Room
+from poller.state.board.board_values import ClaimLimits
 from poller.state.cluster import event_stream as stream
 from poller.state.cluster import overview_reader
 from poller.workers.batch.worker_poller import Poller
 from tests.conftest import wait_until
 
 QUEUE = "poll.login"
-ROOM = Room(targets=1000, batch_size=64, lease_ms=30_000)
+ROOM = ClaimLimits(targets=1000, batch_size=64, lease_ms=30_000)
 
 
 class Login:

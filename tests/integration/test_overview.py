@@ -10,14 +10,14 @@ import redis
 
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.overview import State, Worker
-from poller.state.board.board_values import Finish, Room
+from poller.state.board.board_values import ClaimLimits, Move
 from poller.state.board.moves import Board
 from poller.state.cluster import overview_reader, worker_registry
 from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import Keys
 
 KEYS = Keys()
-ROOM = Room(targets=100, batch_size=10, lease_ms=30_000)
+ROOM = ClaimLimits(targets=100, batch_size=10, lease_ms=30_000)
 
 
 def test_an_empty_server_is_an_empty_overview(redis_client: redis.Redis) -> None:
@@ -48,7 +48,7 @@ def test_it_tells_states_places_polls_and_people(redis_client: redis.Redis) -> N
     now_ms = board.start("t", 0, "c", 15_000, [1]).now_ms
     error = f'[{now_ms}, 1, "sw1", "snmp", "timeout", "no answer"]'
     stats = {"polls": 1, "failed": 1, "l39": 1, "lmax": 40, "missed_slots": 0}
-    board.finish("t", [Finish(1, now_ms + 60_000, "f[1]")], stats, [error])
+    board.finish("t", [Move(1, now_ms + 60_000, "f[1]")], stats=stats, errors=[error])
     view = overview_reader.read(redis_client, KEYS)
     assert view.states == {State.OK: 0, State.DEGRADED: 0, State.FAILING: 1, State.UNKNOWN: 1}
     assert (view.targets, view.due, view.overdue, view.in_flight) == (2, 2, 1, 0)

@@ -20,11 +20,11 @@ from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.overview import State
 from poller.domain.record.target_status import Status
 from poller.settings.fields import Settings
-from poller.state.board.board_values import Finish, Room
+from poller.state.board.board_values import ClaimLimits, Move
 from poller.state.cluster import site_windows
 
 QUEUE = "poll.snmp"
-ROOM = Room(targets=1000, batch_size=64, lease_ms=30_000)
+ROOM = ClaimLimits(targets=1000, batch_size=64, lease_ms=30_000)
 FLEET = 40
 
 
@@ -60,13 +60,13 @@ class World:
         polled = [int(i) for part in taken.parts for i in part.ids]
         assert ids <= set(polled)  # some of the other site's may have fallen due, too
         start = self.board.start(f"t{self.claims}", 0, "c", 9_000, polled, self.now)
-        self.kept = {answer.id for answer in start.answers if answer.kept}
+        self.kept = {answer.id for answer in start.targets if answer.postponed}
         ok_ms = 0 if dark else self.now + 10
         text = Status(State.FAILING if dark else State.OK, 1, self.now, self.now + 10, ok_ms).pack()
-        moves = [Finish(answer.id, self.now + 60_000, text) for answer in start.answers]
+        moves = [Move(answer.id, self.now + 60_000, text) for answer in start.targets]
         polls, lost = site_windows.counted(site)
         counts = {polls: len(ids), **({lost: len(ids)} if dark else {})}
-        self.board.finish(f"t{self.claims}", moves, counts, now_ms=self.now)
+        self.board.finish(f"t{self.claims}", moves, stats=counts, now_ms=self.now)
 
     def held(self) -> set[int]:
         return {int(i) for i in self.redis.zrange(self.keys.held, 0, -1)}

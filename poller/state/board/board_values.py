@@ -1,4 +1,4 @@
-"""What the board is asked and what it answers: plain values, without Redis."""
+"""Values that the board takes and returns. They hold no connection to Redis."""
 
 from __future__ import annotations
 
@@ -12,23 +12,28 @@ from poller.domain.failures.outcome import Result
 from poller.domain.record import target_status
 
 
+class NotLeader(Exception):
+    """Another process leads, or none does. The refused move changed nothing."""
+
+
 @dataclass(frozen=True, slots=True)
-class Room:
-    """How much one claim may take."""
+class ClaimLimits:
+    """Limits of one claim."""
 
     targets: int
     batch_size: int
-    lease_ms: int  # covers the wait in the queue; `start` sets the lease anew
+    lease_ms: int  # covers the wait in the queue; `start` sets a new lease
     sizes: Mapping[str, int] = field(
         default_factory=dict
-    )  # of batches of queues whose polls cost more
+    )  # batch sizes of queues with costly polls
 
     def size_of(self, queue: str) -> int:
+        """The number of targets in a batch of this queue."""
         return self.sizes.get(queue, self.batch_size)
 
 
 class Claimed(NamedTuple):
-    """Targets of one queue; what is urgent overtakes routine polls on the way to the workers, too."""
+    """Claimed targets of one queue. Urgent batches also overtake routine batches in Celery's queue."""
 
     queue: str
     urgent: bool
@@ -37,18 +42,21 @@ class Claimed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
+    """The targets of one claim, by queue."""
+
     now_ms: int
-    token: str  # '' when nothing was due
-    again: bool  # the previous claim, which was never said to be published
+    token: str  # "" when nothing was due
+    repeated: bool  # the previous claim once more: its publication was never confirmed
     parts: Sequence[Claimed]
 
     @property
     def targets(self) -> int:
+        """The number of claimed targets."""
         return sum(len(part.ids) for part in self.parts)
 
 
 class Started(NamedTuple):
-    """The answer for one target: `result` is OK, DUPLICATE, STALE or GONE."""
+    """The board's reply for one target of a batch. `result` is OK, DUPLICATE, STALE or GONE."""
 
     id: int
     result: Result
@@ -56,38 +64,38 @@ class Started(NamedTuple):
     version: int
     queue: str
     status: target_status.Status
-    kept: bool = False  # a person, or its dark site, kept it from being polled until now
+    postponed: bool = False  # the poll is late because of an operator or a dark site
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The answer for a batch: the board's clock, its queue, how many targets of that queue are overdue."""
+    """The board's reply for a batch."""
 
-    now_ms: int
+    now_ms: int  # the board's clock
     queue: str
-    overdue: int
-    answers: Sequence[Started]
-    read_at: float  # by this process's monotonic clock
+    overdue: int  # targets of this queue that are overdue
+    targets: Sequence[Started]  # one for each requested id
+    read_mono: float  # instant of the reply by this process's monotonic clock
 
     @property
     def believed_ms(self) -> int:
-        """What the board's clock says now, if nobody set it meanwhile."""
-        return self.now_ms + round((time.monotonic() - self.read_at) * 1000)
+        """The current instant of the board's clock, unless an operator set that clock meanwhile."""
+        return self.now_ms + round((time.monotonic() - self.read_mono) * 1000)
 
 
 class Place(enum.StrEnum):
-    """Where a finished target waits. A probe of what was broken goes before routine polls."""
+    """Places where a finished target can wait. A probe of a failed target is urgent."""
 
     DUE = "due"
     URGENT = "urgent"
     PARKED = "parked"
 
 
-class Finish(NamedTuple):
-    """Where a target goes next. An empty status leaves the stored one as it is.
+class Move(NamedTuple):
+    """The next place of a finished target. An empty status keeps the stored one.
 
-    Steady: it was well and is well, in the queue where its batch came from, and waits for its next slot. That is the
-    cheap case, since the board has nothing else to look at.
+    A steady target was well, is well, stays in the queue of its batch and waits for its next slot.
+    The board reads nothing else for a steady target.
     """
 
     id: int
@@ -99,21 +107,55 @@ class Finish(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reaped:
+    """A target whose lease ran out, with the run that was lost."""
+
     id: int
     token: str
     plan_ms: int
     attempts: int
 
 
+class Placed(NamedTuple):
+    """Numbers of targets that `place` added, changed and removed."""
+
+    placed: int
+    changed: int
+    removed: int
+
+
+class Demand(NamedTuple):
+    """The board's clock, and `due`, `inflight` or `gone` by target."""
+
+    now_ms: int
+    places: Mapping[int, str]
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Which targets are not in exactly one place."""
+    """Targets that are not in exactly one place."""
 
     lost: list[int] = field(default_factory=list)
     doubled: list[int] = field(default_factory=list)
 
 
+class Sizes(NamedTuple):
+    """Numbers of targets: all, waiting (due, urgent, parked, held) and in flight."""
+
+    targets: int
+    waiting: int
+    in_flight: int
+
+
 class Waiting(NamedTuple):
+    """A due target."""
+
     id: int
     at_ms: int
-    interval_ms: int  # 0 if the board does not know it
+    interval_ms: int  # 0 if the board has no readable spec of the target
+
+
+class QueueChanges(NamedTuple):
+    """Queues that the list of queues gained and lost."""
+
+    came: list[str]
+    went: list[str]

@@ -25,10 +25,11 @@ from poller.state.board.board_values import (
     Check,
     Claim,
     Claimed,
-    Finish,
+    ClaimLimits,
+    Move,
+    NotLeader,
     Place,
     Reaped,
-    Room,
     Start,
     Started,
     Waiting,
@@ -47,10 +48,6 @@ LONGEST_PROBE_MS, LONGEST_PARK_MS = 3_600_000, 24 * 3_600_000
 _CHUNK = 500
 
 
-class NotLeader(Exception):
-    """Somebody else leads, or nobody: nothing was done."""
-
-
 class Board:
     def __init__(self, client: redis.Redis, keys: Keys) -> None:
         self.redis = client
@@ -62,7 +59,7 @@ class Board:
         token: str,
         published: str,
         queues: Mapping[str, int],
-        room: Room,
+        room: ClaimLimits,
         now_ms: int | None = None,
     ) -> Claim:
         """Move due targets in flight under a fresh token, urgent ones first, then the oldest.
@@ -130,7 +127,8 @@ class Board:
     def finish(
         self,
         token: str,
-        moves: Sequence[Finish],
+        moves: Sequence[Move],
+        *,
         stats: Mapping[str, int] | None = None,
         errors: Sequence[str] = (),
         now_ms: int | None = None,
@@ -167,6 +165,10 @@ class Board:
         ]
         refused = _verdicts(self._run("finish", arguments))
         return [refused.get(move.id, Result.OK) for move in moves]
+
+    def count(self, stats: Mapping[str, int]) -> None:
+        """Add to the statistics of the current slice and to the totals."""
+        self.finish("", [], stats=stats)
 
     def reap(self, leader: str, limit: int = 1000, now_ms: int | None = None) -> list[Reaped]:
         """Bring back targets whose lease ran out; they are due at once."""

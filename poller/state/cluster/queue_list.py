@@ -8,7 +8,8 @@ from typing import NamedTuple
 from redis.commands.core import Script
 
 from poller.state.board import lua_scripts
-from poller.state.board.moves import ROUTINE_MARK, Board, NotLeader
+from poller.state.board.board_values import NotLeader
+from poller.state.board.moves import ROUTINE_MARK, Board
 from poller.state.redis_client import store_errors
 
 

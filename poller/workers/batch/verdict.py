@@ -13,7 +13,7 @@ from poller.domain.record.target_status import Status
 from poller.domain.scheduling import interval, slots
 from poller.domain.scheduling.interval import Policy
 from poller.settings.fields import Settings
-from poller.state.board.board_values import Finish, Place, Start, Started
+from poller.state.board.board_values import Move, Place, Start, Started
 from poller.workers.batch.collection import Collected
 from poller.workers.batch.pacing import Pacer
 from poller.workers.batch.target_cache import Known
@@ -25,7 +25,7 @@ SPREAD = 0.1
 class Verdict(NamedTuple):
     before: Status
     after: Status
-    move: Finish
+    move: Move
     reason: dead_letter.Reason | None  # why it is parked, if it is
     skipped: int = 0  # slots left out on purpose since its last poll
 
@@ -53,7 +53,7 @@ class Judge:
     def judge(self, start: Start, answer: Started, item: Collected, known: Known) -> Verdict:
         before, finished_ms = answer.status, start.now_ms + item.elapsed_ms
         unserved = _unserved(answer, known)
-        skipped = unserved if before.breaker.trips or before.parked_ms or answer.kept else 0
+        skipped = unserved if before.breaker.trips or before.parked_ms or answer.postponed else 0
         after = target_status.record(
             before, item.outcome, answer.plan_ms, finished_ms, unserved - skipped
         )
@@ -76,22 +76,22 @@ class Judge:
             before.breaker, after.failures, after.code, finished_ms, self._rules, chance
         )
 
-    def _move(self, start: Start, answer: Started, known: Known, after: Status) -> Finish:
+    def _move(self, start: Start, answer: Started, known: Known, after: Status) -> Move:
         """Parked for a person, on its own grid once its breaker lets it, or at its next slot."""
         target, text = known.target, after.pack()
         if after.parked_ms:
             next_ms = after.finished_ms + round(self._slow_ms * (1 - SPREAD * self._chance()))
-            return Finish(target.id, next_ms, text, Place.PARKED)
+            return Move(target.id, next_ms, text, Place.PARKED)
         if after.breaker.trips:
             probe_ms = max(after.finished_ms, after.breaker.probe_ms - 1)
             next_ms = slots.next_slot_ms(target.id, target.interval_ms, probe_ms)
-            return Finish(target.id, next_ms, text, Place.URGENT)
+            return Move(target.id, next_ms, text, Place.URGENT)
         if after.decision:
             next_ms = interval.next_ms(answer.plan_ms, after.decision.chosen_ms, after.finished_ms)
         else:
             next_ms = slots.next_slot_ms(target.id, target.interval_ms, after.finished_ms)
         steady = target_status.steady(answer.status, after) and answer.queue == start.queue
-        return Finish(target.id, next_ms, text, steady=steady)
+        return Move(target.id, next_ms, text, steady=steady)
 
 
 def _unserved(answer: Started, known: Known) -> int:

@@ -25,7 +25,7 @@ from poller.domain.record import run
 from poller.domain.record.run import Run
 from poller.observability import logs
 from poller.sinks.api import Sample
-from poller.state.board.board_values import Finish, Start, Started
+from poller.state.board.board_values import Move, Start, Started
 from poller.workers.batch import letters, round_counters, round_events
 from poller.workers.batch.cold_start import Warming
 from poller.workers.batch.collection import Batch, Collected, Opened
@@ -100,8 +100,8 @@ class Poller:
         start = self._patiently(
             lambda: self._board.start(token, attempt, call, self._margin_ms, ids)
         )
-        started = {answer.id: answer for answer in start.answers if answer.result is Result.OK}
-        self._note_refused(start.answers)
+        started = {answer.id: answer for answer in start.targets if answer.result is Result.OK}
+        self._note_refused(start.targets)
         if not started:
             return []
         try:
@@ -120,7 +120,7 @@ class Poller:
         """A batch that nobody started, and nobody will: its targets are due again, at once. Returns how many."""
         call = secrets.token_hex(4)
         start = self._board.start(token, attempt, call, self._margin_ms, ids)
-        mine = [answer for answer in start.answers if answer.result is Result.OK]
+        mine = [answer for answer in start.targets if answer.result is Result.OK]
         self._hand_back(token, start, mine)
         return len(mine)
 
@@ -128,7 +128,7 @@ class Poller:
         """End a run for a process that died with it, as if we had polled; not if the run is somebody else's by now."""
         call = "conclude"  # always the same: if SQL is away after this, it may be said again
         start = self._board.start(token, attempt + 1, call, self._margin_ms, [target_id])
-        [answer] = start.answers
+        [answer] = start.targets
         if answer.result is Result.OK:
             known, _ = self._targets.get({target_id: answer.version}, time.monotonic())
             if target_id in known:
@@ -178,7 +178,7 @@ class Poller:
         self, token: str, start: Start, started: dict[int, Started], known: dict[int, Known]
     ) -> dict[int, Known]:
         """SQL took its time, or knows of a longer time limit than the board: the lease must cover what comes now."""
-        slow = time.monotonic() - start.read_at > SLOW_LOAD_S
+        slow = time.monotonic() - start.read_mono > SLOW_LOAD_S
         edited = any(found.version != started[i].version for i, found in known.items())
         if not known or not (slow or edited):
             return known
@@ -193,7 +193,7 @@ class Poller:
         """What is tried again stays in flight until then, and the way there; unless we might be gone by then."""
         if self._stopping.is_set():
             self._hand_back(
-                token, start, [answer for answer in start.answers if answer.id in again]
+                token, start, [answer for answer in start.targets if answer.id in again]
             )
             return []
         if not again:
@@ -268,7 +268,12 @@ class Poller:
         moves = [verdict.move for verdict in verdicts]
         self._patiently(
             lambda: self._board.finish(
-                token, moves, stats, texts, None, start.believed_ms, start.queue
+                token,
+                moves,
+                stats=stats,
+                errors=texts,
+                believed_ms=start.believed_ms,
+                queue=start.queue,
             )
         )
         self.polls += len(moves)
@@ -303,7 +308,7 @@ class Poller:
         """Not attempted, or not to the end: due again, as if nothing had happened."""
         if answers:
             now_ms = start.believed_ms
-            moves = [Finish(answer.id, now_ms + pause_ms) for answer in answers]
+            moves = [Move(answer.id, now_ms + pause_ms) for answer in answers]
             self._patiently(lambda: self._board.finish(token, moves, believed_ms=now_ms))
 
     def _note_refused(self, answers: Sequence[Started]) -> None:
@@ -314,7 +319,7 @@ class Poller:
 
     def _count_refused(self, verdicts: Iterable[str]) -> None:
         with suppress(errors.StoreError):  # only a statistic
-            self._board.finish("", [], dict(Counter(verdicts)))
+            self._board.count(dict(Counter(verdicts)))
 
     def _patiently(self, ask: Callable[[], T]) -> T:
         """A Redis that is away must not cost the leases of what we hold: ask until it is back, or we have to stop."""
