@@ -19,7 +19,7 @@ import pytest
 from poller.cli import main
 from poller.cli.arguments import completion
 from poller.collectors.snmp.modules import module_catalog
-from poller.collectors.snmp.modules.oid_names import Names
+from poller.collectors.snmp.modules.oid_names import OidNames
 from tests.integration.test_collector_snmp import (
     AUTH,
     PRIV,
@@ -262,9 +262,9 @@ def test_the_tab_key_offers_names_of_modules() -> None:
     """The very names that a walk takes."""
     offered = completion.snmp_names("ifHCIn")
     assert "ifHCInOctets" in offered
-    known = Names(module_catalog.built_in())
+    known = OidNames(module_catalog.built_in())
     assert all(
-        known.places(name)
+        known.scopes(name)
         for name in (*offered, *completion.snmp_names("hr"), *completion.snmp_names("if_"))
     )
 

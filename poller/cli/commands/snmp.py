@@ -19,7 +19,7 @@ from poller.presentation import formatting
 
 if TYPE_CHECKING:
     from poller.collectors.credentials import Credential
-    from poller.collectors.snmp.modules.oid_names import Names, Place
+    from poller.collectors.snmp.modules.oid_names import OidNames, OidScope
     from poller.collectors.snmp.options import SnmpOptions
 
 app = typer.Typer(no_args_is_help=True, help="Ask an SNMP agent directly.")
@@ -95,7 +95,7 @@ def walk(
         if "modules" in options.model_fields_set
         else [EVERYTHING]
     )
-    places = [place for text in sought for place in names.places(text)]
+    places = [place for text in sought for place in names.scopes(text)]
     asked = Asked(address, options, _credential(options), timeout)
     printer = Printer(names, numeric, as_json)
     try:
@@ -186,7 +186,7 @@ class Asked:
 class Printer:
     """Values in the form their reader wants, as they come; how far we are goes to stderr, on a terminal."""
 
-    def __init__(self, names: Names, numeric: bool, as_json: bool) -> None:
+    def __init__(self, names: OidNames, numeric: bool, as_json: bool) -> None:
         from poller.cli.output import snmp_values
 
         self._names, self._numeric, self._as_json = names, numeric, as_json
@@ -229,10 +229,10 @@ class Printer:
         )
 
 
-async def _walk(asked: Asked, places: Sequence[Place], printer: Printer) -> None:
+async def _walk(asked: Asked, places: Sequence[OidScope], printer: Printer) -> None:
     from poller.collectors.snmp import terminal_session
 
-    async with terminal_session.talk(
+    async with terminal_session.open_session(
         asked.address, asked.options, asked.credential, asked.budget_s
     ) as agent:
         try:
@@ -245,7 +245,7 @@ async def _walk(asked: Asked, places: Sequence[Place], printer: Printer) -> None
 async def _get(asked: Asked, oids: Sequence[str]) -> Mapping[str, Any]:
     from poller.collectors.snmp import terminal_session
 
-    async with terminal_session.talk(
+    async with terminal_session.open_session(
         asked.address, asked.options, asked.credential, asked.budget_s
     ) as agent:
         return await agent.get(oids)
@@ -255,12 +255,12 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-def _prepared(option: Sequence[str] | None, *more: str) -> tuple[SnmpOptions, Names]:
+def _prepared(option: Sequence[str] | None, *more: str) -> tuple[SnmpOptions, OidNames]:
     """The options as a target would have them, and the names their modules know. `more` may be given, too."""
     from poller.cli.commands import collect
     from poller.collectors import registry
     from poller.collectors.snmp.modules import module_catalog
-    from poller.collectors.snmp.modules.oid_names import Names
+    from poller.collectors.snmp.modules.oid_names import OidNames
     from poller.collectors.snmp.options import SnmpOptions
 
     options: Any = registry.load().checked_options(
@@ -272,7 +272,7 @@ def _prepared(option: Sequence[str] | None, *more: str) -> tuple[SnmpOptions, Na
             f"option {name} means nothing here",
             hint=f"it takes {', '.join(sorted({*TALKING, *more}))}",
         )
-    return options, Names(module_catalog.modules(options.config))
+    return options, OidNames(module_catalog.modules(options.config))
 
 
 def _credential(options: SnmpOptions) -> Credential | None:
@@ -284,7 +284,7 @@ def _credential(options: SnmpOptions) -> Credential | None:
 
 
 def _identity(
-    address: str, options: SnmpOptions, names: Names, found: Mapping[str, Any]
+    address: str, options: SnmpOptions, names: OidNames, found: Mapping[str, Any]
 ) -> dict[str, Any]:
     from poller.cli.output import snmp_values
     from poller.collectors.snmp.modules import device_table

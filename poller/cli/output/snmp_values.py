@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 from poller.cli.output.columns import one_line
 from poller.collectors.snmp.metrics import label_text, octet_dates
-from poller.collectors.snmp.metrics.label_text import Value
 from poller.collectors.snmp.modules.module_model import Metric
-from poller.collectors.snmp.modules.oid_names import Names
-from poller.collectors.snmp.wire.value_types import Oid, TimeTicks, type_name
+from poller.collectors.snmp.modules.oid_names import OidNames
+from poller.collectors.snmp.wire.value_types import Oid, TimeTicks, Value, type_name
 
 #: Metric types that say how octets are to be shown.
 _OCTETS = frozenset({"PhysAddress48", "InetAddressIPv4", "InetAddressIPv6"})
@@ -35,9 +34,9 @@ class Line(NamedTuple):
         return dict(zip(("oid", "name", "type", "value", "text"), self, strict=True))
 
 
-def line(oid: str, value: Value, names: Names, numeric: bool = False) -> Line:
+def line(oid: str, value: Value, names: OidNames, numeric: bool = False) -> Line:
     """With `numeric` nothing is translated: neither names nor meanings."""
-    name, known = names.of(oid)
+    name, known = names.name_of(oid)
     if numeric:
         return Line(oid, oid, type_name(value), _plain(value), _text(value, None, None))
     return Line(
@@ -58,7 +57,7 @@ def _plain(value: Value) -> int | float | str | None:
     return str(value)
 
 
-def _text(value: Value, metric: Metric | None, names: Names | None) -> str:
+def _text(value: Value, metric: Metric | None, names: OidNames | None) -> str:
     if value is None:
         return ""
     if isinstance(value, bytes):
@@ -66,7 +65,7 @@ def _text(value: Value, metric: Metric | None, names: Names | None) -> str:
     if isinstance(value, TimeTicks):
         return f"{int(value)} ({_ticks(int(value))})"
     if isinstance(value, Oid):
-        return names.of(str(value))[0] if names else str(value)
+        return names.name_of(str(value))[0] if names else str(value)
     if isinstance(value, int) and metric is not None and value in metric.enum_values:
         return f"{metric.enum_values[value]} ({int(value)})"
     return one_line(label_text.value_text(value, ""))

@@ -15,10 +15,9 @@ from poller.collectors.snmp import snmp_discovery
 from poller.collectors.snmp.engines import engine_choice
 from poller.collectors.snmp.engines.engine_choice import Engines
 from poller.collectors.snmp.engines.link_pool import Way
-from poller.collectors.snmp.modules import device_table, login_choice, module_catalog
-from poller.collectors.snmp.modules.login_choice import Login
-from poller.collectors.snmp.modules.module_set import Profile
-from poller.collectors.snmp.options import SnmpOptions
+from poller.collectors.snmp.modules import device_table, module_catalog
+from poller.collectors.snmp.modules.module_set import ModuleSet
+from poller.collectors.snmp.options import Login, SnmpOptions
 from poller.collectors.snmp.read import change_signals, poll_read, reads
 from poller.collectors.snmp.read.parallel_links import Hands
 from poller.collectors.snmp.read.poll_links import Visit
@@ -40,13 +39,17 @@ class SnmpCollector:
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
         options: SnmpOptions = poll.options
-        profile = module_catalog.at_hand(options.modules, options.config) or await _profile(options)
+        module_set = module_catalog.select_cached(
+            options.modules, options.config
+        ) or await _module_set(options)
         memory = poll.memory.get("snmp")
         if (
-            memory is None or memory.profile is not profile
+            memory is None or memory.module_set is not module_set
         ):  # its first poll, or its file was edited
-            memory = poll.memory["snmp"] = Memory.of(profile, options.walking(profile.walking))
-        login = login_choice.choose(options, poll.credential, profile)
+            memory = poll.memory["snmp"] = Memory.of(
+                module_set, options.walk_settings(module_set.walk_params)
+            )
+        login = options.login(poll.credential, module_set)
         way = _way(await self._resolver.address(poll.address), options, login)
         try:
             taken = await self._visit(way, login, poll, memory)
@@ -108,12 +111,12 @@ def _way(address: str, options: SnmpOptions, login: Login) -> Way:
     )
 
 
-async def _profile(options: SnmpOptions) -> Profile:
+async def _module_set(options: SnmpOptions) -> ModuleSet:
     """Of files that must be read first, beside the loop: a large one takes a moment."""
     return await asyncio.to_thread(_select, options.modules, options.config)
 
 
-def _select(names: tuple[str, ...], config: tuple[str, ...]) -> Profile:
+def _select(names: tuple[str, ...], config: tuple[str, ...]) -> ModuleSet:
     try:
         return module_catalog.select(names, config)
     except errors.ConfigError as error:

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from poller import errors
 from poller.collectors import api, option_durations
+from poller.collectors.credentials import Credential, SnmpV3
 from poller.collectors.snmp.modules import device_table, module_catalog
-from poller.collectors.snmp.modules.module_model import Settled, Walking
+from poller.collectors.snmp.modules.module_model import WalkParams, WalkSettings
+from poller.collectors.snmp.modules.module_set import ModuleSet
 from poller.domain.metrics.series_identity import Identity
 
 #: More rows fit no answer anyway.
 MOST_REPETITIONS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """The credential, protocol version and SNMPv3 context of a session with a device."""
+
+    credential: Credential | None
+    #: "1" or "2c" with a community; SNMPv3 follows from the credential.
+    version: str
+    context: str = ""
 
 
 class SnmpOptions(api.Options):
@@ -103,7 +116,7 @@ class SnmpOptions(api.Options):
             raise ValueError("context: the engine gufo knows no contexts; leave engine away")
         return self
 
-    def walking(self, asked: Walking) -> Settled:
+    def walk_settings(self, asked: WalkParams) -> WalkSettings:
         """How to read a module: as the target's own options say, else as the module asks, else by our defaults."""
         own = self.model_fields_set
         repetitions, retries, timeout_s = asked.max_repetitions, asked.retries, asked.timeout_s
@@ -113,13 +126,31 @@ class SnmpOptions(api.Options):
             retries = self.retries
         if timeout_s is None or "timeout" in own:
             timeout_s = self.timeout
-        return Settled(
+        return WalkSettings(
             min(repetitions, MOST_REPETITIONS), retries, timeout_s, asked.allow_nonincreasing_oids
         )
 
-    def protocol(self, asked: str) -> str:
-        """The version to speak with a community; `asked` is what a module's file says, if anything."""
-        return self.version if "version" in self.model_fields_set else asked or self.version
+    def login(self, own: Credential | None, module_set: ModuleSet) -> Login:
+        """Choose the target's own credential, else the login that option `auth` names.
+
+        Raises OptionsUnusable when the files of option `config` have no such login.
+        """
+        version: str = self.version
+        if module_set.version and "version" not in self.model_fields_set:
+            version = module_set.version
+
+        if own is not None or not self.auth:
+            return Login(own, version, self.context)
+
+        try:
+            auth = module_catalog.auth(self.auth, self.config)
+        except errors.ConfigError as error:
+            raise errors.OptionsUnusable(error.message, error.cause, error.hint) from None
+
+        context = self.context
+        if not context and isinstance(auth.credential, SnmpV3):
+            context = auth.context
+        return Login(auth.credential, "1" if auth.version == 1 else version, context)
 
     def check(self) -> None:
         """Are the files there, and in them what is named? For whoever saves a target. Raises ConfigError."""

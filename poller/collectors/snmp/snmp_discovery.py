@@ -9,20 +9,20 @@ from typing import Any
 from poller.collectors.api import Poll, Suggestion
 from poller.collectors.snmp import terminal_session
 from poller.collectors.snmp.modules import device_table
-from poller.collectors.snmp.modules.device_table import Choice
+from poller.collectors.snmp.modules.device_table import SYS_DESCR, SYS_OBJECT_ID, Choice
 from poller.collectors.snmp.options import SnmpOptions
-
-_SYS_DESCR, _SYS_OBJECT_ID = "1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.2.0"
 
 
 async def discover(poll: Poll) -> AsyncIterator[Suggestion]:
     """The target that an agent at this address should have. Raises DeviceErrors."""
     options: SnmpOptions = poll.options
     budget_s = poll.deadline - asyncio.get_running_loop().time()
-    async with terminal_session.talk(poll.address, options, poll.credential, budget_s) as agent:
-        found = await agent.get([_SYS_DESCR, _SYS_OBJECT_ID])
+    async with terminal_session.open_session(
+        poll.address, options, poll.credential, budget_s
+    ) as agent:
+        found = await agent.get([SYS_DESCR, SYS_OBJECT_ID])
     descr, object_id = (
-        _text(found[oid][1]) if oid in found else "" for oid in (_SYS_DESCR, _SYS_OBJECT_ID)
+        _text(found[oid][1]) if oid in found else "" for oid in (SYS_DESCR, SYS_OBJECT_ID)
     )
     choice = device_table.table(options.match).choose(object_id, descr)
     given = options.model_dump(mode="json", exclude_unset=True)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from poller.collectors.snmp.metrics.label_text import Value
 from poller.collectors.snmp.metrics.reading_plan import Shapes
-from poller.collectors.snmp.modules.module_choice import Chosen
-from poller.collectors.snmp.modules.module_model import Settled
-from poller.collectors.snmp.modules.module_set import Profile
+from poller.collectors.snmp.modules.device_table import ChosenModules
+from poller.collectors.snmp.modules.module_model import WalkSettings
+from poller.collectors.snmp.modules.module_set import ModuleSet
 from poller.collectors.snmp.read.request_size import Tuning
 from poller.collectors.snmp.read.shortcut import Shortcut
+from poller.collectors.snmp.wire.value_types import Value
 
 
 @dataclass(slots=True)
 class Memory:
     #: What it was learned for, and how the device is read.
-    profile: Profile
-    walking: Settled
+    module_set: ModuleSet
+    walk_settings: WalkSettings
     tuning: Tuning
     shapes: Shapes = field(default_factory=Shapes)
     shortcut: Shortcut | None = None
@@ -28,12 +28,12 @@ class Memory:
     signals: Mapping[str, Value] = field(default_factory=dict)
     signals_at: float = 0.0
     #: The modules that suit the device, where the target names none.
-    chosen: Chosen | None = None
+    chosen: ChosenModules | None = None
     #: It sent something dangerous.
     wary: bool = False
     #: Its last poll lasted long.
     far: bool = False
 
     @classmethod
-    def of(cls, profile: Profile, walking: Settled) -> Memory:
-        return cls(profile, walking, Tuning(walking.max_repetitions))
+    def of(cls, module_set: ModuleSet, walk_settings: WalkSettings) -> Memory:
+        return cls(module_set, walk_settings, Tuning(walk_settings.max_repetitions))

@@ -12,17 +12,16 @@ from poller.collectors.dns_cache import Resolver
 from poller.collectors.snmp.engines import engine_choice
 from poller.collectors.snmp.engines.engine_choice import Choice, Engines
 from poller.collectors.snmp.engines.engine_protocol import Row
-from poller.collectors.snmp.modules import login_choice
-from poller.collectors.snmp.modules.module_set import Profile
-from poller.collectors.snmp.modules.oid_names import Place
+from poller.collectors.snmp.modules.module_set import ModuleSet
+from poller.collectors.snmp.modules.oid_names import OidScope
 from poller.collectors.snmp.options import SnmpOptions
 from poller.collectors.snmp.read.request_size import Tuning
 from poller.collectors.snmp.read.walker import Patience, Seen, Walker
 
-_NO_MODULES = Profile(())
+_NO_MODULES = ModuleSet(())
 
 
-class Conversation:
+class TerminalSession:
     """`sent` counts the requests, tries included."""
 
     def __init__(self, walker: Walker) -> None:
@@ -36,7 +35,7 @@ class Conversation:
         """By OID; those the agent does not have are missing. Raises DeviceErrors."""
         return {row[0]: row for row in await self._walker.get(oids)}
 
-    async def walk(self, place: Place, seen: Seen) -> None:
+    async def walk(self, place: OidScope, seen: Seen) -> None:
         """Hands over the values there, a page at a time. Raises DeviceErrors, after what came before them."""
         if place.exact:
             seen(await self._walker.get([place.oid]))
@@ -45,12 +44,12 @@ class Conversation:
 
 
 @asynccontextmanager
-async def talk(
+async def open_session(
     address: str, options: SnmpOptions, credential: Credential | None, budget_s: float
-) -> AsyncIterator[Conversation]:
+) -> AsyncIterator[TerminalSession]:
     """Introduced and ready; all of it must be over within the budget. Raises DeviceErrors."""
     deadline = asyncio.get_running_loop().time() + budget_s
-    login = login_choice.choose(options, credential, _NO_MODULES)
+    login = options.login(credential, _NO_MODULES)
     place = await Resolver().address(address)
     way = engine_choice.way_to(
         place,
@@ -69,7 +68,7 @@ async def talk(
             link, patience, Tuning(options.max_repetitions), f"{address} port {options.port}"
         )
         await walker.begin()
-        yield Conversation(walker)
+        yield TerminalSession(walker)
     except errors.DeviceError as error:
         raise error.with_traceback(None) from None
     finally:

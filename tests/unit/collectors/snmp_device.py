@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from poller.collectors.snmp import oid
 from poller.collectors.snmp.engines import engine_protocol
 from poller.collectors.snmp.engines.engine_protocol import Ask, ErrorStatus, NoReply, Page, Row
-from poller.collectors.snmp.metrics.label_text import Value
+from poller.collectors.snmp.wire.value_types import Value
 
 UPTIME, LAST_CHANGE, NUMBER = "1.3.6.1.2.1.1.3.0", "1.3.6.1.2.1.31.1.5.0", "1.3.6.1.2.1.2.1.0"
 TABLE, X_TABLE = "1.3.6.1.2.1.2.2.1", "1.3.6.1.2.1.31.1.1.1"

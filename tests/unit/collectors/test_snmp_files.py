@@ -41,7 +41,7 @@ def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
     before = module_catalog.select(("one",), (path,))
     assert module_catalog.select(("one",), (path,)) is before
     write(tmp_path / "one.yml", ONE.replace("name: m", "name: longer"))
-    assert module_catalog.at_hand(("one",), (path,)) is None
+    assert module_catalog.select_cached(("one",), (path,)) is None
     assert module_catalog.select(("one",), (path,)).modules[0].metrics[0].name == "longer"
 
 
@@ -68,7 +68,7 @@ def test_a_removed_file_is_not_at_hand(tmp_path: Path) -> None:
     module_catalog.select(("one",), (path,))
     os.unlink(path)
     for config in ((path,), (str(tmp_path / "*.yml"),), (str(tmp_path / "never.yml"),)):
-        assert module_catalog.at_hand(("one",), config) is None
+        assert module_catalog.select_cached(("one",), config) is None
         with pytest.raises(errors.ConfigError):
             module_catalog.select(("one",), config)
 
@@ -89,9 +89,9 @@ def test_later_files_win(tmp_path: Path) -> None:
 def test_modules_of_files_win_over_built_in_ones(tmp_path: Path) -> None:
     """Of the same name; the others are still there."""
     path = write(tmp_path / "one.yml", "system: {walk: [1.7]}")
-    profile = module_catalog.select(("system", "if_mib"), (path,))
-    assert profile.modules[0].walk == ("1.7",)
-    assert profile.modules[1] is module_catalog.built_in()["if_mib"]
+    module_set = module_catalog.select(("system", "if_mib"), (path,))
+    assert module_set.modules[0].walk == ("1.7",)
+    assert module_set.modules[1] is module_catalog.built_in()["if_mib"]
 
 
 @pytest.mark.parametrize(

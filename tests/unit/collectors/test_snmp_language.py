@@ -69,12 +69,15 @@ def test_the_unknown_module_is_named_with_its_neighbour() -> None:
 def test_parts_are_asked_for_once() -> None:
     """A subtree inside another and a scalar in two modules cost one request."""
     from poller.collectors.snmp.modules.module_model import Module
-    from poller.collectors.snmp.modules.module_set import Profile
+    from poller.collectors.snmp.modules.module_set import ModuleSet
 
-    profile = Profile(
+    module_set = ModuleSet(
         (
             Module("a", walk=("1.3.6", "1.3.6.1"), get=("1.3.1.0",)),
             Module("b", walk=("1.3.6",), get=("1.3.1.0",)),
         )
     )
-    assert [(part.walk, part.get) for part in profile.parts] == [("", ("1.3.1.0",)), ("1.3.6", ())]
+    assert [(part.walk, part.get) for part in module_set.parts] == [
+        ("", ("1.3.1.0",)),
+        ("1.3.6", ()),
+    ]

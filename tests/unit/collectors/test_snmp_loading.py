@@ -10,7 +10,7 @@ import pytest
 from poller import errors
 from poller.collectors.credentials import Community, SnmpV3
 from poller.collectors.snmp.modules import module_parser
-from poller.collectors.snmp.modules.module_model import Module, Walking
+from poller.collectors.snmp.modules.module_model import Module, WalkParams
 
 
 def module(metric: str, more: str = "") -> str:
@@ -142,9 +142,12 @@ def test_walk_parameters() -> None:
     more = "    max_repetitions: 4\n    retries: 0\n    timeout: 1m2s500ms\n    allow_nonincreasing_oids: yes\n"
     asked = only(
         module("{name: m, oid: 1.3.6}", more + "    use_unconnected_udp_socket: true\n")
-    ).walking
-    assert asked == Walking(4, 0, 62.5, allow_nonincreasing_oids=True)
-    assert only(module("{name: m, oid: 1.3.6}", "    max_repetitions: 0\n")).walking == Walking()
+    ).walk_params
+    assert asked == WalkParams(4, 0, 62.5, allow_nonincreasing_oids=True)
+    assert (
+        only(module("{name: m, oid: 1.3.6}", "    max_repetitions: 0\n")).walk_params
+        == WalkParams()
+    )
 
 
 def test_anchors_and_merges() -> None:

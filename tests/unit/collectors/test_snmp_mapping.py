@@ -7,26 +7,26 @@ from typing import Any
 import pytest
 
 from poller.collectors.snmp.metrics import mapping
-from poller.collectors.snmp.metrics.label_text import Value, index_text, number, value_text
+from poller.collectors.snmp.metrics.label_text import index_text, number, value_text
 from poller.collectors.snmp.modules import module_parser
-from poller.collectors.snmp.modules.module_set import Profile
-from poller.collectors.snmp.wire.value_types import Counter32, Counter64
+from poller.collectors.snmp.modules.module_set import ModuleSet
+from poller.collectors.snmp.wire.value_types import Counter32, Counter64, Value
 from poller.domain.metrics.reading import Kind
 
 Found = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
-def profile(*metrics: dict[str, Any]) -> Profile:
+def module_set(*metrics: dict[str, Any]) -> ModuleSet:
     import yaml
 
     text = yaml.safe_dump({"modules": {"m": {"walk": ["1.1"], "metrics": list(metrics)}}})
-    return Profile(tuple(module_parser.parse(text, "test").values()))
+    return ModuleSet(tuple(module_parser.parse(text, "test").values()))
 
 
 def mapped(
     values: dict[str, Value], *metrics: dict[str, Any], known: dict[str, Value] | None = None
 ) -> Found:
-    result = mapping.map_values(values, profile(*metrics), known)
+    result = mapping.map_values(values, module_set(*metrics), known)
     return {(s.series.name, s.series.labels): s.value for s in result.samples}
 
 
@@ -254,15 +254,15 @@ def test_the_shortest_metric_oid_wins() -> None:
 
 def test_rows_with_equal_labels_are_reported_and_the_first_stays() -> None:
     """snmp_exporter fails the scrape here; we keep what can be kept and say so."""
-    result = mapping.map_values({"1.1.1": 1, "1.1.2": 2}, profile(metric()))
+    result = mapping.map_values({"1.1.1": 1, "1.1.2": 2}, module_set(metric()))
     assert [sample.value for sample in result.samples] == [1]
     assert [series.name for series in result.duplicates] == ["m"]
 
 
 def test_one_row_seen_by_two_modules_is_no_conflict() -> None:
     """sysUpTime in two modules is one reading."""
-    module = profile(metric()).modules[0]
-    result = mapping.map_values({"1.1.0": 7}, Profile((module, module)))
+    module = module_set(metric()).modules[0]
+    result = mapping.map_values({"1.1.0": 7}, ModuleSet((module, module)))
     assert len(result.samples) == 1
     assert result.duplicates == []
 
@@ -271,7 +271,9 @@ def test_kinds() -> None:
     """Counters grow, gauges move, texts inform."""
     kinds = {}
     for kind in ("counter", "gauge", "Float", "DisplayString", "EnumAsInfo", "EnumAsStateSet"):
-        made = mapping.map_values({"1.1.0": 1}, profile(metric(kind, enum_values={1: "a"}))).samples
+        made = mapping.map_values(
+            {"1.1.0": 1}, module_set(metric(kind, enum_values={1: "a"}))
+        ).samples
         kinds[kind] = made[0].series.kind
     assert kinds == {
         "counter": Kind.COUNTER,
@@ -306,5 +308,5 @@ def test_a_counter_knows_where_it_starts_over(
     value: Value, declared: dict[str, Any], width: int
 ) -> None:
     """By its type, or by the standard for interfaces."""
-    [sample] = mapping.map_values({f"{declared['oid']}.1": value}, profile(declared)).samples
+    [sample] = mapping.map_values({f"{declared['oid']}.1": value}, module_set(declared)).samples
     assert sample.series.width == width

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from poller.collectors.snmp.metrics import mapping
-from poller.collectors.snmp.metrics.label_text import Value
 from poller.collectors.snmp.modules import module_catalog
+from poller.collectors.snmp.wire.value_types import Value
 
 Found = dict[str, float]
 
@@ -21,8 +21,8 @@ UPS, PRT, IP = "1.3.6.1.2.1.33.1", "1.3.6.1.2.1.43", "1.3.6.1.2.1.4"
 
 def samples(module: str, walk: dict[str, Value]) -> Found:
     """As they are written in the exposition format, labels without a text left away."""
-    profile = module_catalog.select((module,))
-    result = mapping.map_values(walk, profile)
+    module_set = module_catalog.select((module,))
+    result = mapping.map_values(walk, module_set)
     assert not result.duplicates
     found = {}
     for sample in result.samples:

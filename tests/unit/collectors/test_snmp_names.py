@@ -1,4 +1,4 @@
-"""Names instead of numbers, both ways, as far as the loaded modules know them."""
+"""OidNames instead of numbers, both ways, as far as the loaded modules know them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import pytest
 
 from poller import errors
 from poller.cli.output import snmp_values
-from poller.collectors.snmp.metrics.label_text import Value
 from poller.collectors.snmp.modules import module_catalog
-from poller.collectors.snmp.modules.oid_names import Names, Place
+from poller.collectors.snmp.modules.oid_names import OidNames, OidScope
 from poller.collectors.snmp.wire import value_types
+from poller.collectors.snmp.wire.value_types import Value
 
-NAMES = Names(module_catalog.built_in())
+NAMES = OidNames(module_catalog.built_in())
 IF = "1.3.6.1.2.1.2.2.1"
 
 
@@ -29,35 +29,35 @@ IF = "1.3.6.1.2.1.2.2.1"
 )
 def test_an_oid_gets_the_name_of_the_longest_part_that_has_one(oid: str, name: str) -> None:
     """Columns that are only labels have names, too; what nobody knows stays a number."""
-    assert NAMES.of(oid)[0] == name
+    assert NAMES.name_of(oid)[0] == name
 
 
 @pytest.mark.parametrize(
     ("text", "places"),
     [
-        ("1.3.6.1.2.1.2", (Place("1.3.6.1.2.1.2"),)),
-        (".1.3.6.1", (Place("1.3.6.1"),)),
-        ("ifInOctets", (Place(f"{IF}.10"),)),
-        ("ifInOctets.3", (Place(f"{IF}.10.3"),)),
-        ("mib-2", (Place("1.3.6.1.2.1"),)),
-        ("entity_sensor", (Place("1.3.6.1.2.1.99.1.1.1"), Place("1.3.6.1.2.1.47.1.1.1.1.7"))),
+        ("1.3.6.1.2.1.2", (OidScope("1.3.6.1.2.1.2"),)),
+        (".1.3.6.1", (OidScope("1.3.6.1"),)),
+        ("ifInOctets", (OidScope(f"{IF}.10"),)),
+        ("ifInOctets.3", (OidScope(f"{IF}.10.3"),)),
+        ("mib-2", (OidScope("1.3.6.1.2.1"),)),
+        ("entity_sensor", (OidScope("1.3.6.1.2.1.99.1.1.1"), OidScope("1.3.6.1.2.1.47.1.1.1.1.7"))),
     ],
 )
-def test_what_a_person_means(text: str, places: tuple[Place, ...]) -> None:
+def test_what_a_person_means(text: str, places: tuple[OidScope, ...]) -> None:
     """A number, a name, a branch, or a whole module."""
-    assert NAMES.places(text) == places
+    assert NAMES.scopes(text) == places
 
 
 def test_a_module_of_scalars_is_read_by_getting_them() -> None:
     """They are what the module asks for, no more."""
-    assert NAMES.places("system")[0] == Place("1.3.6.1.2.1.1.1.0", exact=True)
+    assert NAMES.scopes("system")[0] == OidScope("1.3.6.1.2.1.1.1.0", exact=True)
 
 
 @pytest.mark.parametrize("text", ["ifInOctet", "ifInOctets.x", "hello", "1.3.x", ""])
 def test_what_nobody_knows_is_refused_with_a_neighbour(text: str) -> None:
     """And with what would work."""
     with pytest.raises(errors.InvalidInput) as caught:
-        NAMES.places(text)
+        NAMES.scopes(text)
     assert "1.3.6.1.2.1.2.2" in caught.value.hint
     if text == "ifInOctet":
         assert "did you mean ifInOctets?" in caught.value.hint
@@ -114,9 +114,3 @@ def test_numbers_only_when_asked_for() -> None:
         snmp_values.line(f"{IF}.8.3", 2, NAMES, numeric=True).for_people()
         == f"{IF}.8.3 = Integer32: 2"
     )
-
-
-def test_names_are_offered_by_their_beginning() -> None:
-    """For the Tab key."""
-    assert NAMES.offered("ifHCIn")[:2] == ["ifHCInBroadcastPkts", "ifHCInMulticastPkts"]
-    assert "if_mib" in NAMES.offered("if_")

@@ -10,8 +10,8 @@ import pytest
 from poller import errors
 from poller.collectors import registry
 from poller.collectors.snmp import SnmpCollector
-from poller.collectors.snmp.modules.module_model import Module, Settled, Walking
-from poller.collectors.snmp.modules.module_set import Profile
+from poller.collectors.snmp.modules.module_model import Module, WalkParams, WalkSettings
+from poller.collectors.snmp.modules.module_set import ModuleSet
 from poller.collectors.snmp.options import SnmpOptions
 
 REGISTRY = registry.Registry({"snmp": SnmpCollector()})
@@ -63,43 +63,43 @@ def test_refused(raw: dict[str, Any], text: str) -> None:
 @pytest.mark.parametrize(
     ("raw", "asked", "settled"),
     [
-        ({}, Walking(), Settled(50, 2, 1.5)),
+        ({}, WalkParams(), WalkSettings(50, 2, 1.5)),
         (
             {},
-            Walking(4, 0, 5.0, allow_nonincreasing_oids=True),
-            Settled(4, 0, 5.0, allow_nonincreasing_oids=True),
+            WalkParams(4, 0, 5.0, allow_nonincreasing_oids=True),
+            WalkSettings(4, 0, 5.0, allow_nonincreasing_oids=True),
         ),
-        ({}, Walking(max_repetitions=1000), Settled(200, 2, 1.5)),
-        ({"timeout": 1.5, "max_repetitions": 20}, Walking(4, 7, 5.0), Settled(20, 7, 1.5)),
-        ({"retries": 2}, Walking(4, 7, 5.0), Settled(4, 2, 5.0)),
+        ({}, WalkParams(max_repetitions=1000), WalkSettings(200, 2, 1.5)),
+        ({"timeout": 1.5, "max_repetitions": 20}, WalkParams(4, 7, 5.0), WalkSettings(20, 7, 1.5)),
+        ({"retries": 2}, WalkParams(4, 7, 5.0), WalkSettings(4, 2, 5.0)),
     ],
 )
 def test_a_module_says_how_it_is_read_unless_the_target_does(
-    raw: dict[str, Any], asked: Walking, settled: Settled
+    raw: dict[str, Any], asked: WalkParams, settled: WalkSettings
 ) -> None:
     """What was given to the target counts, even if it is what would have been taken anyway."""
     options = REGISTRY.options("snmp", raw)
     assert isinstance(options, SnmpOptions)
-    assert options.walking(asked) == settled
+    assert options.walk_settings(asked) == settled
 
 
 def test_of_several_modules_the_most_careful_counts() -> None:
     """It is one device that they are read from."""
-    careful = Module("a", walking=Walking(max_repetitions=4, timeout_s=2.0))
-    patient = Module("b", walking=Walking(10, 5, 9.0, allow_nonincreasing_oids=True))
-    assert Profile((careful, patient, Module("c"))).walking == Walking(
+    careful = Module("a", walk_params=WalkParams(max_repetitions=4, timeout_s=2.0))
+    patient = Module("b", walk_params=WalkParams(10, 5, 9.0, allow_nonincreasing_oids=True))
+    assert ModuleSet((careful, patient, Module("c"))).walk_params == WalkParams(
         4, 5, 9.0, allow_nonincreasing_oids=True
     )
 
 
 def test_a_module_of_the_old_format_may_ask_for_version_1() -> None:
-    """Unless the target says which one."""
-    old = Profile((Module("a", version=1),)).version
+    """A module's version 1 counts unless the target's options name a version."""
+    old = ModuleSet((Module("a", version=1),))
     for raw, version in (({}, "1"), ({"version": "2c"}, "2c")):
         options = REGISTRY.options("snmp", raw)
         assert isinstance(options, SnmpOptions)
-        assert options.protocol(old) == version
-        assert options.protocol("") == "2c"
+        assert options.login(None, old).version == version
+        assert options.login(None, ModuleSet(())).version == "2c"
 
 
 @pytest.mark.parametrize(

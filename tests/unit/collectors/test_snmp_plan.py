@@ -8,12 +8,13 @@ import pytest
 import yaml
 
 from poller.cli.output import prometheus_text
+from poller.collectors.snmp.engines.engine_protocol import Row
 from poller.collectors.snmp.metrics import mapping
-from poller.collectors.snmp.metrics.label_text import Value
-from poller.collectors.snmp.metrics.reading_plan import Row, Shapes
+from poller.collectors.snmp.metrics.reading_plan import Shapes
 from poller.collectors.snmp.modules import module_catalog, module_parser
-from poller.collectors.snmp.modules.module_set import Profile
+from poller.collectors.snmp.modules.module_set import ModuleSet
 from poller.collectors.snmp.wire import value_types
+from poller.collectors.snmp.wire.value_types import Value
 
 IF_MIB = module_catalog.select(("if_mib",))
 TABLE, X_TABLE = "1.3.6.1.2.1.2.2.1", "1.3.6.1.2.1.31.1.1.1"
@@ -160,12 +161,12 @@ def test_numbers_in_texts_and_states_are_numbers(
     """Dates, extracts, states and bits change without a new shape, and always say what a first poll says."""
     body = {"name": "m", "oid": "1.1", "type": kind, **more}
     text = yaml.safe_dump({"modules": {"m": {"walk": ["1.1"], "metrics": [body]}}})
-    profile = Profile(tuple(module_parser.parse(text, "test").values()))
+    module_set = ModuleSet(tuple(module_parser.parse(text, "test").values()))
     shapes, plans = Shapes(), []
     for value in values:
-        readings, plan = shapes.read([("1.1.0", value)], profile, complete=True)
+        readings, plan = shapes.read([("1.1.0", value)], module_set, complete=True)
         plans.append(plan)
-        fresh = mapping.map_values({"1.1.0": value}, profile).readings()
+        fresh = mapping.map_values({"1.1.0": value}, module_set).readings()
         found = dict(zip(readings.series.series, readings.values, strict=True))
         assert found == dict(zip(fresh.series.series, fresh.values, strict=True))
     assert (plans[0] is not plans[1]) == changes
@@ -180,7 +181,7 @@ modules:
     metrics:
       - {name: served, oid: 1.3.6.1.4.1.9.1.2, type: counter, indexes: [{labelname: row, type: gauge}]}
 """
-    own = Profile(tuple(module_parser.parse(text, "own.yml").values()))
+    own = ModuleSet(tuple(module_parser.parse(text, "own.yml").values()))
     shapes = Shapes()
     shapes.read([("1.3.6.1.4.1.9.1.2.1", value_types.Counter64(5))], own, True)
     later, _ = shapes.read([("1.3.6.1.4.1.9.1.2.1", 6), ("1.3.6.1.4.1.9.1.2.2", 7)], own, True)
@@ -195,8 +196,8 @@ def test_a_label_follows_a_number_whose_hash_another_has(before: Value, after: V
             "m": {"metrics": [{"name": "level", "oid": "1.3.6.1.4.1.9.1", "type": "DisplayString"}]}
         }
     }
-    profile = Profile(tuple(module_parser.parse(yaml.safe_dump(text), "test").values()))
+    module_set = ModuleSet(tuple(module_parser.parse(yaml.safe_dump(text), "test").values()))
     shapes = Shapes()
     for value in (before, after):
-        readings, _ = shapes.read([("1.3.6.1.4.1.9.1.0", value)], profile, True)
+        readings, _ = shapes.read([("1.3.6.1.4.1.9.1.0", value)], module_set, True)
         assert readings.series.series[0].labels == (("level", str(value) if value != b"" else ""),)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from poller.collectors import api
 from poller.collectors.snmp.modules import module_catalog, module_parser
-from poller.collectors.snmp.modules.module_choice import SYS_OBJECT_ID
-from poller.collectors.snmp.modules.module_model import Settled
-from poller.collectors.snmp.modules.module_set import Profile
+from poller.collectors.snmp.modules.device_table import SYS_OBJECT_ID
+from poller.collectors.snmp.modules.module_model import WalkSettings
+from poller.collectors.snmp.modules.module_set import ModuleSet
 from poller.collectors.snmp.read import change_signals, poll_read
 from poller.collectors.snmp.read.parallel_links import Hands
 from poller.collectors.snmp.read.poll_read import Wanted
@@ -34,11 +34,13 @@ class Poller:
 
     device: Device
     modules: tuple[str, ...] = MODULES
-    memory: Memory = field(default_factory=lambda: Memory.of(Profile(()), Settled(50, 0, 0.01)))
+    memory: Memory = field(
+        default_factory=lambda: Memory.of(ModuleSet(()), WalkSettings(50, 0, 0.01))
+    )
     link: dict[str, Any] = field(default_factory=dict)
     refresh_s: float = REFRESH_S
     #: What the modules mean; None: built-in ones.
-    select: Profile | None = field(default=None, init=False)
+    select: ModuleSet | None = field(default=None, init=False)
 
     def choose(self, object_id: str, descr: str) -> tuple[str, ...]:
         self.asked_for = (object_id, descr)
@@ -371,7 +373,7 @@ class SparsePoller(Poller):
     def __post_init__(self) -> None:
         body = {**SPARSE, "walk": list(self.walk)}
         modules = module_parser.parse(json.dumps({"modules": {"sparse": body}}), "test")
-        self.select = Profile(tuple(modules.values()))
+        self.select = ModuleSet(tuple(modules.values()))
 
 
 @pytest.mark.parametrize(
@@ -462,15 +464,15 @@ def test_a_module_of_single_columns_is_read_in_few_requests() -> None:
     modules = module_parser.parse(
         json.dumps({"modules": {"few": {"walk": columns, "metrics": metrics}}}), "test"
     )
-    profile = Profile(tuple(modules.values()))
-    memory, made, requests = Memory.of(profile, Settled(50, 0, 0.01)), device(4), []
+    module_set = ModuleSet(tuple(modules.values()))
+    memory, made, requests = Memory.of(module_set, WalkSettings(50, 0, 0.01)), device(4), []
     for _ in range(3):
         link = Link(made.values())
 
         async def poll(link: Link = link) -> int:
             now = asyncio.get_running_loop().time()
             walker = Walker(link, Patience(0.01, 0, now + 60), memory.tuning, "it")
-            wanted = Wanted(("few",), lambda names: profile, lambda *_: ())
+            wanted = Wanted(("few",), lambda names: module_set, lambda *_: ())
             await poll_read.take(
                 Hands(walker, lambda _: pytest.fail("one is enough"), 1), wanted, memory, now, 1
             )

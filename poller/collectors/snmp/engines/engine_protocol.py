@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from poller import errors
-from poller.collectors.snmp.metrics.label_text import Value
+from poller.collectors.snmp.wire.value_types import Value
 
 Row = tuple[str, Value]
 

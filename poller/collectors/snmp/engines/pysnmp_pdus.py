@@ -21,13 +21,13 @@ from pysnmp.proto.api import v2c
 from poller import errors
 from poller.collectors.snmp.engines import gufo_engine
 from poller.collectors.snmp.engines.engine_protocol import Ask, Garbled, Page, Row
-from poller.collectors.snmp.metrics.label_text import Value
 from poller.collectors.snmp.wire import codec, exchange, usm, value_types
 from poller.collectors.snmp.wire.codec import Found, Malformed, Missing, Pdu
 from poller.collectors.snmp.wire.exchange import CommunitySpeech, Question, Reported, Speech
 from poller.collectors.snmp.wire.udp import Listener
 from poller.collectors.snmp.wire.usm import Usm
 from poller.collectors.snmp.wire.v3_exchange import SecuredSpeech
+from poller.collectors.snmp.wire.value_types import Value
 
 _GET_AT_ONCE = 20
 #: Longer PDUs are read by our own codec: pysnmp would hold up everybody else for a second with one of 50 kB.

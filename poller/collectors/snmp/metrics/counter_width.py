@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from poller.collectors.snmp.metrics.label_text import Value
 from poller.collectors.snmp.modules.module_model import Metric
 from poller.collectors.snmp.wire import value_types
+from poller.collectors.snmp.wire.value_types import Value
 
 _IF_TABLE, _IF_X_TABLE = "1.3.6.1.2.1.2.2.1", "1.3.6.1.2.1.31.1.1.1"
 #: The counters of the IF-MIB (RFC 2863).

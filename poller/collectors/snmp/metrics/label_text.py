@@ -11,8 +11,7 @@ from decimal import Decimal
 from poller.collectors.snmp.metrics import display_hints
 from poller.collectors.snmp.modules.module_model import INDEX_TYPES
 from poller.collectors.snmp.oid import Oid
-
-Value = int | float | str | bytes | None
+from poller.collectors.snmp.wire.value_types import Value
 
 _INET = {1: "InetAddressIPv4", 2: "InetAddressIPv6"}
 _LLDP = {

@@ -14,7 +14,6 @@ from poller.collectors.snmp import oid
 from poller.collectors.snmp.metrics import counter_width, octet_dates, regex_extracts, strptime
 from poller.collectors.snmp.metrics.label_text import (
     COMBINED,
-    Value,
     index_text,
     integer,
     number,
@@ -22,8 +21,9 @@ from poller.collectors.snmp.metrics.label_text import (
     value_text,
 )
 from poller.collectors.snmp.modules.module_model import NUMERIC, Extract, Lookup, Metric
-from poller.collectors.snmp.modules.module_set import Profile
+from poller.collectors.snmp.modules.module_set import ModuleSet
 from poller.collectors.snmp.oid import Oid
+from poller.collectors.snmp.wire.value_types import Value
 from poller.domain.metrics.reading import Kind, Labels, ReadingSet, Series, SeriesSet
 
 Convert = Callable[[Value], float | None]
@@ -53,7 +53,7 @@ class Mapped:
 
 
 def map_values(
-    values: Mapping[str, Value], profile: Profile, known: Mapping[str, Value] | None = None
+    values: Mapping[str, Value], module_set: ModuleSet, known: Mapping[str, Value] | None = None
 ) -> Mapped:
     """Every sample the modules make of `values`. `known` has label texts of tables not read this time.
 
@@ -61,7 +61,7 @@ def map_values(
     """
     mapped = Mapped()
     taken: dict[tuple[str, Labels], str] = {}
-    for matcher, scope in zip(profile.matchers, profile.scopes, strict=True):
+    for matcher, scope in zip(module_set.matchers, module_set.scopes, strict=True):
         rows = _Rows(values, known or {}, scope, mapped.shaping)
         for text, value in values.items():
             found = matcher.find(text) if text in scope else None

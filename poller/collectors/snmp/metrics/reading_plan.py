@@ -13,11 +13,10 @@ from operator import itemgetter
 from typing import Any
 
 from poller.collectors.snmp.metrics import label_text, mapping
-from poller.collectors.snmp.metrics.label_text import Value
-from poller.collectors.snmp.modules.module_set import Profile
+from poller.collectors.snmp.modules.module_set import ModuleSet
+from poller.collectors.snmp.wire.value_types import Value
 from poller.domain.metrics.reading import Kind, ReadingSet, Series, SeriesSet
 
-Row = tuple[str, Value]
 #: Different values of these hashes are usual: -1 and -2, 0 and no octets at all.
 _AMBIGUOUS = frozenset({hash(-1), hash(0)})
 #: Lists of positions that are remembered for all devices together.
@@ -104,11 +103,6 @@ class Plan:
         numbers += [convert(values[at]) for at, convert in self._converted]
         return ReadingSet(self.series, [*numbers, *self._constants])
 
-    def read_rows(self, rows: Sequence[Row]) -> ReadingSet | None:
-        """The same for rows, of which there must be one."""
-        oids, values = zip(*rows, strict=True)
-        return self.read(hash(oids), values)
-
     def read(self, oids_hash: int, values: Sequence[Value]) -> ReadingSet | None:
         """None unless nothing but numbers changed: same OIDs, same label texts, and numbers where numbers were."""
         if oids_hash != self._oids or hash(self._shaping(values)) != self._shape:
@@ -137,7 +131,7 @@ class Shapes:
     widths: dict[str, int] = field(default_factory=dict)
 
     def read(
-        self, rows: Sequence[Row], profile: Profile, complete: bool
+        self, rows: Sequence[tuple[str, Value]], module_set: ModuleSet, complete: bool
     ) -> tuple[ReadingSet, Plan]:
         """Readings of a poll; compiles a plan only when the shape is new. `rows` must not be empty."""
         oids, values = zip(*rows, strict=True)
@@ -146,7 +140,7 @@ class Shapes:
             readings = plan.read(oids_hash, values)
             if readings is not None:
                 return readings, plan
-        plan = self._compile(oids, values, profile, complete)
+        plan = self._compile(oids, values, module_set, complete)
         return plan.exactly(values), plan
 
     def forget_names(self) -> None:
@@ -154,10 +148,10 @@ class Shapes:
         self.plans, self.known = self.plans[:1], {}
 
     def _compile(
-        self, oids: Sequence[str], values: Sequence[Value], profile: Profile, complete: bool
+        self, oids: Sequence[str], values: Sequence[Value], module_set: ModuleSet, complete: bool
     ) -> Plan:
         by_oid = dict(zip(oids, values, strict=True))
-        mapped = mapping.map_values(by_oid, profile, {} if complete else self.known)
+        mapped = mapping.map_values(by_oid, module_set, {} if complete else self.known)
         self._keep_widths(mapped)
         plan = Plan(oids, values, mapped)
         for old in self.plans:

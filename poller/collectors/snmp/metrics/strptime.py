@@ -12,11 +12,6 @@ from dataclasses import dataclass
 
 from poller.collectors.snmp.metrics.octet_dates import day_number
 
-_QUARTERS = (
-    ("january", "february", "march"),
-    ("april", "may", "june"),
-    ("july", "august", "september"),
-)
 _SUMMER = ("april", "may", "june", "july", "august", "september")
 _MONTHS = ("january", "february", "march", *_SUMMER, "october", "november", "december")
 _DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")

@@ -20,6 +20,9 @@ from poller.collectors.snmp import oid
 from poller.collectors.snmp.modules import module_catalog
 from poller.domain.inventory import did_you_mean
 
+SYS_OBJECT_ID = "1.3.6.1.2.1.1.2.0"
+SYS_DESCR = "1.3.6.1.2.1.1.1.0"
+
 #: Module names for a sysObjectID and a sysDescr.
 Choose = Callable[[str, str], tuple[str, ...]]
 
@@ -72,6 +75,14 @@ class Table:
     def names(self) -> frozenset[str]:
         """Every module it may choose."""
         return frozenset(self.base).union(*(entry.modules for entry in self.entries))
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenModules:
+    """The modules chosen for a device; `at` is on the event loop's clock."""
+
+    names: tuple[str, ...]
+    at: float
 
 
 def choose(sys_object_id: str, sys_descr: str = "") -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from poller.collectors.snmp.modules import module_files, module_parser
 from poller.collectors.snmp.modules.file_logins import Auth
 from poller.collectors.snmp.modules.module_files import Library
 from poller.collectors.snmp.modules.module_model import Module
-from poller.collectors.snmp.modules.module_set import Profile
+from poller.collectors.snmp.modules.module_set import ModuleSet
 
 Names = tuple[str, ...]
 
@@ -42,22 +42,22 @@ def modules(config: Names = ()) -> Mapping[str, Module]:
     return {**built_in(), **{name: library.module(name) for name in sorted(library.names())}}
 
 
-def select(names: Names, config: Names = ()) -> Profile:
+def select(names: Names, config: Names = ()) -> ModuleSet:
     """The modules of these names, ready for polling; of the files named by `config` first, else built-in ones.
 
     The same object as long as no file was edited.
     """
     if not config:
-        return _built_in_profile(names or BASE)
-    return _profile(module_files.library(config), names or BASE)
+        return _built_in_set(names or BASE)
+    return _module_set(module_files.library(config), names or BASE)
 
 
-def at_hand(names: Names, config: Names = ()) -> Profile | None:
+def select_cached(names: Names, config: Names = ()) -> ModuleSet | None:
     """The same, if that takes no time: no file has to be read for it."""
     if not config:
-        return _built_in_profile(names or BASE)
+        return _built_in_set(names or BASE)
     library = module_files.known(config)
-    return library.profiles.get(names or BASE) if library is not None else None
+    return library.module_sets.get(names or BASE) if library is not None else None
 
 
 def auth(name: str, config: Names) -> Auth:
@@ -69,14 +69,14 @@ def auth(name: str, config: Names) -> Auth:
 
 
 @cache
-def _built_in_profile(names: Names) -> Profile:
-    return Profile(tuple(_find(name, None) for name in names))
+def _built_in_set(names: Names) -> ModuleSet:
+    return ModuleSet(tuple(_find(name, None) for name in names))
 
 
-def _profile(library: Library, names: Names) -> Profile:
-    if names not in library.profiles:
-        library.profiles[names] = Profile(tuple(_find(name, library) for name in names))
-    return library.profiles[names]
+def _module_set(library: Library, names: Names) -> ModuleSet:
+    if names not in library.module_sets:
+        library.module_sets[names] = ModuleSet(tuple(_find(name, library) for name in names))
+    return library.module_sets[names]
 
 
 def _find(name: str, library: Library | None) -> Module:

@@ -18,7 +18,7 @@ from poller.collectors.snmp.modules import module_parser, yaml_text
 from poller.collectors.snmp.modules.file_logins import Auth
 from poller.collectors.snmp.modules.module_model import Module
 from poller.collectors.snmp.modules.module_parser import File
-from poller.collectors.snmp.modules.module_set import Profile
+from poller.collectors.snmp.modules.module_set import ModuleSet
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -36,7 +36,7 @@ class Library:
 
     files: Sequence[File]
     #: Modules taken together for polling, by their names: a place for whoever makes them.
-    profiles: dict[tuple[str, ...], Profile] = field(default_factory=dict)
+    module_sets: dict[tuple[str, ...], ModuleSet] = field(default_factory=dict)
     _made: dict[str, Module] = field(default_factory=dict)
 
     def names(self) -> set[str]:

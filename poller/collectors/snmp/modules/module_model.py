@@ -107,7 +107,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Walking:
+class WalkParams:
     """How a module asks to be read. None: it says nothing, so that the target's options count."""
 
     max_repetitions: int | None = None
@@ -117,7 +117,7 @@ class Walking:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class WalkSettings:
     """How a device is read in the end: by its modules, its target's options and our defaults."""
 
     max_repetitions: int
@@ -127,7 +127,7 @@ class Settled:
 
 
 #: What a module asks for that asks for nothing special.
-PLAIN = Walking()
+PLAIN = WalkParams()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,6 @@ class Module:
     get: tuple[str, ...] = ()
     metrics: tuple[Metric, ...] = ()
     filters: tuple[Filter, ...] = ()
-    walking: Walking = PLAIN
+    walk_params: WalkParams = PLAIN
     #: Of the protocol, where the file says so: in the flat format a module does. 0: it does not.
     version: int = 0

@@ -21,7 +21,7 @@ from poller.collectors.snmp.modules.module_model import (
     Lookup,
     Metric,
     Module,
-    Walking,
+    WalkParams,
 )
 from poller.collectors.snmp.modules.typed_fields import Fields, mapping
 from poller.collectors.snmp.modules.yaml_text import Node
@@ -112,13 +112,18 @@ def _module(name: str, node: Node, where: str, known: set[str]) -> Module:
     metrics = [_metric(item, where) for item in fields.items("metrics")]
     filters = tuple(_filter(item, where) for item in fields.items("filters"))
     return Module(
-        name, fields.oids("walk"), fields.oids("get"), _shared(metrics), filters, _walking(fields)
+        name,
+        fields.oids("walk"),
+        fields.oids("get"),
+        _shared(metrics),
+        filters,
+        _walk_params(fields),
     )
 
 
-def _walking(fields: Fields) -> Walking:
+def _walk_params(fields: Fields) -> WalkParams:
     fields.flag("use_unconnected_udp_socket")  # ours are always checked by source, see docs/snmp.md
-    return Walking(
+    return WalkParams(
         max_repetitions=fields.whole("max_repetitions", 0, 2**31 - 1) or None,
         retries=fields.whole("retries", 0, 100),
         timeout_s=fields.seconds("timeout"),

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 from poller.collectors.snmp import oid
-from poller.collectors.snmp.modules import row_filters
+from poller.collectors.snmp.metrics.label_text import value_text
 from poller.collectors.snmp.modules.module_model import (
     DATES,
     LASTING,
     NUMERIC,
+    Filter,
     Metric,
     Module,
-    Walking,
+    WalkParams,
 )
 from poller.collectors.snmp.read import change_signals
+from poller.collectors.snmp.wire.value_types import Value
 
 _REMARKS = {
     "EnumAsInfo": ("_info", " (EnumAsInfo)"),
@@ -27,6 +29,10 @@ _REMARKS = {
 _NOT_TEXT = NUMERIC | DATES | set(_REMARKS)
 #: Devices have many OIDs in common, so what was found of one is remembered; of usual ones, for a device can send any.
 _REMEMBERED, _USUAL_LENGTH = 32_768, 80
+
+
+#: By the filtered column's OID: the rows of the column, or None when it could not be read.
+Columns = Mapping[str, Sequence[tuple[str, Value]] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,7 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Profile:
+class ModuleSet:
     modules: tuple[Module, ...]
 
     @cached_property
@@ -117,10 +123,10 @@ class Profile:
         return "1" if any(module.version == 1 for module in self.modules) else ""
 
     @cached_property
-    def walking(self) -> Walking:
+    def walk_params(self) -> WalkParams:
         """How its modules ask to be read. It is one device: of several modules the most careful counts."""
-        asked = [module.walking for module in self.modules]
-        return Walking(
+        asked = [module.walk_params for module in self.modules]
+        return WalkParams(
             min(
                 (one.max_repetitions for one in asked if one.max_repetitions is not None),
                 default=None,
@@ -145,10 +151,10 @@ class Profile:
         """What to ask for when nothing is filtered."""
         return self.parts_left({})
 
-    def parts_left(self, columns: row_filters.Columns) -> tuple[Part, ...]:
+    def parts_left(self, columns: Columns) -> tuple[Part, ...]:
         """What to ask for once the columns of `filter_parts` were read. Scalars first: they are cheap and show at
         once whether anybody is there."""
-        wanted = [(module, *row_filters.wanted(module, columns)) for module in self.modules]
+        wanted = [(module, *filtered(module, columns)) for module in self.modules]
         roots = {root for _, walk, _ in wanted for root in walk}
         seen: set[str] = set()
         parts = []
@@ -189,3 +195,37 @@ def _exposed(metric: Metric) -> Iterator[tuple[str, str]]:
         yield from ((suffix, " (regex extracted)") for suffix in metric.extracts)
     else:
         yield _REMARKS.get(metric.type, ("", ""))
+
+
+def filtered(module: Module, columns: Columns) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is left to walk and to get. A filter whose column could not be read filters nothing.
+
+    Several filters for one column must all agree, as in today's snmp_exporter (up to 0.30 the last one decided).
+    """
+    chosen: dict[str, list[str]] = {}
+    for one in module.filters:
+        rows = columns.get(one.oid)
+        if rows is None:
+            continue
+        found = matching_indexes(one, rows)
+        for target in one.targets:
+            chosen[target] = (
+                [i for i in chosen[target] if i in set(found)] if target in chosen else found
+            )
+    walk = tuple(root for root in module.walk if root not in chosen)
+    get = module.get
+    for target, indexes in chosen.items():
+        rest = (item for item in get if not oid.covers(target, item))
+        get = (*rest, *(f"{target}.{index}" for index in dict.fromkeys(indexes)))
+    return walk, get
+
+
+def matching_indexes(one: Filter, rows: Sequence[tuple[str, Value]]) -> list[str]:
+    """The last numbers of the OIDs whose values fit: snmp_exporter takes no more than that for an index."""
+    return [
+        text.rpartition(".")[2]
+        for text, value in rows
+        if any(
+            expression.search(value_text(value, "DisplayString")) for expression in one.expressions
+        )
+    ]

@@ -1,4 +1,4 @@
-"""Names for OIDs and OIDs for names, as far as modules know them: for people, who do not think in numbers."""
+"""OidNames for OIDs and OIDs for names, as far as modules know them: for people, who do not think in numbers."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OidScope:
     """Where to look: a subtree, or exactly one value."""
 
     oid: str
     exact: bool = False
 
 
-class Names:
+class OidNames:
     def __init__(self, modules: Mapping[str, Module]) -> None:
         self._modules = modules
         self._by_oid: dict[str, Known] = {}
@@ -50,7 +50,7 @@ class Names:
             self._by_oid.setdefault(known.oid, known)
             self._by_name.setdefault(known.name, known)
 
-    def of(self, number: str) -> tuple[str, Known | None]:
+    def name_of(self, number: str) -> tuple[str, Known | None]:
         """`ifInOctets.3` and what is known of it; the number itself when nothing is."""
         head = number
         while head:
@@ -60,22 +60,22 @@ class Names:
             head = head.rpartition(".")[0]
         return number, None
 
-    def places(self, text: str) -> tuple[Place, ...]:
+    def scopes(self, text: str) -> tuple[OidScope, ...]:
         """What a person means: a number, a name with or without an index, a branch, or all of a module."""
         number = text.removeprefix(".")
         if oid.is_valid(number) or number == "1":
-            return (Place(number),)
+            return (OidScope(number),)
         name, dot, index = text.partition(".")
         known = self._by_name.get(name)
         if known is not None and (not dot or oid.is_valid(f"0.{index}")):
-            return (Place(known.oid + dot + index),)
+            return (OidScope(known.oid + dot + index),)
         if text in BRANCHES:
-            return (Place(BRANCHES[text]),)
+            return (OidScope(BRANCHES[text]),)
         if text in self._modules:
             module = self._modules[text]
             return (
-                *(Place(each, exact=True) for each in module.get),
-                *(Place(root) for root in module.walk),
+                *(OidScope(each, exact=True) for each in module.get),
+                *(OidScope(root) for root in module.walk),
             )
         raise self._unknown(text)
 
@@ -93,13 +93,7 @@ class Names:
                 f"{name} has one value per row, and {text} names none",
                 hint=f"write {name}.1, or walk {name}",
             )
-        return self.places(text if dot else f"{text}.0")[0].oid
-
-    def offered(self, beginning: str) -> list[str]:
-        """Names that begin so, for the Tab key."""
-        return sorted(
-            n for n in {*self._by_name, *self._modules, *BRANCHES} if n.startswith(beginning)
-        )
+        return self.scopes(text if dot else f"{text}.0")[0].oid
 
     def _unknown(self, text: str) -> errors.InvalidInput:
         near = nearest(text.partition(".")[0], [*self._by_name, *self._modules, *BRANCHES])

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from poller.collectors.snmp import oid
-from poller.collectors.snmp.metrics.label_text import Value
+from poller.collectors.snmp.wire.value_types import Value
 
 UPTIME = "1.3.6.1.2.1.1.3.0"
 _INTERFACES = ("1.3.6.1.2.1.31.1.5.0", "1.3.6.1.2.1.2.1.0")  # ifTableLastChange, ifNumber

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from poller.collectors.snmp import oid
 from poller.collectors.snmp.engines.engine_protocol import Row
-from poller.collectors.snmp.modules.module_set import Part, Profile
+from poller.collectors.snmp.modules.module_set import ModuleSet, Part
 from poller.collectors.snmp.oid import Oid
 
 Reads = Sequence[tuple[Part, Sequence[Row]]]
@@ -30,20 +30,20 @@ class Gap(NamedTuple):
         return any(oid.covers(root, name) for root in self.roots)
 
 
-def find(reads: Reads, profile: Profile, seen: Seen) -> tuple[Gap, ...]:
+def find(reads: Reads, module_set: ModuleSet, seen: Seen) -> tuple[Gap, ...]:
     """One for each place where rows may come that would not be seen."""
-    empty = _empty(reads, profile)
+    empty = _empty(reads, module_set)
     found: list[Gap] = []
     for number, (part, rows) in enumerate(reads):
         found += _of_scalars(part, empty) if part.get else _of_walk(number, part, rows, empty, seen)
     return tuple(found)
 
 
-def _empty(reads: Reads, profile: Profile) -> dict[str, None]:
+def _empty(reads: Reads, module_set: ModuleSet) -> dict[str, None]:
     """Tables and groups of which nothing was read."""
     tables = {
         metric.oid.rpartition(".")[0]: None
-        for module in profile.modules
+        for module in module_set.modules
         for metric in module.metrics
     }
     sizes = sorted({table.count(".") + 1 for table in tables})

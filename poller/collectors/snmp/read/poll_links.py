@@ -23,7 +23,7 @@ class Visit:
         self._engines = engines
         self._way = way
         self._credential = credential
-        how = memory.walking
+        how = memory.walk_settings
         self._patience = Patience(how.timeout_s, how.retries, deadline)
         self._memory = memory
         self._agent = agent
@@ -36,7 +36,7 @@ class Visit:
         link.exact = not self._memory.shapes.settled
         self._open.append((way, link))
         walker = Walker(link, self._patience, self._memory.tuning, self._agent)
-        walker.allows_disorder = self._memory.walking.allow_nonincreasing_oids
+        walker.allows_disorder = self._memory.walk_settings.allow_nonincreasing_oids
         await walker.begin()
         return walker
 

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from poller import errors
 from poller.collectors import api
 from poller.collectors.snmp.engines.engine_protocol import Row
-from poller.collectors.snmp.metrics.label_text import Value
-from poller.collectors.snmp.modules.module_set import Part, Profile
+from poller.collectors.snmp.modules.module_set import ModuleSet, Part
 from poller.collectors.snmp.read import change_signals
 from poller.collectors.snmp.read.parallel_links import Hands
 from poller.collectors.snmp.read.route import Read, Route
 from poller.collectors.snmp.read.walker import Leg, Walked, Walker
+from poller.collectors.snmp.wire.value_types import Value
 
 _SIGNALS = Part("signals")
 
@@ -38,14 +38,14 @@ class Lost(Exception):
         self.error = error
 
 
-async def everything(profile: Profile, hands: Hands, lost: Lost | None = None) -> Everything:
+async def everything(module_set: ModuleSet, hands: Hands, lost: Lost | None = None) -> Everything:
     """Every part, and the signals with the first scalars. Parts that were lost a moment ago are not asked again.
 
     Raises what the first part met if nobody answered at all.
     """
-    wanted, unfiltered = await _wanted(profile, hands)
+    wanted, unfiltered = await _wanted(module_set, hands)
     parts = wanted if wanted and wanted[0].get else (_SIGNALS, *wanted)
-    beside = tuple(name for name in profile.signals if name not in parts[0].get)
+    beside = tuple(name for name in module_set.signals if name not in parts[0].get)
 
     async def read(walker: Walker, part: Part) -> Walked:
         if lost is not None and part.name in lost.parts:
@@ -63,12 +63,14 @@ async def everything(profile: Profile, hands: Hands, lost: Lost | None = None) -
             walker, part, tuple(name for name in more if name == change_signals.UPTIME)
         )
 
-    found = _sorted_out(parts, await hands.do(read, parts), profile.signals, beside)
+    found = _sorted_out(parts, await hands.do(read, parts), module_set.signals, beside)
     found.failures.extend(unfiltered)
     return found
 
 
-async def _wanted(profile: Profile, hands: Hands) -> tuple[Sequence[Part], list[api.PartFailed]]:
+async def _wanted(
+    module_set: ModuleSet, hands: Hands
+) -> tuple[Sequence[Part], list[api.PartFailed]]:
     """What to read where that depends on what a column holds. One that cannot be read filters nothing."""
 
     async def read(walker: Walker, part: Part) -> Walked:
@@ -77,9 +79,11 @@ async def _wanted(profile: Profile, hands: Hands) -> tuple[Sequence[Part], list[
             raise walked.error
         return walked
 
-    if not profile.filter_parts:
-        return profile.parts, []
-    found = dict(zip(profile.filter_parts, await hands.do(read, profile.filter_parts), strict=True))
+    if not module_set.filter_parts:
+        return module_set.parts, []
+    found = dict(
+        zip(module_set.filter_parts, await hands.do(read, module_set.filter_parts), strict=True)
+    )
     columns = {
         part.walk: walked.rows if walked.error is None else None for part, walked in found.items()
     }
@@ -88,7 +92,7 @@ async def _wanted(profile: Profile, hands: Hands) -> tuple[Sequence[Part], list[
         for part, w in found.items()
         if w.error is not None
     ]
-    return profile.parts_left(columns), failed
+    return module_set.parts_left(columns), failed
 
 
 def _sorted_out(

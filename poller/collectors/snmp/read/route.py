@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from poller.collectors.snmp.engines.engine_protocol import Row
-from poller.collectors.snmp.modules.module_set import Part, Profile
+from poller.collectors.snmp.modules.module_set import ModuleSet, Part
 from poller.collectors.snmp.read import empty_tables
 from poller.collectors.snmp.read.empty_tables import Gap
 from poller.collectors.snmp.read.walker import Leg
@@ -75,9 +75,11 @@ class _Span(NamedTuple):
         return self.covers(read, at) or (read == self.read and self.ends and at == self.stop)
 
 
-def find(everything: Sequence[Read], profile: Profile, signals: Sequence[str], pace: Pace) -> Route:
+def find(
+    everything: Sequence[Read], module_set: ModuleSet, signals: Sequence[str], pace: Pace
+) -> Route:
     """The way to all numbers of `everything`, and to `signals` before them."""
-    columns = [[_column(one, oid, profile) for oid, _ in one.rows] for one in everything]
+    columns = [[_column(one, oid, module_set) for oid, _ in one.rows] for one in everything]
     spans = _joined(sorted(_watched(columns, pace)), pace)
     got = [
         (read, at)
@@ -99,13 +101,13 @@ def find(everything: Sequence[Read], profile: Profile, signals: Sequence[str], p
     )
     parts = dict.fromkeys(everything[read].part.name for read, _ in got)
     unmet = empty_tables.find(
-        everything, profile, lambda read, at: any(span.meets(read, at) for span in spans)
+        everything, module_set, lambda read, at: any(span.meets(read, at) for span in spans)
     )
     return Route(tuple(map(sys.intern, names)), legs, positions, tuple(parts), unmet)
 
 
-def _column(one: Read, oid: str, profile: Profile) -> str | None:
-    metric = profile.live(oid)
+def _column(one: Read, oid: str, module_set: ModuleSet) -> str | None:
+    metric = module_set.live(oid)
     if metric is None:
         return None
     return metric.oid if metric.indexes and one.part.walk and oid != one.part.walk else ""

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from poller.collectors.snmp.engines.engine_protocol import Row
 from poller.collectors.snmp.metrics.reading_plan import Plan
-from poller.collectors.snmp.modules.module_set import Profile
+from poller.collectors.snmp.modules.module_set import ModuleSet
 from poller.collectors.snmp.read import change_signals, route
 from poller.collectors.snmp.read.change_signals import Signals
 from poller.collectors.snmp.read.reads import Everything
 from poller.collectors.snmp.read.route import Pace, Route
 from poller.domain.metrics.reading import ReadingSet
 
-#: Remembered for all devices of a profile together.
+#: Remembered for all devices of a module_set together.
 _ROUTES = 1_024
 
 
@@ -47,7 +47,7 @@ class Shortcut:
 
 def make(
     everything: Everything,
-    profile: Profile,
+    module_set: ModuleSet,
     whole: Plan,
     pace: Pace,
     now: float,
@@ -59,7 +59,7 @@ def make(
     signals = Signals(now, tuple(everything.signals.values()))
     if old is not None and (old.whole, old.pace, old.names) == (whole, pace, names):
         return Shortcut(old.route, old.plan, whole, pace, names, signals, period)
-    found = _way(everything, profile, names, pace)
+    found = _way(everything, module_set, names, pace)
     if not found.positions:
         return None
     rows = everything.rows
@@ -70,13 +70,15 @@ def make(
     )
 
 
-def _way(everything: Everything, profile: Profile, names: tuple[str, ...], pace: Pace) -> Route:
+def _way(
+    everything: Everything, module_set: ModuleSet, names: tuple[str, ...], pace: Pace
+) -> Route:
     """Devices of one kind have the same rows, and share the way to their numbers."""
     oids = [hash(tuple(oid for oid, _ in one.rows)) for one in everything.reads]
     key = (names, pace, *(one.part for one in everything.reads), *oids)
-    found = profile.routes.get(key)
+    found = module_set.routes.get(key)
     if found is None:
-        if len(profile.routes) >= _ROUTES:
-            profile.routes.clear()
-        found = profile.routes[key] = route.find(everything.reads, profile, names, pace)
+        if len(module_set.routes) >= _ROUTES:
+            module_set.routes.clear()
+        found = module_set.routes[key] = route.find(everything.reads, module_set, names, pace)
     return found

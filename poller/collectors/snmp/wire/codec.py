@@ -12,8 +12,8 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from poller.collectors.snmp.metrics.label_text import Value
 from poller.collectors.snmp.wire import value_types
+from poller.collectors.snmp.wire.value_types import Value
 
 Octets = bytes | bytearray
 

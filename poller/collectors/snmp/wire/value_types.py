@@ -6,6 +6,9 @@ A link that was not told to be `exact` gives plain values: then an `int` may be 
 
 from __future__ import annotations
 
+#: A value that an engine hands over: one of the classes below or a plain Python value.
+Value = int | float | str | bytes | None
+
 
 class Counter32(int):
     __slots__ = ()
