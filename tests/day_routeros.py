@@ -256,7 +256,7 @@ class Day:
                 1, router.address, router.address, options, LOGIN, deadline, memory, self._sessions
             )
             with loop.waiting():
-                outcome = await poll_runner.drain(self._collector, poll)
+                outcome = await poll_runner.run_poll(self._collector, poll)
             self._judge(router, outcome, before, router.struck > struck)
             due += interval_s
 

@@ -129,7 +129,7 @@ async def _polls(
         poll = Poll(
             1, "device", "127.0.0.1", options, LOGIN, started + DEADLINE_S, memory, sessions
         )
-        outcome = await poll_runner.drain(collector, poll)
+        outcome = await poll_runner.run_poll(collector, poll)
         judge(outcome, loop.time() - started, report)
     await sessions.close()
 

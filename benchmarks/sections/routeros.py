@@ -91,7 +91,7 @@ class Target:
             self._memory,
             self._sessions,
         )
-        outcome = await poll_runner.drain(self._collector, poll)
+        outcome = await poll_runner.run_poll(self._collector, poll)
         if outcome.result is not Result.OK or outcome.readings is None:
             raise errors.StoreConflict("a poll of a healthy router failed", outcome.message)
         return outcome.readings

@@ -23,7 +23,7 @@ from poller import errors
 from poller.collectors import poll_runner
 from poller.collectors.api import Poll
 from poller.collectors.credentials import Community
-from poller.collectors.poll_runner import Drained
+from poller.collectors.poll_runner import PollReport
 from poller.collectors.snmp import SnmpCollector
 from poller.domain.failures.outcome import Result
 from poller.domain.metrics.reading import ReadingSet
@@ -68,12 +68,12 @@ class Target:
         self._credential = Community.from_text(fleet.COMMUNITY)
         self.memory: dict[str, Any] = {}
 
-    async def poll(self) -> Drained:
+    async def poll(self) -> PollReport:
         deadline = asyncio.get_running_loop().time() + 10
         poll = Poll(
             1, "agent", snmpd.ADDRESS, self._options, self._credential, deadline, self.memory
         )
-        drained = await poll_runner.explain(self._collector, poll)
+        drained = await poll_runner.run_and_report(self._collector, poll)
         if drained.outcome.result is not Result.OK:
             raise errors.StoreConflict("a poll of a healthy agent failed", drained.outcome.message)
         return drained

@@ -1,6 +1,6 @@
-"""A collector that blocks, seen as one that does not: its generator runs in a thread of the loop's executor.
+"""Adapts a blocking collector to the async contract: its generator runs in an executor thread.
 
-How many threads there are, and what becomes of one that never comes back, is the executor's business.
+The executor limits the number of threads and replaces threads that never return.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from poller import errors
 from poller.collectors.api import Collector, Poll
 
 
-async def stream(collector: Collector, poll: Poll, most: int) -> AsyncIterator[Any]:
-    """What it yields, at its end or when it is cut off; of more than `most` items the first ones."""
-    work = _Work(collector, poll, most)
-    asked = time.monotonic()
+async def stream(collector: Collector, poll: Poll, max_items: int) -> AsyncIterator[Any]:
+    """Yield the collector's items once its thread ends or is cut off; at most `max_items` + 1."""
+    work = _ThreadPoll(collector, poll, max_items)
+    queued_at = time.monotonic()
     try:
         await asyncio.get_running_loop().run_in_executor(None, work.run)
     except asyncio.CancelledError:
-        work.cut = True
+        work.cut_off = True
         for item in list(work.items):
             yield item
-        if not work.begun:
-            raise _no_thread(collector, time.monotonic() - asked) from None
+        if not work.started:
+            raise _no_thread(collector, time.monotonic() - queued_at) from None
         raise
     for item in work.items:
         yield item
@@ -33,31 +33,31 @@ async def stream(collector: Collector, poll: Poll, most: int) -> AsyncIterator[A
         raise work.error
 
 
-class _Work:
-    """One poll in its thread. The loop only sets `cut`; the thread ends with the next item then."""
+class _ThreadPoll:
+    """One poll in its thread. The event loop sets `cut_off`; the thread ends at its next item."""
 
-    def __init__(self, collector: Collector, poll: Poll, most: int) -> None:
-        self.begun = False
-        self.cut = False
+    def __init__(self, collector: Collector, poll: Poll, max_items: int) -> None:
+        self.started = False
+        self.cut_off = False
         self.items: list[object] = []
         self.error: BaseException | None = None
         self._collector = collector
         self._poll = poll
-        self._most = most
+        self._max_items = max_items
 
     def run(self) -> None:
-        """Never raises: a future cannot carry everything that a generator may raise."""
-        self.begun = True
+        """Collect all items. Never raises: a future cannot carry every kind of exception."""
+        self.started = True
         try:
             self._take_all(self._collector.collect(self._poll))
-        except BaseException as error:  # noqa: BLE001  raised again where drain expects it
+        except BaseException as error:  # noqa: BLE001  door: a plugin; `stream` raises it again
             self.error = error
 
     def _take_all(self, items: Any) -> None:
         try:
             for item in items:
                 self.items.append(item)
-                if self.cut or len(self.items) > self._most:
+                if self.cut_off or len(self.items) > self._max_items:
                     return
         finally:
             if hasattr(items, "close"):

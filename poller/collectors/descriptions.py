@@ -1,4 +1,4 @@
-"""A collector as people and programs are told of it: where it comes from, what it can, which options it takes."""
+"""Describes an installed collector for people and programs: origin, abilities, options."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import enum
 import types
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
 
 from poller.collectors import api
 from poller.collectors.api import Collector
@@ -22,75 +24,89 @@ ABILITIES: dict[str, Callable[[Any], bool]] = {
     "help": lambda collector: isinstance(collector, api.Documented),
 }
 
-_WORDS = {int: "integer", float: "number", str: "text", bool: "true|false", type(None): "nothing"}
 LISTS = (list, tuple, set, frozenset)
-_BOUNDS = {"ge": "", "gt": "above ", "le": "to ", "lt": "below "}
+_TYPE_NAMES = {
+    int: "integer",
+    float: "number",
+    str: "text",
+    bool: "true|false",
+    type(None): "nothing",
+}
+_BOUND_WORDS = {"ge": "", "gt": "above ", "le": "to ", "lt": "below "}
 
 
-def item(collector: Collector, found: Registry) -> dict[str, Any]:
-    """Name, origin, versions of the contract, abilities, credentials and options."""
-    distribution, _, version = found.distributions[collector.name].rpartition(" ")
+def describe(collector: Collector, registry: Registry) -> dict[str, Any]:
+    """Return name, origin, contract versions, abilities, credential kinds and options."""
+    name = collector.name
+    distribution, _, version = registry.distributions[name].rpartition(" ")
     return {
-        "name": collector.name,
+        "name": name,
         "distribution": distribution,
         "version": version,
-        "api_version": found.api_versions[collector.name],
-        "api_versions": list(found.stated[collector.name]),
-        "deprecated": found.deprecated.get(collector.name, ""),
+        "api_version": registry.api_versions[name],
+        "api_versions": list(registry.stated[name]),
+        "deprecated": registry.deprecated.get(name, ""),
         "abilities": abilities(collector),
-        "cost": found.costs.get(collector.name, 1.0),
+        "cost": registry.costs.get(name, 1.0),
         "credentials": [model.kind for model in collector.credentials],
         "options": list(options(collector)),
     }
 
 
 def abilities(collector: Collector) -> list[str]:
-    return [name for name, has in ABILITIES.items() if has(collector)]
+    return [name for name, has_ability in ABILITIES.items() if has_ability(collector)]
 
 
 def schema(collector: Collector) -> dict[str, Any]:
-    """The JSON schema of its options."""
+    """Return the JSON schema of the collector's options."""
     return collector.Options.model_json_schema()
 
 
 def options(collector: Collector) -> Iterator[dict[str, Any]]:
     for name, field in collector.Options.model_fields.items():
-        required = field.is_required()
         yield {
             "name": name,
-            "type": _type(field.annotation) + _bounds(field.metadata),
-            "default": None
-            if required
-            else field.get_default(call_default_factory=True, validated_data={}),
-            "required": required,
+            "type": _type_text(field.annotation) + _bounds_text(field.metadata),
+            "default": _default(field),
+            "required": field.is_required(),
             "description": field.description or "",
         }
 
 
-def _type(annotation: Any) -> str:
-    """An annotation as an operator reads it: `tuple[str, ...]` -> `list of text`, `int | None` -> `integer`."""
-    origin, parts = get_origin(annotation), get_args(annotation)
+def _default(field: FieldInfo) -> Any:
+    if field.is_required():
+        return None
+    return field.get_default(call_default_factory=True, validated_data={})
+
+
+def _type_text(annotation: Any) -> str:
+    """Write a type for operators: `tuple[str, ...]` is `list of text`, `int | None` `integer`."""
+    origin = get_origin(annotation)
+    parts = get_args(annotation)
     if origin is Literal:
         return "|".join(map(str, parts))
     if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
         return "|".join(str(each.value) for each in annotation)
     if origin in (Union, types.UnionType):
-        return " or ".join(_type(part) for part in parts if part is not type(None))
+        return " or ".join(_type_text(part) for part in parts if part is not type(None))
     if origin is Annotated:
-        return _type(parts[0])
+        return _type_text(parts[0])
     if origin in LISTS:
-        return f"list of {_type(parts[0])}"
+        return f"list of {_type_text(parts[0])}"
     if origin is dict:
-        return f"{_type(parts[1])} by name"
-    return _WORDS.get(annotation) or str(getattr(origin or annotation, "__name__", annotation))
+        return f"{_type_text(parts[1])} by name"
+    if annotation in _TYPE_NAMES:
+        return _TYPE_NAMES[annotation]
+    return str(getattr(origin or annotation, "__name__", annotation))
 
 
-def _bounds(metadata: list[Any]) -> str:
-    """` 1 to 65535`, ` above 0 to 60`; nothing for what has no bounds."""
-    given = {
-        key: getattr(rule, key)
-        for rule in metadata
-        for key in _BOUNDS
-        if getattr(rule, key, None) is not None
-    }
-    return "".join(f" {word}{given[key]}" for key, word in _BOUNDS.items() if key in given)
+def _bounds_text(metadata: list[Any]) -> str:
+    """Write the bounds of a number: ` 1 to 65535`, ` above 0 to 60`; "" without bounds."""
+    bounds = {}
+    for rule in metadata:
+        for key in _BOUND_WORDS:
+            bound = getattr(rule, key, None)
+            if bound is not None:
+                bounds[key] = bound
+    words = (f" {word}{bounds[key]}" for key, word in _BOUND_WORDS.items() if key in bounds)
+    return "".join(words)

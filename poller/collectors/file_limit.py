@@ -1,4 +1,4 @@
-"""Is nobody there, or may this process open no more files? The latter is our own trouble, and no device's."""
+"""Recognizes the process's own limit of open files, so that no device is blamed for it."""
 
 from __future__ import annotations
 
@@ -7,21 +7,27 @@ import re
 
 from poller import errors
 
-_NUMBERS = (errno.EMFILE, errno.ENFILE)
-#: How a library in Rust says it: its OSError has no number.
-_IN_TEXT = re.compile(r"\(os error (\d+)\)")
+_ERRNOS = (errno.EMFILE, errno.ENFILE)
+#: Libraries in Rust raise an OSError without an errno; the number is in its text.
+_RUST_ERRNO = re.compile(r"\(os error (\d+)\)")
 
 
-def of_files(error: BaseException, device: str) -> errors.CollectorBusy | None:
-    """What a poll says of it, if that is what was wrong: nothing was sent, and no breaker opens."""
-    if not isinstance(error, OSError):
-        return None
-    told = _IN_TEXT.search(str(error)) if error.errno is None else None
-    number = int(told[1]) if told else error.errno
-    if number not in _NUMBERS:
+def no_file_left(error: BaseException, device: str) -> errors.CollectorBusy | None:
+    """Return CollectorBusy, which opens no breaker, if the limit caused this error; else None."""
+    if not isinstance(error, OSError) or _errno(error) not in _ERRNOS:
         return None
     return errors.CollectorBusy(
         f"no socket was left for {device}, so nothing was sent",
         cause="too many open files on this worker",
-        hint="raise the limit (ulimit -n, LimitNOFILE= of systemd, ulimits: of Docker), or more workers",
+        hint=(
+            "raise the limit (ulimit -n, LimitNOFILE= of systemd, ulimits: of Docker), "
+            "or more workers"
+        ),
     )
+
+
+def _errno(error: OSError) -> int | None:
+    if error.errno is not None:
+        return error.errno
+    match = _RUST_ERRNO.search(str(error))
+    return int(match[1]) if match else None

@@ -1,7 +1,7 @@
-"""Runs one poll of one collector to its end, or to its deadline, and says what became of it.
+"""Runs one poll of one collector until it ends or its deadline passes, and reports the outcome.
 
-The only place where a collector is called. Whatever it does - hang, swallow its cancellation, raise
-anything, yield rubbish - the answer is an `Outcome`, and it comes in time.
+This is the only module that calls `collect`. A collector may hang, swallow its cancellation, raise
+anything or yield objects that are no readings: the result is an `Outcome`, and it comes in time.
 """
 
 from __future__ import annotations
@@ -9,85 +9,89 @@ from __future__ import annotations
 import asyncio
 import os
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from poller import errors
-from poller.collectors import blocking_adapter, misbehaviour_log, yielded_readings
+from poller.collectors import blocking_adapter, misbehaviour_log
 from poller.collectors.api import Collector, Credential, PartFailed, Poll, Traffic
+from poller.collectors.yielded_readings import NotAReading, TooManyReadings, YieldedReadings
 from poller.domain.failures import outcome
 from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.metrics.reading import ReadingSet
 
-#: Shorter ones are ordinary words and letters: masking these would garble every sentence, and give them away.
+#: Secrets shorter than this are ordinary words: masking them would garble every sentence.
 SHORTEST_SECRET = 6
 
-#: How long a cancelled collector may tidy up before it is left to itself.
+#: Time a cancelled collector has for its cleanup before it is abandoned.
 GRACE_S = 0.5
 
-#: So many readings in a row are taken before others have their turn.
-BREATH = 64
+#: Items taken from a collector before the event loop serves other polls.
+ITEMS_PER_STEP = 64
 
-#: More are not a device but a mistake, of which nothing is kept. A reading set counts as one; how much may be in these
-#: says `gathering.MOST_SERIES`.
-MOST_ITEMS = 50_000
+#: A poll that yields more items is a mistake, and none of its readings are used. A reading set
+#: counts as one item; `yielded_readings.MAX_SERIES` limits the series in reading sets.
+MAX_ITEMS = 50_000
 
-#: Collectors that ignored their cancellation. Kept referenced (else the loop forgets them), counted, never awaited.
+#: Tasks of collectors that ignored their cancellation. The set keeps a reference to each, since
+#: the event loop holds only weak ones. The tasks are counted and never awaited.
 _abandoned: set[asyncio.Task[None]] = set()
 
 
 def abandoned() -> int:
-    """How many polls of this process were cut off and still run."""
+    """Return how many polls of this process were cut off and still run."""
     return len(_abandoned)
 
 
-async def drain(
-    collector: Collector, poll: Poll, budget_s: float | None = None, grace_s: float = GRACE_S
-) -> Outcome:
-    """Poll once. Never raises but for the caller's own cancellation; ends by `poll.deadline` + `grace_s`.
-
-    With `budget_s` the poll ends that many seconds from now, if that is before `poll.deadline`.
-    """
-    return (await explain(collector, poll, budget_s, grace_s)).outcome
-
-
-async def explain(
-    collector: Collector, poll: Poll, budget_s: float | None = None, grace_s: float = GRACE_S
-) -> Drained:
-    """The same, with the errors behind the outcome: for people who try a collector."""
-    done: asyncio.Future[Drained] = asyncio.get_running_loop().create_future()
-
-    def on_done(drained: Drained) -> None:
-        if not done.done():  # else our caller has just been cancelled
-            done.set_result(drained)
-
-    under_way = Drain(collector, poll, on_done, budget_s, grace_s)
-    try:
-        return await done
-    finally:
-        under_way.stop()
-
-
 @dataclass(frozen=True, slots=True)
-class Drained:
-    """What became of a poll, and why. The failures' errors are of our own tree and hold no secret."""
+class PollReport:
+    """The outcome of a poll and the errors behind it. The errors contain no secrets."""
 
     outcome: Outcome
     failures: Sequence[PartFailed] = ()
-    #: What it asked of the network, if the collector says so.
+    #: Requests sent to the network, if the collector yields them.
     traffic: Traffic | None = None
 
 
-class Drain:
-    """One poll under way: the collector in a task of its own, and a timer. `on_done` is called once, with what became
-    of it, unless it is stopped before."""
+async def run_poll(
+    collector: Collector, poll: Poll, budget_s: float | None = None, grace_s: float = GRACE_S
+) -> Outcome:
+    """Poll once, and end by `poll.deadline` + `grace_s`. Raise only the caller's own cancellation.
+
+    With `budget_s` the poll ends that many seconds from now, if that is before `poll.deadline`.
+    """
+    report = await run_and_report(collector, poll, budget_s, grace_s)
+    return report.outcome
+
+
+async def run_and_report(
+    collector: Collector, poll: Poll, budget_s: float | None = None, grace_s: float = GRACE_S
+) -> PollReport:
+    """Poll once like `run_poll`, and return the errors behind the outcome as well."""
+    done: asyncio.Future[PollReport] = asyncio.get_running_loop().create_future()
+
+    def on_done(report: PollReport) -> None:
+        if not done.done():  # done: the caller has just been cancelled
+            done.set_result(report)
+
+    runner = PollRunner(collector, poll, on_done, budget_s, grace_s)
+    try:
+        return await done
+    finally:
+        runner.stop()
+
+
+class PollRunner:
+    """One running poll: a task for the collector, and a timer for the deadline.
+
+    `on_done` is called once with the report, unless `stop` comes first.
+    """
 
     __slots__ = (
         "_collector",
         "_done",
-        "_gathered",
         "_grace_s",
         "_on_done",
         "_pid",
@@ -96,13 +100,14 @@ class Drain:
         "_task",
         "_timed_out",
         "_timer",
+        "_yielded",
     )
 
     def __init__(
         self,
         collector: Collector,
         poll: Poll,
-        on_done: Callable[[Drained], None],
+        on_done: Callable[[PollReport], None],
         budget_s: float | None = None,
         grace_s: float = GRACE_S,
     ) -> None:
@@ -110,195 +115,215 @@ class Drain:
         self._collector = collector
         self._poll = poll
         self._grace_s = grace_s
-        self._gathered = yielded_readings.Gathered(poll.memory)
+        self._yielded = YieldedReadings(poll.memory)
         self._timed_out = False
-        self._done = False  # nobody waits for it any more
+        self._done = False  # reported, or stopped by the caller
         self._on_done = on_done
         self._started = loop.time()
         self._pid = os.getpid()
-        deadline = (
-            poll.deadline if budget_s is None else min(poll.deadline, self._started + budget_s)
-        )
+
+        deadline = poll.deadline
+        if budget_s is not None:
+            deadline = min(deadline, self._started + budget_s)
         self._timer = loop.call_at(deadline, self._on_deadline)
         self._task = loop.create_task(self._run())
         self._task.add_done_callback(self._on_task_done)
 
+    def stop(self) -> None:
+        """Cancel the poll and report nothing."""
+        self._timer.cancel()
+        self._done = True
+        if not self._task.done() and self._task not in _abandoned:
+            self._task.cancel()
+
     async def _run(self) -> None:
-        """The collector from its first step to its last; nothing it raises gets out of here."""
+        """Run the collector from its first step to its last; let none of its exceptions out."""
         try:
-            if getattr(self._collector, "blocking", False):
-                await self._take_all(
-                    blocking_adapter.stream(self._collector, self._poll, MOST_ITEMS)
-                )
-            else:
-                await self._take_all(self._collector.collect(self._poll))
+            await self._take_all(self._stream())
         except asyncio.CancelledError:
             if not self._done:
-                self._finish(
-                    self._late() if self._timed_out else self._crash(asyncio.CancelledError())
-                )
+                self._finish_cancelled()
         except errors.DeviceError as error:
             self._finish(error)
-        except BaseException as error:  # noqa: BLE001  SystemExit of a plugin must not end the worker
+        except BaseException as error:  # noqa: BLE001  door: a plugin may raise SystemExit
             self._finish(self._crash(error))
         else:
-            self._finish(self._late() if self._timed_out else None)
+            self._finish(self._timeout() if self._timed_out else None)
         finally:
-            if (
-                os.getpid() != self._pid
-            ):  # the collector forked: a copy of the worker must not go on beside it
+            if os.getpid() != self._pid:  # the collector forked: end the copy of the worker
                 os._exit(1)
+
+    def _stream(self) -> Any:
+        if getattr(self._collector, "blocking", False):
+            return blocking_adapter.stream(self._collector, self._poll, MAX_ITEMS)
+        return self._collector.collect(self._poll)
 
     async def _take_all(self, stream: Any) -> None:
         taken = 0
         try:
             async for item in stream:
-                if self._done:  # it was abandoned: what it says now is nobody's
+                if self._done:  # abandoned: its readings have no use any more
                     break
                 await self._take(item)
                 taken += 1
-                if (
-                    taken % BREATH == 0
-                ):  # one that never waits would stop the loop, and with it every other poll
+                if taken % ITEMS_PER_STEP == 0:
+                    # A collector that never waits would stop the loop, and every other poll.
                     await asyncio.sleep(0)
-                if taken > MOST_ITEMS:
-                    raise yielded_readings.TooMany(f"more than {MOST_ITEMS} readings in one poll")
+                if taken > MAX_ITEMS:
+                    raise TooManyReadings(f"more than {MAX_ITEMS} readings in one poll")
             else:
                 return
-        except yielded_readings.NotAReading as error:
-            if isinstance(error, yielded_readings.TooMany):
-                self._gathered = yielded_readings.Gathered(self._poll.memory)
-            error.where = _line(stream)
+        except NotAReading as error:
+            if isinstance(error, TooManyReadings):
+                self._yielded = YieldedReadings(self._poll.memory)
+            error.where = _current_line(stream)
             await stream.aclose()
             raise
         await stream.aclose()
 
     async def _take(self, item: object) -> None:
         if not isinstance(item, ReadingSet):
-            self._gathered.take(item)
+            self._yielded.take(item)
             return
-        for _ in self._gathered.taking(item):
+        for _ in self._yielded.take_set(item):
             await asyncio.sleep(0)
-
-    def _finish(self, error: errors.DeviceError | None) -> None:
-        if self._done:
-            return
-        try:
-            settled = self._settle(error)
-        except Exception as broken:  # noqa: BLE001  even its errors are broken: still an outcome, and in time
-            text = f"collector {self._collector.name} failed, and its error cannot be read ({type(broken).__name__})"
-            settled = Drained(outcome.from_error(errors.CollectorCrashed(text)))
-        self._done = True
-        self._timer.cancel()
-        self._on_done(settled)
-
-    def _settle(self, error: errors.DeviceError | None) -> Drained:
-        failed = list(self._gathered.failed())
-        if error is not None:
-            failed.append(PartFailed("", error))
-        try:
-            readings = self._gathered.readings()
-        except Exception as broken:  # noqa: BLE001  readings nobody can put together are the collector's fault
-            readings, failed = None, [*failed, PartFailed("", self._crash(broken))]
-        if not failed:
-            return Drained(Outcome(Result.OK, readings=readings), traffic=self._gathered.traffic)
-        clean = [
-            PartFailed(item.part, _cleaned(item.error, self._poll.credential)) for item in failed
-        ]
-        return Drained(_bad(clean, readings), clean, self._gathered.traffic)
 
     def _on_deadline(self) -> None:
         if not self._task.done():
             self._timed_out = True
             self._task.cancel()
-            self._timer = self._task.get_loop().call_later(self._grace_s, self._on_grace_over)
+            loop = self._task.get_loop()
+            self._timer = loop.call_later(self._grace_s, self._on_grace_over)
 
     def _on_grace_over(self) -> None:
-        if not self._task.done():
-            _abandoned.add(self._task)
-            self._task.add_done_callback(_abandoned.discard)
-            misbehaviour_log.ignored_cancellation(
-                self._collector.name, self._task.get_loop().time() - self._started
-            )
-            text = f"{self._late()} and it ignored its cancellation"
-            self._finish(errors.CollectorCrashed(f"collector {self._collector.name}: {text}"))
+        if self._task.done():
+            return
+        _abandoned.add(self._task)
+        self._task.add_done_callback(_abandoned.discard)
+
+        name = self._collector.name
+        misbehaviour_log.ignored_cancellation(name, self._elapsed_s())
+        text = f"collector {name}: {self._timeout()} and it ignored its cancellation"
+        self._finish(errors.CollectorCrashed(text))
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
         if not self._done:  # cancelled before its first step
-            self._finish(self._late())
+            self._finish(self._timeout())
 
-    def _late(self) -> errors.DeviceTimeout:
-        took_s = self._task.get_loop().time() - self._started
-        return errors.DeviceTimeout(f"no complete answer within {took_s:.1f} s")
+    def _finish_cancelled(self) -> None:
+        if self._timed_out:
+            self._finish(self._timeout())
+        else:
+            self._finish(self._crash(asyncio.CancelledError()))
+
+    def _finish(self, error: errors.DeviceError | None) -> None:
+        if self._done:
+            return
+        try:
+            report = self._report(error)
+        except Exception as broken:  # noqa: BLE001  door: the error object of a plugin
+            text = (
+                f"collector {self._collector.name} failed, "
+                f"and its error cannot be read ({type(broken).__name__})"
+            )
+            report = PollReport(outcome.from_error(errors.CollectorCrashed(text)))
+        self._done = True
+        self._timer.cancel()
+        self._on_done(report)
+
+    def _report(self, error: errors.DeviceError | None) -> PollReport:
+        failures = list(self._yielded.failures)
+        if error is not None:
+            failures.append(PartFailed("", error))
+        try:
+            readings = self._yielded.readings()
+        except Exception as broken:  # noqa: BLE001  door: readings made by a plugin
+            readings = None
+            failures.append(PartFailed("", self._crash(broken)))
+
+        traffic = self._yielded.traffic
+        if not failures:
+            return PollReport(Outcome(Result.OK, readings=readings), traffic=traffic)
+        credential = self._poll.credential
+        clean = [PartFailed(each.part, _cleaned(each.error, credential)) for each in failures]
+        return PollReport(_failed_outcome(clean, readings), clean, traffic)
+
+    def _elapsed_s(self) -> float:
+        return self._task.get_loop().time() - self._started
+
+    def _timeout(self) -> errors.DeviceTimeout:
+        return errors.DeviceTimeout(f"no complete answer within {self._elapsed_s():.1f} s")
 
     def _crash(self, error: BaseException) -> errors.CollectorCrashed:
         misbehaviour_log.crashed(self._collector.name, error)
         try:
-            said = str(error)
-        except Exception:  # noqa: BLE001  even that may be broken
-            said = ""
-        if isinstance(error, yielded_readings.NotAReading):
-            did, where = "yielded what is no reading", error.where
+            text = str(error)
+        except Exception:  # noqa: BLE001  door: __str__ of a plugin's exception
+            text = ""
+        if isinstance(error, NotAReading):
+            action = "yielded what is no reading"
+            where = error.where
         else:
+            action = f"raised {type(error).__name__}"
             frames = traceback.extract_tb(error.__traceback__)
-            did = f"raised {type(error).__name__}"
-            where = _place(frames[-1].filename, frames[-1].lineno) if frames else ""
-        return errors.CollectorCrashed(
-            f"collector {self._collector.name} {did}", cause=f"{said}{where}".strip()
-        )
-
-    def stop(self) -> None:
-        """Nobody waits for it any more: leave nothing running that can be stopped."""
-        self._timer.cancel()
-        self._done = True
-        if not self._task.done() and self._task not in _abandoned:
-            self._task.cancel()
+            where = _line_text(frames[-1].filename, frames[-1].lineno) if frames else ""
+        cause = f"{text}{where}".strip()
+        return errors.CollectorCrashed(f"collector {self._collector.name} {action}", cause=cause)
 
 
-def _bad(failed: Sequence[PartFailed], readings: ReadingSet | None) -> Outcome:
-    """Partial when something was read, unless that is the finding. What ended the poll counts for more than a part."""
-    main = next((item.error for item in failed if not item.part), failed[0].error)
-    text = "; ".join(_told(failed))
-    result = Result.PARTIAL if readings and not main.is_a_finding else Result.FAILED
-    return Outcome(result, main.error_code, outcome.clean(text), readings, main.retryable)
+def _failed_outcome(failures: Sequence[PartFailed], readings: ReadingSet | None) -> Outcome:
+    """Return a partial outcome if there are readings, unless the readings state the failure.
+
+    The error code is that of the error which ended the poll, else of the first failed part.
+    """
+    main = next((each.error for each in failures if not each.part), failures[0].error)
+    partial = bool(readings) and not main.is_a_finding
+    result = Result.PARTIAL if partial else Result.FAILED
+    text = outcome.clean(_failure_text(failures))
+    return Outcome(result, main.error_code, text, readings, main.retryable)
 
 
-def _told(failed: Sequence[PartFailed]) -> Iterator[str]:
-    """Each trouble once, behind the parts it struck."""
-    parts: dict[str, list[str]] = {}
-    for item in failed:
-        parts.setdefault(str(item.error), []).extend([item.part] if item.part else [])
-    for error, struck in parts.items():
-        yield f"{', '.join(struck)}: {error}" if struck else error
+def _failure_text(failures: Sequence[PartFailed]) -> str:
+    """Name each error once, after the parts it affects."""
+    parts_by_error: dict[str, list[str]] = {}
+    for failure in failures:
+        parts = parts_by_error.setdefault(str(failure.error), [])
+        if failure.part:
+            parts.append(failure.part)
+
+    texts = []
+    for error, parts in parts_by_error.items():
+        texts.append(f"{', '.join(parts)}: {error}" if parts else error)
+    return "; ".join(texts)
 
 
 def _cleaned(error: errors.DeviceError, credential: Credential | None) -> errors.DeviceError:
-    """The same error as the nearest class of our own tree, without frames and without this poll's secrets."""
+    """Copy an error as the nearest class of `poller.errors`, without frames and secrets."""
     kind = next(base for base in type(error).__mro__ if vars(errors).get(base.__name__) is base)
-    message = (
-        getattr(error, "message", "") or type(error).__name__
-    )  # a careless subclass may lack all three
+    # A careless subclass may lack all three attributes.
+    message = getattr(error, "message", "") or type(error).__name__
     texts = (message, getattr(error, "cause", ""), getattr(error, "hint", ""))
-    cleaned: errors.DeviceError = kind(*(scrubbed(str(text), credential) for text in texts))
+    cleaned: errors.DeviceError = kind(*(scrub(str(text), credential) for text in texts))
     return cleaned
 
 
-def _line(stream: Any) -> str:
-    """Where an async generator stands: at the yield whose item was taken last. One in a thread is further already."""
-    frame = getattr(stream, "ag_frame", None)
-    if frame is None or frame.f_code is blocking_adapter.stream.__code__:
-        return ""
-    return _place(frame.f_code.co_filename, frame.f_lineno)
-
-
-def _place(filename: str, line: int | None) -> str:
-    return f" ({Path(filename).name}:{line})"
-
-
-def scrubbed(text: str, credential: Credential | None) -> str:
-    """Plugins raise what they like: no secret of this poll may be in it."""
-    secrets = credential.secrets() if credential is not None else []
-    for secret in sorted(secrets, key=len, reverse=True):
+def scrub(text: str, credential: Credential | None) -> str:
+    """Mask the secrets of a credential in a text that a plugin wrote."""
+    if credential is None:
+        return text
+    for secret in sorted(credential.secrets(), key=len, reverse=True):
         if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, "***")
     return text
+
+
+def _current_line(stream: Any) -> str:
+    """Return the line of the last `yield` of an async generator; "" for one in a thread."""
+    frame = getattr(stream, "ag_frame", None)
+    if frame is None or frame.f_code is blocking_adapter.stream.__code__:
+        return ""
+    return _line_text(frame.f_code.co_filename, frame.f_lineno)
+
+
+def _line_text(filename: str, line: int | None) -> str:
+    return f" ({Path(filename).name}:{line})"

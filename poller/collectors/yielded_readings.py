@@ -1,6 +1,6 @@
-"""What a collector yielded in one poll, checked and put together: one reading set, the parts that failed.
+"""Checks the items a collector yields in one poll and joins its readings into one reading set.
 
-A poll that yields the same series as the last one gives the identical `SeriesSet` object again.
+A poll that yields the same series as the last one gets the identical `SeriesSet` object again.
 """
 
 from __future__ import annotations
@@ -14,67 +14,66 @@ from poller import errors
 from poller.collectors.api import PartFailed, Traffic
 from poller.domain.metrics.reading import Kind, Labels, Reading, ReadingSet, Series, SeriesSet
 
-#: In the sets of one poll, all of them together. More are not a device but a mistake: they are not even looked at.
-MOST_SERIES = 200_000
-#: So many series of a new set are checked before others have their turn.
-TURN = 1_000
+#: Series in all reading sets of one poll. A poll with more is a mistake and is not checked further.
+MAX_SERIES = 200_000
+#: Series of a new set that are checked before the event loop serves other polls.
+CHECKS_PER_STEP = 1_000
 
-_MEMORY_KEY = "poller.gathering"
-_KEPT = 3  # series sets remembered as checked, besides the newest
+_MEMORY_KEY = "poller.series"
+_CACHED_SETS = 3  # checked series sets in a target's memory, besides the newest
+_WIDTHS = (0, 32, 64)
 
 
 class NotAReading(TypeError):
-    """The collector yielded something that is no reading; the text says what, and `where` its line."""
+    """The collector yielded an object that is no reading; `where` is the line of its `yield`."""
 
     where = ""
 
 
-class TooMany(NotAReading):
-    """More than any device has: nothing of that poll is kept."""
+class TooManyReadings(NotAReading):
+    """The collector yielded more than any device has; no reading of that poll is used."""
 
 
 @dataclass(slots=True)
-class _Known:
-    """What is remembered of a target: checked series, and how its sets were joined."""
+class _SeriesCache:
+    """Series of a target's last polls: checked sets, and the last join of several sets."""
 
     checked: tuple[SeriesSet, ...] = ()
     joined_from: tuple[SeriesSet, ...] = ()
     joined: SeriesSet | None = None
-    order: Sequence[int] | None = None  # None: as they come
+    order: Sequence[int] | None = None  # None: the order of the parts
+
+    def add(self, series: SeriesSet) -> None:
+        self.checked = (*self.checked[-_CACHED_SETS:], series)
 
 
-class Gathered:
-    """Takes what is yielded, one by one; raises NotAReading on rubbish."""
+class YieldedReadings:
+    """Collects the items of one poll, one by one; raises NotAReading for anything else."""
 
-    __slots__ = ("_failed", "_known", "_loose", "_series", "_sets", "traffic")
+    __slots__ = ("_cache", "_readings", "_series_count", "_sets", "failures", "traffic")
 
     def __init__(self, memory: dict[str, Any]) -> None:
-        known = memory.get(_MEMORY_KEY)
-        if known is None:
-            known = memory[_MEMORY_KEY] = _Known()
-        self._known: _Known = known
-        self._sets: list[ReadingSet] = []
-        self._series = 0  # in these
-        self._loose: list[Reading] = []
-        self._failed: list[PartFailed] = []
+        cache = memory.get(_MEMORY_KEY)
+        if cache is None:
+            cache = memory[_MEMORY_KEY] = _SeriesCache()
+        self.failures: list[PartFailed] = []
         self.traffic: Traffic | None = None
+        self._cache: _SeriesCache = cache
+        self._sets: list[ReadingSet] = []
+        self._series_count = 0  # in the sets
+        self._readings: list[Reading] = []
 
     def take(self, item: object) -> None:
         if isinstance(item, ReadingSet):
-            for _ in self.taking(item):
+            for _ in self.take_set(item):
                 pass
         elif isinstance(item, Reading):
             _check_series(item.name, item.labels, item.kind, item.width)
             _check_values((item.value,), item.name)
-            self._loose.append(item)
+            self._readings.append(item)
         elif isinstance(item, PartFailed):
-            if not isinstance(item.error, errors.DeviceError):
-                raise NotAReading(f"PartFailed with {type(item.error).__name__}, not a DeviceError")
-            if not isinstance(item.part, str):
-                raise NotAReading(
-                    f"PartFailed names its part by a {type(item.part).__name__}, not by a text"
-                )
-            self._failed.append(item)
+            _check_failure(item)
+            self.failures.append(item)
         elif isinstance(item, Traffic):
             _check_values((item.sent, item.retried))
             self.traffic = item
@@ -83,58 +82,63 @@ class Gathered:
                 f"yielded {type(item).__name__}, not Reading, ReadingSet, PartFailed or Traffic"
             )
 
-    def taking(self, readings: ReadingSet) -> Iterator[None]:
-        """The same with a set, which may be large: others can have their turn whenever this yields."""
-        self._series += len(readings.series.series)
-        if self._series > MOST_SERIES:
-            raise TooMany(f"more than {MOST_SERIES} series in the reading sets of one poll")
-        if not any(readings.series is series for series in self._known.checked):
+    def take_set(self, readings: ReadingSet) -> Iterator[None]:
+        """Take a reading set in steps: the caller may serve other polls at each yield."""
+        self._series_count += len(readings.series.series)
+        if self._series_count > MAX_SERIES:
+            raise TooManyReadings(f"more than {MAX_SERIES} series in the reading sets of one poll")
+        if not any(readings.series is checked for checked in self._cache.checked):
             yield from _check_shape(readings.series)
-            self._known.checked = (*self._known.checked[-_KEPT:], readings.series)
+            self._cache.add(readings.series)
         _check_values(readings.values)
         self._sets.append(readings)
 
-    def failed(self) -> Sequence[PartFailed]:
-        return self._failed
-
     def readings(self) -> ReadingSet | None:
-        """Everything in one set; None when there is nothing."""
-        if self._loose:
-            self._sets.append(self._same_as_before(ReadingSet.of(self._loose)))
-            self._loose = []
+        """Return all readings as one set; None if there are none."""
+        if self._readings:
+            self._sets.append(self._with_cached_series(ReadingSet.of(self._readings)))
+            self._readings = []
         sets = [readings for readings in self._sets if readings.values]
-        if len(sets) <= 1:
-            return sets[0] if sets else None
-        return self._join(sets)
+        if not sets:
+            return None
+        return sets[0] if len(sets) == 1 else self._join(sets)
 
-    def _same_as_before(self, readings: ReadingSet) -> ReadingSet:
-        for series in self._known.checked:
-            if series.series == readings.series.series:
-                return ReadingSet(series, readings.values)
-        self._known.checked = (*self._known.checked[-_KEPT:], readings.series)
+    def _with_cached_series(self, readings: ReadingSet) -> ReadingSet:
+        for checked in self._cache.checked:
+            if checked.series == readings.series.series:
+                return ReadingSet(checked, readings.values)
+        self._cache.add(readings.series)
         return readings
 
     def _join(self, sets: Sequence[ReadingSet]) -> ReadingSet:
+        cache = self._cache
         parts = tuple(readings.series for readings in sets)
-        known = self._known
-        if len(parts) != len(known.joined_from) or any(
-            a is not b for a, b in zip(parts, known.joined_from, strict=True)
-        ):
-            known.joined, known.order = _joined(parts)
-            known.joined_from = parts
+        if not _identical(parts, cache.joined_from):
+            cache.joined, cache.order = _join_series(parts)
+            cache.joined_from = parts
+        assert cache.joined is not None
+
         values = [value for readings in sets for value in readings.values]
-        assert known.joined is not None
-        return ReadingSet(
-            known.joined, values if known.order is None else [values[at] for at in known.order]
-        )
+        if cache.order is not None:
+            values = [values[at] for at in cache.order]
+        return ReadingSet(cache.joined, values)
 
 
-def _joined(parts: Sequence[SeriesSet]) -> tuple[SeriesSet, Sequence[int] | None]:
-    """One series set of several; of two equal series the last one stays."""
+def _identical(parts: Sequence[SeriesSet], others: Sequence[SeriesSet]) -> bool:
+    if len(parts) != len(others):
+        return False
+    return all(part is other for part, other in zip(parts, others, strict=True))
+
+
+def _join_series(parts: Sequence[SeriesSet]) -> tuple[SeriesSet, Sequence[int] | None]:
+    """Join series sets into one; of two equal series the last one stays.
+
+    The second result selects the values of the joined set; None: all of them, in their order.
+    """
     rows: list[Series] = [series for part in parts for series in part.series]
-    last: dict[tuple[str, Labels], int] = {
-        (row.name, row.labels): at for at, row in enumerate(rows)
-    }
+    last: dict[tuple[str, Labels], int] = {}
+    for at, row in enumerate(rows):
+        last[row.name, row.labels] = at
     if len(last) == len(rows):
         return SeriesSet(tuple(rows)), None
     order = sorted(last.values())
@@ -142,12 +146,12 @@ def _joined(parts: Sequence[SeriesSet]) -> tuple[SeriesSet, Sequence[int] | None
 
 
 def _check_shape(shape: SeriesSet) -> Iterator[None]:
-    seen: set[int] = set()  # the columns of a row share their labels
-    for at, series in enumerate(shape.series, 1):
-        labels = {} if id(series.labels) in seen else dict(series.labels)
+    checked: set[int] = set()  # the columns of a row share one labels object
+    for number, series in enumerate(shape.series, 1):
+        labels = {} if id(series.labels) in checked else dict(series.labels)
         _check_series(series.name, labels, series.kind, series.width)
-        seen.add(id(series.labels))
-        if at % TURN == 0:
+        checked.add(id(series.labels))
+        if number % CHECKS_PER_STEP == 0:
             yield
 
 
@@ -163,16 +167,24 @@ def _check_series(name: object, labels: object, kind: object, width: object) -> 
             )
     if not isinstance(kind, Kind):
         raise NotAReading(f"{name}: kind must be a Kind, not {type(kind).__name__}")
-    if type(width) is not int or width not in (0, 32, 64):
+    if type(width) is not int or width not in _WIDTHS:
         raise NotAReading(f"{name}: width must be 0, 32 or 64, not {width!r:.80}")
     try:
         "".join((name, *labels, *labels.values())).encode()
-    except UnicodeEncodeError:  # half a surrogate pair: no store could write it
+    except UnicodeEncodeError:  # half of a surrogate pair, which no store can write
         raise NotAReading(f"{name!a:.80}: a name or label is no valid text") from None
 
 
+def _check_failure(failure: Any) -> None:
+    if not isinstance(failure.error, errors.DeviceError):
+        raise NotAReading(f"PartFailed with {type(failure.error).__name__}, not a DeviceError")
+    if not isinstance(failure.part, str):
+        kind = type(failure.part).__name__
+        raise NotAReading(f"PartFailed names its part by a {kind}, not by a text")
+
+
 def _check_values(values: Sequence[float], name: str = "a value") -> None:
-    """Numbers a float64 can hold; NaN and infinities are fine."""
+    """Require numbers that a float64 can hold; NaN and infinities are valid."""
     if type(values) is array and values.typecode == "d":
         return
     try:

@@ -10,7 +10,7 @@ import asyncio
 from typing import Any
 
 from poller.collectors.api import Collector, Credential, Poll
-from poller.collectors.poll_runner import drain
+from poller.collectors.poll_runner import run_poll
 from poller.domain.failures.outcome import Outcome
 from poller.sim import clock, fleet
 from poller.sim.fleet_server import TlsPorts
@@ -32,7 +32,7 @@ async def collect(
     poll = Poll(
         1, "device", address, checked, credential, deadline, {} if memory is None else memory
     )
-    return await drain(collector, poll)
+    return await run_poll(collector, poll)
 
 
 __all__ = ["Mishap", "TlsPorts", "clock", "collect", "fleet", "simulated"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from poller.collectors import poll_runner
 from poller.collectors.api import Collector, Credential, Poll, Yielded
-from poller.collectors.poll_runner import Drained
+from poller.collectors.poll_runner import PollReport
 from poller.domain.failures import error_codes
 from poller.domain.failures.outcome import Outcome, Result
 
@@ -87,13 +87,13 @@ class Subject:
             {} if memory is None else memory, how.get("sessions"),
         )  # fmt: skip
         async with _lag() as lag:
-            drained = await poll_runner.explain(collector, poll)
+            drained = await poll_runner.run_and_report(collector, poll)
         return Seen(drained, ear, asyncio.get_running_loop().time() - now, lag.longest_s)
 
 
 @dataclass(frozen=True)
 class Seen:
-    drained: Drained
+    drained: PollReport
     ear: Ear
     took_s: float
     lag_s: float  # the longest time in which nothing else could run on the loop

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from poller.cli.output import prometheus_text
 from poller.collectors.credentials import Community
-from poller.collectors.poll_runner import Drained
+from poller.collectors.poll_runner import PollReport
 from poller.collectors.snmp import SnmpCollector
 from tests.conftest import missing, wait_until
 from tests.unit.collectors.polls import polled
@@ -128,12 +128,12 @@ def theirs(address: str, port: int, module: str) -> Exposed | Failed:
         return Failed(error.code, error.read().decode(errors="replace"))
 
 
-def ours(port: int, config: Path | str, module: str, **more: Any) -> tuple[Exposed, Drained]:
+def ours(port: int, config: Path | str, module: str, **more: Any) -> tuple[Exposed, PollReport]:
     """What `poller collect --output prometheus` prints, without the second it takes to start."""
     collector = SnmpCollector()
     options = {"port": port, "config": str(config), "modules": module, **more}
 
-    async def poll() -> Drained:
+    async def poll() -> PollReport:
         try:
             return await polled(collector, "127.0.0.1", Community.from_text("public"), **options)
         finally:

@@ -17,7 +17,7 @@ from poller import testing
 from poller.collectors.api import Poll
 from poller.collectors.ping import PingCollector
 from poller.collectors.ping.options import PingOptions
-from poller.collectors.poll_runner import drain
+from poller.collectors.poll_runner import run_poll
 from poller.domain.failures.outcome import Outcome, Result
 from tests.integration.networks import alone, ip, sysctl
 
@@ -174,7 +174,7 @@ def test_two_thousand_devices_share_one_socket(loop: Any) -> None:
             Poll(n, "d", f"127.7.{n // 250}.{n % 250 + 1}", options, None, deadline)
             for n in range(2000)
         ]
-        running = [asyncio.ensure_future(drain(collector, poll)) for poll in polls]
+        running = [asyncio.ensure_future(run_poll(collector, poll)) for poll in polls]
         await asyncio.sleep(0.1)
         opened = len(os.listdir("/proc/self/fd")) - before
         outcomes = await asyncio.gather(*running)

@@ -13,7 +13,7 @@ import pytest
 from poller import errors
 from poller.collectors import registry
 from poller.collectors.credentials import Community, Credential
-from poller.collectors.poll_runner import Drained
+from poller.collectors.poll_runner import PollReport
 from poller.collectors.snmp import SnmpCollector
 from poller.domain.failures.outcome import Result
 from tests.integration import exporters
@@ -32,11 +32,11 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 def polls(
     port: int, *turns: Any, credential: Credential | None = PUBLIC, **options: Any
-) -> list[Drained]:
+) -> list[PollReport]:
     """One poll after another of one target; a turn is called before each."""
     collector, memory = SnmpCollector(), dict[str, Any]()
 
-    async def run() -> list[Drained]:
+    async def run() -> list[PollReport]:
         found = []
         try:
             for turn in turns or (lambda: None,):

@@ -73,7 +73,7 @@ class Spoiler(Collector):
     """Leaves rubbish where the platform remembers things."""
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
-        for key in [*poll.memory, "poller.gathering", "poller.staleness"]:
+        for key in [*poll.memory, "poller.series", "poller.staleness"]:
             poll.memory[key] = object()
         yield api.Reading("polled", 1.0)
 
@@ -226,7 +226,7 @@ def test_the_others_do_not_notice(
     expected: tuple[Result, str],
 ) -> None:
     """They are polled in the same batch, at once; the odd one has an outcome of its own."""
-    monkeypatch.setattr(poll_runner, "MOST_ITEMS", 5_000)
+    monkeypatch.setattr(poll_runner, "MAX_ITEMS", 5_000)
     began = time.monotonic()
     assert polled(collector, options) == {"first": OK, "odd": expected, "last": OK}
     assert time.monotonic() - began < 8

@@ -51,7 +51,7 @@ async def poll(
     deadline = asyncio.get_running_loop().time() + timeout_s
     credential = more.get("credential", LOGIN)
     asked = Poll(more.get("target", 1), address, address, options, credential, deadline, {}, pool)
-    return await poll_runner.drain(COLLECTOR, asked)
+    return await poll_runner.run_poll(COLLECTOR, asked)
 
 
 @contextlib.asynccontextmanager

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from poller.collectors import api
 from poller.collectors.credentials import Community
-from poller.collectors.poll_runner import drain
+from poller.collectors.poll_runner import run_poll
 from poller.collectors.snmp import SnmpCollector
 from poller.collectors.snmp.engines import link_pool
 from poller.collectors.snmp.engines.link_pool import Links
@@ -38,7 +38,7 @@ async def poll(collector: SnmpCollector, port: int, device: int = 0, **how: Any)
     options = SnmpOptions(port=port, modules=("system",), **{"timeout": 0.2, "retries": 0, **how})
     deadline = asyncio.get_running_loop().time() + 5
     community = Community(community=SecretStr("public"))
-    return await drain(
+    return await run_poll(
         collector, api.Poll(1, "d", DEVICES[device].address, options, community, deadline, {})
     )
 

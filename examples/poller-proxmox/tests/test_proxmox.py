@@ -100,7 +100,7 @@ def test_a_backup_server_is_read(backup_server: Fake) -> None:
 def test_one_connection_serves_several_polls(cluster: Fake) -> None:
     """As a worker keeps them: TLS is spoken once."""
     from poller.collectors.api import Poll
-    from poller.collectors.poll_runner import drain
+    from poller.collectors.poll_runner import run_poll
     from poller.collectors.sessions import Sessions
 
     async def twice() -> list[Outcome]:
@@ -108,7 +108,7 @@ def test_one_connection_serves_several_polls(cluster: Fake) -> None:
         options = VeOptions(port=cluster.port, fingerprint=cluster.fingerprint)
         deadline = asyncio.get_running_loop().time() + 5
         given = (1, "pve1", "127.0.0.1", options, CREDENTIAL, deadline, {}, sessions)
-        outcomes = [await drain(collector, Poll(*given)) for _ in range(2)]
+        outcomes = [await run_poll(collector, Poll(*given)) for _ in range(2)]
         await sessions.close()
         return outcomes
 

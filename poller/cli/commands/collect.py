@@ -25,7 +25,7 @@ from poller.domain.inventory import duration, naming
 
 if TYPE_CHECKING:
     from poller.collectors.api import Collector, Credential, Options
-    from poller.collectors.poll_runner import Drained
+    from poller.collectors.poll_runner import PollReport
     from poller.domain.metrics.reading import ReadingSet
 
 #: For what an instance holds, after the poll.
@@ -97,14 +97,14 @@ async def _collect(
     options: Options,
     credential: Credential | None,
     budget_s: float,
-) -> Drained:
+) -> PollReport:
     """The very function a worker drains a collector with."""
     from poller.collectors import poll_runner
     from poller.collectors.api import Closeable, Poll
 
     deadline = asyncio.get_running_loop().time() + budget_s
     poll = Poll(0, address, address, options, credential, deadline)
-    drained = await poll_runner.explain(collector, poll)
+    drained = await poll_runner.run_and_report(collector, poll)
     if isinstance(collector, Closeable):
         try:
             async with asyncio.timeout(CLOSE_S):
@@ -162,7 +162,7 @@ def credential_for(collector: Collector, options: Options) -> Credential | None:
 
 
 def _print(
-    drained: Drained, form: Output, collector: Collector, address: str, options: Options
+    drained: PollReport, form: Output, collector: Collector, address: str, options: Options
 ) -> None:
     outcome = drained.outcome
     if form is Output.JSON:
@@ -191,7 +191,7 @@ def _print(
             render.note(_summary(len(rows), drained))
 
 
-def _summary(readings: int, drained: Drained) -> str:
+def _summary(readings: int, drained: PollReport) -> str:
     """`153 readings, 5 requests (1 of them repeated)`"""
     traffic = drained.traffic
     asked = f", {_several(traffic.sent, 'request')}" if traffic else ""
@@ -230,7 +230,7 @@ def _rows(readings: ReadingSet | None) -> Iterator[dict[str, Any]]:
         }
 
 
-def _report(drained: Drained) -> None:
+def _report(drained: PollReport) -> None:
     """Failures on stderr, and exit code 1, when anything failed."""
     for failure in drained.failures:
         error = failure.error

@@ -86,7 +86,7 @@ def list_(
         return
     known = collectors_release.read()
     items = [
-        {**descriptions.item(each, found), **known.of(each, found)} for each in chosen.values()
+        {**descriptions.describe(each, found), **known.of(each, found)} for each in chosen.values()
     ]
     doubted = [item for item in known.doubted() if name in (None, item["collector"])]
     broken = [asdict(each) for each in found.broken if name in (None, each.name)]

@@ -231,8 +231,7 @@ async def _suggestions(
         return finding.result()
     except errors.DeviceError as error:
         texts = [
-            poll_runner.scrubbed(text, credential)
-            for text in (error.message, error.cause, error.hint)
+            poll_runner.scrub(text, credential) for text in (error.message, error.cause, error.hint)
         ]
         raise errors.DeviceError(*texts) from None
 

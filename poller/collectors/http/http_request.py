@@ -69,7 +69,7 @@ async def run(url: Url, request: Request, seen: Seen) -> None:
 
 def translate(error: BaseException, url: Url, seen: Seen) -> errors.DeviceError:
     """An exception from beneath as one of ours. What we sent is never repeated: it may hold a secret."""
-    if (short := file_limit.of_files(error, str(url))) is not None:
+    if (short := file_limit.no_file_left(error, str(url))) is not None:
         return short
     kind = next(TRANSLATION[base] for base in type(error).__mro__ if base in TRANSLATION)
     return kind(f"{url} failed at {seen.doing}", cause=_reason(error))

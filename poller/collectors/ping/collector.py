@@ -72,7 +72,7 @@ class PingCollector:
             return await self._burst(poll)
         except OSError as error:
             unable = api.DeviceUnreachable("this system cannot ask it", cause=str(error))
-            raise file_limit.of_files(error, poll.address) or unable from None
+            raise file_limit.no_file_left(error, poll.address) or unable from None
 
     async def _burst(self, poll: api.Poll) -> tuple[str, Trips]:
         options: PingOptions = poll.options

@@ -48,7 +48,7 @@ class CommandRefused(errors.DeviceProtocolError):
 
 def translate(error: BaseException, router: str, doing: str) -> errors.DeviceError:
     """One of EXPECTED as one of ours."""
-    if (short := file_limit.of_files(error, router)) is not None:
+    if (short := file_limit.no_file_left(error, router)) is not None:
         return short
     if isinstance(error, TRAPS):
         return _of_trap(error)(f"{router} refused {doing}", cause=str(error))

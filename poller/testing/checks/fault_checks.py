@@ -79,7 +79,7 @@ async def _cut_off(subject: Subject, device: Device) -> None:
         loop.time() + AMPLE_S,
     )
     collector: Any = Ear(subject.make())
-    polling = loop.create_task(poll_runner.drain(collector, poll))
+    polling = loop.create_task(poll_runner.run_poll(collector, poll))
     await asyncio.sleep(_CANCEL_AFTER_S)
     polling.cancel()
     with suppress(asyncio.CancelledError):

@@ -79,7 +79,7 @@ def document(found: Found, now_ms: int) -> dict[str, Any]:
 def items(found: Found) -> Iterator[dict[str, Any]]:
     for name, collector in found.registry.collectors.items():
         yield {
-            **descriptions.item(collector, found.registry),
+            **descriptions.describe(collector, found.registry),
             **found.known.of(collector, found.registry),
             "workers": sum(name in worker.collectors for worker in found.workers),
             "schema": descriptions.schema(collector),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from poller import errors
 from poller.collectors.api import Collector, Poll, needs_credential
 from poller.collectors.credentials import Credential
-from poller.collectors.poll_runner import Drain
+from poller.collectors.poll_runner import PollRunner
 from poller.collectors.registry import Registry
 from poller.collectors.sessions import Sessions
 from poller.domain.failures import error_codes, outcome
@@ -60,7 +60,7 @@ class Batch:
         self._ways = ways  # of the few collectors that are not simply drained
         self._flight = flight  # its number in the black box
         self._began = 0.0
-        self._under_way: dict[int, Drain | Detour] = {}
+        self._under_way: dict[int, PollRunner | Detour] = {}
         self._collected: list[Collected] = []
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle
@@ -105,7 +105,7 @@ class Batch:
             )
             return
         running_code.mark(target.id, self._flight)
-        self._under_way[target.id] = Drain(
+        self._under_way[target.id] = PollRunner(
             collector, poll, lambda done: self._arrived(target.id, done.outcome)
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 from poller.collectors import poll_runner
 from poller.collectors.api import Collector, Poll
 from poller.collectors.credentials import Credential
-from poller.collectors.poll_runner import Drained
+from poller.collectors.poll_runner import PollReport
 from poller.domain.failures.outcome import Outcome
 
 
@@ -20,14 +20,14 @@ async def polled(
     memory: dict[str, Any] | None = None,
     timeout_s: float = 10,
     **options: Any,
-) -> Drained:
+) -> PollReport:
     """One poll on the running loop."""
     deadline = asyncio.get_running_loop().time() + timeout_s
     checked = collector.Options.model_validate(options)
     poll = Poll(
         1, "device", address, checked, credential, deadline, {} if memory is None else memory
     )
-    return await poll_runner.explain(collector, poll)
+    return await poll_runner.run_and_report(collector, poll)
 
 
 def outcome(

@@ -45,7 +45,7 @@ def drained(
     script: Callable[[api.Poll], Any], seconds: float = 5, memory: dict[str, Any] | None = None
 ) -> Outcome:
     async def run() -> Outcome:
-        return await poll_runner.drain(Scripted(script), poll(memory, seconds), grace_s=0.05)
+        return await poll_runner.run_poll(Scripted(script), poll(memory, seconds), grace_s=0.05)
 
     return asyncio.run(run())
 

@@ -74,7 +74,7 @@ def test_a_name_that_nobody_could_look_up_is_no_unknown_name(
             await resolver.address("r1.example")
         monkeypatch.undo()
         assert await resolver.address("localhost")
-        assert "r1.example" not in resolver._known
+        assert "r1.example" not in resolver._cache
 
     asyncio.run(run())
 

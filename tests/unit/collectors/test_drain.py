@@ -130,7 +130,7 @@ def test_the_budget_can_be_shorter_than_the_deadline() -> None:
         yield ONE
 
     async def run() -> Outcome:
-        return await poll_runner.drain(Scripted(script), poll(seconds=60), budget_s=0.05)
+        return await poll_runner.run_poll(Scripted(script), poll(seconds=60), budget_s=0.05)
 
     assert asyncio.run(run()).error_code == "timeout"
 
@@ -150,7 +150,7 @@ def test_a_collector_that_ignores_its_cancellation_is_abandoned() -> None:
                     continue
             yield Reading("too late", 1)
 
-        outcome = await poll_runner.drain(Scripted(script), poll(seconds=0.05), grace_s=0.05)
+        outcome = await poll_runner.run_poll(Scripted(script), poll(seconds=0.05), grace_s=0.05)
         during = poll_runner.abandoned()
         release.set()
         while poll_runner.abandoned():  # noqa: ASYNC110  nobody is told when it ends, and the test has a time limit
@@ -186,7 +186,7 @@ def test_a_poll_that_nobody_waits_for_any_more_is_no_bug(monkeypatch: pytest.Mon
 
     async def cut_off() -> None:
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(poll_runner.drain(Scripted(script), poll(None, 5)), 0.05)
+            await asyncio.wait_for(poll_runner.run_poll(Scripted(script), poll(None, 5)), 0.05)
         await asyncio.sleep(0)
 
     asyncio.run(cut_off())
@@ -205,7 +205,7 @@ async def script(_):
     yield ONE
 
 async def run():
-    return await poll_runner.drain(Scripted(script), poll(None, 20))
+    return await poll_runner.run_poll(Scripted(script), poll(None, 20))
 
 print("went on:", asyncio.run(run()).result.value, flush=True)
 """
@@ -232,7 +232,7 @@ def test_cancelling_the_caller_cancels_the_collector() -> None:
             finally:
                 ended.set()
 
-        task = asyncio.create_task(poll_runner.drain(Scripted(script), poll()))
+        task = asyncio.create_task(poll_runner.run_poll(Scripted(script), poll()))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         task.cancel()
@@ -247,12 +247,14 @@ def test_cancelling_the_caller_cancels_the_collector() -> None:
 
 def test_others_have_their_turn_while_a_large_set_is_checked() -> None:
     """Once: a set that is known is taken at once. What is wrong behind the first turn is found, too."""
-    series = tuple(Series(f"s{i}", (), Kind.GAUGE) for i in range(10 * yielded_readings.TURN))
+    series = tuple(
+        Series(f"s{i}", (), Kind.GAUGE) for i in range(10 * yielded_readings.CHECKS_PER_STEP)
+    )
     large = ReadingSet(SeriesSet(series), [1.0] * len(series))
     bad = ReadingSet(SeriesSet((*series, Series("", (), Kind.GAUGE))), [1.0] * (len(series) + 1))
 
     async def turns(memory: dict[str, Any], given: ReadingSet) -> tuple[int, Outcome]:
-        task = asyncio.create_task(poll_runner.drain(Scripted(yielding(given)), poll(memory)))
+        task = asyncio.create_task(poll_runner.run_poll(Scripted(yielding(given)), poll(memory)))
         taken = 0
         while not task.done():
             await asyncio.sleep(0)
@@ -285,7 +287,7 @@ def test_a_rude_one_does_not_hold_up_the_others() -> None:
     async def run() -> list[Outcome]:
         scripts = [deaf, *[yielding(ONE)] * 63]
         return await asyncio.gather(
-            *(poll_runner.drain(Scripted(s), poll(seconds=0.1), grace_s=0.05) for s in scripts)
+            *(poll_runner.run_poll(Scripted(s), poll(seconds=0.1), grace_s=0.05) for s in scripts)
         )
 
     started = time.monotonic()

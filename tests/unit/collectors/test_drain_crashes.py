@@ -88,7 +88,7 @@ def test_rubbish_is_told_by_its_metric_and_its_line() -> None:
 def test_of_more_readings_than_a_device_has_nothing_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(poll_runner, "MOST_ITEMS", 100)
+    monkeypatch.setattr(poll_runner, "MAX_ITEMS", 100)
     assert len(names(drained(yielding(*[ONE] * 100)))) == 1
     outcome = drained(yielding(*[ONE] * 101))
     assert (outcome.result, outcome.error_code, outcome.readings) == (
@@ -110,7 +110,7 @@ def test_of_more_series_than_a_device_has_none_is_looked_at_and_nothing_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All sets of a poll together, known or new; at the next poll they are counted anew."""
-    monkeypatch.setattr(yielded_readings, "MOST_SERIES", 100)
+    monkeypatch.setattr(yielded_readings, "MAX_SERIES", 100)
     memory: dict[str, Any] = {}
     sixty = ReadingSet(
         SeriesSet(tuple(Series(f"s{i}", (), Kind.GAUGE) for i in range(60))), [1.0] * 60

@@ -76,9 +76,9 @@ def test_it_is_told_until_when(found: registry.Registry) -> None:
         "older": "it uses collector API 1, which poller 2.0 will not serve any more"
     }
     assert found.api_versions == {"older": 1, "newer": 2, "both": 2}
-    item = descriptions.item(found.get("older"), found)
+    item = descriptions.describe(found.get("older"), found)
     assert (item["api_version"], item["api_versions"]) == (1, [1, 1])
-    assert descriptions.item(found.get("both"), found)["api_versions"] == [1, 2]
+    assert descriptions.describe(found.get("both"), found)["api_versions"] == [1, 2]
 
 
 def test_today_the_newer_one_is_reported_and_the_older_one_works(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from poller.collectors import api, misbehaviour_log
-from poller.collectors.poll_runner import drain
+from poller.collectors.poll_runner import run_poll
 
 
 class Plugin:
@@ -37,7 +37,7 @@ class Plugin:
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> dict[Any, Any]:
     """Nothing has been said yet."""
     said: dict[Any, Any] = {}
-    monkeypatch.setattr(misbehaviour_log, "_said", said)
+    monkeypatch.setattr(misbehaviour_log, "_logged", said)
     return said
 
 
@@ -46,7 +46,7 @@ def polled(error: BaseException | None, times: int = 1) -> None:
         for _ in range(times):
             deadline = asyncio.get_running_loop().time() + 0.05
             given = api.Poll(1, "d", "127.0.0.1", api.Options(), None, deadline, {})
-            await drain(Plugin(error), given, grace_s=0.05)
+            await run_poll(Plugin(error), given, grace_s=0.05)
 
     asyncio.run(poll())
 
@@ -65,7 +65,7 @@ def test_after_a_minute_it_is_said_again_with_what_went_unsaid(
 ) -> None:
     """Nobody has to guess how often it happened."""
     polled(KeyError("x"), times=5)
-    monkeypatch.setattr(misbehaviour_log, "_EVERY_S", 0.0)
+    monkeypatch.setattr(misbehaviour_log, "_INTERVAL_S", 0.0)
     polled(KeyError("x"))
     assert [record.unsaid_since_the_last for record in caplog.records] == [0, 4]
 

@@ -235,16 +235,16 @@ def test_a_poll_that_did_not_get_its_turn_says_so() -> None:
         keeper, pool = Keeper(), Sessions(limits(per_host=1))
         holder = asyncio.create_task(poll_of(pool).session(keeper, pause(60)))
         await until(lambda: bool(keeper.lines))
-        late = await poll_runner.drain(keeper, poll_of(pool, "r2", within_s=0.15))
+        late = await poll_runner.run_poll(keeper, poll_of(pool, "r2", within_s=0.15))
         assert late.error_code == "host_busy"
         assert "for its turn at 192.0.2.1" in late.message
         assert not late.retryable
-        elsewhere = await poll_runner.drain(keeper, poll_of(pool, "r3", "192.0.2.2"))
+        elsewhere = await poll_runner.run_poll(keeper, poll_of(pool, "r3", "192.0.2.2"))
         assert elsewhere.error_code == "", "another host waits for nobody"
         holder.cancel()
         with pytest.raises(asyncio.CancelledError):
             await holder
-        assert (await poll_runner.drain(keeper, poll_of(pool, "r2"))).error_code == ""
+        assert (await poll_runner.run_poll(keeper, poll_of(pool, "r2"))).error_code == ""
 
     asyncio.run(run())
 

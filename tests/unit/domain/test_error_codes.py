@@ -14,7 +14,7 @@ import pytest
 import poller
 from poller import errors
 from poller.collectors import api
-from poller.collectors.poll_runner import drain
+from poller.collectors.poll_runner import run_poll
 from poller.domain.failures import error_codes
 
 SOURCES = Path(poller.__file__).parent
@@ -137,6 +137,6 @@ def test_a_plugin_cannot_add_one(item: Any, code: str) -> None:
     async def polled() -> str:
         deadline = asyncio.get_running_loop().time() + 5
         poll = api.Poll(1, "d", "127.0.0.1", api.Options(), None, deadline, {})
-        return (await drain(Plugin(item), poll)).error_code
+        return (await run_poll(Plugin(item), poll)).error_code
 
     assert asyncio.run(polled()) == code

@@ -12,7 +12,7 @@ import pytest
 import uvloop
 
 from poller.collectors import api
-from poller.collectors.poll_runner import drain
+from poller.collectors.poll_runner import run_poll
 from poller.domain.failures import error_codes
 from poller.domain.failures.outcome import Outcome, Result
 from poller.workers.guard import collector_threads, marks, running_code
@@ -169,7 +169,7 @@ class Plain:
 def polled(do: Callable[[], Any], seconds: float = 5.0) -> Outcome:
     async def go() -> Outcome:
         deadline = asyncio.get_running_loop().time() + seconds
-        return await drain(Plain(do), api.Poll(1, "d", "127.0.0.1", None, None, deadline, {}))
+        return await run_poll(Plain(do), api.Poll(1, "d", "127.0.0.1", None, None, deadline, {}))
 
     return uvloop.run(go())
 
@@ -202,7 +202,7 @@ def test_what_it_yielded_before_its_deadline_is_kept(gate: threading.Event) -> N
 
     async def go() -> None:
         deadline = asyncio.get_running_loop().time() + 0.1
-        found = await drain(
+        found = await run_poll(
             Plain(gate.wait), api.Poll(1, "d", "127.0.0.1", None, None, deadline, {})
         )
         assert (found.result, found.error_code, found.samples) == (
@@ -221,7 +221,7 @@ def test_a_poll_that_got_no_thread_says_so(gate: threading.Event) -> None:
     async def one(seconds: float) -> Outcome:
         running_code.mark(1, 1)
         deadline = asyncio.get_running_loop().time() + seconds
-        return await drain(
+        return await run_poll(
             Plain(gate.wait), api.Poll(1, "d", "127.0.0.1", None, None, deadline, {})
         )
 

@@ -56,7 +56,7 @@ EXPECTED = tuple(_TRANSLATION)
 
 def translate(error: Exception, agent: str) -> errors.DeviceError:
     """The library's exception as one of ours; the nearest class in its ancestry decides."""
-    if (short := file_limit.of_files(error, agent)) is not None:
+    if (short := file_limit.no_file_left(error, agent)) is not None:
         return short
     kind = next(_TRANSLATION[base] for base in type(error).__mro__ if base in _TRANSLATION)
     if isinstance(error, TimeoutError | ConnectionRefusedError):

@@ -25,7 +25,7 @@ import uvloop
 from poller import errors, plugins
 from poller.collectors import credentials, registry
 from poller.collectors.api import Closeable, Collector, Poll
-from poller.collectors.poll_runner import drain
+from poller.collectors.poll_runner import run_poll
 from poller.collectors.sessions import Sessions
 from poller.domain.failures.outcome import Outcome, clean, from_error
 from poller.domain.scheduling import session_limits
@@ -134,7 +134,7 @@ class Child:
         deadline = asyncio.get_running_loop().time() + head["budget_s"]
         where = head["target_id"], head["device"], head["address"]
         poll = Poll(*where, known.options, credential, deadline, known.memory, self._sessions)
-        return await drain(self._collector, poll)
+        return await run_poll(self._collector, poll)
 
     def _target(self, head: dict[str, Any]) -> _Known:
         target_id, version = head["target_id"], head["version"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from poller.collectors import poll_runner
 from poller.collectors.api import Poll
-from poller.collectors.yielded_readings import Gathered
+from poller.collectors.yielded_readings import YieldedReadings
 from poller.domain.failures import error_codes
 from poller.domain.failures.outcome import Outcome, Result, clean
 from poller.domain.inventory.poll_target import PollTarget
@@ -99,13 +99,13 @@ def outcome(head: dict[str, Any], body: bytes, poll: Poll) -> Outcome:
         raise
     except Exception as error:  # noqa: BLE001  whatever is wrong with it: it is no answer
         raise BadAnswer(f"an answer that cannot be read ({type(error).__name__})") from None
-    text = clean(poll_runner.scrubbed(str(head.get("message", "")), poll.credential))
+    text = clean(poll_runner.scrub(str(head.get("message", "")), poll.credential))
     return Outcome(said.result, said.error_code, text, readings, said.retryable)
 
 
 def _readings(shape_length: int, body: bytes, memory: dict[str, Any]) -> ReadingSet | None:
     if shape_length:
         memory[_SHAPE] = SeriesSet.from_json(body[:shape_length].decode())
-    gathered = Gathered(memory)
+    gathered = YieldedReadings(memory)
     gathered.take(ReadingSet(memory[_SHAPE], unpack(body[shape_length:])))
     return gathered.readings()
