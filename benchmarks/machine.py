@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.stage import ROOT
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.settings.setting_sources import SECRETS
 
 

@@ -18,7 +18,7 @@ from poller.bootstrap import Services
 from poller.cli.up import embedded_server, role_commands
 from poller.cli.up.process_supervisor import Child, Role, Supervisor
 from poller.db import migrate
-from poller.settings import fields
+from poller.settings import load
 from poller.state import redis_client
 
 ROOT = Path(__file__).parents[1]
@@ -95,7 +95,7 @@ class Stage:
     def services(self) -> Services:
         """Ours, on the stage's server and a SQLite file. Children find the same; POLLER_* of the caller count, too."""
         os.environ["POLLER_REDIS_URL"] = self.server.url
-        made = Services(fields.load())
+        made = Services(load())
         made.configure_logs("WARNING")
         migrate.upgrade(made.engine)
         return made

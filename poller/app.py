@@ -11,7 +11,7 @@ from celery.signals import beat_init, celeryd_init, setup_logging
 from kombu.utils.url import maybe_sanitize_url
 
 from poller import bootstrap, errors
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.state.board.moves import ROUTINE_PRIORITY, URGENT_PRIORITY
 
 PRUNE_EVERY_S = 300.0

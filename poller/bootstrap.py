@@ -7,9 +7,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from poller import errors
-from poller.settings import fields as settings_module
-from poller.settings import masking, setting_sources
-from poller.settings.fields import Settings
+from poller.settings import Settings, load, masking, setting_sources
 
 if TYPE_CHECKING:
     import redis
@@ -148,4 +146,4 @@ def _without_secrets(text: str) -> str:
 @lru_cache(maxsize=1)
 def services() -> Services:
     """The services of this process, from the environment."""
-    return Services(settings_module.load())
+    return Services(load())

@@ -20,7 +20,7 @@ from poller import errors
 from poller.db.inventory import inventory_feed
 from poller.db.record import event_rows
 from poller.domain.record.event_kinds import Kind, Wanted
-from poller.settings.fields import Settings
+from poller.settings import Settings, policies
 from poller.sim.sim_process import Running, simulated
 from poller.state.cluster import overview_reader, site_windows
 
@@ -155,7 +155,7 @@ def _last_s(pace: Pace, settings: Settings) -> float:
     """How long a poll that finds nobody may go on, with all its tries; these end by half of the interval."""
     waits_s = (
         sum(
-            settings.retry_limits.longest_wait_ms(attempt)
+            policies.retry_limits(settings).longest_wait_ms(attempt)
             for attempt in range(settings.retry_tries)
         )
         / 1000

@@ -27,7 +27,7 @@ from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.metrics.reading import Kind, ReadingSet, Series, SeriesSet
 from poller.domain.record.run import Run
 from poller.observability import logs
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.sinks.api import Sample, Stores
 from poller.sinks.sql import SqlSink
 from poller.workers.results.writers import Writing

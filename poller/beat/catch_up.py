@@ -12,7 +12,7 @@ from poller.domain.inventory import duration
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.scheduling import slots
 from poller.observability import logs
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.state.board.moves import Board
 
 log = logs.get(__name__)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from poller.beat.session_affinity import Homes
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.state.board.board_values import Claim, ClaimLimits
 from poller.state.board.moves import ROUTINE_PRIORITY, URGENT_PRIORITY, Board
 from poller.state.publish_errors import broker_errors

@@ -21,6 +21,7 @@ from poller.domain.inventory import duration
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.scheduling import slots
 from poller.observability import logs
+from poller.settings import policies
 from poller.state.board.board_values import NotLeader, Place
 from poller.state.cluster import site_windows
 
@@ -43,7 +44,7 @@ class SiteWatch:
         self._leader = leader
         self._stopping = stopping
         self._note = note
-        self._limits = services.settings.site_limits
+        self._limits = policies.site_limits(services.settings)
         self._chance = chance
         self._known: dict[str, dict[int, int]] = {}  # dark sites: their targets, as SQL had them
         self._thread = threading.Thread(target=self._watch, name="sites", daemon=True)

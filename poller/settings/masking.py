@@ -1,28 +1,38 @@
-"""What of a secret setting may be shown, and what of it never."""
+"""Secret settings: the parts that must never be printed, and the form that may be shown."""
 
 from __future__ import annotations
 
 import re
 
-#: The key of a DSN is all there is to it: it must not be printed either.
+#: The URL of a Sentry project. Its login part is a key and must not be printed.
 DSN = re.compile(r"https?://[^/\s:@]+(:[^/\s:@]*)?@[^/\s@]+(/[^\s?#]*)?/\d+")
+
+_MASK = "********"
 
 
 def secret_parts(text: str) -> list[str]:
-    """What of a secret setting must never be printed: a URL's password, a login's, a DSN's key, or the whole."""
+    """The texts to redact everywhere: a URL's password, a DSN's keys, or the parts of a login."""
+    _, separator, rest = text.partition("://")
     if DSN.fullmatch(text):
-        return text.partition("://")[2].partition("@")[0].split(":")
-    login = text.partition("://")[2].rpartition("@")[0] if "://" in text else text
-    return [part for part in re.split("[:,]", login)[1 if "://" in text else 0 :] if part]
+        return rest.partition("@")[0].split(":")
+    if not separator:
+        return [part for part in re.split("[:,]", text) if part]
+
+    login = rest.rpartition("@")[0]
+    after_user = re.split("[:,]", login)[1:]
+    return [part for part in after_user if part]
 
 
 def masked(secret: str) -> str:
-    """A URL keeps all but its password, a DSN its host; any other secret shows only that it is set."""
+    """A URL without its password, a DSN without its keys; any other secret as asterisks."""
     scheme, separator, rest = secret.partition("://")
     if not separator:
-        return "********" if secret else ""
+        return _MASK if secret else ""
+
     login, at, host = rest.rpartition("@")
     if DSN.fullmatch(secret):
-        return f"{scheme}://********@{host}"
+        return f"{scheme}://{_MASK}@{host}"
+    if not at:
+        return secret
     user = login.partition(":")[0]
-    return f"{scheme}://{user}:********@{host}" if at else secret
+    return f"{scheme}://{user}:{_MASK}@{host}"

@@ -1,6 +1,6 @@
-"""Where settings stand besides the environment: secret files, `poller.toml`, and a `poller up` that runs on this home.
+"""Sources of settings below the environment: secret files, `poller.toml`, a running `poller up`.
 
-What each setting means is in settings/fields.py; here are only names, and values as they were written.
+This module knows names and values as written; types and bounds are in the `*_fields` modules.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import difflib
 import json
 import os
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from poller import errors
 
 PREFIX = "POLLER_"
-#: Names that are read by one command and are no settings.
+#: Variables that single commands read and that are no settings.
 OTHER_NAMES = {
     "POLLER_CONFIG": "path of poller.toml",
     "POLLER_COLLECT_SECRET": "the secret of `poller collect`",
@@ -25,60 +25,68 @@ OTHER_NAMES = {
 }
 SECRETS = ("redis_url", "database_url", "secret_key", "flower_basic_auth", "sentry_dsn")
 RUN_FILE = "run.json"
-HOME, CONFIG, HERE = ".poller", "poller.toml", Path()
+HOME = ".poller"
+CONFIG = "poller.toml"
+HERE = Path()
 SQLITE = "sqlite:///"
 
 
 def layers(environ: Mapping[str, str], fields: Collection[str]) -> list[tuple[str, dict[str, Any]]]:
-    """The sources below the environment, strongest first, each with its name."""
-    place = _place(environ)
+    """The sources below the environment, strongest first: (name, values)."""
+    base = _base_directory(environ)
     config = config_file(environ)
     toml = _read_toml(config, fields, required="POLLER_CONFIG" in environ)
     if "POLLER_CONFIG" not in environ:
-        toml = _as_seen_from(place, toml)
-    home = Path(environ.get("POLLER_HOME") or toml.get("home") or _ours(place / HOME)).expanduser()
+        toml = _relative_to(base, toml)
+
+    home = Path(environ.get("POLLER_HOME") or toml.get("home") or _owned(base / HOME))
+    home = home.expanduser()
     return [
         ("file named by POLLER_*_FILE", _read_secret_files(environ)),
         (str(config), toml),
         (f"the poller up running on {home}", _read_run_file(home, fields)),
-        (f"found in {place}", {"home": home} if place != HERE else {}),
+        (f"found in {base}", {"home": home} if base != HERE else {}),
     ]
 
 
 def config_file(environ: Mapping[str, str]) -> Path:
-    """The poller.toml, whether it exists or not; an absolute path if it was found above the working directory."""
-    return (
-        Path(environ["POLLER_CONFIG"])
-        if "POLLER_CONFIG" in environ
-        else _ours(_place(environ) / CONFIG)
-    )
+    """The path of poller.toml, existing or not; absolute if found above the working directory."""
+    if "POLLER_CONFIG" in environ:
+        return Path(environ["POLLER_CONFIG"])
+    return _owned(_base_directory(environ) / CONFIG)
 
 
-def _place(environ: Mapping[str, str]) -> Path:
-    """The nearest directory, from here up, that holds a home or a poller.toml, as git finds its own; else here.
+def _base_directory(environ: Mapping[str, str]) -> Path:
+    """The nearest directory, from the working directory up, with a home or a poller.toml.
 
-    Who names a home is not helped: nothing is looked for.
+    The working directory if there is none, or if POLLER_HOME names a home.
     """
-    sought = [(HOME, os.path.isdir)] + (
-        [] if "POLLER_CONFIG" in environ else [(CONFIG, os.path.isfile)]
-    )
+    if "POLLER_HOME" in environ:
+        return HERE
     try:
         here = Path.cwd()
     except FileNotFoundError:
         return HERE
-    if "POLLER_HOME" not in environ:
-        for place in here.parents if not _holds(here, sought) else ():
-            if _holds(place, sought):
-                return place
+
+    any_config = "POLLER_CONFIG" not in environ
+    if _is_base(here, any_config):
+        return HERE
+    for directory in here.parents:
+        if _is_base(directory, any_config):
+            return directory
     return HERE
 
 
-def _holds(place: Path, sought: Iterable[tuple[str, Callable[[Path], bool]]]) -> bool:
-    return any(is_one(place / name) for name, is_one in sought)
+def _is_base(directory: Path, any_config: bool) -> bool:
+    has_home = os.path.isdir(directory / HOME)
+    return has_home or (any_config and os.path.isfile(directory / CONFIG))
 
 
-def _ours(path: Path) -> Path:
-    """What was found above must be ours, or root's: whoever may write to /tmp would choose our servers for us."""
+def _owned(path: Path) -> Path:
+    """Refuse a path above the working directory that belongs to another user, except root.
+
+    Otherwise any user who may write to /tmp could choose our servers.
+    """
     with suppress(FileNotFoundError):
         if path.is_absolute() and path.stat().st_uid not in (os.geteuid(), 0):
             name = "POLLER_CONFIG" if path.name == CONFIG else "POLLER_HOME"
@@ -88,25 +96,30 @@ def _ours(path: Path) -> Path:
     return path
 
 
-def _as_seen_from(place: Path, values: dict[str, Any]) -> dict[str, Any]:
-    """Paths in a file that was found above are meant from where it is."""
-    home, url = str(values.get("home", "")), str(values.get("database_url", ""))
-    if place != HERE and home:
-        values = {**values, "home": str(place / Path(home).expanduser())}
-    if place != HERE and url.startswith(SQLITE):
-        values = {**values, "database_url": SQLITE + str(place / url.removeprefix(SQLITE))}
-    return values
+def _relative_to(base: Path, values: dict[str, Any]) -> dict[str, Any]:
+    """Resolve the paths of a poller.toml that was found in a directory above."""
+    if base == HERE:
+        return values
+    resolved = dict(values)
+    home = str(values.get("home", ""))
+    if home:
+        resolved["home"] = str(base / Path(home).expanduser())
+    url = str(values.get("database_url", ""))
+    if url.startswith(SQLITE):
+        resolved["database_url"] = SQLITE + str(base / url.removeprefix(SQLITE))
+    return resolved
 
 
 def origins_of(environ: Mapping[str, str], fields: Collection[str]) -> dict[str, str]:
-    """Where the value of each field comes from, in words."""
-    found = dict.fromkeys(fields, "default")
+    """The source of each field's value, in words."""
+    origins = dict.fromkeys(fields, "default")
     for origin, values in reversed(layers(environ, fields)):
-        found.update({name: origin for name in values if name in found})
-    found.update(
-        {n: f"environment {PREFIX}{n.upper()}" for n in found if PREFIX + n.upper() in environ}
-    )
-    return found
+        origins.update({name: origin for name in values if name in origins})
+    for name in fields:
+        variable = PREFIX + name.upper()
+        if variable in environ:
+            origins[name] = f"environment {variable}"
+    return origins
 
 
 def _read_toml(path: Path, fields: Collection[str], required: bool) -> dict[str, Any]:
@@ -120,24 +133,27 @@ def _read_toml(path: Path, fields: Collection[str], required: bool) -> dict[str,
         return {}
     except (OSError, ValueError) as error:
         raise errors.InvalidSetting(f"{path}: {error}") from None
-    _refuse(values, fields, lambda key: f'{path}: unknown key "{key}"')
+    for key in values:
+        if key not in fields:
+            raise _unknown(f'{path}: unknown key "{key}"', key, fields)
     return values
 
 
 def _read_secret_files(environ: Mapping[str, str]) -> dict[str, Any]:
     values = {}
     for field in SECRETS:
-        path = environ.get(f"{PREFIX}{field.upper()}_FILE")
+        variable = f"{PREFIX}{field.upper()}_FILE"
+        path = environ.get(variable)
         if path:
             try:
                 values[field] = Path(path).read_text().strip()
             except OSError as error:
-                raise errors.InvalidSetting(f"{PREFIX}{field.upper()}_FILE: {error}") from None
+                raise errors.InvalidSetting(f"{variable}: {error}") from None
     return values
 
 
 def _read_run_file(home: Path, fields: Collection[str]) -> dict[str, Any]:
-    """What a living `poller up` on this home offers, so that a second terminal just works."""
+    """The settings of a `poller up` that runs on this home; a second terminal needs no variables."""
     try:
         text = (home / RUN_FILE).read_text()
     except PermissionError:
@@ -147,6 +163,7 @@ def _read_run_file(home: Path, fields: Collection[str]) -> dict[str, Any]:
         ) from None
     except OSError:
         return {}
+
     try:
         run = json.loads(text)
         os.kill(int(run["pid"]), 0)
@@ -156,19 +173,16 @@ def _read_run_file(home: Path, fields: Collection[str]) -> dict[str, Any]:
 
 
 def refuse_unknown(environ: Mapping[str, str], fields: Collection[str]) -> None:
-    """A typo never passes silently. Raises InvalidSetting."""
-    names = [PREFIX + name.upper() for name in fields]
+    """Raise InvalidSetting for the first POLLER_* variable that nothing reads."""
+    variables = [PREFIX + name.upper() for name in fields]
     files = [f"{PREFIX}{name.upper()}_FILE" for name in SECRETS]
-    given = [name for name in environ if name.startswith(PREFIX)]
-    _refuse(
-        given, [*names, *files, *OTHER_NAMES], lambda name: f"unknown environment variable {name}"
-    )
+    names = [*variables, *files, *OTHER_NAMES]
+    for name in environ:
+        if name.startswith(PREFIX) and name not in names:
+            raise _unknown(f"unknown environment variable {name}", name, names)
 
 
-def _refuse(given: Iterable[str], known: Iterable[str], say: Any) -> None:
-    known = list(known)
-    for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-            hint = f"did you mean {near[0]}?" if near else "`poller settings` lists all names"
-            raise errors.InvalidSetting(say(name), hint=hint)
+def _unknown(message: str, name: str, names: Iterable[str]) -> errors.InvalidSetting:
+    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]}?" if near else "`poller settings` lists all names"
+    return errors.InvalidSetting(message, hint=hint)

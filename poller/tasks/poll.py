@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from poller import bootstrap
 from poller.app import app
 from poller.domain.scheduling import affinity
+from poller.settings import policies
 
 if TYPE_CHECKING:
     from poller.workers.batch.worker_poller import Poller
 
-_limits = bootstrap.services().settings.retry_limits
+_limits = policies.retry_limits(bootstrap.services().settings)
 
 
 class TryAgain(Exception):

@@ -10,7 +10,7 @@ from poller.app import app
 from poller.db.record import retention
 from poller.db.record.retention import Ages
 from poller.observability import logs
-from poller.settings.fields import Settings
+from poller.settings import Settings
 
 log = logs.get(__name__)
 

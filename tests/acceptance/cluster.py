@@ -25,7 +25,7 @@ from poller.db import migrate
 from poller.db.inventory import imports, inventory_feed
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.overview import Leader
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.state.cluster import overview_reader
 from tests.acceptance import recorder, records
 from tests.acceptance.programs import POLLER, descendants, environment, is_running

@@ -14,7 +14,7 @@ from poller.bootstrap import Services
 from poller.cli import main
 from poller.collectors.registry import Registry
 from poller.db import migrate
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.state.board.moves import Board
 from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import Keys

@@ -7,7 +7,7 @@ import pytest
 from poller.bootstrap import Services
 from poller.db.record import event_rows as table
 from poller.domain.record.event_kinds import Event, Kind, Wanted
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.state.cluster import event_stream as stream
 
 DOWN = Event(

@@ -21,7 +21,7 @@ from poller.cli import main
 from poller.db.record import event_rows as table
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.record.overview import Worker
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.state.cluster import event_stream as stream
 from poller.state.cluster import overview_reader, worker_registry
 from poller.state.cluster.leader_lock import Leadership

@@ -20,7 +20,7 @@ from poller.beat import event_recorder
 from poller.bootstrap import Services
 from poller.cli import main
 from poller.domain.record.event_kinds import Kind
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from tests.acceptance.valkey import Valkey
 from tests.integration.happenings import DOWN, away
 

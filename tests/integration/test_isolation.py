@@ -27,7 +27,7 @@ from poller.domain.failures import error_codes
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import TargetSpec
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.state.board.board_values import ClaimLimits
 from poller.workers.batch.worker_poller import Poller
 

@@ -6,7 +6,7 @@ import pytest
 import structlog
 
 from poller.bootstrap import Services
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.workers.process import handback
 
 

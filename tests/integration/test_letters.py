@@ -26,7 +26,7 @@ from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.record.overview import State
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.state.board.board_values import ClaimLimits
 from poller.state.cluster import event_stream as stream
 from poller.state.cluster import overview_reader

@@ -24,7 +24,7 @@ from poller.domain.failures.quarantine import Cause, Doubt, Trust
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.event_kinds import Kind
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.state.board.board_values import ClaimLimits
 from poller.state.cluster import event_stream as stream
 from poller.state.cluster import quarantine_records

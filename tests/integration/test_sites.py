@@ -19,7 +19,7 @@ from poller.db.inventory import devices, imports, inventory_feed, sites
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.overview import State
 from poller.domain.record.target_status import Status
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.state.board.board_values import ClaimLimits, Move
 from poller.state.cluster import site_windows
 

@@ -13,7 +13,7 @@ from poller.bootstrap import Services
 from poller.collectors.credentials import Community
 from poller.db import migrate
 from poller.db.inventory import credential_rows, inventory_feed
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.workers.batch.target_cache import Secrets
 
 

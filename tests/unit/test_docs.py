@@ -15,7 +15,7 @@ from poller import errors
 from poller.cli.commands import explain
 from poller.cli.main import Root
 from poller.domain.failures import error_codes
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.settings.setting_sources import OTHER_NAMES, SECRETS
 from poller.state import keys
 

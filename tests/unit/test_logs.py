@@ -9,7 +9,7 @@ import pytest
 
 from poller import bootstrap
 from poller.observability import logs
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.settings.masking import secret_parts
 
 

@@ -19,7 +19,7 @@ from poller.collectors.routeros import librouteros_errors as routeros
 from poller.collectors.snmp.engines import gufo_engine, pysnmp_pdus
 from poller.db import sql_errors as sql
 from poller.security import vault
-from poller.settings import fields
+from poller.settings import setting_errors
 from poller.state import publish_errors
 from poller.state import redis_errors as redis_failures
 from tests.unit.library_exceptions import defined_by
@@ -65,9 +65,14 @@ LIBRARIES: list[tuple[str, tuple[str, ...], tuple[str, ...], Table]] = [
         sql.CLASSES,
     ),
     ("cryptography.exceptions", (), (), vault.TRANSLATION),
-    ("pydantic", ("pydantic.v1", "pydantic._internal", "pydantic.mypy"), (), fields.TRANSLATION),
-    ("pydantic_core", (), (), fields.TRANSLATION),
-    ("pydantic_settings", (), (), fields.TRANSLATION),
+    (
+        "pydantic",
+        ("pydantic.v1", "pydantic._internal", "pydantic.mypy"),
+        (),
+        setting_errors.TRANSLATION,
+    ),
+    ("pydantic_core", (), (), setting_errors.TRANSLATION),
+    ("pydantic_settings", (), (), setting_errors.TRANSLATION),
 ]
 ROWS = [
     (kind, table)

@@ -95,9 +95,9 @@ def _ask(query: str, values: Sequence[object]) -> list[str]:
 
 def _database(query: str) -> tuple[Callable[[], Any], str]:
     """How to connect, and the query in the driver's dialect."""
-    from poller.settings import fields
+    from poller.settings import load
 
-    url = fields.load().sql_url
+    url = load().sql_url
     if url.startswith("sqlite"):
         path = url.partition(":///")[2].partition("?")[0]
         return lambda: _sqlite(path), query

@@ -12,6 +12,7 @@ from poller.domain.inventory import duration
 from poller.domain.scheduling import interval
 from poller.domain.scheduling.interval import Decision, Policy
 from poller.domain.scheduling.schedule import Defaults
+from poller.settings import policies
 
 if TYPE_CHECKING:
     from poller.db.inventory.targets import Target
@@ -23,7 +24,7 @@ def defaults_of(collector: str | None) -> Defaults:
     declared = services.registry.schedule(collector or "")
     if declared.staleness is not None:
         services.staleness.check(declared.staleness)
-    return Defaults(declared, services.settings.adaptive)
+    return Defaults(declared, policies.adaptive_interval(services.settings))
 
 
 def check_staleness(name: str) -> str:
@@ -42,7 +43,7 @@ def _last(target: Target, decision: Decision | None) -> dict[str, Any]:
         return {}
     if decision is None:
         return {"decision": None, "why": ""}
-    policy = bootstrap.services().settings.adaptive.between(
+    policy = policies.adaptive_interval(bootstrap.services().settings).between(
         target.min_ms or target.interval_ms, target.interval_ms, target.max_ms or target.interval_ms
     )
     return {"decision": asdict(decision), "why": interval.explain(policy, decision)}

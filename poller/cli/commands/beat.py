@@ -6,12 +6,12 @@ import os
 import sys
 
 from poller.cli.up import role_commands
-from poller.settings import fields
+from poller.settings import load
 
 
 def command() -> None:
     """Run the scheduler. Start it on two or three machines: one leads, the others stand by."""
-    log_level = fields.load().log_level
+    log_level = load().log_level
 
     role = role_commands.beat({})
     argv = [*role.argv, f"--loglevel={log_level}"]

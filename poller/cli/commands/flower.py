@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from poller import bootstrap, errors
 from poller.cli.output import render
 from poller.cli.up import role_commands
-from poller.settings.fields import Settings
+from poller.settings import Settings
 
 if TYPE_CHECKING:
     from poller.state.board.moves import Board

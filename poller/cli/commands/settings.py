@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 
 from poller.cli.output import render
 from poller.cli.output.columns import Fit, column
 from poller.cli.output.render import Json
-from poller.settings import fields
+from poller.settings import load, setting_table
 
 _COLUMNS = (
     column("NAME", "name", fit=Fit.WHOLE),
@@ -19,11 +20,10 @@ _COLUMNS = (
 
 def command(as_json: Json = False) -> None:
     """Print every setting, its value and its origin."""
-    names = ("name", "value", "origin", "description")
-    rows = fields.rows(fields.load(), os.environ)
+    rows = setting_table.rows(load(), os.environ)
     render.listing(
         "poller.settings/1",
-        [dict(zip(names, row, strict=True)) for row in rows],
+        [asdict(row) for row in rows],
         _COLUMNS,
         as_json,
     )

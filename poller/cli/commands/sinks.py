@@ -27,10 +27,10 @@ _BROKEN = (
 
 def command(as_json: Json = False) -> None:
     """Installed sinks, which of them this machine's workers write to, and which cannot be used."""
-    from poller.settings import fields
+    from poller.settings import load
     from poller.sinks import api, registry
 
-    found, used = registry.survey(), fields.load().sinks
+    found, used = registry.survey(), load().sinks
     items = [_item(name, found, used) for name in found.plugins]
     broken = [asdict(each) for each in found.broken]
     if as_json:

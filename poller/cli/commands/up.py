@@ -23,9 +23,7 @@ from poller.cli.up.process_supervisor import Supervisor
 from poller.db import migrate
 from poller.db.inventory import devices
 from poller.presentation import formatting
-from poller.settings import fields as settings_module
-from poller.settings import setting_sources
-from poller.settings.fields import Settings
+from poller.settings import Settings, load, origins, setting_sources
 from poller.state.redis_client import store_errors
 
 DEMO_DEVICES = 200
@@ -54,7 +52,7 @@ def command(
     ] = False,
 ) -> None:
     """Run everything: server, migrations, scheduler, workers, page and Flower. Ctrl-C stops it all."""
-    settings = settings_module.load()
+    settings = load()
     with home_lock.occupied(settings.home):
         Up(settings, LogView(to_stderr=as_json)).run(
             workers or os.cpu_count() or 1, devices if with_demo else 0, seconds, as_json
@@ -107,7 +105,7 @@ class Up:
             self._note,
         )
         url = settings.broker_url
-        if settings_module.origins(os.environ)["redis_url"] == "default":
+        if origins(os.environ)["redis_url"] == "default":
             role, url = embedded_server.prepare(settings.home / "valkey", role_commands.free_port())
             self.supervisor.add(role)
             embedded_server.wait_ready(url)
@@ -116,7 +114,7 @@ class Up:
         )
         self.env.update(POLLER_WORKER_DRAIN_S=str(min(settings.worker_drain_s, LONGEST_DRAIN_S)))
         os.environ.update(self.env)
-        services = Services(settings_module.load())
+        services = Services(load())
         bootstrap.services.cache_clear()
         with store_errors(services.redis):
             services.redis.ping()

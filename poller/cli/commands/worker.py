@@ -19,8 +19,7 @@ from poller.cli.up import role_commands
 from poller.cli.up.process_supervisor import Role, Supervisor
 from poller.domain.inventory import size
 from poller.domain.scheduling import queue_routing
-from poller.settings import fields as settings_module
-from poller.settings.fields import Settings
+from poller.settings import Settings, load
 from poller.workers.guard import black_box
 from poller.workers.process import open_files
 
@@ -62,7 +61,7 @@ def command(
     ] = "poller",
 ) -> None:
     """Run workers, and keep them running. Ctrl-C lets them finish what they poll; a second one ends them at once."""
-    settings = settings_module.load()
+    settings = load()
     env = {"PYTHONUNBUFFERED": "1", **_tags(settings, tags)}
     open_files.check(
         concurrency or settings.worker_concurrency, settings.batch_size, open_files.raise_limit()

@@ -14,7 +14,7 @@ from poller.domain.scheduling import interval, staleness
 from poller.domain.scheduling.interval import Adaptive, Decision, Inputs
 from poller.domain.scheduling.staleness import Evidence
 from poller.observability import logs
-from poller.settings.fields import Settings
+from poller.settings import Settings, policies
 from poller.workers.batch.collection import Collected
 from poller.workers.batch.target_cache import Known
 
@@ -30,7 +30,7 @@ class Pacer:
     def __init__(
         self, settings: Settings, sources: Sources, chance: Callable[[], float] = random.random
     ) -> None:
-        self._numbers = settings.adaptive
+        self._numbers = policies.adaptive_interval(settings)
         self._batch_size = settings.batch_size
         self._sources = sources
         self._chance = chance

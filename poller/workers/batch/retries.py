@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from poller.domain.failures import retry, site_outage
-from poller.settings.fields import Settings
+from poller.settings import Settings, policies
 from poller.state.board.board_values import Start, Started
 from poller.workers.batch.collection import Collected
 from poller.workers.batch.target_cache import Known
@@ -17,7 +17,7 @@ class Retries:
     """One per worker process; called from many threads."""
 
     def __init__(self, settings: Settings) -> None:
-        self.limits = settings.retry_limits
+        self.limits = policies.retry_limits(settings)
         self._budget = retry.Budget(settings.retry_share)
         self._least = settings.site_least
         self._silent: Counter[str] = Counter()  # by site: polls in a row that found nobody

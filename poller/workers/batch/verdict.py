@@ -12,7 +12,7 @@ from poller.domain.record import target_status
 from poller.domain.record.target_status import Status
 from poller.domain.scheduling import interval, slots
 from poller.domain.scheduling.interval import Policy
-from poller.settings.fields import Settings
+from poller.settings import Settings, policies
 from poller.state.board.board_values import Move, Place, Start, Started
 from poller.workers.batch.collection import Collected
 from poller.workers.batch.pacing import Pacer
@@ -45,7 +45,7 @@ class Judge:
         self, settings: Settings, sources: Sources, chance: Callable[[], float] = random.random
     ) -> None:
         self._pacer = Pacer(settings, sources, chance)
-        self._rules = settings.breaker_rules
+        self._rules = policies.breaker_rules(settings)
         self._open_limit_ms = round(settings.deadletter_after_s * 1000)
         self._slow_ms = round(settings.deadletter_retry_s * 1000)
         self._chance = chance

@@ -24,6 +24,7 @@ from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.record import run
 from poller.domain.record.run import Run
 from poller.observability import logs
+from poller.settings import policies
 from poller.sinks.api import Sample
 from poller.state.board.board_values import Move, Start, Started
 from poller.workers.batch import letters, round_counters, round_events
@@ -78,7 +79,7 @@ class Poller:
         self._runtime.executor = Threads(
             limits, self._box.threads, self._box.collector, self.isolation.overrun
         )
-        self._sessions = Sessions(settings.session_rules)
+        self._sessions = Sessions(policies.session_rules(settings))
         self.slots = Slots()
         self._running: set[Batch] = set()
         self._lock = threading.Lock()

@@ -22,6 +22,7 @@ from poller.domain.failures.quarantine import Cause, Doubt, Record, Trust
 from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.record.event_kinds import Event, Kind
 from poller.observability import logs
+from poller.settings import policies
 from poller.state.cluster import quarantine_records as store
 from poller.state.cluster.quarantine_records import Release
 from poller.workers.batch.event_loop import Runtime
@@ -177,7 +178,7 @@ class Isolation:
                 threads=settings.blocking_threads,
                 stuck=settings.stuck_threads,
                 targets=settings.target_cache,
-                session=asdict(settings.session_rules.of(name)),
+                session=asdict(policies.session_rules(settings).of(name)),
                 sessions=settings.sessions,
                 log_level=settings.log_level,
                 log_format=settings.log_format,

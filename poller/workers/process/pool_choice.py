@@ -9,7 +9,7 @@ from celery import concurrency
 from celery.concurrency import prefork, solo, thread
 
 from poller import app as application
-from poller.settings import fields as settings_module
+from poller.settings import origins
 from poller.workers.process import thread_pool
 
 
@@ -60,6 +60,5 @@ def is_solo(pool: type) -> bool:
 
 def _is_concurrency_given() -> bool:
     return (
-        application.given("concurrency")
-        or settings_module.origins(os.environ)["worker_concurrency"] != "default"
+        application.given("concurrency") or origins(os.environ)["worker_concurrency"] != "default"
     )

@@ -22,7 +22,7 @@ from poller.domain.failures import outcome
 from poller.domain.failures.dead_letter import Letter
 from poller.domain.record.run import Run
 from poller.observability import logs
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.sinks.api import Sample, Sink
 from poller.workers.results import spool_codec
 from poller.workers.results.spool import Room, Spool, Taken

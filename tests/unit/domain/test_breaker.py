@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from poller.domain.failures import circuit_breaker, error_codes
 from poller.domain.failures.circuit_breaker import CLOSED, Breaker, Position, Rule, Rules
-from poller.settings.fields import Settings
+from poller.settings import Settings, policies
 
 NOW = 1_800_000_000_000
 RULES = Rules(by_code={"auth_failed": Rule(1, 900_000, 900_000)}, jitter=0.1)
@@ -99,7 +99,7 @@ def test_packed_and_unpacked_it_is_the_same() -> None:
 
 def test_what_took_its_worker_along_is_left_alone_at_once() -> None:
     """For as long as any other at first: the worker's other targets are polled before it is asked again."""
-    rules = Settings().breaker_rules
+    rules = policies.breaker_rules(Settings())
     opened = circuit_breaker.record(CLOSED, 1, error_codes.WORKER_DIED, NOW, rules, 0.0)
     assert (opened.trips, opened.probe_ms - NOW) == (1, 30_000)
 
@@ -107,7 +107,7 @@ def test_what_took_its_worker_along_is_left_alone_at_once() -> None:
 @pytest.mark.parametrize("code", [error_codes.DOWN, error_codes.UNWELL])
 def test_what_a_probe_finds_is_news_after_two_in_a_row_and_is_never_waited_with(code: str) -> None:
     """However long it lasts: it is looked at again at the next slot."""
-    rules = Settings().breaker_rules
+    rules = policies.breaker_rules(Settings())
     assert circuit_breaker.record(CLOSED, 1, code, NOW, rules, 0.5) == CLOSED
     for failures in (2, 3, 1000):
         opened = circuit_breaker.record(
@@ -118,5 +118,5 @@ def test_what_a_probe_finds_is_news_after_two_in_a_row_and_is_never_waited_with(
 
 
 def test_an_operator_who_wants_breakers_to_open_at_once_gets_that_of_findings_too() -> None:
-    rules = Settings(breaker_failures=1).breaker_rules
+    rules = policies.breaker_rules(Settings(breaker_failures=1))
     assert circuit_breaker.record(CLOSED, 1, error_codes.DOWN, NOW, rules, 0.5).trips == 1

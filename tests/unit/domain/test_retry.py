@@ -8,7 +8,7 @@ from celery.utils.time import get_exponential_backoff_interval
 from poller.domain.failures import retry
 from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.failures.retry import Budget, Limits
-from poller.settings.fields import Settings
+from poller.settings import Settings, policies
 
 TIMEOUT = Outcome(Result.FAILED, "timeout", retryable=True)
 
@@ -56,7 +56,7 @@ def test_the_wait_doubles_and_is_capped() -> None:
 @pytest.mark.parametrize(("failure", "seconds"), [(1, 1), (5, 16), (55, 60), (10_000, 60)])
 def test_the_wait_is_right_at_any_failure(failure: int, seconds: int) -> None:
     """By the settings' numbers; Celery draws from 0 to that, as tasks/poll.py asks it to."""
-    limits = Settings().retry_limits
+    limits = policies.retry_limits(Settings())
     assert limits.longest_wait_ms(failure - 1) == seconds * 1000
     numbers = (int(limits.base_s), failure - 1, int(limits.cap_s))
     drawn = [get_exponential_backoff_interval(*numbers, True) for _ in range(200)]

@@ -6,7 +6,7 @@ from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.record.overview import State
 from poller.domain.record.target_status import Status
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.state.board.board_values import Start, Started
 from poller.workers.batch.collection import Collected
 from poller.workers.batch.retries import Retries

@@ -18,7 +18,7 @@ from poller.domain.failures.outcome import Result
 from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.metrics.reading import Reading, ReadingSet
 from poller.domain.record.run import Run
-from poller.settings.fields import Settings
+from poller.settings import Settings
 from poller.sinks.api import Sample
 from poller.workers.results import writers
 from poller.workers.results.writers import Writing

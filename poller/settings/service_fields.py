@@ -1,0 +1,100 @@
+"""Settings of the page, Flower, the trap listener, logs and Sentry reports."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field, SecretStr, field_validator
+
+from poller.settings import masking
+
+
+class WebFields(BaseModel):
+    """Where the page and Flower listen."""
+
+    web_bind: str = Field("127.0.0.1", description="Address the page listens on.")
+    web_port: int | None = Field(
+        None, ge=0, le=65535, description="Port of the page. Not set: 8080, or a free one."
+    )
+    web_url: str = Field(
+        "", description="URL of the page for people. Not set: that of a running `poller up`."
+    )
+    flower_bind: str = Field("127.0.0.1", description="Address Flower listens on.")
+    flower_port: int | None = Field(
+        None, ge=0, le=65535, description="Port of Flower. Not set: 5555, or a free one."
+    )
+    flower_basic_auth: SecretStr | None = Field(
+        None, description="user:password of Flower; required beyond loopback."
+    )
+    flower_url: str = Field(
+        "",
+        description="URL of Flower, linked from the page. "
+        "Not set: that of a running `poller up`, else no link.",
+    )
+
+
+class TrapFields(BaseModel):
+    """Where `poller traps` listens, and how often a trap triggers a poll."""
+
+    trap_bind: str = Field(
+        "127.0.0.1",
+        description="Address `poller traps` listens on; 0.0.0.0 or :: receives from the network.",
+    )
+    trap_port: int = Field(
+        1162,
+        ge=0,
+        le=65535,
+        description="UDP port of `poller traps`. Devices send to 162, which needs privileges or a "
+        "redirect.",
+    )
+    trap_gap_s: float = Field(
+        10.0,
+        ge=0,
+        le=3600,
+        description="Shortest time between two polls of one device that traps trigger.",
+    )
+    trap_polls_per_s: float = Field(
+        20.0,
+        gt=0,
+        le=10_000,
+        description="Devices that one listener polls per second because of traps; others wait.",
+    )
+    trap_listener: bool = Field(False, description="True: `poller up` also runs `poller traps`.")
+
+
+class ReportFields(BaseModel):
+    """Logs, and reports of bugs in poller to Sentry."""
+
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="Lowest level that is logged."
+    )
+    log_format: Literal["text", "json"] = Field(
+        "text", description="One line of text, or one JSON object, per log record."
+    )
+    sentry_dsn: SecretStr | None = Field(
+        None,
+        description="Sentry project that receives bugs and store failures; needs poller[sentry]. "
+        "Not set: no reports.",
+    )
+    sentry_environment: str = Field(
+        "production",
+        min_length=1,
+        max_length=64,
+        description="Name of this installation in Sentry reports.",
+    )
+    sentry_per_minute: int = Field(
+        20,
+        ge=1,
+        le=600,
+        description="Most Sentry reports of one process per minute; of one kind at most one.",
+    )
+
+    @field_validator("sentry_dsn", mode="after")
+    @classmethod
+    def _check_dsn(cls, value: SecretStr | None) -> SecretStr | None:
+        text = value.get_secret_value() if value else ""
+        if not text:
+            return None
+        if not masking.DSN.fullmatch(text):
+            raise ValueError("it must look like https://KEY@HOST/NUMBER")
+        return value

@@ -1,0 +1,41 @@
+"""Settings as a table for people: name, value, origin, description. Secrets are masked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import SecretStr
+
+from poller.settings import masking
+from poller.settings.fields import Settings
+from poller.settings.loader import origins
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One setting as `poller settings` shows it."""
+
+    name: str
+    value: str
+    origin: str
+    description: str
+
+
+def rows(settings: Settings, environ: Mapping[str, str]) -> list[SettingRow]:
+    """One row per setting, in the order of the model."""
+    origin_of = origins(environ)
+    table = []
+    for name, field in Settings.model_fields.items():
+        value = _shown(getattr(settings, name))
+        table.append(SettingRow(name, value, origin_of[name], field.description or ""))
+    return table
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, SecretStr):
+        return masking.masked(value.get_secret_value())
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return "" if value is None else str(value)

@@ -1,0 +1,194 @@
+"""Settings of workers: concurrency, isolation, caches, sessions, sinks, retention of results."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationInfo, field_validator
+from pydantic_settings import NoDecode
+
+from poller import errors
+from poller.domain.scheduling import session_limits
+
+#: A poll holds its lease for up to this many times `spool_patience_s` while a slow store accepts
+#: its readings and then its rows; see workers/results/writers.py.
+LONGEST_WRITE = 10
+
+_MONTH_S = 31 * 86_400
+
+#: A comma-separated list in the environment, an array in poller.toml.
+Words = Annotated[tuple[str, ...], NoDecode]
+
+
+class WorkerFields(BaseModel):
+    """How worker processes poll and store results. Durations are in seconds."""
+
+    worker_concurrency: int = Field(
+        16, ge=1, le=1000, description="Batches a worker process polls at the same time."
+    )
+    worker_drain_s: float = Field(
+        5.0, ge=0, le=600, description="How long a stopping worker lets running batches finish."
+    )
+    worker_tags: Words = Field(
+        (),
+        description="Tags of this worker, as key=value. It serves targets that require no others.",
+    )
+    domains_s: float = Field(
+        30.0,
+        ge=1,
+        le=3600,
+        description="How often a worker checks the list of queues, in case a wake-up was lost.",
+    )
+    blocking_threads: int = Field(
+        16, ge=1, le=256, description="Threads of a worker process for each blocking collector."
+    )
+    stuck_threads: int = Field(
+        8,
+        ge=1,
+        le=256,
+        description="Hanging threads of one collector before it is moved to a process of its own.",
+    )
+    isolated_collectors: Words = Field(
+        (), description="Names of collectors that run in a process of their own."
+    )
+    isolation_memory_mb: int = Field(
+        512,
+        ge=64,
+        le=1_000_000,
+        description="Memory limit of the process of an isolated collector, in MB.",
+    )
+    quarantine_crashes: int = Field(
+        3,
+        ge=1,
+        le=1000,
+        description="Crashes of a collector's process within quarantine_window_s, in the whole "
+        "cluster, after which no worker runs that collector.",
+    )
+    quarantine_window_s: float = Field(
+        3600.0,
+        ge=60,
+        le=_MONTH_S,
+        description="Period within which crashes of a collector's process are counted for its "
+        "quarantine.",
+    )
+    target_cache: int = Field(
+        50_000,
+        ge=100,
+        description="Targets a worker process caches, about 30 KB each; a poll of any other target "
+        "costs several times as much.",
+    )
+    secret_cache_s: float = Field(
+        60.0,
+        ge=0,
+        le=3600,
+        description="How long a worker uses a credential before it reads it again. The secret "
+        "stays in the memory of the process until it ends.",
+    )
+    session_idle_s: float = Field(
+        600.0,
+        ge=0,
+        le=86_400,
+        description="A session with a device is closed after this time without use.",
+    )
+    session_age_s: float = Field(
+        86_400.0,
+        ge=0,
+        le=_MONTH_S,
+        description="A session with a device is replaced at this age.",
+    )
+    sessions_per_host: int = Field(
+        4,
+        ge=1,
+        le=1000,
+        description="Sessions with one address at a time, per collector and worker process.",
+    )
+    session_pace_s: float = Field(
+        0.0,
+        ge=0,
+        le=60,
+        description="Shortest time between two new sessions with one address, per worker process.",
+    )
+    session_exceptions: Words = Field(
+        (),
+        description="Session limits of single collectors, as COLLECTOR.LIMIT=NUMBER with idle_s, "
+        "age_s, per_host or pace_s, such as routeros.per_host=2.",
+    )
+    sessions: int = Field(
+        4096,
+        ge=1,
+        le=100_000,
+        description="Sessions of one worker process; beyond that a new session replaces the most "
+        "recently used idle one.",
+    )
+    sinks: Words = Field(("sql",), description="Sinks for readings, by entry-point name.")
+    spool_patience_s: float = Field(
+        1.0,
+        ge=0.05,
+        le=30,
+        description="How long a poll waits for its rows to be written before they are spooled to "
+        "disk; at most a tenth of lease_margin_s.",
+    )
+    spool_mb: int = Field(
+        256,
+        ge=1,
+        le=100_000,
+        description="Disk space of a worker process for rows that wait for a database or sink "
+        "that is down, in MB.",
+    )
+    stream_length: int = Field(
+        10_000, ge=10, description="Polls retained in the `stream` sink's Redis stream."
+    )
+
+    @field_validator(
+        "session_exceptions", "sinks", "worker_tags", "isolated_collectors", mode="before"
+    )
+    @classmethod
+    def _split_at_commas(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        words = (word.strip() for word in value.split(","))
+        return tuple(word for word in words if word)
+
+    @field_validator("session_exceptions", mode="after")
+    @classmethod
+    def _check_session_exceptions(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            session_limits.exceptions(words, session_limits.Limits())
+        except errors.InvalidSetting as error:
+            raise ValueError(f"{error.message}; {error.hint}") from None
+        return words
+
+    @field_validator("spool_patience_s", mode="after")
+    @classmethod
+    def _check_spool_patience(cls, value: float, info: ValidationInfo) -> float:
+        margin_s = info.data.get("lease_margin_s", math.inf)
+        if value > margin_s / LONGEST_WRITE:
+            raise ValueError(
+                f"{value:g} is more than a tenth of lease_margin_s, which is {margin_s:g}: "
+                "a poll whose rows wait for a slow database would lose its lease"
+            )
+        return value
+
+
+class RetentionFields(BaseModel):
+    """How long results are retained, in days."""
+
+    runs_days: float = Field(
+        30.0, gt=0, le=3650, description="How long successful runs are retained, in days."
+    )
+    runs_failed_days: float = Field(
+        90.0, gt=0, le=3650, description="How long failed and refused runs are retained, in days."
+    )
+    readings_days: float = Field(
+        7.0, gt=0, le=3650, description="How long readings are retained in SQL, in days."
+    )
+    events_days: float = Field(
+        90.0, gt=0, le=3650, description="How long events are retained in SQL, in days."
+    )
+    events_length: int = Field(
+        10_000,
+        ge=100,
+        description="Events retained in the Redis stream. During a longer outage of the database, "
+        "older events are not copied to SQL.",
+    )
