@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.collectors.snmp.metrics import octet_dates, strptime
+from poller.collectors.snmp.metrics import octet_dates, text_dates
 
 
 def unix(*fields: int) -> float:
@@ -117,7 +117,7 @@ def test_ntp_time_stamp(octets: object, seconds: float | None) -> None:
 )
 def test_dates_by_pattern(text: str, pattern: str, seconds: float | None) -> None:
     """Short numbers and any case are fine, days count on, and a text must fit to its end."""
-    assert strptime.parse(text, pattern) == seconds
+    assert text_dates.parse(text, pattern) == seconds
 
 
 @pytest.mark.parametrize(
@@ -125,10 +125,12 @@ def test_dates_by_pattern(text: str, pattern: str, seconds: float | None) -> Non
 )
 def test_directives_nobody_knows_are_found(pattern: str, odd: str) -> None:
     """So that a file with one is refused instead of giving no samples."""
-    assert strptime.unknown(pattern) == odd
+    assert text_dates.unknown_directive(pattern) == odd
 
 
 @given(st.text(max_size=20), st.text(alphabet="%YmdHMSzZbaj:cs Q1", max_size=12))
 def test_any_text_and_pattern_is_a_number_or_nothing(text: str, pattern: str) -> None:
     """Devices send what they like."""
-    assert strptime.parse(text, pattern) is None or isinstance(strptime.parse(text, pattern), float)
+    assert text_dates.parse(text, pattern) is None or isinstance(
+        text_dates.parse(text, pattern), float
+    )

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from poller.collectors.snmp.metrics import mapping
-from poller.collectors.snmp.metrics.label_text import index_text, number, value_text
+from poller.collectors.snmp.metrics.label_text import index_text, value_text
+from poller.collectors.snmp.metrics.numeric_values import number
 from poller.collectors.snmp.modules import module_parser
 from poller.collectors.snmp.modules.module_set import ModuleSet
 from poller.collectors.snmp.wire.value_types import Counter32, Counter64, Value
@@ -24,9 +25,9 @@ def module_set(*metrics: dict[str, Any]) -> ModuleSet:
 
 
 def mapped(
-    values: dict[str, Value], *metrics: dict[str, Any], known: dict[str, Value] | None = None
+    values: dict[str, Value], *metrics: dict[str, Any], label_values: dict[str, Value] | None = None
 ) -> Found:
-    result = mapping.map_values(values, module_set(*metrics), known)
+    result = mapping.map_values(values, module_set(*metrics), label_values)
     return {(s.series.name, s.series.labels): s.value for s in result.samples}
 
 
@@ -195,7 +196,7 @@ def test_lookups_name_the_row() -> None:
 
 def test_known_labels_stand_in_for_a_table_that_was_not_read() -> None:
     """So that a time-out of the name table does not start new series."""
-    found = mapped({"1.1.1": 10}, metric(**INTERFACE), known={"1.2.1": b"eth0"})
+    found = mapped({"1.1.1": 10}, metric(**INTERFACE), label_values={"1.2.1": b"eth0"})
     assert found == {("m", (("ifIndex", "1"), ("ifName", "eth0"))): 10}
 
 

@@ -1,7 +1,7 @@
-"""RFC 2579 DISPLAY-HINT for octets: `1x:` is a MAC address, `1d.1d.1d.1d` an IPv4 address, `255a` a text.
+"""RFC 2579 DISPLAY-HINT for octets: `1x:` is a MAC address, `1d.1d.1d.1d` an IPv4 address.
 
-As snmp_exporter reads it: the last part of a hint repeats, no separator at the end, and a hint that makes no sense
-(or has nothing to show) is no hint.
+Hints apply as in snmp_exporter: the last part repeats, no separator follows the last octet, and
+octets that a hint does not fit are shown without the hint.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from functools import lru_cache
 
 _DIGITS = b"0123456789"
 _FORMATS = b"dxoat"
-#: Numbers of more octets are not shown as numbers.
+#: Octets of the largest number a hint can show.
 _LONGEST_NUMBER = 8
+_LONGEST_COUNT = 18
 
 
 class BadHint(ValueError):
-    """It is not a display hint, or does not fit the octets."""
+    """The text is not a display hint, or the hint does not fit the octets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,12 @@ class Part:
             return octets
         if len(octets) > _LONGEST_NUMBER:
             raise BadHint
-        return format(int.from_bytes(octets, "big"), self.format).encode()
+        number = int.from_bytes(octets, "big")
+        return format(number, self.format).encode()
 
 
 def apply(hint: str, octets: bytes) -> bytes | None:
-    """The octets as the hint shows them; None when they are to be shown without it."""
+    """Return the octets as the hint shows them; None when the hint does not apply."""
     if not hint or not octets:
         return None
     try:
@@ -51,21 +53,27 @@ def apply(hint: str, octets: bytes) -> bytes | None:
 
 
 def _shown(parts: tuple[Part | None, ...], octets: bytes) -> Iterator[bytes]:
-    at = number = 0
+    at = 0
+    number = 0
     while at < len(octets):
         part = parts[min(number, len(parts) - 1)]
-        if part is None or (number >= len(parts) and not (part.take or part.repeats)):
-            raise BadHint  # nonsense from here on, or a last part that would repeat for ever
+        if part is None:
+            raise BadHint
+        if number >= len(parts) and not (part.take or part.repeats):
+            raise BadHint  # a last part that takes nothing would repeat without end
         number += 1
+
         count = 1
         if part.repeats:
-            count, at = octets[at], at + 1
-        for turn in range(count):
+            count = octets[at]
+            at += 1
+        for repetition in range(count):
             if at >= len(octets):
                 break
             yield part.show(octets[at : at + part.take])
             at = min(at + part.take, len(octets))
-            if at < len(octets) and not (part.terminator and turn == count - 1):
+            terminated = part.terminator and repetition == count - 1
+            if at < len(octets) and not terminated:
                 yield part.separator
         if at < len(octets):
             yield part.terminator
@@ -73,7 +81,7 @@ def _shown(parts: tuple[Part | None, ...], octets: bytes) -> Iterator[bytes]:
 
 @lru_cache(maxsize=1024)
 def _parts(hint: str) -> tuple[Part | None, ...]:
-    """None stands for the nonsense a hint ends in: it matters only to octets that get that far."""
+    """Parse a hint. A final None stands for an invalid rest, which matters to long octets only."""
     parts: list[Part | None] = []
     rest = hint.encode()
     while rest:
@@ -86,23 +94,29 @@ def _parts(hint: str) -> tuple[Part | None, ...]:
     return tuple(parts)
 
 
-def _part(rest: bytes) -> tuple[Part, bytes]:
-    repeats = rest[:1] == b"*"
-    rest = rest[1:] if repeats else rest
-    digits = rest[: len(rest) - len(rest.lstrip(_DIGITS))]
-    rest = rest[len(digits) :]
-    if not digits or len(digits) > 18 or not rest or rest[0] not in _FORMATS:
+def _part(text: bytes) -> tuple[Part, bytes]:
+    """Parse one specification; return the part and the text after it."""
+    repeats = text.startswith(b"*")
+    text = text.removeprefix(b"*")
+
+    rest = text.lstrip(_DIGITS)
+    digits = text[: len(text) - len(rest)]
+    if not 0 < len(digits) <= _LONGEST_COUNT or not rest or rest[0] not in _FORMATS:
         raise BadHint
-    kind, rest = chr(rest[0]), rest[1:]
-    separator, rest = _literal(rest)
+    kind = chr(rest[0])
+
+    separator, rest = _literal(rest[1:])
     terminator = b""
     if repeats:
         terminator, rest = _literal(rest)
-    return Part(int(digits), kind, repeats, separator, terminator), rest
+    part = Part(
+        take=int(digits), format=kind, repeats=repeats, separator=separator, terminator=terminator
+    )
+    return part, rest
 
 
-def _literal(rest: bytes) -> tuple[bytes, bytes]:
-    """One octet that begins no part, if there is one."""
-    if not rest or rest[:1] in b"*" + _DIGITS:
-        return b"", rest
-    return rest[:1], rest[1:]
+def _literal(text: bytes) -> tuple[bytes, bytes]:
+    """Split off one octet, unless it begins the next part."""
+    if not text or text[:1] in b"*" + _DIGITS:
+        return b"", text
+    return text[:1], text[1:]

@@ -1,29 +1,40 @@
-"""Dates that devices send as octets, as Unix time in whole seconds, as snmp_exporter counts them."""
+"""Dates that devices send as octets, in whole Unix seconds, computed as snmp_exporter does.
+
+Pure functions; dates that devices send as text are in `text_dates`.
+"""
 
 from __future__ import annotations
 
-#: From NTP's epoch, 1900, to Unix'.
+#: Seconds from NTP's epoch (1900) to the Unix epoch.
 _NTP_EPOCH_S = 2_208_988_800
 _DAYS_IN_400_YEARS = 146_097
+#: Days from 0000-03-01 to 1970-01-01.
+_UNIX_EPOCH_DAYS = 719_468
 
 
 def date_and_time(octets: object) -> float | None:
-    """RFC 2579 DateAndTime: 8 octets are UTC, 11 carry a zone; anything else is no date (None).
+    """Read an RFC 2579 DateAndTime: 8 octets are UTC, 11 carry a zone; None for other octets.
 
-    Fields beyond their range count on, as in Go: month 13 is next January, and all zeros are a day in the year -1.
+    Fields out of range carry over, as in Go: month 13 is the next January, and all zeros are a
+    day in the year -1.
     """
     if not isinstance(octets, bytes) or len(octets) not in (8, 11):
         return None
-    offset_s = _zone(octets[8:])
+    offset_s = _zone_offset_s(octets[8:])
     if offset_s is None:
         return None
-    days = day_number(int.from_bytes(octets[:2], "big"), octets[2], octets[3])
-    seconds = days * 86400 + octets[4] * 3600 + octets[5] * 60 + octets[6] + octets[7] // 10
-    return float(seconds - offset_s)
+
+    year = int.from_bytes(octets[:2], "big")
+    days = day_number(year, octets[2], octets[3])
+    seconds = octets[4] * 3600 + octets[5] * 60 + octets[6] + octets[7] // 10
+    return float(days * 86400 + seconds - offset_s)
 
 
-def _zone(octets: bytes) -> int | None:
-    """Seconds east of Greenwich; None when it is not a zone. Two digits each are enough for snmp_exporter 0.21."""
+def _zone_offset_s(octets: bytes) -> int | None:
+    """Return the seconds east of UTC; None for octets that are no zone.
+
+    Hours and minutes up to 99 are valid, as in snmp_exporter 0.21.
+    """
     if not octets:
         return 0
     sign = {ord("+"): 1, ord("-"): -1}.get(octets[0])
@@ -33,17 +44,24 @@ def _zone(octets: bytes) -> int | None:
 
 
 def ntp_time_stamp(octets: object) -> float | None:
-    """Seconds since 1900 in the first four octets; the fraction behind them is dropped."""
+    """Read the seconds since 1900 in the first four octets; the fraction after them is dropped."""
     if not isinstance(octets, bytes) or len(octets) < 8:
         return None
     return float(int.from_bytes(octets[:4], "big") - _NTP_EPOCH_S)
 
 
 def day_number(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 in the Gregorian calendar; any year, and months and days beyond their range count on."""
-    year, month = year + (month - 1) // 12, (month - 1) % 12
-    if month < 2:  # the year begins in March here, so that the leap day is its last
+    """Return the days since 1970-01-01 in the Gregorian calendar, for any year.
+
+    Months and days out of range carry over.
+    """
+    year += (month - 1) // 12
+    month = (month - 1) % 12
+    if month < 2:  # years are counted from March, so that the leap day is the last day
         year -= 1
-    era, of_era = divmod(year, 400)
-    of_year = (153 * ((month - 2) % 12) + 2) // 5 + day - 1
-    return era * _DAYS_IN_400_YEARS + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+
+    era, year_of_era = divmod(year, 400)
+    day_of_year = (153 * ((month - 2) % 12) + 2) // 5 + day - 1
+    leap_days = year_of_era // 4 - year_of_era // 100
+    day_of_era = year_of_era * 365 + leap_days + day_of_year
+    return era * _DAYS_IN_400_YEARS + day_of_era - _UNIX_EPOCH_DAYS

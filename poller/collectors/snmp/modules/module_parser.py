@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from poller.collectors.snmp.metrics import regex_extracts, strptime
+from poller.collectors.snmp.metrics import regex_extracts, text_dates
 from poller.collectors.snmp.modules import file_logins, module_model, yaml_text
 from poller.collectors.snmp.modules.file_logins import Auth
 from poller.collectors.snmp.modules.module_model import (
@@ -249,6 +249,6 @@ def _filter(node: Node, where: str) -> Filter:
 
 def _pattern(fields: Fields) -> str:
     pattern = fields.text("datetime_pattern")
-    if odd := strptime.unknown(pattern):
+    if odd := text_dates.unknown_directive(pattern):
         raise fields.refused("datetime_pattern", f'"{odd}" stands for nothing')
     return pattern

@@ -33,7 +33,7 @@ class Visit:
         """On a link of its own, which has introduced itself."""
         way = self._way._replace(number=number) if number else self._way
         link = self._engines.take(way, self._credential, self._memory.wary)
-        link.exact = not self._memory.shapes.settled
+        link.exact = not self._memory.shapes.types_learned
         self._open.append((way, link))
         walker = Walker(link, self._patience, self._memory.tuning, self._agent)
         walker.allows_disorder = self._memory.walk_settings.allow_nonincreasing_oids

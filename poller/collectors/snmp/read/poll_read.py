@@ -61,7 +61,7 @@ async def take(
     module_set = await _module_set(hands, wanted, memory, now, often=period is None)
     found = await reads.everything(module_set, hands, lost)
     if change_signals.outlived(memory.signals, memory.signals_at, found.signals, now):
-        memory.shapes.forget_names()
+        memory.shapes.forget_labels()
     items, plan = _mapped(found, module_set, memory)
     if not found.failures:
         memory.signals, memory.signals_at = found.signals, now
