@@ -1,4 +1,6 @@
-"""`poller.poll`: one message, one batch of targets. The flow is in workers/batch/worker_poller.py."""
+"""`poller.poll`: one message, one batch of targets. The flow is in
+workers/batch/worker_poller.py.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def poll(self: Any, token: str, ids: list[int], attempt: int = 0) -> None:
 
 
 def _to_all(request: Any) -> None:
-    """A retry of what came by a worker's own queue: its session is gone, and the worker may be, too, by then."""
+    """A retry of what came by a worker's own queue: its session is gone, and the worker may be,
+    too, by then.
+    """
     came_by = request.delivery_info or {}
     queue = came_by.get("routing_key") or ""
     if affinity.owner(queue):

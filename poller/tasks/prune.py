@@ -1,4 +1,6 @@
-"""Remove what is older than its time. A RedBeat entry starts it every few minutes, on any worker."""
+"""Remove what is older than its time. A RedBeat entry starts it every few minutes, on any
+worker.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from poller.traps.sender_table import Directory
 from poller.traps.trap_polls import Asker
 from poller.traps.trap_socket import Datagram, Intake
 from poller.traps.trap_verifier import Judge
-from poller.workers.batch.target_cache import Secrets
+from poller.workers.batch.credential_cache import CredentialCache
 
 log = logs.get(__name__)
 
@@ -42,7 +42,7 @@ class Listener:
         self._sock = sock
         self._told: Counter[str] = Counter()  # what is in Redis already
         self._away: set[str] = set()  # stores that are, and of which we said so
-        self._secrets = Secrets(services, services.settings.secret_cache_s)
+        self._secrets = CredentialCache(services, services.settings.secret_cache_s)
         self._judge = Judge(self._secrets.get)
         self._asker = Asker(
             services, Pace(round(settings.trap_gap_s * 1000), settings.trap_polls_per_s, BURST)

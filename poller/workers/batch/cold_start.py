@@ -1,5 +1,8 @@
-"""Targets this worker has not polled yet cost many times as much: they are read, and their shapes are made. A worker
-that comes up to a whole fleet takes a limited number of these at a time, or all their devices would seem to be silent.
+"""A limit on cold targets: those that this worker has not polled yet.
+
+A cold target costs many times a warm one: it is read from SQL, and its shape is built. A worker
+that joins a large fleet polls a bounded number of cold targets at a time; otherwise its CPU is so
+busy that their devices seem silent.
 """
 
 from __future__ import annotations
@@ -8,37 +11,41 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: Unknown targets under way at a time: about a second of CPU.
-MOST = 256
-LOOK_S = 0.2
+#: Cold targets in flight at a time: about one second of CPU.
+MAXIMUM = 256
+STOP_CHECK_S = 0.2
 
 
-class Warming:
-    """Of one worker process; safe for threads."""
+class ColdStartLimit:
+    """One per worker process, safe for threads."""
 
     def __init__(self, stopping: threading.Event) -> None:
-        self._under_way = 0
+        self._admitted = 0
         self._changed = threading.Condition()
         self._stopping = stopping
 
     @contextmanager
-    def turn(self, unknown: int) -> Iterator[None]:
-        """Waits until there is room for so many. When the worker stops nobody waits any more."""
-        if not unknown:
+    def admit(self, cold_targets: int) -> Iterator[None]:
+        """Wait until this many cold targets fit under the limit. A stopping worker does not
+        wait.
+        """
+        if not cold_targets:
             yield
             return
-        self._enter(unknown)
+        self._wait_for_room(cold_targets)
         try:
             yield
         finally:
             with self._changed:
-                self._under_way -= unknown
+                self._admitted -= cold_targets
                 self._changed.notify_all()
 
-    def _enter(self, unknown: int) -> None:
+    def _wait_for_room(self, cold_targets: int) -> None:
         with self._changed:
-            while (
-                self._under_way and self._under_way + unknown > MOST and not self._stopping.is_set()
-            ):
-                self._changed.wait(LOOK_S)
-            self._under_way += unknown
+            while self._is_full(cold_targets) and not self._stopping.is_set():
+                self._changed.wait(STOP_CHECK_S)
+            self._admitted += cold_targets
+
+    def _is_full(self, cold_targets: int) -> bool:
+        """One batch is always admitted, however large."""
+        return self._admitted > 0 and self._admitted + cold_targets > MAXIMUM

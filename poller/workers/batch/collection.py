@@ -1,197 +1,237 @@
-"""Poll all targets of a batch side by side, each with its own deadline, and hand over results in rounds.
+"""Poll all targets of a batch side by side, each with its own deadline, and return the results in
+rounds.
 
-A round ends when everything is done, or when no more answers come for a moment: a dead device holds up nobody
-else's readings, and no healthy target waits for it before it can fall due again.
+A round ends when every poll is done, or when no result arrives for a moment. A dead device
+therefore delays neither the readings nor the next poll of a healthy one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from poller import errors
 from poller.collectors.api import Collector, Poll, needs_credential
-from poller.collectors.credentials import Credential
-from poller.collectors.poll_runner import PollRunner
+from poller.collectors.poll_runner import PollReport, PollRunner
 from poller.collectors.registry import Registry
 from poller.collectors.sessions import Sessions
 from poller.domain.failures import error_codes, outcome
 from poller.domain.failures.outcome import Outcome, Result
-from poller.workers.batch.event_loop import Runtime
-from poller.workers.batch.target_cache import Known
+from poller.workers.batch.credential_cache import CredentialOrError
+from poller.workers.batch.event_loop import PollLoop
+from poller.workers.batch.target_cache import CachedTarget
 from poller.workers.guard import running_code
 from poller.workers.guard.isolation import NO_WAYS, Detour, Way
 
-#: At the latest, if anybody is done. The first ends without anybody, too: whole batches of silent devices are no reason
-#: for others to wait, and lend their places as well.
+#: The first round ends after this long, even without a result: a batch of silent devices lends its
+#: capacity, too.
 FIRST_ROUND_S = 1.0
-LATER_ROUNDS_S = 2.0
-#: So long nobody answers, or for that share of the time since the batch began: then it is quiet.
+#: A later round ends after this long, once it has a result.
+LATER_ROUND_S = 2.0
+#: A round ends after this long without a new result: 40 ms, or a quarter of the batch's age if
+#: longer.
 QUIET_S = 0.04
 QUIET_SHARE = 0.25
-LATE_S = 0.02
-
-Opened = Credential | errors.PollerError  # or why it does not open
+#: A check for quiet that runs later than this proves nothing: the loop is busy, results may be
+#: unread.
+LATE_CHECK_S = 0.02
 
 
 class Collected(NamedTuple):
-    """One target's outcome, and how long after the start of the batch it was there."""
+    """The outcome of one target, and how long after the start of the collection it arrived."""
 
     id: int
     outcome: Outcome
     elapsed_ms: int
 
 
-class Batch:
-    """The polls of one batch on the loop. Call `next_round` from the task's thread until there is none."""
+class Collection:
+    """The polls of one batch on the loop. `rounds` is called from the task's thread."""
 
     def __init__(
         self,
-        runtime: Runtime,
+        poll_loop: PollLoop,
         registry: Registry,
         flight: int,
         sessions: Sessions | None = None,
-        ways: Mapping[str, Way] = NO_WAYS,
+        detours: Mapping[str, Way] = NO_WAYS,
     ) -> None:
-        self._runtime = runtime
+        self._poll_loop = poll_loop
         self._registry = registry
         self._sessions = sessions
-        self._ways = ways  # of the few collectors that are not simply drained
-        self._flight = flight  # its number in the black box
-        self._began = 0.0
-        self._under_way: dict[int, PollRunner | Detour] = {}
+        self._detours = detours  # by collector: isolated and quarantined ones
+        self._flight = flight  # the batch's number in the black box
+        self._started_mono = 0.0
+        self._polls: dict[int, PollRunner | Detour] = {}
         self._collected: list[Collected] = []
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle
-        self._is_first, self._patience_s = True, FIRST_ROUND_S
-        self._ends = 0.0  # its patience for this round
+        self._is_first_round = True
+        self._round_ends_mono = 0.0
 
-    def start(self, known: Sequence[Known], secrets: Mapping[int, Opened]) -> None:
-        self._runtime.run(self._start(known, secrets))
+    def start(
+        self, targets: Sequence[CachedTarget], credentials: Mapping[int, CredentialOrError]
+    ) -> None:
+        self._poll_loop.run(self._start(targets, credentials))
 
-    def next_round(self) -> list[Collected] | None:
-        """Who is done since the last one. The first may be empty: all of them take their time."""
-        return self._runtime.run(self._next_round())
+    def rounds(self) -> Iterator[list[Collected]]:
+        """Yield the results of each round. Only the first round may be empty."""
+        while (collected := self._poll_loop.run(self._next_round())) is not None:
+            yield collected
 
     def cancel(self) -> None:
-        """The worker must stop: whatever still runs ends now, with no outcome."""
-        self._runtime.loop.call_soon_threadsafe(self._stop)
+        """End all running polls now, without an outcome."""
+        self._poll_loop.loop.call_soon_threadsafe(self._stop)
 
-    async def _start(self, known: Sequence[Known], secrets: Mapping[int, Opened]) -> None:
-        loop = asyncio.get_running_loop()
-        self._began = loop.time()
-        for item in known:
-            self._begin(item, secrets, loop)
-
-    def _begin(
-        self, known: Known, secrets: Mapping[int, Opened], loop: asyncio.AbstractEventLoop
+    async def _start(
+        self, targets: Sequence[CachedTarget], credentials: Mapping[int, CredentialOrError]
     ) -> None:
-        target = known.target
-        opened = secrets.get(target.credential_id) if target.credential_id is not None else None
-        refused = self._refusal(known, opened)
-        if refused is not None:
-            self._arrived(target.id, refused)
+        loop = asyncio.get_running_loop()
+        self._started_mono = loop.time()
+        for cached in targets:
+            credential_id = cached.target.credential_id
+            credential = credentials.get(credential_id) if credential_id is not None else None
+            self._start_poll(cached, credential, loop)
+
+    def _start_poll(
+        self,
+        cached: CachedTarget,
+        credential: CredentialOrError | None,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        target = cached.target
+        refusal = self._refusal(cached, credential)
+        if refusal is not None:
+            self._on_outcome(target.id, refusal)
             return
+
         collector = self._registry.get(target.collector)
-        credential = (
-            opened if isinstance(opened, collector.credentials) else None
-        )  # no other is any of its business
-        asked = (target.id, target.device, target.address, known.options, credential)
-        poll = Poll(*asked, loop.time() + target.timeout_ms / 1000, known.memory, self._sessions)
-        if self._ways and (way := self._ways.get(target.collector)) is not None:
-            self._under_way[target.id] = Detour(
-                way(target, poll), lambda done: self._detoured(target.id, done)
-            )
-            return
-        running_code.mark(target.id, self._flight)
-        self._under_way[target.id] = PollRunner(
-            collector, poll, lambda done: self._arrived(target.id, done.outcome)
+        accepted = credential if isinstance(credential, collector.credentials) else None
+        poll = Poll(
+            target_id=target.id,
+            device=target.device,
+            address=target.address,
+            options=cached.options,
+            credential=accepted,  # a collector sees no other kind
+            deadline=loop.time() + target.timeout_ms / 1000,
+            memory=cached.memory,
+            sessions=self._sessions,
         )
 
-    def _refusal(self, known: Known, opened: Opened | None) -> Outcome | None:
-        """Why nothing is sent: what is wrong with the target, or else with its credential."""
-        if known.problem is not None:
-            return Outcome(Result.REFUSED, _code(known.problem), outcome.clean(str(known.problem)))
-        collector = self._registry.get(known.target.collector)
+        detour = self._detours.get(target.collector) if self._detours else None
+        if detour is not None:
+            on_detour_done = partial(self._on_detour_done, target.id)
+            self._polls[target.id] = Detour(detour(target, poll), on_detour_done)
+            return
+        running_code.mark(target.id, self._flight)
+        self._polls[target.id] = PollRunner(collector, poll, partial(self._on_poll_done, target.id))
+
+    def _refusal(
+        self, cached: CachedTarget, credential: CredentialOrError | None
+    ) -> Outcome | None:
+        """Return why nothing is sent: the target's own problem, or that of its credential."""
+        problem = cached.problem
+        if problem is not None:
+            return Outcome(Result.REFUSED, _problem_code(problem), outcome.clean(str(problem)))
+
+        collector = self._registry.get(cached.target.collector)
+        if isinstance(credential, collector.credentials):
+            return None
         try:
-            if isinstance(opened, collector.credentials) or not needs_credential(
-                collector, known.options
-            ):
+            if not needs_credential(collector, cached.options):
                 return None
         except errors.CollectorCrashed as error:
             return outcome.from_error(error)
-        text = str(opened) if isinstance(opened, errors.PollerError) else _lacks(collector)
-        return Outcome(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE, outcome.clean(text))
 
-    def _arrived(self, target_id: int, result: Outcome) -> None:
-        self._under_way.pop(target_id, None)
-        elapsed_s = self._runtime.loop.time() - self._began
-        self._collected.append(Collected(target_id, result, round(elapsed_s * 1000)))
-        if not self._under_way:
-            self._wake()
+        if isinstance(credential, errors.PollerError):
+            reason = str(credential)
+        else:
+            reason = _missing_credential(collector)
+        return Outcome(Result.REFUSED, error_codes.CREDENTIAL_UNUSABLE, outcome.clean(reason))
 
-    def _detoured(self, target_id: int, result: Outcome | None) -> None:
-        """Without a result nothing is known of it: it is handed back with the batch."""
+    def _on_poll_done(self, target_id: int, report: PollReport) -> None:
+        self._on_outcome(target_id, report.outcome)
+
+    def _on_detour_done(self, target_id: int, result: Outcome | None) -> None:
+        """Without a result the target stays unfinished, and is handed back with the batch."""
         if result is not None:
-            self._arrived(target_id, result)
+            self._on_outcome(target_id, result)
             return
-        del self._under_way[target_id]
-        if not self._under_way:
-            self._wake()
+        del self._polls[target_id]
+        if not self._polls:
+            self._end_round()
+
+    def _on_outcome(self, target_id: int, result: Outcome) -> None:
+        self._polls.pop(target_id, None)
+        elapsed_s = self._poll_loop.loop.time() - self._started_mono
+        self._collected.append(Collected(target_id, result, round(elapsed_s * 1000)))
+        if not self._polls:
+            self._end_round()
 
     async def _next_round(self) -> list[Collected] | None:
-        if self._under_way:
-            await self._wait()
-        done, self._collected = self._collected, []
-        self._is_first, self._patience_s = False, LATER_ROUNDS_S
-        return done if done or self._under_way else None
+        if self._polls:
+            await self._wait_for_round()
+        collected = self._collected
+        self._collected = []
+        self._is_first_round = False
+        is_over = not collected and not self._polls
+        return None if is_over else collected
 
-    async def _wait(self) -> None:
-        """Until all are done, or enough of them: see `_look`."""
+    async def _wait_for_round(self) -> None:
         loop = asyncio.get_running_loop()
+        now = loop.time()
         self._waiter = loop.create_future()
-        self._ends = loop.time() + self._patience_s
-        self._look(loop, -1, loop.time())
+        self._round_ends_mono = now + (FIRST_ROUND_S if self._is_first_round else LATER_ROUND_S)
+        self._check_quiet(loop, -1, now)
         try:
             await self._waiter
         finally:
             self._timer.cancel()
             self._waiter = None
 
-    def _look(self, loop: asyncio.AbstractEventLoop, seen: int, planned: float) -> None:
-        """Is it quiet? Then who is done goes, and who is silent is waited for without them.
-
-        A look that comes late finds a loop that is busy: the answers may be there, and nobody has read them.
-        """
-        now, here = loop.time(), len(self._collected)
-        quiet = here == seen and now - planned < LATE_S
-        over = now >= self._ends
-        if (here and (quiet or over)) or (self._is_first and quiet and over):
-            self._wake()
+    def _check_quiet(
+        self, loop: asyncio.AbstractEventLoop, results_before: int, planned_mono: float
+    ) -> None:
+        """End the round if it is quiet or its time is over, else check again after a pause."""
+        now = loop.time()
+        results = len(self._collected)
+        is_on_time = now - planned_mono < LATE_CHECK_S
+        is_quiet = results == results_before and is_on_time
+        is_over = now >= self._round_ends_mono
+        if results and (is_quiet or is_over):
+            self._end_round()
             return
-        pause_s = max(QUIET_S, QUIET_SHARE * (now - self._began))
-        if here and now + pause_s > self._ends:
-            pause_s = max(0.0, self._ends - now)
-        self._timer = loop.call_later(pause_s, self._look, loop, here, now + pause_s)
+        if self._is_first_round and is_quiet and is_over:
+            self._end_round()
+            return
 
-    def _wake(self) -> None:
+        pause_s = max(QUIET_S, QUIET_SHARE * (now - self._started_mono))
+        if results and now + pause_s > self._round_ends_mono:
+            pause_s = max(0.0, self._round_ends_mono - now)
+        self._timer = loop.call_later(pause_s, self._check_quiet, loop, results, now + pause_s)
+
+    def _end_round(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def _stop(self) -> None:
-        for under_way in self._under_way.values():
-            under_way.stop()
-        self._under_way.clear()
-        self._wake()
+        for poll in self._polls.values():
+            poll.stop()
+        self._polls.clear()
+        self._end_round()
 
 
-def _lacks(collector: Collector) -> str:
+def _missing_credential(collector: Collector) -> str:
     kinds = " or ".join(model.kind for model in collector.credentials)
-    return f"{collector.name} needs a credential of kind {kinds}; neither the target nor its device has one"
+    return (
+        f"{collector.name} needs a credential of kind {kinds}; "
+        "neither the target nor its device has one"
+    )
 
 
-def _code(problem: errors.PollerError) -> str:
+def _problem_code(problem: errors.PollerError) -> str:
     if isinstance(problem, errors.CollectorMissing):
         return error_codes.COLLECTOR_MISSING
     return error_codes.OPTIONS_INVALID

@@ -1,4 +1,6 @@
-"""The bridge between Celery's task threads and the one event loop of this process, where all polls run."""
+"""The one event loop of a worker process, where all polls run, and the bridge to it from Celery's
+threads.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,13 @@ log = logs.get(__name__)
 T = TypeVar("T")
 
 
-class Runtime:
-    """One loop in one thread, started at first use: after a prefork worker has forked, not before."""
+class PollLoop:
+    """A loop in a thread of its own, started at first use: after a prefork worker has forked."""
 
-    def __init__(self, box: BlackBox) -> None:
-        self.watchdog: Watchdog | None = (
-            None  # a test that blocks its loop should not end like a worker
-        )
-        self.executor: ThreadPoolExecutor | None = None  # for what collectors do in threads
-        self._box = box
+    def __init__(self, black_box: BlackBox) -> None:
+        self.watchdog: Watchdog | None = None  # tests that block the loop run without one
+        self.executor: ThreadPoolExecutor | None = None  # threads of blocking collectors
+        self._black_box = black_box
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -36,28 +36,34 @@ class Runtime:
     def loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
-                self._loop = uvloop.new_event_loop()
-                if self.executor is not None:
-                    self._loop.set_default_executor(self.executor)
-                self._loop.set_task_factory(running_code.TaskFactory(self._box.cells))
-                threading.Thread(
-                    target=self._run, args=(self._loop,), name="poll-loop", daemon=True
-                ).start()
-                if self.watchdog is not None:
-                    self.watchdog.start(self._loop)
+                self._loop = self._start()
             return self._loop
 
-    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
-        """For ever: a plugin whose own task raises SystemExit, or that stops the loop, must not end all polling."""
-        while True:
-            try:
-                loop.run_forever()
-            except BaseException:
-                log.exception("poll_loop_interrupted")
+    def _start(self) -> asyncio.AbstractEventLoop:
+        loop = uvloop.new_event_loop()
+        if self.executor is not None:
+            loop.set_default_executor(self.executor)
+        loop.set_task_factory(running_code.TaskFactory(self._black_box.cells))
+        thread = threading.Thread(target=_run_for_ever, args=(loop,), name="poll-loop", daemon=True)
+        thread.start()
+        if self.watchdog is not None:
+            self.watchdog.start(loop)
+        return loop
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        """Run on the loop and wait for the result. Raises TimeoutError when the loop itself is stuck."""
+        """Run a coroutine on the loop and wait for its result. Raises TimeoutError if the loop is
+        stuck.
+        """
         return self.submit(work).result(timeout_s)
+
+
+def _run_for_ever(loop: asyncio.AbstractEventLoop) -> None:
+    """Restart the loop after a plugin stops it or raises SystemExit in a task of its own."""
+    while True:
+        try:
+            loop.run_forever()
+        except BaseException:
+            log.exception("poll_loop_interrupted")

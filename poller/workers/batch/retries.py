@@ -1,66 +1,60 @@
-"""Which failed polls of a round are tried again at once? Those that are worth it, as far as the budget goes."""
+"""Choose the failed polls of a round that get another attempt before their next slot, within a
+budget.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from poller.domain.failures import retry, site_outage
 from poller.settings import Settings, policies
-from poller.state.board.board_values import Start, Started
-from poller.workers.batch.collection import Collected
-from poller.workers.batch.target_cache import Known
+from poller.workers.batch.finished_poll import FinishedPoll
 
 
 class Retries:
-    """One per worker process; called from many threads."""
+    """One per worker process, safe for threads."""
 
     def __init__(self, settings: Settings) -> None:
         self.limits = policies.retry_limits(settings)
         self._budget = retry.Budget(settings.retry_share)
-        self._least = settings.site_least
-        self._silent: Counter[str] = Counter()  # by site: polls in a row that found nobody
+        self._dark_after = settings.site_least
+        self._unanswered: Counter[str] = Counter()  # by site: unanswered polls in a row
         self._lock = threading.Lock()
 
-    def choose(
-        self,
-        attempt: int,
-        start: Start,
-        done: Sequence[tuple[Started, Collected]],
-        known: Mapping[int, Known],
-    ) -> set[int]:
-        """The targets of this round that get another try."""
-        wanted = [
-            answer.id
-            for answer, item in done
-            if self._worthwhile(attempt, start, answer, item, known[item.id])
-        ]
+    def choose(self, polls: Sequence[FinishedPoll], attempt: int) -> set[int]:
+        """Return the ids of the targets to poll again as the next attempt."""
+        worthwhile = [poll for poll in polls if self._is_worthwhile(poll, attempt)]
         with self._lock:
-            self._listen(done, known)
-            wanted = [i for i in wanted if self._silent[known[i].target.site] < self._least]
-            self._budget = self._budget.earned(len(done) if attempt == 0 else 0)
-            granted = self._budget.granted(len(wanted))
+            self._count_unanswered(polls)
+            candidates = [
+                poll.target.id
+                for poll in worthwhile
+                if self._unanswered[poll.target.site] < self._dark_after
+            ]
+            first_attempts = len(polls) if attempt == 0 else 0
+            self._budget = self._budget.earned(first_attempts)
+            granted = self._budget.granted(len(candidates))
             self._budget = self._budget.spent(granted)
-        return set(wanted[:granted])
+        return set(candidates[:granted])
 
-    def _listen(
-        self, done: Sequence[tuple[Started, Collected]], known: Mapping[int, Known]
-    ) -> None:
-        """A site of which nobody answers is no fluke: tries would only take the places of polls that succeed."""
-        for _, item in done:
-            name = known[item.id].target.site
-            if name and not item.outcome.good and item.outcome.error_code in site_outage.DARK:
-                self._silent[name] += 1
+    def _count_unanswered(self, polls: Sequence[FinishedPoll]) -> None:
+        """Count by site: retries at a site where no device answers would only delay other polls."""
+        for poll in polls:
+            site = poll.target.site
+            is_dark = not poll.outcome.good and poll.outcome.error_code in site_outage.DARK
+            if site and is_dark:
+                self._unanswered[site] += 1
             else:
-                self._silent.pop(name, None)
+                self._unanswered.pop(site, None)
 
-    def _worthwhile(
-        self, attempt: int, start: Start, answer: Started, item: Collected, known: Known
-    ) -> bool:
-        """A probe of a broken target is one question, not three."""
-        spent_ms = start.now_ms + item.elapsed_ms - answer.plan_ms
-        timeout_ms, interval_ms = known.target.timeout_ms, known.target.interval_ms
-        return not answer.status.breaker.trips and retry.worthwhile(
-            item.outcome, attempt, spent_ms, timeout_ms, interval_ms, self.limits
+    def _is_worthwhile(self, poll: FinishedPoll, attempt: int) -> bool:
+        """The probe of an open breaker is one attempt: it is never retried."""
+        if poll.started.status.breaker.trips:
+            return False
+        target = poll.target
+        spent_ms = poll.finished_ms - poll.started.plan_ms
+        return retry.worthwhile(
+            poll.outcome, attempt, spent_ms, target.timeout_ms, target.interval_ms, self.limits
         )

@@ -1,11 +1,14 @@
-"""What does this worker know of the targets it polls? One SQL statement per batch, and none for known ones."""
+"""The targets this worker polls, kept in memory: one SQL statement for a batch of new ones, none
+for cached ones.
+
+A target's options are validated here, once per version. Credentials are in `credential_cache`.
+"""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,9 +16,6 @@ from typing import Any
 from sqlalchemy.engine import Engine
 
 from poller import errors
-from poller.bootstrap import Services
-from poller.collectors import credentials
-from poller.collectors.credentials import Credential
 from poller.collectors.registry import Registry
 from poller.db.inventory import inventory_feed
 from poller.domain.inventory.poll_target import PollTarget
@@ -23,30 +23,40 @@ from poller.observability import logs
 
 log = logs.get(__name__)
 
-#: A target that was not polled here for so long makes room for another.
-FORGET_S = 3600.0
-#: Options that take longer to be checked are told of while it lasts: nobody can end a validator, and its batch waits.
-SLOW_S = 5.0
+#: In a full cache a target gives way to a new one after this long without a poll on this worker.
+IDLE_LIMIT_S = 3600.0
+#: Validation that takes longer than this is logged while it runs. A validator cannot be ended, and
+#: its batch waits.
+SLOW_VALIDATION_S = 5.0
 
 
 @dataclass(slots=True)
-class Known:
-    """A target, its validated options (or what is wrong with them), and what its collector remembers."""
+class CachedTarget:
+    """A target with its validated options, or with the error that makes it unusable."""
 
     target: PollTarget
-    version: int  # the board's, when it was read
+    version: int  # the board's version when the target was read
     options: Any = None
     problem: errors.PollerError | None = None
-    memory: dict[str, Any] = field(default_factory=dict)
-    used_at: float = 0.0  # on the monotonic clock
-    is_new: bool = True  # nobody has it yet: whoever gets it first asks for its credential again
+    memory: dict[str, Any] = field(default_factory=dict)  # the collector's, from poll to poll
+    used_mono: float = 0.0
+    is_new: bool = True  # its credential is read again by the first batch that gets it
 
 
-class Targets:
-    """What is remembered of targets, within a limit. An entry older than the version the board asks for is read again.
+@dataclass(frozen=True, slots=True)
+class LoadedTargets:
+    """The targets of one batch. Removed targets are missing."""
 
-    When it is full, those that are there stay, as long as they are polled here. Targets come in turns: to make room
-    for each new one would be to forget everybody shortly before their next poll.
+    by_id: dict[int, CachedTarget]
+    changed_credentials: set[int]  # credentials of targets that were read anew
+
+
+class TargetCache:
+    """A bounded cache, safe for threads. An entry older than the version on the board is read
+    again.
+
+    A full cache keeps its entries while they are polled here. Targets fall due in turns: evicting
+    the oldest for each new one would evict every target shortly before its next poll.
     """
 
     def __init__(self, engine: Engine, registry: Registry, limit: int) -> None:
@@ -54,181 +64,128 @@ class Targets:
         self._registry = registry
         self._limit = limit
         self._lock = threading.Lock()
-        self._known: OrderedDict[int, Known] = (
-            OrderedDict()
-        )  # the one that was not used for the longest time first
+        self._cached: OrderedDict[int, CachedTarget] = OrderedDict()  # least recently used first
         self._was_full = False
 
-    def unknown(self, ids: Iterable[int]) -> int:
-        """How many of these were never polled here, or are not remembered."""
+    def count_uncached(self, ids: Iterable[int]) -> int:
         with self._lock:
-            return sum(target_id not in self._known for target_id in ids)
+            return sum(target_id not in self._cached for target_id in ids)
 
-    def get(self, versions: Mapping[int, int], now: float) -> tuple[dict[int, Known], set[int]]:
-        """The targets of a batch, given the version the board has of each; removed ones are missing.
+    def load(self, versions: Mapping[int, int], now_mono: float) -> LoadedTargets:
+        """Return the targets of a batch, given the board's version of each.
 
-        Also says which of their credentials may have changed: those of targets that were read anew. While SQL is away
-        those that would have to be read are missing, too; raises StoreError if that is all of them.
+        While SQL is away, targets that would have to be read are missing too. Raises StoreError if
+        that leaves none.
         """
+        cached = self._get_cached(versions, now_mono)
+        missing = [target_id for target_id in versions if target_id not in cached]
+
+        fresh: dict[int, CachedTarget] = {}
+        if missing:
+            try:
+                fresh = self._read(missing, versions, now_mono)
+            except errors.StoreError as error:
+                if not cached:
+                    raise
+                log.warning("targets_not_read", targets=len(missing), error=str(error))
+
+        return _loaded({**cached, **fresh})
+
+    def _get_cached(self, versions: Mapping[int, int], now_mono: float) -> dict[int, CachedTarget]:
+        current: dict[int, CachedTarget] = {}
         with self._lock:
-            found = {
-                i: known
-                for i, v in versions.items()
-                if (known := self._known.get(i)) and known.version >= v
-            }
-            for target_id, known in found.items():
-                known.used_at = now
-                self._known.move_to_end(target_id)
-        missing = [i for i in versions if i not in found]
-        fresh: dict[int, Known] = {}
-        try:
-            fresh = self._read(missing, versions, now) if missing else {}
-        except errors.StoreError as error:
-            if not found:
-                raise
-            log.warning("targets_not_read", targets=len(missing), error=str(error))
-        given = {**found, **fresh}
-        new = [known for known in given.values() if known.is_new]
-        for known in new:
-            known.is_new = False
-        return given, {known.target.credential_id for known in new} - {None}  # type: ignore[return-value]
+            for target_id, version in versions.items():
+                cached = self._cached.get(target_id)
+                if cached is None or cached.version < version:
+                    continue
+                cached.used_mono = now_mono
+                self._cached.move_to_end(target_id)
+                current[target_id] = cached
+        return current
 
     def _read(
-        self, ids: Iterable[int], versions: Mapping[int, int], now: float
-    ) -> dict[int, Known]:
-        """Each is remembered as soon as it is prepared: if that takes too long, the next attempt goes on from there."""
+        self, ids: Iterable[int], versions: Mapping[int, int], now_mono: float
+    ) -> dict[int, CachedTarget]:
+        """Cache each target as soon as its options are validated: a next attempt continues from
+        there.
+        """
         rows = inventory_feed.poll_targets(self._engine, ids)
-        fresh: dict[int, Known] = {}
-        with _watched(rows, fresh):
+        fresh: dict[int, CachedTarget] = {}
+        with _slow_validation_logged(rows, fresh):
             for target_id, target in rows.items():
-                known = self._prepared(target, max(versions[target_id], target.version))
-                self._remember(known, now)
-                fresh[target_id] = known
+                version = max(versions[target_id], target.version)
+                cached = self._validate(target, version)
+                self._store(cached, now_mono)
+                fresh[target_id] = cached
         return fresh
 
-    def _remember(self, known: Known, now: float) -> None:
-        known.used_at = now
-        with self._lock:
-            if known.target.id in self._known or self._has_room(now):
-                self._known[known.target.id] = known
-                self._known.move_to_end(known.target.id)
+    def _validate(self, target: PollTarget, version: int) -> CachedTarget:
+        try:
+            options = self._registry.options(target.collector, target.options)
+        except errors.ConfigError as error:
+            return CachedTarget(target, version, problem=error)
+        return CachedTarget(target, version, options)
 
-    def _has_room(self, now: float) -> bool:
-        """Or makes some, at the cost of who is polled elsewhere by now."""
-        if len(self._known) < self._limit:
+    def _store(self, cached: CachedTarget, now_mono: float) -> None:
+        cached.used_mono = now_mono
+        target_id = cached.target.id
+        with self._lock:
+            if target_id in self._cached or self._make_room(now_mono):
+                self._cached[target_id] = cached
+                self._cached.move_to_end(target_id)
+
+    def _make_room(self, now_mono: float) -> bool:
+        if len(self._cached) < self._limit:
             return True
-        if now - next(iter(self._known.values())).used_at > FORGET_S:
-            self._known.popitem(last=False)
+        oldest = next(iter(self._cached.values()))
+        if now_mono - oldest.used_mono > IDLE_LIMIT_S:
+            self._cached.popitem(last=False)
             return True
         if not self._was_full:
             self._was_full = True
-            log.warning(
-                "target_cache_full",
-                limit=self._limit,
-                hint="raise POLLER_TARGET_CACHE, or add workers",
-            )
+            hint = "raise POLLER_TARGET_CACHE, or add workers"
+            log.warning("target_cache_full", limit=self._limit, hint=hint)
         return False
 
-    def _prepared(self, target: PollTarget, version: int) -> Known:
-        try:
-            return Known(target, version, self._registry.options(target.collector, target.options))
-        except errors.ConfigError as error:
-            return Known(target, version, problem=error)
+
+def _loaded(by_id: dict[int, CachedTarget]) -> LoadedTargets:
+    changed: set[int] = set()
+    for cached in by_id.values():
+        if cached.is_new:
+            cached.is_new = False
+            if cached.target.credential_id is not None:
+                changed.add(cached.target.credential_id)
+    return LoadedTargets(by_id, changed)
 
 
 @contextmanager
-def _watched(rows: Mapping[int, PollTarget], fresh: Mapping[int, Known]) -> Iterator[None]:
-    """Says whose options these are when it takes long: all that is seen of it otherwise are polls that come late."""
+def _slow_validation_logged(
+    rows: Mapping[int, PollTarget], fresh: Mapping[int, CachedTarget]
+) -> Iterator[None]:
+    """Log the collector whose options take long to validate; the only other symptom is late
+    polls.
+    """
 
-    def tell() -> None:
-        at = next((target for target_id, target in rows.items() if target_id not in fresh), None)
-        if at is not None:
-            log.warning(
-                "options_checked_slowly",
-                collector=at.collector,
-                target=f"{at.device}/{at.name}",
-                seconds=SLOW_S,
-                done=len(fresh),
-                of=len(rows),
-                fix="the validators of a collector's Options must not wait for anything",
-            )
+    def warn() -> None:
+        for target_id, target in rows.items():
+            if target_id not in fresh:
+                break
+        else:
+            return
+        log.warning(
+            "options_checked_slowly",
+            collector=target.collector,
+            target=f"{target.device}/{target.name}",
+            seconds=SLOW_VALIDATION_S,
+            done=len(fresh),
+            of=len(rows),
+            fix="the validators of a collector's Options must not wait for anything",
+        )
 
-    timer = threading.Timer(SLOW_S, tell)
+    timer = threading.Timer(SLOW_VALIDATION_S, warn)
     timer.daemon = True
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
-
-
-class Secrets:
-    """Decrypted credentials, kept briefly and only in memory. One SQL statement per batch, at most."""
-
-    def __init__(self, services: Services, keep_s: float) -> None:
-        self._engine = services.engine
-        self._keyring = services.keyring
-        self._redactor = services.redactor
-        self._models = {
-            m.kind: m for c in services.registry.collectors.values() for m in c.credentials
-        }
-        self._keep_s = keep_s
-        self._lock = threading.Lock()
-        self._opened: dict[int, tuple[float, Credential | errors.PollerError]] = {}
-
-    def get(
-        self, ids: Collection[int], changed: Collection[int] = ()
-    ) -> dict[int, Credential | errors.PollerError]:
-        """The credentials of a batch; one that does not open is its error, and harms only its users.
-
-        What may have changed is read again: a rotated credential is used from the next poll on. While SQL is away what
-        was read before will do, however old; what never was is a StoreError.
-        """
-        now = time.monotonic()
-        with self._lock:
-            entries = {i: entry for i in ids if (entry := self._opened.get(i))}
-        found = {
-            i: item for i, (until, item) in entries.items() if until > now and i not in changed
-        }
-        missing = [i for i in ids if i not in found]
-        if missing:
-            found.update(self._fetch(missing))
-        return found
-
-    def _fetch(self, ids: Sequence[int]) -> dict[int, Credential | errors.PollerError]:
-        try:
-            sealed = inventory_feed.credentials(self._engine, ids)
-        except errors.StoreError as error:
-            return self._had(ids, error)
-        fresh = {i: self._open(sealed.get(i)) for i in ids}
-        until = time.monotonic() + self._keep_s
-        with self._lock:
-            self._opened.update({i: (until, item) for i, item in fresh.items()})
-        return fresh
-
-    def _had(
-        self, ids: Sequence[int], error: errors.StoreError
-    ) -> dict[int, Credential | errors.PollerError]:
-        """For as long again: a database that is silent takes its time whenever it is asked."""
-        until = time.monotonic() + self._keep_s
-        with self._lock:
-            had = {i: self._opened[i][1] for i in ids if i in self._opened}
-            self._opened.update({i: (until, item) for i, item in had.items()})
-        return {i: had.get(i, error) for i in ids}
-
-    def _open(self, sealed: inventory_feed.Sealed | None) -> Credential | errors.PollerError:
-        if sealed is None:
-            return errors.NotFound("the target's credential was removed")
-        try:
-            opened = credentials.from_json(
-                self._keyring.open(sealed.envelope, sealed.name), self._models
-            )
-        except errors.ConfigError as error:
-            return error
-        except Exception as error:  # noqa: BLE001  a plugin's model may raise anything, and its text may be the secret
-            return errors.InvalidInput(
-                f'credential "{sealed.name}" cannot be read', cause=type(error).__name__
-            )
-        for secret in opened.secrets():
-            self._redactor.remember(secret)
-        return opened

@@ -25,8 +25,8 @@ from poller.observability import logs
 from poller.settings import policies
 from poller.state.cluster import quarantine_records as store
 from poller.state.cluster.quarantine_records import Release
-from poller.workers.batch.event_loop import Runtime
-from poller.workers.batch.target_cache import Known
+from poller.workers.batch.event_loop import PollLoop
+from poller.workers.batch.target_cache import CachedTarget
 from poller.workers.guard.child.child_messages import Hello
 from poller.workers.guard.child.child_supervisor import Keeper
 
@@ -82,7 +82,7 @@ class Detour:
 class Isolation:
     """One per worker process; safe for threads."""
 
-    def __init__(self, services: Services, runtime: Runtime) -> None:
+    def __init__(self, services: Services, runtime: PollLoop) -> None:
         settings = services.settings
         self._services = services
         self._runtime = runtime
@@ -104,7 +104,7 @@ class Isolation:
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def ways(self, known: Collection[Known]) -> Mapping[str, Way]:
+    def ways(self, known: Collection[CachedTarget]) -> Mapping[str, Way]:
         """By collector, for a batch of these targets. What would be refused is asked for again: it may be released."""
         if self._thread is None:
             self._begin()

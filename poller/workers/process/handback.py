@@ -31,7 +31,7 @@ def hand_back_queued(services: Services, poller: Poller, mine: Iterable[str]) ->
 
 def hand_back(poller: Poller, batches: Iterable[tuple[Any, ...]]) -> int:
     """Arguments of messages whose batches nobody started. Returns how many targets are due again. Raises StoreError."""
-    return sum(poller.give_back(*batch) for batch in batches)
+    return sum(poller.hand_back(*batch) for batch in batches)
 
 
 def _tell(targets: int) -> None:

@@ -51,7 +51,7 @@ class Presence:
         if self._thread is None:
             self._aftermath.look()  # before our first poll: what ended the last worker must not end this one
         self._slots = consumer.pool.limit or self._slots
-        self._poller.slots.attach(consumer)
+        self._poller.lending.attach(consumer)
         self._domains.attach(consumer)
         self._news.set()
         if self._thread is None:
@@ -60,7 +60,7 @@ class Presence:
             self._looking.start()
 
     def detach(self) -> None:
-        self._poller.slots.detach()
+        self._poller.lending.detach()
         self._domains.detach()
 
     def stop(self) -> None:

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from kombu.common import QoS
-
 from poller.workers.batch.slot_lending import Slots
 
 

@@ -1,0 +1,65 @@
+"""The board as a running batch sees it: while Redis is away a call waits and is repeated.
+
+A lost connection must not cost the leases that a batch holds. A draining worker stops waiting.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import ParamSpec, TypeVar
+
+import redis
+
+from poller import errors
+from poller.domain.failures.outcome import Result
+from poller.state.board.board_values import Move, Start
+from poller.state.board.moves import Board
+
+REPEAT_S = 0.25
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class PatientBoard:
+    def __init__(self, board: Board, draining: threading.Event) -> None:
+        self._board = board
+        self._draining = draining
+
+    def start(
+        self, token: str, attempt: int, call: str, margin_ms: int, ids: Sequence[int]
+    ) -> Start:
+        return self._repeat(self._board.start, token, attempt, call, margin_ms, ids)
+
+    def hold(self, token: str, lease_ms: int, ids: Sequence[int]) -> dict[int, Result]:
+        return self._repeat(self._board.hold, token, lease_ms, ids)
+
+    def finish(
+        self,
+        token: str,
+        moves: Sequence[Move],
+        *,
+        believed_ms: int,
+        stats: Mapping[str, int] | None = None,
+        error_texts: Sequence[str] = (),
+        queue: str = "",
+    ) -> None:
+        self._repeat(
+            self._board.finish,
+            token,
+            moves,
+            stats=stats,
+            errors=error_texts,
+            believed_ms=believed_ms,
+            queue=queue,
+        )
+
+    def _repeat(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        while True:
+            try:
+                return call(*args, **kwargs)
+            except errors.StoreUnavailable as error:
+                is_away = isinstance(error.__cause__, redis.ConnectionError | redis.TimeoutError)
+                if not is_away or self._draining.wait(REPEAT_S):
+                    raise
