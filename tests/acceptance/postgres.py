@@ -61,7 +61,7 @@ class Postgres:
             str(self.port),
         ]
         with (self._directory / "log").open("ab") as log:
-            words = [*serve, "-k", self._directory, "-F"]
+            words: list[str | Path] = [*serve, "-k", self._directory, "-F"]
             self._process = subprocess.Popen(words, stdout=log, stderr=log, **self._owner)
         until = time.monotonic() + READY_WITHIN_S
         while not self._answers():

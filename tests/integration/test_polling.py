@@ -23,7 +23,7 @@ from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.event_kinds import Kind
 from poller.domain.record.overview import State
 from poller.state.cluster import event_stream
-from poller.workers.batch import cold_start, collection, worker_poller
+from poller.workers.batch import batch_run, cold_start, collection
 from poller.workers.batch.worker_poller import Poller
 from tests.integration.worlds import QUEUE, Fake, World
 
@@ -111,11 +111,11 @@ def test_a_batch_of_silent_devices_lends_its_place_and_its_turn(
 ) -> None:
     """A whole site that went dark keeps no other site's batches waiting, known to the worker or not."""
     monkeypatch.setattr(collection, "FIRST_ROUND_S", 0.1)
-    monkeypatch.setattr(cold_start, "MOST", 2)
+    monkeypatch.setattr(cold_start, "MAXIMUM", 2)
     ids = world.add("hang", "hang", timeout_ms=8_000)
     qos, ready = QoS(lambda **_: None, 4), deque[Callable[[], None]]()
     hub = SimpleNamespace(call_soon=ready.append)
-    world.poller.slots.attach(SimpleNamespace(qos=qos, hub=hub, pool=SimpleNamespace(spare=8)))
+    world.poller.lending.attach(SimpleNamespace(qos=qos, hub=hub, pool=SimpleNamespace(spare=8)))
 
     def places() -> int:
         while ready:
@@ -126,7 +126,7 @@ def test_a_batch_of_silent_devices_lends_its_place_and_its_turn(
     thread = threading.Thread(target=world.poller.poll, args=("t", ids))
     thread.start()
     _until(lambda: places() == 5)
-    with world.poller._warming.turn(
+    with world.poller._parts.cold_start.admit(
         2
     ):  # returns at once, or the time limit of the silent ones makes it late
         assert thread.is_alive()
@@ -246,7 +246,7 @@ def test_an_inventory_that_is_down_stops_nobody_who_is_known(
     """The one of the batch that would have to be read waits alone."""
     ids = world.add("answer", "answer", "answer")
     world.again(ids, "t")
-    del world.poller._targets._known[ids[0]]
+    del world.poller._parts.targets._cached[ids[0]]
     world.collector.addresses.clear()
     monkeypatch.setattr(inventory_feed, "poll_targets", _refuse)
     world.again(ids, "u")
@@ -262,7 +262,7 @@ def test_a_credential_that_cannot_be_read_stops_only_its_own_targets(
     ids = _with_credentials(world, monkeypatch)
     world.again(ids, "t")
     assert world.outcomes() == dict.fromkeys(ids, (Result.OK, ""))
-    del world.poller._secrets._opened[1]
+    del world.poller._parts.credentials._entries[1]
     world.collector.addresses.clear()
     monkeypatch.setattr(inventory_feed, "credentials", _refuse)
     world.again(ids, "u")
@@ -270,7 +270,7 @@ def test_a_credential_that_cannot_be_read_stops_only_its_own_targets(
     assert world.outcomes() == dict.fromkeys(ids, (Result.OK, ""))
     assert world.sound(ids)
     assert _waits_for_sql(world, ids[0])
-    world.poller._secrets._opened.clear()
+    world.poller._parts.credentials._entries.clear()
     with pytest.raises(errors.StoreUnavailable):
         world.again(ids, "v")
     assert all(_waits_for_sql(world, target_id) for target_id in ids)
@@ -281,7 +281,7 @@ def test_credentials_that_came_too_late_poll_nobody(
 ) -> None:
     """A lease that ran out while SQL took its time is somebody else's by now."""
     ids = _with_credentials(world, monkeypatch)
-    monkeypatch.setattr(worker_poller, "SLOW_LOAD_S", 0.0)
+    monkeypatch.setattr(batch_run, "SLOW_LOAD_S", 0.0)
     really = inventory_feed.credentials
 
     def late(*arguments: Any) -> Any:

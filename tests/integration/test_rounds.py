@@ -16,9 +16,9 @@ from poller.collectors.credentials import Credential, Login, Token
 from poller.collectors.registry import Registry
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.poll_target import PollTarget
-from poller.workers.batch.collection import Batch
-from poller.workers.batch.event_loop import Runtime
-from poller.workers.batch.target_cache import Known
+from poller.workers.batch.collection import Collection
+from poller.workers.batch.event_loop import PollLoop
+from poller.workers.batch.target_cache import CachedTarget
 from poller.workers.guard.black_box import BlackBox
 
 
@@ -38,38 +38,38 @@ class Slow:
 
 
 @pytest.fixture
-def runtime(tmp_path: Path) -> Iterator[Runtime]:
+def runtime(tmp_path: Path) -> Iterator[PollLoop]:
     box = BlackBox(tmp_path, "test")
-    yield Runtime(box)
+    yield PollLoop(box)
     box.close()
 
 
-def rounds(runtime: Runtime, *takes_s: float) -> list[tuple[float, list[int]]]:
+def rounds(runtime: PollLoop, *takes_s: float) -> list[tuple[float, list[int]]]:
     """When each round was there, and who was in it (numbered from 0)."""
     known = [
-        Known(
+        CachedTarget(
             PollTarget(at, 1, "t", 1, "d", "127.0.0.1", "", "slow", 60_000, 5_000),
             1,
             SlowOptions(takes_s=each),
         )
         for at, each in enumerate(takes_s)
     ]
-    batch = Batch(runtime, Registry({"slow": Slow()}), 1)
+    batch = Collection(runtime, Registry({"slow": Slow()}), 1)
     began = time.monotonic()
     batch.start(known, {})
     found = []
-    while (done := batch.next_round()) is not None:
+    for done in batch.rounds():
         found.append((time.monotonic() - began, sorted(item.id for item in done)))
     return found
 
 
-def test_one_round_when_all_answer(runtime: Runtime) -> None:
+def test_one_round_when_all_answer(runtime: PollLoop) -> None:
     """However many they are."""
     ((_, ids),) = rounds(runtime, *[0.05] * 64)
     assert ids == list(range(64))
 
 
-def test_who_answers_does_not_wait_for_who_does_not(runtime: Runtime) -> None:
+def test_who_answers_does_not_wait_for_who_does_not(runtime: PollLoop) -> None:
     """Neither for a second nor for the time limit of the silent one."""
     first, last = rounds(runtime, *[0.02] * 63, 1.5)
     assert first[1] == list(range(63))
@@ -77,21 +77,21 @@ def test_who_answers_does_not_wait_for_who_does_not(runtime: Runtime) -> None:
     assert last[1] == [63]
 
 
-def test_a_batch_of_silent_devices_says_so_once(runtime: Runtime) -> None:
+def test_a_batch_of_silent_devices_says_so_once(runtime: PollLoop) -> None:
     """An empty round, after which its place can be lent; then it waits for them all."""
     first, last = rounds(runtime, *[1.8] * 8)
     assert first[1] == []
     assert last[1] == list(range(8))
 
 
-def test_answers_that_come_one_after_another_make_a_few_rounds(runtime: Runtime) -> None:
+def test_answers_that_come_one_after_another_make_a_few_rounds(runtime: PollLoop) -> None:
     """A round for each of them would cost more than the polls."""
     found = rounds(runtime, *(0.05 * number for number in range(60)))
     assert sum(len(ids) for _, ids in found) == 60
     assert len(found) <= 12
 
 
-def test_a_busy_loop_is_not_taken_for_silence(runtime: Runtime) -> None:
+def test_a_busy_loop_is_not_taken_for_silence(runtime: PollLoop) -> None:
     """When something else keeps the loop for a while, those who answered meanwhile are in the same round."""
     runtime.loop.call_soon_threadsafe(lambda: runtime.loop.call_later(0.01, time.sleep, 0.4))
     found = rounds(runtime, *[0.005] * 32, *[0.1] * 32)
@@ -112,14 +112,14 @@ class Keyed(Slow):
         yield api.Reading("answered", 1.0)
 
 
-def test_a_target_may_bring_its_credential_by_its_options(runtime: Runtime) -> None:
+def test_a_target_may_bring_its_credential_by_its_options(runtime: PollLoop) -> None:
     """Then it is polled without one of ours; else it is refused."""
     target = PollTarget(1, 1, "t", 1, "d", "127.0.0.1", "", "keyed", 60_000, 5_000)
     results = []
     for takes_s in (0.1, 0):
-        batch = Batch(runtime, Registry({"keyed": Keyed()}), 1)
-        batch.start([Known(target, 1, SlowOptions(takes_s=takes_s))], {})
-        results += [item.outcome.result for item in batch.next_round() or ()]
+        batch = Collection(runtime, Registry({"keyed": Keyed()}), 1)
+        batch.start([CachedTarget(target, 1, SlowOptions(takes_s=takes_s))], {})
+        results += [item.outcome.result for item in next(batch.rounds(), [])]
     assert results == [Result.OK, Result.REFUSED]
 
 
@@ -127,13 +127,13 @@ def test_a_target_may_bring_its_credential_by_its_options(runtime: Runtime) -> N
     "opened", [Login.from_text("admin:hunter22"), errors.NotFound("it was removed")]
 )
 def test_a_credential_that_is_none_of_its_business_is_neither_handed_over_nor_missed(
-    runtime: Runtime, opened: Credential | errors.PollerError
+    runtime: PollLoop, opened: Credential | errors.PollerError
 ) -> None:
     """The device's, for another collector; or one that does not open."""
     target = PollTarget(1, 1, "t", 1, "d", "127.0.0.1", "", "keyed", 60_000, 5_000, credential_id=7)
     results = []
     for takes_s in (0.1, 0):
-        batch = Batch(runtime, Registry({"keyed": Keyed()}), 1)
-        batch.start([Known(target, 1, SlowOptions(takes_s=takes_s))], {7: opened})
-        results += [item.outcome.result for item in batch.next_round() or ()]
+        batch = Collection(runtime, Registry({"keyed": Keyed()}), 1)
+        batch.start([CachedTarget(target, 1, SlowOptions(takes_s=takes_s))], {7: opened})
+        results += [item.outcome.result for item in next(batch.rounds(), [])]
     assert results == [Result.OK, Result.REFUSED]

@@ -167,11 +167,10 @@ def _slow_validation_logged(
     """
 
     def warn() -> None:
-        for target_id, target in rows.items():
-            if target_id not in fresh:
-                break
-        else:
+        unchecked = [target for target_id, target in rows.items() if target_id not in fresh]
+        if not unchecked:
             return
+        target = unchecked[0]
         log.warning(
             "options_checked_slowly",
             collector=target.collector,

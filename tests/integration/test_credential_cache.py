@@ -14,7 +14,7 @@ from poller.collectors.credentials import Community
 from poller.db import migrate
 from poller.db.inventory import credential_rows, inventory_feed
 from poller.settings import Settings
-from poller.workers.batch.target_cache import Secrets
+from poller.workers.batch.credential_cache import CredentialCache, _Entry
 
 
 @pytest.fixture
@@ -39,18 +39,18 @@ def test_a_database_that_is_away_does_not_take_the_credentials_along(
 ) -> None:
     """What was opened before is used on, however old; what never was cannot be."""
     known, unknown = stored(services, "one"), stored(services, "two")
-    secrets = Secrets(services, keep_s=0.0)
-    opened = secrets.get([known])
+    cache = CredentialCache(services, lifetime_s=0.0)
+    opened = cache.get([known])
 
     def away(*_: Any) -> None:
         raise errors.StoreUnavailable("away")
 
     monkeypatch.setattr(inventory_feed, "credentials", away)
-    assert secrets.get([known]) == opened
+    assert cache.get([known]) == opened
     assert (
-        secrets.get([known], changed=[known]) == opened
+        cache.get([known], changed=[known]) == opened
     )  # one more target that uses it is no reason to lose it
-    both = secrets.get([known, unknown])
+    both = cache.get([known, unknown])
     assert both[known] == opened[known]
     assert isinstance(both[unknown], errors.StoreUnavailable)
 
@@ -65,22 +65,22 @@ def test_a_database_that_is_away_is_not_asked_by_every_batch(
         asked.append(1)
         raise errors.StoreUnavailable("away")
 
-    secrets = Secrets(services, keep_s=60.0)
-    opened = secrets.get([one])
+    cache = CredentialCache(services, lifetime_s=60.0)
+    opened = cache.get([one])
     monkeypatch.setattr(inventory_feed, "credentials", away)
-    secrets._opened[one] = (0.0, opened[one])  # as if a minute had passed
-    assert [secrets.get([one]) for _ in range(3)] == [opened] * 3
+    cache._entries[one] = _Entry(0.0, opened[one])  # as if a minute had passed
+    assert [cache.get([one]) for _ in range(3)] == [opened] * 3
     assert len(asked) == 1
 
 
 def test_a_rotated_credential_is_read_at_once(services: Services) -> None:
     """Its targets have changed with it."""
     one = stored(services, "one")
-    secrets = Secrets(services, keep_s=60.0)
-    before = secrets.get([one])[one]
+    cache = CredentialCache(services, lifetime_s=60.0)
+    before = cache.get([one])[one]
     fresh = Community(community="another-secret")
     credential_rows.rotate(
         services.engine, "one", fresh.kind, services.keyring.seal(fresh.to_json(), "one")
     )
-    assert secrets.get([one])[one] == before
-    assert secrets.get([one], changed=[one])[one] == secrets.get([one])[one] == fresh
+    assert cache.get([one])[one] == before
+    assert cache.get([one], changed=[one])[one] == cache.get([one])[one] == fresh

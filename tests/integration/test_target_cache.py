@@ -14,30 +14,30 @@ import structlog
 
 from poller.collectors.registry import Registry
 from poller.db.inventory import credential_rows
-from poller.workers.batch import target_cache as module
-from poller.workers.batch.target_cache import FORGET_S, Known, Targets
+from poller.workers.batch import target_cache
+from poller.workers.batch.target_cache import IDLE_LIMIT_S, CachedTarget, TargetCache
 from tests.integration.worlds import World
 
 INTERVAL_S = 60.0
 
 
-def asked(targets: Targets, ids: list[int], now: float) -> dict[int, Known]:
+def asked(targets: TargetCache, ids: list[int], now: float) -> dict[int, CachedTarget]:
     """Polled one by one, as their slots come."""
-    return {i: targets.get(dict.fromkeys([i], 1), now + n)[0][i] for n, i in enumerate(ids)}
+    return {i: targets.load({i: 1}, now + n).by_id[i] for n, i in enumerate(ids)}
 
 
-def remembered(before: dict[int, Known], after: dict[int, Known]) -> list[bool]:
+def remembered(before: dict[int, CachedTarget], after: dict[int, CachedTarget]) -> list[bool]:
     return [after[i] is known for i, known in before.items()]
 
 
 def test_a_fleet_that_does_not_fit_is_remembered_in_part(world: World) -> None:
     """Not forgotten in turns, each just before its next poll; and somebody is told, once."""
     ids = world.add(*["ok"] * 5)
-    targets = Targets(world.services.engine, world.services.registry, 3)
+    targets = TargetCache(world.services.engine, world.services.registry, 3)
     with structlog.testing.capture_logs() as lines:
         first = asked(targets, ids, 0)
         for interval in (1, 2, 3):
-            assert targets.unknown(ids) == 2
+            assert targets.count_uncached(ids) == 2
             assert remembered(first, asked(targets, ids, interval * INTERVAL_S)) == [
                 True,
                 True,
@@ -50,30 +50,36 @@ def test_a_fleet_that_does_not_fit_is_remembered_in_part(world: World) -> None:
 
 def test_who_is_polled_elsewhere_makes_room(world: World) -> None:
     ids = world.add(*["ok"] * 4)
-    targets = Targets(world.services.engine, world.services.registry, 2)
+    targets = TargetCache(world.services.engine, world.services.registry, 2)
     asked(targets, ids[:2], 0)
-    others = asked(targets, ids[2:], FORGET_S / 2)
-    assert remembered(others, asked(targets, ids[2:], FORGET_S / 2 + INTERVAL_S)) == [False, False]
-    taken_in = asked(targets, ids[2:], FORGET_S + INTERVAL_S)
-    assert remembered(taken_in, asked(targets, ids[2:], FORGET_S + 2 * INTERVAL_S)) == [True, True]
-    assert targets.unknown(ids[:2]) == 2
+    others = asked(targets, ids[2:], IDLE_LIMIT_S / 2)
+    assert remembered(others, asked(targets, ids[2:], IDLE_LIMIT_S / 2 + INTERVAL_S)) == [
+        False,
+        False,
+    ]
+    taken_in = asked(targets, ids[2:], IDLE_LIMIT_S + INTERVAL_S)
+    assert remembered(taken_in, asked(targets, ids[2:], IDLE_LIMIT_S + 2 * INTERVAL_S)) == [
+        True,
+        True,
+    ]
+    assert targets.count_uncached(ids[:2]) == 2
 
 
 def test_an_edited_target_is_read_again_and_stays_remembered(world: World) -> None:
     """Also when nobody else would be taken in."""
     [one, other] = world.add("ok", "ok")
-    targets = Targets(world.services.engine, world.services.registry, 1)
-    before = targets.get({one: 1}, 0)[0][one]
-    edited = targets.get({one: 2}, 1)[0][one]
+    targets = TargetCache(world.services.engine, world.services.registry, 1)
+    before = targets.load({one: 1}, 0).by_id[one]
+    edited = targets.load({one: 2}, 1).by_id[one]
     assert edited is not before
-    assert targets.get({one: 2}, 2)[0][one] is edited
-    assert targets.unknown([one, other]) == 1
+    assert targets.load({one: 2}, 2).by_id[one] is edited
+    assert targets.count_uncached([one, other]) == 1
 
 
 @contextmanager
 def waiting_at_the_third(
     world: World, ids: list[int], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Targets]:
+) -> Iterator[TargetCache]:
     """A batch whose third target has options that take their time, until the block ends."""
     go_on, there = threading.Event(), threading.Event()
     check = Registry.options
@@ -85,15 +91,15 @@ def waiting_at_the_third(
         return check(registry, name, raw)
 
     monkeypatch.setattr(Registry, "options", options)
-    targets = Targets(world.services.engine, world.services.registry, 10)
+    targets = TargetCache(world.services.engine, world.services.registry, 10)
     with ThreadPoolExecutor(1) as pool:
-        batch = pool.submit(targets.get, dict.fromkeys(ids, 1), 0)
+        batch = pool.submit(targets.load, dict.fromkeys(ids, 1), 0)
         try:
             assert there.wait(30)
             yield targets
         finally:
             go_on.set()
-        assert list(batch.result()[0]) == ids
+        assert list(batch.result().by_id) == ids
 
 
 def test_who_is_prepared_is_remembered_while_another_takes_its_time(
@@ -102,8 +108,8 @@ def test_who_is_prepared_is_remembered_while_another_takes_its_time(
     """The next attempt goes on from there."""
     ids = world.add("ok", "ok", "wait", "ok")
     with waiting_at_the_third(world, ids, monkeypatch) as targets:
-        assert targets.unknown(ids) == 2
-    assert targets.unknown(ids) == 0
+        assert targets.count_uncached(ids) == 2
+    assert targets.count_uncached(ids) == 0
 
 
 def test_whoever_gets_a_target_first_asks_for_its_credential_again(
@@ -115,9 +121,9 @@ def test_whoever_gets_a_target_first_asks_for_its_credential_again(
     )
     ids = world.add("ok", "ok", "wait", credential="one")
     with waiting_at_the_third(world, ids, monkeypatch) as targets:
-        [credential] = targets.get({ids[0]: 1}, 1)[1]
-        assert targets.get({ids[0]: 1}, 2)[1] == set()
-        assert targets.get({ids[1]: 1}, 3)[1] == {credential}
+        [credential] = targets.load({ids[0]: 1}, 1).changed_credentials
+        assert targets.load({ids[0]: 1}, 2).changed_credentials == set()
+        assert targets.load({ids[1]: 1}, 3).changed_credentials == {credential}
 
 
 def test_options_that_take_long_are_told_of_by_the_name_of_their_collector(
@@ -126,13 +132,13 @@ def test_options_that_take_long_are_told_of_by_the_name_of_their_collector(
     """While it lasts; and nobody is told of those that do not."""
     ids = world.add("ok", "ok", "wait", "ok")
     with structlog.testing.capture_logs() as lines:
-        monkeypatch.setattr(module, "SLOW_S", 0.3)
+        monkeypatch.setattr(target_cache, "SLOW_VALIDATION_S", 0.3)
         with waiting_at_the_third(world, ids, monkeypatch) as targets:
             until = time.monotonic() + 30
             while not lines and time.monotonic() < until:
                 time.sleep(0.01)
-        monkeypatch.setattr(module, "SLOW_S", 5.0)
-        targets.get(dict.fromkeys(ids[:2], 2), 1)
+        monkeypatch.setattr(target_cache, "SLOW_VALIDATION_S", 5.0)
+        targets.load(dict.fromkeys(ids[:2], 2), 1)
     [line] = lines
     assert (line["event"], line["collector"], line["target"]) == (
         "options_checked_slowly",
