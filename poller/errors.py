@@ -1,39 +1,41 @@
-"""Every error we raise on purpose, grouped by what the one who catches it can do.
+"""Every error that this program raises on purpose, grouped by what its handler can do.
 
     PollerError
-    |- ConfigError            the operator's mistake: nothing was changed; the text names the field and the fix
-    |  |- InvalidSetting      a POLLER_* variable or a key of poller.toml
-    |  |- InvalidInput        a value given to a command, a file or the API
-    |  |- CollectorMissing    a collector that is not installed here, or cannot be loaded
-    |  |- BadFile             an import that was refused as a whole; every bad line is named
-    |  |- NotConfirmed        a severe change that nobody confirmed
-    |  |- NotFound            a name that does not exist
-    |  |- AlreadyExists       a name that is taken
-    |  |- AlreadyRunning      a second `poller up` on one home
-    |  |- PortInUse           an address somebody else listens on
-    |  |- SecretKeyError      the key cannot open what is stored
+    |- ConfigError            a mistake of the operator: nothing was changed
+    |  |- InvalidSetting      a POLLER_* variable or a key of poller.toml is not valid
+    |  |- InvalidInput        a value in a command, a file or an API request is not valid
+    |  |- CollectorMissing    a collector is not installed here, or cannot be loaded
+    |  |- BadFile             an import was refused as a whole; every bad line is named
+    |  |- NotConfirmed        a severe change was not confirmed
+    |  |- NotFound            a name does not exist
+    |  |- AlreadyExists       a name is taken
+    |  |- AlreadyRunning      a second `poller up` was started in the same home directory
+    |  |- PortInUse           another process listens on the address
+    |  |- SecretKeyError      the secret key cannot decrypt what is stored
     |  '- SchemaMismatch      the database is at another revision than this program
-    |- DeviceError            the device's side: becomes an Outcome, never a crash
-    |  |- DeviceUnreachable   nothing there, or it refuses to talk
-    |  |- DeviceTimeout       no complete answer before the deadline
-    |  |- DeviceAuthFailed    it answered, and refused our credential
-    |  |- DeviceProtocolError it answered something that is not the protocol
-    |  |- DeviceUnsupported   it speaks, but does not have what the target asks for
-    |  |- DeviceDown          it was looked for and is not there; the readings say so, and are kept
-    |  |- DeviceUnwell        it is there, but not as the target wants it; the readings say so, and are kept
-    |  |- OptionsUnusable     a file the target's options name is missing or broken on this worker; nothing was sent
-    |  |- DeviceBusy          its host bears no more at a time: the poll did not get its turn, and sent nothing
-    |  |- CollectorCrashed    the collector raised something that is not in this tree
-    |  |- CollectorDied       the collector's own process ended, or had to be ended, during the poll
-    |  '- CollectorBusy       the collector had no thread left in time, or the worker no socket; nothing was sent
-    |- StoreError             our side: never counts against a device
-    |  |- StoreUnavailable    Redis or SQL does not answer
-    |  '- StoreConflict       somebody else changed the same thing first
+    |- DeviceError            a fault of the device, or of its poll: becomes an Outcome
+    |  |- DeviceUnreachable   the address does not respond, or refuses the connection
+    |  |- DeviceTimeout       no complete response before the deadline
+    |  |- DeviceAuthFailed    the device refused the credential
+    |  |- DeviceProtocolError the response does not follow the protocol
+    |  |- DeviceUnsupported   the device responds, but has nothing of what the target reads
+    |  |- DeviceDown          a probe found the device or service down; its readings are stored
+    |  |- DeviceUnwell        a probe found the service up, but not as the target requires
+    |  |- OptionsUnusable     a file that the options name is missing or broken; nothing was sent
+    |  |- DeviceBusy          the host was at its limit of sessions; nothing was sent
+    |  |- CollectorCrashed    the collector raised an exception that is not in this tree
+    |  |- CollectorDied       the separate process of the collector ended during the poll
+    |  '- CollectorBusy       no thread or socket was free before the deadline; nothing was sent
+    |- StoreError             a fault of Redis or SQL: never counts against a device
+    |  |- StoreUnavailable    Redis or SQL does not respond
+    |  '- StoreConflict       another process changed the same row or key first
     '- Bug                    a mistake in this program or a plugin: please report it
 
-Each adapter translates its library's exceptions in one table: collectors/snmp/engines/gufo_engine.py,
-collectors/routeros/librouteros_errors.py, db/sql_errors.py, state/redis_errors.py (Redis), state/publish_errors.py (kombu),
-security/vault.py (cryptography), settings/fields.py (pydantic). What a run says of a failure: domain/failures/error_codes.py.
+Each adapter translates the exceptions of its library in one table:
+collectors/snmp/engines/gufo_engine.py, collectors/routeros/librouteros_errors.py, db/sql_errors.py,
+state/redis_errors.py (Redis), state/publish_errors.py (kombu), security/vault.py (cryptography),
+settings/fields.py (pydantic). Every DeviceError has an error code; the consequences of each code are
+in domain/failures/error_codes.py.
 
 Texts never contain a secret. Data goes positionally to `super().__init__`, because Celery rebuilds
 exceptions with `cls(*args)`.
@@ -45,7 +47,7 @@ from typing import Any, ClassVar
 
 
 class PollerError(Exception):
-    """Something went wrong; `message` says what, `cause` why (if known) and `hint` what to do."""
+    """The base of the tree: `message` says what failed, `cause` why (if known), `hint` what to do."""
 
     code: ClassVar[str] = "P000"
     exit_code: ClassVar[int] = 1
@@ -61,22 +63,26 @@ class PollerError(Exception):
 
 
 class ConfigError(PollerError):
-    """The operator's mistake: refuse, name the field and the fix, change nothing."""
+    """A mistake of the operator. The text names the field and the fix; nothing was changed."""
 
     code = "P200"
     exit_code = 2
 
 
 class InvalidInput(ConfigError):
+    """Raised by the check of a value from a command line, a file or an API request."""
+
     code = "P201"
 
 
 class CollectorMissing(InvalidInput):
+    """Raised by the registry for a collector that is not installed here, or cannot be loaded."""
+
     code = "P401"
 
 
 class BadFile(InvalidInput):
-    """The file was refused as a whole; `details` has every complaint."""
+    """Raised by an import that refuses the whole file; `details` has every problem."""
 
     code = "P202"
 
@@ -86,153 +92,182 @@ class BadFile(InvalidInput):
 
 
 class NotConfirmed(ConfigError):
-    """Nothing was done."""
+    """Raised by a command whose severe change was not confirmed; nothing was done."""
 
     code = "P501"
 
 
 class InvalidSetting(ConfigError):
+    """Raised at startup for a POLLER_* variable or a key of poller.toml that is not valid."""
+
     code = "P210"
 
 
 class NotFound(ConfigError):
+    """Raised for the name of a device, target, site, credential or code that does not exist."""
+
     code = "P101"
     exit_code = 3
 
 
 class AlreadyExists(ConfigError):
+    """Raised when the name of a new device, target, site or credential is taken."""
+
     code = "P102"
 
 
 class AlreadyRunning(ConfigError):
+    """Raised by `poller up` when another one runs in the same home directory."""
+
     code = "P103"
 
 
 class PortInUse(ConfigError):
+    """Raised by a listener whose address is in use by another process."""
+
     code = "P104"
 
 
 class SecretKeyError(ConfigError):
+    """Raised by the vault when the secret key is missing, or cannot decrypt what is stored."""
+
     code = "P130"
 
 
 class SchemaMismatch(ConfigError):
+    """Raised when the database is at another revision than this program."""
+
     code = "P303"
 
 
 class DeviceError(PollerError):
-    """The device's side. The decisions sit on the class, so that no caller has to know the list."""
+    """A fault of the device, or of the attempt to poll it. The poll ends with an Outcome.
+
+    A collector raises the class itself for a fault that no subclass describes. `error_code` is the
+    code of the run; its row in `domain.failures.error_codes` decides about retry, breaker and dead
+    letter.
+    """
 
     code = "P116"
     error_code: ClassVar[str] = "device_error"
-    retryable: ClassVar[bool] = True
-    trips_breaker: ClassVar[bool] = True
-    dead_letters: ClassVar[bool] = False
-    #: Readings that were yielded before it are kept, but do not make the poll a `partial` one.
-    is_a_finding: ClassVar[bool] = False
 
 
 class DeviceUnreachable(DeviceError):
+    """Raised by a collector when the address does not respond, or refuses the connection."""
+
     code = "P112"
     error_code = "unreachable"
 
 
 class DeviceTimeout(DeviceError):
+    """Raised when the response of a device is not complete before the deadline of the poll."""
+
     code = "P110"
     error_code = "timeout"
 
 
 class DeviceAuthFailed(DeviceError):
+    """Raised by a collector when the device responds and refuses the credential."""
+
     code = "P111"
     error_code = "auth_failed"
-    retryable = False
-    dead_letters = True
 
 
 class DeviceProtocolError(DeviceError):
+    """Raised by a collector for a response that does not follow the protocol."""
+
     code = "P113"
     error_code = "protocol_error"
 
 
 class DeviceUnsupported(DeviceError):
+    """Raised by a collector when the device has nothing of what the target reads."""
+
     code = "P114"
     error_code = "unsupported"
-    retryable = False
 
 
 class DeviceDown(DeviceError):
-    """What a probe (ping, http) raises after its readings: nobody is there, and that is what it was to find out."""
+    """Raised by a probe (ping, http) after its readings: the device or service does not respond."""
 
     code = "P122"
     error_code = "down"
-    retryable = False
-    is_a_finding = True
 
 
 class DeviceUnwell(DeviceError):
-    """The same of somebody who is there, but answers wrongly."""
+    """Raised by a probe after its readings: the service responds, but not as the target requires."""
 
     code = "P123"
     error_code = "unwell"
-    retryable = False
-    is_a_finding = True
 
 
 class OptionsUnusable(DeviceError):
-    """Not the device's fault: it opens no breaker, and the next poll looks at the file again."""
+    """Raised by a collector before it sends: a file that the options name is missing or broken.
+
+    The failure opens no breaker and makes no dead letter, because the next poll reads the file again.
+    """
 
     code = "P121"
     error_code = "options_invalid"
-    retryable = False
-    trips_breaker = False
 
 
 class DeviceBusy(DeviceError):
-    """Our own limit, not the device's fault: it opens no breaker, and its next slot is early enough."""
+    """Raised before anything is sent: the host was at its limit of sessions until the deadline.
+
+    The limit is the worker's own, so the failure opens no breaker.
+    """
 
     code = "P117"
     error_code = "host_busy"
-    retryable = False
-    trips_breaker = False
 
 
 class CollectorCrashed(DeviceError):
+    """Raised by the poll runner for a bug of the collector.
+
+    The bug is an exception that is not in this tree, an invalid reading or an ignored cancellation.
+    """
+
     code = "P115"
     error_code = "collector_crashed"
-    retryable = False
 
 
 class CollectorDied(DeviceError):
+    """Raised by the child supervisor when the collector's own process ends during the poll."""
+
     code = "P118"
     error_code = "collector_died"
-    retryable = False
 
 
 class CollectorBusy(DeviceError):
-    """Our own limit, as above."""
+    """Raised before anything is sent: no thread of the collector, or no socket, was free in time.
+
+    The limit is the worker's own, so the failure opens no breaker.
+    """
 
     code = "P119"
     error_code = "collector_busy"
-    retryable = False
-    trips_breaker = False
 
 
 class StoreError(PollerError):
-    """Our side: retried, reported to the developers, never held against a device."""
+    """A fault of Redis or SQL. It is retried and logged, and never counts against a device."""
 
     code = "P300"
     exit_code = 5
 
 
 class StoreUnavailable(StoreError):
+    """Raised when Redis or SQL does not respond; the same call may succeed later."""
+
     code = "P301"
 
 
 class StoreConflict(StoreError):
+    """Raised when another process changed the same row or key first."""
+
     code = "P304"
 
 
 class Bug(PollerError):
-    """Nobody's fault but ours."""
+    """Raised for a mistake in this program or a plugin; an operator can only report it."""
 
     code = "P900"

@@ -18,7 +18,7 @@ from poller import errors
 from poller.collectors import blocking_adapter, misbehaviour_log
 from poller.collectors.api import Collector, Credential, PartFailed, Poll, Traffic
 from poller.collectors.yielded_readings import NotAReading, TooManyReadings, YieldedReadings
-from poller.domain.failures import outcome
+from poller.domain.failures import error_codes, outcome
 from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.metrics.reading import ReadingSet
 
@@ -277,10 +277,10 @@ def _failed_outcome(failures: Sequence[PartFailed], readings: ReadingSet | None)
     The error code is that of the error which ended the poll, else of the first failed part.
     """
     main = next((each.error for each in failures if not each.part), failures[0].error)
-    partial = bool(readings) and not main.is_a_finding
+    partial = bool(readings) and main.error_code not in error_codes.FINDINGS
     result = Result.PARTIAL if partial else Result.FAILED
     text = outcome.clean(_failure_text(failures))
-    return Outcome(result, main.error_code, text, readings, main.retryable)
+    return Outcome(result, main.error_code, text, readings)
 
 
 def _failure_text(failures: Sequence[PartFailed]) -> str:

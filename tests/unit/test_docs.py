@@ -51,6 +51,34 @@ def test_every_setting_is_documented() -> None:
     )
 
 
+POLICY_HEAD = """
+## Codes in runs, statuses and metrics
+
+The list is closed: an error of a plugin gets the nearest of these codes. A transient fault may pass by itself; a permanent one
+lasts until somebody changes something. A breaker that is open stays open after any failure. The readings of a finding are
+stored although the poll failed. The last column counts towards a [dark site](../failures.md#sites).
+
+| code | meaning | what to do | category | retried | breaker opens | dead letter | finding | dark site |
+|---|---|---|---|---|---|---|---|---|
+"""
+
+
+def _policy_row(row: error_codes.ErrorCode) -> str:
+    flags = {True: "yes", False: "no"}
+    cells = [
+        f"`{row.code}`",
+        row.meaning,
+        row.hint,
+        row.category.value,
+        flags[row.retried],
+        row.breaker.value,
+        row.dead_letter.value,
+        flags[row.finding],
+        flags[row.dark],
+    ]
+    return f"| {' | '.join(cells)} |\n"
+
+
 def test_every_error_is_documented() -> None:
     """Code, exit code and meaning of every class of the tree; every code a run can carry; every exit code."""
     found = [
@@ -65,21 +93,14 @@ def test_every_error_is_documented() -> None:
         for kind, text in meanings.items()
     ]
     exits = [f"| {code} | {meaning} |\n" for code, meaning in explain.EXIT_CODES.items()]
-    retried = {
-        kind.error_code: kind.retryable for kind in meanings if issubclass(kind, errors.DeviceError)
-    }
-    codes = [
-        f"| `{code}` | {each.meaning} | {each.hint} | {'yes' if retried.get(code) else 'no'} |\n"
-        for code, each in error_codes.EXPLAINED.items()
-    ]
+    codes = [_policy_row(row) for row in error_codes.TABLE.values()]
     head = "# Errors\n\nEvery error a command prints has a code: `error[P101]: what`, then `cause:` and `try:` where known. `poller explain CODE` tells what is below.\n\n"
     check(
         "errors.md",
         head
         + "| code | exit | error | meaning |\n|---|---|---|---|\n"
         + "".join(rows)
-        + "\n## Codes in runs, statuses and metrics\n\nThere are no others; a plugin's own errors come under the nearest of these.\n\n"
-        + "| code | meaning | what to do | worth a retry |\n|---|---|---|---|\n"
+        + POLICY_HEAD
         + "".join(codes)
         + "\n## Exit codes\n\n| code | meaning |\n|---|---|\n"
         + "".join(exits),

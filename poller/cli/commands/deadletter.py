@@ -208,9 +208,9 @@ def _wanted(
     from poller.db.inventory import devices, targets
     from poller.db.record.dead_letter_rows import Wanted
 
-    if code and code not in error_codes.EXPLAINED:
+    if code and code not in error_codes.TABLE:
         raise errors.InvalidInput(
-            f'there is no error code "{code}"', hint="one of " + ", ".join(error_codes.EXPLAINED)
+            f'there is no error code "{code}"', hint="one of " + ", ".join(error_codes.TABLE)
         )
     wanted = Wanted(reason.value if reason else "", code, collector, site)
     name, target = target_arguments.place(device)
@@ -403,7 +403,7 @@ def _event(kind: Kind, named: Named, now_ms: int, did: str) -> Event:
 
 
 def _explained(named: Named) -> dict[str, str]:
-    known = error_codes.EXPLAINED.get(named.letter.error_code)
+    known = error_codes.TABLE.get(named.letter.error_code)
     return {"meaning": known.meaning if known else "", "hint": known.hint if known else ""}
 
 

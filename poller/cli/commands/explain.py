@@ -56,11 +56,20 @@ def command(
 
 def entries() -> list[dict[str, Any]]:
     """Every code: of runs, of errors, of exits."""
-    runs = [
-        _item("runs", code, each.meaning, each.hint) for code, each in error_codes.EXPLAINED.items()
-    ]
+    runs = [_run_item(row) for row in error_codes.TABLE.values()]
     exits = [_item("exit-codes", str(code), meaning) for code, meaning in EXIT_CODES.items()]
     return [*runs, *_errors(), *exits]
+
+
+def _run_item(row: error_codes.ErrorCode) -> dict[str, Any]:
+    """The row of the failure policy: meaning, hint and consequences."""
+    return {
+        **_item("runs", row.code, row.meaning, row.hint),
+        "category": row.category.value,
+        "retried": row.retried,
+        "breaker": row.breaker.value,
+        "dead_letter": row.dead_letter.value,
+    }
 
 
 def tree() -> dict[type[errors.PollerError], str]:
@@ -73,7 +82,7 @@ def tree() -> dict[type[errors.PollerError], str]:
 def _errors() -> list[dict[str, Any]]:
     items = []
     for kind, meaning in tree().items():
-        of_runs = error_codes.EXPLAINED.get(getattr(kind, "error_code", ""))
+        of_runs = error_codes.TABLE.get(getattr(kind, "error_code", ""))
         hint = (
             of_runs.hint
             if of_runs

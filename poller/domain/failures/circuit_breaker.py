@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from poller.domain.failures import backoff, error_codes
+from poller.domain.failures.error_codes import BreakerRule
 
 
 class Position(enum.StrEnum):
@@ -43,23 +44,17 @@ class Rules:
 
 
 def rules(usual: Rule, auth_ms: int) -> Rules:
-    """What differs from the usual rule, and why."""
-    # What took a process along shall not do so again before the others of that process were polled.
-    deadly = replace(usual, after=1)
-    # Our own limits: they say nothing about the device.
-    never = replace(usual, after=sys.maxsize)
-    # What a probe finds out: news after two in a row, and looked at again at every slot, so that its end is seen.
-    finding = Rule(min(2, usual.after), 0, 0)
-    by_code = {
-        error_codes.AUTH_FAILED: Rule(
-            1, auth_ms, auth_ms
-        ),  # asking again soon may lock the account
-        **dict.fromkeys(error_codes.FINDINGS, finding),
-        error_codes.WORKER_DIED: deadly,
-        error_codes.COLLECTOR_DIED: deadly,
-        error_codes.HOST_BUSY: never,
-        error_codes.COLLECTOR_BUSY: never,
+    """The rule of every error code, from the failure policy and the numbers of the settings."""
+    by_name = {
+        BreakerRule.USUAL: usual,
+        BreakerRule.NEVER: replace(usual, after=sys.maxsize),
+        # The other targets of the dead process are polled before this target is polled again.
+        BreakerRule.AT_ONCE: replace(usual, after=1),
+        # Repeated logins with a wrong password can lock the account.
+        BreakerRule.AT_ONCE_AND_LONG: Rule(1, auth_ms, auth_ms),
+        BreakerRule.EVERY_SLOT: Rule(min(2, usual.after), 0, 0),
     }
+    by_code = {code: by_name[row.breaker] for code, row in error_codes.TABLE.items()}
     return Rules(usual, by_code)
 
 

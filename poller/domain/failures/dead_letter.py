@@ -1,46 +1,46 @@
-"""Does a target need a person? Then it is parked: asked again only slowly, listed with its reason, never forgotten."""
+"""Dead letters: targets that need an operator. Decides only; the board parks the target, SQL stores the letter.
+
+A parked target is polled every `deadletter_retry_s` and stays listed until it responds.
+"""
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
 
+from poller.domain.failures import error_codes
 from poller.domain.failures.circuit_breaker import Breaker
+from poller.domain.failures.error_codes import DeadLetterRule
 from poller.domain.failures.outcome import Outcome, Result
+
+#: One refused login may be due to an authentication server that was down; the second one is final.
+REFUSALS = 2
 
 
 class Reason(enum.StrEnum):
-    AUTH_FAILED = (
-        "auth_failed"  # the device refuses our credential, and refused it again at the probe
-    )
-    NOT_POLLABLE = (
-        "not_pollable"  # options, credential or collector cannot be used: nothing was sent
-    )
-    COLLECTOR_QUARANTINED = (
-        "collector_quarantined"  # its collector crashed too often: nothing was sent
-    )
-    OPEN_TOO_LONG = (
-        "open_too_long"  # it has not answered for so long that it may not be there any more
-    )
+    #: The device refused the credential, and refused it again at the probe.
+    AUTH_FAILED = "auth_failed"
+    #: Options, credential or collector cannot be used; nothing was sent.
+    NOT_POLLABLE = "not_pollable"
+    #: The collector crashed too often; nothing was sent.
+    COLLECTOR_QUARANTINED = "collector_quarantined"
+    #: The target has not responded for so long that it may no longer exist.
+    OPEN_TOO_LONG = "open_too_long"
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """What is kept of a dead letter. Without a reason it says that the target is none any more, as of `last_ms`."""
+    """One dead letter. A letter without a reason says that the target is no dead letter since `last_ms`."""
 
     target_id: int
     last_ms: int  # last failure
     reason: Reason | None = None
     error_code: str = ""
     message: str = ""
-    first_ms: int = 0  # first failure of the row of failures that led here
+    first_ms: int = 0  # first of the failures in a row
     parked_ms: int = 0
     next_ms: int = 0  # next slow retry
-    attempts: int = 0  # that failed, in a row
-
-
-#: A credential that was refused once may have met a server that was down; asked twice, it is wrong.
-REFUSALS = 2
+    attempts: int = 0  # failures in a row
 
 
 def reason(
@@ -50,18 +50,27 @@ def reason(
     open_limit_ms: int,
     before: Reason | None = None,
 ) -> Reason | None:
-    """Why a target must be parked after this outcome, which left its breaker like that; None if it need not be.
+    """Why the target is a dead letter after this outcome, or None.
 
-    One that is parked already, for the reason `before`, stays so until it answers, whatever people did meanwhile.
+    `breaker` is the breaker after the outcome, `before` the reason why the target already is a dead letter. A dead
+    letter stays one until the target responds, also when an operator resets the breaker or edits the device.
     """
     if outcome.good:
         return None
     if outcome.result is Result.REFUSED:
-        if outcome.error_code == Reason.COLLECTOR_QUARANTINED:
-            return Reason.COLLECTOR_QUARANTINED
-        return Reason.NOT_POLLABLE
-    if outcome.error_code == Reason.AUTH_FAILED and breaker.trips >= REFUSALS:
+        return _reason_of_refusal(outcome.error_code)
+
+    rule = error_codes.TABLE[outcome.error_code].dead_letter
+    if rule in (DeadLetterRule.NEVER, DeadLetterRule.AT_ONCE_IF_REFUSED):
+        return before
+    if rule is DeadLetterRule.SECOND_REFUSAL and breaker.trips >= REFUSALS:
         return Reason.AUTH_FAILED
     if breaker.trips and now_ms - breaker.since_ms >= open_limit_ms:
         return Reason.OPEN_TOO_LONG
     return before
+
+
+def _reason_of_refusal(code: str) -> Reason:
+    if code == error_codes.COLLECTOR_QUARANTINED:
+        return Reason.COLLECTOR_QUARANTINED
+    return Reason.NOT_POLLABLE

@@ -1,13 +1,16 @@
-"""Why did a poll fail? Every code a run, a status or a metric can carry, what it means, and what to do about it.
+"""The failure policy: one row for each error code that a run, a status or a metric can carry.
 
-A closed list: collectors choose an error of `poller.errors`, whose code is one of these; plugins cannot add one.
+The list is closed. A collector raises an error of `poller.errors`, and the error has one of these codes; a plugin
+cannot add a code. `retry`, `circuit_breaker`, `dead_letter` and `site_outage` read their decisions from `TABLE`.
 """
 
 from __future__ import annotations
 
+import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-# Plain texts: psycopg refuses a list in which some are of a class of their own.
+# Plain strings, not members of an enum: psycopg refuses a list that mixes `str` with a subclass.
 UNREACHABLE = "unreachable"
 TIMEOUT = "timeout"
 AUTH_FAILED = "auth_failed"
@@ -27,90 +30,211 @@ CREDENTIAL_UNUSABLE = "credential_unusable"
 LEASE_LOST = "lease_lost"
 WORKER_DIED = "worker_died"
 
-#: What a probe found out: its readings are kept, though the poll has failed.
-FINDINGS = frozenset({DOWN, UNWELL})
+
+class Category(enum.StrEnum):
+    TRANSIENT = "transient"  # may pass without a change
+    PERMANENT = "permanent"  # lasts until an operator or an author changes something
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """One line each: what happened, and what an operator does about it."""
+class BreakerRule(enum.StrEnum):
+    """When a closed breaker opens. `circuit_breaker.rules` has the numbers."""
 
+    USUAL = "after breaker_failures failures"
+    NEVER = "never"
+    AT_ONCE = "at the first failure"
+    AT_ONCE_AND_LONG = "at the first failure, for breaker_auth_s"
+    EVERY_SLOT = "at the second failure; polled at every slot"
+
+
+class DeadLetterRule(enum.StrEnum):
+    """When a failing target becomes a dead letter. `dead_letter.reason` applies the rule."""
+
+    OPEN_TOO_LONG = "when the breaker is open for deadletter_after_s"
+    SECOND_REFUSAL = "at the second refusal"
+    AT_ONCE = "at once"
+    AT_ONCE_IF_REFUSED = "at once for invalid options; never for a file"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorCode:
+    """One row of the failure policy. `meaning` and `hint` are one line each, for operators."""
+
+    code: str
     meaning: str
     hint: str
+    category: Category
+    retried: bool = False
+    breaker: BreakerRule = BreakerRule.USUAL
+    dead_letter: DeadLetterRule = DeadLetterRule.OPEN_TOO_LONG
+    #: The result of a probe: the readings are stored although the poll failed.
+    finding: bool = False
+    #: The poll counts towards a dark site.
+    dark: bool = False
 
 
-EXPLAINED: dict[str, Explained] = {
-    UNREACHABLE: Explained(
-        "nothing there, or it refuses to talk",
-        "is the address right, the service on, and this worker allowed by the device's access list?",
+_ROWS = (
+    ErrorCode(
+        code=UNREACHABLE,
+        meaning="the address does not respond, or refuses the connection",
+        hint="check the address, the service on the device and the device's access list",
+        category=Category.TRANSIENT,
+        retried=True,
+        dark=True,
     ),
-    TIMEOUT: Explained(
-        "no complete answer before the deadline",
-        "is it up? An SNMP agent is silent, too, when the community is wrong. A slow one needs a longer --timeout",
+    ErrorCode(
+        code=TIMEOUT,
+        meaning="no complete response before the deadline",
+        hint="check that the device is up. An SNMP agent is also silent when the community is"
+        " wrong. A slow device needs a longer --timeout",
+        category=Category.TRANSIENT,
+        retried=True,
+        dark=True,
     ),
-    AUTH_FAILED: Explained(
-        "it answered, and refused our credential",
-        "store the right secret with poller credential rotate, or give the device another credential",
+    ErrorCode(
+        code=AUTH_FAILED,
+        meaning="the device refused the credential",
+        hint="store the right secret with poller credential rotate, or give the device another"
+        " credential",
+        category=Category.PERMANENT,
+        breaker=BreakerRule.AT_ONCE_AND_LONG,
+        dead_letter=DeadLetterRule.SECOND_REFUSAL,
     ),
-    PROTOCOL_ERROR: Explained(
-        "it answered something that is not the protocol",
-        "is another service on that port, or TLS on one side only? poller collect shows what comes",
+    ErrorCode(
+        code=PROTOCOL_ERROR,
+        meaning="the response does not follow the protocol",
+        hint="check for another service on that port, or TLS on one side only; poller collect"
+        " shows what the device sends",
+        category=Category.TRANSIENT,
+        retried=True,
     ),
-    UNSUPPORTED: Explained(
-        "it speaks, but does not have what the target asks for",
-        "change the target's options: ask only for what this model has",
+    ErrorCode(
+        code=UNSUPPORTED,
+        meaning="the device responds, but has nothing of what the target reads",
+        hint="change the target's options to what this model has",
+        category=Category.PERMANENT,
     ),
-    DOWN: Explained(
-        "it was looked for and is not there; the readings say so",
-        "is it switched on, and does its network work? It is asked at every slot, so that its return is seen at once",
+    ErrorCode(
+        code=DOWN,
+        meaning="a probe found the device or service down; its readings are stored",
+        hint="check power and network. The target is polled at every slot, so its return shows"
+        " at once",
+        category=Category.TRANSIENT,
+        breaker=BreakerRule.EVERY_SLOT,
+        finding=True,
+        dark=True,
     ),
-    UNWELL: Explained(
-        "it is there, but not as the target wants it; the readings say so",
-        "the message says what is wrong; poller collect shows all that was seen",
+    ErrorCode(
+        code=UNWELL,
+        meaning="a probe found the service up, but not as the target requires; its readings are"
+        " stored",
+        hint="the message names the fault; poller collect shows all readings",
+        category=Category.TRANSIENT,
+        breaker=BreakerRule.EVERY_SLOT,
+        finding=True,
     ),
-    HOST_BUSY: Explained(
-        "it waited for its turn until its time was up: its host bears only so many polls at a time; nothing was sent",
-        "poll its devices less often, give them a longer --timeout, or raise sessions_per_host (session_exceptions)",
+    ErrorCode(
+        code=HOST_BUSY,
+        meaning="the poll waited until its deadline because its host was at its limit of sessions;"
+        " nothing was sent",
+        hint="poll the devices of the host less often, give them a longer --timeout, or raise"
+        " sessions_per_host (session_exceptions)",
+        category=Category.TRANSIENT,
+        breaker=BreakerRule.NEVER,
     ),
-    DEVICE_ERROR: Explained(
-        "trouble of the device that its collector names no further",
-        "the message of the run says what; the collector's author can be more exact",
+    ErrorCode(
+        code=DEVICE_ERROR,
+        meaning="a fault of the device that the collector does not classify",
+        hint="the message of the run describes the fault; the author of the collector can"
+        " classify it",
+        category=Category.TRANSIENT,
+        retried=True,
     ),
-    COLLECTOR_CRASHED: Explained(
-        "the collector has a bug: it raised something unexpected, yielded rubbish or ignored its cancellation",
-        "report it to the collector's author, with the worker's log line collector_crashed",
+    ErrorCode(
+        code=COLLECTOR_CRASHED,
+        meaning="a bug in the collector: an unexpected exception, an invalid reading or an"
+        " ignored cancellation",
+        hint="report it to the author of the collector, with the worker's log line"
+        " collector_crashed",
+        category=Category.PERMANENT,
     ),
-    COLLECTOR_DIED: Explained(
-        "the collector runs in a process of its own, and that ended, or had to be ended, during this poll",
-        "update or remove the plugin that the message names; poller collectors counts such ends",
+    ErrorCode(
+        code=COLLECTOR_DIED,
+        meaning="the separate process of the collector ended, or was ended, during the poll",
+        hint="update or remove the plugin that the message names; poller collectors counts these"
+        " ends",
+        category=Category.PERMANENT,
+        breaker=BreakerRule.AT_ONCE,
     ),
-    COLLECTOR_BUSY: Explained(
-        "all threads of the collector were at work until the deadline, or the worker had no socket; nothing was sent",
-        "the message says which: more workers; a higher POLLER_BLOCKING_THREADS, or a plugin that does not hang (see"
-        " collector_thread_stuck); or a higher limit of open files",
+    ErrorCode(
+        code=COLLECTOR_BUSY,
+        meaning="all threads of the collector were busy until the deadline, or the worker had no"
+        " free socket; nothing was sent",
+        hint="the message says which. Threads: start more workers, raise POLLER_BLOCKING_THREADS,"
+        " or repair a plugin that hangs (log line collector_thread_stuck). Sockets: raise the"
+        " limit of open files",
+        category=Category.TRANSIENT,
+        breaker=BreakerRule.NEVER,
     ),
-    COLLECTOR_QUARANTINED: Explained(
-        "the collector's process crashed so often that nobody runs it any more; nothing was sent",
-        "update the plugin on the workers and restart them, or poller collectors release NAME to try it as it is",
+    ErrorCode(
+        code=COLLECTOR_QUARANTINED,
+        meaning="the collector is quarantined: its process crashed too often; nothing was sent",
+        hint="update the plugin on the workers and restart them, or poller collectors release"
+        " NAME to try the installed version again",
+        category=Category.PERMANENT,
+        dead_letter=DeadLetterRule.AT_ONCE,
     ),
-    COLLECTOR_MISSING: Explained(
-        "the target's collector is not installed on the worker, or cannot be loaded; nothing was sent",
-        "poller collectors, on that worker, says why; install the plugin there and restart the worker",
+    ErrorCode(
+        code=COLLECTOR_MISSING,
+        meaning="the target's collector is not installed on the worker, or cannot be loaded;"
+        " nothing was sent",
+        hint="poller collectors on that worker shows the reason; install the plugin there and"
+        " restart the worker",
+        category=Category.PERMANENT,
+        dead_letter=DeadLetterRule.AT_ONCE,
     ),
-    OPTIONS_INVALID: Explained(
-        "the target's options do not fit its collector any more; nothing was sent",
-        "poller target edit; the message names the option. Do all workers have the same version of the collector?",
+    ErrorCode(
+        code=OPTIONS_INVALID,
+        meaning="the target's options do not fit its collector, or a file that the options name"
+        " is missing or broken on the worker; nothing was sent",
+        hint="the message names the option or the file: poller target edit, or repair the file,"
+        " which the next poll reads again. All workers need the same version of the collector",
+        category=Category.PERMANENT,
+        breaker=BreakerRule.NEVER,
+        dead_letter=DeadLetterRule.AT_ONCE_IF_REFUSED,
     ),
-    CREDENTIAL_UNUSABLE: Explained(
-        "the target has no credential, or one that is gone or does not open; nothing was sent",
-        "give it one: poller device edit DEVICE --credential NAME. If it has: is the worker's secret_key right?",
+    ErrorCode(
+        code=CREDENTIAL_UNUSABLE,
+        meaning="the target has no credential, or its credential was removed or cannot be"
+        " decrypted; nothing was sent",
+        hint="poller device edit DEVICE --credential NAME sets one; if the device has one, check"
+        " the worker's secret_key",
+        category=Category.PERMANENT,
+        dead_letter=DeadLetterRule.AT_ONCE,
     ),
-    LEASE_LOST: Explained(
-        "the worker that held it did not report back in time; the target was due again at once",
-        "was a worker killed, paused or out of memory? Its log and poller status say so; nothing is to be repaired",
+    ErrorCode(
+        code=LEASE_LOST,
+        meaning="the worker did not report back before the lease ran out; the target was due"
+        " again at once",
+        hint="check for a worker that was killed, paused or out of memory: its log and poller"
+        " status. The target needs no repair",
+        category=Category.TRANSIENT,
+        # The run has no outcome, so the target's status, failures and breaker stay as they are.
+        breaker=BreakerRule.NEVER,
+        dead_letter=DeadLetterRule.NEVER,
     ),
-    WORKER_DIED: Explained(
-        "the worker's process ended, or was ended because it stood still, while this target's collector ran",
-        "update or remove the plugin that the message names; if it was killed or out of memory, look at its host",
+    ErrorCode(
+        code=WORKER_DIED,
+        meaning="the worker process ended, or was ended because it was stuck, while it ran the"
+        " target's collector",
+        hint="update or remove the plugin that the message names; after a kill or a lack of"
+        " memory, check the host",
+        category=Category.TRANSIENT,
+        breaker=BreakerRule.AT_ONCE,
     ),
-}
+)
+
+TABLE: Mapping[str, ErrorCode] = {row.code: row for row in _ROWS}
+RETRIED = frozenset(row.code for row in _ROWS if row.retried)
+FINDINGS = frozenset(row.code for row in _ROWS if row.finding)
+DARK = frozenset(row.code for row in _ROWS if row.dark)

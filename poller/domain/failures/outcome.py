@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from poller import errors
+from poller.domain.failures import error_codes
 from poller.domain.metrics.reading import ReadingSet
 
 MESSAGE_LIMIT = 512
@@ -27,11 +28,15 @@ class Outcome:
     error_code: str = ""
     message: str = ""
     readings: ReadingSet | None = None
-    retryable: bool = False
 
     @property
     def good(self) -> bool:
         return self.result in (Result.OK, Result.PARTIAL)
+
+    @property
+    def retryable(self) -> bool:
+        """The failure policy allows a retry before the next slot."""
+        return self.error_code in error_codes.RETRIED
 
     @property
     def samples(self) -> int:
@@ -40,8 +45,9 @@ class Outcome:
 
 def from_error(error: errors.DeviceError, readings: ReadingSet | None = None) -> Outcome:
     """A device error as an outcome: partial when something was read before it struck."""
-    result = Result.PARTIAL if readings and not error.is_a_finding else Result.FAILED
-    return Outcome(result, error.error_code, clean(str(error)), readings, error.retryable)
+    is_finding = error.error_code in error_codes.FINDINGS
+    result = Result.PARTIAL if readings and not is_finding else Result.FAILED
+    return Outcome(result, error.error_code, clean(str(error)), readings)
 
 
 def clean(text: str, limit: int = MESSAGE_LIMIT) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from poller.domain.failures import error_codes
 from poller.domain.record.target_status import Status
 from poller.domain.scheduling import slots
 
-#: Error codes of a device that cannot be reached; a refused credential is nobody's uplink.
-DARK = frozenset({"timeout", "unreachable", "down"})
+#: Error codes of a device that cannot be reached.
+DARK = error_codes.DARK
 
 
 @dataclass(frozen=True, slots=True)

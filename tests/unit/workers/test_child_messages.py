@@ -39,7 +39,7 @@ def unframed(frame: bytes) -> tuple[dict[str, Any], bytes]:
 
 def test_an_outcome_comes_back_as_it_was() -> None:
     """With all its readings; the second time the shape is not told again, and is the very same object."""
-    asked, outcome = poll(), Outcome(Result.PARTIAL, error_codes.TIMEOUT, "late", READINGS, True)
+    asked, outcome = poll(), Outcome(Result.PARTIAL, error_codes.TIMEOUT, "late", READINGS)
     first = child_messages.outcome(*unframed(child_messages.answer(1, outcome, None)), asked)
     assert first == outcome or (
         first.readings is not None and list(first.readings) == list(READINGS)

@@ -31,12 +31,11 @@ class BadAnswer(ValueError):
 class _Said:
     result: Result
     error_code: str
-    retryable: bool
 
     def check(self) -> None:
         """A good poll has no code, any other one of the list."""
         good = self.result is Result.OK
-        known = not self.error_code if good else self.error_code in error_codes.EXPLAINED
+        known = not self.error_code if good else self.error_code in error_codes.TABLE
         if self.result not in _RESULTS or not known:
             raise BadAnswer(f"an outcome {self.result.value} whose code does not fit")
 
@@ -80,7 +79,6 @@ def answer(number: int, outcome: Outcome, known_shape: int | None) -> bytes:
         "result": outcome.result.value,
         "code": outcome.error_code,
         "message": outcome.message,
-        "retryable": outcome.retryable,
     }
     if outcome.readings is None:
         return frames.pack(head)
@@ -92,7 +90,7 @@ def answer(number: int, outcome: Outcome, known_shape: int | None) -> bytes:
 def outcome(head: dict[str, Any], body: bytes, poll: Poll) -> Outcome:
     """Raises BadAnswer."""
     try:
-        said = _Said(Result(head["result"]), str(head["code"]), head.get("retryable") is True)
+        said = _Said(Result(head["result"]), str(head["code"]))
         said.check()
         readings = _readings(int(head["shape"]), body, poll.memory) if "shape" in head else None
     except BadAnswer:
@@ -100,7 +98,7 @@ def outcome(head: dict[str, Any], body: bytes, poll: Poll) -> Outcome:
     except Exception as error:  # noqa: BLE001  whatever is wrong with it: it is no answer
         raise BadAnswer(f"an answer that cannot be read ({type(error).__name__})") from None
     text = clean(poll_runner.scrub(str(head.get("message", "")), poll.credential))
-    return Outcome(said.result, said.error_code, text, readings, said.retryable)
+    return Outcome(said.result, said.error_code, text, readings)
 
 
 def _readings(shape_length: int, body: bytes, memory: dict[str, Any]) -> ReadingSet | None:

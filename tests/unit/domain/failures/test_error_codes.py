@@ -29,8 +29,8 @@ def test_every_code_is_explained_in_one_line() -> None:
         for name, value in vars(error_codes).items()
         if name.isupper() and isinstance(value, str)
     }
-    assert constants == set(error_codes.EXPLAINED)
-    for each in error_codes.EXPLAINED.values():
+    assert constants == set(error_codes.TABLE)
+    for each in error_codes.TABLE.values():
         assert each.meaning
         assert each.hint
         assert "\n" not in each.meaning + each.hint
@@ -44,7 +44,7 @@ def test_every_error_of_a_device_has_a_code_of_the_list() -> None:
         if issubclass(kind, errors.DeviceError)
     ]
     codes = [kind.error_code for kind in kinds]
-    assert set(codes) <= set(error_codes.EXPLAINED)
+    assert set(codes) <= set(error_codes.TABLE)
     assert len(set(codes)) == len(codes)
 
 
@@ -73,7 +73,7 @@ def is_of_the_list(value: ast.expr) -> bool:
         return False
     of_the_module = isinstance(value.value, ast.Name) and value.value.id == "error_codes"
     return value.attr == "error_code" or (
-        of_the_module and getattr(error_codes, value.attr) in error_codes.EXPLAINED
+        of_the_module and getattr(error_codes, value.attr) in error_codes.TABLE
     )
 
 

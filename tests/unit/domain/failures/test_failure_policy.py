@@ -10,6 +10,7 @@ from poller import errors
 from poller.domain.failures import circuit_breaker, dead_letter, error_codes, retry
 from poller.domain.failures.circuit_breaker import CLOSED, Breaker
 from poller.domain.failures.dead_letter import Reason
+from poller.domain.failures.error_codes import DeadLetterRule
 from poller.domain.failures.outcome import Outcome, Result, from_error
 from poller.domain.metrics.reading import Reading, ReadingSet
 from poller.settings.fields import Settings
@@ -56,7 +57,8 @@ FAILED = {
     "collector_crashed": USUAL,
     "collector_died": Expected(opens_after=1),
     "collector_busy": OWN_LIMIT,
-    "options_invalid": USUAL,
+    # The next poll reads the file again: no wait, no dead letter.
+    "options_invalid": Expected(opens_after=NEVER, a_day=None),
     "worker_died": Expected(opens_after=1),
 }
 REFUSED = {
@@ -76,7 +78,7 @@ def breaker_after(before: Breaker, failures: int, code: str) -> Breaker:
 
 def test_the_tables_of_this_test_are_complete() -> None:
     """Every code is the code of a failed or refused poll, or of a run without an outcome."""
-    assert {*FAILED, *REFUSED, *WITHOUT_OUTCOME} == set(error_codes.EXPLAINED)
+    assert {*FAILED, *REFUSED, *WITHOUT_OUTCOME} == set(error_codes.TABLE)
 
 
 @pytest.mark.parametrize(("code", "expected"), FAILED.items(), ids=list(FAILED))
@@ -119,6 +121,25 @@ def test_a_refused_poll_is_a_dead_letter_at_once(code: str, expected: Reason) ->
     for breaker in (CLOSED, Breaker(9, NOW - DAY_MS, NOW)):
         for before in (None, Reason.AUTH_FAILED, Reason.OPEN_TOO_LONG):
             assert dead_letter.reason(outcome, breaker, NOW, DAY_MS, before) is expected
+
+
+def test_the_codes_of_refused_polls_are_dead_letters_at_once_in_the_table() -> None:
+    """The decision for a refused poll and the printed rule are the same."""
+    at_once = {DeadLetterRule.AT_ONCE, DeadLetterRule.AT_ONCE_IF_REFUSED}
+    assert set(REFUSED) == {
+        code for code, row in error_codes.TABLE.items() if row.dead_letter in at_once
+    }
+
+
+def test_a_broken_options_file_opens_no_breaker_and_is_no_dead_letter() -> None:
+    """The next poll reads the file again, so a repaired file is in use at the next slot."""
+    outcome = from_error(errors.OptionsUnusable("snmp.yml is broken"))
+    breaker = CLOSED
+    for failures in range(1, 2_000):
+        breaker = breaker_after(breaker, failures, outcome.error_code)
+    assert breaker == CLOSED
+    long_open = Breaker(99, NOW - 2 * DAY_MS, NOW)
+    assert dead_letter.reason(outcome, long_open, NOW, DAY_MS) is None
 
 
 def test_which_failures_are_retried() -> None:

@@ -10,7 +10,7 @@ from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.failures.retry import Budget, Limits
 from poller.settings import Settings, policies
 
-TIMEOUT = Outcome(Result.FAILED, "timeout", retryable=True)
+TIMEOUT = Outcome(Result.FAILED, "timeout")
 
 
 @pytest.mark.parametrize(
@@ -23,14 +23,14 @@ TIMEOUT = Outcome(Result.FAILED, "timeout", retryable=True)
         (TIMEOUT, 0, 2_000, 10_000, False),
         (Outcome(Result.OK), 0, 0, 60_000, False),
         (
-            Outcome(Result.PARTIAL, "timeout", retryable=True),
+            Outcome(Result.PARTIAL, "timeout"),
             0,
             0,
             60_000,
             False,
         ),  # most of it is there
         (Outcome(Result.FAILED, "auth_failed"), 0, 0, 60_000, False),
-        (Outcome(Result.REFUSED, "options_invalid", retryable=True), 0, 0, 60_000, False),
+        (Outcome(Result.REFUSED, "timeout"), 0, 0, 60_000, False),
     ],
 )
 def test_tries_are_few_and_over_before_half_the_interval(

@@ -14,8 +14,8 @@ from poller.workers.batch.target_cache import CachedTarget
 
 NOW_MS = 1_800_000_000_000
 GOOD = Outcome(Result.OK)
-SILENT = Outcome(Result.FAILED, "timeout", retryable=True)
-PARTIAL = Outcome(Result.PARTIAL, "timeout", retryable=True)
+SILENT = Outcome(Result.FAILED, "timeout")
+PARTIAL = Outcome(Result.PARTIAL, "timeout")
 
 
 def finished(number: int, site: str, outcome: Outcome) -> FinishedPoll:
