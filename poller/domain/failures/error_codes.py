@@ -188,7 +188,7 @@ _ROWS = (
         code=COLLECTOR_MISSING,
         meaning="the target's collector is not installed on the worker, or cannot be loaded;"
         " nothing was sent",
-        hint="poller collectors on that worker shows the reason; install the plugin there and"
+        hint="poller collectors, on that worker, shows the reason; install the plugin there and"
         " restart the worker",
         category=Category.PERMANENT,
         dead_letter=DeadLetterRule.AT_ONCE,

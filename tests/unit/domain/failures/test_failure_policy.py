@@ -13,7 +13,7 @@ from poller.domain.failures.dead_letter import Reason
 from poller.domain.failures.error_codes import DeadLetterRule
 from poller.domain.failures.outcome import Outcome, Result, from_error
 from poller.domain.metrics.reading import Reading, ReadingSet
-from poller.settings.fields import Settings
+from poller.settings import Settings, policies
 
 NOW = 1_800_000_000_000
 DAY_MS = 86_400_000
@@ -72,7 +72,7 @@ WITHOUT_OUTCOME = {"lease_lost"}
 
 
 def breaker_after(before: Breaker, failures: int, code: str) -> Breaker:
-    rules = Settings().breaker_rules
+    rules = policies.breaker_rules(Settings())
     return circuit_breaker.record(before, failures, code, NOW, rules, 0.0)
 
 

@@ -21,7 +21,7 @@ from poller.domain.scheduling.staleness import Evidence, Source
 
 POLICY = Adaptive()  # 5 s, 10 s, 5 min
 HOUR_MS = 3_600_000
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[4] / "docs"
 Polls = Callable[[], Iterator[ReadingSet | None]]
 BEGIN_MS = 1_700_000_000_000
 
