@@ -68,20 +68,23 @@ def points(group: str) -> tuple[list[EntryPoint], list[Broken]]:
 
 
 def load(
-    points: Iterable[EntryPoint],
-    make: Callable[[Any], Any],
+    group: str,
     admit: Callable[[Any, str], T],
-    unreadable: Iterable[Broken] = (),
+    selected: Iterable[EntryPoint] | None = None,
+    make: Callable[[Any], Any] | None = None,
 ) -> Loaded[T]:
-    """Import each, `make` a plugin of what was imported, and `admit` it by its name.
+    """Import each plugin of the group, or only the selected ones, and `admit` each by its name.
 
-    `admit` raises a ConfigError that says what is wrong. Two of one name: ours stays, else the first by distribution.
-    `unreadable` are told with those that turn out to be broken.
+    `make` turns the imported object into the plugin; by default the object is the plugin. `admit`
+    raises a ConfigError that says what is wrong. Of two plugins with one name the built-in stays,
+    else the first by distribution.
     """
+    broken: list[Broken] = []
+    if selected is None:
+        selected, broken = points(group)
     found: dict[str, T] = {}
     distributions: dict[str, str] = {}
-    broken = list(unreadable)
-    for point in sorted(points, key=ours_first):
+    for point in sorted(selected, key=ours_first):
         if point.name in found:
             reason = f"the name is taken by {distributions[point.name]}"
             broken.append(
@@ -153,9 +156,10 @@ def _unreadable(distribution: Distribution, group: str, error: Exception) -> lis
     ]
 
 
-def _made(point: EntryPoint, make: Callable[[Any], Any]) -> Any:
+def _made(point: EntryPoint, make: Callable[[Any], Any] | None) -> Any:
     with _watched(point):
-        return make(point.load())
+        imported = point.load()
+        return imported if make is None else make(imported)
 
 
 def _attempt(point: EntryPoint, step: Callable[[], Any], fault: Fault) -> Any:

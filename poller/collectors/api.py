@@ -1,8 +1,8 @@
-"""The collector contract: what a plugin author implements, and all that a plugin may rely on.
+"""The collector contract: everything a plugin may implement, and everything it may rely on.
 
-A collector is a class with a name, an options model and one async generator. It never sees the
-schedule, the database or Redis, and it never retries across polls: that is the platform's work.
-Optional abilities are small extra protocols; a collector that lacks them simply does not have them.
+A collector is a class with a name, an options model and one generator that yields readings. The
+platform owns the schedule, the database, Redis and the retries; a collector sees none of them.
+Each optional ability is a small protocol; a collector has the ability if it has the attributes.
 """
 
 from __future__ import annotations
@@ -38,26 +38,28 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 T = TypeVar("T")
 
-#: The contract's version. A collector states the one it was written for, or the first and the last it works with.
+#: The version of this contract. A collector states the version it was written for, or the first
+#: and the last version it works with.
 API_VERSION = 1
 
-#: What this release serves. A version that gets a successor is served for a year more, and two minor releases at least:
-#: until then `ends` names the release without it, `poller collectors` says so, and `adapt` keeps its plugins working.
+#: The versions this release serves. A version that has a successor is served for at least one
+#: year and two minor releases. Meanwhile `ends` names the release that drops the version,
+#: `poller collectors` shows a notice, and `adapt` translates its plugins to the newest version.
 SERVED: Mapping[int, Served] = {1: Served()}
 
 
 class Options(BaseModel):
-    """Base of every options model: unknown keys are refused, so a typo never passes silently."""
+    """Base class of every options model. Unknown keys are refused, so that typos are reported."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """One poll of one target: all that a collector is given.
+    """One poll of one target: all input of a collector.
 
-    `deadline` is an instant of the running event loop's clock (`loop.time()`); the platform cuts the
-    collector off there, so use it to divide the time that is left, not to guard yourself.
+    The platform ends the poll at `deadline`, an instant of the event loop's clock (`loop.time()`).
+    A collector needs no timeout for the whole poll; it uses the deadline to divide the time left.
     """
 
     target_id: int
@@ -66,34 +68,40 @@ class Poll:
     options: Any
     credential: Credential | None
     deadline: float
-    #: Yours to fill: what this worker remembers of the target between polls (shape caches and the like).
-    #: It is dropped when the target or its device is edited, and may be dropped at any time. Use your
-    #: collector's name as the key; keys that begin with `poller.` are the platform's.
+    #: Data that this worker caches for the target between polls, such as series sets. The
+    #: collector may store anything under its own name; keys that begin with `poller.` belong to
+    #: the platform. An edit of the target or its device clears the memory, and so may the
+    #: platform at any time.
     memory: dict[str, Any] = field(default_factory=dict)
-    #: The worker's; use `session`. Without it a session lasts for one poll.
+    #: The session pool of the worker. Collectors call `session` instead. Without a pool every
+    #: session lasts for one poll.
     sessions: Sessions | None = None
 
     async def session(self, keeper: KeepsSessions[S], work: Callable[[S], Awaitable[T]]) -> T:
-        """Run `work` with a session of this device: a kept one if there is one, else it is opened.
+        """Run `work` with a session to this device: an open one if there is one, else a new one.
 
-        No other poll uses it meanwhile. If `work` returns, the session is kept; if it raises anything, the session is
-        closed. If it raises SessionLost on a kept session, it is run once more with a new one. Raises DeviceBusy when
-        its turn did not come in time, and whatever `open_session` and `work` raise.
+        No other poll uses the session at the same time. If `work` returns, the session stays open
+        for later polls. If `work` raises anything, the session is closed. If `work` raises
+        SessionLost on a session of an earlier poll, it runs once more with a new session.
+
+        Raises DeviceBusy if no session is free in time, and everything that `open_session` and
+        `work` raise.
         """
         if self.sessions is not None:
             return await self.sessions.use(keeper, self, work)
+
         from poller.collectors.sessions import Sessions
 
-        brief = Sessions()
+        pool = Sessions()
         try:
-            return await brief.use(keeper, self, work)
+            return await pool.use(keeper, self, work)
         finally:
-            await brief.close()
+            await pool.close()
 
 
 @dataclass(frozen=True, slots=True)
 class PartFailed:
-    """Yield this when one part (a table, a menu) failed and the rest goes on: the outcome is `partial`."""
+    """Yield this if one part of a poll (a table, a menu) failed. The outcome is then `partial`."""
 
     part: str
     error: DeviceError
@@ -101,7 +109,7 @@ class PartFailed:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Yield this to say what a poll asked of the network: requests sent, and how many of them were repeats."""
+    """Yield this to report the requests of a poll: all that were sent, and the repeated ones."""
 
     sent: int
     retried: int = 0
@@ -112,32 +120,44 @@ Yielded = Reading | ReadingSet | PartFailed | Traffic
 
 @runtime_checkable
 class Collector(Protocol):
-    """Implement this. One instance serves a whole worker process, so keep per-device state in `memory`.
+    """The class a plugin implements.
 
-    `collect` is an async generator; or a plain one, if the class says `blocking` (see below).
+    One instance serves all targets of a worker process. State of a single target belongs in
+    `poll.memory`, not in the instance.
     """
 
     name: ClassVar[str]
     Options: ClassVar[type[Options]]
-    #: Credential models it accepts, preferred first; empty when it needs none.
+    #: Accepted credential models, preferred one first; empty if the collector needs none.
     credentials: ClassVar[tuple[type[Credential], ...]]
 
     @property
     def api_version(self) -> Stated:
-        """`1`, or `(1, 2)`: the first and the last version it works with. A plain attribute of the class will do."""
+        """The supported contract: `1`, or `(1, 2)` for the first and the last version.
+
+        A plain class attribute is enough.
+        """
         ...
 
     def collect(self, poll: Poll) -> AsyncIterator[Yielded] | Iterator[Yielded]:
-        """Yield readings. Raise a `DeviceError` for the device's trouble; what was yielded is kept."""
+        """Yield the readings of one poll.
+
+        This is an async generator, or a plain generator if the class is `Blocking`. It raises a
+        `DeviceError` for a failure of the device; readings yielded before the error are stored.
+        """
         ...
+
+
+# Optional abilities.
 
 
 @runtime_checkable
 class Blocking(Protocol):
-    """Ability: `blocking = True`, and `collect` is a plain generator (`def`, not `async def`) that may block.
+    """Ability: `blocking = True` declares that `collect` is a plain generator and may block.
 
-    Each poll runs in a thread. `poll.deadline` is an instant of `time.monotonic()`: give your sockets time-outs that
-    end before it, since nobody can stop a thread. Several polls run at the same time, in one instance.
+    Each poll runs in a thread, and several polls run in one instance at the same time. Here
+    `poll.deadline` is an instant of `time.monotonic()`. Sockets need timeouts that end before the
+    deadline, because the platform cannot stop a thread.
     """
 
     blocking: ClassVar[bool]
@@ -145,9 +165,10 @@ class Blocking(Protocol):
 
 @runtime_checkable
 class Isolated(Protocol):
-    """Ability: `isolated = True` to run in a process of its own, with limits: for code that may crash or leak.
+    """Ability: `isolated = True` runs the collector in a process of its own, with limits.
 
-    Costs a second process per worker process, and some CPU per poll. `poll.memory` lives in that process.
+    Use it for code that may crash or leak memory. It costs a second process per worker process,
+    and some CPU time per poll. `poll.memory` lives in the second process.
     """
 
     isolated: ClassVar[bool]
@@ -155,17 +176,76 @@ class Isolated(Protocol):
 
 @runtime_checkable
 class Costs(Protocol):
-    """Ability: `cost = 8.0` when a poll takes as much of a worker as eight ordinary ones do.
+    """Ability: `cost = 8.0` declares that one poll needs as much of a worker as eight usual ones.
 
-    Batches of its targets get so much smaller, and with them the number of its polls at a time.
+    Batches of the collector's targets shrink by that factor, and so does the number of its polls
+    that run at the same time.
     """
 
     cost: ClassVar[float]
 
 
+@runtime_checkable
+class Scheduled(Protocol):
+    """Ability: declare the default schedule of the collector's targets.
+
+    A field that is None comes from the settings. The schedule is stored when a target is added,
+    so a later release of the collector affects only targets that are added later.
+    """
+
+    schedule: ClassVar[Schedule]
+
+
+@runtime_checkable
+class Documented(Protocol):
+    """Ability: explain the collector's metrics, for people and for `# HELP` lines."""
+
+    def help_texts(self, options: Any) -> Mapping[str, str]:
+        """Return one sentence for each metric name of a target with these options."""
+        ...
+
+
+@runtime_checkable
+class ChecksOptions(Protocol):
+    """Ability: check options against the outside world when a target is saved.
+
+    A check that a named file exists belongs here, not in the options model: a worker validates
+    the model once, and the file may appear later.
+    """
+
+    def check_options(self, options: Any) -> None:
+        """Raise a ConfigError that states the mistake and its fix."""
+        ...
+
+
+@runtime_checkable
+class BringsCredential(Protocol):
+    """Ability: declare that targets with certain options need no stored credential.
+
+    Such options name a credential on the worker (a file), or the device needs no login. A device
+    credential of another kind is then no mistake, and the collector does not receive it.
+    """
+
+    def brings_credential(self, options: Any) -> bool: ...
+
+
+def needs_credential(collector: Collector, options: Any) -> bool:
+    """Return whether a target with these options needs a stored credential.
+
+    Raises CollectorCrashed for anything that the collector raises.
+    """
+    try:
+        if isinstance(collector, BringsCredential) and collector.brings_credential(options):
+            return False
+    except BaseException as error:  # door: a plugin may raise anything
+        text = f"collector {collector.name} raised {type(error).__name__} in brings_credential"
+        raise CollectorCrashed(text) from error
+    return bool(collector.credentials)
+
+
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A target that would suit a device: the options it should have, and why, in a sentence."""
+    """A target that suits a device: its options, and the reason in one sentence."""
 
     options: Mapping[str, Any]
     reason: str
@@ -173,99 +253,53 @@ class Suggestion:
 
 @runtime_checkable
 class Discovers(Protocol):
-    """Ability: find out whether a device is one for this collector, and which targets it should have.
-
-    `poller discover ADDRESS` asks each that can. The poll's options are the defaults, or what the operator gave.
-    """
+    """Ability: suggest targets for a device. `poller discover ADDRESS` uses it."""
 
     def discover(self, poll: Poll) -> AsyncIterator[Suggestion]:
-        """Yield suggestions; none, or a DeviceError, says that it is nothing for us. An async generator."""
+        """Yield suggestions; an async generator.
+
+        `poll.options` holds the defaults, or the operator's options. No suggestion, or a
+        DeviceError, means that the device does not suit this collector.
+        """
         ...
 
 
 @runtime_checkable
 class Closeable(Protocol):
-    """Ability: release what the instance holds (sessions, sockets) when the worker stops."""
+    """Ability: release the instance's resources (sockets, files) when the worker stops."""
 
     async def close(self) -> None: ...
 
 
 class SessionLost(DeviceUnreachable):
-    """The device had ended a session before anything was read of it in this poll: worth a new one, and no error."""
+    """The device ended an open session before this poll read anything: a new session may work."""
 
 
 @runtime_checkable
 class KeepsSessions(Protocol[S]):
-    """Ability: keep a connection to a device between polls. In `collect`, use it by `await poll.session(self, work)`.
+    """Ability: keep a connection to a device open between polls.
 
-    A session belongs to a device, its address, a version of its credential, and what `session_key` says. How long it
-    lasts, how many there are and how fast they are opened is up to the operator.
+    `collect` calls `await poll.session(self, work)`. A session belongs to one device, address,
+    credential version and `session_key`. The operator's settings limit the age and the number of
+    sessions and the rate of new ones.
     """
 
     name: ClassVar[str]
 
     def session_key(self, poll: Poll) -> Hashable:
-        """What else tells sessions of this device apart: a port, TLS. No secrets."""
+        """Return what else separates sessions of one device: a port, TLS. No secrets."""
         ...
 
     async def open_session(self, poll: Poll) -> S:
-        """Connect and log in. Raise a DeviceError, and leave nothing open then."""
+        """Connect and log in. On failure raise a DeviceError and leave nothing open."""
         ...
 
     async def close_session(self, session: S, *, politely: bool) -> None:
-        """End it. Not politely: it is out of step, cut it at once. A second is all there is."""
+        """Close the session within one second.
+
+        With `politely=False` the protocol is out of step: cut the connection at once.
+        """
         ...
-
-
-@runtime_checkable
-class Documented(Protocol):
-    """Ability: say what its metrics mean, for people and for the `# HELP` lines of an exposition."""
-
-    def help_texts(self, options: Any) -> Mapping[str, str]:
-        """Metric name to one sentence, for a target with these options."""
-        ...
-
-
-@runtime_checkable
-class ChecksOptions(Protocol):
-    """Ability: look more closely at options when a target is saved: are the files there that they name?
-
-    The options model itself must not: a worker judges options once, and a file may come later.
-    """
-
-    def check_options(self, options: Any) -> None:
-        """Raise a ConfigError that says what is wrong."""
-        ...
-
-
-@runtime_checkable
-class BringsCredential(Protocol):
-    """Ability: with some options a target needs no credential: they say where one is (a file of the worker), or that
-    nobody has to log in. One of the device's that is of another kind is then no mistake, and is not handed over."""
-
-    def brings_credential(self, options: Any) -> bool: ...
-
-
-def needs_credential(collector: Collector, options: Any) -> bool:
-    """Must a target with these options have one? Raises CollectorCrashed, whatever the collector raises."""
-    try:
-        if isinstance(collector, BringsCredential) and collector.brings_credential(options):
-            return False
-    except BaseException as error:
-        text = f"collector {collector.name} raised {type(error).__name__} in brings_credential"
-        raise CollectorCrashed(text) from error
-    return bool(collector.credentials)
-
-
-@runtime_checkable
-class Scheduled(Protocol):
-    """Ability: say how often its targets are polled unless their owner says otherwise.
-
-    What is left None comes from the settings. It is stored with a target when that is added: a later
-    release of the collector changes only targets that are added later.
-    """
-
-    schedule: ClassVar[Schedule]
 
 
 __all__ = [

@@ -1,6 +1,7 @@
-"""What a collector may be given to log in with. Secret fields are `SecretStr`: they never print.
+"""Credential models: what a collector receives to log in. Secret fields are `SecretStr`.
 
-A credential is stored encrypted as one JSON object with its `kind`. A plugin may bring its own model.
+A credential is stored encrypted, as one JSON object with its `kind`. A plugin may bring its own
+model. No error text of this module repeats a secret.
 """
 
 from __future__ import annotations
@@ -16,28 +17,31 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 from poller import errors
 from poller.domain.inventory import did_you_mean, naming
 
-#: Whoever sees so many characters of a secret in a row sees too much of it; fewer are in many a sentence.
-_TELLING = 5
-_SEVERAL = (list, tuple, set, frozenset)
+#: A text that contains this many characters of a secret in a row reveals too much of the secret.
+#: Shorter runs occur in ordinary sentences.
+_REVEALING_LENGTH = 5
+_COLLECTIONS = (list, tuple, set, frozenset)
 
 
 class Credential(BaseModel):
-    """Base of every credential model."""
+    """Base class of every credential model."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
     kind: ClassVar[str]
 
     @classmethod
     def secret_fields(cls) -> tuple[str, ...]:
-        return tuple(n for n, f in cls.model_fields.items() if "SecretStr" in str(f.annotation))
+        fields = cls.model_fields.items()
+        return tuple(name for name, field in fields if "SecretStr" in str(field.annotation))
 
     @classmethod
     def plain_fields(cls) -> tuple[str, ...]:
-        return tuple(n for n in cls.model_fields if n not in cls.secret_fields())
+        secret = cls.secret_fields()
+        return tuple(name for name in cls.model_fields if name not in secret)
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Read what a person types or pipes: a JSON object, or the one secret, or `user:password`."""
+        """Parse typed or piped text: a JSON object, the only secret, or `user:password`."""
         text = text.strip("\r\n")
         if text.lstrip().startswith("{"):
             return cls.from_fields(_json_object(text))
@@ -45,11 +49,10 @@ class Credential(BaseModel):
 
     @classmethod
     def _from_plain_text(cls, text: str) -> Self:
-        names = cls.secret_fields()
-        if len(names) == 1 and not [
-            n for n in cls.plain_fields() if cls.model_fields[n].is_required()
-        ]:
-            return cls.from_fields({names[0]: text})
+        secret = cls.secret_fields()
+        required = [name for name in cls.plain_fields() if cls.model_fields[name].is_required()]
+        if len(secret) == 1 and not required:
+            return cls.from_fields({secret[0]: text})
         raise errors.InvalidInput(
             f"a {cls.kind} credential has several parts",
             hint="give a JSON object with " + ", ".join(cls.model_fields),
@@ -57,70 +60,71 @@ class Credential(BaseModel):
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Self:
-        """Validate; the error names the field and never repeats a value, whoever wrote its text."""
+        """Validate fields. The error names the field and never repeats a value."""
         try:
             return cls.model_validate(fields)
         except pydantic.ValidationError as error:
-            raise cls._refused(error, fields) from None
-        except BaseException as error:  # noqa: BLE001  a model may raise anything, and its text may be the secret
-            name = type(error).__name__
-            raise errors.InvalidInput(
-                f"{cls.kind} credential: it cannot be checked", cause=name
-            ) from None
+            raise cls._refusal(error, fields) from None
+        except BaseException as error:  # noqa: BLE001  door: a plugin's model; its text may be the secret
+            text = f"{cls.kind} credential: it cannot be checked"
+            raise errors.InvalidInput(text, cause=type(error).__name__) from None
 
     @classmethod
-    def _refused(
+    def _refusal(
         cls, error: pydantic.ValidationError, fields: Mapping[str, Any]
     ) -> errors.InvalidInput:
         first = error.errors(include_input=False, include_url=False, include_context=False)[0]
         field = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            return cls._unknown(field)
-        text, hint = first["msg"].removeprefix("Value error, "), ""
-        if _tells(text, cls._hidden(fields)):
-            text, hint = (
-                "is not valid",
-                "what its model says of it is not shown: it repeats the secret",
-            )
-        return errors.InvalidInput(
-            ": ".join(filter(None, (f"{cls.kind} credential", field, text))), hint=hint
-        )
+            return cls._unknown_field(field)
+
+        text = first["msg"].removeprefix("Value error, ")
+        hint = ""
+        if _reveals(text, cls._hidden_texts(fields)):
+            text = "is not valid"
+            hint = "the message of its model is not shown: it repeats the secret"
+        parts = (f"{cls.kind} credential", field, text)
+        return errors.InvalidInput(": ".join(part for part in parts if part), hint=hint)
 
     @classmethod
-    def _hidden(cls, fields: Mapping[str, Any]) -> Iterator[str]:
-        """What no text may repeat: all but the plain fields, and of these what holds others."""
+    def _unknown_field(cls, field: str) -> errors.InvalidInput:
+        suggestion = did_you_mean.nearest(field, cls.model_fields)
+        hint = f"it takes {', '.join(cls.model_fields)}"
+        if suggestion:
+            hint = f"did you mean {suggestion}?"
+        text = f'{cls.kind} credential: unknown field "{naming.printable(field)}"'
+        return errors.InvalidInput(text, hint=hint)
+
+    @classmethod
+    def _hidden_texts(cls, fields: Mapping[str, Any]) -> Iterator[str]:
+        """Yield every text that no message may repeat: all values but simple plain fields."""
         plain = cls.plain_fields()
         for name, value in fields.items():
-            if name not in plain or isinstance(value, (Mapping, BaseModel, *_SEVERAL)):
-                yield from _texts(_opened(value))
-
-    @classmethod
-    def _unknown(cls, field: str) -> errors.InvalidInput:
-        meant = did_you_mean.nearest(field, cls.model_fields)
-        hint = f"did you mean {meant}?" if meant else f"it takes {', '.join(cls.model_fields)}"
-        return errors.InvalidInput(
-            f'{cls.kind} credential: unknown field "{naming.printable(field)}"', hint=hint
-        )
+            if name not in plain or isinstance(value, (Mapping, BaseModel, *_COLLECTIONS)):
+                yield from _texts(_reveal(value))
 
     def secrets(self) -> list[str]:
-        """The secret texts themselves: for those who must keep them out of logs."""
+        """Return the secret texts, so that a caller can mask them in logs."""
         return list(_secrets(self))
 
     def to_json(self) -> str:
-        """The text that is encrypted, secrets in the clear: for the vault only."""
-        fields = {name: _opened(value) for name, value in self if value is not None}
+        """Return the text to encrypt, with secrets in the clear. Only the vault may call this."""
+        fields = {name: _reveal(value) for name, value in self if value is not None}
         return json.dumps({"kind": self.kind, **fields})
 
 
 class Community(Credential):
-    """SNMP v1 and v2c."""
+    """The community string of SNMP v1 and v2c."""
 
     kind = "community"
     community: SecretStr
 
 
 class SnmpV3(Credential):
-    """SNMPv3 user. Without passwords: noAuthNoPriv; with the first: authNoPriv; with both: authPriv."""
+    """An SNMPv3 user.
+
+    No password means noAuthNoPriv, an auth_password authNoPriv, both passwords authPriv.
+    """
 
     kind = "snmpv3"
     username: str
@@ -131,9 +135,9 @@ class SnmpV3(Credential):
 
     @pydantic.field_validator("auth_password", "priv_password")
     @classmethod
-    def _is_one(cls, password: SecretStr | None) -> SecretStr | None:
+    def _is_not_empty(cls, password: SecretStr | None) -> SecretStr | None:
         if password is not None and not password.get_secret_value():
-            raise ValueError("is empty; without a password, leave the field away")
+            raise ValueError("is empty; without a password, leave the field out")
         return password
 
     @pydantic.model_validator(mode="after")
@@ -173,36 +177,46 @@ BUILT_IN: dict[str, type[Credential]] = {
 
 
 def from_json(text: str, models: dict[str, type[Credential]] | None = None) -> Credential:
-    """A stored credential back to its model."""
+    """Return the credential of a stored text. `models` are the kinds that plugins bring."""
     fields = _json_object(text)
     kind = str(fields.pop("kind", ""))
-    known = {**(models or {}), **BUILT_IN}
-    if kind not in known:
+    available = {**(models or {}), **BUILT_IN}
+    if kind not in available:
         raise errors.InvalidInput(
-            f'unknown credential kind "{kind}"', hint="use " + ", ".join(known)
+            f'unknown credential kind "{kind}"', hint="use " + ", ".join(available)
         )
-    return known[kind].from_fields(fields)
+    return available[kind].from_fields(fields)
 
 
 def read(text: str, accepted: Sequence[type[Credential]]) -> Credential:
-    """What a person gave to a collector that accepts these models, preferred first; never repeats the text.
+    """Parse an operator's text as one of the accepted models, preferred model first.
 
-    A JSON object is the model of its `kind`, else the first that has the most of its keys; plain text is the first.
+    A JSON object becomes the model of its `kind`; without a kind, the model that shares the most
+    keys with it. Plain text becomes the first model.
     """
     text = text.strip("\r\n")
     if not text.lstrip().startswith("{"):
         return accepted[0].from_text(text)
     fields = _json_object(text)
-    if "kind" in fields:
-        model = {model.kind: model for model in accepted}.get(str(fields.pop("kind")))
-    else:
-        model = max(accepted, key=lambda model: len(set(fields) & set(model.model_fields)))
-    if model is None:
-        raise errors.InvalidInput(
-            "the credential is of a kind this collector does not take",
-            hint="use " + " or ".join(model.kind for model in accepted),
-        )
-    return model.from_fields(fields)
+    return _model_of(fields, accepted).from_fields(fields)
+
+
+def _model_of(fields: dict[str, Any], accepted: Sequence[type[Credential]]) -> type[Credential]:
+    """Choose the model of a JSON object, and remove the `kind` from the object."""
+
+    def shared_keys(model: type[Credential]) -> int:
+        return len(set(fields) & set(model.model_fields))
+
+    if "kind" not in fields:
+        return max(accepted, key=shared_keys)
+    kind = str(fields.pop("kind"))
+    for model in reversed(accepted):
+        if model.kind == kind:
+            return model
+    raise errors.InvalidInput(
+        "the credential is of a kind this collector does not take",
+        hint="use " + " or ".join(model.kind for model in accepted),
+    )
 
 
 def _json_object(text: str) -> dict[str, Any]:
@@ -216,25 +230,15 @@ def _json_object(text: str) -> dict[str, Any]:
 
 
 def _secrets(value: Any) -> Iterator[str]:
-    """At any depth."""
+    """Yield the secrets of a value at any depth."""
     if isinstance(value, SecretStr):
         yield value.get_secret_value()
     for item in _items(value):
         yield from _secrets(item)
 
 
-def _opened(value: Any) -> Any:
-    """The same as JSON has it, secrets in the clear."""
-    if isinstance(value, SecretStr):
-        return value.get_secret_value()
-    if isinstance(value, BaseModel):
-        value = dict(iter(value))
-    if isinstance(value, Mapping):
-        return {name: _opened(item) for name, item in value.items()}
-    return [_opened(item) for item in value] if isinstance(value, _SEVERAL) else value
-
-
 def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts and numbers of a value at any depth."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         yield str(value)
     for item in _items(value):
@@ -246,18 +250,31 @@ def _items(value: Any) -> Iterable[Any]:
         value = dict(iter(value))
     if isinstance(value, Mapping):
         return value.values()
-    return value if isinstance(value, _SEVERAL) else ()
+    return value if isinstance(value, _COLLECTIONS) else ()
 
 
-def _tells(text: str, values: Iterable[str]) -> bool:
-    """Is one of them in it, or more of one than chance would have it, however it is written?"""
+def _reveal(value: Any) -> Any:
+    """Copy a value as JSON types, with secrets in the clear."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, BaseModel):
+        value = dict(iter(value))
+    if isinstance(value, Mapping):
+        return {name: _reveal(item) for name, item in value.items()}
+    if isinstance(value, _COLLECTIONS):
+        return [_reveal(item) for item in value]
+    return value
+
+
+def _reveals(text: str, values: Iterable[str]) -> bool:
+    """Return whether a text contains a value, or a long run of its characters, in any spelling."""
     text = text.casefold()
-    return any(
-        _is_in(text, spelled.casefold())
-        for value in values
-        if value.strip()
-        for spelled in _spellings(value)
-    )
+    for value in values:
+        if not value.strip():
+            continue
+        if any(_contains(text, spelling.casefold()) for spelling in _spellings(value)):
+            return True
+    return False
 
 
 def _spellings(value: str) -> tuple[str, ...]:
@@ -265,8 +282,9 @@ def _spellings(value: str) -> tuple[str, ...]:
     return value, value.strip(), repr(value)[1:-1], json.dumps(value)[1:-1], escaped
 
 
-def _is_in(text: str, value: str) -> bool:
-    """A short word counts where it stands alone: a single letter is in every text."""
-    if len(value) < _TELLING:
+def _contains(text: str, value: str) -> bool:
+    """Return whether a text contains a value; a short value counts only as a word of its own."""
+    if len(value) < _REVEALING_LENGTH:
         return value in (re.split(r"\W+", text) if value.isalnum() else text)
-    return any(value[at : at + _TELLING] in text for at in range(len(value) - _TELLING + 1))
+    starts = range(len(value) - _REVEALING_LENGTH + 1)
+    return any(value[at : at + _REVEALING_LENGTH] in text for at in starts)

@@ -1,7 +1,7 @@
-"""Connections that outlive a poll: one for each device and credential, shared by its targets, one poll at a time.
+"""Sessions that outlive a poll: one per device and credential, used by one poll at a time.
 
-A session is kept only if the poll on it ended well; after anything else it is closed. All of this happens on the
-one loop of a worker process, and costs nothing to collectors that keep no sessions.
+A session returns to the pool only if its poll succeeded; after any error it is closed. The pool
+lives on the one event loop of a worker process. Collectors without sessions never reach it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from poller import errors
 from poller.collectors.api import Credential, KeepsSessions, Poll, SessionLost
 from poller.domain.scheduling.session_limits import Limits, Rules
 
-#: A poll stops to wait this long before its deadline, so that it can still say what it waited for.
-HAND_OVER_S = 0.05
-#: A session whose poll should have ended so long ago is taken away from it: its collector ignores its cancellation.
+#: A poll stops waiting this long before its deadline, to report the reason in time.
+REPORT_S = 0.05
+#: A session is taken from a poll this long after the poll's deadline: its collector ignores the
+#: cancellation.
 OVERTIME_S = 1.0
-#: How long the end of a session may take before nobody waits for it any more.
+#: Time for closing a session. Later the pool stops waiting for it.
 CLOSING_S = 1.0
 SWEEP_S = 5.0
-#: A wait that is worth mentioning when the rest of the time was too short.
-TOLD_S = 0.1
-#: Sessions made in one moment are not all replaced in one moment.
+#: A timeout error mentions the wait for a session if the wait was at least this long.
+MENTIONED_WAIT_S = 0.1
+#: Share of the maximum age that is randomized, so that sessions are not all replaced at once.
 AGE_SPREAD = 0.1
 
 T = TypeVar("T")
@@ -40,264 +41,281 @@ _SALT = os.urandom(16)
 
 @dataclass(slots=True, eq=False)
 class _Host:
-    """One address, as one collector sees it."""
+    """One address, as one collector uses it."""
 
     name: str
     keeper: KeepsSessions[Any]
     limits: Limits
-    kept: OrderedDict[Key, _Kept] = field(default_factory=OrderedDict)  # the longest unused first
-    waiting: deque[tuple[Key, asyncio.Future[_Kept]]] = field(default_factory=deque)
+    pooled: OrderedDict[Key, _Pooled] = field(default_factory=OrderedDict)  # longest idle first
+    waiting: deque[tuple[Key, asyncio.Future[_Pooled]]] = field(default_factory=deque)
     closing: set[asyncio.Task[None]] = field(default_factory=set)
     next_open: float = 0.0
 
 
 @dataclass(slots=True, eq=False)
-class _Kept:
+class _Pooled:
     """One session: in use, or idle since `idle_since`."""
 
     key: Key
     host: _Host
-    user_ends: float = math.inf  # deadline of the poll that uses it
-    session: Any = None  # none while it is being opened
-    dies_at: float = 0.0
+    in_use_until: float = math.inf  # deadline of the poll that uses it
+    session: Any = None  # None until it is open
+    expires_at: float = 0.0
     idle_since: float | None = None
-    gone: bool = False
+    removed: bool = False
+
+    @property
+    def is_idle(self) -> bool:
+        return self.idle_since is not None
 
 
 class Sessions:
-    """The sessions of one worker process. `opened` counts logins."""
+    """The session pool of one worker process. `opened` counts logins."""
 
     def __init__(
         self, rules: Rules | None = None, chance: Callable[[], float] = random.random
     ) -> None:
         self.opened = 0
         self._rules = rules or Rules()
-        self._most = min(
-            self._rules.most, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
-        )
+        open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._limit = min(self._rules.most, max(1, open_files // 2))
         self._chance = chance
-        self._kept: OrderedDict[Key, _Kept] = OrderedDict()  # the longest unused first
+        self._pooled: OrderedDict[Key, _Pooled] = OrderedDict()  # longest idle first
         self._hosts: dict[tuple[str, str], _Host] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._closed = False
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._pooled)
 
     async def use(
         self, keeper: KeepsSessions[Any], poll: Poll, work: Callable[[Any], Awaitable[T]]
     ) -> T:
-        """Run `work` with a session of this poll's device. See `Poll.session`."""
-        began = asyncio.get_running_loop().time()
-        kept = await self._take(keeper, poll)
-        fresh, waited_s = kept.session is None, asyncio.get_running_loop().time() - began
+        """Run `work` with a session to this poll's device. See `Poll.session`."""
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        pooled = await self._acquire(keeper, poll)
+        is_new = pooled.session is None
+        waited_s = loop.time() - started
         try:
-            return await self._work(kept, poll, work)
-        except SessionLost:  # a device may end an idle session: no error, if nothing was read yet
-            if fresh:
+            return await self._run(pooled, poll, work)
+        except SessionLost:  # a device may end an idle session; nothing was read yet
+            if is_new:
                 raise
         except errors.DeviceTimeout as error:
-            if waited_s < TOLD_S:
+            if waited_s < MENTIONED_WAIT_S:
                 raise
-            cause = f"{error.cause}; {waited_s:.1f} s of it were spent waiting for its turn".removeprefix(
-                "; "
-            )
+            wait = f"{waited_s:.1f} s of it were spent waiting for its turn"
+            cause = f"{error.cause}; {wait}" if error.cause else wait
             raise errors.DeviceTimeout(error.message, cause, error.hint) from None
-        return await self._work(await self._take(keeper, poll), poll, work)
+
+        second = await self._acquire(keeper, poll)
+        return await self._run(second, poll, work)
 
     async def close(self) -> None:
-        """End them all; a poll that still runs loses its own."""
+        """Close all sessions; a poll that still runs loses its session."""
         self._closed = True
         if self._sweeper is not None:
             self._sweeper.cancel()
-        for kept in list(self._kept.values()):
-            self._end(kept, politely=kept.idle_since is not None)
+        for pooled in list(self._pooled.values()):
+            self._remove(pooled, politely=pooled.is_idle)
         closing = {task for host in self._hosts.values() for task in host.closing}
         if closing:
             await asyncio.wait(closing, timeout=CLOSING_S)
 
-    async def _work(self, kept: _Kept, poll: Poll, work: Callable[[Any], Awaitable[T]]) -> T:
+    async def _run(self, pooled: _Pooled, poll: Poll, work: Callable[[Any], Awaitable[T]]) -> T:
         try:
-            if kept.session is None:
-                await self._open(kept, poll)
-            done = await work(kept.session)
-        except BaseException:  # also a cancellation: an unread answer may be on its way
-            self._drop(kept)
+            if pooled.session is None:
+                await self._open(pooled, poll)
+            result = await work(pooled.session)
+        except BaseException:  # cancellation too: an unread reply may be under way
+            self._discard(pooled)
             raise
-        self._give_back(kept)
-        return done
+        self._release(pooled)
+        return result
 
-    async def _open(self, kept: _Kept, poll: Poll) -> None:
-        host, loop = kept.host, asyncio.get_running_loop()
-        if (
-            host.closing
-        ):  # until they are gone they count; but for one that never goes nobody waits twice
-            _, left = await asyncio.wait(set(host.closing), timeout=CLOSING_S)
-            host.closing -= left
-        began = loop.time()
+    async def _open(self, pooled: _Pooled, poll: Poll) -> None:
+        host = pooled.host
+        loop = asyncio.get_running_loop()
+        if host.closing:  # sessions count until they are closed, but none is awaited twice
+            _, unclosed = await asyncio.wait(set(host.closing), timeout=CLOSING_S)
+            host.closing -= unclosed
+
+        started = loop.time()
         while host.next_open > loop.time():
-            if host.next_open >= poll.deadline - HAND_OVER_S:
-                raise _busy(host, began, f"a new connection only every {host.limits.pace_s:g} s")
+            if host.next_open >= poll.deadline - REPORT_S:
+                reason = f"a new connection only every {host.limits.pace_s:g} s"
+                raise _busy(host, started, reason)
             await asyncio.sleep(host.next_open - loop.time())
+
         host.next_open = loop.time() + host.limits.pace_s
         self.opened += 1
-        kept.session = await host.keeper.open_session(poll)
-        kept.dies_at = loop.time() + host.limits.age_s * (1 - AGE_SPREAD * self._chance())
+        pooled.session = await host.keeper.open_session(poll)
+        age_s = host.limits.age_s * (1 - AGE_SPREAD * self._chance())
+        pooled.expires_at = loop.time() + age_s
 
-    async def _take(self, keeper: KeepsSessions[Any], poll: Poll) -> _Kept:
-        """Its turn on a session, which may have to be opened first. Raises DeviceBusy when there was none in time."""
-        key = (
-            keeper.name,
-            poll.device,
-            poll.address,
-            keeper.session_key(poll),
-            _mark(poll.credential),
-        )
+    async def _acquire(self, keeper: KeepsSessions[Any], poll: Poll) -> _Pooled:
+        """Return a session for this poll's use, perhaps one still to open. Raises DeviceBusy."""
+        separate = keeper.session_key(poll)
+        key = (keeper.name, poll.device, poll.address, separate, _digest(poll.credential))
         host = self._hosts.get((keeper.name, poll.address))
         if host is None:
             host = _Host(poll.address, keeper, self._rules.of(keeper.name))
             self._hosts[keeper.name, poll.address] = host
-        kept = None if self._queued(key, host) else self._offer(key, host)
-        if kept is None:
-            kept = await self._wait(key, host, poll)
-        kept.user_ends = poll.deadline
-        return kept
+
+        pooled = None
+        if not self._must_queue(key, host):
+            pooled = self._offer(key, host)
+        if pooled is None:
+            pooled = await self._wait(key, host, poll)
+        pooled.in_use_until = poll.deadline
+        return pooled
 
     @staticmethod
-    def _queued(key: Key, host: _Host) -> bool:
-        """Do others wait, whom we would overtake? Those for another session do not count if ours is there."""
-        return any(key == other or key not in host.kept for other, _ in host.waiting)
+    def _must_queue(key: Key, host: _Host) -> bool:
+        """Return whether other polls wait that this poll must not overtake.
 
-    async def _wait(self, key: Key, host: _Host, poll: Poll) -> _Kept:
+        Polls that wait for another session do not count if the session of this key exists.
+        """
+        return any(key == other or key not in host.pooled for other, _ in host.waiting)
+
+    async def _wait(self, key: Key, host: _Host, poll: Poll) -> _Pooled:
         loop = asyncio.get_running_loop()
-        turn: asyncio.Future[_Kept] = loop.create_future()
-        entry, began = (key, turn), loop.time()
+        started = loop.time()
+        granted: asyncio.Future[_Pooled] = loop.create_future()
+        entry = (key, granted)
         host.waiting.append(entry)
         try:
-            async with asyncio.timeout_at(poll.deadline - HAND_OVER_S):
-                return await turn
+            async with asyncio.timeout_at(poll.deadline - REPORT_S):
+                return await granted
         except BaseException as error:
-            if turn.done() and not turn.cancelled():  # it came in the same moment
-                self._give_back(turn.result())
+            if granted.done() and not granted.cancelled():  # granted in the same moment
+                self._release(granted.result())
             else:
                 host.waiting.remove(entry)
             if isinstance(error, TimeoutError):
-                most = f"at most {host.limits.per_host} connections there, and one poll at a time on each"
-                raise _busy(host, began, most) from None
+                count = host.limits.per_host
+                reason = f"at most {count} connections there, and one poll at a time on each"
+                raise _busy(host, started, reason) from None
             raise
 
-    def _offer(self, key: Key, host: _Host) -> _Kept | None:
-        """The session of this key if it is free, or the right to open it; None if neither is to be had now."""
+    def _offer(self, key: Key, host: _Host) -> _Pooled | None:
+        """Return the idle session of this key or a place for a new one; None if neither is free."""
         now = asyncio.get_running_loop().time()
-        kept = host.kept.get(key)
-        if kept is not None and self._is_over(kept, now):
-            self._end(kept, politely=kept.idle_since is not None)
-            kept = None
-        if kept is not None:
-            if kept.idle_since is None:
+        pooled = host.pooled.get(key)
+        if pooled is not None and self._is_over(pooled, now):
+            self._remove(pooled, politely=pooled.is_idle)
+            pooled = None
+        if pooled is not None:
+            if not pooled.is_idle:
                 return None
-            kept.idle_since, kept.user_ends = None, math.inf
-            return kept
-        if len(host.kept) >= host.limits.per_host and not self._end_idle(host.kept):
+            pooled.idle_since = None
+            pooled.in_use_until = math.inf
+            return pooled
+
+        if len(host.pooled) >= host.limits.per_host and not self._remove_idle(host.pooled):
             return None
-        if len(self._kept) >= self._most:
-            self._end_idle(self._kept)
-        kept = _Kept(key, host)
-        self._kept[key] = host.kept[key] = kept
-        return kept
+        if len(self._pooled) >= self._limit:
+            self._remove_idle(self._pooled)
+        pooled = _Pooled(key, host)
+        self._pooled[key] = host.pooled[key] = pooled
+        return pooled
 
-    def _is_over(self, kept: _Kept, now: float) -> bool:
-        if kept.idle_since is None:
-            return now > kept.user_ends + OVERTIME_S
-        return now > kept.dies_at or now - kept.idle_since > kept.host.limits.idle_s
+    def _is_over(self, pooled: _Pooled, now: float) -> bool:
+        if pooled.idle_since is None:
+            return now > pooled.in_use_until + OVERTIME_S
+        idle_s = now - pooled.idle_since
+        return now > pooled.expires_at or idle_s > pooled.host.limits.idle_s
 
-    def _end_idle(self, among: OrderedDict[Key, _Kept]) -> bool:
-        """Make room: the one that was used last goes. Devices come in turns, so it is the last to be needed again;
-        to end the longest unused one would be to end each shortly before its next poll. `idle_s` ends those that
-        nobody needs.
+    def _remove_idle(self, candidates: OrderedDict[Key, _Pooled]) -> bool:
+        """Close the idle session that was used last; return False if none is idle.
+
+        Devices are polled in rotation, so the session used last is the last one needed again. The
+        longest idle one is about to be used. `idle_s` closes sessions that are not needed.
         """
-        idle = next(
-            (kept for kept in reversed(among.values()) if kept.idle_since is not None), None
-        )
-        if idle is not None:
-            self._end(idle, politely=True)
-        return idle is not None
+        for pooled in reversed(candidates.values()):
+            if pooled.is_idle:
+                self._remove(pooled, politely=True)
+                return True
+        return False
 
-    def _give_back(self, kept: _Kept) -> None:
-        if kept.gone:  # it was taken away
+    def _release(self, pooled: _Pooled) -> None:
+        """Return a session to the pool after a successful poll."""
+        if pooled.removed:
             return
-        kept.idle_since = asyncio.get_running_loop().time()
-        self._kept.move_to_end(kept.key)
-        kept.host.kept.move_to_end(kept.key)
-        if kept.session is None or self._closed:
-            self._end(kept, politely=True)
-        elif len(self._kept) > self._most:
-            self._end_idle(self._kept)
-        self._grant(kept.host)
-        self._sweep_later()
+        pooled.idle_since = asyncio.get_running_loop().time()
+        self._pooled.move_to_end(pooled.key)
+        pooled.host.pooled.move_to_end(pooled.key)
+        if pooled.session is None or self._closed:
+            self._remove(pooled, politely=True)
+        elif len(self._pooled) > self._limit:
+            self._remove_idle(self._pooled)
+        self._grant_waiting(pooled.host)
+        self._schedule_sweep()
 
-    def _drop(self, kept: _Kept) -> None:
-        if not kept.gone:
-            self._end(kept, politely=False)
-            self._grant(kept.host)
-            self._sweep_later()
+    def _discard(self, pooled: _Pooled) -> None:
+        """Cut a session after a failed poll."""
+        if not pooled.removed:
+            self._remove(pooled, politely=False)
+            self._grant_waiting(pooled.host)
+            self._schedule_sweep()
 
-    def _end(self, kept: _Kept, *, politely: bool) -> None:
-        kept.gone = True
-        del self._kept[kept.key]
-        del kept.host.kept[kept.key]
-        if kept.session is not None:
-            closing = asyncio.get_running_loop().create_task(_end_session(kept, politely))
-            kept.host.closing.add(closing)
-            closing.add_done_callback(kept.host.closing.discard)
+    def _remove(self, pooled: _Pooled, *, politely: bool) -> None:
+        pooled.removed = True
+        del self._pooled[pooled.key]
+        del pooled.host.pooled[pooled.key]
+        if pooled.session is not None:
+            closing = asyncio.get_running_loop().create_task(_close_session(pooled, politely))
+            pooled.host.closing.add(closing)
+            closing.add_done_callback(pooled.host.closing.discard)
 
-    def _grant(self, host: _Host) -> None:
-        """Who waits for the longest goes first; those whose session is in use let others pass."""
+    def _grant_waiting(self, host: _Host) -> None:
+        """Serve waiting polls, longest wait first; skip those whose session is in use."""
         for entry in list(host.waiting):
-            key, turn = entry
-            kept = None if turn.done() else self._offer(key, host)
-            if kept is not None:
+            key, granted = entry
+            if granted.done():
+                continue
+            pooled = self._offer(key, host)
+            if pooled is not None:
                 host.waiting.remove(entry)
-                turn.set_result(kept)
+                granted.set_result(pooled)
 
-    def _sweep_later(self) -> None:
+    def _schedule_sweep(self) -> None:
         if self._sweeper is None and not self._closed:
             self._sweeper = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep)
 
     def _sweep(self) -> None:
-        """What nobody uses any more is closed, and what is known of hosts without sessions forgotten."""
+        """Close sessions that are over, and forget hosts without sessions."""
         self._sweeper = None
         now = asyncio.get_running_loop().time()
-        for kept in list(self._kept.values()):
-            if not kept.gone and self._is_over(
-                kept, now
-            ):  # who waited for one may have ended another
-                self._end(kept, politely=kept.idle_since is not None)
-                self._grant(kept.host)
+        for pooled in list(self._pooled.values()):
+            # A grant for an earlier one of the list may have removed this one.
+            if not pooled.removed and self._is_over(pooled, now):
+                self._remove(pooled, politely=pooled.is_idle)
+                self._grant_waiting(pooled.host)
         for name, host in list(self._hosts.items()):
-            if not (host.kept or host.waiting or host.closing or host.next_open > now):
+            if not (host.pooled or host.waiting or host.closing or host.next_open > now):
                 del self._hosts[name]
         if self._hosts:
-            self._sweep_later()
+            self._schedule_sweep()
 
 
-async def _end_session(kept: _Kept, politely: bool) -> None:
+async def _close_session(pooled: _Pooled, politely: bool) -> None:
     try:
         async with asyncio.timeout(CLOSING_S):
-            await kept.host.keeper.close_session(kept.session, politely=politely)
-    except Exception:  # noqa: BLE001, S110  a plugin's: the session is over, and nobody waits to hear how
+            await pooled.host.keeper.close_session(pooled.session, politely=politely)
+    except Exception:  # noqa: BLE001, S110  door: a plugin; the session is over in any case
         pass
 
 
-def _mark(credential: Credential | None) -> bytes:
-    """Tells versions of a credential apart without keeping one of them in memory."""
+def _digest(credential: Credential | None) -> bytes:
+    """Identify the version of a credential without holding its secrets in memory."""
     if credential is None:
         return b""
     return hashlib.blake2b(credential.to_json().encode(), key=_SALT, digest_size=16).digest()
 
 
-def _busy(host: _Host, began: float, why: str) -> errors.DeviceBusy:
-    waited_s = asyncio.get_running_loop().time() - began
-    return errors.DeviceBusy(
-        f"waited {waited_s:.1f} s for its turn at {host.name}; nothing was sent", cause=why
-    )
+def _busy(host: _Host, started: float, reason: str) -> errors.DeviceBusy:
+    waited_s = asyncio.get_running_loop().time() - started
+    text = f"waited {waited_s:.1f} s for its turn at {host.name}; nothing was sent"
+    return errors.DeviceBusy(text, cause=reason)

@@ -1,4 +1,4 @@
-"""Which staleness sources are installed? Entry points, as for collectors; a broken one never harms the others."""
+"""Loads the installed staleness sources from entry points; a broken source affects no other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GROUP = "poller.staleness"
 
 
 class BadScore(Exception):
-    """A source raised, or gave something that is no score; the text says what."""
+    """A staleness source raised, or returned a value that is no score."""
 
 
 @dataclass(frozen=True)
@@ -25,32 +25,35 @@ class Sources:
     broken: tuple[Broken, ...] = ()
 
     def check(self, name: str) -> str:
-        """The name of a source that can be used. Raises InvalidInput, naming the nearest one or why it is broken."""
+        """Return the name if the source is usable.
+
+        Raises InvalidInput that names the nearest source, or the fault of a broken one.
+        """
         if name in self.functions:
             return name
         for broken in self.broken:
             if broken.name == name:
                 text = f'staleness source "{name}" ({broken.distribution}) cannot be used'
                 raise errors.InvalidInput(text, cause=broken.reason, hint=broken.hint)
-        near = difflib.get_close_matches(name, self.functions, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise errors.InvalidInput(
-            f'unknown staleness source "{name}"',
-            hint=hint + "installed: " + ", ".join(sorted(self.functions)),
-        )
+
+        hint = "installed: " + ", ".join(sorted(self.functions))
+        nearest = difflib.get_close_matches(name, self.functions, n=1)
+        if nearest:
+            hint = f"did you mean {nearest[0]}? {hint}"
+        raise errors.InvalidInput(f'unknown staleness source "{name}"', hint=hint)
 
     def compares(self, name: str) -> bool:
-        """Does it look at the readings of two polls?"""
+        """Return whether a source compares the readings of two polls."""
         return bool(getattr(self.functions.get(name), "comparing", False))
 
     def score(self, name: str, evidence: Evidence) -> float:
-        """What the source says. Raises BadScore: a plugin may do anything."""
+        """Return the score of a source. Raises BadScore for every fault of the source."""
         source = self.functions.get(name)
         if source is None:
             raise BadScore("it is not installed here")
         try:
             score = float(source(evidence))
-        except Exception as error:  # noqa: BLE001  a plugin may raise anything
+        except Exception as error:  # noqa: BLE001  door: a plugin may raise anything
             raise BadScore(f"{type(error).__name__}: {error}") from None
         if math.isnan(score):
             raise BadScore("its score is not a number")
@@ -59,9 +62,8 @@ class Sources:
 
 def load(points: Iterable[EntryPoint] | None = None) -> Sources:
     """Import every source of the entry-point group, built-ins and plugins alike."""
-    installed, unreadable = plugins.points(GROUP) if points is None else (points, [])
-    found = plugins.load(installed, lambda source: source, _admit, unreadable)
-    return Sources(found.plugins, found.broken)
+    loaded = plugins.load(GROUP, _admit, points)
+    return Sources(loaded.plugins, loaded.broken)
 
 
 def _admit(source: Source, _name: str) -> Source:

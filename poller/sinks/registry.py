@@ -32,8 +32,7 @@ def survey(
     points: Iterable[EntryPoint] | None = None, served: Mapping[int, Served] = SERVED
 ) -> Loaded[Admitted]:
     """Every installed sink, imported but not made; a broken one never harms the others."""
-    found, unreadable = plugins.points(GROUP) if points is None else (points, [])
-    return plugins.load(found, lambda kind: kind, partial(admit, served=served), unreadable)
+    return plugins.load(GROUP, partial(admit, served=served), points)
 
 
 def admit(kind: Any, name: str, served: Mapping[int, Served] = SERVED) -> Admitted:

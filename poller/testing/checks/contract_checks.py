@@ -8,7 +8,7 @@ from typing import Any
 import pydantic
 
 from poller import errors
-from poller.collectors import registry
+from poller.collectors import admission
 from poller.testing.subject import Failed, Inapplicable, Subject
 
 _NOT_AN_OPTION = "no_such_option_at_all"
@@ -18,7 +18,7 @@ async def contract(subject: Subject) -> None:
     """The registry accepts it: its name, its API version, its `collect`, its credentials and its abilities."""
     try:
         collector: Any = subject.make()
-        registry.admit(collector, collector.name)
+        admission.admit(collector, collector.name)
     except errors.ConfigError as error:
         raise Failed(
             f"the registry would not load it: {error}. {error.hint}".rstrip(". ")

@@ -148,7 +148,7 @@ def test_no_secret_is_kept_with_a_session() -> None:
     async def run() -> None:
         pool = Sessions()
         await poll_of(pool).session(Keeper(), pause(0))
-        [kept] = pool._kept.values()
+        [kept] = pool._pooled.values()
         assert "first-secret" not in repr(kept)
         assert not any(isinstance(part, Credential) for part in kept.key)
 
