@@ -34,8 +34,8 @@
 Each adapter translates the exceptions of its library in one table:
 collectors/snmp/engines/gufo_engine.py, collectors/routeros/librouteros_errors.py, db/sql_errors.py,
 state/redis_errors.py (Redis), state/publish_errors.py (kombu), security/vault.py (cryptography),
-settings/fields.py (pydantic). Every DeviceError has an error code; the consequences of each code are
-in domain/failures/error_codes.py.
+settings/setting_errors.py (pydantic). Every DeviceError has an error code; the consequences of each
+code are in domain/failures/error_codes.py.
 
 Texts never contain a secret. Data goes positionally to `super().__init__`, because Celery rebuilds
 exceptions with `cls(*args)`.
@@ -47,7 +47,7 @@ from typing import Any, ClassVar
 
 
 class PollerError(Exception):
-    """The base of the tree: `message` says what failed, `cause` why (if known), `hint` what to do."""
+    """The base of the tree: `message` says what failed, `cause` why, `hint` what to do."""
 
     code: ClassVar[str] = "P000"
     exit_code: ClassVar[int] = 1
@@ -195,7 +195,7 @@ class DeviceDown(DeviceError):
 
 
 class DeviceUnwell(DeviceError):
-    """Raised by a probe after its readings: the service responds, but not as the target requires."""
+    """Raised by a probe after its readings: the service responds, but not as required."""
 
     code = "P123"
     error_code = "unwell"
@@ -204,7 +204,7 @@ class DeviceUnwell(DeviceError):
 class OptionsUnusable(DeviceError):
     """Raised by a collector before it sends: a file that the options name is missing or broken.
 
-    The failure opens no breaker and makes no dead letter, because the next poll reads the file again.
+    The failure opens no breaker and makes no dead letter: the next poll reads the file again.
     """
 
     code = "P121"

@@ -72,7 +72,7 @@ class SiteWatch:
         for outage in dark.values():
             self._attend(outage, now_ms)
         for name, seen in windows.items():
-            if name not in dark and (window := site_outage.gone_dark(seen, self._limits)):
+            if name not in dark and (window := site_outage.first_dark(seen, self._limits)):
                 self._open(name, window, now_ms)
         self._release_forgotten(
             {outage.number for outage in site_windows.dark(client, keys).values()}, now_ms
@@ -110,7 +110,7 @@ class SiteWatch:
         ):
             self._close(outage, ids, now_ms)
             return
-        asking = site_outage.ask_again(outage, now_ms, self._limits)
+        asking = site_outage.is_probe_due(outage, now_ms, self._limits)
         kept = () if asking else outage.canaries  # these are on their way
         self._board.withhold(self._leader.token, outage.number, ids.keys() - held - set(kept))
         if asking:

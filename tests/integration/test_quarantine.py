@@ -20,7 +20,7 @@ from poller.db.inventory import credential_rows, devices
 from poller.db.record import dead_letter_rows
 from poller.domain.failures import error_codes
 from poller.domain.failures.dead_letter import Reason
-from poller.domain.failures.quarantine import Cause, Doubt, Trust
+from poller.domain.failures.quarantine import Cause, Incident, Trust
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.event_kinds import Kind
@@ -57,7 +57,7 @@ def services(
 def crash(poller: Poller, times: int = 3) -> None:
     release = quarantine_records.Release("snmp", registry.load().distributions["snmp"])
     for at_ms in range(1, times + 1):
-        poller.isolation.record(release, Doubt(at_ms, Cause.CRASH, f"crash {at_ms}"))
+        poller.isolation.record(release, Incident(at_ms, Cause.CRASH, f"crash {at_ms}"))
 
 
 def poll(services: Services, poller: Poller, token: str) -> None:
@@ -180,7 +180,7 @@ def test_the_list_shows_what_is_held_against_whom(
     crash(poller, 1)
     capsys.readouterr()  # the log
     elsewhere = quarantine_records.Release("olt", "acme 2.0")
-    doubt = Doubt(5, Cause.STUCK, "8 of its threads hang in one worker")
+    doubt = Incident(5, Cause.STUCK, "8 of its threads hang in one worker")
     quarantine_records.record(
         services.redis, services.keys, elsewhere, doubt, poller.isolation._rules
     )

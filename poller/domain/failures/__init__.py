@@ -1,1 +1,3 @@
-"""What follows from a failure: outcome, error codes, retry, circuit breaker, dead letter, site outage, quarantine."""
+"""The consequences of a failure: outcome, error codes, retry, circuit breaker, dead letter,
+site outage, quarantine.
+"""

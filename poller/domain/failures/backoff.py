@@ -1,10 +1,13 @@
-"""How long to wait after the n-th failure in a row. The exponent is clamped before multiplying: no overflow."""
+"""Exponential back-off: the wait after the n-th failure in a row."""
 
 from __future__ import annotations
 
+#: The exponent is clamped before the multiplication, so that no number of failures overflows.
 _MAX_EXPONENT = 60
 
 
 def exponential(failures: int, base_s: float, cap_s: float) -> float:
-    """base, 2*base, 4*base ... up to cap; never 0, for any number of failures."""
-    return min(cap_s, base_s * 2.0 ** min(max(0, failures - 1), _MAX_EXPONENT))
+    """Return base, 2 * base, 4 * base ... up to the cap; never 0, for any number of failures."""
+    doublings = max(0, failures - 1)
+    exponent = min(doublings, _MAX_EXPONENT)
+    return min(cap_s, base_s * 2.0**exponent)

@@ -1,7 +1,9 @@
-"""Shall a target that keeps failing be left alone for a while? Decides only; the board does the waiting.
+"""The circuit breaker of a target: when it opens, and when the next probe is due.
 
-Closed: polled as usual. Open: nobody asks it until its probe falls due. Half-open is that probe: a target is in one
-place of the board, so there is exactly one in the whole cluster. A good answer closes it; a bad one doubles the wait.
+Closed: the target is polled at every slot. Open: the target waits for its probe. Half-open: the
+probe is due or in flight. A target is in one place of the board, so the cluster has exactly one
+probe. A good probe closes the breaker, a failed one doubles the wait. This module only decides; the
+board waits.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from poller.domain.failures import backoff, error_codes
 from poller.domain.failures.error_codes import BreakerRule
 
 
-class Position(enum.StrEnum):
+class BreakerState(enum.StrEnum):
     CLOSED = "closed"
     OPEN = "open"
     HALF_OPEN = "half_open"
@@ -24,7 +26,7 @@ class Position(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Opens after so many failures in a row; waits `base_ms`, then twice as long each time, up to `cap_ms`."""
+    """Open after `after` failures in a row. The wait is `base_ms`, then doubles up to `cap_ms`."""
 
     after: int = 5
     base_ms: int = 30_000
@@ -33,18 +35,18 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """One rule for most errors, others by error code. `jitter` is the share by which a wait may be shorter."""
+    """The rule of each error code. `jitter` is the share by which a wait may be shorter."""
 
     usual: Rule = Rule()
     by_code: Mapping[str, Rule] = field(default_factory=dict)
     jitter: float = 0.1
 
-    def of(self, code: str) -> Rule:
+    def for_code(self, code: str) -> Rule:
         return self.by_code.get(code, self.usual)
 
 
 def rules(usual: Rule, auth_ms: int) -> Rules:
-    """The rule of every error code, from the failure policy and the numbers of the settings."""
+    """Return the rule of every error code, from the failure policy and the settings."""
     by_name = {
         BreakerRule.USUAL: usual,
         BreakerRule.NEVER: replace(usual, after=sys.maxsize),
@@ -60,11 +62,14 @@ def rules(usual: Rule, auth_ms: int) -> Rules:
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """The breaker of one target. `trips` counts the times it opened or stayed open since it last was closed."""
+    """The breaker of one target.
+
+    `trips` counts openings and failed probes since the breaker was closed.
+    """
 
     trips: int = 0
-    since_ms: int = 0  # when it opened
-    probe_ms: int = 0  # when it may be asked again
+    since_ms: int = 0  # when the breaker opened
+    probe_ms: int = 0  # when the next probe is due
 
     def pack(self) -> list[int]:
         return [self.trips, self.since_ms, self.probe_ms]
@@ -74,27 +79,39 @@ CLOSED = Breaker()
 
 
 def unpack(values: Sequence[Any]) -> Breaker:
-    """Raises TypeError or ValueError when these are not the values of a breaker."""
+    """Return the breaker of packed values. Raises TypeError or ValueError for any other values."""
     trips, since_ms, probe_ms = values
     return Breaker(int(trips), int(since_ms), int(probe_ms))
 
 
-def admit(breaker: Breaker, now_ms: int) -> Position:
-    """May it be polled now? Yes when closed, once when half-open, no when open."""
+def state_at(breaker: Breaker, now_ms: int) -> BreakerState:
+    """Return the state at an instant: a half-open breaker admits one poll, an open one none."""
     if not breaker.trips:
-        return Position.CLOSED
-    return Position.HALF_OPEN if now_ms >= breaker.probe_ms else Position.OPEN
+        return BreakerState.CLOSED
+    if now_ms >= breaker.probe_ms:
+        return BreakerState.HALF_OPEN
+    return BreakerState.OPEN
 
 
 def record(
     breaker: Breaker, failures: int, code: str, now_ms: int, rules: Rules, chance: float
 ) -> Breaker:
-    """The breaker after a poll; `failures` in a row including it, 0 after a good one. `chance` is random in [0, 1)."""
-    rule = rules.of(code)
+    """Return the breaker after a poll.
+
+    `failures` counts the failures in a row including this poll, 0 after a good one. `chance` is
+    random in [0, 1).
+    """
     if not failures:
         return CLOSED
+    rule = rules.for_code(code)
     if not breaker.trips and failures < rule.after:
         return CLOSED
+
     trips = breaker.trips + 1
-    wait_ms = backoff.exponential(trips, rule.base_ms, rule.cap_ms) * (1 - rules.jitter * chance)
-    return Breaker(trips, breaker.since_ms or now_ms, now_ms + round(wait_ms))
+    longest_ms = backoff.exponential(trips, rule.base_ms, rule.cap_ms)
+    wait_ms = longest_ms * (1 - rules.jitter * chance)
+    return Breaker(
+        trips=trips,
+        since_ms=breaker.since_ms or now_ms,
+        probe_ms=now_ms + round(wait_ms),
+    )

@@ -1,6 +1,7 @@
-"""Dead letters: targets that need an operator. Decides only; the board parks the target, SQL stores the letter.
+"""Dead letters: targets that need an operator.
 
-A parked target is polled every `deadletter_retry_s` and stays listed until it responds.
+This module only decides; the board parks the target, and SQL stores the letter. A parked target is
+polled every `deadletter_retry_s` and stays listed until it responds.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ class Reason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One dead letter. A letter without a reason says that the target is no dead letter since `last_ms`."""
+    """One dead letter.
+
+    A letter without a reason says that the target is no dead letter since `last_ms`.
+    """
 
     target_id: int
     last_ms: int  # last failure
@@ -52,8 +56,9 @@ def reason(
 ) -> Reason | None:
     """Why the target is a dead letter after this outcome, or None.
 
-    `breaker` is the breaker after the outcome, `before` the reason why the target already is a dead letter. A dead
-    letter stays one until the target responds, also when an operator resets the breaker or edits the device.
+    `breaker` is the breaker after the outcome, `before` the reason why the target already is a dead
+    letter. A dead letter stays one until the target responds, also when an operator resets the
+    breaker or edits the device.
     """
     if outcome.good:
         return None

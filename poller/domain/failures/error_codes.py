@@ -1,7 +1,8 @@
 """The failure policy: one row for each error code that a run, a status or a metric can carry.
 
-The list is closed. A collector raises an error of `poller.errors`, and the error has one of these codes; a plugin
-cannot add a code. `retry`, `circuit_breaker`, `dead_letter` and `site_outage` read their decisions from `TABLE`.
+The list is closed. A collector raises an error of `poller.errors`, and the error has one of these
+codes; a plugin cannot add a code. `retry`, `circuit_breaker`, `dead_letter` and `site_outage` read
+their decisions from `TABLE`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What became of one attempted poll. A value, never an exception: one device's failure is data."""
+"""The outcome of one poll attempt: a value, because the failure of a device is data."""
 
 from __future__ import annotations
 
@@ -14,16 +14,21 @@ MESSAGE_LIMIT = 512
 
 class Result(enum.StrEnum):
     OK = "ok"
-    PARTIAL = "partial"  # some parts failed, the readings of the others are kept
+    PARTIAL = "partial"  # some parts failed, the readings of the others are stored
     FAILED = "failed"
-    REFUSED = "refused"  # not attempted: e.g. its collector is not installed here
-    DUPLICATE = "duplicate"  # this very attempt was started already, by somebody
+    REFUSED = "refused"  # not attempted: the collector, the options or the credential is unusable
+    DUPLICATE = "duplicate"  # another worker already started this attempt
     STALE = "stale"  # another run of the target is in flight by now
     GONE = "gone"  # the target was removed meanwhile
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
+    """The result of a poll.
+
+    `error_code` is a code of `error_codes.TABLE`, empty when all went well.
+    """
+
     result: Result
     error_code: str = ""
     message: str = ""
@@ -35,7 +40,7 @@ class Outcome:
 
     @property
     def retryable(self) -> bool:
-        """The failure policy allows a retry before the next slot."""
+        """Whether the failure policy allows a retry before the next slot."""
         return self.error_code in error_codes.RETRIED
 
     @property
@@ -44,14 +49,16 @@ class Outcome:
 
 
 def from_error(error: errors.DeviceError, readings: ReadingSet | None = None) -> Outcome:
-    """A device error as an outcome: partial when something was read before it struck."""
+    """Return the outcome of a device error: partial when it has readings."""
     is_finding = error.error_code in error_codes.FINDINGS
     result = Result.PARTIAL if readings and not is_finding else Result.FAILED
     return Outcome(result, error.error_code, clean(str(error)), readings)
 
 
 def clean(text: str, limit: int = MESSAGE_LIMIT) -> str:
-    """Printable, single-line and bounded: device and plugin texts can contain anything."""
-    line = "".join(c if c.isprintable() else " " for c in text.strip())
-    line = " ".join(line.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    """Return a printable, single-line text of bounded length: devices and plugins send anything."""
+    printable = "".join(c if c.isprintable() else " " for c in text.strip())
+    line = " ".join(printable.split())
+    if len(line) <= limit:
+        return line
+    return line[: limit - 1] + "…"

@@ -1,6 +1,7 @@
-"""Can a collector be trusted with our process? What its crashes so far say; nothing is stopped here.
+"""The trust in a collector, from the incidents on record. This module stops no collector.
 
-`ok` runs like any other, `isolated` in a process of its own, `quarantined` nowhere until a person releases it.
+`ok` runs in the worker process, `isolated` in a separate process, `quarantined` nowhere until an
+operator releases it.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import Any
 
 from poller.domain.failures.outcome import clean
 
-#: A worker that died twice while the same target's code ran was hardly killed from outside both times.
+#: A worker that died twice while it polled one target was hardly killed from outside both times.
 SUSPICIONS = 2
-_MOST_KEPT = 1_000
+_MAX_STORED = 1_000
 
 
 class Trust(enum.StrEnum):
@@ -24,17 +25,15 @@ class Trust(enum.StrEnum):
 
 
 class Cause(enum.StrEnum):
-    """What made us doubt it. Only a crash that nobody else can have caused counts towards a quarantine."""
+    """What happened in an incident. Only a crash counts towards a quarantine."""
 
-    CRASH = "crash"  # its process ended by its own doing: a fault, an exit, standing still
-    SUSPICION = (
-        "suspicion"  # a worker ended while its code ran; it may have been killed from outside
-    )
-    STUCK = "stuck"  # its threads hang: a process of its own can be ended with them
+    CRASH = "crash"  # the collector's process ended by a fault, an exit or a standstill
+    SUSPICION = "suspicion"  # a worker ended while it ran the collector; maybe killed from outside
+    STUCK = "stuck"  # threads of the collector hang; a separate process can be ended with them
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class Incident:
     at_ms: int
     cause: Cause
     text: str
@@ -43,7 +42,7 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Quarantined after so many crashes within that time."""
+    """A collector is quarantined after `crashes` crashes within `window_ms`."""
 
     crashes: int = 3
     window_ms: int = 3_600_000
@@ -51,13 +50,13 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is known of one collector of one release."""
+    """The incidents of one release of a collector. Redis stores the field names."""
 
-    crashes_ms: tuple[int, ...] = ()  # within the window before the last one
-    suspicions: tuple[tuple[int, int], ...] = ()  # instant and target of each
-    isolated_ms: int = 0  # since when; 0 = it is not
-    quarantined_ms: int = 0
-    reason: str = ""  # the last one
+    crashes_ms: tuple[int, ...] = ()  # within the window before the last crash
+    suspicions: tuple[tuple[int, int], ...] = ()  # instant and target id of each
+    isolated_ms: int = 0  # since when; 0 = not isolated
+    quarantined_ms: int = 0  # since when; 0 = not quarantined
+    reason: str = ""  # text of the last incident
 
     @property
     def trust(self) -> Trust:
@@ -73,33 +72,41 @@ class Record:
         return json.dumps(asdict(self))
 
 
-def record(before: Record, doubt: Doubt, rules: Rules) -> Record:
-    """The record with one doubt more."""
-    since_ms = doubt.at_ms - rules.window_ms
-    after = replace(before, reason=clean(doubt.text))
-    if doubt.cause is Cause.SUSPICION:
-        recent = tuple(each for each in before.suspicions if each[0] > since_ms)[-_MOST_KEPT:]
-        after = replace(after, suspicions=(*recent, (doubt.at_ms, doubt.target_id)))
-        if sum(target_id == doubt.target_id for _, target_id in after.suspicions) < SUSPICIONS:
+def record(before: Record, incident: Incident, rules: Rules) -> Record:
+    """Return the record after one more incident."""
+    since_ms = incident.at_ms - rules.window_ms
+    after = replace(before, reason=clean(incident.text))
+
+    if incident.cause is Cause.SUSPICION:
+        after = replace(after, suspicions=_with_suspicion(before, incident, since_ms))
+        same_target = [target for _, target in after.suspicions if target == incident.target_id]
+        if len(same_target) < SUSPICIONS:
             return after
-    if doubt.cause is Cause.CRASH:
-        recent_ms = tuple(at_ms for at_ms in before.crashes_ms if at_ms > since_ms)[-_MOST_KEPT:]
-        after = replace(after, crashes_ms=(*recent_ms, doubt.at_ms))
-    after = replace(after, isolated_ms=before.isolated_ms or doubt.at_ms)
+    if incident.cause is Cause.CRASH:
+        recent_ms = [at_ms for at_ms in before.crashes_ms if at_ms > since_ms]
+        after = replace(after, crashes_ms=(*recent_ms[-_MAX_STORED:], incident.at_ms))
+
+    after = replace(after, isolated_ms=before.isolated_ms or incident.at_ms)
     if len(after.crashes_ms) >= rules.crashes and not before.quarantined_ms:
-        after = replace(after, quarantined_ms=doubt.at_ms)
+        after = replace(after, quarantined_ms=incident.at_ms)
     return after
 
 
+def _with_suspicion(
+    before: Record, incident: Incident, since_ms: int
+) -> tuple[tuple[int, int], ...]:
+    recent = [each for each in before.suspicions if each[0] > since_ms]
+    return (*recent[-_MAX_STORED:], (incident.at_ms, incident.target_id))
+
+
 def unpack(text: str) -> Record:
-    """The stored text back to a record; one that is not ours counts as none."""
+    """Return the record of a stored text; an empty record for a text that is not one."""
     try:
         fields: dict[str, Any] = json.loads(text)
+        suspicions = [(int(at_ms), int(target_id)) for at_ms, target_id in fields["suspicions"]]
         return Record(
             crashes_ms=tuple(map(int, fields["crashes_ms"])),
-            suspicions=tuple(
-                (int(at_ms), int(target_id)) for at_ms, target_id in fields["suspicions"]
-            ),
+            suspicions=tuple(suspicions),
             isolated_ms=int(fields["isolated_ms"]),
             quarantined_ms=int(fields["quarantined_ms"]),
             reason=clean(str(fields["reason"])),

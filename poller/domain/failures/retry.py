@@ -1,4 +1,4 @@
-"""Is a failed poll worth another try before its next slot? Few tries, soon over, and never a storm of them."""
+"""Retries before the next slot: which failures get one, and how many a worker can afford."""
 
 from __future__ import annotations
 
@@ -10,43 +10,52 @@ from poller.domain.failures.outcome import Outcome, Result
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """At most `tries` more, the first after about `base_s`, each wait twice the one before, up to `cap_s`."""
+    """At most `tries` retries. The longest wait is `base_s`, then doubles up to `cap_s`."""
 
     tries: int = 2
     base_s: float = 1.0
     cap_s: float = 8.0
 
     def longest_wait_ms(self, attempt: int) -> int:
-        """Before attempt + 1; Celery draws the wait at random from 0 to this."""
-        return round(backoff.exponential(attempt + 1, self.base_s, self.cap_s) * 1000)
+        """Return the longest wait before attempt + 1; Celery draws a wait from 0 to this."""
+        longest_s = backoff.exponential(attempt + 1, self.base_s, self.cap_s)
+        return round(longest_s * 1000)
 
 
-def worthwhile(
+def is_worthwhile(
     outcome: Outcome, attempt: int, spent_ms: int, timeout_ms: int, interval_ms: int, limits: Limits
 ) -> bool:
-    """`attempt` was the last one (from 0), `spent_ms` went by since the slot. The next must end by half the interval.
+    """Whether a retry can help, and ends within half the interval.
 
-    A partial answer is kept as it is: most of it is there.
+    `attempt` is the last attempt, from 0; `spent_ms` the time since the slot. A partial outcome is
+    stored as it is, without a retry.
     """
-    if outcome.result is not Result.FAILED or not outcome.retryable or attempt >= limits.tries:
+    if outcome.result is not Result.FAILED or not outcome.retryable:
         return False
-    return spent_ms + limits.longest_wait_ms(attempt) + timeout_ms <= interval_ms / 2
+    if attempt >= limits.tries:
+        return False
+    ends_after_ms = spent_ms + limits.longest_wait_ms(attempt) + timeout_ms
+    return ends_after_ms <= interval_ms / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Tries are paid for by polls: when ten thousand devices go dark together, the extra load stays this share."""
+    """Tokens for retries.
+
+    Each poll earns a share of a token, so retries add at most that share of load.
+    """
 
     share: float = 0.1
-    most: float = 100.0
+    limit: float = 100.0
     tokens: float = 100.0
 
-    def earned(self, polls: int) -> Budget:
-        return replace(self, tokens=min(self.most, self.tokens + polls * self.share))
+    def earn(self, polls: int) -> Budget:
+        tokens = self.tokens + polls * self.share
+        return replace(self, tokens=min(self.limit, tokens))
 
-    def granted(self, wanted: int) -> int:
-        """How many of these tries can be paid for."""
-        return min(wanted, int(self.tokens))
+    def affordable(self, retries: int) -> int:
+        """Return how many of these retries the tokens pay for."""
+        return min(retries, int(self.tokens))
 
-    def spent(self, tries: int) -> Budget:
-        return replace(self, tokens=self.tokens - tries)
+    def spend(self, retries: int) -> Budget:
+        return replace(self, tokens=self.tokens - retries)

@@ -1,4 +1,4 @@
-"""Has a whole site gone dark? Then a few canaries ask for all of it, until some of them answer again."""
+"""Site outages: when a site is dark, which canaries probe it, and when it has recovered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DARK = error_codes.DARK
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A site is dark when at least `least` polls failed within a window, and these are `share` of its polls."""
+    """A site is dark when `least` polls of a window, and `share` of its polls, found no device."""
 
     share: float = 0.6
     least: int = 10
@@ -25,7 +25,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The polls of one site in the last seconds."""
+    """The polls of one site in the last `seconds`."""
 
     polls: int = 0
     dark: int = 0
@@ -34,10 +34,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A site that is open: since when, who asks for it, and since when they were asked."""
+    """A dark site, and the canaries that probe it since `asked_ms`.
+
+    Redis stores the field names.
+    """
 
     site: str
-    number: int  # of the site, in SQL
+    number: int  # id of the site in SQL
     since_ms: int
     asked_ms: int = 0
     canaries: tuple[int, ...] = ()
@@ -47,29 +50,42 @@ def is_dark(window: Window, limits: Limits) -> bool:
     return window.dark >= limits.least and window.dark >= limits.share * window.polls
 
 
-def gone_dark(windows: Iterable[Window], limits: Limits) -> Window | None:
-    """The first window that shows it, if any: a short one knows it sooner, a long one sees enough of a small site."""
-    return next((window for window in windows if is_dark(window, limits)), None)
+def first_dark(windows: Iterable[Window], limits: Limits) -> Window | None:
+    """Return the first dark window, if any.
+
+    A short window shows an outage sooner, a long one holds enough polls of a small site.
+    """
+    for window in windows:
+        if is_dark(window, limits):
+            return window
+    return None
 
 
 def return_ms(target_id: int, interval_ms: int, now_ms: int) -> int:
-    """When a target of a site that is back is polled: at its next slot, or sooner if that is over a minute away."""
-    return slots.next_slot_ms(target_id, min(interval_ms, slots.RESUME_WITHIN_MS), now_ms)
+    """Return the first slot of a target after the outage, at most a minute away."""
+    within_ms = min(interval_ms, slots.RESUME_WITHIN_MS)
+    return slots.next_slot_ms(target_id, within_ms, now_ms)
 
 
 def has_recovered(outage: Outage, canaries: Iterable[Status]) -> bool:
-    """At least half of those that were asked have answered since."""
+    """Whether at least half of the canaries have responded since they were polled."""
+    if not outage.canaries:
+        return False
     good = sum(status.ok_ms >= outage.asked_ms for status in canaries)
-    return bool(outage.canaries) and 2 * good >= len(outage.canaries)
+    return 2 * good >= len(outage.canaries)
 
 
-def ask_again(outage: Outage, now_ms: int, limits: Limits) -> bool:
+def is_probe_due(outage: Outage, now_ms: int, limits: Limits) -> bool:
+    """Whether new canaries are due; also when the clock was set back."""
     return now_ms - outage.asked_ms >= limits.probe_ms or now_ms < outage.asked_ms
 
 
 def next_canaries(ids: Sequence[int], chances: Sequence[float], limits: Limits) -> tuple[int, ...]:
-    """Some of the site's targets, others each time; `chances` are random in [0, 1), as many as canaries."""
-    left = list(ids)
-    return tuple(
-        left.pop(int(chance * len(left))) for chance in chances[: min(limits.canaries, len(left))]
-    )
+    """Return targets of the site, drawn without repetition; `chances` are random in [0, 1)."""
+    remaining = list(ids)
+    count = min(limits.canaries, len(remaining))
+    canaries = []
+    for chance in chances[:count]:
+        index = int(chance * len(remaining))
+        canaries.append(remaining.pop(index))
+    return tuple(canaries)

@@ -14,7 +14,7 @@ from redis.commands.core import Script
 
 from poller.domain.batched import batched
 from poller.domain.failures import circuit_breaker
-from poller.domain.failures.circuit_breaker import Position
+from poller.domain.failures.circuit_breaker import BreakerState
 from poller.domain.record import target_status
 from poller.domain.record.target_status import Status
 from poller.domain.scheduling import slots
@@ -50,8 +50,10 @@ class Seen:
     next_ms: int = 0  # when it may be polled again; 0: not known, or now
     queue: str = ""
 
-    def position(self, now_ms: int) -> Position:
-        return Position.OPEN if self.bar else circuit_breaker.admit(self.status.breaker, now_ms)
+    def position(self, now_ms: int) -> BreakerState:
+        return (
+            BreakerState.OPEN if self.bar else circuit_breaker.state_at(self.status.breaker, now_ms)
+        )
 
     @property
     def since_ms(self) -> int:

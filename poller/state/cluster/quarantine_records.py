@@ -11,7 +11,7 @@ from typing import Any, cast
 import redis
 
 from poller.domain.failures import quarantine
-from poller.domain.failures.quarantine import Doubt, Record, Rules
+from poller.domain.failures.quarantine import Incident, Record, Rules
 from poller.state.keys import Keys
 from poller.state.redis_client import store_errors
 
@@ -44,7 +44,7 @@ def read(client: redis.Redis, keys: Keys) -> dict[Release, Record]:
 
 
 def record(
-    client: redis.Redis, keys: Keys, release: Release, doubt: Doubt, rules: Rules
+    client: redis.Redis, keys: Keys, release: Release, doubt: Incident, rules: Rules
 ) -> tuple[Record, Record]:
     """Add a doubt; the record before and after it. Of several at once each sees the one before."""
 

@@ -34,9 +34,9 @@ class Retries:
                 if self._unanswered[poll.target.site] < self._dark_after
             ]
             first_attempts = len(polls) if attempt == 0 else 0
-            self._budget = self._budget.earned(first_attempts)
-            granted = self._budget.granted(len(candidates))
-            self._budget = self._budget.spent(granted)
+            self._budget = self._budget.earn(first_attempts)
+            granted = self._budget.affordable(len(candidates))
+            self._budget = self._budget.spend(granted)
         return set(candidates[:granted])
 
     def _count_unanswered(self, polls: Sequence[FinishedPoll]) -> None:
@@ -55,6 +55,6 @@ class Retries:
             return False
         target = poll.target
         spent_ms = poll.finished_ms - poll.started.plan_ms
-        return retry.worthwhile(
+        return retry.is_worthwhile(
             poll.outcome, attempt, spent_ms, target.timeout_ms, target.interval_ms, self.limits
         )

@@ -13,7 +13,7 @@ from poller.bootstrap import Services
 from poller.db.inventory import inventory_feed
 from poller.domain.failures import error_codes
 from poller.domain.failures.outcome import Outcome, Result
-from poller.domain.failures.quarantine import Cause, Doubt
+from poller.domain.failures.quarantine import Cause, Incident
 from poller.domain.record.event_kinds import Event, Kind
 from poller.observability import logs
 from poller.state.cluster.quarantine_records import Release
@@ -68,10 +68,10 @@ class Aftermath:
         if wreck.flights or wreck.target_id:
             event_publisher.emit(self._services, [self._event(wreck)])
 
-    def _doubt(self, wreck: Wreck, text: str) -> Doubt:
+    def _doubt(self, wreck: Wreck, text: str) -> Incident:
         """Without a fault it may have been killed from outside, or for want of memory: that proves nothing yet."""
         cause = Cause.CRASH if wreck.fault else Cause.SUSPICION
-        return Doubt(event_publisher.now_ms(), cause, text, wreck.target_id)
+        return Incident(event_publisher.now_ms(), cause, text, wreck.target_id)
 
     def _event(self, wreck: Wreck) -> Event:
         """Whose code ran, if anybody's did, and how much was under way."""

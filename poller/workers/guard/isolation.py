@@ -18,7 +18,7 @@ from poller.bootstrap import Services
 from poller.collectors.api import Poll
 from poller.domain.failures import error_codes, quarantine
 from poller.domain.failures.outcome import Outcome, Result, from_error
-from poller.domain.failures.quarantine import Cause, Doubt, Record, Trust
+from poller.domain.failures.quarantine import Cause, Incident, Record, Trust
 from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.record.event_kinds import Event, Kind
 from poller.observability import logs
@@ -96,7 +96,7 @@ class Isolation:
         self._keepers: dict[str, Keeper] = {}
         self._ways: dict[str, Way] = {}
         self._refused: frozenset[str] = frozenset()
-        self._untold: queue.SimpleQueue[tuple[str, Doubt]] = queue.SimpleQueue()
+        self._untold: queue.SimpleQueue[tuple[str, Incident]] = queue.SimpleQueue()
         self._doubted: set[str] = set()  # by ourselves; the cluster may not know yet
         self._closed = False
         self._wake = threading.Event()
@@ -201,10 +201,10 @@ class Isolation:
             self._doubt(name, Cause.STUCK, f"{count} of its threads hang in one worker")
 
     def _doubt(self, name: str, cause: Cause, text: str) -> None:
-        self._untold.put((name, Doubt(event_publisher.now_ms(), cause, text)))
+        self._untold.put((name, Incident(event_publisher.now_ms(), cause, text)))
         self._wake.set()
 
-    def record(self, release: Release, doubt: Doubt) -> None:
+    def record(self, release: Release, doubt: Incident) -> None:
         """Tell the cluster, and people if that changes how the collector is run. Raises StoreError.
 
         It may be one that is not installed here: another worker of this host died of it.
@@ -245,7 +245,7 @@ def declared(services: Services) -> frozenset[str]:
     return frozenset(by_author | by_operator)
 
 
-def _event(release: Release, after: Record, doubt: Doubt, was_isolated: bool) -> Event:
+def _event(release: Release, after: Record, doubt: Incident, was_isolated: bool) -> Event:
     data = {
         "collector": release.collector,
         "distribution": release.distribution,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poller.domain.failures import circuit_breaker, error_codes
-from poller.domain.failures.circuit_breaker import CLOSED, Breaker, Position, Rule, Rules
+from poller.domain.failures.circuit_breaker import CLOSED, Breaker, BreakerState, Rule, Rules
 from poller.settings import Settings, policies
 
 NOW = 1_800_000_000_000
@@ -61,9 +61,9 @@ def test_a_refused_credential_opens_at_once_and_for_long() -> None:
 def test_nobody_asks_before_the_probe_and_one_may_then() -> None:
     """Closed, open, half-open."""
     state = after_failures(5)
-    assert circuit_breaker.admit(CLOSED, NOW) is Position.CLOSED
-    assert circuit_breaker.admit(state, NOW + 29_999) is Position.OPEN
-    assert circuit_breaker.admit(state, NOW + 30_000) is Position.HALF_OPEN
+    assert circuit_breaker.state_at(CLOSED, NOW) is BreakerState.CLOSED
+    assert circuit_breaker.state_at(state, NOW + 29_999) is BreakerState.OPEN
+    assert circuit_breaker.state_at(state, NOW + 30_000) is BreakerState.HALF_OPEN
 
 
 def test_a_good_answer_closes_it() -> None:
@@ -114,7 +114,7 @@ def test_what_a_probe_finds_is_news_after_two_in_a_row_and_is_never_waited_with(
             Breaker(failures - 2, NOW, NOW), failures, code, NOW, rules, 0.5
         )
         assert (opened.trips, opened.probe_ms) == (failures - 1, NOW)
-        assert circuit_breaker.admit(opened, NOW) is Position.HALF_OPEN
+        assert circuit_breaker.state_at(opened, NOW) is BreakerState.HALF_OPEN
 
 
 def test_an_operator_who_wants_breakers_to_open_at_once_gets_that_of_findings_too() -> None:

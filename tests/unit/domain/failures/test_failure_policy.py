@@ -146,7 +146,7 @@ def test_which_failures_are_retried() -> None:
     """A poll at an interval of a minute has the time for a retry; only the code decides."""
     for kind in device_errors():
         outcome = from_error(kind("no"))
-        worthwhile = retry.worthwhile(outcome, 0, 0, 5_000, 60_000, retry.Limits())
+        worthwhile = retry.is_worthwhile(outcome, 0, 0, 5_000, 60_000, retry.Limits())
         assert worthwhile is FAILED[kind.error_code].retried
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poller.domain.failures import quarantine
-from poller.domain.failures.quarantine import Cause, Doubt, Record, Rules, Trust
+from poller.domain.failures.quarantine import Cause, Incident, Record, Rules, Trust
 
 RULES = Rules(crashes=3, window_ms=1_000)
 
@@ -11,7 +11,7 @@ RULES = Rules(crashes=3, window_ms=1_000)
 def after(*doubts: tuple[int, Cause, int]) -> Record:
     found = Record()
     for at_ms, cause, target_id in doubts:
-        found = quarantine.record(found, Doubt(at_ms, cause, f"at {at_ms}", target_id), RULES)
+        found = quarantine.record(found, Incident(at_ms, cause, f"at {at_ms}", target_id), RULES)
     return found
 
 

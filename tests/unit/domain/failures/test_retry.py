@@ -37,7 +37,7 @@ def test_tries_are_few_and_over_before_half_the_interval(
     outcome: Outcome, attempt: int, spent_ms: int, interval_ms: int, expected: bool
 ) -> None:
     """Only what may pass by itself is tried again."""
-    assert retry.worthwhile(outcome, attempt, spent_ms, 5_000, interval_ms, Limits()) is expected
+    assert retry.is_worthwhile(outcome, attempt, spent_ms, 5_000, interval_ms, Limits()) is expected
 
 
 def test_the_wait_doubles_and_is_capped() -> None:
@@ -67,13 +67,13 @@ def test_an_outage_cannot_turn_into_a_storm() -> None:
     """A hundred thousand failures in a row: a tenth of them, and what was saved, is tried again."""
     budget, tries = Budget(), 0
     for _ in range(1_000):
-        budget = budget.earned(100)
-        granted = budget.granted(100)
-        budget, tries = budget.spent(granted), tries + granted
+        budget = budget.earn(100)
+        granted = budget.affordable(100)
+        budget, tries = budget.spend(granted), tries + granted
     assert 10_000 <= tries <= 10_100
 
 
 def test_savings_are_bounded() -> None:
     """A quiet week does not buy a storm."""
-    assert Budget(tokens=0).earned(10**9).tokens == 100
-    assert Budget(tokens=0.5).granted(3) == 0
+    assert Budget(tokens=0).earn(10**9).tokens == 100
+    assert Budget(tokens=0.5).affordable(3) == 0

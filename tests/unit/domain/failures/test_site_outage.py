@@ -35,11 +35,11 @@ def test_a_site_is_dark_when_most_of_its_polls_find_nobody(
 
 def test_a_short_window_tells_it_before_a_long_one() -> None:
     """A minute that was good until just now hides it; a small site has enough polls only in a minute."""
-    assert site_outage.gone_dark([Window(40, 38, 20), Window(200, 38)], LIMITS) == Window(
+    assert site_outage.first_dark([Window(40, 38, 20), Window(200, 38)], LIMITS) == Window(
         40, 38, 20
     )
-    assert site_outage.gone_dark([Window(9, 9, 20), Window(12, 12)], LIMITS) == Window(12, 12)
-    assert site_outage.gone_dark([Window(40, 4, 20), Window(200, 38)], LIMITS) is None
+    assert site_outage.first_dark([Window(9, 9, 20), Window(12, 12)], LIMITS) == Window(12, 12)
+    assert site_outage.first_dark([Window(40, 4, 20), Window(200, 38)], LIMITS) is None
 
 
 @given(st.integers(1, 2**40), st.integers(1_000, 86_400_000), st.integers(NOW, NOW + 86_400_000))
@@ -67,9 +67,9 @@ def test_half_of_the_canaries_bring_it_back(good: int, asked: int, expected: boo
 def test_canaries_are_asked_twice_a_minute() -> None:
     """Also after the clock was set back."""
     outage = Outage("west", 1, NOW, NOW)
-    assert not site_outage.ask_again(outage, NOW + 29_999, LIMITS)
-    assert site_outage.ask_again(outage, NOW + 30_000, LIMITS)
-    assert site_outage.ask_again(outage, NOW - 3_600_000, LIMITS)
+    assert not site_outage.is_probe_due(outage, NOW + 29_999, LIMITS)
+    assert site_outage.is_probe_due(outage, NOW + 30_000, LIMITS)
+    assert site_outage.is_probe_due(outage, NOW - 3_600_000, LIMITS)
 
 
 def test_canaries_are_different_targets_of_the_site() -> None:
