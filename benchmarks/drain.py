@@ -23,8 +23,9 @@ from poller.domain.metrics import histogram
 from poller.domain.record.overview import State, Worker
 from poller.domain.record.target_status import Status
 from poller.domain.scheduling import slots
-from poller.state.board import lua_scripts, moves
+from poller.state.board import moves
 from poller.state.cluster import worker_registry
+from poller.state.keys import ROUTINE_MARK, SLICE_MS
 
 WAIT_S = 0.2
 #: Batches it says it polls at a time, as a real worker does.
@@ -38,7 +39,6 @@ class Drain:
         )  # second -> lateness in ms -> targets
         self.refused: Counter[str] = Counter()
         self._redis, self._keys, self._board = services.redis, services.keys, services.board
-        self._scripts = lua_scripts.load(services.redis, ("start", "hold", "finish"))
         self._interval_ms = interval_ms
         self._margin_ms = round(services.settings.lease_margin_s * 1000)
         self._queues: list[str] = []
@@ -72,7 +72,7 @@ class Drain:
             time.sleep(WAIT_S)
             return None
         self._queues.append(self._queues.pop(0))
-        lists = [*self._queues, *(queue + moves.ROUTINE_MARK for queue in self._queues)]
+        lists = [*self._queues, *(queue + ROUTINE_MARK for queue in self._queues)]
         popped: Any = self._redis.brpop(lists, timeout=WAIT_S)
         return popped[1] if popped else None
 
@@ -96,7 +96,7 @@ class Drain:
         head = (
             "",
             token,
-            moves.SLICE_MS,
+            SLICE_MS,
             moves.STATS_LIFETIME_S,
             queue,
             len(steady) // 3,
@@ -107,7 +107,7 @@ class Drain:
 
     def _ask(self, script: str, *arguments: str | int) -> Any:
         """By the server's clock."""
-        return self._scripts[script](keys=[self._keys.prefix], args=["", *arguments])
+        return self._board.scripts.run(script, ["", *arguments])
 
 
 def _statistics(queue: str, late: Counter[int]) -> list[str | int]:

@@ -12,7 +12,7 @@ from kombu.utils.url import maybe_sanitize_url
 
 from poller import bootstrap, errors
 from poller.settings import Settings
-from poller.state.board.moves import ROUTINE_PRIORITY, URGENT_PRIORITY
+from poller.state.keys import ROUTINE_PRIORITY, URGENT_PRIORITY
 
 PRUNE_EVERY_S = 300.0
 

@@ -13,6 +13,7 @@ from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.scheduling import slots
 from poller.observability import logs
 from poller.settings import Settings
+from poller.state.board.board_maintenance import BoardMaintenance
 from poller.state.board.moves import Board
 
 log = logs.get(__name__)
@@ -50,11 +51,11 @@ def settle(
 ) -> int:
     """The clock is not where it was. Nobody may poll at once, wait for hours, or lose a lease for that."""
     wait_ms, margin_ms = round(settings.queue_wait_s * 1000), round(settings.lease_margin_s * 1000)
-    leases = board.renew_leases(leader, now_ms, wait_ms, margin_ms)
+    leases = BoardMaintenance(board).renew_leases(leader, now_ms, wait_ms, margin_ms)
     if step_ms > 0:
         moved = spread(board, leader, now_ms, board.queues(), progress)
     else:
-        moved = board.bring_nearer(leader, now_ms, progress)
+        moved = BoardMaintenance(board).bring_nearer(leader, now_ms, progress)
     note(_moved(now_ms, step_ms, moved, leases))
     return moved
 
@@ -90,7 +91,7 @@ def spread(
                 (row.id, row.at_ms, slots.resume_ms(row.id, row.interval_ms, now_ms))
                 for row in rows
             ]
-            moved = board.respread(leader, queue, moves)
+            moved = BoardMaintenance(board).respread(leader, queue, moves)
             total += moved
             progress()
             if not moved:

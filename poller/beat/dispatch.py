@@ -10,7 +10,8 @@ from typing import Any
 from poller.beat.session_affinity import Homes
 from poller.settings import Settings
 from poller.state.board.board_values import Claim, ClaimLimits
-from poller.state.board.moves import ROUTINE_PRIORITY, URGENT_PRIORITY, Board
+from poller.state.board.moves import Board
+from poller.state.keys import ROUTINE_PRIORITY, URGENT_PRIORITY
 from poller.state.publish_errors import broker_errors
 from poller.tasks.poll import poll
 

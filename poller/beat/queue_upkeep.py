@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from poller.observability import logs
-from poller.state.cluster.queue_list import Domains
+from poller.state.board.board_maintenance import BoardMaintenance
 
 log = logs.get(__name__)
 
 
-def agree(domains: Domains, leader: str) -> None:
+def agree(maintenance: BoardMaintenance, leader: str) -> None:
     """Queues nobody needs any more leave; the workers hear of it. Raises StoreError, NotLeader."""
-    changes = domains.agree(leader)
+    changes = maintenance.update_queues(leader)
     if changes.came or changes.went:
         log.info("domains_changed", came=changes.came, went=changes.went)

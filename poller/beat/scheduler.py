@@ -30,9 +30,9 @@ from poller.beat.worker_watch import Attendance
 from poller.domain.scheduling import capacity
 from poller.observability import logs
 from poller.state.board import wrong_types
+from poller.state.board.board_maintenance import BoardMaintenance
 from poller.state.board.board_values import NotLeader
 from poller.state.cluster import worker_registry
-from poller.state.cluster.queue_list import Domains
 
 log = logs.get(__name__)
 
@@ -50,7 +50,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         self._services = services = bootstrap.services()
         self._settings = services.settings
         self._board = services.board
-        self._domains = Domains(services.board)
+        self._maintenance = BoardMaintenance(services.board)
         app.redbeat_redis = services.redis
         super().__init__(app, **kwargs)
         self.lock_key = None  # RedBeat's own tick must neither extend the lock nor fail without it
@@ -205,7 +205,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
             self._reap_at = clock + REAP_EVERY_S
             self._books.record_lost(reap.reap(self._board, self._leader.token, now_ms))
             self._board.unpark(self._leader.token, now_ms)
-            queue_upkeep.agree(self._domains, self._leader.token)
+            queue_upkeep.agree(self._maintenance, self._leader.token)
             if self._board.version() is None:  # flushed, and nobody told us
                 self._books.reconcile_soon()
                 self._homes.forget()

@@ -128,10 +128,10 @@ class Homes:
 
     def _note(self, names: set[str]) -> None:
         if names:  # each time: a Redis that was emptied has forgotten them
-            worker_queues.note(self._redis, self._keys, names)
+            worker_queues.add_own(self._redis, self._keys, names)
             self._known_queues().update(names)
 
     def _known_queues(self) -> set[str]:
         if self._own is None:
-            self._own = worker_queues.known(self._redis, self._keys)
+            self._own = worker_queues.own(self._redis, self._keys)
         return self._own

@@ -19,8 +19,8 @@ from poller.bootstrap import Services
 from poller.db.record import dead_letter_rows, run_ledger
 from poller.domain.record.run import Run
 from poller.observability import logs
+from poller.state.board.board_maintenance import BoardMaintenance
 from poller.state.board.board_values import NotLeader
-from poller.state.cluster.queue_list import Domains
 
 log = logs.get(__name__)
 
@@ -47,7 +47,7 @@ class Bookkeeper:
         self._leader = leader
         self._stopping = stopping
         self._audit = Audit(services.board, services.engine, note)
-        self._domains = Domains(services.board)
+        self._maintenance = BoardMaintenance(services.board)
         self._asked = threading.Event()
         self._lost: deque[Run] = deque()
         self._letters_at = 0.0
@@ -99,7 +99,7 @@ class Bookkeeper:
         if self._leader.leads:
             board, engine = self._services.board, self._services.engine
             if reconcile.reconcile(board, engine, self._leader.token, board.now_ms(), self._note):
-                queue_upkeep.agree(self._domains, self._leader.token)
+                queue_upkeep.agree(self._maintenance, self._leader.token)
                 dead_letter_rows.forget_absent(engine)
             self._hosts.refresh(engine)
             self._audit.look(board.now_ms())

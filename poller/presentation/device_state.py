@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from poller import errors
 from poller.db.inventory import devices
-from poller.state.board.breakers import Breakers, Seen
+from poller.state.board.breakers import BoardTarget, Breakers
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
@@ -22,7 +22,7 @@ class Standing:
     site: str = ""
     enabled: bool = True
     now_ms: int = 0  # by the cluster's clock
-    seen: Mapping[int, Seen] = field(default_factory=dict)
+    seen: Mapping[int, BoardTarget] = field(default_factory=dict)
     trouble: str = ""
 
 
@@ -31,7 +31,7 @@ def read(services: Services, device: str, targets: Sequence[int]) -> Standing:
     found = devices.show(services.engine, device)
     try:
         now_ms = services.board.now_ms()
-        seen = Breakers(services.board).look(targets, now_ms)
+        seen = Breakers(services.board).show(targets, now_ms)
     except errors.StoreError as error:
         return Standing(found.address, found.site, found.enabled, trouble=str(error))
     return Standing(found.address, found.site, found.enabled, now_ms, seen)

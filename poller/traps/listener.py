@@ -12,7 +12,6 @@ from poller import errors
 from poller.bootstrap import Services
 from poller.domain.scheduling.trap_pace import Pace
 from poller.observability import logs
-from poller.state.cluster import trap_counters
 from poller.traps.sender_table import Directory
 from poller.traps.trap_polls import Asker
 from poller.traps.trap_socket import Datagram, Intake
@@ -119,9 +118,9 @@ class Listener:
         more = Counter(self.count)
         more.subtract(self._told)
         grown = {name: number for name, number in more.items() if number}
-        await asyncio.to_thread(
-            trap_counters.count, self._services.redis, self._services.keys, grown
-        )
+        if grown:
+            totals = {f"traps_{name}": number for name, number in grown.items()}
+            await asyncio.to_thread(self._services.board.count, totals)
         self._told.update(grown)
         return bool(grown)
 

@@ -28,7 +28,7 @@ from poller import bootstrap, errors
 from poller.domain.scheduling import queue_routing
 from poller.observability import logs
 from poller.sinks import registry
-from poller.state.cluster import queue_depth
+from poller.state.cluster import worker_queues
 from poller.workers.batch.worker_poller import Poller
 from poller.workers.guard import consumer_watchdog, loop_watchdog, stalls
 from poller.workers.guard.consumer_watchdog import Cure, Intake
@@ -173,7 +173,7 @@ def _watch_intake(consumer: Any) -> None:
     then = {Cure.RESTART: "its consumer is started again", Cure.END: "the process ends"}
     Intake(
         consumer,
-        waiting=lambda: queue_depth.waiting(services.redis, _queues()),
+        waiting=lambda: worker_queues.total_depth(services.redis, _queues()),
         tell=lambda fault, cure: stalls.tell(services, name, fault.value, then[cure]),
         end=lambda: _give_up(name),
     ).start(stopping=lambda: _State.stop_by is not None)

@@ -16,8 +16,8 @@ from poller import errors, wakeups
 from poller.cli.up import embedded_server
 from poller.domain.record.event_kinds import Kind
 from poller.domain.record.overview import Worker
-from poller.state.board.moves import ROUTINE_MARK
 from poller.state.cluster import event_stream, overview_reader
+from poller.state.keys import ROUTINE_MARK
 from tests.acceptance.cluster import Cluster, Program, soon
 from tests.acceptance.records import Poll
 from tests.conftest import missing

@@ -6,10 +6,12 @@ import pytest
 
 from poller.domain.failures.outcome import Result
 from poller.domain.record.overview import State
+from poller.state.board.board_maintenance import BoardMaintenance
 from poller.state.board.board_repair import Repair
 from poller.state.board.board_values import ClaimLimits, Move, NotLeader, Place
-from poller.state.board.moves import ROUTINE_MARK, Board
+from poller.state.board.moves import Board
 from poller.state.cluster.leader_lock import Leadership
+from poller.state.keys import ROUTINE_MARK
 from tests.integration.boards import NOW, QUEUE, ROOM, assert_sound, claim, fill, spec, start
 
 
@@ -160,7 +162,7 @@ def test_only_the_leader_moves_targets(board: Board, leader: Leadership) -> None
         lambda: board.claim("old", "a", "", {QUEUE: 100}, ROOM, NOW),
         lambda: board.reap("old"),
         lambda: board.place("old", [(spec(1), NOW)], 9),
-        lambda: board.respread("old", QUEUE, [(1, NOW, NOW + 5)]),
+        lambda: BoardMaintenance(board).respread("old", QUEUE, [(1, NOW, NOW + 5)]),
     ):
         with pytest.raises(NotLeader):
             act()
@@ -264,7 +266,10 @@ def test_the_long_overdue_are_spread_unless_they_moved_meanwhile(
     assert rows == [(i, NOW, 60_000) for i in ids]
     board.redis.zadd(board.keys.due(QUEUE), {"2": NOW + 77})
     assert (
-        board.respread(leader.token, QUEUE, [(i, score, NOW + 1000) for i, score, _ in rows]) == 2
+        BoardMaintenance(board).respread(
+            leader.token, QUEUE, [(i, score, NOW + 1000) for i, score, _ in rows]
+        )
+        == 2
     )
     assert board.redis.zscore(board.keys.due(QUEUE), "2") == NOW + 77
 
@@ -338,9 +343,9 @@ def test_leases_survive_a_step_of_the_clock(board: Board, leader: Leadership) ->
     claim(board, leader)
     start(board, "a", [1])
     for now in (NOW + 3_600_000, NOW):
-        assert board.renew_leases(leader.token, now, 30_000, 15_000) == 2
+        assert BoardMaintenance(board).renew_leases(leader.token, now, 30_000, 15_000) == 2
         assert board.reap(leader.token, now_ms=now + 44_999) == []
-        assert board.renew_leases(leader.token, now, 30_000, 15_000) == 0
+        assert BoardMaintenance(board).renew_leases(leader.token, now, 30_000, 15_000) == 0
     assert len(board.reap(leader.token, now_ms=NOW + 45_001)) == 2
 
 
@@ -352,13 +357,13 @@ def test_a_clock_set_back_makes_nobody_wait_for_an_hour(board: Board, leader: Le
     moves = [Move(1, NOW + 60_000), Move(2, NOW + 60_000, place=Place.URGENT)]
     board.finish("a", [*moves, Move(3, NOW + 60_000, place=Place.PARKED)], now_ms=NOW)
     before = NOW - 48 * 3_600_000
-    assert board.bring_nearer(leader.token, before, lambda: None) == 3
+    assert BoardMaintenance(board).bring_nearer(leader.token, before, lambda: None) == 3
     score = board.redis.zscore(board.keys.due(QUEUE), "1")
     assert before < score <= before + 60_000
     assert (NOW - score) % 60_000 == 0
     assert board.redis.zscore(board.keys.urgent(QUEUE), "2") <= before + 3_600_000
     assert board.redis.zscore(board.keys.parked, "3") <= before + 24 * 3_600_000
-    assert board.bring_nearer(leader.token, before, lambda: None) == 0
+    assert BoardMaintenance(board).bring_nearer(leader.token, before, lambda: None) == 0
 
 
 def test_a_poll_that_spans_a_step_of_the_clock_comes_back_on_time(

@@ -22,11 +22,11 @@ from hypothesis.stateful import (
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.overview import State
+from poller.state.board.board_maintenance import BoardMaintenance
 from poller.state.board.board_repair import Repair, Repaired
 from poller.state.board.board_values import ClaimLimits, Move, NotLeader, Place, Started
 from poller.state.board.moves import Board
 from poller.state.cluster.leader_lock import Leadership
-from poller.state.cluster.queue_list import Domains
 from poller.state.keys import Keys
 
 QUEUES = ("poll.snmp", "poll.snmp;zone=dmz")
@@ -106,10 +106,10 @@ class BoardMachine(RuleBasedStateMachine):
     def the_clock_is_set(self, hours: int) -> None:
         """Nobody loses a running poll for it, and nobody waits for an hour."""
         self.now += hours * 3_600_000
-        self.board.renew_leases(self.leader.token, self.now, 15_000, MARGIN_MS)
+        BoardMaintenance(self.board).renew_leases(self.leader.token, self.now, 15_000, MARGIN_MS)
         assert self.board.reap(self.leader.token, now_ms=self.now) == []
         if hours < 0:
-            self.board.bring_nearer(self.leader.token, self.now, lambda: None)
+            BoardMaintenance(self.board).bring_nearer(self.leader.token, self.now, lambda: None)
             for spec in self.specs.values():
                 score = self.client.zscore(self.board.keys.due(spec.queue), str(spec.id))
                 assert score is None or score <= self.now + spec.interval_ms
@@ -118,7 +118,7 @@ class BoardMachine(RuleBasedStateMachine):
     def the_leader_looks_at_the_queues(self) -> None:
         """What nobody needs goes, and nothing else."""
         needed = {spec.queue for spec in self.specs.values()}
-        changes = Domains(self.board).agree(self.leader.token)
+        changes = BoardMaintenance(self.board).update_queues(self.leader.token)
         assert changes.came == []
         assert not needed & set(changes.went)
         assert set(self.board.queues()) == needed

@@ -26,7 +26,7 @@ from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.record.overview import State
 from poller.domain.record.target_status import Status
-from poller.state.board import requeue
+from poller.state.board import moves as board_moves
 from poller.state.board.board_repair import Repair
 from poller.state.board.board_values import Claim, ClaimLimits, Move, Place
 from poller.state.board.moves import Board
@@ -227,12 +227,12 @@ def test_an_opening_by_hand_holds_until_its_end(world: World, cli: Cli) -> None:
         "open",
         0,
     )
-    assert world.seen().barred == 1
+    assert world.seen().opened_by_hand == 1
     claim = world.claim(until_ms + 1_000)
     assert claim.parts[0].ids == [str(ids[0])]
     answers = world.board.start(claim.token, 0, "c", 15_000, ids[:1], until_ms + 1_000).targets
     assert (answers[0].result, answers[0].postponed) == (Result.OK, True)
-    assert world.seen().barred == 0
+    assert world.seen().opened_by_hand == 0
     told = world.events(Kind.BREAKER_OPENED)
     assert [(event.device, event.data["who"], event.data["by"]) for event in told] == [
         ("d1", target_arguments.who(), "hand")
@@ -260,7 +260,7 @@ def test_a_reset_ends_an_opening_by_hand(world: World, cli: Cli) -> None:
     cli("breaker", "open", "d1")
     assert cli("breaker", "reset", "d1", "--json").json["reset"] == 1
     assert world.claim(world.board.now_ms() + MINUTE_MS).targets == 1
-    assert world.seen().barred == 0
+    assert world.seen().opened_by_hand == 0
 
 
 @pytest.mark.parametrize(
@@ -320,8 +320,8 @@ def test_few_letters_are_tried_at_once_and_many_are_spread(world: World, cli: Cl
     assert (done["requeued"], done["barred"]) == (149, 1)
     now_ms = world.board.now_ms()
     assert world.claim(now_ms).targets == 64
-    assert world.claim(now_ms + requeue.EVERY_MS).targets == 64
-    assert world.claim(now_ms + 2 * requeue.EVERY_MS).targets == 21
+    assert world.claim(now_ms + board_moves.REQUEUE_EVERY_MS).targets == 64
+    assert world.claim(now_ms + 2 * board_moves.REQUEUE_EVERY_MS).targets == 21
     assert world.sound(ids)
     told = world.events(Kind.DEAD_LETTER_REQUEUED)
     assert [(event.data["who"], len(event.data["targets"])) for event in told] == [

@@ -13,11 +13,11 @@ from poller import wakeups
 from poller.bootstrap import Services
 from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.scheduling import affinity
+from poller.state.board.board_maintenance import BoardMaintenance
 from poller.state.board.board_values import ClaimLimits, Move, NotLeader, Place
-from poller.state.board.moves import ROUTINE_MARK, Board
+from poller.state.board.moves import Board
 from poller.state.cluster.leader_lock import Leadership
-from poller.state.cluster.queue_list import Domains
-from poller.state.keys import Keys
+from poller.state.keys import ROUTINE_MARK, Keys
 from poller.workers.process.subscriptions import Domains as Served
 from tests.acceptance.cluster import soon
 
@@ -33,7 +33,7 @@ class World:
     def __init__(self, client: redis.Redis) -> None:
         self.redis, self.keys = client, Keys()
         self.board = Board(client, self.keys)
-        self.domains = Domains(self.board)
+        self.maintenance = BoardMaintenance(self.board)
         leadership = Leadership(client, self.keys, 60_000)
         leadership.take()
         self.leader = leadership.token
@@ -51,7 +51,7 @@ class World:
         return [int(i) for part in claim.parts for i in part.ids]
 
     def went(self) -> list[str]:
-        return self.domains.agree(self.leader).went
+        return self.maintenance.update_queues(self.leader).went
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_a_list_that_somebody_spoiled_is_mended_and_strangers_are_left_alone(wor
     world.place(1, (1, QUEUE), (2, OTHER))
     world.redis.srem(world.keys.queues, OTHER)
     world.redis.sadd(world.keys.queues, "rubbish")
-    assert world.domains.agree(world.leader).came == [OTHER]
+    assert world.maintenance.update_queues(world.leader).came == [OTHER]
     assert world.board.queues() == sorted([QUEUE, OTHER, "rubbish"])
     world.redis.hset(world.keys.needs, QUEUE, "rubbish")
     world.fly("t", QUEUE)
@@ -146,7 +146,7 @@ def test_only_the_leader_may(world: World) -> None:
     world.place(1, (1, QUEUE))
     world.place(2, (1, ""))
     with pytest.raises(NotLeader):
-        world.domains.agree("somebody else")
+        world.maintenance.update_queues("somebody else")
     assert world.board.queues() == [QUEUE]
 
 

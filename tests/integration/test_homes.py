@@ -14,8 +14,8 @@ from poller.db.inventory import devices, imports, targets
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.record.overview import Worker
 from poller.domain.scheduling import affinity
-from poller.state.board.moves import ROUTINE_MARK
 from poller.state.cluster.worker_registry import TWO_HEARTBEATS_MISSED_MS
+from poller.state.keys import ROUTINE_MARK
 
 QUEUE = "poll.routeros"
 NOW = 1_800_000_000_000

@@ -18,7 +18,8 @@ from poller.cli.output.render import Json
 from poller.domain.inventory import duration
 from poller.domain.record.event_kinds import Event, Kind
 from poller.presentation import formatting
-from poller.state.board.breakers import Bar, Breakers, Seen
+from poller.state.board.breakers import BoardTarget, Breakers
+from poller.state.board.record_formats import Opening
 from poller.state.cluster import overview_reader
 
 if TYPE_CHECKING:
@@ -46,11 +47,13 @@ def list_(
     services = bootstrap.services()
     breakers, view = Breakers(services.board), overview_reader.read(services.redis, services.keys)
     every = progress.track(
-        breakers.open(view.as_of_ms), view.breakers_open + view.barred, "looking at breakers"
+        breakers.list_open(view.as_of_ms),
+        view.breakers_open + view.opened_by_hand,
+        "looking at breakers",
     )
     found = {each.id: each for each in every}
     worst = heapq.nsmallest(limit, found.values(), key=lambda each: each.since_ms)
-    seen = breakers.look([each.id for each in worst], view.as_of_ms)
+    seen = breakers.show([each.id for each in worst], view.as_of_ms)
     targets = inventory_feed.poll_targets(database(services), seen)
     items = [
         _item(each, targets[each.id], view.as_of_ms) for each in seen.values() if each.id in targets
@@ -65,7 +68,7 @@ def show(place: target_arguments.One, as_json: Json = False) -> None:
     """The breaker of each target of a device, open or closed."""
     services, targets = _chosen([place])
     now_ms = services.board.now_ms()
-    seen = Breakers(services.board).look(list(targets), now_ms)
+    seen = Breakers(services.board).show(list(targets), now_ms)
     _refuse_absent(targets, seen)
     items = [_item(each, targets[each.id], now_ms) for each in seen.values()]
     if as_json or len(items) > 1:
@@ -79,7 +82,7 @@ def reset(places: target_arguments.Many, as_json: Json = False) -> None:
     """Close breakers and forget their failures: polled at the next slot. What a poll that is under way finds wins."""
     services, targets = _chosen(places)
     breakers, now_ms = Breakers(services.board), services.board.now_ms()
-    before = breakers.look(list(targets), now_ms)
+    before = breakers.show(list(targets), now_ms)
     _refuse_absent(targets, before)
     answers = breakers.reset(list(before), now_ms)
     done = [i for i, answer in answers.items() if answer in ("due", "inflight", "held")]
@@ -122,17 +125,17 @@ def open_(
         raise errors.InvalidInput(f"--for {for_} is out of bounds", hint=hint)
     services, targets = _chosen(places)
     now_ms = services.board.now_ms()
-    bar = Bar(now_ms + length_ms, now_ms, target_arguments.who())
-    answers = Breakers(services.board).bar(list(targets), bar)
+    opening = Opening(now_ms + length_ms, now_ms, target_arguments.who())
+    answers = Breakers(services.board).open(list(targets), opening)
     opened = {i: targets[i] for i, answer in answers.items() if answer != "gone"}
     _refuse_absent(targets, opened)
-    event_publisher.publish(services, [_opened(target, bar) for target in opened.values()])
-    until = _instant(bar.until_ms)
+    event_publisher.publish(services, [_opened(target, opening) for target in opened.values()])
+    until = _instant(opening.until_ms)
     item = {
         "opened": len(opened),
         "in_flight": Counter(answers.values())["inflight"],
         "until": until,
-        "by": bar.who,
+        "by": opening.who,
     }
     text = f"opened {formatting.counted(len(opened), 'breaker')} until {plain(until)}"
     render.changed(
@@ -156,18 +159,22 @@ def _refuse_absent(targets: Mapping[int, Target], present: Mapping[int, Any]) ->
         )
 
 
-def _opened(target: Target, bar: Bar) -> Event:
-    until = plain(_instant(bar.until_ms))
-    message = (
-        f"{target.device}/{target.name} is left alone until {until}: opened by hand by {bar.who}"
-    )
-    data = {"who": bar.who, "by": "hand", "until_ms": bar.until_ms}
+def _opened(target: Target, opening: Opening) -> Event:
+    until = plain(_instant(opening.until_ms))
+    message = f"{target.device}/{target.name} is left alone until {until}: opened by hand by {opening.who}"
+    data = {"who": opening.who, "by": "hand", "until_ms": opening.until_ms}
     return Event(
-        bar.since_ms, Kind.BREAKER_OPENED, message, target.device, target.name, target.id, data=data
+        opening.since_ms,
+        Kind.BREAKER_OPENED,
+        message,
+        target.device,
+        target.name,
+        target.id,
+        data=data,
     )
 
 
-def _closed(was: Seen, target: Target, now_ms: int) -> Event:
+def _closed(was: BoardTarget, target: Target, now_ms: int) -> Event:
     spoken, who = duration.spoken(max(0, now_ms - was.since_ms)), target_arguments.who()
     message = (
         f"{target.device}/{target.name} is polled as usual again after {spoken}: reset by {who}"
@@ -178,24 +185,24 @@ def _closed(was: Seen, target: Target, now_ms: int) -> Event:
     )
 
 
-def _totals(found: Mapping[int, Seen], shown: int) -> str:
+def _totals(found: Mapping[int, BoardTarget], shown: int) -> str:
     if not found:
         return "no breaker is open"
-    by_hand = sum(each.bar is not None for each in found.values())
+    by_hand = sum(each.opening is not None for each in found.values())
     text = f"{formatting.counted(len(found), 'breaker')} open" + (
         f", {by_hand:,} of them by hand" if by_hand else ""
     )
     return f"{text}; --limit {len(found)} shows all" if len(found) > shown else text
 
 
-def _item(seen: Seen, target: Target | PollTarget, now_ms: int) -> dict[str, Any]:
-    status, bar = seen.status, seen.bar
+def _item(seen: BoardTarget, target: Target | PollTarget, now_ms: int) -> dict[str, Any]:
+    status, opening = seen.status, seen.opening
     return {
         "target_id": seen.id,
         "device": target.device,
         "target": target.name,
-        "breaker": seen.position(now_ms).value,
-        "by": "" if not seen.is_open else f"hand ({bar.who})" if bar else "failures",
+        "breaker": seen.breaker_state(now_ms).value,
+        "by": "" if not seen.is_open else f"hand ({opening.who})" if opening else "failures",
         "since": _instant(seen.since_ms),
         "for_seconds": max(0, now_ms - seen.since_ms) // 1000 if seen.since_ms else None,
         "failures": status.failures,

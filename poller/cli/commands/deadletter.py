@@ -308,26 +308,26 @@ def _until(
 
 def spread(count: int) -> str:
     """`200 dead letters within 3 s`"""
-    from poller.state.board.requeue import spread_ms
+    from poller.state.board.moves import requeue_spread_ms
 
-    within = f" within {formatting.duration(spread_ms(count))}" if spread_ms(count) else ""
+    within = (
+        f" within {formatting.duration(requeue_spread_ms(count))}"
+        if requeue_spread_ms(count)
+        else ""
+    )
     return formatting.counted(count, "dead letter") + within
 
 
 def try_again(services: Services, found: Sequence[Named], wait_s: float) -> dict[str, Any]:
     """Requeue them, tell it, and wait for what comes of it, if wanted; the numbers of it."""
-    from poller.state.board import requeue as board_requeue
-
     now_ms = services.board.now_ms()
-    answers = board_requeue.requeue(
-        services.board, [named.letter.target_id for named in found], now_ms
-    )
+    answers = services.board.requeue([named.letter.target_id for named in found], now_ms)
     asked = [named for named in found if answers[named.letter.target_id] in ("due", "inflight")]
     event_publisher.publish(services, _events(Kind.DEAD_LETTER_REQUEUED, asked, now_ms, "requeued"))
     counts = Counter(answers.values())
     item: dict[str, Any] = {
         "requeued": len(asked),
-        "barred": counts["barred"],
+        "barred": counts["opened"],
         "not_on_board": counts["gone"],
     }
     return item | (_results(services, asked, now_ms, wait_s) if wait_s else {})

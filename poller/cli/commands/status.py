@@ -125,7 +125,7 @@ def _polling(view: Overview) -> Iterator[str]:
 def _trouble(view: Overview) -> Iterator[str]:
     """What is left alone, if anything is, and how to look at it."""
     opened = [f"{view.breakers_open:,} open"] if view.breakers_open else []
-    opened += [f"{view.barred:,} opened by hand"] if view.barred else []
+    opened += [f"{view.opened_by_hand:,} opened by hand"] if view.opened_by_hand else []
     if opened:
         yield f"breakers   {', '.join(opened)}: poller breaker list"
     if letters := sum(view.dead_letters.values()):

@@ -146,7 +146,7 @@ class Overview:
         0  # of the overdue ones, by more than two of their own intervals; at least so many
     )
     breakers_open: int = 0  # because of failures
-    barred: int = 0  # opened by a person
+    opened_by_hand: int = 0
     dead_letters: Mapping[str, int] = field(
         default_factory=dict
     )  # targets that need a person, by reason

@@ -127,7 +127,7 @@ class Demand(NamedTuple):
     """The board's clock, and `due`, `inflight` or `gone` by target."""
 
     now_ms: int
-    places: Mapping[int, str]
+    places: dict[int, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,13 @@
-"""Breakers for people: which are open, close them, and open one by hand. Workers decide over them elsewhere.
+"""Breakers as operators use them: list, show, reset, open by hand. Workers trip and close breakers themselves.
 
-What a person opened is kept apart, in `barred`: no poll that was under way, no edit and no lost lease undoes it.
+An opening by hand is a record of its own, in `opened`: no poll in flight, no edit and no lost lease removes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
-
-from redis.commands.core import Script
+from typing import Any
 
 from poller.domain.batched import batched
 from poller.domain.failures import circuit_breaker
@@ -18,215 +15,200 @@ from poller.domain.failures.circuit_breaker import BreakerState
 from poller.domain.record import target_status
 from poller.domain.record.target_status import Status
 from poller.domain.scheduling import slots
-from poller.state.board import lua_scripts
-from poller.state.board.moves import Board
+from poller.state.board import failing_targets, record_formats
+from poller.state.board.board_reader import BoardReader
+from poller.state.board.record_formats import FIRST_INSTANT_MS, Opening, Spec
 from poller.state.redis_client import store_errors
 
-PAGE = 2_000
 _CHUNK = 200
-#: A status that changes between our look and our move is looked at again; a target is polled once a second at most.
-_LOOKS = 5
+_SCAN_COUNT = 2_000
+#: A status can change between our read and our move. Five attempts are enough for a target that is
+#: polled once a second.
+_RESET_ATTEMPTS = 5
+_PLACES = ("due", "urgent", "parked", "held", "in_flight")
+#: Places whose score is the next instant of the target.
+_TIMED_PLACES = ("due", "urgent", "parked")
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """A person's opening."""
-
-    until_ms: int
-    since_ms: int
-    who: str
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The breaker of one target, and where that target waits."""
+class BoardTarget:
+    """A target as it stands on the board: its status, its breaker and its place."""
 
     id: int
     interval_ms: int
     status: Status
     text: str  # the status as it is stored
-    bar: Bar | None = None
+    opening: Opening | None = None
     place: str = ""  # due, urgent, in_flight, parked or held
-    next_ms: int = 0  # when it may be polled again; 0: not known, or now
+    next_ms: int = 0  # instant of the next poll; 0: unknown, or at once
     queue: str = ""
 
-    def position(self, now_ms: int) -> BreakerState:
-        return (
-            BreakerState.OPEN if self.bar else circuit_breaker.state_at(self.status.breaker, now_ms)
-        )
+    def breaker_state(self, now_ms: int) -> BreakerState:
+        """The state of the breaker; open while an operator keeps it open."""
+        if self.opening:
+            return BreakerState.OPEN
+        return circuit_breaker.state_at(self.status.breaker, now_ms)
 
     @property
     def since_ms(self) -> int:
-        """Since when it is open; 0 when it is closed."""
-        return self.bar.since_ms if self.bar else self.status.breaker.since_ms
+        """The instant at which the breaker opened; 0 when it is closed."""
+        return self.opening.since_ms if self.opening else self.status.breaker.since_ms
 
     @property
     def is_open(self) -> bool:
-        return bool(self.bar or self.status.breaker.trips)
+        """Whether failures or an operator opened the breaker."""
+        return bool(self.opening or self.status.breaker.trips)
+
+    @property
+    def is_well(self) -> bool:
+        """Whether a reset has nothing to do."""
+        return not self.is_open and not self.status.failures
 
 
 class Breakers:
-    def __init__(self, board: Board) -> None:
+    """The breakers of the board. Every method raises StoreError."""
+
+    def __init__(self, board: BoardReader) -> None:
         self._redis = board.redis
         self._keys = board.keys
+        self._scripts = board.scripts
 
-    def open(self, now_ms: int) -> Iterator[Seen]:
-        """Every open one, without its place, in no order; one may come twice while the fleet grows."""
-        bars = self._bars(now_ms)
-        for texts in self._pages():
-            wanted = {
-                i: text
-                for i, text in texts.items()
-                if i in bars or target_status.OPEN in text.partition("[")[0]
-            }
-            for i, (interval_ms, _) in self._specs(list(wanted)).items():
-                yield Seen(i, interval_ms, target_status.unpack(wanted[i]), wanted[i], bars.get(i))
+    def list_open(self, now_ms: int) -> Iterator[BoardTarget]:
+        """Every target with an open breaker, without its place, in no order.
 
-    def look(self, ids: Sequence[int], now_ms: int) -> dict[int, Seen]:
-        """These, open or not, with their places; those the board does not know are left out."""
-        found: dict[int, Seen] = {}
+        A target may come twice while the fleet grows.
+        """
+        openings = self._openings(now_ms)
+        for statuses in failing_targets.status_pages(self._redis, self._keys):
+            texts = {}
+            for target_id, text in statuses.items():
+                mark = text.partition("[")[0]
+                if target_id in openings or target_status.OPEN in mark:
+                    texts[target_id] = text
+
+            for target_id, spec in self._specs(list(texts)).items():
+                text = texts[target_id]
+                status = target_status.unpack(text)
+                opening = openings.get(target_id)
+                yield BoardTarget(target_id, spec.interval_ms, status, text, opening)
+
+    def show(self, ids: Sequence[int], now_ms: int) -> dict[int, BoardTarget]:
+        """These targets with their breakers, open or closed. Targets that are not on the board are left out."""
+        targets: dict[int, BoardTarget] = {}
         for chunk in batched(ids, _CHUNK):
-            found.update(self._look(chunk, now_ms))
-        return found
+            for target in self._read(chunk, now_ms):
+                targets[target.id] = target
+        return targets
 
     def reset(self, ids: Sequence[int], now_ms: int) -> dict[int, str]:
-        """Close them and forget their failures: `due`, `inflight`, `held`, `closed` (already), `changed` or `gone`."""
-        answers: dict[int, str] = dict.fromkeys(ids, "changed")
-        for _ in range(_LOOKS):
-            left = [i for i, answer in answers.items() if answer == "changed"]
-            seen = self.look(left, now_ms)
-            answers.update(
-                {
-                    i: "closed" if i in seen else "gone"
-                    for i in left
-                    if i not in seen or _is_well(seen[i])
-                }
-            )
-            doing = [each for each in seen.values() if not _is_well(each)]
-            for chunk in batched(doing, _CHUNK):
-                words = [word for each in chunk for word in _reset(each, now_ms)]
-                answers.update(
-                    zip((each.id for each in chunk), self._run("reset", words), strict=True)
-                )
-            if not doing:
+        """Close breakers and forget their failures.
+
+        Returns `due`, `inflight`, `held`, `closed` (already), `changed` or `gone` for each.
+        """
+        results: dict[int, str] = dict.fromkeys(ids, "changed")
+        for _ in range(_RESET_ATTEMPTS):
+            remaining = [target_id for target_id in ids if results[target_id] == "changed"]
+            targets = self.show(remaining, now_ms)
+            for target_id in remaining:
+                if target_id not in targets:
+                    results[target_id] = "gone"
+                elif targets[target_id].is_well:
+                    results[target_id] = "closed"
+
+            unwell = [target for target in targets.values() if not target.is_well]
+            if not unwell:
                 break
-        return answers
+            results |= self._reset(unwell, now_ms)
+        return results
 
-    def bar(self, ids: Sequence[int], bar: Bar) -> dict[int, str]:
-        """Open them by hand: nobody polls them until then unless asked to. `barred`, `inflight` or `gone` for each."""
-        answers: dict[int, str] = {}
+    def open(self, ids: Sequence[int], opening: Opening) -> dict[int, str]:
+        """Open breakers by hand: until then, only a demand polls the targets.
+
+        Returns `opened`, `inflight` or `gone` for each.
+        """
+        results: dict[int, str] = {}
         for chunk in batched(ids, _CHUNK):
-            made = self._run("bar", [bar.until_ms, bar.since_ms, bar.who, *chunk])
-            answers.update(zip(chunk, made, strict=True))
-        return answers
+            words = self._scripts.run("open", [opening.until_ms, opening.pack(), *chunk])
+            results.update(zip(chunk, words, strict=True))
+        return results
 
-    def _look(self, ids: Sequence[int], now_ms: int) -> Iterator[tuple[int, Seen]]:
+    def _reset(self, targets: Sequence[BoardTarget], now_ms: int) -> dict[int, str]:
+        results: dict[int, str] = {}
+        for chunk in batched(targets, _CHUNK):
+            arguments: list[Any] = []
+            for target in chunk:
+                slot_ms = slots.next_slot_ms(target.id, target.interval_ms, now_ms)
+                arguments += (target.id, target.text, _closed_text(target), slot_ms)
+            words = self._scripts.run("reset", arguments)
+            results.update(zip((target.id for target in chunk), words, strict=True))
+        return results
+
+    def _read(self, ids: Sequence[int], now_ms: int) -> Iterator[BoardTarget]:
+        keys = self._keys
         specs = self._specs(ids)
         if not specs:
             return
-        keys, names = self._keys, [str(i) for i in specs]
+
+        members = [str(target_id) for target_id in specs]
         pipe = self._redis.pipeline(transaction=False)
-        pipe.hmget(keys.status, names)
-        pipe.hmget(keys.barred, names)
-        for i, (_, queue) in specs.items():
-            for place in (
-                keys.due(queue),
-                keys.urgent(queue),
-                keys.parked,
-                keys.held,
-                keys.inflight,
-            ):
-                pipe.zscore(place, str(i))
+        pipe.hmget(keys.status, members)
+        pipe.hmget(keys.opened, members)
+        for target_id, spec in specs.items():
+            due, urgent = keys.due(spec.queue), keys.urgent(spec.queue)
+            for place in (due, urgent, keys.parked, keys.held, keys.inflight):  # as in _PLACES
+                pipe.zscore(place, str(target_id))
         with store_errors(self._redis):
-            texts, bars, *scores = pipe.execute()
-        waits = batched(scores, len(_PLACES))
-        for (i, (interval_ms, queue)), text, bar, row in zip(
-            specs.items(), texts, bars, waits, strict=True
-        ):
-            place, next_ms = _place(row)
-            by_hand = _bar(bar, now_ms)
-            yield (
-                i,
-                Seen(
-                    i,
-                    interval_ms,
-                    target_status.unpack(text or ""),
-                    text or "",
-                    by_hand,
-                    place,
-                    next_ms,
-                    queue,
-                ),
+            texts, openings, *scores = pipe.execute()
+
+        rows = zip(specs.items(), texts, openings, batched(scores, len(_PLACES)), strict=True)
+        for (target_id, spec), text, opening, target_scores in rows:
+            place, next_ms = _place(target_scores)
+            yield BoardTarget(
+                id=target_id,
+                interval_ms=spec.interval_ms,
+                status=target_status.unpack(text or ""),
+                text=text or "",
+                opening=record_formats.parse_opening(opening, now_ms),
+                place=place,
+                next_ms=next_ms,
+                queue=spec.queue,
             )
 
-    def _pages(self) -> Iterator[dict[int, str]]:
-        cursor, begun = 0, False
-        while cursor or not begun:
-            begun = True
-            with store_errors(self._redis):
-                answer: Any = self._redis.hscan(self._keys.status, cursor, count=PAGE)
-            cursor = answer[0]
-            yield {int(key): text for key, text in answer[1].items() if key.isdigit()}
-
-    def _bars(self, now_ms: int) -> Mapping[int, Bar]:
+    def _openings(self, now_ms: int) -> Mapping[int, Opening]:
+        openings = {}
         with store_errors(self._redis):
-            rows: Iterable[Any] = self._redis.hscan_iter(self._keys.barred, count=PAGE)
-            found = {int(key): _bar(text, now_ms) for key, text in rows if key.isdigit()}
-        return {i: bar for i, bar in found.items() if bar}
+            for member, text in self._redis.hscan_iter(self._keys.opened, count=_SCAN_COUNT):
+                opening = record_formats.parse_opening(text, now_ms)
+                if opening and member.isdigit():
+                    openings[int(member)] = opening
+        return openings
 
-    def _specs(self, ids: Sequence[int]) -> dict[int, _Spec]:
+    def _specs(self, ids: Sequence[int]) -> dict[int, Spec]:
+        if not ids:
+            return {}
         with store_errors(self._redis):
-            texts: Any = self._redis.hmget(self._keys.spec, [str(i) for i in ids]) if ids else []
-        words = {i: str(text).split("|", 3) for i, text in zip(ids, texts, strict=True) if text}
-        return {
-            i: _Spec(int(w[1]), w[3])
-            for i, w in words.items()
-            if len(w) == _SPEC_WORDS and w[1].isdigit()
-        }
+            texts: Any = self._redis.hmget(self._keys.spec, [str(i) for i in ids])
 
-    def _run(self, name: str, arguments: Sequence[Any]) -> Any:
-        with store_errors(self._redis):
-            return self._scripts[name](keys=[self._keys.prefix], args=arguments)
-
-    @cached_property
-    def _scripts(self) -> dict[str, Script]:
-        return lua_scripts.load(self._redis, ("bar", "reset"))
-
-
-class _Spec(NamedTuple):
-    interval_ms: int
-    queue: str
-
-
-_SPEC_WORDS = 4
-_PLACES = ("due", "urgent", "parked", "held", "in_flight")
-_INSTANTS = 1000  # below this a score is no instant but a wish
+        specs = {}
+        for target_id, text in zip(ids, texts, strict=True):
+            spec = record_formats.parse_spec(text)
+            if spec:
+                specs[target_id] = spec
+        return specs
 
 
 def _place(scores: Sequence[float | None]) -> tuple[str, int]:
-    for name, score in zip(_PLACES, scores, strict=True):
+    """The place of a target and the instant of its next poll."""
+    for place, score in zip(_PLACES, scores, strict=True):
         if score is not None:
-            waits = name in ("due", "urgent", "parked") and score >= _INSTANTS
-            return name, int(score) if waits else 0
+            timed = place in _TIMED_PLACES and score >= FIRST_INSTANT_MS
+            return place, int(score) if timed else 0
     return "", 0
 
 
-def _bar(text: str | None, now_ms: int) -> Bar | None:
-    """What is written in `barred`, unless it is over or was not written by us."""
-    until, _, rest = (text or "").partition("|")
-    since, _, who = rest.partition("|")
-    if not (until.isdigit() and since.isdigit()) or int(until) <= now_ms:
-        return None
-    return Bar(int(until), int(since), who)
-
-
-def _is_well(seen: Seen) -> bool:
-    return not seen.is_open and not seen.status.failures
-
-
-def _reset(seen: Seen, now_ms: int) -> tuple[Any, ...]:
-    """The words of the script for one target; what was said of its last poll stays."""
-    closed = seen.status._replace(breaker=circuit_breaker.CLOSED, failures=0)
-    # A text that nobody can read is left as it is.
-    new = closed.pack() if seen.status.run_ms else seen.text
-    return seen.id, seen.text, new, slots.next_slot_ms(seen.id, seen.interval_ms, now_ms)
+def _closed_text(target: BoardTarget) -> str:
+    """The status text after a reset. It keeps the last poll; a damaged text stays as it is."""
+    if not target.status.run_ms:
+        return target.text
+    closed = target.status._replace(breaker=circuit_breaker.CLOSED, failures=0)
+    return closed.pack()

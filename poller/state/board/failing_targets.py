@@ -1,4 +1,4 @@
-"""Which targets fail, and which wait for far too long? Read in pages: a large fleet costs time, not memory."""
+"""Targets that fail, and targets that wait for too long. Read in pages: a large fleet costs time, not memory."""
 
 from __future__ import annotations
 
@@ -10,21 +10,25 @@ import redis
 from poller.domain.record import target_status
 from poller.domain.record.overview import State, is_long_overdue
 from poller.domain.record.target_status import LETTERS, Status
+from poller.state.board import record_formats
+from poller.state.board.record_formats import FIRST_INSTANT_MS
 from poller.state.keys import Keys
 from poller.state.redis_client import store_errors
 
 PAGE = 2_000
-#: Below this a score is no instant but a wish: at once.
-_INSTANTS = "(1000"
 
 
 class Failing(NamedTuple):
+    """A target whose last poll failed."""
+
     id: int
     interval_ms: int
     status: Status
 
 
 class Late(NamedTuple):
+    """A waiting target that is overdue."""
+
     id: int
     interval_ms: int
     queue: str
@@ -32,61 +36,71 @@ class Late(NamedTuple):
 
 
 def failing(client: redis.Redis, keys: Keys) -> Iterator[Failing]:
-    """Every failing target, in no order; one may come twice while the fleet grows. Raises StoreUnavailable."""
-    cursor, begun = 0, False
-    while cursor or not begun:
-        begun = True
-        with store_errors(client):
-            answer: Any = client.hscan(keys.status, cursor, count=PAGE)
-            cursor = answer[0]
-            texts = {
-                key: text
-                for key, text in answer[1].items()
-                if text.startswith(LETTERS[State.FAILING])
-            }
-            intervals = _intervals(client, keys, list(texts))
-        for (key, text), interval_ms in zip(texts.items(), intervals, strict=True):
+    """Every failing target, in no order. One may come twice while the fleet grows. Raises StoreError."""
+    letter = LETTERS[State.FAILING]
+    for statuses in status_pages(client, keys):
+        texts = {target_id: text for target_id, text in statuses.items() if text.startswith(letter)}
+        intervals = _intervals(client, keys, list(texts))
+        for (target_id, text), interval_ms in zip(texts.items(), intervals, strict=True):
             if interval_ms:
-                yield Failing(int(key), interval_ms, target_status.unpack(text))
+                yield Failing(target_id, interval_ms, target_status.unpack(text))
+
+
+def status_pages(client: redis.Redis, keys: Keys) -> Iterator[dict[int, str]]:
+    """The status texts of all targets, by target id, in pages of about `PAGE`. Raises StoreError."""
+    cursor = -1
+    while cursor != 0:
+        with store_errors(client):
+            reply: Any = client.hscan(keys.status, max(0, cursor), count=PAGE)
+        cursor, texts = reply
+        yield {int(member): text for member, text in texts.items() if member.isdigit()}
 
 
 def long_overdue(
     client: redis.Redis, keys: Keys, queues: Sequence[str], now_ms: int, pages: int | None = None
 ) -> Iterator[Late]:
-    """Targets that wait for more than two of their own intervals; `pages` bounds the look into each queue."""
+    """Targets that have waited for more than two of their own intervals. Raises StoreError.
+
+    `pages` limits the number of pages that are read of each place.
+    """
     for queue in queues:
         for place in (keys.due(queue), keys.urgent(queue)):
             number = 0
             while pages is None or number < pages:
-                found, more = _late(client, keys, queue, place, now_ms, number * PAGE)
-                yield from found
+                page = _overdue_page(client, keys, queue, place, now_ms, number * PAGE)
+                for late in page:
+                    if late.interval_ms and is_long_overdue(late.due_ms, late.interval_ms, now_ms):
+                        yield late
                 number += 1
-                if not more:
+                if len(page) < PAGE:
                     break
 
 
-def _late(
+def _overdue_page(
     client: redis.Redis, keys: Keys, queue: str, place: str, now_ms: int, offset: int
-) -> tuple[list[Late], bool]:
-    """One page of a place, the oldest first, and whether there may be another."""
+) -> list[Late]:
+    """One page of the overdue targets of a place, the oldest first."""
     with store_errors(client):
         rows: Any = client.zrange(
-            place, _INSTANTS, now_ms, byscore=True, offset=offset, num=PAGE, withscores=True
+            place,
+            FIRST_INSTANT_MS,
+            now_ms,
+            byscore=True,
+            offset=offset,
+            num=PAGE,
+            withscores=True,
         )
-        intervals = _intervals(client, keys, [key for key, _ in rows])
-    waiting = [
-        Late(int(key), ms, queue, int(due)) for (key, due), ms in zip(rows, intervals, strict=True)
-    ]
-    found = [
-        late
-        for late in waiting
-        if late.interval_ms and is_long_overdue(late.due_ms, late.interval_ms, now_ms)
-    ]
-    return found, len(rows) == PAGE
+    intervals = _intervals(client, keys, [int(member) for member, _ in rows])
+    page = []
+    for (member, due_ms), interval_ms in zip(rows, intervals, strict=True):
+        page.append(Late(int(member), interval_ms, queue, int(due_ms)))
+    return page
 
 
-def _intervals(client: redis.Redis, keys: Keys, ids: list[str]) -> list[int]:
-    """0 for a target the board does not know."""
-    specs: Any = client.hmget(keys.spec, ids) if ids else []
-    words = (str(spec or "").split("|")[1:2] for spec in specs)
-    return [int(word[0]) if word and word[0].isdigit() else 0 for word in words]
+def _intervals(client: redis.Redis, keys: Keys, ids: Sequence[int]) -> list[int]:
+    """The interval of each target in ms; 0 for a target that is not on the board."""
+    if not ids:
+        return []
+    with store_errors(client):
+        specs: Any = client.hmget(keys.spec, [str(target_id) for target_id in ids])
+    return [record_formats.interval_ms(spec) for spec in specs]

@@ -1,15 +1,48 @@
-"""The Lua scripts of this package, ready to call."""
+"""The Lua scripts of the board, ready to run. Every script starts with the text of `lua/prelude.lua`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from importlib.resources import files
+from typing import Any
 
 import redis
 from redis.commands.core import Script
 
+from poller.state.board.board_values import NotLeader
+from poller.state.keys import Keys
+from poller.state.redis_client import store_errors
 
-def load(client: redis.Redis, names: Iterable[str]) -> dict[str, Script]:
-    """By name; the server gets each at its first call."""
-    folder = files("poller.state.board") / "lua"
-    return {name: client.register_script((folder / f"{name}.lua").read_text()) for name in names}
+_FOLDER = files("poller.state.board") / "lua"
+_NOT_LEADER = ["NOTLEADER"]
+
+
+class Scripts:
+    """Runs scripts on one server. A script is read and sent to the server at its first run."""
+
+    def __init__(self, client: redis.Redis, keys: Keys) -> None:
+        self._client = client
+        self._prefix = keys.prefix
+        self._loaded: dict[str, Script] = {}
+
+    def run(self, name: str, arguments: Sequence[Any]) -> Any:
+        """Run a script and return its reply. Raises StoreError."""
+        script = self._loaded.get(name)
+        if script is None:
+            script = self._loaded[name] = self._client.register_script(source(name))
+
+        with store_errors(self._client):
+            return script(keys=[self._prefix], args=arguments)
+
+    def run_as_leader(self, name: str, leader: str, arguments: Sequence[Any]) -> Any:
+        """Run a script that checks the token of the leader. Raises StoreError, NotLeader."""
+        reply = self.run(name, [leader, *arguments])
+        if reply == _NOT_LEADER:
+            raise NotLeader
+        return reply
+
+
+def source(name: str) -> str:
+    """The text of a script with the prelude in front."""
+    prelude = (_FOLDER / "prelude.lua").read_text()
+    return prelude + (_FOLDER / f"{name}.lua").read_text()

@@ -1,16 +1,14 @@
-"""Leadership: RedBeat's lock with one stable token per process. The clock of the lock is the server's."""
+"""The leader lock: RedBeat's lock with one stable token per process. Its clock is the server's."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import socket
-from functools import cached_property
 
 import redis
-from redis.commands.core import Script
 
-from poller.state.board import lua_scripts
+from poller.state.board.lua_scripts import Scripts
 from poller.state.keys import Keys
 from poller.state.redis_client import store_errors
 
@@ -18,7 +16,7 @@ FORGET_STANDBY_MS = 60_000
 
 
 class Leadership:
-    """The lock's three moves. Holds no opinion on when to make them; see beat/leadership.py."""
+    """The moves of the lock. beat/leadership.py decides when to make them. Every method raises StoreError."""
 
     def __init__(self, client: redis.Redis, keys: Keys, lock_ms: int) -> None:
         self.redis = client
@@ -26,21 +24,23 @@ class Leadership:
         self.lock_ms = lock_ms
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self.token = f"{self.name}:{secrets.token_hex(8)}"
+        self._scripts = Scripts(client, keys)
 
     def take(self) -> tuple[int, bool]:
-        """Lead if nobody else does. Returns (epoch, newly taken); epoch 0 means somebody else leads."""
+        """Lead if no other process does. Returns (epoch, newly taken); epoch 0: another one leads."""
         return self._lead(renew_only=False)
 
     def renew(self) -> bool:
-        """Prolong our own leadership; never takes it anew."""
-        return self._lead(renew_only=True)[0] > 0
+        """Extend our own leadership; a lost one is not taken again. Returns whether we lead."""
+        epoch, _ = self._lead(renew_only=True)
+        return epoch > 0
 
     def resign(self) -> bool:
-        with store_errors(self.redis):
-            return bool(self._scripts["resign"](keys=[self.keys.prefix], args=[self.token]))
+        """End our own leadership, so that a standby leads at once. Returns whether we led."""
+        return bool(self._scripts.run("resign", [self.token]))
 
     def stand_by(self, now_ms: int) -> None:
-        """Be seen as a standby; entries not refreshed for a while do not count, and go."""
+        """Record a heartbeat of this standby, and drop the standbys that stopped sending them."""
         with store_errors(self.redis):
             pipe = self.redis.pipeline(transaction=False)
             pipe.zadd(self.keys.standbys, {self.name: now_ms})
@@ -48,15 +48,11 @@ class Leadership:
             pipe.execute()
 
     def leave(self) -> None:
+        """Remove this process from the standbys."""
         with store_errors(self.redis):
             self.redis.zrem(self.keys.standbys, self.name)
 
     def _lead(self, renew_only: bool) -> tuple[int, bool]:
-        arguments: list[str | int] = [self.token, self.lock_ms, self.name, int(renew_only)]
-        with store_errors(self.redis):
-            epoch, fresh = self._scripts["lead"](keys=[self.keys.prefix], args=arguments)
-        return int(epoch), bool(fresh)
-
-    @cached_property
-    def _scripts(self) -> dict[str, Script]:
-        return lua_scripts.load(self.redis, ("lead", "resign"))
+        arguments = [self.token, self.lock_ms, self.name, int(renew_only)]
+        epoch, newly_taken = self._scripts.run("lead", arguments)
+        return int(epoch), bool(newly_taken)

@@ -24,9 +24,8 @@ from poller.domain.record.overview import (
 from poller.domain.record.target_status import OPEN, REASONS, STATES
 from poller.domain.scheduling import affinity, capacity
 from poller.state.board import failing_targets
-from poller.state.board.moves import ROUTINE_MARK, SLICE_MS
 from poller.state.cluster import event_stream, site_windows, worker_queues, worker_registry
-from poller.state.keys import Keys
+from poller.state.keys import ROUTINE_MARK, SLICE_MS, Keys
 from poller.state.redis_client import store_errors
 
 SLICES = 90  # fifteen minutes
@@ -50,7 +49,7 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
         counts,
         inflight,
         parked,
-        barred,
+        opened,
         held,
         totals,
         leader,
@@ -102,7 +101,7 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
             client, keys, now_ms, [load.queue for load in loads if load.overdue]
         ),
         breakers_open=breakers_open,
-        barred=barred,
+        opened_by_hand=opened,
         dead_letters=reasons,
     )
 
@@ -133,7 +132,7 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
     pipe.hgetall(keys.counts)
     pipe.zcard(keys.inflight)
     pipe.zcard(keys.parked)
-    pipe.hlen(keys.barred)
+    pipe.hlen(keys.opened)
     pipe.zcard(keys.held)
     pipe.hgetall(keys.totals)
     pipe.hgetall(keys.leader)
@@ -154,7 +153,7 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
         counts,
         inflight,
         parked,
-        barred,
+        opened,
         held,
         totals,
         leader,
@@ -171,7 +170,7 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
         counts,
         inflight,
         parked,
-        barred,
+        opened,
         held,
         totals,
         leader,

@@ -11,8 +11,7 @@ from typing import Any
 import redis
 
 from poller.domain.failures.site_outage import Outage, Window
-from poller.state.board.moves import SLICE_MS
-from poller.state.keys import Keys
+from poller.state.keys import SLICE_MS, Keys
 from poller.state.redis_client import store_errors
 
 #: What was polled lately, and in the last minute. With an interval of some seconds, five failures in a row open a

@@ -1,4 +1,7 @@
-"""Queues of single workers. What waits in one whose worker is gone must not wait for a lease: it goes to all."""
+"""Celery's queues in Redis: one list per priority. Some queues belong to a single worker.
+
+Batches in the queue of a lost worker go to the shared queue; they do not wait for the end of their leases.
+"""
 
 from __future__ import annotations
 
@@ -6,49 +9,60 @@ from collections.abc import Collection, Iterable
 
 import redis
 
-from poller.state.board.moves import ROUTINE_MARK
-from poller.state.keys import Keys
+from poller.state.keys import ROUTINE_MARK, Keys
 from poller.state.redis_client import store_errors
 
-#: How kombu calls what it remembers of a queue.
+#: kombu's prefix for the binding of a queue.
 _BINDING = "_kombu.binding."
 
 
-def known(client: redis.Redis, keys: Keys) -> set[str]:
-    """Every queue of a single worker that was ever published to, and not forgotten since."""
+def own(client: redis.Redis, keys: Keys) -> set[str]:
+    """The queues of single workers that batches were published to. Raises StoreError."""
     with store_errors(client):
         return {str(name) for name in client.smembers(keys.own)}
 
 
-def note(client: redis.Redis, keys: Keys, names: Collection[str]) -> None:
-    """Before the first batch goes there: whoever leads next must know where to look."""
+def add_own(client: redis.Redis, keys: Keys, names: Collection[str]) -> None:
+    """Record queues of single workers before the first batch goes there: the next leader needs the list."""
     with store_errors(client):
         client.sadd(keys.own, *names)
 
 
 def forget(client: redis.Redis, keys: Keys, name: str) -> None:
-    """Its worker will not come back. What is in it by now is refused by `start` anyway."""
+    """Delete the queue of a worker that is gone for good. `start` refuses the batches still in it."""
     with store_errors(client):
         client.srem(keys.own, name)
         client.delete(name, name + ROUTINE_MARK, _BINDING + name)
 
 
 def depths(client: redis.Redis, names: Iterable[str]) -> dict[str, int]:
-    """Batches that wait in each of these queues."""
-    asked = list(names)
+    """The number of batches that wait in each queue."""
+    queues = list(names)
+    if not queues:
+        return {}
     with store_errors(client):
         pipe = client.pipeline(transaction=False)
-        for name in asked:
-            pipe.llen(name)
-            pipe.llen(name + ROUTINE_MARK)
-        found = pipe.execute() if asked else []
-    return {name: found[2 * at] + found[2 * at + 1] for at, name in enumerate(asked)}
+        for queue in queues:
+            pipe.llen(queue)
+            pipe.llen(queue + ROUTINE_MARK)
+        lengths = pipe.execute()
+
+    urgent, routine = lengths[::2], lengths[1::2]
+    return {queue: urgent[i] + routine[i] for i, queue in enumerate(queues)}
+
+
+def total_depth(client: redis.Redis, names: Iterable[str]) -> int:
+    """The number of batches that wait in these queues. Raises StoreUnavailable even for no queue at all."""
+    with store_errors(client):
+        client.ping()
+    return sum(depths(client, names).values())
 
 
 def hand_over(client: redis.Redis, name: str, to: str) -> int:
-    """Move what waits there to another queue, where it is next. Returns how many batches.
+    """Move all batches of a queue to the front of another one. Returns how many batches.
 
-    The worker may live, and take one of them at the same time: each is moved in one step, so that one of both has it.
+    The worker may live and take one of them at the same time: each batch moves in one step, so
+    exactly one side gets it.
     """
     moved = 0
     with store_errors(client):

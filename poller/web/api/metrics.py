@@ -83,7 +83,7 @@ def _targets(overview: Overview) -> Iterator[Metric]:
 
 
 def _trouble(overview: Overview) -> Iterator[Metric]:
-    opened = {"failures": overview.breakers_open, "hand": overview.barred}
+    opened = {"failures": overview.breakers_open, "hand": overview.opened_by_hand}
     yield _gauge(
         "breakers_open", "Targets nobody asks for now, by who opened their breaker.", opened, "by"
     )

@@ -29,7 +29,7 @@ def of(overview: Overview) -> dict[str, Any]:
             "parked": overview.parked,
             "held": overview.held,
         },
-        "breakers": {"open": overview.breakers_open, "opened_by_hand": overview.barred},
+        "breakers": {"open": overview.breakers_open, "opened_by_hand": overview.opened_by_hand},
         "dead_letters": dict(overview.dead_letters),
         "polls_per_second": overview.polls_per_second,
         "outcomes_last_5_min": dict(overview.outcomes),

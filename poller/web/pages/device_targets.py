@@ -14,7 +14,7 @@ from poller.domain.scheduling.interval import Policy
 from poller.presentation import formatting, health
 from poller.presentation.device_state import Standing
 from poller.presentation.health import GLYPHS, Tone
-from poller.state.board.breakers import Seen
+from poller.state.board.breakers import BoardTarget
 
 LIMIT = 50
 #: The mark of what is not polled because a person wants it so.
@@ -122,7 +122,7 @@ def stand(target: Target, standing: Standing) -> Stand:
     seen = standing.seen.get(target.id)
     if seen is None:
         return Stand.UNSCHEDULED
-    if seen.bar:
+    if seen.opening:
         return Stand.PAUSED
     if seen.status.reason:
         return Stand.PARKED
@@ -137,7 +137,7 @@ def any_late(standing: Standing) -> bool:
     return any(_is_late(seen, standing.now_ms) for seen in standing.seen.values())
 
 
-def _is_late(seen: Seen, now_ms: int) -> bool:
+def _is_late(seen: BoardTarget, now_ms: int) -> bool:
     waits = seen.place in ("due", "urgent") and seen.next_ms > 0
     return waits and is_long_overdue(seen.next_ms, seen.interval_ms, now_ms)
 
@@ -158,7 +158,7 @@ def _row(target: Target, how: Stand, standing: Standing, overview: Overview | No
     )
 
 
-def _since(how: Stand, seen: Seen | None, now_ms: int) -> str:
+def _since(how: Stand, seen: BoardTarget | None, now_ms: int) -> str:
     """`for 21 m 4 s`: only of what is not well."""
     if (
         seen is None
@@ -177,13 +177,13 @@ def _interval(target: Target) -> str:
     return f"{base} ({duration.format_ms(target.min_ms)} to {duration.format_ms(target.max_ms)})"
 
 
-def _last_good(seen: Seen | None, now_ms: int) -> str:
+def _last_good(seen: BoardTarget | None, now_ms: int) -> str:
     if seen is None or not seen.status.run_ms:
         return formatting.NOT_MEASURED
     return f"{formatting.age(now_ms - seen.status.ok_ms)} ago" if seen.status.ok_ms else "never"
 
 
-def _next_poll(seen: Seen | None, now_ms: int) -> str:
+def _next_poll(seen: BoardTarget | None, now_ms: int) -> str:
     if seen is None:
         return formatting.NOT_MEASURED
     if seen.place == "in_flight":
@@ -196,16 +196,16 @@ def _next_poll(seen: Seen | None, now_ms: int) -> str:
     return "now" if ahead_ms > -_SOON_MS else f"{formatting.age(-ahead_ms)} overdue"
 
 
-def error(seen: Seen) -> str:
+def error(seen: BoardTarget) -> str:
     """`timeout: no answer`: what the last poll said."""
     return ": ".join(filter(None, (seen.status.code, seen.status.message)))
 
 
-def _note(how: Stand, seen: Seen | None, now_ms: int, overview: Overview | None) -> str:
+def _note(how: Stand, seen: BoardTarget | None, now_ms: int, overview: Overview | None) -> str:
     if seen is None:
         return ""
-    if seen.bar:
-        return f"opened by hand by {seen.bar.who}, for another {formatting.age(seen.bar.until_ms - now_ms)}"
+    if seen.opening:
+        return f"opened by hand by {seen.opening.who}, for another {formatting.age(seen.opening.until_ms - now_ms)}"
     if seen.status.reason:
         return f"dead letter: {seen.status.reason}"
     if how is Stand.DARK:

@@ -145,7 +145,7 @@ def _board(overview: Overview) -> dict[str, str]:
         "place-due": formatting.exact(overview.due),
         "place-flight": formatting.exact(overview.in_flight),
     }
-    texts["breakers"] = formatting.exact(overview.breakers_open + overview.barred)
+    texts["breakers"] = formatting.exact(overview.breakers_open + overview.opened_by_hand)
     outcomes = sorted(overview.outcomes.items(), key=lambda item: (-item[1], item[0]))
     texts["outcomes"] = (
         " · ".join(f"{name} {formatting.count(n)}" for name, n in outcomes)

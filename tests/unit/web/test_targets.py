@@ -15,7 +15,8 @@ from poller.domain.record.overview import Overview, State
 from poller.domain.record.target_status import Status
 from poller.domain.scheduling.interval import Policy
 from poller.presentation.device_state import Standing
-from poller.state.board.breakers import Bar, Seen
+from poller.state.board.breakers import BoardTarget
+from poller.state.board.record_formats import Opening
 from poller.web.pages import device_targets
 from poller.web.pages.device_targets import Row, TargetsView
 
@@ -28,19 +29,19 @@ BAD = Status(
 
 def seen(
     status: Status = GOOD, place: str = "due", next_ms: int = NOW + 40_000, **more: object
-) -> Seen:
-    return replace(Seen(1, MINUTE, status, "", None, place, next_ms, "poll.snmp"), **more)  # type: ignore[arg-type]
+) -> BoardTarget:
+    return replace(BoardTarget(1, MINUTE, status, "", None, place, next_ms, "poll.snmp"), **more)  # type: ignore[arg-type]
 
 
 def shown(
-    each: Seen | None, overview: Overview | None = None, target: Target = web_rates.TARGET
+    each: BoardTarget | None, overview: Overview | None = None, target: Target = web_rates.TARGET
 ) -> TargetsView:
     return device_targets.present(
         "sw1", [target], Standing(now_ms=NOW, seen={1: each} if each else {}), overview
     )
 
 
-def row(each: Seen | None, overview: Overview | None = None) -> Row:
+def row(each: BoardTarget | None, overview: Overview | None = None) -> Row:
     [only] = shown(each, overview).rows
     return only
 
@@ -73,13 +74,15 @@ def test_a_target_that_never_answered() -> None:
         ),
         (seen(BAD, "held", 0), "■ site dark", "waits until a few others of its site answer"),
         (
-            seen(bar=Bar(NOW + 2 * MINUTE, NOW, "ann")),
+            seen(opening=Opening(NOW + 2 * MINUTE, NOW, "ann")),
             "‖ paused",
             "opened by hand by ann, for another 2 m 0 s",
         ),
     ],
 )
-def test_every_way_to_stand_has_a_mark_and_a_word(each: Seen | None, state: str, note: str) -> None:
+def test_every_way_to_stand_has_a_mark_and_a_word(
+    each: BoardTarget | None, state: str, note: str
+) -> None:
     """None is told by colour alone."""
     found = row(each)
     assert (found.state, found.note) == (state, note)
@@ -112,7 +115,7 @@ def test_a_late_target_says_what_it_waits_for(queue: str, overview: Overview, no
         (seen(BAD, "held", 0), "with its site"),
     ],
 )
-def test_when_the_next_poll_is(each: Seen, words: str) -> None:
+def test_when_the_next_poll_is(each: BoardTarget, words: str) -> None:
     assert row(each).next_poll == words
 
 

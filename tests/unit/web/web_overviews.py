@@ -178,7 +178,7 @@ FAILING = dataclasses.replace(
     states={State.OK: 98_100, State.DEGRADED: 3, State.FAILING: 41, State.UNKNOWN: 60},
     parked=12,
     breakers_open=29,
-    barred=2,
+    opened_by_hand=2,
     dead_letters={"auth_failed": 9, "not_pollable": 3},
     outcomes={"ok": 490_102, "failed": 769, "partial": 41},
     recent=points(missing=range(40, 47)),

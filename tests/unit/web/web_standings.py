@@ -7,7 +7,7 @@ import web_rates
 from poller.domain.record.overview import State
 from poller.domain.record.target_status import Status
 from poller.presentation.device_state import Standing
-from poller.state.board.breakers import Seen
+from poller.state.board.breakers import BoardTarget
 
 
 def stands(status: Status, now_ms: int, address: str = "192.0.2.1", site: str = "west") -> Standing:
@@ -17,7 +17,7 @@ def stands(status: Status, now_ms: int, address: str = "192.0.2.1", site: str = 
         site,
         True,
         now_ms,
-        {0: Seen(0, web_rates.MINUTE, status, "", None, "due", now_ms + 56_500)},
+        {0: BoardTarget(0, web_rates.MINUTE, status, "", None, "due", now_ms + 56_500)},
     )
 
 

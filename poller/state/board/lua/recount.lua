@@ -1,30 +1,32 @@
--- recount: make the sums agree with what they are sums of. Takes about a second for a million targets.
+-- recount: bring the sums up to the records they count. Takes about a second for a million targets.
 --
 -- KEYS[1] prefix            reads  status, spec      writes  counts, needs
--- Returns how many sums were wrong.
-local p = KEYS[1]
-local function each(hash, visit)
+-- Returns the number of wrong sums.
+local function each_value(hash, visit)
   local cursor = '0'
   repeat
-    local answer = redis.call('HSCAN', p .. hash, cursor, 'COUNT', 1000)
-    cursor = answer[1]
-    for i = 1, #answer[2], 2 do visit(answer[2][i + 1]) end
+    local page = redis.call('HSCAN', p .. hash, cursor, 'COUNT', 1000)
+    cursor = page[1]
+    for i = 2, #page[2], 2 do visit(page[2][i]) end
   until cursor == '0'
 end
+
 local counts, needs, wrong = {}, {}, 0
-each('status', function(text)
-  local mark = string.match(text, '^%a+')
+each_value('status', function(status)
+  local mark = mark_of(status)
   if mark then counts[mark] = (counts[mark] or 0) + 1 end
 end)
-each('spec', function(spec)
-  local interval, queue = string.match(spec, '^%d+|(%d+)|%d+|(.+)$')
-  if queue then needs[queue] = (needs[queue] or 0) + math.max(1, math.floor(1e9 / interval)) end
+each_value('spec', function(spec)
+  local _, interval, _, queue = parse_spec(spec)
+  if queue then needs[queue] = (needs[queue] or 0) + polls_needed(interval) end
 end)
+
 for hash, sums in pairs({counts = counts, needs = needs}) do
-  local old = redis.call('HGETALL', p .. hash)
-  for i = 1, #old, 2 do
-    if sums[old[i]] == nil then sums[old[i]] = 0 end
-    if tonumber(old[i + 1]) == sums[old[i]] then sums[old[i]] = nil end
+  local stored = redis.call('HGETALL', p .. hash)
+  for i = 1, #stored, 2 do
+    local field, value = stored[i], tonumber(stored[i + 1])
+    if sums[field] == nil then sums[field] = 0 end
+    if value == sums[field] then sums[field] = nil end
   end
   for field, value in pairs(sums) do
     wrong = wrong + 1

@@ -1,85 +1,91 @@
 -- repair: put targets into exactly one place, whatever happened to the board. Safe beside a working leader.
 --
--- KEYS[1] prefix            writes  all of the board      says on  domains
--- ARGV    state letter of a target never polled, then n times:
---         id, its version in the inventory, spec ('' = should not be here), instant to place it at if it is nowhere
--- Returns for each id what was wrong: '' (nothing), lost, doubled, misplaced, unreadable or stray; several with spaces between.
+-- KEYS[1] prefix            writes  all of the board      publishes on  domains
+-- ARGV    state letter of a target that was never polled, then n times:
+--         id, inventory version, spec ('' = no target of the board), instant at which a lost target is due
+-- Returns for each id its damage: '' (none), lost, doubled, misplaced, unreadable or stray; several with spaces between.
 --
--- A target that the board knows in a newer version than we do is let be: somebody edited it meanwhile. So is one that it
--- does not know, if it is further than we are: somebody removed it meanwhile.
-local p = KEYS[1]
+-- A target whose spec on the board is newer than this inventory is left alone: it was edited meanwhile. So is a
+-- target that is not on a board of a newer version: it was removed meanwhile.
 local queues = redis.call('SMEMBERS', p .. 'queues')
-local reached = tonumber(redis.call('HGET', p .. 'board', 'version') or 0) or 0
-local function version(spec) return spec and tonumber(string.match(spec, '^(%d+)|%d+|%d+|.+$')) end
-local function places(id)
-  local found = {}
+local board_version = tonumber(redis.call('HGET', p .. 'board', 'version') or 0) or 0
+
+local function waiting_places(id)
+  local names = {}
   for _, queue in ipairs(queues) do
-    for _, kind in ipairs({'urgent:', 'due:'}) do
-      if redis.call('ZSCORE', p .. kind .. queue, id) then found[#found + 1] = kind .. queue end
+    for _, place in ipairs({'urgent:', 'due:'}) do
+      if redis.call('ZSCORE', p .. place .. queue, id) then names[#names + 1] = place .. queue end
     end
   end
-  for _, set in ipairs({'parked', 'held'}) do
-    if redis.call('ZSCORE', p .. set, id) then found[#found + 1] = set end
+  for _, place in ipairs({'parked', 'held'}) do
+    if redis.call('ZSCORE', p .. place, id) then names[#names + 1] = place end
   end
-  return found
+  return names
 end
-local function remove(id, found)
-  for _, set in ipairs(found) do redis.call('ZREM', p .. set, id) end
-  redis.call('ZREM', p .. 'inflight', id)
-  for _, hash in ipairs({'spec', 'status', 'run', 'edited', 'barred'}) do redis.call('HDEL', p .. hash, id) end
-  redis.call('SREM', p .. 'returned', id)
+
+local function remove(id, places)
+  for _, place in ipairs(places) do redis.call('ZREM', p .. place, id) end
+  end_runs(id)
+  for _, hash in ipairs({'spec', 'status', 'opened'}) do redis.call('HDEL', p .. hash, id) end
+  redis.call('SREM', p .. 'released', id)
 end
-local function settle(id, spec, old, instant, found, wrong)
-  local queue = string.match(spec, '^%d+|%d+|%d+|(.+)$')
+
+-- Whether the target is in flight. Records of a flight that is over, or of one without a run, are removed.
+local function in_flight(id)
   local flying = redis.call('ZSCORE', p .. 'inflight', id)
-  if flying and not redis.call('HGET', p .. 'run', id) then
-    redis.call('ZREM', p .. 'inflight', id)
-    flying = false
-  end
-  if not flying then
-    redis.call('HDEL', p .. 'run', id)
-    redis.call('HDEL', p .. 'edited', id)
-  elseif old ~= spec then
-    redis.call('HSET', p .. 'edited', id, instant)
-  end
-  local keep = flying and 'inflight'
-  if flying and #found > 0 or #found > 1 then wrong[#wrong + 1] = 'doubled' end
-  for _, set in ipairs(found) do
-    if not keep and (set == 'parked' or set == 'held' or set == 'due:' .. queue or set == 'urgent:' .. queue) then
-      keep = set
+  if flying and redis.call('HGET', p .. 'run', id) then return true end
+  if flying then redis.call('ZREM', p .. 'inflight', id) end
+  redis.call('HDEL', p .. 'run', id)
+  redis.call('HDEL', p .. 'edited', id)
+  return false
+end
+
+local function keep_one_place(id, spec, old, instant, places, damage)
+  local queue = queue_in(spec)
+  local flying = in_flight(id)
+  if flying and old ~= spec then redis.call('HSET', p .. 'edited', id, instant) end
+  if flying and #places > 0 or #places > 1 then damage[#damage + 1] = 'doubled' end
+
+  local valid = {parked = true, held = true, ['due:' .. queue] = true, ['urgent:' .. queue] = true}
+  local kept = flying
+  for _, place in ipairs(places) do
+    if not kept and valid[place] then
+      kept = true
     else
-      redis.call('ZREM', p .. set, id)
-      if #found == 1 and not flying and old == spec then wrong[#wrong + 1] = 'misplaced' end
+      redis.call('ZREM', p .. place, id)
+      if #places == 1 and not flying and old == spec then damage[#damage + 1] = 'misplaced' end
     end
   end
-  if not keep then
-    if #found == 0 then wrong[#wrong + 1] = 'lost' end
+  if not kept then
+    if #places == 0 then damage[#damage + 1] = 'lost' end
     redis.call('ZADD', p .. 'due:' .. queue, instant, id)
   end
 end
-local reply, came = {}, 0
+
+local reply, new_queues = {}, 0
 for i = 2, #ARGV, 4 do
-  local id, newest, spec, instant = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3]
+  local id, version, spec, instant = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3]
   local old = redis.call('HGET', p .. 'spec', id)
-  local has = version(old)
-  local wrong = {}
-  local removed = not old and spec ~= '' and reached > newest
-  if not removed and (not has or has <= newest) then
-    local found = places(id)
+  local old_version = tonumber((parse_spec(old)))
+  local damage = {}
+  local removed_meanwhile = not old and spec ~= '' and board_version > version
+  local edited_meanwhile = old_version and old_version > version
+  if not removed_meanwhile and not edited_meanwhile then
+    local places = waiting_places(id)
     if spec == '' then
-      if old or #found > 0 then
-        wrong[1] = 'stray'
-        remove(id, found)
+      if old or #places > 0 then
+        damage[1] = 'stray'
+        remove(id, places)
       end
     else
-      if old and not has then wrong[1] = 'unreadable' end
+      if old and not old_version then damage[1] = 'unreadable' end
       redis.call('HSET', p .. 'spec', id, spec)
-      came = came + redis.call('SADD', p .. 'queues', (string.match(spec, '^%d+|%d+|%d+|(.+)$')))
+      new_queues = new_queues + redis.call('SADD', p .. 'queues', queue_in(spec))
       redis.call('HSETNX', p .. 'status', id, ARGV[1])
-      settle(id, spec, old, instant, found, wrong)
+      keep_one_place(id, spec, old, instant, places, damage)
     end
   end
-  reply[#reply + 1] = table.concat(wrong, ' ')
+  reply[#reply + 1] = table.concat(damage, ' ')
 end
-if came > 0 then redis.call('PUBLISH', p .. 'domains', 'came') end
+if new_queues > 0 then redis.call('PUBLISH', p .. 'domains', 'came') end
 return reply

@@ -1,9 +1,8 @@
--- resign: a clean stop hands over at once.
+-- resign: a leader that stops hands over at once.
 --
--- KEYS[1] prefix            writes  redbeat::lock, leader; publishes on wake
+-- KEYS[1] prefix            writes  redbeat::lock, leader      publishes on  wake
 -- ARGV    token
--- Returns 1 if we were leading.
-local p = KEYS[1]
+-- Returns 1 if this token led, else 0.
 if redis.call('GET', p .. 'redbeat::lock') ~= ARGV[1] then return 0 end
 redis.call('DEL', p .. 'redbeat::lock', p .. 'leader')
 redis.call('PUBLISH', p .. 'wake', 'leader')

@@ -1,10 +1,9 @@
--- respread: waiting targets get another instant. By the leader only.
+-- respread: due targets get another instant. By the leader only.
 --
 -- KEYS[1] prefix            reads  redbeat::lock      writes  due:<queue>
--- ARGV    leader token ('' = no election), queue, then triples: id, score it has, score it gets
--- Returns 'NOTLEADER' or how many moved; one that moved or left meanwhile is let be.
-local p = KEYS[1]
-if ARGV[1] ~= '' and redis.call('GET', p .. 'redbeat::lock') ~= ARGV[1] then return 'NOTLEADER' end
+-- ARGV    leader token ('' = no election), queue, then triples: id, current score, new score
+-- Returns {'NOTLEADER'} or the number of moved targets. A target that moved meanwhile stays where it is.
+if not leads(ARGV[1]) then return NOT_LEADER end
 local due, moved = p .. 'due:' .. ARGV[2], 0
 for i = 3, #ARGV, 3 do
   local score = redis.call('ZSCORE', due, ARGV[i])

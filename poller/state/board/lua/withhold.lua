@@ -1,22 +1,17 @@
--- withhold: targets of a site that went dark wait aside until it is back. By the leader only.
+-- withhold: waiting targets of a dark site are held until the site is back. By the leader only.
 --
 -- KEYS[1] prefix            reads  redbeat::lock, spec      writes  due:<queue>, urgent:<queue>, held
 -- ARGV    leader token ('' = no election), site number, then target ids
--- Returns 'NOTLEADER' or how many were moved. What is in flight or parked stays where it is; what a person asked for, too.
-local p = KEYS[1]
-if ARGV[1] ~= '' and redis.call('GET', p .. 'redbeat::lock') ~= ARGV[1] then return 'NOTLEADER' end
-local moved = 0
+-- Returns {'NOTLEADER'} or the number of moved targets. Targets in flight, parked or on demand stay where they are.
+if not leads(ARGV[1]) then return NOT_LEADER end
+local site, moved = ARGV[2], 0
 for i = 3, #ARGV do
   local id = ARGV[i]
-  local queue = string.match(redis.call('HGET', p .. 'spec', id) or '', '^%d+|%d+|%d+|(.+)$')
-  if queue then
-    local asked = redis.call('ZSCORE', p .. 'urgent:' .. queue, id)
-    if not (asked and tonumber(asked) < 1000) then
-      local waits = redis.call('ZREM', p .. 'due:' .. queue, id) + redis.call('ZREM', p .. 'urgent:' .. queue, id)
-      if waits > 0 then
-        redis.call('ZADD', p .. 'held', ARGV[2], id)
-        moved = moved + 1
-      end
+  local queue = queue_of(id)
+  if queue and not is_demanded(redis.call('ZSCORE', p .. 'urgent:' .. queue, id)) then
+    if stop_waiting(id, queue) then
+      redis.call('ZADD', p .. 'held', site, id)
+      moved = moved + 1
     end
   end
 end

@@ -1,0 +1,146 @@
+"""Queries of the board. They move no target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import redis
+
+from poller.domain.batched import batched
+from poller.domain.record import target_status
+from poller.state.board import record_formats
+from poller.state.board.board_values import Check, Sizes, Waiting
+from poller.state.board.lua_scripts import Scripts
+from poller.state.keys import Keys
+from poller.state.redis_client import store_errors
+
+_CHUNK = 500
+
+
+class BoardReader:
+    """The board as it stands. Every method raises StoreError."""
+
+    def __init__(self, client: redis.Redis, keys: Keys) -> None:
+        self.redis = client
+        self.keys = keys
+        self.scripts = Scripts(client, keys)
+
+    def now_ms(self) -> int:
+        """The server's clock, which is the clock of the whole cluster."""
+        with store_errors(self.redis):
+            seconds, micros = self.redis.time()
+        return int(seconds) * 1000 + int(micros) // 1000
+
+    def clock_ms(self) -> int:
+        """The latest instant at which a leader claimed; 0 before the first claim."""
+        return self._board_field("clock") or 0
+
+    def version(self) -> int | None:
+        """The inventory version on the board; None for a board that is new or was flushed."""
+        return self._board_field("version")
+
+    def ids(self) -> set[int]:
+        """Every target on the board."""
+        with store_errors(self.redis):
+            return {int(key) for key, _ in self.redis.hscan_iter(self.keys.spec, count=5000)}
+
+    def queues(self) -> list[str]:
+        """Every queue of the board, sorted."""
+        with store_errors(self.redis):
+            return sorted(str(queue) for queue in self.redis.smembers(self.keys.queues))
+
+    def statuses(self, ids: Sequence[int]) -> dict[int, target_status.Status]:
+        """The status of each target that has one."""
+        if not ids:
+            return {}
+        with store_errors(self.redis):
+            texts: Any = self.redis.hmget(self.keys.status, [str(i) for i in ids])
+
+        statuses = {}
+        for target_id, text in zip(ids, texts, strict=True):
+            if text:
+                statuses[target_id] = target_status.unpack(str(text))
+        return statuses
+
+    def sizes(self) -> Sizes:
+        """Numbers of targets, counted in one transaction."""
+        queues = self.queues()
+        waiting_places = [self.keys.parked, self.keys.held]
+        waiting_places += [self.keys.due(queue) for queue in queues]
+        waiting_places += [self.keys.urgent(queue) for queue in queues]
+
+        with store_errors(self.redis):
+            pipe = self.redis.pipeline(transaction=True)
+            pipe.hlen(self.keys.spec)
+            pipe.zcard(self.keys.inflight)
+            for place in waiting_places:
+                pipe.zcard(place)
+            targets, in_flight, *waiting = pipe.execute()
+        return Sizes(targets=int(targets), waiting=sum(waiting), in_flight=int(in_flight))
+
+    def waiting(
+        self, queue: str, after_ms: int | str, before_ms: int | str, limit: int = 1000
+    ) -> list[Waiting]:
+        """Due targets of a queue with a slot in this range (both ends included), earliest first."""
+        with store_errors(self.redis):
+            rows: Any = self.redis.zrange(
+                self.keys.due(queue),
+                after_ms,
+                before_ms,
+                byscore=True,
+                offset=0,
+                num=limit,
+                withscores=True,
+            )
+            if not rows:
+                return []
+            specs: Any = self.redis.hmget(self.keys.spec, [member for member, _ in rows])
+
+        targets = []
+        for (member, score), spec in zip(rows, specs, strict=True):
+            if str(member).isdigit():
+                interval_ms = record_formats.interval_ms(spec)
+                targets.append(Waiting(int(member), _instant(score), interval_ms))
+        return targets
+
+    def parked(self) -> Iterator[tuple[int, int]]:
+        """Every parked target with the instant of its slow retry, in pages and in no order."""
+        with store_errors(self.redis):
+            for key, at_ms in self.redis.zscan_iter(self.keys.parked, count=1000):
+                yield int(key), int(at_ms)
+
+    def held(self, site: int) -> set[int]:
+        """Targets that are held because this site is dark."""
+        with store_errors(self.redis):
+            members: Any = self.redis.zrange(self.keys.held, site, site, byscore=True)
+        return {int(member) for member in members}
+
+    def all_held(self) -> dict[int, int]:
+        """Every held target with the number of its site."""
+        with store_errors(self.redis):
+            rows: Any = self.redis.zrange(self.keys.held, 0, -1, withscores=True)
+        return {int(member): _instant(site) for member, site in rows if str(member).isdigit()}
+
+    def check(self, ids: Iterable[int]) -> Check:
+        """Verify that each of these targets is in exactly one place."""
+        result = Check()
+        for chunk in batched(ids, _CHUNK):
+            counts = self.scripts.run("check", chunk)
+            for target_id, places in zip(chunk, counts, strict=True):
+                if places < 1:
+                    result.lost.append(target_id)
+                elif places > 1:
+                    result.doubled.append(target_id)
+        return result
+
+    def _board_field(self, name: str) -> int | None:
+        with store_errors(self.redis):
+            text = self.redis.hget(self.keys.board, name)
+        return int(text) if text and text.isdigit() else None
+
+
+def _instant(score: float) -> int:
+    """A score as a whole number; 0 for one that another program set to infinity."""
+    return int(score) if math.isfinite(score) else 0

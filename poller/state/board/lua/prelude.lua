@@ -1,0 +1,105 @@
+-- prelude: functions that the scripts share. lua_scripts.py puts this text in front of every script.
+--
+-- KEYS[1] is the prefix of all keys. The records on the board, see also record_formats.py:
+--   spec     version|interval|timeout|queue     of an enabled target; times in ms
+--   run      token|plan|attempts|call           of a target in flight; plan in ms
+--   opened   until|since|operator               of a breaker that is opened by hand; times in ms
+--   status   mark and JSON                      of an enabled target; the mark consists of letters
+local p = KEYS[1]
+local NOT_LEADER = {'NOTLEADER'}
+
+-- Whether this token leads; '' stands for a board without election.
+local function leads(token)
+  return token == '' or redis.call('GET', p .. 'redbeat::lock') == token
+end
+
+-- The instant in ms as text; '' stands for the server's clock.
+local function clock(now)
+  if now ~= '' then return now end
+  local time = redis.call('TIME')
+  return string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
+end
+
+-- Returns version, interval, timeout, queue as text; nil for a spec that is missing or damaged.
+local function parse_spec(spec)
+  return string.match(spec or '', '^(%d+)|(%d+)|(%d+)|(.+)$')
+end
+
+local function queue_in(spec)
+  local _, _, _, queue = parse_spec(spec)
+  return queue
+end
+
+local function queue_of(id)
+  return queue_in(redis.call('HGET', p .. 'spec', id))
+end
+
+-- Polls that a target of this interval needs, in millionths per second. Never 0, see update_queues.lua.
+local function polls_needed(interval)
+  return math.max(1, math.floor(1e9 / interval))
+end
+
+-- The instant until which an operator keeps a breaker open; 0 without a readable record.
+local function opened_until(record)
+  return tonumber(string.match(record or '', '^(%d+)|') or 0)
+end
+
+local function mark_of(status)
+  return string.match(status, '^%a+')
+end
+
+-- A score below 1000 is no instant: an operator demands a poll at once.
+local function is_demanded(score)
+  return score and tonumber(score) < 1000
+end
+
+-- Removes a target from the waiting places of a queue. Returns whether it waited there.
+local function stop_waiting(id, queue)
+  local due = redis.call('ZREM', p .. 'due:' .. queue, id)
+  local urgent = redis.call('ZREM', p .. 'urgent:' .. queue, id)
+  return due + urgent > 0
+end
+
+-- Moves a waiting, parked or held target to urgent.
+local function make_urgent(id, queue, score)
+  redis.call('ZREM', p .. 'parked', id)
+  redis.call('ZREM', p .. 'due:' .. queue, id)
+  if redis.call('ZREM', p .. 'held', id) == 1 then redis.call('SADD', p .. 'released', id) end
+  redis.call('ZADD', p .. 'urgent:' .. queue, score, id)
+end
+
+-- Ends the runs of targets. The caller puts the targets into another place, or they are gone.
+local function end_runs(...)
+  redis.call('ZREM', p .. 'inflight', ...)
+  redis.call('HDEL', p .. 'run', ...)
+  redis.call('HDEL', p .. 'edited', ...)
+end
+
+-- Adds to a sum. A sum that another program damaged starts again: it must not stop a move halfway.
+local function add(hash, field, change)
+  local sum = redis.pcall('HINCRBY', hash, field, change)
+  if type(sum) == 'table' then redis.call('HSET', hash, field, change) end
+end
+
+-- Adds the pairs (counter, increment) of ARGV from this position on to the statistics and the totals.
+-- 'lmax' is a maximum; a name 's:...' belongs to the statistics of sites.
+local function count(now, slice_ms, lifetime_s, position)
+  if position > #ARGV then return end
+  local slice = string.format('%d', math.floor(now / slice_ms))
+  local stats, sites = p .. 'stats:' .. slice, p .. 'sites:' .. slice
+  for i = position, #ARGV, 2 do
+    local name, increment = ARGV[i], ARGV[i + 1]
+    if string.sub(name, 1, 2) == 's:' then
+      add(sites, string.sub(name, 3), increment)
+    elseif name == 'lmax' then
+      local maximum = tonumber(redis.call('HGET', stats, 'lmax') or 0) or 0
+      if maximum < tonumber(increment) then redis.call('HSET', stats, 'lmax', increment) end
+    else
+      add(stats, name, increment)
+      add(p .. 'totals', name, increment)
+    end
+  end
+  redis.call('EXPIRE', stats, lifetime_s)
+  redis.call('EXPIRE', sites, 300)
+end
+
