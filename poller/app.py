@@ -1,4 +1,4 @@
-"""The Celery application: its configuration and nothing else. Reasons are in docs/decisions/0002."""
+"""The Celery application and its configuration. The reasons are in docs/decisions/0002."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def _configuration(settings: Settings) -> dict[str, Any]:
     return {
         "broker_url": settings.broker_url,
         "broker_transport_options": {
-            # The board's leases recover what a dead worker held: in seconds, where acks would take an hour.
+            # The board's leases return the targets of a dead worker within seconds; acks would
+            # take an hour.
             "ack_emulation": False,
             "body_encoding": "utf-8",
             "priority_steps": [URGENT_PRIORITY, ROUTINE_PRIORITY],
@@ -62,34 +63,36 @@ def _configuration(settings: Settings) -> dict[str, Any]:
         "beat_enable_remote_control": True,
         "redbeat_key_prefix": f"{settings.key_prefix}redbeat:",
         "redbeat_lock_timeout": settings.leader_lock_s,
-        # For people only: the scheduler lends RedBeat our own client, so the password is not repeated here.
+        # Only for display: RedBeat uses the scheduler's client, so this has no password.
         "redbeat_redis_url": maybe_sanitize_url(settings.broker_url),
         "redbeat_redis_options": {},
         "timezone": "UTC",
     }
 
 
-def given(option: str) -> bool:
-    """Was it said on the `celery` command line, or is it Celery's own default?"""
+def on_command_line(option: str) -> bool:
+    """True if the option is on the `celery` command line, False if it is Celery's default."""
     context = click.get_current_context(silent=True)
     source = context.get_parameter_source(option) if context else None
-    return source not in (
+    defaults = (
         None,
         click.core.ParameterSource.DEFAULT,
         click.core.ParameterSource.DEFAULT_MAP,
     )
+    return source not in defaults
 
 
 @setup_logging.connect
 def _configure_logs(loglevel: int | str | None = None, **_: Any) -> None:
-    """Celery's own set-up is replaced by ours; `celery --loglevel` still counts."""
+    """Replace Celery's set-up of logs by ours."""
     configure_logs(loglevel)
 
 
 def configure_logs(loglevel: int | str | None = None) -> None:
-    """The level of the command line if one was given, else that of the settings."""
+    """Configure logs at the level of the command line, or at that of the settings."""
     name = logging.getLevelName(loglevel) if isinstance(loglevel, int) else loglevel
-    bootstrap.services().configure_logs(name.upper() if name and given("loglevel") else None)
+    level = name.upper() if name and on_command_line("loglevel") else None
+    bootstrap.services().configure_logs(level)
 
 
 @celeryd_init.connect
@@ -103,11 +106,12 @@ def _report_beat_errors(**_: Any) -> None:
 
 
 def _report_errors(role: str) -> None:
-    """Whoever sets a DSN must not find out later that nothing was reported."""
+    """Refuse to start with a Sentry DSN that cannot be used."""
     try:
         bootstrap.services().report_errors(role)
     except errors.ConfigError as error:
-        raise SystemExit(f"error[{error.code}]: {error}\n  try: {error.hint}") from None
+        message = f"error[{error.code}]: {error}\n  try: {error.hint}"
+        raise SystemExit(message) from None
 
 
 app = Celery("poller")

@@ -1,4 +1,4 @@
-"""The composition root: settings to services. The one place that knows which adapter serves which need."""
+"""The composition root: makes the services of a process from its settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Services:
-    """Everything a role may need, made when first asked for, so that a small command stays quick."""
+    """The services of a role. Each is made at first use, so that a small command starts fast."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -85,26 +85,31 @@ class Services:
         from poller.security import vault
 
         secret = self.settings.secret_key
-        return vault.Keyring.load(secret.get_secret_value() if secret else None, self.settings.home)
+        text = secret.get_secret_value() if secret else None
+        return vault.Keyring.load(text, self.settings.home)
 
     @cached_property
     def sinks(self) -> list[Sink]:
         from poller.sinks import api, registry
 
-        return registry.load(
-            self.settings.sinks, api.Stores(self.engine, self.redis, self.settings)
-        )
+        stores = api.Stores(self.engine, self.redis, self.settings)
+        return registry.load(self.settings.sinks, stores)
 
     @cached_property
     def redactor(self) -> Redactor:
-        """Knows the secrets of this process, so that no log line shows them."""
+        """Masks the secrets of this process in logs and reports."""
         from poller.security.redaction import Redactor
 
-        values = [getattr(self.settings, name) for name in setting_sources.SECRETS]
-        texts = [value.get_secret_value() for value in values if value is not None]
-        return Redactor(part for text in texts for part in masking.secret_parts(text))
+        redactor = Redactor()
+        for name in setting_sources.SECRETS:
+            secret = getattr(self.settings, name)
+            if secret is not None:
+                for part in masking.secret_parts(secret.get_secret_value()):
+                    redactor.remember(part)
+        return redactor
 
     def configure_logs(self, level: str | None = None) -> None:
+        """Configure logs at this level, or at that of the settings."""
         from poller.observability import logs
 
         logs.configure(
@@ -113,7 +118,7 @@ class Services:
         self._attach_reporter()
 
     def report_errors(self, role: str) -> None:
-        """From now on bugs of this process go to Sentry, if a DSN is set. Raises InvalidSetting."""
+        """Report bugs of this process to Sentry, if a DSN is set. Raises InvalidSetting."""
         dsn = self.settings.sentry_dsn
         if dsn is None or self._reporter is not None:
             return
@@ -124,22 +129,22 @@ class Services:
             self.settings.sentry_environment,
             self.settings.sentry_per_minute,
         )
-        self._reporter = sentry.Reporter(to, role, _without_secrets)
+        self._reporter = sentry.Reporter(to, role, _redact)
         sentry.install(self._reporter)
         self._attach_reporter()
 
     def _attach_reporter(self) -> None:
-        """To the root logger, whose handlers every configuration of the logs removes."""
+        """Add the reporter to the root logger; `logs.configure` removes all its handlers."""
         if self._reporter is not None:
             logging.getLogger().addHandler(self._reporter)
 
     def notify(self, version: int) -> None:
-        """Tell the leader that the inventory changed."""
+        """Wake the leader after a change of the inventory."""
         self.board.wake("inventory")
 
 
-def _without_secrets(text: str) -> str:
-    """Asks for the services each time: a forked child has its own, and other secrets."""
+def _redact(text: str) -> str:
+    """Redact with the services of the current process: a forked child has its own."""
     return services().redactor.text(text)
 
 

@@ -1,5 +1,5 @@
-"""Tell everybody what happened: one log line each, and one entry each in the stream that the page, the command
-line and others follow. The leader copies the stream to SQL (beat/event_recorder.py), so this needs no database.
+"""Publishes events: one log line each, and one entry each in the stream that the page and the
+command line follow. The leader copies the stream to SQL (beat/event_recorder.py).
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from poller import errors
 from poller.domain.failures.outcome import clean
@@ -19,51 +19,56 @@ if TYPE_CHECKING:
 
 log = logs.get(__name__)
 
-#: How parts of a role tell what they noticed, without knowing who listens.
-Note = Callable[[Event], None]
+_LINE_FIELDS = ("event", "message", "device", "target", "target_id", "level", "logger", "timestamp")
+_CALL_ARGUMENTS = ("self", "exc_info", "stack_info", "stacklevel", "extra")
+_RESERVED = frozenset((*_LINE_FIELDS, *_CALL_ARGUMENTS))
 
 
-def emit(services: Services, happened: Sequence[Event]) -> None:
-    """Log and publish them, in one round trip. Never raises: what cannot be published is in the log, which says so."""
+class EventLog(Protocol):
+    """Accepts events of the parts of a role; beat/event_recorder.py is the real one."""
+
+    def record(self, event: Event) -> None:
+        """Log the event, and publish it soon. Never raises."""
+
+
+class LogOnly:
+    """An EventLog that writes log lines and publishes nothing."""
+
+    def record(self, event: Event) -> None:
+        write_lines([event])
+
+
+def emit(services: Services, events: Sequence[Event]) -> None:
+    """Log and publish events in one round trip. Never raises: a failure to publish is logged."""
     try:
-        write_lines(happened)
-        publish(services, happened)
+        write_lines(events)
+        publish(services, events)
     except errors.StoreError as error:
-        log.error("events_not_published", count=len(happened), error=str(error))
-    except Exception:
-        log.exception("events_not_published", count=len(happened))
-
-
-def only_log(event: Event) -> None:
-    """For those who have nobody to tell."""
-    write_lines([event])
+        log.error("events_not_published", count=len(events), error=str(error))
+    except Exception:  # door: the caller has done its work, which an event must not fail
+        log.exception("events_not_published", count=len(events))
 
 
 def now_ms() -> int:
-    """This host's clock, for what happens when the server's cannot be asked."""
+    """This host's clock, for events at a time when the server cannot be asked for its clock."""
     return time.time_ns() // 1_000_000
 
 
-def write_lines(happened: Sequence[Event]) -> None:
-    """One structured line each, named after its kind."""
-    for event in happened:
-        say = log.warning if event.kind.is_bad else log.info
-        facts = {"device": event.device, "target": event.target, "target_id": event.target_id}
-        say(
-            event.kind.value,
-            message=clean(event.message),
-            **{k: v for k, v in facts.items() if v},
-            **_extra(event),
-        )
+def write_lines(events: Sequence[Event]) -> None:
+    """Write one structured log line per event, named after its kind."""
+    for event in events:
+        write = log.warning if event.kind.is_bad else log.info
+        write(event.kind.value, message=clean(event.message), **_facts(event))
 
 
-def publish(services: Services, happened: Sequence[Event]) -> None:
-    """The stream only. Raises StoreError."""
-    if happened:
-        from poller.state.cluster import event_stream as stream
+def publish(services: Services, events: Sequence[Event]) -> None:
+    """Append events to the stream. Raises StoreError."""
+    if events:
+        from poller.state.cluster import event_stream
 
-        safe = [_without_secrets(services, event) for event in happened]
-        stream.publish(services.redis, services.keys, safe, services.settings.events_length)
+        safe = [_without_secrets(services, event) for event in events]
+        length = services.settings.events_length
+        event_stream.publish(services.redis, services.keys, safe, length)
 
 
 def _without_secrets(services: Services, event: Event) -> Event:
@@ -71,10 +76,19 @@ def _without_secrets(services: Services, event: Event) -> Event:
     return replace(event, message=fields["message"], data=fields["data"])
 
 
-def _extra(event: Event) -> dict[str, object]:
-    """The data; a name that means something to the log gets a tail, so that nothing is hidden and nothing fails."""
-    return {f"{name}_" if name in _TAKEN else name: value for name, value in event.data.items()}
+def _facts(event: Event) -> dict[str, object]:
+    """Names and data of an event; "_" is appended to a data name that the log line reserves."""
+    names = {"device": event.device, "target": event.target, "target_id": event.target_id}
+    facts: dict[str, object] = {name: value for name, value in names.items() if value}
+    for name, value in event.data.items():
+        safe_name = f"{name}_" if name in _RESERVED else name
+        facts[safe_name] = value
+    return facts
 
 
-_LINE = ("event", "message", "device", "target", "target_id", "level", "logger", "timestamp")
-_TAKEN = frozenset((*_LINE, "self", "exc_info", "stack_info", "stacklevel", "extra"))
+Note = Callable[[Event], None]
+
+
+def only_log(event: Event) -> None:
+    """Write the log line of an event only."""
+    write_lines([event])

@@ -1,5 +1,6 @@
-"""What is installed in a group of entry points? Built-ins and plugins come in by the same door, one by one:
-whatever one of them does while it is loaded, it is named, and the others are there.
+"""Loads the plugins of an entry-point group; built-ins come in by the same path as any other.
+
+A plugin that fails to load becomes a `Broken` with its name and reason, and the others load.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from poller import errors
 from poller.domain.inventory import naming
 from poller.domain.inventory.api_version import NotServed
 
-#: An import that takes longer is named while it lasts: nobody can end it, and one that hangs looks like nothing else.
+#: A longer import is logged while it lasts. An import cannot be ended from outside.
 SLOW_S = 5.0
 
 _log = logging.getLogger("poller.plugins")
@@ -52,7 +53,7 @@ class Broken:
 
 @dataclass(frozen=True)
 class Loaded(Generic[T]):
-    """By name: what can be used, and which distribution (`name version`) it comes from."""
+    """The usable plugins and their distributions (`name version`), by name; and the broken ones."""
 
     plugins: Mapping[str, T]
     distributions: Mapping[str, str]
@@ -60,11 +61,11 @@ class Loaded(Generic[T]):
 
 
 def points(group: str) -> tuple[list[EntryPoint], list[Broken]]:
-    """What is installed in the group, and the distributions that are meant for it but whose list cannot be read."""
+    """The entry points of a group, and the distributions whose list of them is unreadable."""
     try:
         return list(entry_points(group=group)), []
-    except Exception:  # noqa: BLE001  one of them all has a bad line: they are read one by one
-        return _one_by_one(group)
+    except Exception:  # noqa: BLE001  door: metadata of other packages; one bad line fails all
+        return _points_by_distribution(group)
 
 
 def load(
@@ -76,20 +77,18 @@ def load(
     """Import each plugin of the group, or only the selected ones, and `admit` each by its name.
 
     `make` turns the imported object into the plugin; by default the object is the plugin. `admit`
-    raises a ConfigError that says what is wrong. Of two plugins with one name the built-in stays,
-    else the first by distribution.
+    raises a ConfigError for a plugin that breaks the contract. Of two plugins with one name the
+    built-in one stays, else the first by distribution.
     """
     broken: list[Broken] = []
     if selected is None:
         selected, broken = points(group)
-    found: dict[str, T] = {}
-    distributions: dict[str, str] = {}
+
+    loaded: dict[str, T] = {}
+    origins: dict[str, str] = {}
     for point in sorted(selected, key=ours_first):
-        if point.name in found:
-            reason = f"the name is taken by {distributions[point.name]}"
-            broken.append(
-                Broken(point.name, origin(point), reason, "uninstall one of them", Fault.DUPLICATE)
-            )
+        if point.name in loaded:
+            broken.append(_duplicate(point, origins[point.name]))
             continue
         plugin = _attempt(point, partial(_made, point, make), Fault.IMPORT)
         if not isinstance(plugin, Broken):
@@ -97,61 +96,90 @@ def load(
         if isinstance(plugin, Broken):
             broken.append(plugin)
             continue
-        found[point.name] = plugin
-        distributions[point.name] = origin(point)
-    return Loaded(found, distributions, tuple(broken))
+        loaded[point.name] = plugin
+        origins[point.name] = origin(point)
+    return Loaded(loaded, origins, tuple(broken))
 
 
 def ours_first(point: EntryPoint) -> tuple[bool, str, str]:
-    """Sorts ours first, so that a plugin cannot take a built-in's name by accident of order."""
-    return (not is_ours(point), point.name, (point.dist.name if point.dist else "") or "")
+    """The sort key of loading: built-ins first, so that no plugin takes the name of one."""
+    distribution = point.dist.name if point.dist else ""
+    return (not is_ours(point), point.name, distribution or "")
 
 
 def is_ours(point: EntryPoint) -> bool:
+    """True for a built-in plugin."""
     return bool(point.dist and point.dist.name == "poller")
 
 
 def origin(point: EntryPoint) -> str:
+    """The distribution of an entry point, as `name version`."""
     return _named(point.dist) if point.dist else "unknown distribution"
+
+
+def error_text(error: BaseException) -> str:
+    """Class and message of an exception that a plugin raised, even if its `str` fails."""
+    try:
+        return f"{type(error).__name__}: {error}".removesuffix(": ")
+    except Exception:  # noqa: BLE001  door: the plugin's own exception class
+        return type(error).__name__
 
 
 def _named(distribution: Distribution) -> str:
     return f"{distribution.name} {distribution.version}"
 
 
-def _one_by_one(group: str) -> tuple[list[EntryPoint], list[Broken]]:
-    """Of two distributions of one name the first counts, as in an import."""
+def _duplicate(point: EntryPoint, taken_by: str) -> Broken:
+    return Broken(
+        name=point.name,
+        distribution=origin(point),
+        reason=f"the name is taken by {taken_by}",
+        hint="uninstall one of them",
+        state=Fault.DUPLICATE,
+    )
+
+
+def _points_by_distribution(group: str) -> tuple[list[EntryPoint], list[Broken]]:
+    """Read each distribution alone. Of two with one name the first counts, as in an import."""
     found: list[EntryPoint] = []
     broken: list[Broken] = []
-    seen: set[str] = set()
+    names: set[str] = set()
     for distribution in distributions():
         name = re.sub(r"[-_.]+", "-", distribution.name or "").lower()
-        if name in seen:
+        if name in names:
             continue
-        seen.update({name} - {""})
+        if name:
+            names.add(name)
         try:
             found += distribution.entry_points.select(group=group)
-        except Exception as error:  # noqa: BLE001  importlib.metadata lets through what its parser stumbles over
+        except Exception as error:  # noqa: BLE001  door: the parser of importlib.metadata
             broken += _unreadable(distribution, group, error)
     return found, broken
 
 
 def _unreadable(distribution: Distribution, group: str, error: Exception) -> list[Broken]:
-    """None if it has nothing for this group: then it is no business of ours."""
+    """One Broken, or none if the distribution has no entry points of this group."""
     try:
-        lines = [
-            line.strip() for line in (distribution.read_text("entry_points.txt") or "").splitlines()
-        ]
-    except Exception:  # noqa: BLE001  bytes that are no text
+        text = distribution.read_text("entry_points.txt") or ""
+        lines = [line.strip() for line in text.splitlines()]
+    except Exception:  # noqa: BLE001  door: metadata of another package that is not text
         lines = [f"[{group}]"]
     if f"[{group}]" not in lines:
         return []
-    odd = next((line for line in lines if line and line[0] not in "#[" and "=" not in line), None)
-    why = text(error) if odd is None else f'the line "{naming.printable(odd)}" has no ='
-    reason = f"its entry_points.txt cannot be read: {why}"
+
+    bad_lines = (line for line in lines if line and line[0] not in "#[" and "=" not in line)
+    bad_line = next(bad_lines, None)
+    if bad_line is None:
+        problem = error_text(error)
+    else:
+        problem = f'the line "{naming.printable(bad_line)}" has no ='
     return [
         Broken(
-            distribution.name or "", _named(distribution), reason, "install it anew", Fault.METADATA
+            name=distribution.name or "",
+            distribution=_named(distribution),
+            reason=f"its entry_points.txt cannot be read: {problem}",
+            hint="reinstall it",
+            state=Fault.METADATA,
         )
     ]
 
@@ -163,62 +191,56 @@ def _made(point: EntryPoint, make: Callable[[Any], Any] | None) -> Any:
 
 
 def _attempt(point: EntryPoint, step: Callable[[], Any], fault: Fault) -> Any:
-    """What the step gives, or a Broken."""
-    with _interrupts() as came:
+    """The result of the step, or a Broken."""
+    with _interrupts() as interrupted:
         try:
             return step()
         except NotServed as error:
             return Broken(point.name, origin(point), str(error), error.hint, Fault.VERSION)
         except errors.PollerError as error:
             return Broken(point.name, origin(point), str(error), error.hint, fault)
-        except BaseException as error:  # a plugin may raise anything, SystemExit too
-            if came.is_set() and isinstance(error, KeyboardInterrupt):
+        except BaseException as error:  # door: the plugin, which may raise even SystemExit
+            if interrupted.is_set() and isinstance(error, KeyboardInterrupt):
                 raise
-            return Broken(point.name, origin(point), text(error), "", fault)
+            return Broken(point.name, origin(point), error_text(error), "", fault)
 
 
 @contextmanager
 def _interrupts() -> Iterator[threading.Event]:
-    """Set by a real Ctrl-C, which is for us; a plugin may raise KeyboardInterrupt of its own.
+    """An event that Ctrl-C sets, as opposed to a KeyboardInterrupt that a plugin raises.
 
-    Only the main thread is ever interrupted.
+    Signals reach the main thread only; in any other thread the event is never set.
     """
-    came = threading.Event()
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield came
+    interrupted = threading.Event()
+    previous = signal.getsignal(signal.SIGINT)
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not in_main_thread or not callable(previous):
+        yield interrupted
         return
 
-    def interrupted(number: int, frame: Any) -> None:
-        came.set()
-        before(number, frame)
+    def handle(number: int, frame: Any) -> None:
+        interrupted.set()
+        previous(number, frame)
 
-    signal.signal(signal.SIGINT, interrupted)
+    signal.signal(signal.SIGINT, handle)
     try:
-        yield came
+        yield interrupted
     finally:
-        if signal.getsignal(signal.SIGINT) is interrupted:
-            signal.signal(signal.SIGINT, before)
-
-
-def text(error: BaseException) -> str:
-    try:
-        return f"{type(error).__name__}: {error}".removesuffix(": ")
-    except Exception:  # noqa: BLE001  even that may be broken
-        return type(error).__name__
+        if signal.getsignal(signal.SIGINT) is handle:
+            signal.signal(signal.SIGINT, previous)
 
 
 @contextmanager
 def _watched(point: EntryPoint) -> Iterator[None]:
-    text = (
-        '%s "%s" (%s) is still being imported after %g s: whoever waits for it is not at work yet'
-    )
-    what = (point.group.rpartition(".")[2].removesuffix("s"), point.name, origin(point), SLOW_S)
-    timer = threading.Timer(SLOW_S, _log.warning, (text, *what))
+    """Log an import that takes long, and send its prints to stderr: stdout is for `--json`."""
+    kind = point.group.rpartition(".")[2].removesuffix("s")
+    text = '%s "%s" (%s) is still being imported after %g s; this process waits for it'
+    arguments = (text, kind, point.name, origin(point), SLOW_S)
+    timer = threading.Timer(SLOW_S, _log.warning, arguments)
     timer.daemon = True
     timer.start()
     try:
-        with redirect_stdout(sys.stderr):  # which is for what we say: `--json` has readers
+        with redirect_stdout(sys.stderr):
             yield
     finally:
         timer.cancel()

@@ -1,5 +1,6 @@
-"""Notes that save somebody a wait: for the leader (an edit, a demand, a worker), for the workers (a domain came or
-went). A lost note only costs time: there are backup checks.
+"""Pub/sub wake-ups: an edit, a demand or a worker wakes the leader; a new queue wakes workers.
+
+A lost wake-up costs time only, since every listener also checks periodically.
 """
 
 from __future__ import annotations
@@ -13,33 +14,36 @@ from poller.observability import logs
 
 log = logs.get(__name__)
 
-#: Said to ourselves after every (re)subscription: notes may have been missed.
+#: Passed to the callback after every subscription: earlier wake-ups may be lost.
 RESUBSCRIBED = "resubscribed"
+#: Pause before a new subscription after an error.
+RECONNECT_S = 0.5
 
 
 def listen(
-    client: redis.Redis, channel: str, on_note: Callable[[str], None], stopping: threading.Event
+    client: redis.Redis, channel: str, on_wakeup: Callable[[str], None], stopping: threading.Event
 ) -> None:
-    """Call `on_note` for every note, from a thread of its own that survives a Redis that is down."""
-    words = (client, channel, on_note, stopping)
-    threading.Thread(target=_keep_listening, args=words, name="wakeups", daemon=True).start()
+    """Call `on_wakeup` for every message, from a thread that survives an outage of Redis."""
+    arguments = (client, channel, on_wakeup, stopping)
+    thread = threading.Thread(target=_listen, args=arguments, name="wakeups", daemon=True)
+    thread.start()
 
 
-def _keep_listening(
-    client: redis.Redis, channel: str, on_note: Callable[[str], None], stopping: threading.Event
+def _listen(
+    client: redis.Redis, channel: str, on_wakeup: Callable[[str], None], stopping: threading.Event
 ) -> None:
     while not stopping.is_set():
         try:
-            with client.pubsub(ignore_subscribe_messages=True) as heard:  # type: ignore[no-untyped-call]
-                heard.subscribe(channel)
-                on_note(RESUBSCRIBED)
+            with client.pubsub(ignore_subscribe_messages=True) as pubsub:  # type: ignore[no-untyped-call]
+                pubsub.subscribe(channel)
+                on_wakeup(RESUBSCRIBED)
                 while not stopping.is_set():
-                    message = heard.get_message(timeout=1.0)
+                    message = pubsub.get_message(timeout=1.0)
                     if message:
-                        on_note(str(message["data"]))
+                        on_wakeup(str(message["data"]))
         except (redis.RedisError, OSError) as error:
             log.warning("wakeups_interrupted", error=str(error))
-            stopping.wait(0.5)
-        except Exception:
+            stopping.wait(RECONNECT_S)
+        except Exception:  # door: the end of this thread; it must not die
             log.exception("wakeups_broke")
-            stopping.wait(0.5)
+            stopping.wait(RECONNECT_S)

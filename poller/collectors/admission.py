@@ -122,7 +122,9 @@ def _check_options_shown(collector: Collector) -> None:
         model.model_json_schema()
     except Exception as error:  # noqa: BLE001  door: a plugin may raise anything
         hint = "its author gives it types and defaults that JSON can say"
-        raise errors.ConfigError("its Options cannot be shown", plugins.text(error), hint) from None
+        raise errors.ConfigError(
+            "its Options cannot be shown", plugins.error_text(error), hint
+        ) from None
 
 
 def _check_abilities(collector: Collector) -> None:

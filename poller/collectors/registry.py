@@ -147,7 +147,7 @@ def _instantiate(collector_class: Any) -> Any:
 
 def _uncheckable(name: str, error: BaseException) -> errors.InvalidInput:
     text = f"collector {name}: its options cannot be checked"
-    return errors.InvalidInput(text, plugins.text(error))
+    return errors.InvalidInput(text, plugins.error_text(error))
 
 
 def _validation_text(name: str, model: type[Options], error: pydantic.ValidationError) -> str:

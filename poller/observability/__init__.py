@@ -1,1 +1,1 @@
-"""Logs and metrics: what happened, for people and for machines."""
+"""Logs of every role, and reports of bugs to Sentry."""

@@ -1,4 +1,4 @@
-"""One log line per event, as text or JSON, for every role and for the libraries under us."""
+"""One log line per event, as text or JSON, for every role and for the libraries it uses."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import structlog
 
-#: A record's fields -> the same without secrets.
+#: The fields of a log record, without secrets.
 Redact = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 def _drop_colour(_logger: Any, _name: str, event: dict[str, Any]) -> dict[str, Any]:
-    event.pop("color_message", None)  # uvicorn says some things twice
+    event.pop("color_message", None)  # uvicorn repeats its message with colours
     return event
 
 
@@ -27,8 +27,8 @@ _SHARED: list[Any] = [
     structlog.processors.format_exc_info,
 ]
 
-#: Two lines per task, every new connection: of no use to an operator.
-_QUIET = {
+#: Levels of loggers whose lower records (each task, each connection) do not help an operator.
+_LEVELS = {
     "celery.worker.strategy": "WARNING",
     "celery.worker.consumer.consumer": "WARNING",
     "celery.worker.control": "WARNING",
@@ -36,24 +36,29 @@ _QUIET = {
     "celery.beat": "WARNING",
     "redbeat.schedulers": "WARNING",
     "kombu": "WARNING",
-    # After a lost connection kombu cannot put messages back, and says so three times. The board's leases can.
+    # After a lost connection kombu logs three times that it cannot restore messages; the board's
+    # leases restore the targets.
     "kombu.transport.virtual.base": "CRITICAL",
     "kombu.utils.div": "CRITICAL",
     "uvicorn.access": "WARNING",
     "alembic": "WARNING",
-    "librouteros": "CRITICAL",  # its DEBUG records contain passwords
+    "librouteros": "CRITICAL",  # DEBUG records contain passwords
 }
 
 
 def configure(level: str = "INFO", form: str = "text", redact: Redact = dict) -> None:
-    """Send everything to stderr in one form, without the secrets `redact` knows. Safe to call again."""
+    """Send all records to stderr in one form, redacted. Idempotent."""
+
+    def without_secrets(_logger: Any, _name: str, event: dict[str, Any]) -> dict[str, Any]:
+        return redact(event)
+
     renderer: Any = structlog.processors.JSONRenderer() if form == "json" else _plain_lines()
-    shared = [*_SHARED, lambda _logger, _name, event: redact(event)]
-    finish = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    shared = [*_SHARED, without_secrets]
+    remove_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     formatter = {
         "()": structlog.stdlib.ProcessorFormatter,
         "foreign_pre_chain": shared,
-        "processors": [finish, renderer],
+        "processors": [remove_meta, renderer],
     }
     logging.config.dictConfig(
         {
@@ -62,7 +67,7 @@ def configure(level: str = "INFO", form: str = "text", redact: Redact = dict) ->
             "formatters": {"poller": formatter},
             "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "poller"}},
             "root": {"handlers": ["stderr"], "level": level},
-            "loggers": {name: {"level": quiet} for name, quiet in _QUIET.items()},
+            "loggers": {name: {"level": lowest} for name, lowest in _LEVELS.items()},
         }
     )
     wrap = structlog.stdlib.ProcessorFormatter.wrap_for_formatter
@@ -70,7 +75,7 @@ def configure(level: str = "INFO", form: str = "text", redact: Redact = dict) ->
         processors=[structlog.stdlib.filter_by_level, *shared, wrap],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=False,  # modules make their loggers before anybody configures them
+        cache_logger_on_first_use=False,  # modules make their loggers before this runs
     )
 
 
@@ -80,5 +85,5 @@ def _plain_lines() -> Any:
 
 
 def get(name: str) -> Any:
-    """A logger whose calls take an event in the past tense and its facts: `log.info("target_reaped", count=3)`."""
+    """A logger; a call takes an event in the past tense and facts: `log.info("saved", rows=3)`."""
     return structlog.stdlib.get_logger(name)

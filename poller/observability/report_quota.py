@@ -1,4 +1,4 @@
-"""How often may the same thing be said? Once a minute for each kind, and only so much in all; memory is bounded."""
+"""A rate limit for reports: one per kind and minute, and a total per minute. Memory is bounded."""
 
 from __future__ import annotations
 
@@ -6,40 +6,50 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 
 PERIOD_S = 60.0
-#: Kinds that are remembered; of more, the one that was said longest ago is forgotten.
+#: Kinds to remember; beyond that the kind reported longest ago is forgotten.
 KINDS = 256
 
 
-class Quota:
-    """Safe for threads."""
+@dataclass(slots=True)
+class _Kind:
+    silent_until: float = 0.0
+    suppressed: int = 0
 
-    def __init__(self, in_all: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._in_all = in_all
+
+class Quota:
+    """Admits reports. Thread-safe."""
+
+    def __init__(self, total: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._total = total
         self._clock = clock
         self._lock = threading.Lock()
-        self._kinds: OrderedDict[Hashable, list[float]] = (
-            OrderedDict()
-        )  # until when it is silent, times unsaid
-        self._until, self._left = 0.0, in_all
+        self._kinds: OrderedDict[Hashable, _Kind] = OrderedDict()
+        self._period_ends = 0.0
+        self._left = total
 
     def admit(self, kind: Hashable) -> int | None:
-        """May it be said now? Then how often it went unsaid since the last time; else None."""
-        now = self._clock()
+        """The number of suppressed reports since the last admitted one; None to suppress this."""
         with self._lock:
-            if now >= self._until:
-                self._until, self._left = now + PERIOD_S, self._in_all
-            known = self._kinds.setdefault(kind, [0.0, 0])
-            if now < known[0] or not self._left:
-                known[1] += 1
+            now = self._clock()
+            if now >= self._period_ends:
+                self._period_ends = now + PERIOD_S
+                self._left = self._total
+
+            entry = self._kinds.setdefault(kind, _Kind())
+            suppress = now < entry.silent_until or not self._left
+            if suppress:
+                entry.suppressed += 1
                 self._trim()
                 return None
+
             self._left -= 1
-            unsaid, self._kinds[kind] = int(known[1]), [now + PERIOD_S, 0]
+            self._kinds[kind] = _Kind(silent_until=now + PERIOD_S)
             self._kinds.move_to_end(kind)
             self._trim()
-            return unsaid
+            return entry.suppressed
 
     def _trim(self) -> None:
         while len(self._kinds) > KINDS:

@@ -1,7 +1,7 @@
-"""Reports our own bugs and store failures to Sentry: everything that is logged as an error, and is not a device's.
+"""Reports of bugs and store failures to Sentry: every logged error that is not a device's.
 
-Nothing is patched and nothing runs per poll: a report begins with a log record. It is limited, scrubbed, and sent
-by a thread of its own; a Sentry that is slow or gone delays neither a poll nor a stop.
+The client patches nothing, and nothing runs per poll: a report starts from a log record. Reports
+are rate-limited, scrubbed and sent by a thread; a slow or absent Sentry delays no poll and no stop.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ log = logs.get(__name__)
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 
-#: One attempt takes no longer; the next report has to wait for it.
+#: Time limit of sending one report; the next report waits for it.
 SEND_S = 5
-#: Reports that wait to be sent. More are dropped.
-WAITING = 30
-#: A process that dies of a bug waits so long for the report of it. One that is told to stop does not.
-LAST_WORDS_S = 1.0
-#: Their records are about sending reports: to report these would go round in circles.
-_OWN = ("sentry_sdk", "urllib3", __name__)
+#: Reports that may wait to be sent; more are dropped.
+QUEUE_SIZE = 30
+#: A process that dies of a bug waits this long for its report; one that is stopped does not wait.
+EXIT_FLUSH_S = 1.0
+#: Loggers of the reporting itself; a report of their records would cause another report.
+_OWN_LOGGERS = ("sentry_sdk", "urllib3", __name__)
 _NOT_FACTS = frozenset(
     {"event", "exception", "level", "logger", "timestamp", "exc_info", "stack_info"}
 )
@@ -44,6 +44,8 @@ _NOT_FACTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Destination:
+    """The Sentry project, and the limit of reports per minute. Its repr hides the DSN."""
+
     dsn: str
     environment: str
     per_minute: int
@@ -53,9 +55,9 @@ class Destination:
 
 
 class Reporter(logging.Handler):
-    """A log handler: add it to the root logger. `known` masks the secrets of this process in a text."""
+    """A handler of the root logger. `redact` masks the secrets of this process in a text."""
 
-    def __init__(self, to: Destination, role: str, known: Callable[[str], str]) -> None:
+    def __init__(self, to: Destination, role: str, redact: scrubber.Redact) -> None:
         super().__init__(logging.ERROR)
         if find_spec("sentry_sdk") is None:
             raise errors.InvalidSetting(
@@ -64,27 +66,27 @@ class Reporter(logging.Handler):
             )
         self._to = to
         self._role = role
-        self._known = known
+        self._redact = redact
         self._quota = Quota(to.per_minute)
         self._undelivered = Quota(1)
         self._client: sentry_sdk.Client | None = None
         self._pid = 0
         self._dying = False
-        self._connected()  # a DSN that cannot be used is refused now
+        self._connected()  # refuses an unusable DSN at start
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Never raises: a report that cannot be made is no reason to fail."""
-        if record.name.startswith(_OWN):
+        """Report one log record. Never raises."""
+        if record.name.startswith(_OWN_LOGGERS):
             return
         try:
             self._report(record)
-        except Exception:  # noqa: BLE001  the last line, like every log handler's
+        except Exception:  # noqa: BLE001  door: the SDK; a log handler must not raise
             self.handleError(record)
 
-    def last_words(self) -> None:
-        """At exit: wait a moment for the report of what the process died of, if there is one."""
+    def flush_at_exit(self) -> None:
+        """Wait a moment for the report of the bug that ends this process, if there is one."""
         if self._dying and self._client is not None and self._pid == os.getpid():
-            self._client.flush(LAST_WORDS_S)
+            self._client.flush(EXIT_FLUSH_S)
 
     def _report(self, record: logging.LogRecord) -> None:
         exc_info = _exc_info(record)
@@ -92,127 +94,130 @@ class Reporter(logging.Handler):
         if not _is_ours(error):
             return
         facts = _facts(record)
-        print_ = _fingerprint(record, error, facts)
-        unsaid = self._quota.admit(tuple(print_))
-        if unsaid is None:
+        fingerprint = _fingerprint(record, error, facts)
+        suppressed = self._quota.admit(tuple(fingerprint))
+        if suppressed is None:
             return
-        self._dying = self._dying or record.levelno >= logging.CRITICAL
+
+        is_fatal = record.levelno >= logging.CRITICAL
+        self._dying = self._dying or is_fatal
         client = self._connected()
         event: dict[str, Any] = _described(exc_info, client.options)
-        event["logentry"] = {"formatted": _sentence(record)}
-        event["level"] = "fatal" if record.levelno >= logging.CRITICAL else "error"
+        event["logentry"] = {"formatted": _message(record)}
+        event["level"] = "fatal" if is_fatal else "error"
         event["logger"] = record.name
-        event["fingerprint"] = print_
+        event["fingerprint"] = fingerprint
         event["tags"] = _tags(self._role, error, facts)
-        event["extra"] = {**facts, "unsaid_since_the_last": unsaid}
+        event["extra"] = {**facts, "unsaid_since_the_last": suppressed}
         client.capture_event(event)  # type: ignore[arg-type]
 
     def _connected(self) -> sentry_sdk.Client:
-        """A client of this very process: a forked child must not write to its parent's connection."""
+        """The client of this process; a forked child must not use its parent's connection."""
         if self._client is None or self._pid != os.getpid():
-            self._client, self._pid = (
-                _client(self._to, self._scrub, self._note_undelivered),
-                os.getpid(),
-            )
+            self._client = _client(self._to, self._scrub, self._log_undelivered)
+            self._pid = os.getpid()
         return self._client
 
     def _scrub(self, event: Any, _hint: Any) -> Any:
-        """Called last, with all that would be sent. If it fails, the client sends nothing."""
-        return scrubber.scrubbed(event, self._known)
+        """Scrub the complete event just before it is sent; after an error here nothing is sent."""
+        return scrubber.scrubbed(event, self._redact)
 
-    def _note_undelivered(self, reason: str) -> None:
+    def _log_undelivered(self, reason: str) -> None:
         if self._undelivered.admit("") is not None:
             log.warning("report_not_delivered", reason=reason)
 
 
 def install(reporter: Reporter) -> None:
-    """Also report what nobody catches, in any thread. Call once per process."""
-    before, before_in_threads = sys.excepthook, threading.excepthook
+    """Also report uncaught exceptions of all threads. Call once per process."""
+    previous_hook = sys.excepthook
+    previous_thread_hook = threading.excepthook
 
     def uncaught(
         kind: type[BaseException], error: BaseException, trace: TracebackType | None
     ) -> None:
-        _note_death(reporter, "process_died", (kind, error, trace), logging.CRITICAL)
-        before(kind, error, trace)
+        _report_uncaught(reporter, "process_died", (kind, error, trace), logging.CRITICAL)
+        previous_hook(kind, error, trace)
 
     def uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
         if args.exc_value is not None:
-            _note_death(
-                reporter,
-                "thread_died",
-                (args.exc_type, args.exc_value, args.exc_traceback),
-                logging.ERROR,
-            )
-        before_in_threads(args)
+            exc_info = (args.exc_type, args.exc_value, args.exc_traceback)
+            _report_uncaught(reporter, "thread_died", exc_info, logging.ERROR)
+        previous_thread_hook(args)
 
-    sys.excepthook, threading.excepthook = uncaught, uncaught_in_thread
-    atexit.register(reporter.last_words)
+    sys.excepthook = uncaught
+    threading.excepthook = uncaught_in_thread
+    atexit.register(reporter.flush_at_exit)
 
 
-def _note_death(reporter: Reporter, what: str, exc_info: ExcInfo, level: int) -> None:
-    reporter.handle(logging.LogRecord("poller", level, "", 0, what, (), exc_info))
+def _report_uncaught(reporter: Reporter, event: str, exc_info: ExcInfo, level: int) -> None:
+    reporter.handle(logging.LogRecord("poller", level, "", 0, event, (), exc_info))
 
 
 def _is_ours(error: BaseException | None) -> bool:
-    """A device's trouble is data and an operator's mistake is told to the operator; neither is for developers."""
+    """False for failures of devices and mistakes of operators: neither is a bug."""
     if isinstance(error, errors.DeviceError):
         return isinstance(error, errors.CollectorCrashed)
     return not isinstance(error, errors.ConfigError | SystemExit | KeyboardInterrupt)
 
 
 def _exc_info(record: logging.LogRecord) -> ExcInfo | None:
-    """The record's exception, or the one that is being handled while it is written."""
-    found = record.exc_info if isinstance(record.exc_info, tuple) else sys.exc_info()
-    return found if found[0] is not None and found[1] is not None else None
+    """The exception of the record, or the one that is being handled now."""
+    exc_info = record.exc_info if isinstance(record.exc_info, tuple) else sys.exc_info()
+    kind, error, trace = exc_info
+    if kind is None or error is None:
+        return None
+    return kind, error, trace
 
 
 def _facts(record: logging.LogRecord) -> dict[str, Any]:
-    """What the record says besides its sentence."""
-    if isinstance(record.msg, Mapping):  # ours: see logs.py
-        return {
-            key: value
-            for key, value in record.msg.items()
-            if key not in _NOT_FACTS and not key.startswith("_")
-        }
+    """The fields of the record besides its message."""
+    if isinstance(record.msg, Mapping):  # a record of logs.py
+        facts = {}
+        for key, value in record.msg.items():
+            if key not in _NOT_FACTS and not key.startswith("_"):
+                facts[key] = value
+        return facts
     collector = getattr(record, "collector", None)
     return {"collector": collector} if collector else {}
 
 
-def _sentence(record: logging.LogRecord) -> str:
-    return (
-        str(record.msg.get("event", "")) if isinstance(record.msg, Mapping) else record.getMessage()
-    )
+def _message(record: logging.LogRecord) -> str:
+    if isinstance(record.msg, Mapping):
+        return str(record.msg.get("event", ""))
+    return record.getMessage()
 
 
 def _fingerprint(
     record: logging.LogRecord, error: BaseException | None, facts: Mapping[str, Any]
 ) -> list[str]:
-    """What counts as the same: collector and error class; of a store, the error class; else also where it happened."""
+    """What makes two reports the same: collector and error class, or store and error class, else
+    also the place in the code."""
     kind = type(error).__name__ if error is not None else ""
     if facts.get("collector"):
         return ["collector", str(facts["collector"]), kind or _template(record)]
     if isinstance(error, errors.StoreError):
-        return ["store", kind, type(error.__cause__).__name__ if error.__cause__ else ""]
+        cause = type(error.__cause__).__name__ if error.__cause__ else ""
+        return ["store", kind, cause]
     return ["poller", record.name, _template(record), kind, _place(error)]
 
 
 def _template(record: logging.LogRecord) -> str:
-    """The sentence before anything was filled in, so that a thousand of them are one."""
-    return (
-        str(record.msg.get("event", ""))
-        if isinstance(record.msg, Mapping)
-        else str(record.msg)[:200]
-    )
+    """The message without its arguments, so that messages with different numbers are the same."""
+    if isinstance(record.msg, Mapping):
+        return str(record.msg.get("event", ""))
+    return str(record.msg)[:200]
 
 
 def _place(error: BaseException | None) -> str:
-    """Module and function, no line: it is the same bug in the next release."""
+    """Module and function; a line number would change with the next release."""
     trace = error.__traceback__ if error is not None else None
     if trace is None:
         return ""
     while trace.tb_next is not None:
         trace = trace.tb_next
-    return f"{trace.tb_frame.f_globals.get('__name__', '')}.{trace.tb_frame.f_code.co_name}"
+    frame = trace.tb_frame
+    module = frame.f_globals.get("__name__", "")
+    return f"{module}.{frame.f_code.co_name}"
 
 
 def _tags(role: str, error: BaseException | None, facts: Mapping[str, Any]) -> dict[str, str]:
@@ -225,7 +230,7 @@ def _tags(role: str, error: BaseException | None, facts: Mapping[str, Any]) -> d
 
 
 def _described(exc_info: ExcInfo | None, options: dict[str, Any]) -> dict[str, Any]:
-    """The exception with its causes and frames, as the client's own functions put it."""
+    """The exception with its causes and frames, in Sentry's form."""
     if exc_info is None:
         return {}
     from sentry_sdk.utils import event_from_exception
@@ -237,9 +242,10 @@ def _described(exc_info: ExcInfo | None, options: dict[str, Any]) -> dict[str, A
 
 
 def _client(
-    to: Destination, scrub: Callable[[Any, Any], Any], note_undelivered: Callable[[str], None]
+    to: Destination, scrub: Callable[[Any, Any], Any], on_undelivered: Callable[[str], None]
 ) -> sentry_sdk.Client:
-    """A client that patches nothing and knows nothing but what it is handed: no integrations, spans, sessions."""
+    """A client without integrations, spans and sessions: it patches nothing and sends only events
+    it is given."""
     import sentry_sdk
     from sentry_sdk.transport import HttpTransport
 
@@ -250,18 +256,18 @@ def _client(
             return {**super()._get_pool_options(), "retries": False}
 
         def on_dropped_event(self, reason: str) -> None:
-            note_undelivered(reason)
+            on_undelivered(reason)
 
     return sentry_sdk.Client(
         dsn=to.dsn,
         environment=to.environment,
         release=f"poller@{version('poller')}",
         transport=Transport,
-        transport_queue_size=WAITING,
+        transport_queue_size=QUEUE_SIZE,
         before_send=scrub,
         default_integrations=False,
         auto_enabling_integrations=False,
-        include_local_variables=False,  # a frame of a collector holds its credential
+        include_local_variables=False,  # a collector's frame holds a credential
         max_breadcrumbs=0,
         traces_sample_rate=None,
         auto_session_tracking=False,

@@ -1,1 +1,1 @@
-"""Keeping secrets: the vault, its keys, and the redaction of everything that is printed."""
+"""Secrets: the vault, its keys, and the redaction of everything that is printed."""

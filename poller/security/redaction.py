@@ -1,4 +1,4 @@
-"""What may be printed? Masks secrets in URLs, in fields with telling names, and where a text quotes one."""
+"""Redaction of printed text: passwords in URLs, fields with secret names, known secrets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 MASK = "********"
-#: Shorter texts are too common to be searched for: masking every "a" would hide the whole log.
+#: Shorter secrets are not searched for: masking every "a" would hide the whole log.
 SHORTEST = 6
 
 _PASSWORD_IN_URL = re.compile(
@@ -17,38 +17,39 @@ _PASSWORD_IN_URL = re.compile(
 _PARAMETER = re.compile(
     r"(?i)(?P<head>[?&](?:password|passwd|secret|token|api_?key|community|sslpassword)=)[^&#\s]*"
 )
-_TELLING = re.compile(
+_SECRET_NAME = re.compile(
     r"(?i)pass(word|wd|phrase)?$|secret|token$|community|api_?key|authori[sz]ation|envelope"
 )
 
 
 def mask(value: str) -> str:
-    """That something is set, and nothing else: not even its length."""
+    """Asterisks for any text, whatever its length; "" for an empty one."""
     return MASK if value else ""
 
 
 def redact_url(url: str) -> str:
     """The URL without its password; user, host and path stay readable."""
-    return _PARAMETER.sub(rf"\g<head>{MASK}", _PASSWORD_IN_URL.sub(rf"\g<head>{MASK}", url))
+    without_password = _PASSWORD_IN_URL.sub(rf"\g<head>{MASK}", url)
+    return _PARAMETER.sub(rf"\g<head>{MASK}", without_password)
 
 
 class Redactor:
-    """Remembers secrets of this process and removes them from texts. Safe for threads.
+    """Remembers the secrets of this process and removes them from texts. Thread-safe.
 
-    There may be a password for each router: neither a new one nor a text may cost more because of the others.
+    There may be one password per device, so neither `remember` nor `text` slows down with their
+    number.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: set[str] = set()
-        self._lengths: dict[
-            str, tuple[int, ...]
-        ] = {}  # of secrets that begin like this, the longest first
+        #: The first SHORTEST characters of a secret -> lengths of such secrets, longest first.
+        self._lengths: dict[str, tuple[int, ...]] = {}
         self._lock = threading.Lock()
         for secret in secrets:
             self.remember(secret)
 
     def remember(self, secret: str) -> None:
-        """From now on this text is masked wherever it shows up."""
+        """Mask this text in everything redacted from now on."""
         if len(secret) < SHORTEST or secret in self._secrets:
             return
         beginning = secret[:SHORTEST]
@@ -63,38 +64,46 @@ class Redactor:
         return redact_url(text) if "://" in text else text
 
     def _masked(self, text: str) -> str:
-        """From left to right, at each place the longest secret that begins there."""
+        """Replace secrets from left to right, at each position the longest that starts there."""
         beginnings = self._lengths
-        places = [
-            at for at in range(len(text) - SHORTEST + 1) if text[at : at + SHORTEST] in beginnings
-        ]
+        last_start = len(text) - SHORTEST + 1
+        starts = [at for at in range(last_start) if text[at : at + SHORTEST] in beginnings]
+
         pieces: list[str] = []
         end = 0
-        for at in places:
-            length = self._length_at(at, text) if at >= end else 0
+        for start in starts:
+            length = self._length_at(start, text) if start >= end else 0
             if length:
-                pieces += text[end:at], MASK
-                end = at + length
-        return "".join([*pieces, text[end:]])
+                pieces.append(text[end:start])
+                pieces.append(MASK)
+                end = start + length
+        pieces.append(text[end:])
+        return "".join(pieces)
 
-    def _length_at(self, at: int, text: str) -> int:
-        lengths = self._lengths[text[at : at + SHORTEST]]
-        return next((length for length in lengths if text[at : at + length] in self._secrets), 0)
+    def _length_at(self, start: int, text: str) -> int:
+        for length in self._lengths[text[start : start + SHORTEST]]:
+            if text[start : start + length] in self._secrets:
+                return length
+        return 0
 
     def fields(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """A log record: fields with telling names are masked whole, texts are searched, depth included."""
-        return {
-            name: mask(str(value)) if _TELLING.search(str(name)) else self.value(value)
-            for name, value in record.items()
-        }
+        """A log record with fields of secret names masked and all texts redacted, at any depth."""
+        redacted = {}
+        for name, value in record.items():
+            is_secret = _SECRET_NAME.search(str(name))
+            redacted[name] = mask(str(value)) if is_secret else self.value(value)
+        return redacted
 
     def value(self, value: Any) -> Any:
+        """A text, mapping, list or tuple without secrets; any other value as it is."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
             return self.fields(value)
-        if isinstance(value, list | tuple):
-            return type(value)(map(self.value, value)) if type(value) in (list, tuple) else value
+        if type(value) is list:
+            return [self.value(item) for item in value]
+        if type(value) is tuple:
+            return tuple(self.value(item) for item in value)
         return value
 
     def __repr__(self) -> str:

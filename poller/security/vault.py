@@ -1,7 +1,7 @@
-"""Sealing credentials: AES-256-GCM envelopes that only their own credential can open.
+"""Encryption of credentials: AES-256-GCM envelopes that open only for their own credential.
 
-An envelope is `v1:<key id>:<base64 of nonce + ciphertext>`. The credential's name is authenticated along
-with it, so an envelope that is copied to another row does not open.
+An envelope is `v1:<key id>:<base64 of nonce + ciphertext>`. The name of the credential is
+authenticated with the secret, so an envelope copied to another row does not open.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import binascii
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -24,7 +25,7 @@ from poller.security.vault_keys import KEY_BYTES
 NONCE_BYTES = 12
 VERSION = "v1"
 
-#: Every exception the library defines for those who encrypt; the values it was given decide, so most are ours.
+#: Every exception that the library raises while it encrypts or decrypts.
 TRANSLATION: dict[type[Exception], type[errors.PollerError]] = {
     theirs.InvalidTag: errors.SecretKeyError,
     theirs.InvalidKey: errors.SecretKeyError,
@@ -38,10 +39,10 @@ TRANSLATION: dict[type[Exception], type[errors.PollerError]] = {
 
 
 class Keyring:
-    """One or more keys: the first seals, any of them opens. Never prints its keys.
+    """One or more keys: the first seals, any of them opens. Its repr shows key ids only.
 
-    `reload` is asked once when an envelope needs an unknown key: the key may have been rotated
-    while this process was running.
+    `reload` reads the keys again when an envelope needs an unknown one: the key may have been
+    rotated while this process was running.
     """
 
     def __init__(
@@ -56,13 +57,13 @@ class Keyring:
 
     @classmethod
     def load(cls, secret_key: str | None, home: Path) -> Self:
-        """The keys of this installation; a first key file is made when there is none yet."""
+        """The keys of this installation. Creates the key file if there is none."""
         if secret_key:
             return cls(key_store.parse(secret_key, key_store.ENVIRONMENT), key_store.ENVIRONMENT)
         path = home / key_store.FILE_NAME
         if not path.exists():
             key_store.create(path)
-        return cls(key_store.read(path), str(path), reload=lambda: key_store.read(path))
+        return cls(key_store.read(path), str(path), reload=partial(key_store.read, path))
 
     def _use(self, keys: Sequence[bytes]) -> None:
         if not keys:
@@ -72,10 +73,11 @@ class Keyring:
 
     @property
     def ids(self) -> tuple[str, ...]:
+        """The ids of all keys, the sealing one first."""
         return tuple(self._ciphers)
 
-    def refuse_strange(self, envelopes: Iterable[str]) -> None:
-        """Raises SecretKeyError when none of the stored envelopes is of a key we have: it is the wrong key."""
+    def refuse_foreign(self, envelopes: Iterable[str]) -> None:
+        """Raise SecretKeyError if there are stored envelopes and no key here opens any of them."""
         needed = {sealed_with(envelope) for envelope in envelopes}
         if needed and not needed & set(self.ids):
             raise errors.SecretKeyError(
@@ -87,28 +89,35 @@ class Keyring:
     def seal(self, text: str, name: str) -> str:
         """Encrypt the secret of the credential called `name`."""
         nonce = os.urandom(NONCE_BYTES)
-        sealed = self._ciphers[self.first_id].encrypt(nonce, text.encode(), _bound_to(name))
-        return f"{VERSION}:{self.first_id}:{base64.b64encode(nonce + sealed).decode()}"
+        cipher = self._ciphers[self.first_id]
+        ciphertext = cipher.encrypt(nonce, text.encode(), _authenticated(name))
+        blob = base64.b64encode(nonce + ciphertext).decode()
+        return f"{VERSION}:{self.first_id}:{blob}"
 
     def open(self, envelope: str, name: str) -> str:
-        """Decrypt. Raises SecretKeyError when the key is missing or the envelope is not this credential's."""
-        needed, blob = _taken_apart(envelope, name)
+        """Decrypt the secret of the credential called `name`.
+
+        Raises SecretKeyError if the key is missing or the envelope is of another credential.
+        """
+        needed, blob = _parse(envelope, name)
         cipher = self._ciphers.get(needed)
         if cipher is None and self._reload:
             self._use(self._reload())
             cipher = self._ciphers.get(needed)
         if cipher is None:
             raise self._missing(needed, name)
+        nonce = blob[:NONCE_BYTES]
+        ciphertext = blob[NONCE_BYTES:]
         try:
-            return cipher.decrypt(blob[:NONCE_BYTES], blob[NONCE_BYTES:], _bound_to(name)).decode()
+            return cipher.decrypt(nonce, ciphertext, _authenticated(name)).decode()
         except tuple(TRANSLATION) as error:
             raise _translated(error, name) from None
 
     def _missing(self, needed: str, name: str) -> errors.SecretKeyError:
+        origin = f" (from {self.source})" if self.source else ""
         return errors.SecretKeyError(
             f'credential "{name}" needs key {needed}, which is not here',
-            cause=f"present: {', '.join(self.ids)}"
-            + (f" (from {self.source})" if self.source else ""),
+            cause=f"present: {', '.join(self.ids)}{origin}",
             hint="restore the old key, or store the secret again: poller credential rotate " + name,
         )
 
@@ -117,7 +126,7 @@ class Keyring:
 
 
 def _translated(error: Exception, name: str) -> errors.PollerError:
-    """Never with the library's text: it may quote what it was given."""
+    """The error of ours, without the library's text, which may quote a secret."""
     kind = next(TRANSLATION[base] for base in type(error).__mro__ if base in TRANSLATION)
     if kind is errors.SecretKeyError:
         return kind(
@@ -132,7 +141,7 @@ def _translated(error: Exception, name: str) -> errors.PollerError:
 
 
 def key_id(key: bytes) -> str:
-    """A short public name of a key, which tells nothing about it."""
+    """A short public name of a key, made by a one-way hash."""
     return hashlib.blake2b(key, digest_size=4, person=b"poller-key-id").hexdigest()
 
 
@@ -141,11 +150,12 @@ def sealed_with(envelope: str) -> str:
     return envelope.split(":", 2)[1] if envelope.count(":") >= 2 else ""
 
 
-def _bound_to(name: str) -> bytes:
+def _authenticated(name: str) -> bytes:
     return b"poller credential\0" + name.encode()
 
 
-def _taken_apart(envelope: str, name: str) -> tuple[str, bytes]:
+def _parse(envelope: str, name: str) -> tuple[str, bytes]:
+    """The id of the needed key, and nonce + ciphertext."""
     version, _, rest = envelope.partition(":")
     needed, _, text = rest.partition(":")
     try:
@@ -154,7 +164,7 @@ def _taken_apart(envelope: str, name: str) -> tuple[str, bytes]:
         blob = b""
     if version != VERSION or len(blob) <= NONCE_BYTES:
         raise errors.SecretKeyError(
-            f'the stored secret of credential "{name}" is not an envelope this program knows',
+            f'the stored secret of credential "{name}" is not a known envelope',
             hint=f"store it again: poller credential rotate {name}",
         )
     return needed, blob

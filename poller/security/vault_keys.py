@@ -1,4 +1,4 @@
-"""Where do the keys come from? `POLLER_SECRET_KEY`, or a file only its owner may read, made at first use."""
+"""Keys of the vault: from `POLLER_SECRET_KEY`, or from a private file created at first use."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ KEY_BYTES = 32
 FILE_NAME = "secret.key"
 ENVIRONMENT = "POLLER_SECRET_KEY"
 
+_HINT = "make one with: openssl rand -base64 32"
+
 
 def new() -> bytes:
+    """A random key."""
     return os.urandom(KEY_BYTES)
 
 
 def parse(text: str, source: str) -> list[bytes]:
-    """Base64 keys, separated by commas or lines. The error names the place, never the text."""
+    """Base64 keys, separated by commas or lines. An error names `source`, never the text."""
     words = text.replace(",", " ").split()
     if not words:
         raise errors.SecretKeyError(f"{source} contains no key", hint=_HINT)
@@ -30,7 +33,7 @@ def parse(text: str, source: str) -> list[bytes]:
 
 
 def read(path: Path) -> list[bytes]:
-    """The keys of a file. Refuses one that others may read: such a key is no secret."""
+    """The keys of a file. Raises SecretKeyError if other users may read the file."""
     try:
         mode = path.stat().st_mode
         text = path.read_text()
@@ -49,7 +52,7 @@ def read(path: Path) -> list[bytes]:
 
 
 def create(path: Path) -> None:
-    """Write a first key. Of several processes that try at once, one wins and the others use its key."""
+    """Write a first key. If several processes do so at once, one wins and all use its key."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = _written(path, [new()])
     try:
@@ -61,15 +64,16 @@ def create(path: Path) -> None:
 
 
 def replace(path: Path, keys: Sequence[bytes]) -> None:
-    """Put these keys in the place of the old ones, at once or not at all."""
+    """Replace the keys of the file atomically."""
     _written(path, keys).rename(path)
 
 
 def _written(path: Path, keys: Sequence[bytes]) -> Path:
-    """A complete file on disk, next to the place where it shall go; mkstemp makes it 0600."""
+    """A complete temporary file in the same directory, with mode 0600 (by mkstemp)."""
     handle, name = tempfile.mkstemp(prefix=path.name + ".", dir=path.parent)
     with os.fdopen(handle, "wb") as file:
-        file.write(b"".join(base64.b64encode(key) + b"\n" for key in keys))
+        for key in keys:
+            file.write(base64.b64encode(key) + b"\n")
         file.flush()
         os.fsync(file.fileno())
     return Path(name)
@@ -85,6 +89,3 @@ def _decoded(word: str, source: str) -> bytes:
             f"{source} has a key of {len(key)} bytes, it must have {KEY_BYTES}", hint=_HINT
         )
     return key
-
-
-_HINT = "make one with: openssl rand -base64 32"

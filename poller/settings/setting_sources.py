@@ -153,7 +153,7 @@ def _read_secret_files(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _read_run_file(home: Path, fields: Collection[str]) -> dict[str, Any]:
-    """The settings of a `poller up` that runs on this home; a second terminal needs no variables."""
+    """The settings of a running `poller up`, so that a second terminal needs no variables."""
     try:
         text = (home / RUN_FILE).read_text()
     except PermissionError:

@@ -94,7 +94,9 @@ def _make(
     except errors.PollerError:
         raise
     except BaseException as error:  # a plugin may raise anything, SystemExit too
-        raise _unusable(Broken(name, found.distributions[name], plugins.text(error))) from error
+        raise _unusable(
+            Broken(name, found.distributions[name], plugins.error_text(error))
+        ) from error
     if not isinstance(sink, Sink):
         raise _unusable(
             Broken(name, found.distributions[name], "it does not implement poller.sinks.api.Sink")

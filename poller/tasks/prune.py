@@ -1,6 +1,4 @@
-"""Remove what is older than its time. A RedBeat entry starts it every few minutes, on any
-worker.
-"""
+"""`poller.prune`: deletes rows past their retention. A RedBeat entry starts it on any worker."""
 
 from __future__ import annotations
 
@@ -21,20 +19,26 @@ _DAY_MS = 86_400_000
 
 @app.task(name="poller.prune", ignore_result=True)
 def prune() -> None:
-    """One bounded pass; what is left waits for the next one."""
+    """Delete a bounded number of rows; the next run deletes the others."""
     services = bootstrap.services()
-    done = asdict(
-        retention.prune(services.engine, time.time_ns() // 1_000_000, ages(services.settings))
-    )
-    if any(done.values()):
-        log.info("pruned", **done)
+    now_ms = time.time_ns() // 1_000_000
+
+    pruned = retention.prune(services.engine, now_ms, ages(services.settings))
+
+    counts = asdict(pruned)
+    if any(counts.values()):
+        log.info("pruned", **counts)
 
 
 def ages(settings: Settings) -> Ages:
-    kept = (
-        settings.runs_days,
-        settings.runs_failed_days,
-        settings.readings_days,
-        settings.events_days,
+    """The retention of each kind of row."""
+    return Ages(
+        runs_ms=_days_ms(settings.runs_days),
+        runs_failed_ms=_days_ms(settings.runs_failed_days),
+        readings_ms=_days_ms(settings.readings_days),
+        events_ms=_days_ms(settings.events_days),
     )
-    return Ages(*(round(days * _DAY_MS) for days in kept))
+
+
+def _days_ms(days: float) -> int:
+    return round(days * _DAY_MS)

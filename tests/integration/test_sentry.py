@@ -1,4 +1,4 @@
-"""What is reported, what is not, and that nobody waits for it. The other end is a real HTTP server on loopback."""
+"""Reports to Sentry, received by a real HTTP server on loopback: contents, limits, delays."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def logged(
 
 
 def end_marker(ingest: Ingest) -> None:
-    """Reports arrive in order: what is not there before this one was not sent."""
+    """Reports arrive in order: a report missing before this one was not sent."""
     logged("the_end", RuntimeError("end"))
     ingest.wait_for(by_event("the_end"))
 
 
 def test_a_bug_arrives_with_its_frames(ingest: Ingest) -> None:
-    """Class, text, where it happened, the role, the release; and nothing that Sentry's integrations would add."""
+    """The report has class, text, place, role and release, and nothing from integrations."""
     attached(ingest.dsn)
     logged("it_broke", KeyError("x"), batch="b1")
     event = ingest.wait_for(by_event("it_broke"))
@@ -87,7 +87,7 @@ def test_a_bug_arrives_with_its_frames(ingest: Ingest) -> None:
 
 
 def test_a_store_failure_arrives_with_its_cause(ingest: Ingest) -> None:
-    """Grouped by the kind of trouble, whoever noticed it."""
+    """Store failures are grouped by error class and cause, not by the logger."""
     attached(ingest.dsn)
     logged("runs_lost", errors.StoreUnavailable("cannot use the database"), OSError("refused"))
     event = ingest.wait_for(by_event("runs_lost"))
@@ -122,7 +122,7 @@ def test_a_devices_trouble_and_an_operators_mistake_are_not_reported(
 
 
 def test_warnings_are_not_reported(ingest: Ingest) -> None:
-    """Only errors are."""
+    """The lowest reported level is ERROR."""
     attached(ingest.dsn)
     logs.get("poller.test").warning("leases_lost", count=3)
     end_marker(ingest)
@@ -130,7 +130,7 @@ def test_warnings_are_not_reported(ingest: Ingest) -> None:
 
 
 def test_collectors_are_grouped_by_name_and_error_class(ingest: Ingest) -> None:
-    """A plugin's bug is one issue, however many devices meet it, whatever its text says."""
+    """A plugin's bug is one issue for all devices and all texts."""
     attached(ingest.dsn)
     for collector, error in (
         ("acme", KeyError("1")),
@@ -151,7 +151,7 @@ def test_collectors_are_grouped_by_name_and_error_class(ingest: Ingest) -> None:
 
 
 def test_no_secret_leaves(ingest: Ingest) -> None:
-    """Not in the sentence, the exception, its cause, the facts or the frames; nor does the DSN's own key."""
+    """Message, exception, cause, facts and frames are scrubbed; the DSN's key is masked too."""
     attached(ingest.dsn)
     logged(
         "it_broke",
@@ -166,16 +166,15 @@ def test_no_secret_leaves(ingest: Ingest) -> None:
     sent = b"".join(ingest.bodies).decode()
     for secret in (SECRET, "hunter22", '"k3y"', '"pub"', KEY):
         assert secret not in sent
-    assert "local_secret" not in sent.replace(
-        "local_secret = ", ""
-    )  # the source line may, the variable may not
+    without_source_line = sent.replace("local_secret = ", "")
+    assert "local_secret" not in without_source_line
     assert '"vars"' not in sent
 
 
-def test_reports_are_limited_and_say_what_went_unsaid(
+def test_reports_are_limited_and_count_the_suppressed_ones(
     ingest: Ingest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten thousand times the same bug is one report a minute; different ones share a total."""
+    """One bug is reported once a minute; different bugs share a total."""
     now = [0.0]
     reporter = attached(ingest.dsn, per_minute=3)
     monkeypatch.setattr(reporter._quota, "_clock", lambda: now[0])
@@ -191,9 +190,9 @@ def test_reports_are_limited_and_say_what_went_unsaid(
 
 
 def test_a_thread_that_dies_is_reported(ingest: Ingest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody catches it, nobody logs it; Python's own message stays."""
-    said: list[Any] = []
-    monkeypatch.setattr(threading, "excepthook", said.append)
+    """An uncaught exception of a thread is reported, and Python still prints it."""
+    printed: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", printed.append)
     monkeypatch.setattr("sys.excepthook", lambda *_: None)
     sentry.install(attached(ingest.dsn))
     thread = threading.Thread(target=fail, args=(LookupError("gone"),))
@@ -201,11 +200,11 @@ def test_a_thread_that_dies_is_reported(ingest: Ingest, monkeypatch: pytest.Monk
     thread.join()
     event = ingest.wait_for(by_event("thread_died"))
     assert event["exception"]["values"][0]["type"] == "LookupError"
-    assert len(said) == 1
+    assert len(printed) == 1
 
 
 def test_a_forked_child_reports_by_itself(ingest: Ingest) -> None:
-    """As those of a prefork worker: on a connection of its own."""
+    """A child of a prefork worker reports on a connection of its own."""
     import os
 
     attached(ingest.dsn)
@@ -215,7 +214,7 @@ def test_a_forked_child_reports_by_itself(ingest: Ingest) -> None:
     if child == 0:
         try:
             logged("in_the_child", KeyError("x"))
-            time.sleep(2)  # it ends without any farewell
+            time.sleep(2)  # then it ends without a flush
         finally:
             os._exit(0)
     ingest.wait_for(by_event("in_the_child"))
@@ -225,10 +224,10 @@ def test_a_forked_child_reports_by_itself(ingest: Ingest) -> None:
 
 
 @pytest.mark.parametrize("kind", ["slow", "gone"])
-def test_nobody_waits_for_a_server_that_is_slow_or_gone(
+def test_a_slow_or_absent_server_delays_nothing(
     kind: str, free_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever logs an error goes on at once, and what waits to be sent is bounded."""
+    """A logged error returns at once, and the number of waiting reports is bounded."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with Ingest(answer_s=60) as server:
         reporter = attached(
@@ -241,33 +240,34 @@ def test_nobody_waits_for_a_server_that_is_slow_or_gone(
         assert time.monotonic() - began < 5
         client = reporter._connected()
         assert client.transport is not None
-        assert client.transport._worker._queue.qsize() <= sentry.WAITING
+        assert client.transport._worker._queue.qsize() <= sentry.QUEUE_SIZE
         began = time.monotonic()
-        reporter.last_words()  # nothing was fatal: a stop waits for nothing
+        reporter.flush_at_exit()  # no error was fatal, so a stop does not wait
         assert time.monotonic() - began < 0.1
     if kind == "gone":
         until = time.monotonic() + 10
-        said = ""
-        while "report_not_delivered" not in said and time.monotonic() < until:
-            said += capsys.readouterr().err
-        assert said.count("report_not_delivered") == 1
-        assert KEY not in said
+        log = ""
+        while "report_not_delivered" not in log and time.monotonic() < until:
+            log += capsys.readouterr().err
+        assert log.count("report_not_delivered") == 1
+        assert KEY not in log
 
 
-def test_a_broken_report_is_not_sent_and_harms_nobody(
+def test_a_report_that_cannot_be_scrubbed_is_not_sent(
     ingest: Ingest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A redactor that fails must not let anything pass."""
+    """If the redactor fails, the report is dropped and later reports arrive."""
     reporter = attached(ingest.dsn)
-    known, reporter._known = reporter._known, lambda text: text[10**6]
+    redact = reporter._redact
+    reporter._redact = lambda text: text[10**6]
     logged("it_broke", KeyError("x"))
-    reporter._known = known
+    reporter._redact = redact
     end_marker(ingest)
     assert [event["logentry"]["formatted"] for event in ingest.events] == ["the_end"]
 
 
 def test_a_missing_client_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever sets a DSN is told what to install."""
+    """A DSN without the client is an error that names the package to install."""
     monkeypatch.setattr(sentry, "find_spec", lambda _: None)
     with pytest.raises(errors.InvalidSetting, match="sentry_dsn is set") as caught:
         attached(f"http://{KEY}@127.0.0.1:9/1")

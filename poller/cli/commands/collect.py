@@ -110,7 +110,7 @@ async def _collect(
             async with asyncio.timeout(CLOSE_S):
                 await collector.close()
         except Exception as error:  # noqa: BLE001  a plugin may raise anything, and the poll is over
-            render.note(f"{collector.name} could not be closed: {plugins.text(error)}")
+            render.note(f"{collector.name} could not be closed: {plugins.error_text(error)}")
     return drained
 
 
@@ -212,7 +212,9 @@ def _expose(readings: ReadingSet, collector: Collector, options: Options) -> Non
         try:
             texts = {str(name): str(text) for name, text in collector.help_texts(options).items()}
         except Exception as error:  # noqa: BLE001  a plugin may raise anything: the readings are there
-            render.note(f"collector {collector.name} has no help texts: {plugins.text(error)}")
+            render.note(
+                f"collector {collector.name} has no help texts: {plugins.error_text(error)}"
+            )
     for line in prometheus_text.lines(readings, texts):
         render.echo(line)
 

@@ -90,7 +90,7 @@ def _sealed(engine: Engine, secret: Credential, name: str) -> str:
     from poller.db.inventory import credential_rows
 
     ring = bootstrap.services().keyring
-    ring.refuse_strange(credential_rows.envelopes(engine))
+    ring.refuse_foreign(credential_rows.envelopes(engine))
     return ring.seal(secret.to_json(), name)
 
 

@@ -256,7 +256,7 @@ async def _find(collector: Any, poll: Poll) -> list[dict[str, Any]]:
     except errors.DeviceError:
         raise
     except BaseException as error:  # noqa: BLE001  a plugin may raise anything, SystemExit too
-        text = plugins.text(error)
+        text = plugins.error_text(error)
         raise errors.CollectorCrashed(f"collector {collector.name} crashed", cause=text) from None
     return found
 

@@ -16,7 +16,7 @@ from poller.workers.process import thread_pool
 def settle(worker: Any) -> None:
     """Before Celery makes the pool: what the command line says counts, and each pool gets a number that suits it."""
     worker.pool_cls = chosen(
-        concurrency.get_implementation(worker.pool_cls), application.given("pool")
+        concurrency.get_implementation(worker.pool_cls), application.on_command_line("pool")
     )
     worker.concurrency = slots(worker.pool_cls, worker.concurrency, _is_concurrency_given())
 
@@ -60,5 +60,6 @@ def is_solo(pool: type) -> bool:
 
 def _is_concurrency_given() -> bool:
     return (
-        application.given("concurrency") or origins(os.environ)["worker_concurrency"] != "default"
+        application.on_command_line("concurrency")
+        or origins(os.environ)["worker_concurrency"] != "default"
     )

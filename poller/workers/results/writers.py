@@ -172,7 +172,7 @@ class Writer(Generic[T]):
 
     def _failed(self, error: BaseException) -> None:
         reason = outcome.clean(
-            str(error) if isinstance(error, errors.PollerError) else plugins.text(error)
+            str(error) if isinstance(error, errors.PollerError) else plugins.error_text(error)
         )
         with self._changed:
             self._spill(reason)

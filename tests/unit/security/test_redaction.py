@@ -1,4 +1,4 @@
-"""No secret of this process gets into a line that somebody reads."""
+"""Secrets of this process are masked in URLs, fields and texts."""
 
 from __future__ import annotations
 
@@ -37,42 +37,40 @@ def test_urls_lose_their_password_and_nothing_else(url: str, expected: str) -> N
     assert redact_url(url) == expected
 
 
-def test_a_mask_tells_nothing_about_what_it_hides() -> None:
-    """Not even the length."""
+def test_a_mask_reveals_nothing() -> None:
+    """Secrets of any length have the same mask."""
     assert mask("a") == mask("a much longer secret") == MASK
     assert mask("") == ""
 
 
 @given(st.text(min_size=6), st.text(), st.text())
 def test_a_remembered_secret_is_found_anywhere(secret: str, before: str, after: str) -> None:
-    """Whatever stands around it."""
+    """Any text may surround the secret."""
     assert secret not in Redactor([secret]).text(f"{before}{secret}{after}").replace(MASK, "")
 
 
-def naively(secrets: list[str], text: str) -> str:
-    """What masking means: at each place, from left to right, the longest secret goes."""
+def naively_masked(secrets: list[str], text: str) -> str:
+    """The reference: from left to right, mask the longest secret at each position."""
     masked, at = "", 0
     while at < len(text):
-        found = max(
-            (s for s in secrets if len(s) >= SHORTEST and text.startswith(s, at)),
-            key=len,
-            default="",
-        )
-        masked, at = (masked + MASK, at + len(found)) if found else (masked + text[at], at + 1)
+        here = [s for s in secrets if len(s) >= SHORTEST and text.startswith(s, at)]
+        longest = max(here, key=len, default="")
+        masked += MASK if longest else text[at]
+        at += len(longest) or 1
     return masked
 
 
-#: Of two letters, so that they overlap, begin alike and contain each other.
+#: Secrets of two letters overlap, share beginnings and contain each other.
 ALIKE = st.text("ab", min_size=SHORTEST - 1, max_size=SHORTEST + 4)
 
 
 @given(st.lists(ALIKE, max_size=8), st.lists(ALIKE | st.text("abc ", max_size=3), max_size=8))
-def test_secrets_that_resemble_each_other_are_masked_as_they_come(
+def test_similar_secrets_are_masked_as_by_the_reference(
     secrets: list[str], pieces: list[str]
 ) -> None:
-    """Nothing else is; and neither the order in which they were remembered nor a second time matters."""
+    """Neither the order of the secrets nor a repeated one changes the result."""
     text = "".join([*pieces, *secrets[:2]])
-    expected = naively(secrets, text)
+    expected = naively_masked(secrets, text)
     assert (
         Redactor(secrets).text(text)
         == Redactor([*reversed(secrets), *secrets]).text(text)
@@ -81,7 +79,7 @@ def test_secrets_that_resemble_each_other_are_masked_as_they_come(
 
 
 def test_thousands_of_secrets_cost_hardly_more_than_a_few() -> None:
-    """A password for each router: to remember all of them takes milliseconds, not minutes."""
+    """Remembering a password per router takes milliseconds, not minutes."""
     began, redactor = time.process_time(), Redactor()
     for number in range(5000):
         redactor.remember(f"router-password-{number:05}")
@@ -89,8 +87,8 @@ def test_thousands_of_secrets_cost_hardly_more_than_a_few() -> None:
     assert time.process_time() - began < 2
 
 
-def test_fields_with_telling_names_are_masked_whole() -> None:
-    """Also inside of other fields, and in lists."""
+def test_fields_with_secret_names_are_masked_whole() -> None:
+    """Fields inside of other fields and of lists are masked too."""
     record = {
         "event": "login to redis://:hunter22@h",
         "password": "x",
@@ -107,11 +105,11 @@ def test_fields_with_telling_names_are_masked_whole() -> None:
     }
 
 
-def test_short_texts_are_not_hunted() -> None:
+def test_short_secrets_are_not_searched_for() -> None:
     """Masking every "a" would hide the whole log."""
     assert Redactor(["a"]).text("a word") == "a word"
 
 
 def test_the_longer_of_two_secrets_is_masked_first() -> None:
-    """No tail of it is left over."""
+    """No part of the longer secret is left over."""
     assert Redactor(["secret", "secret-and-more"]).text("x secret-and-more y") == f"x {MASK} y"

@@ -1,4 +1,4 @@
-"""Envelopes open with the right key for the right credential, and with nothing else."""
+"""Envelopes open only with the right key and for the right credential; key files are private."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 
 
 @given(st.text(), st.text(min_size=1))
-def test_what_is_sealed_opens_again(secret: str, name: str) -> None:
-    """Any text, any name."""
+def test_a_sealed_secret_opens_again(secret: str, name: str) -> None:
+    """Any text and any name survive a round trip."""
     ring = Keyring([KEY])
     assert ring.open(ring.seal(secret, name), name) == secret
 
 
 def test_the_same_secret_never_looks_the_same() -> None:
-    """Two credentials with one password cannot be told to be equal."""
+    """Equal passwords of two credentials have different envelopes."""
     ring = Keyring([KEY])
     assert ring.seal("public", "a") != ring.seal("public", "a")
 
@@ -37,8 +37,8 @@ def test_an_envelope_does_not_open_under_another_name() -> None:
         ring.open(ring.seal("public", "a"), "b")
 
 
-def test_a_wrong_key_says_which_one_is_needed_and_which_are_here() -> None:
-    """The operator learns what to look for."""
+def test_the_error_of_a_wrong_key_names_the_needed_and_the_present_ones() -> None:
+    """The error has the ids of both keys and the source of the present ones."""
     envelope = Keyring([KEY]).seal("public", "a")
     with pytest.raises(errors.SecretKeyError) as caught:
         Keyring([OTHER], source="secret.key").open(envelope, "a")
@@ -56,15 +56,15 @@ def test_the_first_key_seals_and_all_open() -> None:
 
 
 @pytest.mark.parametrize("envelope", ["", "v1", "v1:aa", "v2:aa:bbbb", "v1:aa:%%%", "v1:aa:AAAA"])
-def test_rubbish_is_refused_by_name(envelope: str) -> None:
-    """A damaged row is an error about that credential."""
+def test_a_damaged_envelope_is_refused_by_name(envelope: str) -> None:
+    """The error names the credential of the row."""
     with pytest.raises(errors.SecretKeyError, match='"a"'):
         Keyring([KEY]).open(envelope, "a")
 
 
 @given(st.integers(min_value=0, max_value=43))
-def test_every_altered_byte_is_noticed(position: int) -> None:
-    """Authenticated encryption: nothing can be changed quietly."""
+def test_every_altered_byte_is_detected(position: int) -> None:
+    """The encryption is authenticated."""
     ring = Keyring([KEY])
     version, key, text = ring.seal("sixteen letters!", "a").split(":")
     blob = bytearray(base64.b64decode(text))
@@ -86,8 +86,8 @@ def test_nothing_prints_a_key_or_a_secret() -> None:
     assert KEY.hex() not in shown
 
 
-def test_a_key_file_is_made_once_and_private(tmp_path: Path) -> None:
-    """The second start finds the key of the first."""
+def test_a_key_file_is_created_once_and_private(tmp_path: Path) -> None:
+    """A second start reads the key of the first."""
     first, second = Keyring.load(None, tmp_path / "home"), Keyring.load(None, tmp_path / "home")
     assert first.ids == second.ids
     assert (tmp_path / "home" / "secret.key").stat().st_mode & 0o777 == 0o600
@@ -103,7 +103,7 @@ def test_a_key_that_was_rotated_by_another_process_is_found(tmp_path: Path) -> N
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
-    """And no file is made then."""
+    """With POLLER_SECRET_KEY no key file is created."""
     text = base64.b64encode(KEY).decode()
     ring = Keyring.load(f"{text},{base64.b64encode(OTHER).decode()}", tmp_path)
     assert ring.ids == (vault.key_id(KEY), vault.key_id(OTHER))
@@ -114,8 +114,10 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     ("text", "reason"),
     [("not base64!", "not valid base64"), ("YWJj", "3 bytes"), (" , ", "contains no key")],
 )
-def test_a_bad_key_names_its_place_and_never_itself(text: str, reason: str, tmp_path: Path) -> None:
-    """The message can be pasted into a chat."""
+def test_the_error_of_a_bad_key_names_its_source_and_not_the_key(
+    text: str, reason: str, tmp_path: Path
+) -> None:
+    """The error message contains no part of the key."""
     with pytest.raises(errors.SecretKeyError, match=reason) as caught:
         Keyring.load(text, tmp_path)
     assert "POLLER_SECRET_KEY" in caught.value.message
@@ -134,7 +136,7 @@ def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -
 
 
 def test_two_first_starts_agree_on_one_key(tmp_path: Path) -> None:
-    """Whoever comes second keeps the first one's key."""
+    """The second process uses the key of the first."""
     path = tmp_path / "secret.key"
     vault_keys.create(path)
     before = path.read_bytes()

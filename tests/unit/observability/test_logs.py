@@ -1,4 +1,4 @@
-"""One line per event, in the form asked for, without secrets - also from libraries and exceptions."""
+"""One log line per event, as text or JSON, without secrets of ours, libraries or exceptions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def services(monkeypatch: pytest.MonkeyPatch, form: str) -> bootstrap.Services:
 def test_no_secret_reaches_a_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
-    """Whoever logs it, and however deep it hides."""
+    """Fields, texts, library records and tracebacks are redacted."""
     made = services(monkeypatch, form)
     made.configure_logs()
     made.redactor.remember("device-secret")
@@ -44,17 +44,17 @@ def test_no_secret_reaches_a_line(
         raise ValueError("hunter2-flower is wrong")
     except ValueError:
         logs.get("ours").exception("it_broke")
-    said = capsys.readouterr().err
-    assert "thing_happened" in said
-    assert "ValueError" in said
+    log = capsys.readouterr().err
+    assert "thing_happened" in log
+    assert "ValueError" in log
     for secret in ("hunter2", "device-secret", ":other@"):
-        assert secret not in said
+        assert secret not in log
 
 
 def test_json_lines_are_json(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With time, level, logger, event and facts."""
+    """A JSON line has time, level, logger, event and facts."""
     services(monkeypatch, "json").configure_logs()
     logs.get("ours").warning("leases_lost", count=3)
     record = json.loads(capsys.readouterr().err.splitlines()[-1])
@@ -79,5 +79,5 @@ def test_json_lines_are_json(
     ],
 )
 def test_the_secret_parts_of_a_setting(text: str, parts: list[str]) -> None:
-    """A URL's host is no secret."""
+    """The host of a URL is not secret."""
     assert secret_parts(text) == parts

@@ -1,4 +1,4 @@
-"""No secret leaves in a report, wherever it hides and whatever it is called."""
+"""No secret leaves in a report, at any depth and under any usual name."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def plain(text: str) -> str:
         "keys",
     ],
 )  # fmt: skip
-def test_a_field_with_a_telling_name_is_masked_at_any_depth(name: str) -> None:
-    """In extra, in breadcrumbs, in a request, in the local variables of a frame."""
+def test_a_field_with_a_secret_name_is_masked_at_any_depth(name: str) -> None:
+    """Extra, breadcrumbs, request and local variables of a frame are scrubbed."""
     frame = {"function": "collect", "vars": {name: SECRET, "more": [{"deep": ({name: [SECRET]},)}]}}
     event: dict[str, Any] = {
         "exception": {"values": [{"stacktrace": {"frames": [frame]}}]},
@@ -54,22 +54,22 @@ def test_a_field_with_a_telling_name_is_masked_at_any_depth(name: str) -> None:
     ],
 )
 def test_a_secret_is_found_in_a_text_by_its_form(text: str) -> None:
-    """Also one this process never opened."""
+    """A secret unknown to this process is masked as well."""
     assert SECRET not in scrubber.text(text, plain)
 
 
 @given(st.text(max_size=20), st.text(max_size=20), st.integers(0, 12))
 def test_a_known_secret_is_found_wherever_it_is_quoted(before: str, after: str, depth: int) -> None:
-    """In values and in names, between anything and at any depth."""
-    known = Redactor([SECRET]).text
+    """Known secrets are masked in values and in names, at any depth."""
+    redact = Redactor([SECRET]).text
     value: Any = before + SECRET + after
     for _ in range(depth):
         value = [{value if isinstance(value, str) else "x": value}]
-    assert SECRET not in json.dumps(scrubber.scrubbed({"extra": value}, known), ensure_ascii=False)
+    assert SECRET not in json.dumps(scrubber.scrubbed({"extra": value}, redact), ensure_ascii=False)
 
 
-def test_what_tells_nothing_stays() -> None:
-    """A report that is masked to the last word helps nobody."""
+def test_values_without_secrets_stay() -> None:
+    """Levels, line numbers and fingerprints are not masked."""
     event = {
         "level": "error",
         "lineno": 7,
@@ -81,14 +81,14 @@ def test_what_tells_nothing_stays() -> None:
 
 
 def test_a_structure_without_end_is_cut_off() -> None:
-    """It is not followed for ever."""
+    """A list that contains itself ends in a mask."""
     endless: list[Any] = []
     endless.append(endless)
     assert scrubber.MASK in json.dumps(scrubber.scrubbed(endless, plain))
 
 
-def test_an_object_is_told_without_its_secrets() -> None:
-    """Whatever has found its way into a report."""
+def test_an_object_is_shown_without_its_secrets() -> None:
+    """The repr of any object in a report is scrubbed."""
 
     class Login:
         def __repr__(self) -> str:
