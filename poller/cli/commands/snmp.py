@@ -134,7 +134,7 @@ def get(
     printer = Printer(names, numeric, as_json)
     for number in wanted:
         if number in found:
-            printer.line(*found[number])
+            printer.line(number, found[number])
     missing = [text for number, text in wanted.items() if number not in found]
     for text in missing:
         render.note(f"{text}: the agent has no such value")
@@ -290,8 +290,8 @@ def _identity(
     from poller.collectors.snmp.modules import device_table
 
     lines = {
-        key: snmp_values.line(oid, value, names, numeric=True)
-        for key, (oid, value) in found.items()
+        key: snmp_values.line(SYSTEM[key], value, names, numeric=True)
+        for key, value in found.items()
     }
     texts = {key: lines[key].text if key in lines else "" for key in SYSTEM}
     choice = device_table.table(options.match).choose(texts["sys_object_id"], texts["sys_descr"])

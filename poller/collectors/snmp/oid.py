@@ -8,22 +8,25 @@ Oid = tuple[int, ...]
 
 
 def parse(text: str) -> Oid:
-    """`1.3.6.1` (a leading dot is allowed) to a tuple; ValueError if it is not an OID."""
+    """Parse `1.3.6.1`, with or without a leading dot. Raises ValueError for other texts."""
     return tuple(map(int, text.removeprefix(".").split(".")))
 
 
 def text(parts: Iterable[int]) -> str:
+    """Return the parts as dotted text."""
     return ".".join(map(str, parts))
 
 
 def is_valid(text: str) -> bool:
-    """Dotted decimal numbers that fit SNMP: at least two, each below 2**32."""
+    """Return whether a text is at least two dotted decimal numbers, each below 2**32."""
     parts = text.split(".")
-    return len(parts) >= 2 and all(
-        part.isascii() and part.isdigit() and int(part) < 2**32 for part in parts
-    )
+    return len(parts) >= 2 and all(map(_is_part, parts))
+
+
+def _is_part(text: str) -> bool:
+    return text.isascii() and text.isdigit() and int(text) < 2**32
 
 
 def covers(root: str, oid: str) -> bool:
-    """Is `oid` the root itself or beneath it?"""
+    """Return whether `oid` is the root itself or beneath it."""
     return oid == root or oid.startswith(root + ".")

@@ -1,4 +1,7 @@
-"""The options of an SNMP target. Each one does something; a wrong one says what it takes."""
+"""The options of an SNMP target, and what follows from them: walk settings and the login.
+
+Validation reads no file; `check` does, before a target is saved.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ from poller.collectors.snmp.modules.module_model import WalkParams, WalkSettings
 from poller.collectors.snmp.modules.module_set import ModuleSet
 from poller.domain.metrics.series_identity import Identity
 
-#: More rows fit no answer anyway.
-MOST_REPETITIONS = 200
+#: More rows do not fit a response.
+MAX_REPETITIONS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,29 +34,32 @@ class Login:
 
 
 class SnmpOptions(api.Options):
+    """The options of an SNMP target."""
+
     config: Annotated[
         tuple[str, ...],
         Field(
-            description="Files of modules in snmp_exporter's format, a list or separated by commas; or *.yml"
+            description="Files of modules in snmp_exporter's format: a list, "
+            "or paths or patterns (*.yml) separated by commas"
         ),
     ] = ()
     modules: Annotated[
         tuple[str, ...],
         Field(
-            description="What to read: module names, a list or separated by commas; none: what suits the device"
+            description="Modules to read: a list, or names separated by commas; "
+            "by default the modules that suit the device"
         ),
     ] = ()
     match: Annotated[
         str,
         Field(
-            description="A file of your own that says which modules suit which sysObjectID; it adds to our table"
+            description="Your own file of modules by sysObjectID; "
+            "it adds to the built-in device table"
         ),
     ] = ""
     auth: Annotated[
         str,
-        Field(
-            description="A login of the config file, for a target without a credential of its own"
-        ),
+        Field(description="A login of the config file, for a target without a credential"),
     ] = ""
     port: Annotated[int, Field(ge=1, le=65535, description="UDP port of the agent")] = 161
     version: Annotated[
@@ -65,18 +71,19 @@ class SnmpOptions(api.Options):
         Field(
             gt=0,
             le=60,
-            description="Seconds to wait for the first answer; each further try waits half as long again",
+            description="Seconds to wait for a response; each retry waits half as long again",
         ),
     ] = 1.5
     retries: Annotated[
-        int, Field(ge=0, le=10, description="Further tries of an unanswered request")
+        int, Field(ge=0, le=10, description="Retries of a request without a response")
     ] = 2
     max_repetitions: Annotated[
         int,
         Field(
             ge=1,
-            le=MOST_REPETITIONS,
-            description="Most rows to ask for in one answer; fewer where a device cannot",
+            le=MAX_REPETITIONS,
+            description="Maximum of rows to request at once; "
+            "fewer are requested from a device that cannot send as many",
         ),
     ] = 50
     refresh: Annotated[
@@ -84,7 +91,8 @@ class SnmpOptions(api.Options):
         Field(
             ge=0,
             le=86400,
-            description="Seconds that names, types and other texts may be taken from memory; 0: read them every time",
+            description="Seconds that names, types and other texts are cached; "
+            "0 reads them at every poll",
         ),
     ] = 600.0
     walks: Annotated[
@@ -92,42 +100,44 @@ class SnmpOptions(api.Options):
         Field(
             ge=1,
             le=8,
-            description="Most requests under way at a time to a device whose polls last long",
+            description="Maximum of parallel requests to a device whose polls take long",
         ),
     ] = 2
     identity: Annotated[
         Identity,
         Field(
-            description="What an interface is known by when its rates are read: a new ifIndex is no new interface"
+            description="What identifies an interface when rates are computed: "
+            "with a name, a new ifIndex is no new interface"
         ),
     ] = Identity.IF_NAME
 
     engine: Annotated[
         Literal["auto", "gufo", "pysnmp"],
-        Field(description="Who speaks SNMP: auto is gufo, and pysnmp for SNMPv3 contexts"),
+        Field(description="SNMP library: auto is gufo, and pysnmp for SNMPv3 contexts"),
     ] = "auto"
     context: Annotated[
         str, Field(max_length=255, description="SNMPv3 context name; needs an SNMPv3 credential")
     ] = ""
 
-    @model_validator(mode="after")
-    def _contexts_need_pysnmp(self) -> Self:
-        if self.context and self.engine == "gufo":
-            raise ValueError("context: the engine gufo knows no contexts; leave engine away")
-        return self
-
-    def walk_settings(self, asked: WalkParams) -> WalkSettings:
-        """How to read a module: as the target's own options say, else as the module asks, else by our defaults."""
-        own = self.model_fields_set
-        repetitions, retries, timeout_s = asked.max_repetitions, asked.retries, asked.timeout_s
-        if repetitions is None or "max_repetitions" in own:
+    def walk_settings(self, params: WalkParams) -> WalkSettings:
+        """Decide how to read a device: the target's options, then the modules, then defaults."""
+        repetitions = params.max_repetitions
+        if repetitions is None or "max_repetitions" in self.model_fields_set:
             repetitions = self.max_repetitions
-        if retries is None or "retries" in own:
+
+        retries = params.retries
+        if retries is None or "retries" in self.model_fields_set:
             retries = self.retries
-        if timeout_s is None or "timeout" in own:
+
+        timeout_s = params.timeout_s
+        if timeout_s is None or "timeout" in self.model_fields_set:
             timeout_s = self.timeout
+
         return WalkSettings(
-            min(repetitions, MOST_REPETITIONS), retries, timeout_s, asked.allow_nonincreasing_oids
+            max_repetitions=min(repetitions, MAX_REPETITIONS),
+            retries=retries,
+            timeout_s=timeout_s,
+            allow_nonincreasing_oids=params.allow_nonincreasing_oids,
         )
 
     def login(self, own: Credential | None, module_set: ModuleSet) -> Login:
@@ -147,46 +157,50 @@ class SnmpOptions(api.Options):
         except errors.ConfigError as error:
             raise errors.OptionsUnusable(error.message, error.cause, error.hint) from None
 
+        if auth.version == 1:
+            version = "1"
         context = self.context
         if not context and isinstance(auth.credential, SnmpV3):
             context = auth.context
-        return Login(auth.credential, "1" if auth.version == 1 else version, context)
+        return Login(auth.credential, version, context)
 
     def check(self) -> None:
-        """Are the files there, and in them what is named? For whoever saves a target. Raises ConfigError."""
+        """Check that the files exist and hold the modules and login named. Raises ConfigError."""
         if self.config:
             module_catalog.select(self.modules, self.config)
         if self.match:
-            device_table.refuse_unknown(
-                self.match, device_table.load(self.match).names(), self.config
-            )
+            names = device_table.load(self.match).names()
+            device_table.refuse_unknown(self.match, names, self.config)
         if self.auth:
             module_catalog.auth(self.auth, self.config)
 
     @field_validator("config", mode="before")
     @classmethod
     def _split_paths(cls, value: Any) -> Any:
-        return tuple(path.strip() for path in value.split(",")) if isinstance(value, str) else value
+        if isinstance(value, str):
+            return tuple(path.strip() for path in value.split(","))
+        return value
 
     @field_validator("config")
     @classmethod
-    def _whole_paths(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
-        """A worker has another current directory than whoever adds a target."""
+    def _absolute_paths(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
+        """Make paths absolute: a worker has another current directory than a command."""
         if not all(paths):
             raise ValueError("name a file")
-        return tuple(dict.fromkeys(os.path.abspath(os.path.expanduser(path)) for path in paths))
+        return tuple(dict.fromkeys(_absolute(path) for path in paths))
 
     @field_validator("modules", mode="before")
     @classmethod
     def _split_modules(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return tuple(name.strip() for name in value.split(",") if name.strip())
-        return value
+        if not isinstance(value, str):
+            return value
+        names = [name.strip() for name in value.split(",")]
+        return tuple(name for name in names if name)
 
     @field_validator("modules")
     @classmethod
     def _known_modules(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        """Those of files are known only where the files are: see `check`."""
+        """Refuse unknown modules of a target without files; `check` refuses the others."""
         names = tuple(dict.fromkeys(names))
         if names and not info.data.get("config"):
             try:
@@ -197,29 +211,39 @@ class SnmpOptions(api.Options):
 
     @field_validator("match")
     @classmethod
-    def _whole_path(cls, path: str, info: ValidationInfo) -> str:
+    def _absolute_path(cls, path: str, info: ValidationInfo) -> str:
         if path and info.data.get("modules"):
             raise ValueError("modules are named, so nothing is left to choose: give one of the two")
-        return os.path.abspath(os.path.expanduser(path)) if path else ""
+        return _absolute(path) if path else ""
 
     @field_validator("auth")
     @classmethod
-    def _auth_of_a_file(cls, name: str, info: ValidationInfo) -> str:
+    def _auth_needs_config(cls, name: str, info: ValidationInfo) -> str:
         if name and not info.data.get("config"):
             raise ValueError("it names a login of a file: give config, too")
         return name
 
     @field_validator("timeout", "refresh", mode="before")
     @classmethod
-    def _read_duration(cls, value: Any) -> Any:
+    def _parse_duration(cls, value: Any) -> Any:
         return option_durations.seconds(value)
 
     @field_validator("version", mode="before")
     @classmethod
-    def _spell_version(cls, value: Any) -> Any:
+    def _normalize_version(cls, value: Any) -> Any:
         text = str(value).lower().removeprefix("v")
         if text == "3":
             raise ValueError(
-                "SNMPv3 follows from the credential: give one of kind snmpv3 and leave version away"
+                "SNMPv3 follows from the credential: give one of kind snmpv3 and leave version out"
             )
-        return {"2": "2c"}.get(text, text)
+        return "2c" if text == "2" else text
+
+    @model_validator(mode="after")
+    def _context_needs_pysnmp(self) -> Self:
+        if self.context and self.engine == "gufo":
+            raise ValueError("context: the engine gufo has no contexts; leave engine out")
+        return self
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))

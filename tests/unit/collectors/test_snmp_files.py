@@ -9,7 +9,7 @@ import pytest
 
 from poller import errors
 from poller.collectors.snmp.modules import module_catalog, module_files, module_parser
-from poller.collectors.snmp.modules.module_files import Shelf
+from poller.collectors.snmp.modules.module_files import FileCache
 
 ONE = "one: {walk: [1.3.6.1.2.1.1], metrics: [{name: m, oid: 1.3.6.1.2.1.1, type: gauge}]}"
 
@@ -28,10 +28,10 @@ def test_a_file_is_read_once_however_many_targets_name_it(
         module_parser, "read", lambda text, source: reads.append(source) or read(text, source)
     )
     one, two = write(tmp_path / "one.yml", ONE), write(tmp_path / "two.yml", "two: {walk: [1.4]}")
-    shelf = Shelf()
-    library = shelf.library((one,))
-    assert all(shelf.library((one,)) is library for _ in range(1000))
-    assert shelf.library((one, two)).names() == {"one", "two"}
+    cache = FileCache()
+    library = cache.library((one,))
+    assert all(cache.library((one,)) is library for _ in range(1000))
+    assert cache.library((one, two)).names() == {"one", "two"}
     assert reads == [one, two]
 
 
@@ -50,16 +50,16 @@ def test_a_broken_edit_is_an_error_until_it_is_repaired(
 ) -> None:
     """It names the file, and the broken file is not parsed for each of its targets."""
     path = write(tmp_path / "one.yml", ONE)
-    shelf = Shelf()
-    shelf.library((path,))
+    cache = FileCache()
+    cache.library((path,))
     write(tmp_path / "one.yml", "one: {walk: [")
     for _ in range(3):
         with pytest.raises(errors.ConfigError, match=r"one\.yml is not valid YAML"):
-            shelf.library((path,))
+            cache.library((path,))
         monkeypatch.setattr(module_parser, "read", lambda *_: pytest.fail("read again"))
     monkeypatch.undo()
     write(tmp_path / "one.yml", ONE)
-    assert shelf.library((path,)).names() == {"one"}
+    assert cache.library((path,)).names() == {"one"}
 
 
 def test_a_removed_file_is_not_at_hand(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def _is_direct(sample: Sample, value: Value) -> bool:
 
 @lru_cache(_SHARED_POSITIONS)
 def _shared(positions: tuple[int, ...]) -> tuple[int, ...]:
-    """Return one object for equal tuples: devices of one kind have numbers at the same positions."""
+    """Return one object for equal tuples: devices of one kind have equal positions."""
     return positions
 
 

@@ -1,4 +1,4 @@
-"""Module files (`snmp.yml`): parse them, choose the modules and the login of a target.
+"""Module files (`snmp.yml`): parse them, cache them, and choose the modules and login of a target.
 
 Nothing here opens a socket or makes a reading.
 """

@@ -1,11 +1,11 @@
-"""Which modules suit a device? Decided by its sysObjectID: of the patterns that match, the longest wins.
+"""Which modules suit a device: the longest pattern that matches its sysObjectID decides.
 
-The table is `device_table.yml`; an operator's own (option `match`) adds to it and wins where a pattern is the same.
+The table is `device_table.yml`. An operator's table (option `match`) adds to it, and wins where
+patterns are equal.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -17,7 +17,7 @@ import yaml
 
 from poller import errors
 from poller.collectors.snmp import oid
-from poller.collectors.snmp.modules import module_catalog
+from poller.collectors.snmp.modules import module_catalog, typed_fields
 from poller.domain.inventory import did_you_mean
 
 SYS_OBJECT_ID = "1.3.6.1.2.1.1.2.0"
@@ -26,34 +26,46 @@ SYS_DESCR = "1.3.6.1.2.1.1.1.0"
 #: Module names for a sysObjectID and a sysDescr.
 Choose = Callable[[str, str], tuple[str, ...]]
 
-_FIELDS = ("sysObjectID", "sysDescr", "device", "modules")
+_TABLE_FIELDS = ("base", "match")
+_ENTRY_FIELDS = ("sysObjectID", "sysDescr", "device", "modules")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of a table. `pattern` is an OID, or one with `.*` for all beneath it."""
+    """One line of a table."""
 
+    #: An OID, or an OID with `.*` for all OIDs beneath it, too.
     pattern: str
     modules: tuple[str, ...]
-    device: str = ""  # what these are, for people
-    descr: str = ""  # a text that must be in sysDescr, in any case
+    #: Name of the devices, for display.
+    device: str = ""
+    #: Text that sysDescr must contain, in any case.
+    descr: str = ""
     source: str = ""
 
-    def suits(self, sys_object_id: str, sys_descr: str) -> bool:
+    def matches(self, sys_object_id: str, sys_descr: str) -> bool:
+        if self.descr.lower() not in sys_descr.lower():
+            return False
         root = self.pattern.removesuffix(".*")
-        covered = oid.covers(root, sys_object_id) if root != self.pattern else sys_object_id == root
-        return covered and self.descr.lower() in sys_descr.lower()
+        if root == self.pattern:
+            return sys_object_id == root
+        return oid.covers(root, sys_object_id)
 
     @property
     def rank(self) -> tuple[int, bool, bool]:
-        """Longer patterns first; of two that are as long the exact one, then the one that minds sysDescr."""
+        """Sort key: a longer pattern, then an exact one, then one with a sysDescr, wins."""
         root = self.pattern.removesuffix(".*")
         return root.count("."), root == self.pattern, bool(self.descr)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Entries with the same key describe the same devices."""
+        return self.pattern, self.descr.lower()
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was chosen, and the entry that decided it; None when nobody knows this sysObjectID."""
+    """The modules for a device, and the entry that decided; None for an unknown sysObjectID."""
 
     modules: tuple[str, ...]
     entry: Entry | None
@@ -61,19 +73,21 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`base` is read from every device; `entries` are sorted, the strongest first."""
+    """`base` is read from every device; `entries` are sorted, the highest rank first."""
 
     base: tuple[str, ...]
     entries: tuple[Entry, ...]
 
     def choose(self, sys_object_id: str, sys_descr: str = "") -> Choice:
         number = sys_object_id.removeprefix(".")
-        entry = next((entry for entry in self.entries if entry.suits(number, sys_descr)), None)
-        names = (*self.base, *(entry.modules if entry else ()))
-        return Choice(tuple(dict.fromkeys(names)), entry)
+        for entry in self.entries:
+            if entry.matches(number, sys_descr):
+                names = dict.fromkeys((*self.base, *entry.modules))
+                return Choice(tuple(names), entry)
+        return Choice(self.base, None)
 
     def names(self) -> frozenset[str]:
-        """Every module it may choose."""
+        """Return every module the table may choose."""
         return frozenset(self.base).union(*(entry.modules for entry in self.entries))
 
 
@@ -86,16 +100,19 @@ class ChosenModules:
 
 
 def choose(sys_object_id: str, sys_descr: str = "") -> tuple[str, ...]:
-    """Module names for a device by our own table, the base first; never none."""
+    """Return module names for a device by the built-in table, the base first."""
     return built_in().choose(sys_object_id, sys_descr).modules
 
 
 def chooser(path: str, config: tuple[str, ...] = ()) -> Choose:
-    """`choose` with the operator's table, read when it is needed. What it returns raises OptionsUnusable."""
+    """Return `choose` for the operator's table at `path`, which is read when it is needed.
+
+    The returned function raises OptionsUnusable.
+    """
     if not path:
         return choose
 
-    def chosen(sys_object_id: str, sys_descr: str) -> tuple[str, ...]:
+    def choose_by_file(sys_object_id: str, sys_descr: str) -> tuple[str, ...]:
         try:
             names = load(path).choose(sys_object_id, sys_descr).modules
             refuse_unknown(path, names, config)
@@ -103,17 +120,17 @@ def chooser(path: str, config: tuple[str, ...] = ()) -> Choose:
         except errors.ConfigError as error:
             raise errors.OptionsUnusable(error.message, error.cause, error.hint) from None
 
-    return chosen
+    return choose_by_file
 
 
 def refuse_unknown(path: str, names: Collection[str], config: tuple[str, ...]) -> None:
-    """Raises InvalidInput for a module that neither the program nor a file of `config` has."""
-    known = module_catalog.known(config)
-    for name in sorted(set(names) - known):
-        meant = did_you_mean.nearest(name, known)
-        near = f"did you mean {meant}? or " if meant else ""
+    """Raise InvalidInput for a module that is neither built in nor in a file of `config`."""
+    available = module_catalog.names(config)
+    for name in sorted(set(names) - available):
+        near = did_you_mean.nearest(name, available)
+        suggestion = f"did you mean {near}? or " if near else ""
         raise errors.InvalidInput(
-            f'{path}: unknown module "{name}"', hint=f"{near}name its file with config"
+            f'{path}: unknown module "{name}"', hint=f"{suggestion}name its file with config"
         )
 
 
@@ -124,15 +141,18 @@ def built_in() -> Table:
 
 
 def table(path: str) -> Table:
-    """The one a target has: the operator's, or ours."""
+    """Return the operator's table at `path`, or the built-in table. Raises ConfigError."""
     return load(path) if path else built_in()
 
 
 def load(path: str) -> Table:
-    """The operator's table over ours; read again when the file has changed. Raises ConfigError."""
+    """Return the operator's table over the built-in one; an edited file is read again.
+
+    Raises ConfigError.
+    """
     try:
-        stat = Path(path).stat()
-        return _load(path, stat.st_mtime_ns, stat.st_size)
+        status = Path(path).stat()
+        return _load(path, status.st_mtime_ns, status.st_size)
     except OSError as error:
         raise errors.ConfigError(
             f"{path}: {error.strerror}", hint="option match names a file that every worker can read"
@@ -147,33 +167,44 @@ def _load(path: str, _mtime_ns: int, _size: int) -> Table:
 
 
 def parse(text: str, source: str, beneath: Table | None) -> Table:
-    """A table from YAML; `source` names it in errors, `beneath` is what it adds to. Raises ConfigError."""
+    """Parse a table that adds to `beneath`; `source` names it in errors. Raises ConfigError."""
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise errors.ConfigError(
-            f"{source} is not valid YAML", cause=" ".join(str(error).split())
-        ) from None
-    top = _mapping(document, source, ("base", "match"))
-    own = [
-        _entry(item, f"{source}: match entry {n}", source)
-        for n, item in enumerate(_list(top, "match", source), 1)
-    ]
-    _refuse_twins(own, source)
-    base = _names(top, "base", source) if "base" in top else (beneath.base if beneath else ())
+        cause = " ".join(str(error).split())
+        raise errors.ConfigError(f"{source} is not valid YAML", cause=cause) from None
+
+    fields = _mapping(document, source, _TABLE_FIELDS)
+    entries: dict[tuple[str, str], Entry] = {}
+    for number, item in enumerate(_list(fields, "match", source), 1):
+        entry = _entry(item, f"{source}: match entry {number}", source)
+        if entry.key in entries:
+            raise errors.ConfigError(
+                f"{source}: {entry.pattern} is there twice", hint="put its modules in one entry"
+            )
+        entries[entry.key] = entry
+
+    base = _names(fields, "base", source)
+    if beneath is not None:
+        if "base" not in fields:
+            base = beneath.base
+        for entry in beneath.entries:
+            entries.setdefault(entry.key, entry)
     if not base:
         raise errors.ConfigError(
-            f"{source}: base: names no module", hint="leave it away for: system, if_mib"
+            f"{source}: base: names no module", hint="leave it out for: system, if_mib"
         )
-    taken = {(entry.pattern, entry.descr.lower()) for entry in own}
-    others = [
-        e for e in (beneath.entries if beneath else ()) if (e.pattern, e.descr.lower()) not in taken
-    ]
-    return Table(base, tuple(sorted([*own, *others], key=lambda entry: entry.rank, reverse=True)))
+
+    ranked = sorted(entries.values(), key=_rank, reverse=True)
+    return Table(base, tuple(ranked))
+
+
+def _rank(entry: Entry) -> tuple[int, bool, bool]:
+    return entry.rank
 
 
 def _entry(body: Any, where: str, source: str) -> Entry:
-    fields = _mapping(body, where, _FIELDS)
+    fields = _mapping(body, where, _ENTRY_FIELDS)
     pattern = str(fields.get("sysObjectID", "")).removeprefix(".")
     if not oid.is_valid(pattern.removesuffix(".*")):
         raise errors.ConfigError(
@@ -181,23 +212,12 @@ def _entry(body: Any, where: str, source: str) -> Entry:
             hint="write 1.3.6.1.4.1.14988.1 or 1.3.6.1.4.1.9.*",
         )
     return Entry(
-        pattern,
-        _names(fields, "modules", where),
-        _text(fields, "device"),
-        _text(fields, "sysDescr"),
-        source,
+        pattern=pattern,
+        modules=_names(fields, "modules", where),
+        device=_text(fields, "device"),
+        descr=_text(fields, "sysDescr"),
+        source=source,
     )
-
-
-def _refuse_twins(entries: Sequence[Entry], source: str) -> None:
-    seen: set[tuple[str, str]] = set()
-    for entry in entries:
-        key = (entry.pattern, entry.descr.lower())
-        if key in seen:
-            raise errors.ConfigError(
-                f"{source}: {entry.pattern} is there twice", hint="put its modules in one entry"
-            )
-        seen.add(key)
 
 
 def _mapping(body: Any, where: str, known: Sequence[str]) -> Mapping[str, Any]:
@@ -205,8 +225,7 @@ def _mapping(body: Any, where: str, known: Sequence[str]) -> Mapping[str, Any]:
         raise errors.ConfigError(f"{where}: must be a mapping", hint="it takes " + ", ".join(known))
     for key in map(str, body):
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else "it takes " + ", ".join(known)
+            hint = typed_fields.key_hint(key, known)
             raise errors.ConfigError(f'{where}: unknown key "{key}"', hint=hint)
     return body
 

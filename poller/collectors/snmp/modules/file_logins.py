@@ -1,19 +1,18 @@
-"""Logins out of snmp_exporter's files: `auths` entries, and in the flat format each module's own `version` and `auth`.
+"""Logins in snmp_exporter's files: entries of `auths`, and the flat format's `version` and `auth`.
 
-Nothing of what is written there is ever repeated, neither in an error nor in a `repr`.
+No text of a login is ever repeated, neither in an error nor in a `repr`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from poller import errors
 from poller.collectors.credentials import Community, Credential, SnmpV3
 from poller.collectors.snmp.modules.typed_fields import Fields, mapping
 from poller.collectors.snmp.modules.yaml_text import Node
 
-_LOGIN = {
+_LOGIN_FIELDS = {
     "community",
     "security_level",
     "username",
@@ -30,27 +29,28 @@ _LEVELS = ("noAuthNoPriv", "authNoPriv", "authPriv")
 
 @dataclass(frozen=True, slots=True)
 class Auth:
-    """A version of the protocol with what it takes to log in."""
+    """A protocol version with the credential and context of a login."""
 
     version: int
     credential: Credential
     context: str = ""
 
 
-def of_entry(node: Node, where: str) -> Auth:
-    """An entry of `auths`."""
-    fields = Fields(node, where, {*_LOGIN, "version"}, discreet=True)
+def from_entry(node: Node, where: str) -> Auth:
+    """Parse an entry of `auths`. Raises ConfigError."""
+    fields = Fields(node, where, {*_LOGIN_FIELDS, "version"}, discreet=True)
     return _auth(fields, _version(fields))
 
 
-def of_module(node: Node, where: str) -> Auth:
-    """What a module of the flat format says."""
+def from_module(node: Node, where: str) -> Auth:
+    """Parse the login of a module in the flat format. Raises ConfigError."""
     body = mapping(node, where)
-    version = _version(Fields({"version": body.get("version")}, where, {"version"}, discreet=True))
+    version = Fields({"version": body.get("version")}, where, {"version"}, discreet=True)
     login = body.get("auth")
-    return _auth(
-        Fields({} if login is None else login, f"{where}: auth", _LOGIN, discreet=True), version
-    )
+    if login is None:
+        login = {}
+    fields = Fields(login, f"{where}: auth", _LOGIN_FIELDS, discreet=True)
+    return _auth(fields, _version(version))
 
 
 def _version(fields: Fields) -> int:
@@ -59,36 +59,36 @@ def _version(fields: Fields) -> int:
 
 
 def _auth(fields: Fields, version: int) -> Auth:
-    if version < 3:
-        credential: Credential = Community.from_fields(
-            {"community": fields.text("community", "public")}
-        )
-    else:
-        credential = _user(fields)
-    return Auth(version, credential, fields.text("context_name"))
+    context = fields.text("context_name")
+    if version == 3:
+        return Auth(version, _user(fields), context)
+
+    community = {"community": fields.text("community", "public")}
+    return Auth(version, Community.from_fields(community), context)
 
 
 def _user(fields: Fields) -> SnmpV3:
-    level = _LEVELS.index(_one_of(fields, "security_level", _LEVELS))
-    found: dict[str, Any] = {"username": _given(fields, "username", "version 3")}
-    if level >= 1:
-        found["auth_protocol"] = _one_of(fields, "auth_protocol", _AUTH_PROTOCOLS)
-        found["auth_password"] = _given(fields, "password", f"security_level {_LEVELS[level]}")
-    if level == 2:
-        found["priv_protocol"] = _one_of(fields, "priv_protocol", _PRIV_PROTOCOLS)
-        found["priv_password"] = _given(fields, "priv_password", "security_level authPriv")
-    return SnmpV3.from_fields(found)
+    level = _one_of(fields, "security_level", _LEVELS)
+    user = {"username": _required(fields, "username", "version 3")}
+    if level != "noAuthNoPriv":
+        user["auth_protocol"] = _one_of(fields, "auth_protocol", _AUTH_PROTOCOLS)
+        user["auth_password"] = _required(fields, "password", f"security_level {level}")
+    if level == "authPriv":
+        user["priv_protocol"] = _one_of(fields, "priv_protocol", _PRIV_PROTOCOLS)
+        user["priv_password"] = _required(fields, "priv_password", "security_level authPriv")
+    return SnmpV3.from_fields(user)
 
 
-def _one_of(fields: Fields, key: str, known: tuple[str, ...]) -> str:
-    text = fields.text(key, known[0])
-    if text not in known:
-        raise fields.refused(key, "is none that exists", "use " + ", ".join(known))
+def _one_of(fields: Fields, key: str, choices: tuple[str, ...]) -> str:
+    """Return a field that must be one of the choices; the first choice is the default."""
+    text = fields.text(key, choices[0])
+    if text not in choices:
+        raise fields.refused(key, "is none that exists", "use " + ", ".join(choices))
     return text
 
 
-def _given(fields: Fields, key: str, why: str) -> str:
+def _required(fields: Fields, key: str, reason: str) -> str:
     text = fields.text(key)
     if not text:
-        raise errors.ConfigError(f"{fields.where}: {key} is missing; {why} needs it")
+        raise errors.ConfigError(f"{fields.where}: {key} is missing; {reason} needs it")
     return text

@@ -1,4 +1,8 @@
-"""Which modules are there? The built-in ones, read once per process, and those of the files a target names."""
+"""The modules a target can name: built-in ones, and those of the files in its option `config`.
+
+A file's module wins over a built-in module of the same name. All functions raise ConfigError for a
+file that cannot be used.
+"""
 
 from __future__ import annotations
 
@@ -16,55 +20,71 @@ from poller.collectors.snmp.modules.module_set import ModuleSet
 
 Names = tuple[str, ...]
 
-#: What is read of a device nothing else is known about.
+#: Modules for a device whose kind is unknown.
 BASE: Names = ("system", "if_mib")
 
 
 @cache
 def built_in() -> Mapping[str, Module]:
+    """Return the built-in modules by name; their files are parsed once per process."""
     modules: dict[str, Module] = {}
     for file in resources.files(__package__).joinpath("builtin").iterdir():
         if file.name.endswith(".yml"):
-            modules.update(module_parser.parse(file.read_text(encoding="utf-8"), file.name))
+            text = file.read_text(encoding="utf-8")
+            modules.update(module_parser.parse(text, file.name))
     return modules
 
 
-def known(config: Names = ()) -> set[str]:
-    """Names of all modules there are. Raises ConfigError, as all of these, when a file cannot be used."""
-    return {*built_in(), *(module_files.library(config).names() if config else ())}
+def names(config: Names = ()) -> set[str]:
+    """Return the names of all modules."""
+    if not config:
+        return set(built_in())
+    return {*built_in(), *module_files.library(config).names()}
 
 
 def modules(config: Names = ()) -> Mapping[str, Module]:
-    """All of them: for people who look for a name, not for polls."""
-    if not config:
-        return built_in()
-    library = module_files.library(config)
-    return {**built_in(), **{name: library.module(name) for name in sorted(library.names())}}
+    """Return all modules by name, parsed: for name lookups at a terminal, not for polls."""
+    found = {**built_in()}
+    if config:
+        library = module_files.library(config)
+        for name in sorted(library.names()):
+            found[name] = library.module(name)
+    return found
 
 
 def select(names: Names, config: Names = ()) -> ModuleSet:
-    """The modules of these names, ready for polling; of the files named by `config` first, else built-in ones.
+    """Return the modules of these names, `BASE` for none.
 
-    The same object as long as no file was edited.
+    The result is the same object until a file is edited.
     """
+    names = names or BASE
     if not config:
-        return _built_in_set(names or BASE)
-    return _module_set(module_files.library(config), names or BASE)
+        return _built_in_set(names)
+
+    library = module_files.library(config)
+    if names not in library.module_sets:
+        library.module_sets[names] = ModuleSet(tuple(_find(name, library) for name in names))
+    return library.module_sets[names]
 
 
 def select_cached(names: Names, config: Names = ()) -> ModuleSet | None:
-    """The same, if that takes no time: no file has to be read for it."""
+    """Return the result of `select` if that takes no file read; else None."""
+    names = names or BASE
     if not config:
-        return _built_in_set(names or BASE)
-    library = module_files.known(config)
-    return library.module_sets.get(names or BASE) if library is not None else None
+        return _built_in_set(names)
+
+    library = module_files.cached_library(config)
+    if library is None:
+        return None
+    return library.module_sets.get(names)
 
 
 def auth(name: str, config: Names) -> Auth:
-    """A login of these files."""
+    """Return a login of these files."""
     library = module_files.library(config)
-    if name not in library.auth_names():
-        raise errors.InvalidInput(_unknown("auth", name, library.auth_names()))
+    auth_names = library.auth_names()
+    if name not in auth_names:
+        raise errors.InvalidInput(_unknown("auth", name, auth_names))
     return library.auth(name)
 
 
@@ -73,23 +93,17 @@ def _built_in_set(names: Names) -> ModuleSet:
     return ModuleSet(tuple(_find(name, None) for name in names))
 
 
-def _module_set(library: Library, names: Names) -> ModuleSet:
-    if names not in library.module_sets:
-        library.module_sets[names] = ModuleSet(tuple(_find(name, library) for name in names))
-    return library.module_sets[names]
-
-
 def _find(name: str, library: Library | None) -> Module:
-    if library is not None and name in library.names():
+    file_modules = library.names() if library is not None else set()
+    if library is not None and name in file_modules:
         return library.module(name)
     if name in built_in():
         return built_in()[name]
-    raise errors.InvalidInput(
-        _unknown("module", name, {*built_in(), *(library.names() if library else ())})
-    )
+    raise errors.InvalidInput(_unknown("module", name, {*built_in(), *file_modules}))
 
 
-def _unknown(what: str, name: str, there: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, there, n=1, cutoff=0.4)
+def _unknown(what: str, name: str, available: Collection[str]) -> str:
+    near = difflib.get_close_matches(name, available, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]}? " if near else ""
-    return f'unknown {what} "{name}"; {hint}there are: {", ".join(sorted(there)) or "none"}'
+    listed = ", ".join(sorted(available)) or "none"
+    return f'unknown {what} "{name}"; {hint}there are: {listed}'

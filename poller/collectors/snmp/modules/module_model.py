@@ -1,6 +1,7 @@
-"""The module language: what to read from an agent and how it becomes metrics, as snmp_exporter writes it.
+"""The module language of snmp_exporter as plain values: what to read, and how it becomes metrics.
 
-These are plain values; `loading` makes them from YAML and `mapping` interprets them.
+`module_parser` makes these values from YAML, `metrics.mapping` interprets them. The types of
+metrics and indexes are declared here; `metrics.label_text` renders indexes and texts.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import Any
 
 #: Metric types whose value is the number itself.
 NUMERIC = frozenset({"gauge", "counter", "Float", "Double"})
-#: Metric types whose value is a text: the sample is 1 and the text is a label.
+#: Metric types whose value is a text: the sample is 1 and the text is a label. snmp_exporter and
+#: this collector treat every unknown type as a text, too.
 TEXT = frozenset(
     {
         "DisplayString",
@@ -24,12 +26,10 @@ TEXT = frozenset(
         "LldpPortId",
     }
 )
-#: Metric types that say what something is, not how it does: their texts need not be read every time.
+#: Metric types without a number: their texts last, so a poll of the numbers skips them.
 LASTING = TEXT | {"EnumAsInfo"}
 DATES = frozenset({"DateAndTime", "ParseDateAndTime", "NTPTimeStamp"})
-#: Those with a meaning. snmp_exporter takes any other word for a type of text, and so do we.
-METRIC_TYPES = NUMERIC | TEXT | DATES | {"EnumAsInfo", "EnumAsStateSet", "Bits"}
-LOOKUP_TYPES = NUMERIC | TEXT | {"EnumAsInfo", "Bits"}
+#: Types of an index part; `label_text.index_text` renders each of them.
 INDEX_TYPES = frozenset(
     {
         "Integer32",
@@ -62,7 +62,10 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A label whose text another column holds under the same index. Without `labels` it removes a label."""
+    """A label whose text is in another column under the same index.
+
+    A lookup without `labels` removes the label of its name.
+    """
 
     labelname: str
     labels: tuple[str, ...] = ()
@@ -74,7 +77,7 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """One way to take a number out of a text: `expression` (compiled) must match it, `value` is made of its groups."""
+    """A number taken out of a text: `expression` (compiled) must match, `value` uses its groups."""
 
     expression: Any
     value: str = "$1"
@@ -82,24 +85,27 @@ class Extract:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
+    """One column or scalar, and the series made from it."""
+
     name: str
     oid: str
     type: str
     help: str = ""
     indexes: tuple[Index, ...] = ()
     lookups: tuple[Lookup, ...] = ()
-    #: By the suffix of the metric's name; of each, the first that gives a number counts.
+    #: By the suffix of the exposed name; the first extract that finds a number counts.
     extracts: Mapping[str, tuple[Extract, ...]] = field(default_factory=dict)
     datetime_pattern: str = ""
     enum_values: Mapping[int, str] = field(default_factory=dict)
     display_hint: str = ""
-    scale: float = 0.0  # 0: not scaled, as in snmp_exporter
+    #: 0 means no scaling, as in snmp_exporter.
+    scale: float = 0.0
     offset: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Of the columns `targets`, only rows are read whose value in column `oid` matches one of the expressions."""
+    """Limits the columns `targets` to rows whose value in column `oid` matches an expression."""
 
     oid: str
     targets: tuple[str, ...] = ()
@@ -108,7 +114,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class WalkParams:
-    """How a module asks to be read. None: it says nothing, so that the target's options count."""
+    """How a module asks to be read. None leaves the choice to the target's options."""
 
     max_repetitions: int | None = None
     retries: int | None = None
@@ -118,7 +124,7 @@ class WalkParams:
 
 @dataclass(frozen=True, slots=True)
 class WalkSettings:
-    """How a device is read in the end: by its modules, its target's options and our defaults."""
+    """How a device is read, as decided from the options, the modules and the defaults."""
 
     max_repetitions: int
     retries: int
@@ -126,17 +132,18 @@ class WalkSettings:
     allow_nonincreasing_oids: bool = False
 
 
-#: What a module asks for that asks for nothing special.
-PLAIN = WalkParams()
+_DEFAULT_PARAMS = WalkParams()
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
+    """A named group of metrics, with the subtrees (`walk`) and OIDs (`get`) they need."""
+
     name: str
     walk: tuple[str, ...] = ()
     get: tuple[str, ...] = ()
     metrics: tuple[Metric, ...] = ()
     filters: tuple[Filter, ...] = ()
-    walk_params: WalkParams = PLAIN
-    #: Of the protocol, where the file says so: in the flat format a module does. 0: it does not.
+    walk_params: WalkParams = _DEFAULT_PARAMS
+    #: Protocol version, which only a module of the flat format names; 0 for none.
     version: int = 0

@@ -1,7 +1,8 @@
-"""A file to its modules and logins: both of snmp_exporter's formats, the flat one and `auths:` beside `modules:`.
+"""Parses a module file: modules and logins in both formats of snmp_exporter.
 
-Strict: what is unknown is refused, and the error says file, module, metric and field. A module is made when it is asked
-for: of a file with fifty, most targets want two.
+The flat format has modules at the top level; the other has sections `auths` and `modules`.
+Unknown keys are refused, and an error names file, module, metric and field. A module is parsed
+when it is first used: of a file with fifty modules most targets use two.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from poller.collectors.snmp.metrics import regex_extracts, text_dates
 from poller.collectors.snmp.modules import file_logins, module_model, yaml_text
@@ -29,17 +31,21 @@ from poller.collectors.snmp.modules.yaml_text import Node
 _METRIC_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _SUFFIX = re.compile(r"[a-zA-Z0-9_:]*")
 _LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+
 _SECTIONS = {"auths", "modules", "version"}
-_WALKING = {
+_MODULE_FIELDS = {
+    "walk",
+    "get",
+    "metrics",
+    "filters",
     "max_repetitions",
     "retries",
     "timeout",
     "use_unconnected_udp_socket",
     "allow_nonincreasing_oids",
 }
-_MODULE = {"walk", "get", "metrics", "filters", *_WALKING}
-_LOGIN = {"version", "auth"}  # of a module in the flat format
-_METRIC = {
+_FLAT_MODULE_FIELDS = _MODULE_FIELDS | {"version", "auth"}
+_METRIC_FIELDS = {
     "name",
     "oid",
     "type",
@@ -53,11 +59,13 @@ _METRIC = {
     "scale",
     "display_hint",
 }
+_INDEX_FIELDS = {"labelname", "type", "fixed_size", "implied", "enum_values"}
+_LOOKUP_FIELDS = {"labels", "labelname", "oid", "type", "display_hint", "enum_values"}
 
 
 @dataclass(frozen=True, slots=True)
-class File:
-    """One file, read but not yet understood beyond the names in it."""
+class ModuleFile:
+    """One file whose names are known; modules and logins are parsed on request."""
 
     source: str
     modules: Mapping[str, Node]
@@ -65,44 +73,41 @@ class File:
     flat: bool
 
     def module(self, name: str) -> Module:
-        """Raises ConfigError."""
+        """Parse a module. Raises ConfigError."""
         where = f"{self.source}: module {name}"
+        node = self.modules[name]
         if not self.flat:
-            return _module(name, self.modules[name], where, _MODULE)
-        version = file_logins.of_module(
-            self.modules[name], where
-        ).version  # a mistake there is one of the module
-        module = _module(name, self.modules[name], where, _MODULE | _LOGIN)
+            return _module(name, node, where, _MODULE_FIELDS)
+
+        version = file_logins.from_module(node, where).version
+        module = _module(name, node, where, _FLAT_MODULE_FIELDS)
         return dataclasses.replace(module, version=version)
 
     def auth(self, name: str) -> Auth:
-        """Raises ConfigError, which repeats nothing of what is written there."""
+        """Parse a login. Raises ConfigError, which repeats no text of the login."""
         if self.flat:
-            return file_logins.of_module(self.modules[name], f"{self.source}: module {name}")
-        return file_logins.of_entry(self.logins[name], f"{self.source}: auth {name}")
+            return file_logins.from_module(self.modules[name], f"{self.source}: module {name}")
+        return file_logins.from_entry(self.logins[name], f"{self.source}: auth {name}")
 
     def auth_names(self) -> Iterator[str]:
         return iter(self.modules if self.flat else self.logins)
 
 
-def read(text: str, source: str) -> File:
-    """`source` names the file in errors. Raises ConfigError."""
+def read(text: str, source: str) -> ModuleFile:
+    """Read a file as far as the names in it; `source` names it in errors. Raises ConfigError."""
     node = yaml_text.read(text, source)
     top = {} if node is None else mapping(node, source)
     if not _SECTIONS & set(top):
-        return File(source, top, {}, flat=True)
-    fields = Fields(top, source, _SECTIONS)
-    modules, logins = fields.node("modules"), fields.node("auths")
-    return File(
-        source,
-        {} if modules is None else mapping(modules, f"{source}: modules"),
-        {} if logins is None else mapping(logins, f"{source}: auths"),
-        flat=False,
-    )
+        return ModuleFile(source, top, {}, flat=True)
+
+    sections = Fields(top, source, _SECTIONS)
+    modules = sections.mapping("modules")
+    logins = sections.mapping("auths")
+    return ModuleFile(source, modules, logins, flat=False)
 
 
 def parse(text: str, source: str) -> dict[str, Module]:
-    """Every module of a file."""
+    """Parse every module of a file. Raises ConfigError."""
     file = read(text, source)
     return {name: file.module(name) for name in file.modules}
 
@@ -110,19 +115,20 @@ def parse(text: str, source: str) -> dict[str, Module]:
 def _module(name: str, node: Node, where: str, known: set[str]) -> Module:
     fields = Fields(node, where, known)
     metrics = [_metric(item, where) for item in fields.items("metrics")]
-    filters = tuple(_filter(item, where) for item in fields.items("filters"))
+    filters = [_filter(item, where) for item in fields.items("filters")]
     return Module(
-        name,
-        fields.oids("walk"),
-        fields.oids("get"),
-        _shared(metrics),
-        filters,
-        _walk_params(fields),
+        name=name,
+        walk=fields.oids("walk"),
+        get=fields.oids("get"),
+        metrics=_with_shared_labels(metrics),
+        filters=tuple(filters),
+        walk_params=_walk_params(fields),
     )
 
 
 def _walk_params(fields: Fields) -> WalkParams:
-    fields.flag("use_unconnected_udp_socket")  # ours are always checked by source, see docs/snmp.md
+    # Checked, but without effect: every answer is checked by its source, see docs/snmp.md.
+    fields.flag("use_unconnected_udp_socket")
     return WalkParams(
         max_repetitions=fields.whole("max_repetitions", 0, 2**31 - 1) or None,
         retries=fields.whole("retries", 0, 100),
@@ -131,24 +137,23 @@ def _walk_params(fields: Fields) -> WalkParams:
     )
 
 
-def _shared(metrics: list[Metric]) -> tuple[Metric, ...]:
-    """Equal index and lookup lists become one object, so that labels are made once per row of a table."""
+def _with_shared_labels(metrics: list[Metric]) -> tuple[Metric, ...]:
+    """Make equal index and lookup lists one object, so that a row's labels are made once."""
     indexes: dict[str, tuple[Index, ...]] = {}
     lookups: dict[str, tuple[Lookup, ...]] = {}
-    return tuple(
-        dataclasses.replace(
-            metric,
-            indexes=indexes.setdefault(repr(metric.indexes), metric.indexes),
-            lookups=lookups.setdefault(repr(metric.lookups), metric.lookups),
-        )
-        for metric in metrics
-    )
+    shared = []
+    for metric in metrics:
+        same_indexes = indexes.setdefault(repr(metric.indexes), metric.indexes)
+        same_lookups = lookups.setdefault(repr(metric.lookups), metric.lookups)
+        shared.append(dataclasses.replace(metric, indexes=same_indexes, lookups=same_lookups))
+    return tuple(shared)
 
 
 def _metric(node: Node, where: str) -> Metric:
     name = node.get("name") if isinstance(node, dict) else None
-    where = f"{where}: metric {name if isinstance(name, str) else '?'}"
-    fields = Fields(node, where, _METRIC)
+    shown_name = name if isinstance(name, str) else "?"
+    where = f"{where}: metric {shown_name}"
+    fields = Fields(node, where, _METRIC_FIELDS)
     return Metric(
         name=fields.name("name", _METRIC_NAME),
         oid=fields.oid("oid"),
@@ -157,7 +162,7 @@ def _metric(node: Node, where: str) -> Metric:
         indexes=tuple(_index(item, where) for item in fields.items("indexes")),
         lookups=tuple(_lookup(item, where) for item in fields.items("lookups")),
         extracts=_extracts(fields),
-        datetime_pattern=_pattern(fields),
+        datetime_pattern=_datetime_pattern(fields),
         enum_values=fields.enum("enum_values"),
         display_hint=fields.text("display_hint"),
         scale=fields.number("scale"),
@@ -166,9 +171,7 @@ def _metric(node: Node, where: str) -> Metric:
 
 
 def _index(node: Node, where: str) -> Index:
-    fields = Fields(
-        node, f"{where}: index", {"labelname", "type", "fixed_size", "implied", "enum_values"}
-    )
+    fields = Fields(node, f"{where}: index", _INDEX_FIELDS)
     kind = fields.text("type")
     if kind not in module_model.INDEX_TYPES:
         hint = "use " + ", ".join(sorted(module_model.INDEX_TYPES))
@@ -183,12 +186,9 @@ def _index(node: Node, where: str) -> Index:
 
 
 def _lookup(node: Node, where: str) -> Lookup:
-    fields = Fields(
-        node,
-        f"{where}: lookup",
-        {"labels", "labelname", "oid", "type", "display_hint", "enum_values"},
-    )
-    labelname, labels = fields.name("labelname", _LABEL_NAME), fields.texts("labels")
+    fields = Fields(node, f"{where}: lookup", _LOOKUP_FIELDS)
+    labelname = fields.name("labelname", _LABEL_NAME)
+    labels = fields.texts("labels")
     if not labels:
         return Lookup(labelname)
     return Lookup(
@@ -202,53 +202,51 @@ def _lookup(node: Node, where: str) -> Lookup:
 
 
 def _extracts(fields: Fields) -> dict[str, tuple[Extract, ...]]:
-    node = fields.node("regex_extracts")
-    where = f"{fields.where}: regex_extracts"
-    found = {}
-    for suffix, items in (mapping(node, where) if node is not None else {}).items():
+    by_suffix = {}
+    for suffix, items in fields.mapping("regex_extracts").items():
         if not _SUFFIX.fullmatch(suffix):
             raise fields.refused("regex_extracts", f'"{suffix}" cannot end a metric name')
         if not isinstance(items, list | None):
-            raise fields.refused(
-                "regex_extracts", f"{suffix or 'the empty suffix'} must have a list"
-            )
-        ways = (_extract(item, f"{where}: {suffix}") for item in items or ())
-        found[suffix] = tuple(way for way in ways if way is not None)
-    return found
+            shown_suffix = suffix or "the empty suffix"
+            raise fields.refused("regex_extracts", f"{shown_suffix} must have a list")
+
+        where = f"{fields.where}: regex_extracts: {suffix}"
+        extracts = [_extract(item, where) for item in items or ()]
+        by_suffix[suffix] = tuple(extract for extract in extracts if extract is not None)
+    return by_suffix
 
 
 def _extract(node: Node, where: str) -> Extract | None:
-    """None without an expression: snmp_exporter takes that, as long as it has no text to match with it."""
+    """Parse one extract; None without an expression, which snmp_exporter accepts, too."""
     fields = Fields(node, where, {"regex", "value"})
     if "regex" not in fields:
         return None
-    return Extract(
-        _expression(fields, fields.text("regex"), whole=True), fields.text("value", "$1")
-    )
-
-
-def _expression(fields: Fields, pattern: str, whole: bool) -> object:
+    pattern = fields.text("regex")
     try:
-        return (
-            regex_extracts.compile_whole(pattern)
-            if whole
-            else regex_extracts.compile_anywhere(pattern)
-        )
+        expression = regex_extracts.compile_whole(pattern)
     except regex_extracts.BadPattern as error:
-        key = "regex" if whole else "values"
-        raise fields.refused(
-            key, f'"{pattern}" is not a regular expression of RE2: {error}'
-        ) from None
+        raise fields.refused("regex", _not_re2(pattern, error)) from None
+    return Extract(expression, fields.text("value", "$1"))
 
 
 def _filter(node: Node, where: str) -> Filter:
     fields = Fields(node, f"{where}: filter", {"oid", "targets", "values"})
-    expressions = tuple(_expression(fields, value, whole=False) for value in fields.texts("values"))
-    return Filter(fields.oid("oid"), fields.oids("targets"), expressions)
+    expressions: list[Any] = []
+    for pattern in fields.texts("values"):
+        try:
+            expressions.append(regex_extracts.compile_anywhere(pattern))
+        except regex_extracts.BadPattern as error:
+            raise fields.refused("values", _not_re2(pattern, error)) from None
+    return Filter(fields.oid("oid"), fields.oids("targets"), tuple(expressions))
 
 
-def _pattern(fields: Fields) -> str:
+def _not_re2(pattern: str, error: regex_extracts.BadPattern) -> str:
+    return f'"{pattern}" is not a regular expression of RE2: {error}'
+
+
+def _datetime_pattern(fields: Fields) -> str:
     pattern = fields.text("datetime_pattern")
-    if odd := text_dates.unknown_directive(pattern):
-        raise fields.refused("datetime_pattern", f'"{odd}" stands for nothing')
+    directive = text_dates.unknown_directive(pattern)
+    if directive:
+        raise fields.refused("datetime_pattern", f'"{directive}" stands for nothing')
     return pattern

@@ -1,8 +1,10 @@
-"""Modules made ready for polling: what to ask for, in which order, and which metric an OID belongs to."""
+"""The modules of a target, prepared for polling: what to read, in which order, and which metric
+an OID belongs to. Pure; one `ModuleSet` is shared by all targets with the same modules.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -21,23 +23,24 @@ from poller.collectors.snmp.modules.module_model import (
 from poller.collectors.snmp.read import change_signals
 from poller.collectors.snmp.wire.value_types import Value
 
+#: By metric type: the suffix of the exposed name, and a remark for the help text.
 _REMARKS = {
     "EnumAsInfo": ("_info", " (EnumAsInfo)"),
     "EnumAsStateSet": ("", " (EnumAsStateSet)"),
     "Bits": ("", " (Bits)"),
 }
 _NOT_TEXT = NUMERIC | DATES | set(_REMARKS)
-#: Devices have many OIDs in common, so what was found of one is remembered; of usual ones, for a device can send any.
-_REMEMBERED, _USUAL_LENGTH = 32_768, 80
+#: Devices share many OIDs, so lookups are cached. A device can send any OID: long ones are not.
+_CACHED_OIDS = 32_768
+_LONGEST_CACHED_OID = 80
 
-
-#: By the filtered column's OID: the rows of the column, or None when it could not be read.
+#: By a filter's OID: the rows of that column, or None when it could not be read.
 Columns = Mapping[str, Sequence[tuple[str, Value]] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing to ask an agent for, which can fail by itself: some scalars, or one subtree."""
+    """One read that can fail by itself: some scalars, or one subtree."""
 
     name: str
     get: tuple[str, ...] = ()
@@ -45,18 +48,19 @@ class Part:
 
 
 class Matcher:
-    """Finds the metric of an OID in one module: the one with the shortest OID that covers it."""
+    """Finds the metric of an OID in one module: the metric with the shortest OID that covers it."""
 
     def __init__(self, module: Module) -> None:
-        self._metrics = {
-            metric.oid: metric for metric in module.metrics
-        }  # the last of two with one OID
+        # Of two metrics with one OID the last one counts.
+        self._metrics = {metric.oid: metric for metric in module.metrics}
         self._lengths = sorted({metric.oid.count(".") + 1 for metric in module.metrics})
-        self._known = lru_cache(_REMEMBERED)(self._find)
+        self._cached_find = lru_cache(_CACHED_OIDS)(self._find)
 
     def find(self, text: str) -> tuple[Metric, str] | None:
-        """The metric and the index part of the OID (as text)."""
-        return self._known(text) if len(text) <= _USUAL_LENGTH else self._find(text)
+        """Return the metric and the index part of the OID (as text)."""
+        if len(text) <= _LONGEST_CACHED_OID:
+            return self._cached_find(text)
+        return self._find(text)
 
     def _find(self, text: str) -> tuple[Metric, str] | None:
         parts = text.split(".")
@@ -67,165 +71,203 @@ class Matcher:
         return None
 
 
-class Scope:
-    """What a module asks for: of what another one reads beside it, it knows nothing."""
+class Scope(Container[str]):
+    """The OIDs one module reads; OIDs that only another module reads are not in it."""
 
     def __init__(self, module: Module) -> None:
-        targets = (target for one in module.filters for target in one.targets)
-        self._roots = {*module.walk, *module.get, *targets}
+        self._roots = {*module.walk, *module.get}
+        for row_filter in module.filters:
+            self._roots.update(row_filter.targets)
         self._lengths = sorted({root.count(".") + 1 for root in self._roots})
-        self._known = lru_cache(_REMEMBERED)(self._has)
+        self._cached_has = lru_cache(_CACHED_OIDS)(self._has)
 
     def __contains__(self, text: object) -> bool:
-        return self._known(text) if len(str(text)) <= _USUAL_LENGTH else self._has(text)
+        if len(str(text)) <= _LONGEST_CACHED_OID:
+            return self._cached_has(text)
+        return self._has(text)
 
     def _has(self, text: object) -> bool:
         parts = str(text).split(".")
         return any(".".join(parts[:length]) in self._roots for length in self._lengths)
 
 
-@dataclass(frozen=True)
-class ModuleSet:
-    modules: tuple[Module, ...]
-
-    @cached_property
-    def matchers(self) -> tuple[Matcher, ...]:
-        return tuple(Matcher(module) for module in self.modules)
-
-    def live(self, text: str) -> Metric | None:
-        """The metric that takes its value from this OID, if any: of the others only texts are made."""
-        for matcher in self.matchers:
-            found = matcher.find(text)
-            if found is not None and (found[0].type not in LASTING or found[0].extracts):
-                return found[0]
-        return None
-
-    @cached_property
-    def routes(self) -> dict[Hashable, Any]:
-        """Ways to the numbers of devices with these modules, by what those devices have: see `shortcut`."""
-        return {}
-
-    @cached_property
-    def signals(self) -> tuple[str, ...]:
-        """What to ask a device for to learn whether it has changed."""
-        return change_signals.signals_of(
-            [root for part in self.parts for root in (part.walk, *part.get) if root]
-        )
-
-    @cached_property
-    def scopes(self) -> tuple[Container[str], ...]:
-        """By module. A single one sees all there is."""
-        return tuple(Scope(module) for module in self.modules) if len(self.modules) > 1 else (_ALL,)
-
-    @cached_property
-    def version(self) -> str:
-        """Of the protocol, if a module needs the old one, which has no Counter64; else empty."""
-        return "1" if any(module.version == 1 for module in self.modules) else ""
-
-    @cached_property
-    def walk_params(self) -> WalkParams:
-        """How its modules ask to be read. It is one device: of several modules the most careful counts."""
-        asked = [module.walk_params for module in self.modules]
-        return WalkParams(
-            min(
-                (one.max_repetitions for one in asked if one.max_repetitions is not None),
-                default=None,
-            ),
-            max((one.retries for one in asked if one.retries is not None), default=None),
-            max((one.timeout_s for one in asked if one.timeout_s is not None), default=None),
-            any(one.allow_nonincreasing_oids for one in asked),
-        )
-
-    @cached_property
-    def filter_parts(self) -> tuple[Part, ...]:
-        """Columns to read before anything else: which rows are wanted depends on them."""
-        found = {
-            one.oid: Part(f"{module.name} filter {one.oid}", walk=one.oid)
-            for module in reversed(self.modules)
-            for one in reversed(module.filters)
-        }
-        return tuple(reversed(found.values()))
-
-    @cached_property
-    def parts(self) -> tuple[Part, ...]:
-        """What to ask for when nothing is filtered."""
-        return self.parts_left({})
-
-    def parts_left(self, columns: Columns) -> tuple[Part, ...]:
-        """What to ask for once the columns of `filter_parts` were read. Scalars first: they are cheap and show at
-        once whether anybody is there."""
-        wanted = [(module, *filtered(module, columns)) for module in self.modules]
-        roots = {root for _, walk, _ in wanted for root in walk}
-        seen: set[str] = set()
-        parts = []
-        for module, _, get in wanted:
-            new = tuple(item for item in dict.fromkeys(get) if item not in seen)
-            seen.update(new)
-            if new:
-                parts.append(Part(f"{module.name} scalars", get=new))
-        for module, root in ((module, root) for module, walk, _ in wanted for root in walk):
-            if root not in seen and not any(
-                other != root and oid.covers(other, root) for other in roots
-            ):
-                seen.add(root)
-                parts.append(Part(f"{module.name} {root}", walk=root))
-        return tuple(parts)
-
-    @cached_property
-    def help(self) -> Mapping[str, str]:
-        """Help text by metric name, as it is exposed."""
-        texts: dict[str, str] = {}
-        for metric in (metric for module in self.modules for metric in module.metrics):
-            for suffix, remark in _exposed(metric):
-                texts.setdefault(metric.name + suffix, metric.help + remark)
-        return texts
-
-
 class _Everything(Container[str]):
+    """The scope of a single module: every OID."""
+
     def __contains__(self, text: object) -> bool:
         return True
 
 
-_ALL = _Everything()
+@dataclass(frozen=True)
+class ModuleSet:
+    """Modules that are read together from one device."""
+
+    modules: tuple[Module, ...]
+
+    @cached_property
+    def matchers(self) -> tuple[Matcher, ...]:
+        """One matcher for each module."""
+        return tuple(Matcher(module) for module in self.modules)
+
+    @cached_property
+    def scopes(self) -> tuple[Container[str], ...]:
+        """One scope for each module."""
+        if len(self.modules) == 1:
+            return (_Everything(),)
+        return tuple(Scope(module) for module in self.modules)
+
+    @cached_property
+    def routes(self) -> dict[Hashable, Any]:
+        """Cache of `shortcut`: routes to the numbers of devices with these modules."""
+        return {}
+
+    @cached_property
+    def signals(self) -> tuple[str, ...]:
+        """OIDs that show whether a device with these modules has changed."""
+        roots: list[str] = []
+        for part in self.parts:
+            roots.extend(part.get)
+            if part.walk:
+                roots.append(part.walk)
+        return change_signals.signals_of(roots)
+
+    @cached_property
+    def version(self) -> str:
+        """The protocol version: "1" if a module needs SNMPv1 (without Counter64), else empty."""
+        needs_v1 = any(module.version == 1 for module in self.modules)
+        return "1" if needs_v1 else ""
+
+    @cached_property
+    def walk_params(self) -> WalkParams:
+        """The most careful parameters of all modules, since all read one device."""
+        params = [module.walk_params for module in self.modules]
+        return WalkParams(
+            max_repetitions=min(_given(each.max_repetitions for each in params), default=None),
+            retries=max(_given(each.retries for each in params), default=None),
+            timeout_s=max(_given(each.timeout_s for each in params), default=None),
+            allow_nonincreasing_oids=any(each.allow_nonincreasing_oids for each in params),
+        )
+
+    @cached_property
+    def filter_parts(self) -> tuple[Part, ...]:
+        """Columns to read first, because filters choose rows by their values."""
+        parts: dict[str, Part] = {}
+        for module in self.modules:
+            for row_filter in module.filters:
+                column = row_filter.oid
+                parts.setdefault(column, Part(f"{module.name} filter {column}", walk=column))
+        return tuple(parts.values())
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """Everything to read when no filter applies."""
+        return self.parts_after_filters({})
+
+    def parts_after_filters(self, columns: Columns) -> tuple[Part, ...]:
+        """Return what to read after the columns of `filter_parts`.
+
+        Scalars come first: they are cheap and show at once whether the device responds.
+        """
+        wanted = [(module, filtered(module, columns)) for module in self.modules]
+        roots = {root for _, selection in wanted for root in selection.walk}
+        planned: set[str] = set()
+        parts = []
+
+        for module, selection in wanted:
+            scalars = tuple(each for each in dict.fromkeys(selection.get) if each not in planned)
+            planned.update(scalars)
+            if scalars:
+                parts.append(Part(f"{module.name} scalars", get=scalars))
+
+        for module, selection in wanted:
+            for root in selection.walk:
+                if root not in planned and not _within_another(root, roots):
+                    planned.add(root)
+                    parts.append(Part(f"{module.name} {root}", walk=root))
+        return tuple(parts)
+
+    @cached_property
+    def help(self) -> Mapping[str, str]:
+        """Help text by exposed metric name."""
+        texts: dict[str, str] = {}
+        for module in self.modules:
+            for metric in module.metrics:
+                for suffix, remark in _exposed(metric):
+                    texts.setdefault(metric.name + suffix, metric.help + remark)
+        return texts
+
+    def number_metric(self, text: str) -> Metric | None:
+        """Return the metric whose number comes from this OID; None if only texts come from it."""
+        for matcher in self.matchers:
+            found = matcher.find(text)
+            if found is not None:
+                metric = found[0]
+                if metric.type not in LASTING or metric.extracts:
+                    return metric
+        return None
 
 
-def _exposed(metric: Metric) -> Iterator[tuple[str, str]]:
-    """What is appended to a metric's name and to its help, for each name it is exposed by."""
-    if metric.extracts and metric.type not in _NOT_TEXT:
-        yield from ((suffix, " (regex extracted)") for suffix in metric.extracts)
-    else:
-        yield _REMARKS.get(metric.type, ("", ""))
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The subtrees and single OIDs of a module that are left to read."""
+
+    walk: tuple[str, ...]
+    get: tuple[str, ...]
 
 
-def filtered(module: Module, columns: Columns) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is left to walk and to get. A filter whose column could not be read filters nothing.
+def filtered(module: Module, columns: Columns) -> Selection:
+    """Apply a module's filters: filtered columns are not walked, their chosen rows are fetched.
 
-    Several filters for one column must all agree, as in today's snmp_exporter (up to 0.30 the last one decided).
+    A filter whose column could not be read filters nothing. Several filters of one column must
+    all match, as in current versions of snmp_exporter (up to 0.30 the last filter decided).
     """
     chosen: dict[str, list[str]] = {}
-    for one in module.filters:
-        rows = columns.get(one.oid)
+    for row_filter in module.filters:
+        rows = columns.get(row_filter.oid)
         if rows is None:
             continue
-        found = matching_indexes(one, rows)
-        for target in one.targets:
-            chosen[target] = (
-                [i for i in chosen[target] if i in set(found)] if target in chosen else found
-            )
+        indexes = matching_indexes(row_filter, rows)
+        for target in row_filter.targets:
+            if target in chosen:
+                matching = set(indexes)
+                chosen[target] = [index for index in chosen[target] if index in matching]
+            else:
+                chosen[target] = indexes
+
     walk = tuple(root for root in module.walk if root not in chosen)
     get = module.get
     for target, indexes in chosen.items():
-        rest = (item for item in get if not oid.covers(target, item))
-        get = (*rest, *(f"{target}.{index}" for index in dict.fromkeys(indexes)))
-    return walk, get
+        others = [each for each in get if not oid.covers(target, each)]
+        rows_of_target = [f"{target}.{index}" for index in dict.fromkeys(indexes)]
+        get = (*others, *rows_of_target)
+    return Selection(walk, get)
 
 
-def matching_indexes(one: Filter, rows: Sequence[tuple[str, Value]]) -> list[str]:
-    """The last numbers of the OIDs whose values fit: snmp_exporter takes no more than that for an index."""
-    return [
-        text.rpartition(".")[2]
-        for text, value in rows
-        if any(
-            expression.search(value_text(value, "DisplayString")) for expression in one.expressions
-        )
-    ]
+def matching_indexes(row_filter: Filter, rows: Sequence[tuple[str, Value]]) -> list[str]:
+    """Return the indexes of the rows that match, which are the last numbers of their OIDs.
+
+    snmp_exporter uses no more than the last number as an index either.
+    """
+    indexes = []
+    for text, value in rows:
+        shown = value_text(value, "DisplayString")
+        if any(expression.search(shown) for expression in row_filter.expressions):
+            indexes.append(text.rpartition(".")[2])
+    return indexes
+
+
+def _given(values: Iterable[Any]) -> Iterator[Any]:
+    return (value for value in values if value is not None)
+
+
+def _within_another(root: str, roots: Iterable[str]) -> bool:
+    return any(other != root and oid.covers(other, root) for other in roots)
+
+
+def _exposed(metric: Metric) -> Iterator[tuple[str, str]]:
+    """Yield a name suffix and a help remark for each name a metric is exposed by."""
+    if metric.extracts and metric.type not in _NOT_TEXT:
+        for suffix in metric.extracts:
+            yield suffix, " (regex extracted)"
+    else:
+        yield _REMARKS.get(metric.type, ("", ""))

@@ -1,8 +1,8 @@
-"""OidNames for OIDs and OIDs for names, as far as modules know them: for people, who do not think in numbers."""
+"""Names of OIDs and OIDs of names, from the loaded modules, for commands at a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from poller import errors
@@ -10,7 +10,7 @@ from poller.collectors.snmp import oid
 from poller.collectors.snmp.modules.module_model import Metric, Module
 from poller.domain.inventory.did_you_mean import nearest
 
-#: Branches people walk, which no module has as a metric.
+#: Branches that are often walked and that no module has as a metric.
 BRANCHES = {
     "iso": "1",
     "internet": "1.3.6.1",
@@ -24,71 +24,80 @@ BRANCHES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """An object by its name. `table` is whether it has one value per row, `metric` how to read it, if a module says."""
+class NamedObject:
+    """An SNMP object a module names: a scalar, or a column with one value per row."""
 
     name: str
     oid: str
-    table: bool
-    metric: Metric | None = None
+    is_column: bool
+    metric: Metric
 
 
 @dataclass(frozen=True, slots=True)
 class OidScope:
-    """Where to look: a subtree, or exactly one value."""
+    """A subtree to read, or exactly one value."""
 
     oid: str
     exact: bool = False
 
 
 class OidNames:
+    """The names that some modules give to OIDs."""
+
     def __init__(self, modules: Mapping[str, Module]) -> None:
         self._modules = modules
-        self._by_oid: dict[str, Known] = {}
-        self._by_name: dict[str, Known] = {}
-        for known in _known(modules.values()):
-            self._by_oid.setdefault(known.oid, known)
-            self._by_name.setdefault(known.name, known)
+        self._by_oid: dict[str, NamedObject] = {}
+        self._by_name: dict[str, NamedObject] = {}
+        for named in _named_objects(modules.values()):
+            self._by_oid.setdefault(named.oid, named)
+            self._by_name.setdefault(named.name, named)
 
-    def name_of(self, number: str) -> tuple[str, Known | None]:
-        """`ifInOctets.3` and what is known of it; the number itself when nothing is."""
-        head = number
-        while head:
-            known = self._by_oid.get(head)
-            if known is not None:
-                return known.name + number[len(head) :], known
-            head = head.rpartition(".")[0]
+    def name_of(self, number: str) -> tuple[str, NamedObject | None]:
+        """Return `ifInOctets.3` and its object; the OID itself and None when it has no name."""
+        root = number
+        while root:
+            named = self._by_oid.get(root)
+            if named is not None:
+                return named.name + number[len(root) :], named
+            root = root.rpartition(".")[0]
         return number, None
 
     def scopes(self, text: str) -> tuple[OidScope, ...]:
-        """What a person means: a number, a name with or without an index, a branch, or all of a module."""
+        """Return what a text means: an OID, a name with or without an index, a branch or a module.
+
+        Raises InvalidInput.
+        """
         number = text.removeprefix(".")
         if oid.is_valid(number) or number == "1":
             return (OidScope(number),)
+
         name, dot, index = text.partition(".")
-        known = self._by_name.get(name)
-        if known is not None and (not dot or oid.is_valid(f"0.{index}")):
-            return (OidScope(known.oid + dot + index),)
+        named = self._by_name.get(name)
+        if named is not None and (not dot or oid.is_valid(f"0.{index}")):
+            return (OidScope(named.oid + dot + index),)
         if text in BRANCHES:
             return (OidScope(BRANCHES[text]),)
         if text in self._modules:
             module = self._modules[text]
-            return (
-                *(OidScope(each, exact=True) for each in module.get),
-                *(OidScope(root) for root in module.walk),
-            )
+            scalars = [OidScope(each, exact=True) for each in module.get]
+            subtrees = [OidScope(root) for root in module.walk]
+            return (*scalars, *subtrees)
         raise self._unknown(text)
 
     def instance(self, text: str) -> str:
-        """The OID of one value; a scalar may be named without its `.0`. Raises InvalidInput."""
+        """Return the OID of one value; a scalar may be named without its `.0`.
+
+        Raises InvalidInput.
+        """
         number = text.removeprefix(".")
         if oid.is_valid(number):
             return number
+
         name, dot, _ = text.partition(".")
-        known = self._by_name.get(name)
-        if known is None:
+        named = self._by_name.get(name)
+        if named is None:
             raise self._unknown(text)
-        if not dot and known.table:
+        if not dot and named.is_column:
             raise errors.InvalidInput(
                 f"{name} has one value per row, and {text} names none",
                 hint=f"write {name}.1, or walk {name}",
@@ -96,7 +105,8 @@ class OidNames:
         return self.scopes(text if dot else f"{text}.0")[0].oid
 
     def _unknown(self, text: str) -> errors.InvalidInput:
-        near = nearest(text.partition(".")[0], [*self._by_name, *self._modules, *BRANCHES])
+        name = text.partition(".")[0]
+        near = nearest(name, [*self._by_name, *self._modules, *BRANCHES])
         hint = f"did you mean {near}? " if near else ""
         return errors.InvalidInput(
             f'"{text}" is neither an OID nor a name that a loaded module has',
@@ -104,15 +114,16 @@ class OidNames:
         )
 
 
-def _known(modules: Iterable[Module]) -> Iterable[Known]:
-    """Metrics first: they know most. Columns that only serve as labels have names as well."""
+def _named_objects(modules: Iterable[Module]) -> Iterator[NamedObject]:
+    """Yield metrics before columns that only serve as labels, which have less information."""
     metrics = [metric for module in modules for metric in module.metrics]
     for metric in metrics:
-        yield Known(metric.name, metric.oid, bool(metric.indexes), metric)
+        yield NamedObject(metric.name, metric.oid, bool(metric.indexes), metric)
+
     for metric in metrics:
         for lookup in metric.lookups:
             if lookup.oid:
-                like = Metric(
+                column = Metric(
                     lookup.labelname, lookup.oid, lookup.type, enum_values=lookup.enum_values
                 )
-                yield Known(lookup.labelname, lookup.oid, table=True, metric=like)
+                yield NamedObject(lookup.labelname, lookup.oid, is_column=True, metric=column)

@@ -1,4 +1,7 @@
-"""Typed fields out of a document, read as snmp_exporter reads them; each complaint says which thing and which field."""
+"""Typed fields of a YAML mapping, parsed as snmp_exporter parses them.
+
+Each error names the mapping and the field.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,12 @@ from poller import errors
 from poller.collectors.snmp import oid
 from poller.collectors.snmp.modules.yaml_text import Node
 
-_TRUTHS = {
+_BOOLEANS = {
     **dict.fromkeys(("y", "yes", "on", "true"), True),
     **dict.fromkeys(("n", "no", "off", "false"), False),
 }
 _INTEGER = re.compile(r"[-+]?(0x[0-9a-fA-F]+|0b[01]+|0o?[0-7]+|[1-9][0-9]*|0)")
+_BASES = {"0x": 16, "0b": 2, "0o": 8}
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _UNITS_S = {
@@ -31,24 +35,20 @@ _UNITS_S = {
 
 
 class Fields:
-    """The fields of one thing. `where` names it in complaints; what is not `known` is refused."""
+    """The fields of one mapping. `where` names the mapping in errors; only `known` keys may occur.
+
+    `discreet`: the mapping holds secrets, so an error repeats no text of it.
+    """
 
     def __init__(
         self, node: Node, where: str, known: Collection[str], discreet: bool = False
     ) -> None:
         self.where = where
         self._fields = mapping(node, where)
-        self._discreet = discreet  # secrets are near: repeat nothing of what was written
         for key in self._fields:
             if key not in known:
-                raise self._unknown(key, known)
-
-    def _unknown(self, key: str, known: Collection[str]) -> errors.ConfigError:
-        near = difflib.get_close_matches(key, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "it takes " + ", ".join(sorted(known))
-        return errors.ConfigError(
-            f"{self.where}: unknown key" + ("" if self._discreet else f' "{key}"'), hint=hint
-        )
+                name = "" if discreet else f' "{key}"'
+                raise errors.ConfigError(f"{where}: unknown key{name}", hint=key_hint(key, known))
 
     def __contains__(self, key: str) -> bool:
         return self._fields.get(key) is not None
@@ -71,7 +71,7 @@ class Fields:
         return text
 
     def oid(self, key: str) -> str:
-        return oid_of(self._fields.get(key), f"{self.where}: {key}")
+        return _oid(self._fields.get(key), f"{self.where}: {key}")
 
     def items(self, key: str) -> Iterator[Node]:
         value = self._fields.get(key)
@@ -87,21 +87,29 @@ class Fields:
         return texts
 
     def oids(self, key: str) -> tuple[str, ...]:
-        return tuple(oid_of(item, f"{self.where}: {key}") for item in self.items(key))
+        where = f"{self.where}: {key}"
+        return tuple(_oid(item, where) for item in self.items(key))
+
+    def mapping(self, key: str) -> dict[str, Any]:
+        """Return a nested mapping, empty when it is missing."""
+        value = self._fields.get(key)
+        if value is None:
+            return {}
+        return mapping(value, f"{self.where}: {key}")
 
     def flag(self, key: str) -> bool:
         text = self.text(key, "false").lower()
-        if text not in _TRUTHS:
+        if text not in _BOOLEANS:
             raise self.refused(key, f'"{text}" is neither true nor false')
-        return _TRUTHS[text]
+        return _BOOLEANS[text]
 
-    def whole(self, key: str, least: int, most: int) -> int | None:
-        """None when it is not given."""
+    def whole(self, key: str, minimum: int, maximum: int) -> int | None:
+        """Return a whole number; None when it is missing."""
         if key not in self:
             return None
-        value = integer(self.text(key))
-        if value is None or not least <= value <= most:
-            raise self.refused(key, f"must be a whole number from {least} to {most}")
+        value = _integer(self.text(key))
+        if value is None or not minimum <= value <= maximum:
+            raise self.refused(key, f"must be a whole number from {minimum} to {maximum}")
         return value
 
     def number(self, key: str) -> float:
@@ -110,48 +118,62 @@ class Fields:
             raise self.refused(key, "must be finite")
         if _FLOAT.fullmatch(text):
             return float(text)
-        value = integer(text)
+
+        value = _integer(text)
         if value is None:
             raise self.refused(key, f'"{text}" is not a number')
         return float(value)
 
     def seconds(self, key: str) -> float | None:
-        """Go's durations, `5s` or `1m30s`; a bare number is nanoseconds to snmp_exporter, which nobody means."""
+        """Return the seconds of a Go duration, `5s` or `1m30s`; None when it is missing.
+
+        A number without a unit is refused: snmp_exporter takes it as nanoseconds.
+        """
         if key not in self:
             return None
         text = self.text(key)
         if not re.fullmatch(rf"\+?(?:{_DURATION.pattern})+", text):
-            raise self.refused(
-                key, f'"{text}" is not a duration', "write it with its unit, as in 5s or 500ms"
-            )
+            hint = "write it with its unit, as in 5s or 500ms"
+            raise self.refused(key, f'"{text}" is not a duration', hint)
         return sum(float(amount) * _UNITS_S[unit] for amount, unit in _DURATION.findall(text))
 
     def enum(self, key: str) -> dict[int, str]:
-        """Numbers to names."""
-        value = self._fields.get(key)
-        values = {} if value is None else value
+        """Return a mapping of numbers to names, empty when it is missing."""
+        values = self._fields.get(key)
+        if values is None:
+            return {}
         if not isinstance(values, dict):
             raise self.refused(key, "must map numbers to names")
-        named: dict[int, str] = {}
-        for number, text in values.items():
-            at = integer(number)
-            if at is None or isinstance(text, list | dict):
-                raise self.refused(key, f'must map numbers to names, and "{number}" does not')
-            named[at] = text or ""
-        return named
 
-    def refused(self, key: str, what: str, hint: str = "") -> errors.ConfigError:
-        return errors.ConfigError(f"{self.where}: {key}: {what}", hint=hint)
+        names: dict[int, str] = {}
+        for text, name in values.items():
+            number = _integer(text)
+            if number is None or isinstance(name, list | dict):
+                raise self.refused(key, f'must map numbers to names, and "{text}" does not')
+            names[number] = name or ""
+        return names
+
+    def refused(self, key: str, reason: str, hint: str = "") -> errors.ConfigError:
+        return errors.ConfigError(f"{self.where}: {key}: {reason}", hint=hint)
 
 
 def mapping(node: Node, where: str) -> dict[str, Any]:
+    """Return a node that must be a mapping. Raises ConfigError."""
     if not isinstance(node, dict):
         raise errors.ConfigError(f"{where}: must be a mapping")
     return node
 
 
-def oid_of(node: Node, where: str) -> str:
-    """Without the leading dot some write."""
+def key_hint(key: str, known: Collection[str]) -> str:
+    """Return the hint for an unknown key: a similar key, else all keys."""
+    near = difflib.get_close_matches(key, known, n=1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return "it takes " + ", ".join(sorted(known))
+
+
+def _oid(node: Node, where: str) -> str:
+    """Return an OID without its leading dot, if it has one."""
     text = node.removeprefix(".") if isinstance(node, str) else ""
     if not oid.is_valid(text):
         written = f'"{node}"' if isinstance(node, str) else "it"
@@ -161,12 +183,16 @@ def oid_of(node: Node, where: str) -> str:
     return text
 
 
-def integer(text: str) -> int | None:
-    """YAML 1.1's whole numbers; None when it is none."""
+def _integer(text: str) -> int | None:
+    """Parse a whole number of YAML 1.1; None for another text."""
     text = text.replace("_", "")
     if not _INTEGER.fullmatch(text):
         return None
+
     digits = text.lstrip("+-")
-    base = {"0x": 16, "0b": 2, "0o": 8}.get(digits[:2], 8 if digits[0] == "0" else 10)
-    value = int(digits[2:] if digits[:2] in ("0x", "0b", "0o") else digits, base)
+    prefix = digits[:2]
+    if prefix in _BASES:
+        value = int(digits[2:], _BASES[prefix])
+    else:
+        value = int(digits, 8 if digits[0] == "0" else 10)
     return -value if text[0] == "-" else value

@@ -1,6 +1,7 @@
-"""YAML to plain texts, lists and mappings, whatever the file holds: no bomb, no endless depth, no key given twice.
+"""YAML to plain texts, lists and mappings, safe for any file: no alias bomb, no endless depth.
 
-Scalars stay as they are written (a null is None): `1.10` is an OID and `on` a name here, never a number or a truth.
+Scalars stay as they are written (a null is None): `1.10` is an OID and `on` is a name, never a
+number or a boolean. A key may be given once only.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from poller import errors
 Node = None | str | list["Node"] | dict[str, "Node"]
 
 #: Ten times the largest file snmp_exporter ships.
-MOST_BYTES = 20_000_000
-#: Values in a file, counting what aliases stand for. The largest known file has 160,000.
-MOST_VALUES = 1_000_000
-#: Modules, metrics, lookups, enums: eight levels are enough for the language.
-DEEPEST = 32
+MAX_BYTES = 20_000_000
+#: Values in a file, with aliases expanded. The largest known file has 160,000.
+MAX_VALUES = 1_000_000
+#: Levels of nesting. The module language needs eight.
+MAX_DEPTH = 32
 
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _CORE_TAGS = ("str", "int", "float", "bool", "null", "map", "seq")
@@ -27,7 +28,10 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read(text: str, source: str) -> Node:
-    """The first document of a text; None when it is empty. Raises ConfigError, which never repeats a value."""
+    """Return the first document of a text; None when it is empty.
+
+    `source` names the text in errors. Raises ConfigError, which never repeats a value.
+    """
     try:
         loader = _LOADER(text)
         try:
@@ -35,22 +39,25 @@ def read(text: str, source: str) -> Node:
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
-        raise errors.ConfigError(f"{source} is not valid YAML", cause=_complaint(error)) from None
+        raise errors.ConfigError(f"{source} is not valid YAML", cause=_reason(error)) from None
 
 
-def _complaint(error: yaml.YAMLError) -> str:
-    """Where and what, without the text around it: that may be a password."""
+def _reason(error: yaml.YAMLError) -> str:
+    """Return the place and the reason, without the text around it, which may be a password."""
+    reason = getattr(error, "problem", None) or "a character YAML does not allow"
     mark = getattr(error, "problem_mark", None)
-    where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-    return f"{getattr(error, 'problem', None) or 'a character YAML does not allow'}{where}"
+    if mark is None:
+        return str(reason)
+    return f"{reason} at line {mark.line + 1}, column {mark.column + 1}"
 
 
 class _Reader:
-    """Builds nodes from the parser's events; counts what it builds."""
+    """Builds nodes from the parser's events, and counts them."""
 
     def __init__(self, loader: Any, source: str) -> None:
         self._loader = loader
         self._source = source
+        #: By anchor: the node, and how many values it holds.
         self._anchors: dict[str, tuple[Node, int]] = {}
         self._values = 0
 
@@ -66,58 +73,68 @@ class _Reader:
             return self._alias(event)
         if event.tag not in _TAGS:
             raise self._refused(event, "a tag that has no meaning here")
+
         before = self._values
         self._count(event, 1)
-        if isinstance(event, yaml.ScalarEvent):
-            node: Node = None if event.implicit[0] and event.value in _NULLS else event.value
-        elif depth == DEEPEST:
-            raise self._refused(event, f"more than {DEEPEST} levels")
-        else:
-            node = (
-                self._list(depth)
-                if isinstance(event, yaml.SequenceStartEvent)
-                else self._mapping(depth)
-            )
+        node = self._content(event, depth)
         if event.anchor is not None:
-            self._anchors[event.anchor] = node, self._values - before
+            self._anchors[event.anchor] = (node, self._values - before)
         return node
+
+    def _content(self, event: Any, depth: int) -> Node:
+        if isinstance(event, yaml.ScalarEvent):
+            is_null = event.implicit[0] and event.value in _NULLS
+            return None if is_null else event.value
+
+        if depth == MAX_DEPTH:
+            raise self._refused(event, f"more than {MAX_DEPTH} levels")
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._list(depth)
+        return self._mapping(depth)
 
     def _list(self, depth: int) -> list[Node]:
         items = []
-        while not isinstance(event := self._loader.get_event(), yaml.SequenceEndEvent):
+        event = self._loader.get_event()
+        while not isinstance(event, yaml.SequenceEndEvent):
             items.append(self._node(event, depth + 1))
+            event = self._loader.get_event()
         return items
 
     def _mapping(self, depth: int) -> dict[str, Node]:
-        found: dict[str, Node] = {}
+        fields: dict[str, Node] = {}
         merged: dict[str, Node] = {}
-        while not isinstance(event := self._loader.get_event(), yaml.MappingEndEvent):
+        event = self._loader.get_event()
+        while not isinstance(event, yaml.MappingEndEvent):
             key = self._key(event)
             value = self._node(self._loader.get_event(), depth + 1)
-            if key == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
+            if _is_merge(key, event):
                 merged = {**self._merged(event, value), **merged}
-            elif key in found:
+            elif key in fields:
                 raise self._refused(event, "the same key twice")
             else:
-                found[key] = value
-        return {**merged, **found}
+                fields[key] = value
+            event = self._loader.get_event()
+        return {**merged, **fields}
 
     def _key(self, event: Any) -> str:
+        key: Node = None
         if isinstance(event, yaml.AliasEvent):
             key = self._alias(event)
-        else:
-            key = event.value if isinstance(event, yaml.ScalarEvent) else None
+        elif isinstance(event, yaml.ScalarEvent):
+            key = event.value
+
         if not isinstance(key, str):
             raise self._refused(event, "a key that is no plain text")
         return key
 
     def _merged(self, event: Any, value: Node) -> dict[str, Node]:
-        """YAML's `<<`: the fields of one mapping, or of several, the first of which count."""
+        """Return the fields of YAML's `<<`: of one mapping, or of a list where the first wins."""
+        mappings = value if isinstance(value, list) else [value]
         fields: dict[str, Node] = {}
-        for one in value if isinstance(value, list) else [value]:
-            if not isinstance(one, dict):
+        for mapping in mappings:
+            if not isinstance(mapping, dict):
                 raise self._refused(event, "<< takes a mapping, or a list of them")
-            fields = {**one, **fields}
+            fields = {**mapping, **fields}
         return fields
 
     def _alias(self, event: Any) -> Node:
@@ -129,10 +146,13 @@ class _Reader:
 
     def _count(self, event: Any, values: int) -> None:
         self._values += values
-        if self._values > MOST_VALUES:
-            raise self._refused(
-                event, f"more than {MOST_VALUES:,} values, with what its aliases stand for"
-            )
+        if self._values > MAX_VALUES:
+            raise self._refused(event, f"more than {MAX_VALUES:,} values, with aliases expanded")
 
-    def _refused(self, event: Any, what: str) -> errors.ConfigError:
-        return errors.ConfigError(f"{self._source}, line {event.start_mark.line + 1}: {what}")
+    def _refused(self, event: Any, reason: str) -> errors.ConfigError:
+        return errors.ConfigError(f"{self._source}, line {event.start_mark.line + 1}: {reason}")
+
+
+def _is_merge(key: str, event: Any) -> bool:
+    """Return whether a key is an unquoted `<<`."""
+    return key == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]

@@ -92,7 +92,7 @@ async def _wanted(
         for part, w in found.items()
         if w.error is not None
     ]
-    return module_set.parts_left(columns), failed
+    return module_set.parts_after_filters(columns), failed
 
 
 def _sorted_out(

@@ -107,7 +107,7 @@ def find(
 
 
 def _column(one: Read, oid: str, module_set: ModuleSet) -> str | None:
-    metric = module_set.live(oid)
+    metric = module_set.number_metric(oid)
     if metric is None:
         return None
     return metric.oid if metric.indexes and one.part.walk and oid != one.part.walk else ""
