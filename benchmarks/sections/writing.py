@@ -30,7 +30,7 @@ from poller.observability import logs
 from poller.settings import Settings
 from poller.sinks.api import Sample, Stores
 from poller.sinks.sql import SqlSink
-from poller.workers.results.writers import Writing
+from poller.workers.results.writers import Writers
 
 POLLS, VALUES, THREADS = 64, 160, 16
 SHAPE = SeriesSet(
@@ -75,7 +75,7 @@ def _figures(url: str, size: Size, stage: Stage, runner: str) -> Iterator[Figure
     migrate.upgrade(engine)
     sink = Sink(Stores(engine, None, None))
     patient = Settings(home=stage.home, lease_margin_s=300.0, spool_patience_s=30.0)
-    writing = Writing(engine, [sink], patient, runner)
+    writing = Writers(engine, [sink], patient, runner)
     ways: dict[str, Store] = {"": _by_writers(writing), "_direct": _direct(engine, sink)}
     clock = _Clock()
     for threads, where in ((1, "alone"), (THREADS, f"beside {THREADS - 1} others")):
@@ -101,7 +101,7 @@ def _figures(url: str, size: Size, stage: Stage, runner: str) -> Iterator[Figure
 
 
 def _outage(
-    name: str, writing: Writing, sink: Sink, clock: _Clock, rounds: int, stage: Stage
+    name: str, writing: Writers, sink: Sink, clock: _Clock, rounds: int, stage: Stage
 ) -> Iterator[Figure]:
     """The sink goes away, and comes back."""
     sink.away = True
@@ -129,7 +129,7 @@ def _outage(
         )
 
 
-def _by_writers(writing: Writing) -> Store:
+def _by_writers(writing: Writers) -> Store:
     def store(samples: Sequence[Sample], rows: Sequence[Run]) -> None:
         writing.write_readings(samples)
         writing.write_rows(rows)

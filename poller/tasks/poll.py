@@ -53,6 +53,6 @@ def _to_all(request: Any) -> None:
 
 
 def _poller(hostname: str) -> Poller:
-    from poller.workers import lifecycle
+    from poller.workers.process import worker_process
 
-    return lifecycle.poller(hostname)
+    return worker_process.poller(hostname)

@@ -14,7 +14,7 @@ from poller.db.tables import readings, runs
 from poller.domain.failures import error_codes
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
-from poller.workers.guard.loop_watchdog import LOOK_S, LOOKS
+from poller.workers.guard.loop_watchdog import BAD_CHECKS, CHECK_S
 from tests.acceptance import troublemaker
 from tests.acceptance.cluster import Cluster, Program, soon
 from tests.acceptance.records import Poll
@@ -148,7 +148,7 @@ def test_a_worker_that_wakes_up_after_its_lease_is_refused(tmp_path: Path) -> No
         ids = {poll.target for poll in lost}
         soon(lambda: closed_as_lost(cluster, ids), 5, "they are closed in the ledger")
         soon(
-            lambda: time.time() > frozen + LOOKS * LOOK_S + 2,
+            lambda: time.time() > frozen + BAD_CHECKS * CHECK_S + 2,
             20,
             "its watchdog would have had enough, were it awake",
         )

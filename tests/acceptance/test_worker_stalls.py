@@ -16,8 +16,8 @@ from tests.acceptance.cluster import Cluster, Program, soon
 pytestmark = pytest.mark.timeout(120)
 
 #: Shorter looks than a worker's own, so that nobody has to wait half a minute.
-LOOK_S = 0.25
-PATIENCE_S = LOOK_S * (consumer_watchdog.LOOKS + 1)
+CHECK_S = 0.25
+PATIENCE_S = CHECK_S * (consumer_watchdog.BAD_CHECKS + 1)
 BATCH = 4
 QUEUE = "poll.recorder\x06\x165"
 
@@ -27,7 +27,10 @@ def watched(cluster: Cluster, *words: str, targets: int = 20, seconds: float = 0
     cluster.valkey.start()
     cluster.add_targets(targets, 1.0, seconds)
     cluster.start_beat()
-    env = {wedge.FILE_VARIABLE: str(cluster.directory / "wedge"), wedge.LOOK_VARIABLE: str(LOOK_S)}
+    env = {
+        wedge.FILE_VARIABLE: str(cluster.directory / "wedge"),
+        wedge.CHECK_VARIABLE: str(CHECK_S),
+    }
     worker = cluster.start_worker("-I", "tests.acceptance.wedge", *words, **env)
     soon(lambda: cluster.record.polls(), 30, "it polls")
     return worker

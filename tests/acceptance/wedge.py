@@ -15,9 +15,10 @@ from celery.signals import worker_ready
 from poller.workers.guard import consumer_watchdog
 
 #: Not settings of ours, hence no POLLER_ in front.
-FILE_VARIABLE, LOOK_VARIABLE = "WEDGE_FILE", "WEDGE_LOOK_S"
+FILE_VARIABLE = "WEDGE_FILE"
+CHECK_VARIABLE = "WEDGE_CHECK_S"
 
-consumer_watchdog.LOOK_S = float(os.environ.get(LOOK_VARIABLE, consumer_watchdog.LOOK_S))
+consumer_watchdog.CHECK_S = float(os.environ.get(CHECK_VARIABLE, consumer_watchdog.CHECK_S))
 
 
 def _block(consumer: Any) -> None:

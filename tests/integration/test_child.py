@@ -26,15 +26,16 @@ from poller.domain.failures import error_codes
 from poller.domain.failures.outcome import Outcome, Result
 from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.scheduling.session_limits import Limits
-from poller.workers.guard.child import child_supervisor as keeper_module
-from poller.workers.guard.child.child_messages import Hello
-from poller.workers.guard.child.child_process import End, Process
-from poller.workers.guard.child.child_supervisor import Keeper
+from poller.workers.guard.child import child_supervisor
+from poller.workers.guard.child.child_messages import ChildConfig
+from poller.workers.guard.child.child_process import ChildProcess
+from poller.workers.guard.child.child_supervisor import ChildSupervisor
+from poller.workers.guard.collector_incidents import CollectorIncidents
 from tests.acceptance import troublemaker
 
 ROOT = Path(__file__).parents[2]
-HELLO = Hello(
-    troublemaker.NAME,
+CONFIG = ChildConfig(
+    collector=troublemaker.NAME,
     memory_mb=256,
     threads=4,
     stuck=2,
@@ -46,14 +47,19 @@ HELLO = Hello(
 )
 
 
-class Kept:
-    """A keeper, and what it told of crashes."""
+class Supervised:
+    """A supervisor, and the incidents it recorded."""
 
-    def __init__(self, hello: Hello = HELLO) -> None:
-        self.crashes: list[str] = []
-        self.keeper = Keeper(
-            "collector x (y 1.0)", hello, lambda text, _: self.crashes.append(text)
-        )
+    def __init__(self, config: ChildConfig = CONFIG) -> None:
+        self._incidents = CollectorIncidents()
+        self.supervisor = ChildSupervisor("collector x (y 1.0)", config, self._incidents)
+
+    def crashes(self) -> list[str]:
+        """Return the texts of the crashes since the last call."""
+        texts = []
+        while (incident := self._incidents.take()) is not None:
+            texts.append(incident.incident.text)
+        return texts
 
     async def poll(
         self,
@@ -70,12 +76,12 @@ class Kept:
         )
         deadline = asyncio.get_running_loop().time() + timeout_s
         poll = api.Poll(target_id, target.device, "127.0.0.1", None, credential, deadline, {})
-        return await self.keeper.poll(target, poll)
+        return await self.supervisor.poll(target, poll)
 
     async def pid(self, of: str = "tell_pid") -> int:
-        found = await self.poll(of, target_id=99)
-        assert found.readings is not None, found.message
-        return int(found.readings.values[-1])
+        outcome = await self.poll(of, target_id=99)
+        assert outcome.readings is not None, outcome.message
+        return int(outcome.readings.values[-1])
 
 
 @pytest.fixture
@@ -84,7 +90,7 @@ def run(
 ) -> Callable[[Coroutine[Any, Any, None]], None]:
     troublemaker.install(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(tmp_path)]))
-    monkeypatch.setattr(keeper_module, "BASE_MS", 10)
+    monkeypatch.setattr(child_supervisor, "BASE_MS", 10)
     return uvloop.run
 
 
@@ -113,12 +119,12 @@ def test_polls_run_side_by_side_in_another_process(run: Run) -> None:
     """One child for all, and its answers are those of any poll."""
 
     async def go() -> None:
-        kept = Kept()
-        waiting = asyncio.create_task(kept.poll("wait_for_ever", 3.0))
-        pids = {await kept.pid() for _ in range(3)}
+        supervised = Supervised()
+        waiting = asyncio.create_task(supervised.poll("wait_for_ever", 3.0))
+        pids = {await supervised.pid() for _ in range(3)}
         assert len(pids) == 1
         assert pids != {os.getpid()}
-        found = await kept.poll("nan", target_id=2)
+        found = await supervised.poll("nan", target_id=2)
         assert found.result is Result.OK
         assert found.readings is not None
         assert [series.name for series in found.readings.series.series] == [
@@ -127,12 +133,14 @@ def test_polls_run_side_by_side_in_another_process(run: Run) -> None:
             "odd",
             "polled",
         ]
-        assert (await kept.poll("crash", target_id=3)).error_code == error_codes.COLLECTOR_CRASHED
+        assert (
+            await supervised.poll("crash", target_id=3)
+        ).error_code == error_codes.COLLECTOR_CRASHED
         assert not waiting.done()
         assert (await waiting).error_code == error_codes.TIMEOUT
-        kept.keeper.close()
+        supervised.supervisor.close()
         assert await gone(pids.pop())
-        assert kept.crashes == []
+        assert supervised.crashes() == []
 
     run(go())
 
@@ -151,17 +159,17 @@ def test_only_the_one_whose_code_ended_the_process_has_the_outcome(
     """Nothing is known of the other, which is handed back; the next poll has a new process."""
 
     async def go() -> None:
-        kept = Kept()
-        before = await kept.pid()
-        innocent = asyncio.create_task(kept.poll("wait_for_ever", target_id=2))
+        supervised = Supervised()
+        before = await supervised.pid()
+        innocent = asyncio.create_task(supervised.poll("wait_for_ever", target_id=2))
         await asyncio.sleep(0.1)
-        found = await kept.poll(deed, 0.5)
+        found = await supervised.poll(deed, 0.5)
         assert (found.result, found.error_code) == (Result.FAILED, error_codes.COLLECTOR_DIED)
         assert f"the process of collector x (y 1.0) ended: {said}" in found.message
         await asyncio.wait([innocent], timeout=5)
         assert innocent.cancelled()
-        assert len(kept.crashes) == 1
-        assert await kept.pid() != before
+        assert len(supervised.crashes()) == 1
+        assert await supervised.pid() != before
         assert await gone(before)
 
     run(go())
@@ -172,10 +180,10 @@ def test_what_a_collector_started_ends_with_its_process(run: Run, deed: str) -> 
     """Whether that ends by itself or is killed."""
 
     async def go() -> None:
-        kept = Kept()
-        left_behind = await kept.pid("start_another")
+        supervised = Supervised()
+        left_behind = await supervised.pid("start_another")
         assert lives(left_behind)
-        await kept.poll(deed, 0.5)
+        await supervised.poll(deed, 0.5)
         assert await gone(left_behind)
 
     run(go())
@@ -195,14 +203,14 @@ def test_a_poll_that_waits_for_the_next_process_starts_none_when_the_collector_i
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was quarantined, or released, in the pause after a crash: nobody would ever end that process."""
-    monkeypatch.setattr(keeper_module, "BASE_MS", 300)
+    monkeypatch.setattr(child_supervisor, "BASE_MS", 300)
 
     async def go() -> None:
-        kept = Kept()
-        await kept.poll("exit")
-        waiting = asyncio.create_task(kept.poll("tell_pid", target_id=2))
+        supervised = Supervised()
+        await supervised.poll("exit")
+        waiting = asyncio.create_task(supervised.poll("tell_pid", target_id=2))
         await asyncio.sleep(0.05)
-        kept.keeper.close()
+        supervised.supervisor.close()
         await asyncio.wait([waiting], timeout=5)
         assert waiting.cancelled()
         assert processes() == set()
@@ -214,14 +222,14 @@ def test_a_process_that_is_dismissed_before_it_is_ready_keeps_no_poll_waiting(ru
     """What it was to be asked is handed back at once, and is no crash."""
 
     async def go() -> None:
-        kept = Kept()
-        waiting = asyncio.create_task(kept.poll("tell_pid", 30.0))
+        supervised = Supervised()
+        waiting = asyncio.create_task(supervised.poll("tell_pid", 30.0))
         await asyncio.sleep(0.02)
-        kept.keeper.close()
+        supervised.supervisor.close()
         done, _ = await asyncio.wait([waiting], timeout=10)
         assert done == {waiting}
         assert waiting.cancelled()
-        assert kept.crashes == []
+        assert supervised.crashes() == []
 
     run(go())
 
@@ -230,12 +238,12 @@ def test_a_hog_gets_an_error_at_the_limit_of_its_memory(run: Run) -> None:
     """The allocation fails where it is made; the process, and the worker, live on."""
 
     async def go() -> None:
-        kept = Kept()
-        pid = await kept.pid()
-        found = await kept.poll("allocate")
+        supervised = Supervised()
+        pid = await supervised.pid()
+        found = await supervised.poll("allocate")
         assert found.error_code == error_codes.COLLECTOR_CRASHED
         assert "MemoryError" in found.message
-        assert await kept.pid() == pid
+        assert await supervised.pid() == pid
 
     run(go())
 
@@ -244,16 +252,16 @@ def test_a_leak_ends_with_a_new_process_before_anybody_fails(run: Run) -> None:
     """The old one finishes what it has; that is no crash."""
 
     async def go() -> None:
-        kept = Kept(replace(HELLO, collector=troublemaker.PLODDER))
+        supervised = Supervised(replace(CONFIG, collector=troublemaker.PLODDER))
         pids = []
         for number in range(16):
-            found = await kept.poll("leak", target_id=number)
+            found = await supervised.poll("leak", target_id=number)
             assert found.result is Result.OK, found.message
             assert found.readings is not None
             pids.append(int(found.readings.values[-1]))
         assert 2 <= len(set(pids)) <= 8
         assert await gone(pids[0])
-        assert kept.crashes == []
+        assert supervised.crashes() == []
 
     run(go())
 
@@ -262,22 +270,24 @@ def test_threads_that_hang_end_with_their_process(run: Run) -> None:
     """Beyond the limit of stuck threads the child is replaced; each poll had its outcome in time."""
 
     async def go() -> None:
-        kept = Kept(replace(HELLO, collector=troublemaker.PLODDER))
-        first = (await kept.poll("answer")).readings
+        supervised = Supervised(replace(CONFIG, collector=troublemaker.PLODDER))
+        first = (await supervised.poll("answer")).readings
         for number in range(3):
             began = time.monotonic()
-            found = await kept.poll("hang", 0.3, target_id=number)
+            found = await supervised.poll("hang", 0.3, target_id=number)
             assert (found.result, found.error_code) == (Result.PARTIAL, error_codes.TIMEOUT)
             assert time.monotonic() - began < 1.0
             await asyncio.sleep(0.6)
-        second = (await kept.poll("answer")).readings
+        second = (await supervised.poll("answer")).readings
         assert first is not None
         assert second is not None
-        assert first.values[-1] != second.values[-1] or await self_replaced(kept, first.values[-1])
-        assert kept.crashes == []
+        assert first.values[-1] != second.values[-1] or await self_replaced(
+            supervised, first.values[-1]
+        )
+        assert supervised.crashes() == []
 
-    async def self_replaced(kept: Kept, pid: float) -> bool:
-        again = (await kept.poll("answer")).readings
+    async def self_replaced(supervised: Supervised, pid: float) -> bool:
+        again = (await supervised.poll("answer")).readings
         return again is not None and again.values[-1] != pid
 
     run(go())
@@ -287,11 +297,11 @@ def test_a_fault_in_a_thread_is_blamed_on_the_poll_of_that_thread(run: Run) -> N
     """Although others run in threads beside it."""
 
     async def go() -> None:
-        kept = Kept(replace(HELLO, collector=troublemaker.PLODDER))
-        await kept.poll("answer")
-        others = [asyncio.create_task(kept.poll("block", 5.0, target_id=n)) for n in (5, 6)]
+        supervised = Supervised(replace(CONFIG, collector=troublemaker.PLODDER))
+        await supervised.poll("answer")
+        others = [asyncio.create_task(supervised.poll("block", 5.0, target_id=n)) for n in (5, 6)]
         await asyncio.sleep(0.2)
-        assert (await kept.poll("segfault")).error_code == error_codes.COLLECTOR_DIED
+        assert (await supervised.poll("segfault")).error_code == error_codes.COLLECTOR_DIED
         await asyncio.wait(others, timeout=2)
         assert all(each.cancelled() for each in others)
 
@@ -306,9 +316,9 @@ def test_credentials_reach_the_child_by_the_socket_only(
     monkeypatch.setenv("POLLER_REDIS_URL", "redis://:hunter22@127.0.0.1/0")
 
     async def go() -> None:
-        kept = Kept()
-        pid = await kept.pid()
-        found = await kept.poll(
+        supervised = Supervised()
+        pid = await supervised.pid()
+        found = await supervised.poll(
             "crash", credential=Community(community=SecretStr("hunter22")), text="it is hunter22"
         )
         assert found.error_code == error_codes.COLLECTOR_CRASHED
@@ -326,17 +336,16 @@ def test_a_child_that_ends_in_the_moment_it_is_ready_keeps_nobody_waiting(run: R
     """A poll that had waited for it asks a process that is gone: nothing is known, and it is due again."""
 
     async def go() -> None:
-        ended: asyncio.Queue[End] = asyncio.Queue()
-        process = Process(HELLO, lambda _, end: ended.put_nowait(end))
+        process = ChildProcess(CONFIG)
         await process.ready
-        process.end("a test")
-        await ended.get()
+        process.kill("a test")
+        await process.ended
         poll = api.Poll(
             1, "d", "127.0.0.1", None, None, asyncio.get_running_loop().time() + 0.1, {}
         )
         target = PollTarget(1, 1, "t", 1, "d", "127.0.0.1", "", "x", 1000, 1000, {})
         done, _ = await asyncio.wait(
-            [asyncio.create_task(process.ask(target, poll, 0.1))], timeout=5
+            [asyncio.create_task(process.poll(target, poll, 0.1))], timeout=5
         )
         assert [task.cancelled() for task in done] == [True]
 
@@ -346,10 +355,10 @@ def test_a_child_that_ends_in_the_moment_it_is_ready_keeps_nobody_waiting(run: R
 def test_a_child_does_not_outlive_a_worker_that_is_killed(run: Run, tmp_path: Path) -> None:
     """Even if its collector keeps the interpreter to itself at that moment."""
     code = (
-        "import asyncio, sys; from tests.integration.test_child import Kept\n"
+        "import asyncio, sys; from tests.integration.test_child import Supervised\n"
         "async def go():\n"
-        "    kept = Kept(); print(await kept.pid(), flush=True)\n"
-        "    await kept.poll('spin', 600.0)\n"
+        "    supervised = Supervised(); print(await supervised.pid(), flush=True)\n"
+        "    await supervised.poll('spin', 600.0)\n"
         "asyncio.run(go())\n"
     )
     worker = subprocess.Popen(

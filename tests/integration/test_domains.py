@@ -18,7 +18,7 @@ from poller.state.board.board_values import ClaimLimits, Move, NotLeader, Place
 from poller.state.board.moves import Board
 from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import ROUTINE_MARK, Keys
-from poller.workers.process.subscriptions import Domains as Served
+from poller.workers.process.subscriptions import Subscriptions
 from tests.acceptance.cluster import soon
 
 QUEUE, OTHER = "poll.snmp", "poll.snmp;zone=dmz"
@@ -206,64 +206,69 @@ class Consumer:
         return set(self.consumed)
 
 
-def test_a_worker_serves_what_fits_and_leaves_what_went_while_it_was_away(
+def test_a_worker_subscribes_to_fitting_queues_and_leaves_queues_that_vanished(
     services: Services,
 ) -> None:
-    """Celery's consumer comes back from a lost connection with the queues of before; others' queues are not ours."""
+    """A consumer that reconnects has the queues of before; queues that are not for polls stay."""
     services.redis.sadd(
         services.keys.queues, QUEUE, OTHER, "poll.snmp;zone=lan", "poll.acme", "rubbish"
     )
-    told = threading.Event()
-    served = Served(services, {"zone": "dmz"}, told.set)
+    changed = threading.Event()
+    subscriptions = Subscriptions(services, {"zone": "dmz"}, changed)
     consumer = Consumer(["poller", "poll.gone"])
-    served.attach(consumer)
+    subscriptions.attach(consumer)
     try:
-        soon(lambda: consumer.calls, 5, "the first look")
-        assert served.served == []
+        soon(lambda: consumer.calls, 5, "the first refresh")
+        assert subscriptions.served == []
         assert consumer.run() == {"poller", QUEUE, OTHER}
-        assert served.served == [QUEUE, OTHER]
-        assert told.is_set()
-        served.detach()
-        assert served.served == []
+        assert subscriptions.served == [QUEUE, OTHER]
+        assert changed.is_set()
+        subscriptions.detach()
+        assert subscriptions.served == []
         again = Consumer(["poller", QUEUE, OTHER])
         services.redis.srem(services.keys.queues, QUEUE, OTHER)
-        served.attach(again)
-        soon(lambda: again.calls, 5, "the look after the connection was lost")
+        subscriptions.attach(again)
+        soon(lambda: again.calls, 5, "the refresh after the connection was lost")
         assert again.run() == {"poller"}
     finally:
-        served.stop()
+        subscriptions.stop()
         silent()
 
 
-def test_a_note_that_comes_during_a_look_is_not_lost(
+def test_a_notification_during_a_refresh_is_not_lost(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The worker looks once more, without anybody telling it again."""
+    """The worker refreshes once more without another notification."""
     services.redis.sadd(services.keys.queues, QUEUE)
-    looking, go_on = threading.Event(), threading.Event()
+    reading = threading.Event()
+    go_on = threading.Event()
     read = services.board.queues
 
-    def slowly() -> list[str]:
-        found = read()
-        looking.set()
+    def read_slowly() -> list[str]:
+        queues = read()
+        reading.set()
         assert go_on.wait(5)
-        return found
+        return queues
 
-    monkeypatch.setattr(services.board, "queues", slowly)
-    served = Served(services, {"zone": "dmz"}, lambda: None)
+    monkeypatch.setattr(services.board, "queues", read_slowly)
+    subscriptions = Subscriptions(services, {"zone": "dmz"}, threading.Event())
     consumer = Consumer([])
-    served.attach(consumer)
+    subscriptions.attach(consumer)
     try:
-        assert looking.wait(5)
+        assert reading.wait(5)
         services.redis.sadd(services.keys.queues, OTHER)
         soon(
             lambda: services.redis.publish(services.keys.domains, "came"),
             5,
-            "the worker listens, and is told",
+            "the worker listens and gets the notification",
         )
         go_on.set()
-        soon(lambda: consumer.run() == {QUEUE, OTHER}, 5, "it takes up what came meanwhile")
+        soon(
+            lambda: consumer.run() == {QUEUE, OTHER},
+            5,
+            "the worker subscribes to the queue that came meanwhile",
+        )
     finally:
         go_on.set()
-        served.stop()
+        subscriptions.stop()
         silent()

@@ -104,7 +104,7 @@ def world(
     services.registry = Registry({"login": collector}, (), {"login": "tests"})  # type: ignore[misc]
     made = World(services, collector)
     yield made
-    made.poller.writing.close(5.0)
+    made.poller.writers.close(5.0)
     services.engine.dispose()
 
 
@@ -143,13 +143,13 @@ def test_a_round_costs_one_statement_however_many_letters_it_makes(
     ids = world.add(64)
     statements: list[str] = []
     rounds: list[int] = []
-    write_rows = world.poller.writing.write_rows
+    write_rows = world.poller.writers.write_rows
 
     def counting(*arguments: Any) -> None:
         rounds.append(1)
         write_rows(*arguments)
 
-    monkeypatch.setattr(world.poller.writing, "write_rows", counting)
+    monkeypatch.setattr(world.poller.writers, "write_rows", counting)
 
     @sa.event.listens_for(world.services.engine, "before_cursor_execute")
     def note(_conn: object, _cursor: object, text: str, *_: object) -> None:
@@ -180,8 +180,8 @@ def test_letters_wait_for_a_database_that_is_down(
         assert world.letters() == []
         world.collector.refuses = False
         world.poll(ids[:1])
-        assert world.poller.writing.waiting >= 3
-    wait_until(lambda: world.poller.writing.waiting == 0, "the letters' way to the database")
+        assert world.poller.writers.waiting >= 3
+    wait_until(lambda: world.poller.writers.waiting == 0, "the letters' way to the database")
     assert [named.letter.target_id for named in world.letters()] == ids[1:]
 
 

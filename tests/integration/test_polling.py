@@ -221,10 +221,10 @@ def test_a_ledger_that_is_down_does_not_stop_the_polling(
         assert world.outcomes() == {}
         assert world.in_flight() == 0
         assert world.sound(ids)
-        assert world.poller.writing.waiting == 1
+        assert world.poller.writers.waiting == 1
         assert stored_readings.latest(world.services.engine, ids).keys() == set(ids)
     _until(lambda: world.outcomes() == {ids[0]: (Result.OK, "")})
-    _until(lambda: world.poller.writing.waiting == 0)
+    _until(lambda: world.poller.writers.waiting == 0)
 
 
 def test_an_inventory_that_is_down_hands_unknown_targets_back_later(

@@ -21,7 +21,7 @@ from poller.domain.inventory import size
 from poller.domain.scheduling import queue_routing
 from poller.settings import Settings, load
 from poller.workers.guard import black_box
-from poller.workers.process import open_files
+from poller.workers.process import process_limits
 
 #: A process needs this much before it polls anything; a lower limit would only restart it for ever.
 LEAST_MEMORY = 160 * 2**20
@@ -63,8 +63,9 @@ def command(
     """Run workers, and keep them running. Ctrl-C lets them finish what they poll; a second one ends them at once."""
     settings = load()
     env = {"PYTHONUNBUFFERED": "1", **_tags(settings, tags)}
-    open_files.check(
-        concurrency or settings.worker_concurrency, settings.batch_size, open_files.raise_limit()
+    file_limit = process_limits.raise_file_limit()
+    process_limits.check_file_limit(
+        concurrency or settings.worker_concurrency, settings.batch_size, file_limit
     )
     limit = _memory(memory_limit)
     many = processes or len(os.sched_getaffinity(0))
@@ -144,7 +145,7 @@ class Crew:
             self._supervisor.ask(lambda _: True, self._patience_s, self._hurrying.is_set)
         finally:
             killed = self._supervisor.end(lambda _: True)
-        black_box.forgive(self._settings.home, killed)
+        black_box.discard(self._settings.home, killed)
         if self._unread:
             raise BrokenPipeError
         if killed:

@@ -37,7 +37,7 @@ from poller.workers.batch.target_cache import CachedTarget, TargetCache
 from poller.workers.batch.verdict import Judge, Verdict
 from poller.workers.guard.black_box import BlackBox
 from poller.workers.guard.isolation import Isolation
-from poller.workers.results.writers import Writing
+from poller.workers.results.writers import Writers
 
 log = logs.get(__name__)
 
@@ -63,7 +63,7 @@ class PollerParts:
     black_box: BlackBox
     isolation: Isolation
     sessions: Sessions
-    writers: Writing
+    writers: Writers
     retries: Retries
     judge: Judge
     margin_ms: int
@@ -217,10 +217,11 @@ class BatchRun:
         parts = self._parts
         targets = list(self._targets.values())
         queue = self._start.queue
-        with parts.black_box.noted(self._token, self._attempt, len(targets), queue) as flight:
-            detours = parts.isolation.ways(targets)
+        recorded = parts.black_box.record_batch(self._token, self._attempt, len(targets), queue)
+        with recorded as batch_number:
+            overrides = parts.isolation.overrides(each.target.collector for each in targets)
             collection = Collection(
-                parts.poll_loop, parts.services.registry, flight, parts.sessions, detours
+                parts.poll_loop, parts.services.registry, batch_number, parts.sessions, overrides
             )
             collection.start(targets, credentials)
             with parts.running.tracked(collection), self._lent:

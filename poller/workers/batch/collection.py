@@ -23,7 +23,7 @@ from poller.workers.batch.credential_cache import CredentialOrError
 from poller.workers.batch.event_loop import PollLoop
 from poller.workers.batch.target_cache import CachedTarget
 from poller.workers.guard import running_code
-from poller.workers.guard.isolation import NO_WAYS, Detour, Way
+from poller.workers.guard.isolation import NO_OVERRIDES, OverriddenPoll, PollOverride
 
 #: The first round ends after this long, even without a result: a batch of silent devices lends its
 #: capacity, too.
@@ -54,17 +54,17 @@ class Collection:
         self,
         poll_loop: PollLoop,
         registry: Registry,
-        flight: int,
+        batch_number: int,
         sessions: Sessions | None = None,
-        detours: Mapping[str, Way] = NO_WAYS,
+        overrides: Mapping[str, PollOverride] = NO_OVERRIDES,
     ) -> None:
         self._poll_loop = poll_loop
         self._registry = registry
         self._sessions = sessions
-        self._detours = detours  # by collector: isolated and quarantined ones
-        self._flight = flight  # the batch's number in the black box
+        self._overrides = overrides  # by collector: isolated and quarantined ones
+        self._batch_number = batch_number  # in the black box
         self._started_mono = 0.0
-        self._polls: dict[int, PollRunner | Detour] = {}
+        self._polls: dict[int, PollRunner | OverriddenPoll] = {}
         self._collected: list[Collected] = []
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle
@@ -120,12 +120,12 @@ class Collection:
             sessions=self._sessions,
         )
 
-        detour = self._detours.get(target.collector) if self._detours else None
-        if detour is not None:
-            on_detour_done = partial(self._on_detour_done, target.id)
-            self._polls[target.id] = Detour(detour(target, poll), on_detour_done)
+        override = self._overrides.get(target.collector) if self._overrides else None
+        if override is not None:
+            on_done = partial(self._on_override_done, target.id)
+            self._polls[target.id] = OverriddenPoll(override(target, poll), on_done)
             return
-        running_code.mark(target.id, self._flight)
+        running_code.mark(target.id, self._batch_number)
         self._polls[target.id] = PollRunner(collector, poll, partial(self._on_poll_done, target.id))
 
     def _refusal(
@@ -154,7 +154,7 @@ class Collection:
     def _on_poll_done(self, target_id: int, report: PollReport) -> None:
         self._on_outcome(target_id, report.outcome)
 
-    def _on_detour_done(self, target_id: int, result: Outcome | None) -> None:
+    def _on_override_done(self, target_id: int, result: Outcome | None) -> None:
         """Without a result the target stays unfinished, and is handed back with the batch."""
         if result is not None:
             self._on_outcome(target_id, result)

@@ -15,7 +15,7 @@ import uvloop
 from poller.observability import logs
 from poller.workers.guard import running_code
 from poller.workers.guard.black_box import BlackBox
-from poller.workers.guard.loop_watchdog import Watchdog
+from poller.workers.guard.loop_watchdog import LoopWatchdog
 
 log = logs.get(__name__)
 
@@ -25,10 +25,15 @@ T = TypeVar("T")
 class PollLoop:
     """A loop in a thread of its own, started at first use: after a prefork worker has forked."""
 
-    def __init__(self, black_box: BlackBox) -> None:
-        self.watchdog: Watchdog | None = None  # tests that block the loop run without one
-        self.executor: ThreadPoolExecutor | None = None  # threads of blocking collectors
+    def __init__(
+        self,
+        black_box: BlackBox,
+        executor: ThreadPoolExecutor | None = None,
+        watchdog: LoopWatchdog | None = None,
+    ) -> None:
         self._black_box = black_box
+        self._executor = executor  # threads of blocking collectors
+        self._watchdog = watchdog  # tests that block the loop run without one
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -41,13 +46,13 @@ class PollLoop:
 
     def _start(self) -> asyncio.AbstractEventLoop:
         loop = uvloop.new_event_loop()
-        if self.executor is not None:
-            loop.set_default_executor(self.executor)
+        if self._executor is not None:
+            loop.set_default_executor(self._executor)
         loop.set_task_factory(running_code.TaskFactory(self._black_box.cells))
         thread = threading.Thread(target=_run_for_ever, args=(loop,), name="poll-loop", daemon=True)
         thread.start()
-        if self.watchdog is not None:
-            self.watchdog.start(loop)
+        if self._watchdog is not None:
+            self._watchdog.start(loop)
         return loop
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 
 from poller.bootstrap import Services
 from poller.collectors.api import Closeable
@@ -24,12 +23,13 @@ from poller.workers.batch.retries import Retries
 from poller.workers.batch.running_batches import RunningBatches
 from poller.workers.batch.target_cache import TargetCache
 from poller.workers.batch.verdict import Judge
-from poller.workers.guard import stalls
 from poller.workers.guard.black_box import BlackBox
-from poller.workers.guard.collector_threads import Limits, Threads
+from poller.workers.guard.collector_incidents import CollectorIncidents
+from poller.workers.guard.collector_threads import CollectorThreads, ThreadLimits
+from poller.workers.guard.consumer_watchdog import StallEvents
 from poller.workers.guard.isolation import Isolation
-from poller.workers.guard.loop_watchdog import Watchdog
-from poller.workers.results.writers import Writing
+from poller.workers.guard.loop_watchdog import LoopWatchdog
+from poller.workers.results.writers import Writers
 
 log = logs.get(__name__)
 
@@ -38,13 +38,16 @@ CLOSE_SESSIONS_S = 1.5
 
 
 class Poller:
-    """One per worker process; `poll` is called from many threads."""
+    """One per worker process; `poll` is called from many threads.
 
-    def __init__(self, services: Services, runner: str) -> None:
+    With `is_watched` a collector that blocks the event loop ends this process.
+    """
+
+    def __init__(self, services: Services, runner: str, *, is_watched: bool = False) -> None:
         self.runner = runner
         self._services = services
-        self._parts = _make_parts(services, runner)
-        self.writing = self._parts.writers
+        self._parts = _make_parts(services, runner, is_watched)
+        self.writers = self._parts.writers
         self.isolation = self._parts.isolation
         self.lending = self._parts.lending
 
@@ -73,13 +76,6 @@ class Poller:
     def in_flight(self) -> int:
         return len(self._parts.running)
 
-    def watch(self) -> None:
-        """From the first poll on, a collector that blocks the event loop ends this process."""
-        parts = self._parts
-        report = partial(stalls.tell, self._services, self.runner)
-        parts.poll_loop.watchdog = Watchdog(parts.black_box, report)
-        parts.black_box.keep_faults()
-
     def stop_retrying(self) -> None:
         """From now on failed targets are handed back instead of retried."""
         self._parts.running.stopping.set()
@@ -106,14 +102,19 @@ class Poller:
                     log.warning("collector_not_closed", collector=name, error=type(error).__name__)
 
 
-def _make_parts(services: Services, runner: str) -> PollerParts:
+def _make_parts(services: Services, runner: str, is_watched: bool) -> PollerParts:
     settings = services.settings
     running = RunningBatches()
     black_box = BlackBox(settings.home, runner, services.registry.distributions)
-    poll_loop = PollLoop(black_box)
-    isolation = Isolation(services, poll_loop)
-    limits = Limits(settings.blocking_threads, settings.stuck_threads)
-    poll_loop.executor = Threads(limits, black_box.threads, black_box.collector, isolation.overrun)
+    watchdog = None
+    if is_watched:
+        watchdog = LoopWatchdog(black_box, StallEvents(services, runner))
+        black_box.enable_faulthandler()
+    incidents = CollectorIncidents()
+    limits = ThreadLimits(settings.blocking_threads, settings.stuck_threads)
+    threads = CollectorThreads(limits, black_box.thread_marks, black_box.collector_of, incidents)
+    poll_loop = PollLoop(black_box, threads, watchdog)
+    isolation = Isolation(services, poll_loop, incidents)
     return PollerParts(
         runner=runner,
         services=services,
@@ -127,7 +128,7 @@ def _make_parts(services: Services, runner: str) -> PollerParts:
         black_box=black_box,
         isolation=isolation,
         sessions=Sessions(policies.session_rules(settings)),
-        writers=Writing(services.engine, services.sinks, settings, runner),
+        writers=Writers(services.engine, services.sinks, settings, runner),
         retries=Retries(settings),
         judge=Judge(settings, services.staleness),
         margin_ms=round(settings.lease_margin_s * 1000),

@@ -1,6 +1,7 @@
-"""What was this process collecting when it died? Noted in memory that is shared with a file, and so outlives it.
+"""The black box of a worker process: the batches and the code it runs, in memory that is shared with a file.
 
-Writing costs no system call; the kernel keeps the page whatever ends the process. Who lives holds the lock of its file.
+A write costs no system call, and the kernel keeps the page however the process ends. A live process holds
+the lock of its file. `crash_report` reads the files of dead processes.
 """
 
 from __future__ import annotations
@@ -22,22 +23,27 @@ from pathlib import Path
 
 from poller.domain.scheduling import queue_routing
 from poller.observability import logs
-from poller.workers.guard import marks
+from poller.workers.guard import running_code
 
 log = logs.get(__name__)
 
-_NAME_AT, _RELEASES_AT, _FLIGHTS_AT, _WIDTH = marks.SIZE, 1792, 9984, 192
-#: Batches that can be noted at a time; a worker with more of them leaves the rest out.
+#: Batches that are recorded at a time. A worker with more of them leaves the rest out.
 SLOTS = 256
-_FAULT_AT = _FLIGHTS_AT + SLOTS * _WIDTH
-_SIZE = _FAULT_AT + marks.FAULT_SIZE
-_WORDS = 5
-_NAME = re.compile(r"\d+-[0-9a-f]+")  # process id, and something random
+_SLOT_SIZE = 192
+#: The page: marks of running code, worker name, releases of collectors, batches, fault.
+_NAME_AT = running_code.SIZE
+_RELEASES_AT = 1792
+_BATCHES_AT = 9984
+_FAULT_AT = _BATCHES_AT + SLOTS * _SLOT_SIZE
+_SIZE = _FAULT_AT + running_code.FAULT_SIZE
+_DIRECTORY = "flights"
+_FILE_NAME = re.compile(r"\d+-[0-9a-f]+")  # process id, and a random part
+_BATCH = re.compile(r"(\d+) ([^ ]*) (\d+) (\d+) (.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Flight:
-    """One batch under way. A process uses no number twice: a task that outlives its batch is not taken for the next."""
+class RunningBatch:
+    """One batch that was running. A process uses each number once, so a task cannot outlive its batch unnoticed."""
 
     number: int
     token: str
@@ -51,182 +57,231 @@ class Flight:
 
 
 @dataclass(frozen=True, slots=True)
-class Wreck:
-    """What a dead process left: whose code ran (target 0: nobody's), in which batch (None: one that is over), and
-    all batches under way. With a `fault` that code ended it; without, somebody may have killed it just then.
-    `releases` says which distribution its collectors came from: who reads this may have others, or none of them."""
+class CrashRecord:
+    """What the black box of a dead process holds.
+
+    With a `fault` the running code ended the process; without one, the process may have been killed.
+    `releases` names the distribution of each collector: the reader may have others.
+    """
 
     worker: str
-    target_id: int
-    flight: Flight | None
-    flights: tuple[Flight, ...]
+    target_id: int  # whose code ran; 0: none
+    batch: RunningBatch | None  # the batch of that target; None: the batch had ended
+    batches: tuple[RunningBatch, ...]
     fault: str = ""
     releases: Mapping[str, str] = field(default_factory=dict)
 
 
 class BlackBox:
-    """One per process. Safe for threads; `cells` belong to the loop's."""
+    """One per process, safe for threads; only the loop's thread writes the first `cells`."""
 
     def __init__(self, home: Path, worker: str, releases: Mapping[str, str] | None = None) -> None:
         self._path: Path | None = None
-        self._lock: int | None = None  # held as long as this process lives
+        self._lock_file: int | None = None  # locked as long as this process lives
         try:
-            self._page = self._made(home / "flights")
-        except OSError as error:  # polling does not depend on it
+            self._page = self._create_file(home / _DIRECTORY)
+        except OSError as error:  # polling does not depend on the file
             log.warning("black_box_unusable", error=str(error))
             self._page = mmap.mmap(-1, _SIZE)
-        name = worker.encode()[: _RELEASES_AT - _NAME_AT]
-        self._page[_NAME_AT : _NAME_AT + len(name)] = name
-        lines = "".join(f"{each}\t{origin}\n" for each, origin in (releases or {}).items())
-        told = lines.encode()[: _FLIGHTS_AT - _RELEASES_AT]
-        self._page[_RELEASES_AT : _RELEASES_AT + len(told)] = told
+
+        lines = [f"{name}\t{release}\n" for name, release in (releases or {}).items()]
+        self._put_text(worker, _NAME_AT, _RELEASES_AT)
+        self._put_text("".join(lines), _RELEASES_AT, _BATCHES_AT)
+
         self.cells = memoryview(self._page)[:_NAME_AT].cast("q")
-        self.threads = marks.ThreadMarks(self.cells)
+        self.thread_marks = running_code.ThreadMarks(self.cells)
         self._queues: dict[int, str] = {}
         self._numbers = count(1)
         self._free = list(range(SLOTS))
-        self._guard = threading.Lock()
-        self._over = False
+        self._lock = threading.Lock()
+        self._is_frozen = False
 
-    def _made(self, directory: Path) -> mmap.mmap:
-        """A file of our own, locked before anybody can see it. It has its blocks: a full disk must not hit us later."""
+    def _create_file(self, directory: Path) -> mmap.mmap:
+        """Create a file and lock it before another process can see it.
+
+        All its blocks are allocated at once: a disk that is full later must not end this process.
+        """
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = directory / f"{os.getpid()}-{secrets.token_hex(4)}"
         hidden = path.with_name(f".{path.name}")
-        self._lock = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        os.posix_fallocate(self._lock, 0, _SIZE)
-        page = mmap.mmap(self._lock, _SIZE)
-        page.madvise(mmap.MADV_DONTFORK)  # a mapping keeps the lock as well as a descriptor does
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        self._lock_file = os.open(hidden, flags, 0o600)
+        fcntl.flock(self._lock_file, fcntl.LOCK_EX)
+        os.posix_fallocate(self._lock_file, 0, _SIZE)
+        page = mmap.mmap(self._lock_file, _SIZE)
+        page.madvise(mmap.MADV_DONTFORK)  # a mapping keeps the lock as a descriptor does
         hidden.rename(path)
         self._path = path
-        os.register_at_fork(
-            after_in_child=self._let_go
-        )  # a child of a collector's must not hold it beyond our death
+
+        # A process that a collector forks must not hold the lock after this one has died.
+        os.register_at_fork(after_in_child=self._release_in_child)
         return page
 
-    def _let_go(self) -> None:
-        faulthandler.disable()  # else its traces would go to whatever gets the number of our descriptor
+    def _release_in_child(self) -> None:
+        # Otherwise the child's traces go to any file that reuses the number of the descriptor.
+        faulthandler.disable()
         faulthandler.unregister(signal.SIGVTALRM)
         with suppress(OSError, ValueError, BufferError):
-            if self._lock is not None:
-                os.close(self._lock)
+            if self._lock_file is not None:
+                os.close(self._lock_file)
             self.cells.release()
             self._page.close()
 
+    def _put_text(self, text: str, start: int, end: int) -> None:
+        data = text.encode()[: end - start]
+        self._page[start : start + len(data)] = data
+
     @contextmanager
-    def noted(self, token: str, attempt: int, targets: int, queue: str) -> Iterator[int]:
-        """While a batch is under way; gives the number of its flight."""
-        with self._guard:
-            number, slot = next(self._numbers), self._free.pop() if self._free else None
+    def record_batch(self, token: str, attempt: int, targets: int, queue: str) -> Iterator[int]:
+        """Record a batch while the context lasts; gives the number of the batch."""
+        with self._lock:
+            number = next(self._numbers)
+            slot = self._free.pop() if self._free else None
             self._queues[number] = queue
         if slot is not None:
-            self._write(slot, f"{number} {token} {attempt} {targets} {queue}".encode())
+            self._put_batch(slot, f"{number} {token} {attempt} {targets} {queue}")
+
         try:
             yield number
         finally:
             if slot is not None:
-                self._write(slot, b"")
-            with self._guard:
+                self._put_batch(slot, "")
+            with self._lock:
                 del self._queues[number]
-                self._free += [] if slot is None else [slot]
+                if slot is not None:
+                    self._free.append(slot)
 
-    def collector(self, flight: int) -> str:
-        """Of a flight that is under way; empty when it is over."""
-        queue = self._queues.get(flight)
+    def _put_batch(self, slot: int, text: str) -> None:
+        if self._is_frozen:
+            return
+        start = _BATCHES_AT + slot * _SLOT_SIZE
+        data = text.encode()[:_SLOT_SIZE]
+        self._page[start : start + _SLOT_SIZE] = data.ljust(_SLOT_SIZE, b"\0")
+
+    def collector_of(self, batch_number: int) -> str:
+        """Return the collector of a running batch; empty when the batch has ended."""
+        queue = self._queues.get(batch_number)
         return queue_routing.parse(queue)[0] if queue else ""
 
-    def note_fault(self, text: str) -> None:
-        """It is the running code's own fault that we end now, or that of whom the text names: see `marks.verdict`.
+    def record_fault(self, text: str) -> None:
+        """Record why this process is about to end; see `running_code.blame` for the poll to blame.
 
-        What is under way stays noted as it is: a batch may still come to its end before we do.
+        The recorded batches stay as they are from now on: a batch may end before the process does.
         """
-        self._over = True
-        self._page[_FAULT_AT:_SIZE] = text.encode()[: marks.FAULT_SIZE].ljust(
-            marks.FAULT_SIZE, b"\0"
-        )
+        self._is_frozen = True
+        size = running_code.FAULT_SIZE
+        self._page[_FAULT_AT:_SIZE] = text.encode()[:size].ljust(size, b"\0")
 
-    def keep_faults(self) -> None:
-        """A fault in C code, or the watchdog's CPU limit, leaves its place here: files, lines and functions."""
-        if self._lock is not None:
-            os.lseek(self._lock, _FAULT_AT, os.SEEK_SET)
-            with suppress(OSError, ValueError, RuntimeError):
-                faulthandler.enable(self._lock)
-                faulthandler.register(signal.SIGVTALRM, self._lock, chain=True)
-
-    def _write(self, slot: int, text: bytes) -> None:
-        if self._over:
+    def enable_faulthandler(self) -> None:
+        """Have faults in C code, and the CPU limits of the watchdog, write their stack to this file."""
+        if self._lock_file is None:
             return
-        at = _FLIGHTS_AT + slot * _WIDTH
-        self._page[at : at + _WIDTH] = text[:_WIDTH].ljust(_WIDTH, b"\0")
+        os.lseek(self._lock_file, _FAULT_AT, os.SEEK_SET)
+        with suppress(OSError, ValueError, RuntimeError):
+            faulthandler.enable(self._lock_file)
+            faulthandler.register(signal.SIGVTALRM, self._lock_file, chain=True)
 
-    def now(self) -> Wreck:
-        """What would be found if we died here."""
-        return _read(self._page[:], "")
+    def snapshot(self) -> CrashRecord:
+        """Return the record that a reader would get if this process died now."""
+        return _parse(self._page[:], "")
 
     def close(self) -> None:
-        """A clean end: nobody has to ask."""
+        """Delete the file: the process ends cleanly."""
         if self._path is not None:
             with suppress(OSError):
                 self._path.unlink()
 
 
-def forgive(home: Path, pids: Iterable[int]) -> None:
-    """We ended these ourselves, and that was nobody's fault: nothing they were collecting is blamed for it."""
+def discard(home: Path, pids: Iterable[int]) -> None:
+    """Delete the black boxes of processes that were killed on purpose: no collector is to blame."""
     for pid in pids:
-        for path in (home / "flights").glob(f"{pid}-*"):
+        for path in (home / _DIRECTORY).glob(f"{pid}-*"):
             with suppress(OSError):
                 path.unlink()
 
 
-def open_wrecks(home: Path, explain: Callable[[Wreck], None]) -> None:
-    """Has each dead process of this home explained, once in the whole host; if that raises, it stays for later."""
-    with suppress(FileNotFoundError):
-        for path in sorted((home / "flights").iterdir()):
-            if not _NAME.fullmatch(path.name) or (lock := _locked(path)) is None:
-                continue
-            try:
-                explain(_read(os.pread(lock, _SIZE, 0), marks.read_fault(lock, _FAULT_AT)))
-                path.unlink()
-            finally:
-                os.close(lock)
+def read_crashes(home: Path, report: Callable[[CrashRecord], None]) -> None:
+    """Pass the record of each dead process to `report`, once on the whole host.
+
+    A record for which `report` raises stays for the next reader, and the error is raised.
+    """
+    paths: list[Path] = []
+    with suppress(FileNotFoundError):  # no worker has run on this home yet
+        paths = sorted((home / _DIRECTORY).iterdir())
+    for path in paths:
+        if not _FILE_NAME.fullmatch(path.name):
+            continue
+        descriptor = _lock_dead(path)
+        if descriptor is None:
+            continue
+        try:
+            page = os.pread(descriptor, _SIZE, 0)
+            fault = running_code.read_fault(descriptor, _FAULT_AT)
+            report(_parse(page, fault))
+            path.unlink(missing_ok=True)
+        finally:
+            os.close(descriptor)
 
 
-def _locked(path: Path) -> int | None:
-    """A descriptor that holds the lock of a dead process's file; None: it lives, or another has just taken it."""
+def _lock_dead(path: Path) -> int | None:
+    """Return a descriptor that holds the lock of a dead process's file.
+
+    None: the process lives, or another reader has the file.
+    """
     with suppress(OSError):
-        lock = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            found = os.fstat(lock)
-            if stat.S_ISREG(found.st_mode) and os.path.samestat(found, path.stat()):
-                return lock
-        os.close(lock)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            status = os.fstat(descriptor)
+            if stat.S_ISREG(status.st_mode) and os.path.samestat(status, path.stat()):
+                return descriptor
+        os.close(descriptor)
     return None
 
 
-def _read(page: bytes, fault: str) -> Wreck:
-    """A page that was cut off in the middle of a word tells less, and harms nobody."""
+def _parse(page: bytes, fault: str) -> CrashRecord:
+    """Parse a page. A damaged page gives less, and raises nothing."""
     page = page.ljust(_SIZE, b"\0")
+    batches: dict[int, RunningBatch] = {}
+    for slot in range(SLOTS):
+        batch = _parse_batch(page, slot)
+        if batch is not None:
+            batches[batch.number] = batch
+
     cells = memoryview(page)[:_NAME_AT].cast("q")
-    flights = {found.number: found for slot in range(SLOTS) if (found := _flight(page, slot))}
-    name = page[_NAME_AT:_RELEASES_AT].rstrip(b"\0").decode(errors="replace")
-    blamed = marks.blamed(cells, fault)
-    target_id, flight = blamed[0] if len(blamed) == 1 else (0, 0)
-    return Wreck(
-        name, target_id, flights.get(flight), tuple(flights.values()), fault, _releases(page)
+    suspects = running_code.suspects(cells, fault)
+    blamed = suspects[0] if len(suspects) == 1 else running_code.RunningPoll(0, 0)
+    return CrashRecord(
+        worker=page[_NAME_AT:_RELEASES_AT].rstrip(b"\0").decode(errors="replace"),
+        target_id=blamed.target_id,
+        batch=batches.get(blamed.batch_number),
+        batches=tuple(batches.values()),
+        fault=fault,
+        releases=_parse_releases(page),
     )
 
 
-def _releases(page: bytes) -> dict[str, str]:
-    """Whole lines only: half a version is another one."""
-    lines = page[_RELEASES_AT:_FLIGHTS_AT].decode(errors="replace").split("\n")[:-1]
-    return {name: origin for name, tab, origin in (line.partition("\t") for line in lines) if tab}
+def _parse_releases(page: bytes) -> dict[str, str]:
+    """Parse whole lines only: half a version is another version."""
+    text = page[_RELEASES_AT:_BATCHES_AT].decode(errors="replace")
+    releases = {}
+    for line in text.split("\n")[:-1]:
+        name, tab, release = line.partition("\t")
+        if tab:
+            releases[name] = release
+    return releases
 
 
-def _flight(page: bytes, slot: int) -> Flight | None:
-    at = _FLIGHTS_AT + slot * _WIDTH
-    words = page[at : at + _WIDTH].rstrip(b"\0").decode(errors="replace").split(" ", 4)
-    if len(words) != _WORDS or not all(words[at].isdigit() for at in (0, 2, 3)):
+def _parse_batch(page: bytes, slot: int) -> RunningBatch | None:
+    start = _BATCHES_AT + slot * _SLOT_SIZE
+    text = page[start : start + _SLOT_SIZE].rstrip(b"\0").decode(errors="replace")
+    words = _BATCH.fullmatch(text)
+    if words is None:
         return None
-    return Flight(int(words[0]), words[1], int(words[2]), int(words[3]), words[4])
+    return RunningBatch(
+        number=int(words[1]),
+        token=words[2],
+        attempt=int(words[3]),
+        targets=int(words[4]),
+        queue=words[5],
+    )

@@ -1,83 +1,90 @@
-"""Threads for what collectors do that blocks: each collector has its own, so one that hangs takes nobody else's.
+"""Threads for the blocking calls of collectors: each collector has a pool of its own.
 
-The loop's default executor. A call that nobody waits for any more and that goes on is stuck: it is reported and gets a
-replacement, up to a limit; beyond that the collector cannot be trusted with our threads.
+The pools are the loop's default executor. A call that goes on after its poll was cut off is stuck: it is
+logged and its thread is replaced, up to a limit. At the limit an incident is recorded.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
-import traceback
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from poller.collectors import misbehaviour_log
+from poller.domain.failures.quarantine import Cause
 from poller.workers.guard import running_code
-from poller.workers.guard.marks import ThreadMarks, Whose
+from poller.workers.guard.collector_incidents import CollectorIncidents
+from poller.workers.guard.running_code import RunningPoll, ThreadMarks
 
-#: How long a call may go on after nobody waits for it, before its thread counts as stuck.
+#: A call that runs this long after its poll was cut off counts as stuck.
 GRACE_S = 0.5
-#: A thread without work ends after so long.
+#: A thread without work ends after this long.
 IDLE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """For each collector in each process: threads at work, and threads that hang."""
+class ThreadLimits:
+    """Limits for each collector in each process."""
 
-    threads: int
-    stuck: int
+    threads: int  # at work at a time
+    stuck: int  # replaced while they are stuck
 
 
-class Threads(ThreadPoolExecutor):
-    """`asyncio.to_thread` and `run_in_executor(None, ...)` come here. `overrun` is told the name, once."""
+class CollectorThreads(ThreadPoolExecutor):
+    """Runs the calls of `asyncio.to_thread` and `run_in_executor(None, ...)` in their collector's pool."""
 
     def __init__(
         self,
-        limits: Limits,
+        limits: ThreadLimits,
         marks: ThreadMarks,
         collector_of: Callable[[int], str],
-        overrun: Callable[[str], None],
+        incidents: CollectorIncidents,
     ) -> None:
-        super().__init__(1)  # whose own threads are never started
+        super().__init__(1)  # the threads of the base class are never started
         self._limits = limits
         self._marks = marks
         self._collector_of = collector_of
-        self._overrun = overrun
-        self._crews: dict[str, Crew] = {}
-        self._guard = threading.Lock()
+        self._incidents = incidents
+        self._pools: dict[str, _CollectorPool] = {}
+        self._lock = threading.Lock()
 
     def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        whose = running_code.polled()
-        name = self._collector_of(whose[1]) if whose else ""
-        with self._guard:
-            crew = self._crews.get(name)
-            if crew is None:
-                crew = self._crews[name] = Crew(name, self._limits, self._marks, self._overrun)
-        return crew.submit(Job(whose, lambda: call(*args, **kwargs), crew))
+        poll = running_code.current_poll()
+        collector = self._collector_of(poll.batch_number) if poll else ""
+        pool = self._pool(collector)
+        return pool.submit(_BlockingCall(poll, partial(call, *args, **kwargs), pool))
+
+    def _pool(self, collector: str) -> _CollectorPool:
+        with self._lock:
+            pool = self._pools.get(collector)
+            if pool is None:
+                pool = _CollectorPool(collector, self._limits, self._marks, self._incidents)
+                self._pools[collector] = pool
+            return pool
 
     def stuck(self) -> dict[str, int]:
-        """How many threads hang, by collector."""
-        with self._guard:
-            return {name: len(crew.stuck) for name, crew in self._crews.items() if crew.stuck}
+        """Return the number of stuck threads by collector."""
+        with self._lock:
+            return {name: len(pool.stuck) for name, pool in self._pools.items() if pool.stuck}
 
 
-class Job(Future[Any]):
+class _BlockingCall(Future[Any]):
     """A call in a thread. The loop cancels it when the poll that waits for it is cut off."""
 
-    def __init__(self, whose: Whose | None, call: Callable[[], Any], crew: Crew) -> None:
+    def __init__(
+        self, poll: RunningPoll | None, call: Callable[[], Any], pool: _CollectorPool
+    ) -> None:
         super().__init__()
-        self.whose = whose
+        self.poll = poll
         self.thread_id = 0
         self._call = call
-        self._crew = crew
+        self._pool = pool
 
     def run(self) -> None:
         if not self.set_running_or_notify_cancel():
@@ -85,100 +92,98 @@ class Job(Future[Any]):
         self.thread_id = threading.get_ident()
         try:
             result = self._call()
-        except BaseException as error:  # noqa: BLE001  whoever waits gets it, SystemExit too
+        except BaseException as error:  # noqa: BLE001  door: a collector's call, SystemExit too
             self.set_exception(error)
         else:
             self.set_result(result)
 
     def cancel(self) -> bool:
-        cancelled = super().cancel()
-        if not cancelled and self.running():
-            with suppress(RuntimeError):  # asyncio passes a cancellation on from its loop
-                asyncio.get_running_loop().call_later(GRACE_S, self._crew.look_after, self)
-        return cancelled
+        is_cancelled = super().cancel()
+        if not is_cancelled and self.running():
+            with suppress(RuntimeError):  # no loop: asyncio passes a cancellation on from its loop
+                loop = asyncio.get_running_loop()
+                loop.call_later(GRACE_S, self._pool.replace_if_stuck, self)
+        return is_cancelled
 
 
-class Crew:
-    """The threads of one collector. They come when there is work, up to the limit, and go when there is none."""
+class _CollectorPool:
+    """The threads of one collector: started on demand up to the limit, ended after a time without work."""
 
     def __init__(
-        self, name: str, limits: Limits, marks: ThreadMarks, overrun: Callable[[str], None]
+        self,
+        collector: str,
+        limits: ThreadLimits,
+        marks: ThreadMarks,
+        incidents: CollectorIncidents,
     ) -> None:
-        self.stuck: set[Job] = set()
-        self._name = name
+        self.stuck: set[_BlockingCall] = set()
+        self._collector = collector
         self._limits = limits
         self._marks = marks
-        self._overrun = overrun
-        self._waiting: deque[Job] = deque()
-        self._working: set[Job] = set()
+        self._incidents = incidents
+        self._waiting: deque[_BlockingCall] = deque()
+        self._running: set[_BlockingCall] = set()
         self._idle = 0
         self._changed = threading.Condition()
 
-    def submit(self, job: Job) -> Job:
+    def submit(self, call: _BlockingCall) -> _BlockingCall:
         with self._changed:
-            self._waiting.append(job)
-            self._staff()
-        return job
+            self._waiting.append(call)
+            self._wake_or_start_thread()
+        return call
 
-    def look_after(self, job: Job) -> None:
-        """Nobody has waited for it for a while. If it goes on, another thread takes its place, as far as allowed."""
+    def replace_if_stuck(self, call: _BlockingCall) -> None:
+        """Replace the thread of a call that was cut off and still runs, as far as the limit allows."""
         with self._changed:
-            if job.done() or job not in self._working:
+            if call.done() or call not in self._running:
                 return
-            allowed = len(self.stuck) < self._limits.stuck
-            if allowed:
-                self._working.discard(job)
-                self.stuck.add(job)
-                self._staff()
-            full = allowed and len(self.stuck) == self._limits.stuck
-        misbehaviour_log.stuck_thread(self._name, where(job.thread_id), len(self.stuck))
-        if full:
-            self._overrun(self._name)
+            is_replaced = len(self.stuck) < self._limits.stuck
+            if is_replaced:
+                self._running.discard(call)
+                self.stuck.add(call)
+                self._wake_or_start_thread()
+            count = len(self.stuck)
 
-    def _staff(self) -> None:
-        """Somebody for whoever waits: a thread without work, or a new one."""
-        room = self._limits.threads - len(self._working)
-        if self._waiting and room > 0:
-            self._changed.notify()
-            if self._idle < min(room, len(self._waiting)):
-                with suppress(
-                    RuntimeError
-                ):  # no more threads to be had: whoever waits goes on waiting
-                    threading.Thread(
-                        target=self._work, name=f"blocking-{self._name}", daemon=True
-                    ).start()
-                    self._idle += 1  # it begins without work
+        location = running_code.thread_location(call.thread_id)
+        misbehaviour_log.stuck_thread(self._collector, location, count)
+        if is_replaced and count == self._limits.stuck:
+            text = f"{count} of its threads hang in one worker"
+            self._incidents.record(self._collector, Cause.STUCK, text)
 
-    def _work(self) -> None:
-        while (job := self._take()) is not None:
-            with self._marks.marked(job.whose):
-                job.run()
+    def _wake_or_start_thread(self) -> None:
+        available = self._limits.threads - len(self._running)
+        if not self._waiting or available <= 0:
+            return
+        self._changed.notify()
+        if self._idle < min(available, len(self._waiting)):
+            with suppress(RuntimeError):  # the system has no more threads: the call waits
+                name = f"blocking-{self._collector}"
+                threading.Thread(target=self._run_calls, name=name, daemon=True).start()
+                self._idle += 1  # a new thread counts as idle until it takes a call
+
+    def _run_calls(self) -> None:
+        while True:
+            call = self._take()
+            if call is None:
+                return
+            with self._marks.marked(call.poll):
+                call.run()
             with self._changed:
-                self._working.discard(job)
-                self.stuck.discard(job)
+                self._running.discard(call)
+                self.stuck.discard(call)
                 self._idle += 1
 
-    def _take(self) -> Job | None:
-        """Called by a thread that counts as idle."""
+    def _take(self) -> _BlockingCall | None:
+        """Wait for a call. The calling thread counts as idle; None tells it to end."""
         with self._changed:
-            ready = self._changed.wait_for(self._may_begin, IDLE_S)
+            is_ready = self._changed.wait_for(self._has_work, IDLE_S)
             self._idle -= 1
-            if not ready:
+            if not is_ready:
                 return None
-            job = self._waiting.popleft()
-            self._working.add(job)
-            self._staff()
-            return job
+            call = self._waiting.popleft()
+            self._running.add(call)
+            self._wake_or_start_thread()
+            return call
 
-    def _may_begin(self) -> bool:
-        return bool(self._waiting) and len(self._working) < self._limits.threads
-
-
-def where(thread_id: int, most: int = 4) -> str:
-    """What a thread does now: files, lines and names, the innermost last; never a value."""
-    frame = sys._current_frames().get(thread_id)
-    frames = list(traceback.walk_stack(frame))[:most] if frame else []
-    return " > ".join(
-        f"{Path(each.f_code.co_filename).name}:{line} {each.f_code.co_name}"
-        for each, line in frames[::-1]
-    )
+    def _has_work(self) -> bool:
+        return bool(self._waiting) and len(self._running) < self._limits.threads

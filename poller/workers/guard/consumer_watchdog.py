@@ -1,26 +1,50 @@
-"""Does this worker still take batches? After a broker reset a consumer may stand still for good, and say nothing.
+"""The watchdog of the Celery consumer: after a broker reset a consumer may stop to take batches, silently.
 
-A look counts when Redis answers us and Celery's own loop does not, or when batches wait, slots are free and none was
-taken. Enough of these in a row: the consumer is started again; if that does not help, the process ends for whoever
-supervises it. Looks are counted, not seconds: a process that was paused does not look either.
+A check is bad when Redis answers and Celery's hub does not, or when batches wait, the pool has room and the
+consumer takes none. After enough bad checks in a row the consumer is restarted; if that changes nothing, the
+process has to end. Checks are counted, not seconds: a paused process makes no checks.
 """
 
 from __future__ import annotations
 
 import enum
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from celery.concurrency import solo
 from celery.worker import state
 
-from poller import errors
-from poller.workers.process import pool_choice
+from poller import errors, event_publisher
+from poller.bootstrap import Services
+from poller.domain.record.event_kinds import Event, Kind
 
-LOOK_S = 2.0
-LOOKS = 6
+CHECK_S = 2.0
+BAD_CHECKS = 6
+#: The counter of all stalls of all workers, among the totals of the board.
+STALLS_TOTAL = "worker_stalls"
+
+
+class StallEvents:
+    """Emits the event of a stalled worker and counts it. The loop's watchdog uses it too."""
+
+    def __init__(self, services: Services, worker: str) -> None:
+        self._services = services
+        self._worker = worker
+
+    def emit(self, reason: str, consequence: str) -> None:
+        """Emit one event. Never raises: a process that has to end does so while Redis is away, too."""
+        event = Event(
+            at_ms=event_publisher.now_ms(),
+            kind=Kind.WORKER_STALLED,
+            message=f"{self._worker}: {reason}; {consequence}",
+            data={"worker": self._worker, "why": reason},
+        )
+        event_publisher.emit(self._services, [event])
+        with suppress(errors.StoreError):
+            self._services.board.count({STALLS_TOTAL: 1})
 
 
 class Fault(enum.StrEnum):
@@ -28,109 +52,105 @@ class Fault(enum.StrEnum):
     INTAKE = "it takes no batches although some wait and it has room"
 
 
-class Cure(enum.Enum):
-    RESTART = enum.auto()
-    END = enum.auto()
+class Cure(enum.StrEnum):
+    RESTART = "its consumer is started again"
+    END = "the process ends"
 
 
 @dataclass(slots=True)
 class Diagnosis:
-    """What to do after so many bad looks in a row."""
+    """Counts bad checks in a row and chooses the cure."""
 
-    bad: int = 0
-    restarted: bool = False
+    bad_checks: int = 0
+    is_restarted: bool = False
 
     def after(self, fault: Fault | None) -> Cure | None:
         if fault is None:
-            self.bad, self.restarted = 0, False
+            self.bad_checks = 0
+            self.is_restarted = False
             return None
-        self.bad += 1
-        if self.bad < LOOKS:
+
+        self.bad_checks += 1
+        if self.bad_checks < BAD_CHECKS:
             return None
-        self.bad = 0
-        if fault is Fault.HUB or self.restarted:
+
+        self.bad_checks = 0
+        if fault is Fault.HUB or self.is_restarted:
             return Cure.END
-        self.restarted = True
+        self.is_restarted = True
         return Cure.RESTART
 
 
-class Intake:
-    """Watches the consumer of this process. `waiting` tells how many batches wait for it, and raises StoreError."""
+class ConsumerWatchdog:
+    """Watches the consumer of this process. `count_waiting` counts the batches in its queues."""
 
     def __init__(
-        self,
-        consumer: Any,
-        waiting: Callable[[], int],
-        tell: Callable[[Fault, Cure], None],
-        end: Callable[[], None],
+        self, consumer: Any, count_waiting: Callable[[], int], events: StallEvents
     ) -> None:
         self._consumer = consumer
-        self._waiting = waiting
-        self._tell = tell
-        self._end = end
-        self._answered = True
+        self._count_waiting = count_waiting
+        self._events = events
+        self._has_answered = True
         self._taken = 0
         self._diagnosis = Diagnosis()
 
-    def start(self, stopping: Callable[[], bool]) -> None:
-        threading.Thread(target=self._watch, args=(stopping,), name="intake", daemon=True).start()
-
-    def _watch(self, stopping: Callable[[], bool]) -> None:
-        while not stopping():
-            self._ask()
-            time.sleep(LOOK_S)
-            fault = self._look()
+    def watch(self, stopping: threading.Event) -> bool:
+        """Check the consumer until the process has to end (True) or `stopping` is set (False)."""
+        while not stopping.is_set():
+            self._ping_hub()
+            stopping.wait(CHECK_S)
+            fault = self._check()
             cure = self._diagnosis.after(fault)
-            if fault is not None and cure is not None and not stopping():
-                self._treat(fault, cure)
+            if fault is None or cure is None or stopping.is_set():
+                continue
+            self._events.emit(fault.value, cure.value)
+            if cure is Cure.END:
+                return True
+            self._consumer.hub.call_soon(_drop_connection)
+        return False
 
-    def _ask(self) -> None:
-        """Each time anew: a connection that breaks in one of its calls makes Celery's loop forget the others."""
-        self._answered = False
-        self._consumer.hub.call_soon(self._answer)
+    def _ping_hub(self) -> None:
+        """Ask at each check: a connection that breaks makes Celery's hub drop calls that wait."""
+        self._has_answered = False
+        self._consumer.hub.call_soon(self._pong)
 
-    def _answer(self) -> None:
-        self._answered = True
+    def _pong(self) -> None:
+        self._has_answered = True
 
-    def _look(self) -> Fault | None:
-        taken, before = state.all_total_count[0], self._taken
+    def _check(self) -> Fault | None:
+        taken = state.all_total_count[0]
+        has_taken = taken != self._taken
         self._taken = taken
-        silent = not self._answered and not self._polls_itself()
-        if not silent and taken != before:
+
+        is_silent = not self._has_answered and not self._is_polling_solo()
+        if has_taken and not is_silent:
             return None
         try:
-            waiting = self._waiting()
+            waiting = self._count_waiting()
         except errors.StoreError:
-            return None  # reconnecting, as everybody is
-        if silent:
+            return None  # Redis is away: the consumer reconnects
+        if is_silent:
             return Fault.HUB
         return Fault.INTAKE if waiting and self._has_room() else None
 
-    def _polls_itself(self) -> bool:
-        """`solo` has no other thread than Celery's own: while it polls, nobody else can."""
-        return pool_choice.is_solo(type(self._consumer.pool)) and bool(state.active_requests)
+    def _is_polling_solo(self) -> bool:
+        """The solo pool polls in the hub's own thread: the hub cannot answer while it polls."""
+        is_solo = isinstance(self._consumer.pool, solo.TaskPool)
+        return is_solo and bool(state.active_requests)
 
     def _has_room(self) -> bool:
-        return bool(len(state.reserved_requests) < self._consumer.pool.num_processes)
-
-    def _treat(self, fault: Fault, cure: Cure) -> None:
-        self._tell(fault, cure)
-        if cure is Cure.RESTART:
-            self._consumer.hub.call_soon(_lose_the_connection)
-        else:
-            self._end()
+        return len(state.reserved_requests) < int(self._consumer.pool.num_processes)
 
 
-def unstarted() -> Sequence[tuple[Any, ...]]:
-    """Arguments of the polls this process took from the broker and did not begin."""
-    known = tuple(state.requests.values())
-    return [
-        tuple(each.args)
-        for each in known
-        if each.name == "poller.poll" and each not in state.active_requests
-    ]
+def unstarted_batches() -> list[tuple[Any, ...]]:
+    """Return the arguments of the polls that this process took from the broker and did not start."""
+    batches = []
+    for request in tuple(state.requests.values()):
+        if request.name == "poller.poll" and request not in state.active_requests:
+            batches.append(tuple(request.args))
+    return batches
 
 
-def _lose_the_connection() -> None:
-    """On Celery's loop: it closes everything and connects anew, which it does well."""
+def _drop_connection() -> None:
+    """Raise on Celery's hub, which then closes its connection and opens a new one."""
     raise ConnectionResetError("the consumer stood still: starting it again")

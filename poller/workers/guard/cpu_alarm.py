@@ -1,7 +1,7 @@
-"""Ends this process when one of its threads computes for too long without a pause in which anybody else could look.
+"""A CPU time limit for one thread: the kernel ends the process when the thread reaches it.
 
-The kernel counts that thread's own CPU time (`timer_create(2)`), so neither a pause of the process, nor a busy
-machine, nor other threads count. Python has no call for it.
+`timer_create(2)` counts the CPU time of that thread only, so a pause of the process, a busy machine and
+other threads do not count. Python has no call for it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import signal
 import time
 
-_SIGNAL = signal.SIGVTALRM  # ends the process unless somebody handles it
+_SIGNAL = signal.SIGVTALRM  # ends the process unless it is handled
 _SIGEV_SIGNAL = 0
 
 
@@ -36,23 +36,23 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class CpuAlarm:
-    """Of one thread. `put_off` is to be called again before it used up its seconds."""
+    """The limit of one thread. `reset` must be called before the thread has used its seconds."""
 
     def __init__(self, thread_id: int, seconds: float) -> None:
-        whole = int(seconds)
-        self._due = _Timer(_Time(), _Time(whole, round((seconds - whole) * 1e9)))
+        whole_seconds = int(seconds)
+        nanoseconds = round((seconds - whole_seconds) * 1e9)
+        self._setting = _Timer(_Time(), _Time(whole_seconds, nanoseconds))
         self._timer = ctypes.c_void_p()
-        clock, event = (
-            time.pthread_getcpuclockid(thread_id),
-            _Sigevent(None, _SIGNAL, _SIGEV_SIGNAL),
-        )
-        _checked(_libc.timer_create(clock, ctypes.byref(event), ctypes.byref(self._timer)))
 
-    def put_off(self) -> None:
-        _checked(_libc.timer_settime(self._timer, 0, ctypes.byref(self._due), None))
+        clock = time.pthread_getcpuclockid(thread_id)
+        event = _Sigevent(None, _SIGNAL, _SIGEV_SIGNAL)
+        _check(_libc.timer_create(clock, ctypes.byref(event), ctypes.byref(self._timer)))
+
+    def reset(self) -> None:
+        _check(_libc.timer_settime(self._timer, 0, ctypes.byref(self._setting), None))
 
 
-def _checked(answer: int) -> None:
-    if answer != 0:
+def _check(result: int) -> None:
+    if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

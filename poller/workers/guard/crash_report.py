@@ -1,6 +1,7 @@
-"""Why did a worker of this host die? What it was collecting is read from its black box, and said by name.
+"""The report about a dead worker of this host: which collector's code ran when it died, by name.
 
-Only the target whose code ran at that moment gets an outcome here; the leases bring back everybody else.
+The record comes from the dead worker's black box. Only the target whose code ran gets an outcome here; the
+leases bring back all other targets.
 """
 
 from __future__ import annotations
@@ -18,100 +19,102 @@ from poller.domain.record.event_kinds import Event, Kind
 from poller.observability import logs
 from poller.state.cluster.quarantine_records import Release
 from poller.workers.batch.worker_poller import Poller
-from poller.workers.guard import black_box, marks
-from poller.workers.guard.black_box import Wreck
+from poller.workers.guard import black_box, running_code
+from poller.workers.guard.black_box import CrashRecord, RunningBatch
 
 log = logs.get(__name__)
 
-LOOK_S = 2.0
+CHECK_S = 2.0
 
 
-class Aftermath:
+class CrashReporter:
     def __init__(self, services: Services, poller: Poller) -> None:
         self._services = services
         self._poller = poller
 
-    def look(self) -> None:
-        """Never raises; what cannot be said now is said at the next look."""
+    def run(self, stopping: threading.Event) -> None:
+        """Check until `stopping` is set. Needs a thread of its own: SQL may hang."""
+        while not stopping.wait(CHECK_S):
+            self.check()
+
+    def check(self) -> None:
+        """Report the dead workers of this host. Never raises; a report that fails is tried at the next check."""
         try:
-            black_box.open_wrecks(self._services.settings.home, self._explain)
+            black_box.read_crashes(self._services.settings.home, self._try_report)
         except (errors.StoreError, OSError) as error:
             log.warning("dead_worker_not_explained_yet", error=str(error))
-        except Exception:
+        except Exception:  # the thread's end
             log.exception("dead_workers_not_found")
 
-    def keep_looking(self, stopping: threading.Event) -> None:
-        """In a thread of its own: a database that does not answer must not keep the heartbeat waiting."""
-        while not stopping.wait(LOOK_S):
-            self.look()
-
-    def _explain(self, wreck: Wreck) -> None:
+    def _try_report(self, record: CrashRecord) -> None:
         try:
-            self._say(wreck)
+            self._report(record)
         except errors.StoreError:
             raise
-        except Exception:  # one that nobody can explain must not hide the next
-            log.exception("dead_worker_not_explained", worker=wreck.worker)
+        except Exception:  # door: a file of a dead process; it must not hide the next one
+            log.exception("dead_worker_not_explained", worker=record.worker)
 
-    def _say(self, wreck: Wreck) -> None:
-        if wreck.flight is not None:
-            release = self._release(wreck, wreck.flight.collector)
-            text = f"{wreck.worker} died while {_named(release)} ran{_at(wreck)}"
-            outcome = Outcome(Result.FAILED, error_codes.WORKER_DIED, text)
-            self._poller.conclude(
-                wreck.flight.token, wreck.flight.attempt, wreck.target_id, outcome
-            )
-            if release.distribution:
-                self._poller.isolation.record(release, self._doubt(wreck, text))
-        if wreck.fault:
-            log.error("worker_fault", worker=wreck.worker, trace=wreck.fault)
-        if wreck.flights or wreck.target_id:
-            event_publisher.emit(self._services, [self._event(wreck)])
+    def _report(self, record: CrashRecord) -> None:
+        if record.batch is not None:
+            self._blame(record, record.batch)
+        if record.fault:
+            log.error("worker_fault", worker=record.worker, trace=record.fault)
+        if record.batches or record.target_id:
+            event_publisher.emit(self._services, [self._event(record)])
 
-    def _doubt(self, wreck: Wreck, text: str) -> Incident:
-        """Without a fault it may have been killed from outside, or for want of memory: that proves nothing yet."""
-        cause = Cause.CRASH if wreck.fault else Cause.SUSPICION
-        return Incident(event_publisher.now_ms(), cause, text, wreck.target_id)
+    def _blame(self, record: CrashRecord, batch: RunningBatch) -> None:
+        """Give the target whose code ran an outcome, and record an incident of its collector."""
+        release = self._release(record, batch.collector)
+        text = f"{record.worker} died while {_name(release)} ran"
+        location = running_code.fault_location(record.fault)
+        if location:
+            text = f"{text}, with a fault at {location}"
 
-    def _event(self, wreck: Wreck) -> Event:
-        """Whose code ran, if anybody's did, and how much was under way."""
-        under_way: Counter[str] = Counter()
-        for flight in wreck.flights:
-            under_way[flight.collector] += flight.targets
-        told = ", ".join(
-            f"{many} with {_named(self._release(wreck, name))}" for name, many in under_way.items()
-        )
-        data = {"worker": wreck.worker, "under_way": dict(under_way)}
-        culprit = inventory_feed.poll_targets(self._services.engine, [wreck.target_id]).get(
-            wreck.target_id
-        )
-        if culprit is None:
-            text = f"{wreck.worker} died while it polled targets: {told}"
+        outcome = Outcome(Result.FAILED, error_codes.WORKER_DIED, text)
+        self._poller.conclude(batch.token, batch.attempt, record.target_id, outcome)
+        if release.distribution:
+            # Without a fault the worker may have been killed, or was out of memory: no proof yet.
+            cause = Cause.CRASH if record.fault else Cause.SUSPICION
+            incident = Incident(event_publisher.now_ms(), cause, text, record.target_id)
+            self._poller.isolation.record(release, incident)
+
+    def _event(self, record: CrashRecord) -> Event:
+        """Return the event: the target whose code ran, if there is one, and the number of running polls."""
+        running: Counter[str] = Counter()
+        for batch in record.batches:
+            running[batch.collector] += batch.targets
+        counts = []
+        for collector, targets in running.items():
+            counts.append(f"{targets} with {_name(self._release(record, collector))}")
+        summary = ", ".join(counts)
+
+        data = {"worker": record.worker, "under_way": dict(running)}
+        targets_by_id = inventory_feed.poll_targets(self._services.engine, [record.target_id])
+        target = targets_by_id.get(record.target_id)
+        if target is None:
+            text = f"{record.worker} died while it polled targets: {summary}"
             return Event(event_publisher.now_ms(), Kind.WORKER_LOST, text, data=data)
-        named = _named(self._release(wreck, culprit.collector))
-        text = f"{wreck.worker} died while {named} polled {culprit.device}/{culprit.name}"
+
+        name = _name(self._release(record, target.collector))
+        text = f"{record.worker} died while {name} polled {target.device}/{target.name}"
         return Event(
             at_ms=event_publisher.now_ms(),
             kind=Kind.WORKER_LOST,
-            message=f"{text}; under way were {told or 'no others'}",
-            device=culprit.device,
-            target=culprit.name,
-            target_id=culprit.id,
-            device_id=culprit.device_id,
-            data={**data, "collector": culprit.collector},
+            message=f"{text}; under way were {summary or 'no others'}",
+            device=target.device,
+            target=target.name,
+            target_id=target.id,
+            device_id=target.device_id,
+            data={**data, "collector": target.collector},
         )
 
-    def _release(self, wreck: Wreck, collector: str) -> Release:
-        """As the dead worker had it: here it may be older, newer or missing."""
-        ours = self._services.registry.distributions
-        return Release(collector, wreck.releases.get(collector) or ours.get(collector, ""))
+    def _release(self, record: CrashRecord, collector: str) -> Release:
+        """Return the release that the dead worker had: this worker's may be older, newer or missing."""
+        own = self._services.registry.distributions
+        distribution = record.releases.get(collector) or own.get(collector, "")
+        return Release(collector, distribution)
 
 
-def _named(release: Release) -> str:
-    """With the distribution it comes from: that is what one updates or removes."""
+def _name(release: Release) -> str:
+    """Return the collector with its distribution: a person updates or removes the distribution."""
     return str(release) if release.distribution else f"collector {release.collector}"
-
-
-def _at(wreck: Wreck) -> str:
-    where = marks.place(wreck.fault)
-    return f", with a fault at {where}" if where else ""

@@ -1,14 +1,14 @@
-"""Which collectors of this worker run in a child process, and which nowhere? What the cluster knows, looked at often.
+"""Which collectors of this worker run in a child process, and which are quarantined.
 
-A thread of its own reads and writes Redis; a batch only looks into a dictionary that is empty nearly always.
+A thread of its own reads and writes the cluster's quarantine records in Redis. A batch only looks up a
+dictionary, which is nearly always empty.
 """
 
 from __future__ import annotations
 
 import asyncio
-import queue
 import threading
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -23,25 +23,25 @@ from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.record.event_kinds import Event, Kind
 from poller.observability import logs
 from poller.settings import policies
-from poller.state.cluster import quarantine_records as store
+from poller.state.cluster import quarantine_records
 from poller.state.cluster.quarantine_records import Release
 from poller.workers.batch.event_loop import PollLoop
-from poller.workers.batch.target_cache import CachedTarget
-from poller.workers.guard.child.child_messages import Hello
-from poller.workers.guard.child.child_supervisor import Keeper
+from poller.workers.guard.child.child_messages import ChildConfig
+from poller.workers.guard.child.child_supervisor import ChildSupervisor
+from poller.workers.guard.collector_incidents import CollectorIncidents
 
 log = logs.get(__name__)
 
-LOOK_S = 2.0
+REFRESH_S = 2.0
 
-#: How a target is polled that is not simply drained. Cancelled: nothing was found out.
-Way = Callable[[PollTarget, Poll], Coroutine[Any, Any, Outcome]]
-NO_WAYS: Mapping[str, Way] = MappingProxyType({})
+#: A coroutine function that polls a target instead of its collector. A cancelled poll has no outcome.
+PollOverride = Callable[[PollTarget, Poll], Coroutine[Any, Any, Outcome]]
+NO_OVERRIDES: Mapping[str, PollOverride] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The way of a quarantined collector: nothing is sent."""
+    """The override of a quarantined collector: nothing is sent to the device."""
 
     text: str
 
@@ -49,130 +49,143 @@ class Refusal:
         return Outcome(Result.REFUSED, error_codes.COLLECTOR_QUARANTINED, self.text)
 
 
-class Detour:
-    """A poll that goes such a way. `on_done` is called once, unless it is stopped before."""
+class OverriddenPoll:
+    """A running poll of an override. `on_done` is called once with its outcome, unless `stop` is called first."""
 
     def __init__(
         self, work: Coroutine[Any, Any, Outcome], on_done: Callable[[Outcome | None], None]
     ) -> None:
         self._on_done = on_done
         self._task = asyncio.get_running_loop().create_task(work)
-        self._task.add_done_callback(self._ended)
+        self._task.add_done_callback(self._finish)
 
-    def _ended(self, task: asyncio.Task[Outcome]) -> None:
+    def _finish(self, task: asyncio.Task[Outcome]) -> None:
         if task.cancelled():
             self._on_done(None)
-        elif (
-            error := task.exception()
-        ) is not None:  # ours; handed back, it would come again at once
-            log.error("isolation_broke", exc_info=error)
-            self._on_done(
-                from_error(
-                    errors.CollectorCrashed("it cannot be polled in a child", type(error).__name__)
-                )
-            )
-        else:
+            return
+        error = task.exception()
+        if error is None:
             self._on_done(task.result())
+            return
+
+        # A bug of the platform. Without an outcome the target would be due again at once.
+        log.error("isolation_broke", exc_info=error)
+        crash = errors.CollectorCrashed("it cannot be polled in a child", type(error).__name__)
+        self._on_done(from_error(crash))
 
     def stop(self) -> None:
-        self._task.remove_done_callback(self._ended)
+        self._task.remove_done_callback(self._finish)
         self._task.cancel()
 
 
 class Isolation:
-    """One per worker process; safe for threads."""
+    """One per worker process, safe for threads."""
 
-    def __init__(self, services: Services, runtime: PollLoop) -> None:
+    def __init__(
+        self, services: Services, poll_loop: PollLoop, incidents: CollectorIncidents
+    ) -> None:
         settings = services.settings
         self._services = services
-        self._runtime = runtime
-        self._rules = quarantine.Rules(
-            settings.quarantine_crashes, round(settings.quarantine_window_s * 1000)
-        )
-        self._releases = {
-            name: Release(name, origin) for name, origin in services.registry.distributions.items()
-        }
-        self._declared = declared(services)
-        self._keepers: dict[str, Keeper] = {}
-        self._ways: dict[str, Way] = {}
-        self._refused: frozenset[str] = frozenset()
-        self._untold: queue.SimpleQueue[tuple[str, Incident]] = queue.SimpleQueue()
-        self._doubted: set[str] = set()  # by ourselves; the cluster may not know yet
-        self._closed = False
-        self._wake = threading.Event()
-        self._guard = threading.Lock()
+        self._poll_loop = poll_loop
+        self._incidents = incidents
+        window_ms = round(settings.quarantine_window_s * 1000)
+        self._rules = quarantine.Rules(settings.quarantine_crashes, window_ms)
+        distributions = services.registry.distributions
+        self._releases = {name: Release(name, origin) for name, origin in distributions.items()}
+        self._declared = declared_isolated(services)
+        self._supervisors: dict[str, ChildSupervisor] = {}
+        self._overrides: dict[str, PollOverride] = {}
+        self._quarantined: frozenset[str] = frozenset()
+        self._stuck: set[str] = set()  # collectors whose incident is not stored yet
+        self._is_closed = False
+        self._lock = threading.Lock()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def ways(self, known: Collection[CachedTarget]) -> Mapping[str, Way]:
-        """By collector, for a batch of these targets. What would be refused is asked for again: it may be released."""
-        if self._thread is None:
-            self._begin()
-        if self._refused and any(each.target.collector in self._refused for each in known):
-            self.look()
-        return self._ways
+    def overrides(self, collectors: Iterable[str]) -> Mapping[str, PollOverride]:
+        """Return the overrides by collector, for a batch whose targets use these collectors.
 
-    def _begin(self) -> None:
-        """The first batches wait until it is known what must not be run here."""
+        A quarantined collector among them causes a refresh: a person may have released it.
+        """
+        if self._thread is None:
+            self._start()
+        if self._quarantined and not self._quarantined.isdisjoint(collectors):
+            self.refresh()
+        return self._overrides
+
+    def _start(self) -> None:
+        """Refresh before the first batch is polled: it must not run a quarantined collector."""
         with self._starting:
             if self._thread is None:
-                self.look()
-                thread = threading.Thread(target=self._watch, name="isolation", daemon=True)
+                self.refresh()
+                thread = threading.Thread(target=self._run, name="isolation", daemon=True)
                 thread.start()
                 self._thread = thread
 
-    def _watch(self) -> None:
-        while not self._closed:
-            self._wake.wait(LOOK_S)
-            self._wake.clear()
-            self._tell()
-            self.look()
+    def _run(self) -> None:
+        while not self._is_closed:
+            self._incidents.changed.wait(REFRESH_S)
+            self._incidents.changed.clear()
+            self._store_incidents()
+            self.refresh()
 
-    def _tell(self) -> None:
-        """What happened here; if Redis is away, later."""
+    def _store_incidents(self) -> None:
+        """Store the incidents of this process in the cluster's records; later, if Redis is away."""
         while True:
-            try:
-                name, doubt = self._untold.get_nowait()
-            except queue.Empty:
+            collected = self._incidents.take()
+            if collected is None:
                 return
+            collector = collected.collector
+            release = self._releases.get(collector)
+            if release is None:
+                continue  # a thread of the platform, not of a collector
             try:
-                self.record(self._releases[name], doubt)
+                self.record(release, collected.incident)
             except errors.StoreError as error:
-                log.warning("crash_not_counted_yet", collector=name, error=str(error))
-                self._untold.put((name, doubt))
+                log.warning("crash_not_counted_yet", collector=collector, error=str(error))
+                if collected.incident.cause is Cause.STUCK:
+                    self._stuck.add(collector)
+                self._incidents.put(collected)
                 return
-            self._doubted.discard(name)
+            self._stuck.discard(collector)
 
-    def look(self) -> None:
-        """What the cluster knows by now. Never raises; what cannot be read stays as it was."""
+    def refresh(self) -> None:
+        """Read the cluster's records. Never raises; while Redis is away the last overrides stay."""
+        records: Mapping[Release, Record] = {}
         try:
-            found = store.read(self._services.redis, self._services.keys)
+            records = quarantine_records.read(self._services.redis, self._services.keys)
         except errors.StoreError as error:
             log.warning("quarantine_not_read", error=str(error))
-            found = {}
-            if self._ways:
+            if self._overrides:
                 return
-        with self._guard:
-            if not self._closed:
-                self._apply(found)
+        with self._lock:
+            if not self._is_closed:
+                self._apply(records)
 
-    def _apply(self, found: Mapping[Release, Record]) -> None:
-        ways: dict[str, Way] = {}
-        refused = set()
+    def _apply(self, records: Mapping[Release, Record]) -> None:
+        overrides: dict[str, PollOverride] = {}
+        quarantined = set()
         for name, release in self._releases.items():
-            record = found.get(release, Record())
+            record = records.get(release, Record())
             if record.trust is Trust.QUARANTINED:
-                ways[name] = Refusal(f"{release} is quarantined: {record.reason}").poll
-                refused.add(name)
-            elif record.trust is Trust.ISOLATED or name in self._declared or name in self._doubted:
-                ways[name] = self._keeper(name).poll
-        self._ways, self._refused = ways, frozenset(refused)
-        self._dismiss([name for name in self._keepers if name not in ways or name in refused])
+                quarantined.add(name)
+                overrides[name] = Refusal(f"{release} is quarantined: {record.reason}").poll
+            elif self._is_isolated(name, record):
+                overrides[name] = self._supervisor(name).poll
 
-    def _keeper(self, name: str) -> Keeper:
-        if name not in self._keepers:
+        self._overrides = overrides
+        self._quarantined = frozenset(quarantined)
+        isolated = overrides.keys() - quarantined
+        self._close_supervisors(self._supervisors.keys() - isolated)
+
+    def _is_isolated(self, name: str, record: Record) -> bool:
+        is_local = name in self._declared or name in self._stuck
+        return is_local or record.trust is Trust.ISOLATED
+
+    def _supervisor(self, name: str) -> ChildSupervisor:
+        if name not in self._supervisors:
             settings = self._services.settings
-            hello = Hello(
+            config = ChildConfig(
                 collector=name,
                 memory_mb=settings.isolation_memory_mb,
                 threads=settings.blocking_threads,
@@ -183,76 +196,61 @@ class Isolation:
                 log_level=settings.log_level,
                 log_format=settings.log_format,
             )
-            self._keepers[name] = Keeper(str(self._releases[name]), hello, self._crashed(name))
-        return self._keepers[name]
+            release = str(self._releases[name])
+            self._supervisors[name] = ChildSupervisor(release, config, self._incidents)
+        return self._supervisors[name]
 
-    def _crashed(self, name: str) -> Callable[[str, tuple[PollTarget, ...]], None]:
-        def crashed(text: str, polled: tuple[PollTarget, ...]) -> None:
-            names = ", ".join(f"{target.device}/{target.name}" for target in polled)
-            self._doubt(name, Cause.CRASH, f"{text}, while it polled {names}" if names else text)
+    def record(self, release: Release, incident: Incident) -> None:
+        """Store an incident, and emit an event if it changes how the collector is run. Raises StoreError.
 
-        return crashed
-
-    def overrun(self, name: str) -> None:
-        """Its threads hang beyond the limit: from now on they do so in another process."""
-        if name in self._releases:
-            self._doubted.add(name)
-            count = self._services.settings.stuck_threads
-            self._doubt(name, Cause.STUCK, f"{count} of its threads hang in one worker")
-
-    def _doubt(self, name: str, cause: Cause, text: str) -> None:
-        self._untold.put((name, Incident(event_publisher.now_ms(), cause, text)))
-        self._wake.set()
-
-    def record(self, release: Release, doubt: Incident) -> None:
-        """Tell the cluster, and people if that changes how the collector is run. Raises StoreError.
-
-        It may be one that is not installed here: another worker of this host died of it.
+        The release may be missing in this worker: another worker of the host died of it.
         """
-        doubt = replace(doubt, text=self._services.redactor.text(doubt.text))
-        before, after = store.record(
-            self._services.redis, self._services.keys, release, doubt, self._rules
+        text = self._services.redactor.text(incident.text)
+        incident = replace(incident, text=text)
+        before, after = quarantine_records.record(
+            self._services.redis, self._services.keys, release, incident, self._rules
         )
-        if after.trust is not before.trust:
-            self._wake.set()
-            event_publisher.emit(
-                self._services, [_event(release, after, doubt, release.collector in self._declared)]
-            )
+        if after.trust is before.trust:
+            return
+        self._incidents.changed.set()  # refresh at once
+        was_isolated = release.collector in self._declared
+        event_publisher.emit(self._services, [_event(release, after, incident, was_isolated)])
 
     def close(self) -> None:
-        with self._guard:
-            self._closed = True
-            self._ways = {}
-            self._dismiss(list(self._keepers))
+        with self._lock:
+            self._is_closed = True
+            self._overrides = {}
+            self._close_supervisors(set(self._supervisors))
 
-    def _dismiss(self, names: Collection[str]) -> None:
+    def _close_supervisors(self, names: Collection[str]) -> None:
         for name in names:
-            self._runtime.loop.call_soon_threadsafe(self._keepers.pop(name).close)
+            supervisor = self._supervisors.pop(name)
+            self._poll_loop.loop.call_soon_threadsafe(supervisor.close)
 
 
-def declared(services: Services) -> frozenset[str]:
-    """Collectors whose author or operator wants them in a process of their own."""
-    by_author = {
-        name
-        for name, each in services.registry.collectors.items()
-        if getattr(each, "isolated", False)
-    }
+def declared_isolated(services: Services) -> frozenset[str]:
+    """Return the collectors that their author or the operator wants in a child process."""
+    collectors = services.registry.collectors
+    by_author = {name for name, each in collectors.items() if getattr(each, "isolated", False)}
     by_operator = set(services.settings.isolated_collectors)
-    for name in sorted(by_operator - services.registry.collectors.keys()):
+    for name in sorted(by_operator - collectors.keys()):
         log.warning(
             "isolated_collector_not_installed", collector=name, setting="isolated_collectors"
         )
     return frozenset(by_author | by_operator)
 
 
-def _event(release: Release, after: Record, doubt: Incident, was_isolated: bool) -> Event:
+def _event(release: Release, after: Record, incident: Incident, was_isolated: bool) -> Event:
+    crashes = len(after.crashes_ms)
     data = {
         "collector": release.collector,
         "distribution": release.distribution,
-        "crashes": len(after.crashes_ms),
+        "crashes": crashes,
     }
     if after.trust is Trust.QUARANTINED:
-        text = f"{release} is quarantined after {len(after.crashes_ms)} crashes: {after.reason}"
-        return Event(doubt.at_ms, Kind.COLLECTOR_QUARANTINED, text, data=data)
-    text = f"{release} runs in a process of its own {'as before' if was_isolated else 'from now on'}: {after.reason}"
-    return Event(doubt.at_ms, Kind.COLLECTOR_ISOLATED, text, data=data)
+        text = f"{release} is quarantined after {crashes} crashes: {after.reason}"
+        return Event(incident.at_ms, Kind.COLLECTOR_QUARANTINED, text, data=data)
+
+    since = "as before" if was_isolated else "from now on"
+    text = f"{release} runs in a process of its own {since}: {after.reason}"
+    return Event(incident.at_ms, Kind.COLLECTOR_ISOLATED, text, data=data)

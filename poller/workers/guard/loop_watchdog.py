@@ -1,7 +1,8 @@
-"""Ends this process when a collector blocks its loop: no other poll could go on, and a thread cannot be killed.
+"""The watchdog of the event loop: it ends the process when a collector blocks the loop.
 
-The loop counts as blocked when it neither answers nor starts another step while we look five times. Looks are counted,
-not seconds: a process that was paused, or that gets no time from a busy machine, does not look either.
+No other poll can go on then, and a thread cannot be killed. The loop counts as blocked when it neither
+answers nor starts another step during five checks. Checks are counted, not seconds: a paused process, or
+one without CPU time on a busy machine, makes no checks.
 """
 
 from __future__ import annotations
@@ -9,41 +10,35 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import threading
 import time
-import traceback
-from collections.abc import Callable
-from pathlib import Path
 
 from poller.observability import logs
-from poller.workers.guard import marks
+from poller.workers.guard import running_code
 from poller.workers.guard.black_box import BlackBox
+from poller.workers.guard.consumer_watchdog import StallEvents
 from poller.workers.guard.cpu_alarm import CpuAlarm
+from poller.workers.guard.running_code import RunningPoll
 
 log = logs.get(__name__)
 
-LOOK_S = 1.0
-LOOKS = 5
-#: Code that never lets Python switch threads (a regular expression gone wild) stops us, too. Then the kernel ends the
-#: process, after so much CPU time of the loop without a look; `faulthandler` prints where it was.
-CPU_S = 8.0
-#: The same for code in any other thread. All of them count together, and those that need no interpreter may compute on
-#: many cores at a time; hence so much more.
-ALL_CPU_S = 24.0
-#: How long the last words may take: Redis may be away.
-LAST_WORDS_S = 2.0
+CHECK_S = 1.0
+BAD_CHECKS = 5
+#: Code that never lets Python switch threads (a runaway regular expression) stops the watchdog too. The
+#: kernel then ends the process after this much CPU time of the loop's thread, and `faulthandler` writes
+#: the stack.
+LOOP_CPU_S = 8.0
+#: The same limit for all threads together. Threads that do not need the interpreter may use many cores.
+PROCESS_CPU_S = 24.0
+#: The time for the event about the stall: Redis may be away.
+EVENT_S = 2.0
 EXIT_CODE = 70
-_FRAMES = 4
-
-#: Why it stood still, and what comes then.
-Tell = Callable[[str, str], None]
 
 
-class Watchdog:
-    def __init__(self, box: BlackBox, tell: Tell) -> None:
-        self._box = box
-        self._tell = tell
+class LoopWatchdog:
+    def __init__(self, black_box: BlackBox, events: StallEvents) -> None:
+        self._black_box = black_box
+        self._events = events
         self._answers = 0
         self._thread_id = 0
         self._alarm: CpuAlarm | None = None
@@ -52,74 +47,70 @@ class Watchdog:
         threading.Thread(target=self._watch, args=(loop,), name="watchdog", daemon=True).start()
 
     def _answer(self) -> None:
+        """Runs on the loop."""
         if not self._thread_id:
             self._thread_id = threading.get_ident()
-            self._alarm = _alarm(self._thread_id)
+            self._alarm = _create_alarm(self._thread_id)
         self._answers += 1
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        seen, still = (0, 0), 0
+        progress = (0, 0)
+        bad_checks = 0
         while True:
-            self._put_off()
+            self._reset_alarms()
             loop.call_soon_threadsafe(self._answer)
-            time.sleep(LOOK_S)
-            now = self._seen()
-            still = still + 1 if now == seen else 0
-            seen = now
-            if still >= LOOKS:
-                guilty, at = marks.on_loop(self._box.cells), self._where()
-                if self._seen() == seen:  # else it went on just now, and that was somebody else
-                    self._end(guilty, at)
+            time.sleep(CHECK_S)
+            before = progress
+            progress = self._progress()
+            bad_checks = bad_checks + 1 if progress == before else 0
+            if bad_checks >= BAD_CHECKS:
+                poll = running_code.on_loop(self._black_box.cells)
+                location = running_code.thread_location(self._thread_id)
+                if self._progress() == progress:  # else the loop went on, and the poll is another
+                    self._end_process(poll, location)
 
-    def _seen(self) -> tuple[int, int]:
-        return self._answers, self._box.cells[marks.STEPS]
+    def _progress(self) -> tuple[int, int]:
+        return self._answers, self._black_box.cells[running_code.STEPS]
 
-    def _put_off(self) -> None:
-        signal.setitimer(signal.ITIMER_VIRTUAL, ALL_CPU_S)
+    def _reset_alarms(self) -> None:
+        signal.setitimer(signal.ITIMER_VIRTUAL, PROCESS_CPU_S)
         if self._alarm is not None:
-            self._alarm.put_off()
+            self._alarm.reset()
 
-    def _end(self, guilty: marks.Whose, at: str) -> None:
-        """Whoever starts next on this home says whose fault it was, and the leases bring the targets back.
+    def _end_process(self, poll: RunningPoll, location: str) -> None:
+        """Record the poll that blocks the loop and end the process.
 
-        It is noted first: the loop may go on with others while the last words are said.
+        Another worker of this host reports the record, and the leases bring the targets back. The
+        record comes first: the loop may go on with other polls while the event is emitted.
         """
-        target_id, flight = guilty
-        collector = self._box.collector(flight) if target_id else ""
-        self._box.note_fault(marks.verdict(guilty, f"the loop stood still at {at}"))
+        fault = running_code.blame(poll, f"the loop stood still at {location}")
+        self._black_box.record_fault(fault)
+
+        collector = self._black_box.collector_of(poll.batch_number) if poll.target_id else ""
         log.critical(
             "poll_loop_blocked",
             collector=collector,
-            target_id=target_id,
-            seconds=LOOKS * LOOK_S,
-            at=at,
+            target_id=poll.target_id,
+            seconds=BAD_CHECKS * CHECK_S,
+            at=location,
             fix="a collector must not block: it should await, or use a thread",
         )
-        why = (
-            f"its poll loop is blocked by collector {collector}"
-            if collector
-            else "its poll loop is blocked"
-        )
-        self._put_off()
-        words = threading.Thread(target=self._tell, args=(why, "the process ends"), daemon=True)
-        words.start()
-        words.join(LAST_WORDS_S)
+        reason = "its poll loop is blocked"
+        if collector:
+            reason = f"{reason} by collector {collector}"
+
+        self._reset_alarms()
+        arguments = (reason, "the process ends")
+        emitting = threading.Thread(target=self._events.emit, args=arguments, daemon=True)
+        emitting.start()
+        emitting.join(EVENT_S)
         os._exit(EXIT_CODE)
 
-    def _where(self) -> str:
-        """Files, lines and names, the innermost last; never a value."""
-        frame = sys._current_frames().get(self._thread_id)
-        frames = list(traceback.walk_stack(frame))[:_FRAMES] if frame else []
-        return " > ".join(
-            f"{Path(each.f_code.co_filename).name}:{line} {each.f_code.co_name}"
-            for each, line in frames[::-1]
-        )
 
-
-def _alarm(thread_id: int) -> CpuAlarm | None:
-    """None where the kernel has none: then all threads together are limited, which is later."""
+def _create_alarm(thread_id: int) -> CpuAlarm | None:
+    """Return None if the kernel has no such timer: the limit of the whole process remains."""
     try:
-        return CpuAlarm(thread_id, CPU_S)
+        return CpuAlarm(thread_id, LOOP_CPU_S)
     except (OSError, AttributeError) as error:
         log.warning("no_cpu_alarm", error=str(error))
         return None

@@ -1,4 +1,4 @@
-"""Celery's consumer without mingle and gossip (chatter our workers have no use for), plus our queues."""
+"""Celery's consumer without mingle and gossip, which poll workers do not need, plus the poll queues."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Any, ClassVar
 from celery import bootsteps
 from celery.worker import consumer
 
-from poller.workers import lifecycle
+from poller.workers.process import worker_process
 
-#: Seconds between attempts to reach a broker that is away.
+#: Seconds between attempts to reach a broker that is away. Celery's own pauses grow to 30 s.
 RECONNECT = {"interval_start": 0.5, "interval_step": 0.5, "interval_max": 2.0}
 
 
 class PollQueues(bootsteps.StartStopStep):  # type: ignore[misc]
-    """Takes up the queues this worker serves; started again after every broker reconnect."""
+    """Subscribes to the queues of this worker; started again after every broker reconnect."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
 
     def start(self, c: Any) -> None:
-        lifecycle.presence(c.hostname).attach(c)
+        worker_process.heartbeat(c.hostname).attach(c)
 
     def stop(self, c: Any) -> None:
-        lifecycle.presence(c.hostname).detach()
+        worker_process.heartbeat(c.hostname).detach()
 
 
 class Consumer(consumer.Consumer):  # type: ignore[misc]
-    """What `celery worker --without-mingle --without-gossip` would run."""
+    """The consumer of `celery worker --without-mingle --without-gossip`."""
 
     class Blueprint(consumer.Consumer.Blueprint):  # type: ignore[misc]
         default_steps: ClassVar[list[Any]] = [
@@ -40,15 +40,18 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]
     def __init__(
         self, *args: Any, worker_options: Mapping[str, Any] | None = None, **kwargs: Any
     ) -> None:
-        quiet = {**(worker_options or {}), "without_mingle": True, "without_gossip": True}
-        super().__init__(*args, worker_options=quiet, **kwargs)
-        # Said at every lost connection. We want the default: a thread that polls cannot be cancelled, and need not be.
-        # Here, since Celery sets filters of its own when a worker begins.
+        options = dict(worker_options or {})
+        options["without_mingle"] = True
+        options["without_gossip"] = True
+        super().__init__(*args, worker_options=options, **kwargs)
+
+        # Celery warns at every lost connection. The default is right here: a thread that polls cannot be
+        # cancelled. The filter is set here because Celery sets its own filters when a worker starts.
         warnings.filterwarnings(
             "ignore", message=r"\nIn Celery 5.1 we introduced an optional breaking change"
         )
 
     def ensure_connected(self, conn: Any) -> Any:
-        """Celery would wait longer and longer between its attempts, up to 30 s; a whole fleet would wait with us."""
+        """Connect with short pauses: otherwise the whole fleet waits after a broker restart."""
         conn.ensure_connection = partial(conn.ensure_connection, **RECONNECT)
         return super().ensure_connected(conn)

@@ -1,4 +1,7 @@
-"""What a worker leaves in queues that nobody else serves is handed back: it would wait there until its leases end."""
+"""Hand back of batches that a stopping worker leaves in queues which no other worker serves.
+
+Without it their targets would wait until the leases end.
+"""
 
 from __future__ import annotations
 
@@ -16,37 +19,46 @@ from poller.workers.batch.worker_poller import Poller
 log = logs.get(__name__)
 
 
-def hand_back_queued(services: Services, poller: Poller, mine: Iterable[str]) -> None:
-    """After our good-bye. Never raises: if Redis is away, the leases do it."""
+def hand_back_queued(services: Services, poller: Poller, queues: Iterable[str]) -> None:
+    """Hand back the batches in a worker's queues, after it left the registry.
+
+    Never raises: while Redis is away the leases bring the targets back.
+    """
     try:
-        queues = sorted(set(mine) - _served(services))
+        unserved = sorted(set(queues) - _served_queues(services))
+        batches: list[tuple[Any, ...]] = []
         with broker_errors(), poll.app.connection_for_write() as connection:
-            waiting = [
-                batch for queue in queues for batch in _taken(connection.default_channel, queue)
-            ]
-        _tell(hand_back(poller, waiting))
+            for queue in unserved:
+                batches.extend(_take_batches(connection.default_channel, queue))
+        targets = hand_back(poller, batches)
+        if targets:
+            log.info("queued_targets_handed_back", targets=targets)
     except errors.PollerError as error:
         log.warning("batches_not_handed_back", error=str(error))
 
 
 def hand_back(poller: Poller, batches: Iterable[tuple[Any, ...]]) -> int:
-    """Arguments of messages whose batches nobody started. Returns how many targets are due again. Raises StoreError."""
+    """Hand back batches that were not started, given the arguments of their messages.
+
+    Returns the number of targets that are due again. Raises StoreError.
+    """
     return sum(poller.hand_back(*batch) for batch in batches)
 
 
-def _tell(targets: int) -> None:
-    if targets:
-        log.info("queued_targets_handed_back", targets=targets)
+def _served_queues(services: Services) -> set[str]:
+    """Return the queues that a live worker takes batches from."""
+    now_ms = services.board.now_ms()
+    served: set[str] = set()
+    for worker in worker_registry.living(services.redis, services.keys, now_ms):
+        served.update(worker.queues)
+    return served
 
 
-def _served(services: Services) -> set[str]:
-    """Queues that a living worker takes batches from."""
-    living = worker_registry.living(services.redis, services.keys, services.board.now_ms())
-    return {queue for worker in living for queue in worker.queues}
-
-
-def _taken(channel: Any, queue: str) -> Iterator[tuple[Any, ...]]:
-    """The polls that wait in a queue, which are then not there any more."""
-    while (message := channel.basic_get(queue, no_ack=True)) is not None:
+def _take_batches(channel: Any, queue: str) -> Iterator[tuple[Any, ...]]:
+    """Remove all messages from a queue; gives the arguments of those that are polls."""
+    while True:
+        message = channel.basic_get(queue, no_ack=True)
+        if message is None:
+            return
         if message.headers.get("task") == poll.name:
             yield tuple(message.payload[0])

@@ -1,10 +1,9 @@
-"""A worker says every two seconds that it lives, what it has and what it takes, and at once when that changes."""
+"""The heartbeat of a worker: its state in the worker registry, periodically and at once after a change."""
 
 from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from poller import errors
@@ -13,114 +12,134 @@ from poller.domain.record.overview import Worker
 from poller.observability import logs
 from poller.state.cluster import worker_registry
 from poller.workers.batch.worker_poller import Poller
-from poller.workers.guard.crash_report import Aftermath
-from poller.workers.process.prefork_children import Tally
-from poller.workers.process.subscriptions import Domains
+from poller.workers.guard.crash_report import CrashReporter
+from poller.workers.process.prefork_children import (
+    PreforkChildren,
+    ProcessCounts,
+    process_counts,
+)
+from poller.workers.process.subscriptions import Subscriptions
 
 log = logs.get(__name__)
 
-#: How long the last heartbeat may take before we say good-bye.
-LAST_BEAT_S = 3.0
+#: The time limit for the last heartbeat before the worker leaves the registry.
+STOP_S = 3.0
 
 
-class Presence:
+class Heartbeat:
+    """One per worker, with its subscriptions and its crash reporter."""
+
     def __init__(
-        self, services: Services, poller: Poller, tags: dict[str, str], tally: Callable[[], Tally]
+        self,
+        services: Services,
+        poller: Poller,
+        tags: dict[str, str],
+        children: PreforkChildren | None = None,
     ) -> None:
         self._services = services
         self._poller = poller
         self._tags = tags
-        self._tally = tally  # of all processes of this worker
-        self._aftermath = Aftermath(services, poller)
+        self._children = children
         self._instance = secrets.token_hex(3)
-        self._started_ms = self._polls = self._polled_ms = 0
+        self._started_ms = 0
+        self._polls = 0
+        self._polled_ms = 0
         self._slots = services.settings.worker_concurrency
-        self._news = threading.Event()
-        self._domains = Domains(services, tags, self._news.set)
+        self._changed = threading.Event()
+        self._subscriptions = Subscriptions(services, tags, self._changed)
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self._looking = threading.Thread(
-            target=self._aftermath.keep_looking,
+        self._crash_reporter = CrashReporter(services, poller)
+        self._reporting = threading.Thread(
+            target=self._crash_reporter.run,
             args=(self._stopping,),
-            name="aftermath",
+            name="crash-report",
             daemon=True,
         )
 
     def attach(self, consumer: Any) -> None:
-        """A consumer (re)connected. Called on Celery's hub."""
+        """Serve a consumer that (re)connected. Runs on Celery's hub."""
         if self._thread is None:
-            self._aftermath.look()  # before our first poll: what ended the last worker must not end this one
+            # Before the first poll: a collector that ended the last worker must not end this one.
+            self._crash_reporter.check()
         self._slots = consumer.pool.limit or self._slots
         self._poller.lending.attach(consumer)
-        self._domains.attach(consumer)
-        self._news.set()
+        self._subscriptions.attach(consumer)
+        self._changed.set()
         if self._thread is None:
-            self._thread = threading.Thread(target=self._beat, name="presence", daemon=True)
+            self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
             self._thread.start()
-            self._looking.start()
+            self._reporting.start()
 
     def detach(self) -> None:
         self._poller.lending.detach()
-        self._domains.detach()
+        self._subscriptions.detach()
 
     def stop(self) -> None:
-        """Say good-bye: nothing more is queued for us alone."""
-        self._domains.stop()
+        """Leave the worker registry: no more batches are queued for this worker alone."""
+        self._subscriptions.stop()
         self._stopping.set()
-        self._news.set()
+        self._changed.set()
         if self._thread is not None:
-            self._thread.join(
-                timeout=LAST_BEAT_S
-            )  # else its last heartbeat might come after the good-bye
+            self._thread.join(timeout=STOP_S)  # a later heartbeat would register the worker again
+        key = self._view(ProcessCounts()).key
         try:
-            worker_registry.leave(
-                self._services.redis, self._services.keys, self._view(Tally()).key
-            )
+            worker_registry.leave(self._services.redis, self._services.keys, key)
         except errors.StoreError as error:
-            log.warning("good_bye_not_said", error=str(error))
-        if self._looking.is_alive():
-            self._looking.join(timeout=LAST_BEAT_S)
+            log.warning("worker_not_deregistered", error=str(error))
+        if self._reporting.is_alive():
+            self._reporting.join(timeout=STOP_S)
 
-    def _beat(self) -> None:
+    def counts(self) -> ProcessCounts:
+        """Return the counts of all processes of this worker."""
+        counts = process_counts(self._poller)
+        if self._children is not None:
+            counts += self._children.total()
+        return counts
+
+    def _run(self) -> None:
         while True:
-            news = self._news.wait(worker_registry.HEARTBEAT_S)
-            self._news.clear()
+            has_changed = self._changed.wait(worker_registry.HEARTBEAT_S)
+            self._changed.clear()
             if self._stopping.is_set():
                 return
-            self._announce(news)
+            self._announce(has_changed)
 
-    def _announce(self, news: bool) -> None:
-        """With news, the leader is woken: it may have waited for us."""
+    def _announce(self, has_changed: bool) -> None:
+        """Write one heartbeat. A change wakes the leader, which may wait for this worker."""
         try:
-            now_ms, done = self._services.board.now_ms(), self._tally()
+            now_ms = self._services.board.now_ms()
+            counts = self.counts()
             self._started_ms = self._started_ms or now_ms
-            if done.polls != self._polls:
-                self._polls, self._polled_ms = done.polls, now_ms
+            if counts.polls != self._polls:
+                self._polls = counts.polls
+                self._polled_ms = now_ms
             worker_registry.announce(
-                self._services.redis, self._services.keys, self._view(done), news
+                self._services.redis, self._services.keys, self._view(counts), has_changed
             )
         except errors.StoreError as error:
             log.warning("heartbeat_failed", error=str(error))
-        except Exception:
+        except Exception:  # the thread's end
             log.exception("heartbeat_broke")
 
-    def _view(self, done: Tally) -> Worker:
+    def _view(self, counts: ProcessCounts) -> Worker:
+        registry = self._services.registry
         return Worker(
             name=self._poller.runner,
             seen_ms=0,
             started_ms=self._started_ms,
-            polls=done.polls,
-            in_flight=done.in_flight,
-            rss_bytes=done.rss_bytes,
+            polls=counts.polls,
+            in_flight=counts.in_flight,
+            rss_bytes=counts.rss_bytes,
             tags=self._tags,
-            collectors=dict(self._services.registry.distributions),
-            queues=self._domains.served,
-            sessions=self._services.registry.keeping_sessions,
-            costs=self._services.registry.costs,
-            broken={broken.name: broken.state for broken in self._services.registry.broken},
+            collectors=dict(registry.distributions),
+            queues=self._subscriptions.served,
+            sessions=registry.keeping_sessions,
+            costs=registry.costs,
+            broken={broken.name: broken.state for broken in registry.broken},
             slots=self._slots,
-            spool_waiting=done.spool_waiting,
-            spool_dropped=done.spool_dropped,
+            spool_waiting=counts.spool_waiting,
+            spool_dropped=counts.spool_dropped,
             instance=self._instance,
             polled_ms=self._polled_ms,
         )

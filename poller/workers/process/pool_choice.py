@@ -1,4 +1,4 @@
-"""Which pool does this worker use, and how many batches does it poll at a time?"""
+"""Which pool a worker uses, and how many batches it polls at a time."""
 
 from __future__ import annotations
 
@@ -13,53 +13,48 @@ from poller.settings import origins
 from poller.workers.process import thread_pool
 
 
-def settle(worker: Any) -> None:
-    """Before Celery makes the pool: what the command line says counts, and each pool gets a number that suits it."""
-    worker.pool_cls = chosen(
-        concurrency.get_implementation(worker.pool_cls), application.on_command_line("pool")
-    )
-    worker.concurrency = slots(worker.pool_cls, worker.concurrency, _is_concurrency_given())
+def configure(worker: Any) -> None:
+    """Set pool and concurrency of a worker before Celery creates the pool."""
+    pool = concurrency.get_implementation(worker.pool_cls)
+    worker.pool_cls = pool_class(pool, application.on_command_line("pool"))
+    worker.concurrency = slots(worker.pool_cls, worker.concurrency, _is_concurrency_set())
 
 
-def chosen(pool: type, given: bool) -> type:
-    """Celery takes `-P prefork` for its own default, and lets our setting win over it."""
+def pool_class(pool: type, is_set: bool) -> type:
+    """Return the pool of the command line, or the default.
+
+    Celery takes `-P prefork` for its own default and replaces it with the configured pool.
+    """
     if pool is thread.TaskPool:
         return thread_pool.TaskPool
-    return prefork.TaskPool if given and issubclass(pool, thread_pool.TaskPool) else pool
+    is_replaced = is_set and issubclass(pool, thread_pool.TaskPool)
+    return prefork.TaskPool if is_replaced else pool
 
 
-def slots(pool: type, concurrency: Any, given: bool) -> Any:
-    """Solo polls one batch at a time, whatever it is told. Processes are for the cores, threads for waiting."""
+def slots(pool: type, concurrency: Any, is_set: bool) -> Any:
+    """Return the concurrency for a pool: solo polls one batch at a time, prefork has a process per core."""
     if issubclass(pool, solo.TaskPool):
         return 1
-    if issubclass(pool, prefork.TaskPool) and not given:
+    if issubclass(pool, prefork.TaskPool) and not is_set:
         return len(os.sched_getaffinity(0))
     return concurrency
 
 
 def batches_per_process(worker: Any) -> int:
-    """So many may be under way in one process, which is what its limits are about."""
-    if is_prefork(worker.pool_cls):
-        return 1
-    return most_children(worker)
+    """Return the number of batches that one process may poll at a time."""
+    return 1 if is_prefork(worker.pool_cls) else max_slots(worker)
 
 
-def most_children(worker: Any) -> int:
-    """Or threads: `--autoscale` may ask for more than there are at first."""
-    most = (worker.options.get("autoscale") or [0])[0]
-    return max(int(worker.concurrency), int(most))
+def max_slots(worker: Any) -> int:
+    """Return the largest number of threads or children; `--autoscale` may raise it while the worker runs."""
+    autoscale = worker.options.get("autoscale") or [0]
+    return max(int(worker.concurrency), int(autoscale[0]))
 
 
 def is_prefork(pool: type) -> bool:
     return issubclass(pool, prefork.TaskPool)
 
 
-def is_solo(pool: type) -> bool:
-    return issubclass(pool, solo.TaskPool)
-
-
-def _is_concurrency_given() -> bool:
-    return (
-        application.on_command_line("concurrency")
-        or origins(os.environ)["worker_concurrency"] != "default"
-    )
+def _is_concurrency_set() -> bool:
+    origin = origins(os.environ)["worker_concurrency"]
+    return application.on_command_line("concurrency") or origin != "default"

@@ -1,6 +1,6 @@
-"""What the children of a prefork worker did, and what they shall do: in memory that they share with it.
+"""Memory that a prefork worker shares with its children: their counts, and the phase of the worker's shutdown.
 
-The worker speaks for all of them in its heartbeat, and tells them when to stop. Other pools have no children.
+The worker's heartbeat has the counts of all its processes. Other pools have no children.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ import enum
 import mmap
 import os
 import resource
-import threading
 import time
-from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING
 
 from billiard.process import current_process
@@ -20,21 +18,21 @@ from billiard.process import current_process
 if TYPE_CHECKING:
     from poller.workers.batch.worker_poller import Poller
 
-LOOK_S = 0.25
-_WIDTH = 8
+REPORT_S = 0.25
+_CELL_BYTES = 8
 
 
 class Phase(enum.IntEnum):
-    """What a worker tells its children."""
+    """The phase of the worker, which its children follow."""
 
-    POLL = 0
-    STOPPING = 1  # finish what runs, promise no retries
-    DRAINED = 2  # cut off what runs
+    POLLING = 0
+    STOPPING = 1  # finish running batches without retries
+    DRAINED = 2  # cut off running batches
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """Numbers of one process, or of all of them together."""
+class ProcessCounts:
+    """Counts of one process, or the sum of several."""
 
     polls: int = 0
     in_flight: int = 0
@@ -42,72 +40,78 @@ class Tally:
     spool_waiting: int = 0
     spool_dropped: int = 0
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+    def __add__(self, other: ProcessCounts) -> ProcessCounts:
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return ProcessCounts(*(own + more for own, more in pairs))
 
 
-_FIELDS = len(astuple(Tally()))
+_ROW_CELLS = len(fields(ProcessCounts))
 
 
-def tally(poller: Poller) -> Tally:
-    """Of this process."""
-    writing = poller.writing
-    return Tally(poller.polls, poller.in_flight, _rss_bytes(), writing.waiting, writing.dropped)
+def process_counts(poller: Poller) -> ProcessCounts:
+    """Return the counts of this process."""
+    return ProcessCounts(
+        polls=poller.polls,
+        in_flight=poller.in_flight,
+        rss_bytes=_rss_bytes(),
+        spool_waiting=poller.writers.waiting,
+        spool_dropped=poller.writers.dropped,
+    )
 
 
-class Children:
-    """Made before the first fork; each child has a row, which its successor inherits."""
+class PreforkChildren:
+    """Shared memory, created before the first fork. Each child has a row, which its successor inherits."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._page = mmap.mmap(-1, _WIDTH * (1 + most * _FIELDS))
-        self._cells = memoryview(self._page).cast("q")
-
-    def tell(self, phase: Phase) -> None:
-        self._cells[0] = phase
+    def __init__(self, max_children: int) -> None:
+        self._max_children = max_children
+        page = mmap.mmap(-1, _CELL_BYTES * (1 + max_children * _ROW_CELLS))
+        self._cells = memoryview(page).cast("q")
 
     @property
     def phase(self) -> Phase:
         return Phase(self._cells[0])
 
-    def total(self) -> Tally:
-        return sum((self._row(at) for at in range(self._most)), Tally())
+    def set_phase(self, phase: Phase) -> None:
+        self._cells[0] = phase
 
-    def _row(self, at: int) -> Tally:
-        first = 1 + at * _FIELDS
-        return Tally(*self._cells[first : first + _FIELDS])
+    def total(self) -> ProcessCounts:
+        """Return the sum over all children."""
+        total = ProcessCounts()
+        for row in range(self._max_children):
+            total += self.read(row)
+        return total
 
-    def write(self, at: int, tally: Tally, before: Tally) -> None:
-        """Counters go on where those of the predecessor ended."""
-        sums = Tally(
-            tally.polls + before.polls, spool_dropped=tally.spool_dropped + before.spool_dropped
-        )
-        first = 1 + at * _FIELDS
+    def read(self, row: int) -> ProcessCounts:
+        first = 1 + row * _ROW_CELLS
+        return ProcessCounts(*self._cells[first : first + _ROW_CELLS])
+
+    def write(self, row: int, counts: ProcessCounts, inherited: ProcessCounts) -> None:
+        """Write a child's row. Its counters continue those of its predecessor."""
         values = (
-            sums.polls,
-            tally.in_flight,
-            tally.rss_bytes,
-            tally.spool_waiting,
-            sums.spool_dropped,
+            inherited.polls + counts.polls,
+            counts.in_flight,
+            counts.rss_bytes,
+            counts.spool_waiting,
+            inherited.spool_dropped + counts.spool_dropped,
         )
+        first = 1 + row * _ROW_CELLS
         for offset, value in enumerate(values):
             self._cells[first + offset] = value
 
-    def report(self, tally: Callable[[], Tally], obey: Callable[[Phase], None]) -> None:
-        """In a child: from now on say what it does, and do what it is told."""
-        at = getattr(current_process(), "index", 0) % self._most
-        threading.Thread(
-            target=self._keep, args=(at, tally, obey), name="report", daemon=True
-        ).start()
-
-    def _keep(self, at: int, tally: Callable[[], Tally], obey: Callable[[Phase], None]) -> None:
-        before, told = self._row(at), Phase.POLL
+    def follow_worker(self, poller: Poller) -> None:
+        """In a child's thread, for ever: report its counts and follow the worker's phase."""
+        row = getattr(current_process(), "index", 0) % self._max_children
+        inherited = self.read(row)
+        followed = Phase.POLLING
         while True:
-            self.write(at, tally(), before)
-            if self.phase is not told:
-                told = self.phase
-                obey(told)
-            time.sleep(LOOK_S)
+            self.write(row, process_counts(poller), inherited)
+            phase = self.phase
+            if phase is not followed:
+                followed = phase
+                poller.stop_retrying()
+                if phase is Phase.DRAINED:
+                    poller.drain()
+            time.sleep(REPORT_S)
 
 
 def _rss_bytes() -> int:

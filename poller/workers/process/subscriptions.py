@@ -1,12 +1,12 @@
-"""Which queues does this worker take batches from? Those on the board that its collectors and tags fit.
+"""The queues that this worker takes batches from: those on the board that fit its collectors and tags.
 
-Notes say when to look again; a look now and then finds what a lost note missed.
+A notification on Redis causes a refresh; a periodic refresh makes up for lost notifications.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from poller import errors, wakeups
@@ -16,94 +16,103 @@ from poller.observability import logs
 
 log = logs.get(__name__)
 
-#: After a look that failed.
-LOOK_AGAIN_S = 0.5
+#: The pause after a refresh that failed.
+RETRY_S = 0.5
 
 
-class Domains:
-    """`on_change` is called, from any thread, when the worker serves other queues than before."""
+class Subscriptions:
+    """The subscriptions of one worker. Sets `changed`, from any thread, when the served queues change."""
 
     def __init__(
-        self, services: Services, tags: Mapping[str, str], on_change: Callable[[], None]
+        self, services: Services, tags: Mapping[str, str], changed: threading.Event
     ) -> None:
         self._services = services
         self._tags = tags
-        self._on_change = on_change
+        self._changed = changed
         self._consumer: Any = None
         self._fitting: frozenset[str] = frozenset()
-        self._served: frozenset[str] | None = None  # not known: the consumer is new, or away
-        self._asked = threading.Event()
+        self._served: frozenset[str] | None = None  # None: the consumer is new, or away
+        self._refresh_requested = threading.Event()
         self._stopping = threading.Event()
-        self._begun = False
+        self._is_started = False
 
     def attach(self, consumer: Any) -> None:
-        """A consumer (re)connected: it takes from the queues of before. Called on Celery's hub."""
-        self._consumer, self._served = consumer, None
-        self._asked.set()
-        if not self._begun:
-            self._begun = True
-            services = self._services
-            threading.Thread(target=self._keep, name="domains", daemon=True).start()
+        """Subscribe a consumer that (re)connected. Runs on Celery's hub."""
+        self._consumer = consumer
+        self._served = None
+        self._refresh_requested.set()
+        if not self._is_started:
+            self._is_started = True
+            threading.Thread(target=self._run, name="domains", daemon=True).start()
             wakeups.listen(
-                services.redis, services.keys.domains, lambda _: self._asked.set(), self._stopping
+                self._services.redis, self._services.keys.domains, self._on_wakeup, self._stopping
             )
 
     def detach(self) -> None:
-        self._consumer, self._served = None, None
+        self._consumer = None
+        self._served = None
 
     def stop(self) -> None:
         self._stopping.set()
-        self._asked.set()
+        self._refresh_requested.set()
 
     @property
     def served(self) -> list[str]:
-        """The queues that batches are taken from, now."""
+        """The queues that batches are taken from now."""
         return sorted(self._served or ())
 
-    def _keep(self) -> None:
-        """A note that comes during a look sets the flag again, so one more look follows."""
+    def _on_wakeup(self, _: str) -> None:
+        self._refresh_requested.set()
+
+    def _run(self) -> None:
         while not self._stopping.is_set():
-            self._asked.wait(self._services.settings.domains_s)
-            self._asked.clear()
+            self._refresh_requested.wait(self._services.settings.domains_s)
+            # Cleared before the refresh: a notification that comes during it causes one more.
+            self._refresh_requested.clear()
             try:
-                self._look()
+                self._refresh()
             except errors.StoreError as error:
                 log.warning("domains_not_read", error=str(error))
-                self._stopping.wait(LOOK_AGAIN_S)
-                self._asked.set()
-            except Exception:
+                self._stopping.wait(RETRY_S)
+                self._refresh_requested.set()
+            except Exception:  # the thread's end
                 log.exception("domains_broke")
-                self._stopping.wait(LOOK_AGAIN_S)
+                self._stopping.wait(RETRY_S)
 
-    def _look(self) -> None:
-        collectors, tags = self._services.registry.collectors, self._tags
-        queues = self._services.board.queues()
-        self._fitting = frozenset(
-            queue for queue in queues if queue_routing.serves(queue, collectors, tags)
-        )
+    def _refresh(self) -> None:
+        collectors = self._services.registry.collectors
+        fitting = set()
+        for queue in self._services.board.queues():
+            if queue_routing.serves(queue, collectors, self._tags):
+                fitting.add(queue)
+        self._fitting = frozenset(fitting)
+
         consumer = self._consumer
-        if consumer is not None and not self._stopping.is_set() and self._fitting != self._served:
-            consumer.hub.call_soon(self._take_up, consumer)
+        if consumer is None or self._stopping.is_set():
+            return
+        if self._fitting != self._served:
+            consumer.hub.call_soon(self._subscribe, consumer)
 
-    def _take_up(self, consumer: Any) -> None:
-        """On Celery's hub, whose own these calls are. Two of them may come in any order: each takes the newest look."""
+    def _subscribe(self, consumer: Any) -> None:
+        """Subscribe to the queues of the newest refresh. Runs on Celery's hub, in any order of calls."""
         if consumer is not self._consumer or consumer.task_consumer is None:
             return
         fitting = self._fitting
-        wanted = affinity.taken(
-            fitting, self._services.registry.keeping_sessions, consumer.hostname
-        )
-        consumed = {
-            name
-            for name in consumer.app.amqp.queues.consume_from
-            if name.startswith(queue_routing.QUEUE_PREFIX)
-        }
-        for queue in sorted(consumed - wanted):
+        sessions = self._services.registry.keeping_sessions
+        queues = affinity.taken(fitting, sessions, consumer.hostname)
+        consumed = subscribed_queues(consumer.app)
+        for queue in sorted(consumed - queues):
             consumer.cancel_task_queue(queue)
             log.info("queue_left", queue=queue)
-        for queue in sorted(wanted):
+        for queue in sorted(queues):
             if queue not in consumed:
                 log.info("queue_taken_up", queue=queue)
             consumer.add_task_queue(queue)
         self._served = fitting
-        self._on_change()
+        self._changed.set()
+
+
+def subscribed_queues(celery: Any) -> set[str]:
+    """Return the poll queues that the consumer of a Celery app is subscribed to."""
+    names = list(celery.amqp.queues.consume_from)
+    return {name for name in names if name.startswith(queue_routing.QUEUE_PREFIX)}

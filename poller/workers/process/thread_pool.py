@@ -1,49 +1,47 @@
-"""The pool of `celery -A poller worker` without `-P`: Celery's threads, each of which waits for one batch on the loop.
+"""The default pool of a worker: Celery's threads, each of which waits for one batch on the event loop.
 
-A class of our own, so that what was chosen by default can be told from what was asked for.
+A class of its own tells the default pool from one that the command line asks for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar
+from typing import Any
 
 from celery.concurrency import thread
 from celery.worker import state
 
 from poller import bootstrap
-from poller.workers.process import open_files
+from poller.workers.process import process_limits
 
-#: Threads for each place of the worker: as many more batches may wait for devices that do not answer, if there are
-#: files for all of them.
+#: Threads for each slot of the worker. The others serve batches that run on capacity which batches with
+#: silent devices lend, as far as the file limit allows.
 THREADS_PER_SLOT = 8
 
 
 class TaskPool(thread.TaskPool):  # type: ignore[misc]
-    #: Node name and seconds. Whatever ends the pool waits for its batches: these must know that they are to end.
-    before_stop: ClassVar[Callable[[str, float], None] | None] = None
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         batch_size = bootstrap.services().settings.batch_size
-        most = open_files.spare(self.limit, batch_size, open_files.raise_limit())
-        self.spare = min(self.limit * (THREADS_PER_SLOT - 1), most)
-        self.executor = ThreadPoolExecutor(
-            max_workers=self.limit + self.spare
-        )  # started as they are needed
+        file_limit = process_limits.raise_file_limit()
+        allowed = process_limits.spare_batches(self.limit, batch_size, file_limit)
+        self.spare = min(self.limit * (THREADS_PER_SLOT - 1), allowed)
+        # The executor starts its threads on demand.
+        self.executor = ThreadPoolExecutor(max_workers=self.limit + self.spare)
 
     def on_stop(self) -> None:
-        if TaskPool.before_stop is not None:
-            TaskPool.before_stop(self.options["initargs"][1], 0.0)
-        if (
-            not state.should_terminate
-        ):  # else we are in a signal handler, which may have interrupted a `submit`
+        """Have the running batches end: the base class waits for them."""
+        from poller.workers.process import worker_process  # the class is loaded before the tasks
+
+        hostname = self.options["initargs"][1]
+        worker_process.stop(hostname, 0.0)
+        # In a cold shutdown this is a signal handler, which may have interrupted a `submit`.
+        if not state.should_terminate:
             super().on_stop()
 
     def on_terminate(self) -> None:
-        """Later in a cold shutdown: the batches were cut off, and hand back what they had."""
+        """Runs later in a cold shutdown: the batches were cut off and hand back their targets."""
         self.executor.shutdown(cancel_futures=True)
 
     def terminate_job(self, pid: int, signal: Any = None) -> None:
-        """A cold shutdown asks for it. Threads cannot be ended; the lifecycle cuts their batches off instead."""
+        """Do nothing: a thread cannot be ended. `worker_process.stop` cuts its batch off instead."""

@@ -232,7 +232,7 @@ class Outage:
         self.late, self._began = 0, None
 
 
-class Writing:
+class Writers:
     """All destinations of a worker process. Called from many threads."""
 
     def __init__(

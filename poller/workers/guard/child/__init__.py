@@ -1,4 +1,5 @@
-"""A collector in a process of its own: what may crash, leak or stand still does so there, and takes nobody along.
+"""A collector in a child process: a crash, a leak or a hang ends there, and no other poll of the worker ends with it.
 
-`keeper` is the worker's side, `__main__` the child's, `frames` and `messages` what goes between them.
+`child_supervisor` and `child_process` are the worker's side, `__main__` is the child's side; `frames` and
+`child_messages` are the protocol between them.
 """

@@ -1,6 +1,6 @@
-"""The child: one collector, as many polls side by side as come, until the socket closes or the worker dies.
+"""The child: one collector and any number of concurrent polls, until the socket closes or the worker dies.
 
-Started with the numbers of its socket and of its page of marks, and with the worker's process id.
+Arguments: the descriptors of its socket and of its marks file, and the worker's process id.
 """
 
 from __future__ import annotations
@@ -31,24 +31,25 @@ from poller.domain.failures.outcome import Outcome, clean, from_error
 from poller.domain.scheduling import session_limits
 from poller.observability import logs
 from poller.security.redaction import Redactor
-from poller.workers.guard import marks, running_code
+from poller.workers.guard import running_code
 from poller.workers.guard.child import child_messages, frames
-from poller.workers.guard.child.child_messages import Hello
-from poller.workers.guard.collector_threads import Limits, Threads
+from poller.workers.guard.child.child_messages import ChildConfig
+from poller.workers.guard.collector_incidents import CollectorIncidents
+from poller.workers.guard.collector_threads import CollectorThreads, ThreadLimits
 
 _PR_SET_PDEATHSIG = 1
 #: A thread's stack counts as memory from its start; the usual 8 MB each would leave little.
 _STACK_BYTES = 1 * 2**20
-#: With so much of its memory in use a child asks to be replaced: it leaks, and the next poll may be the one too many.
-_FULL = 0.8
-#: For the devices it kept sessions with; the worker waits hardly longer.
-_GOOD_BYE_S = 0.5
+#: A child that uses this share of its memory asks to be replaced: its collector leaks.
+_FULL_SHARE = 0.8
+#: The time to close the sessions with devices. The worker waits hardly longer.
+_CLOSE_S = 0.5
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(slots=True)
-class _Known:
-    """A target as this process knows it; its memory goes when it is edited."""
+class _CachedTarget:
+    """Options and memory of a target. An edited target is cached anew, with an empty memory."""
 
     version: int
     options: Any
@@ -56,127 +57,140 @@ class _Known:
 
 
 class Child:
-    def __init__(self, hello: Hello, cells: memoryview) -> None:
-        points = [
-            point for point in plugins.points(registry.GROUP)[0] if point.name == hello.collector
-        ]
-        self._hello = hello
-        self._registry = registry.load(points)
-        self._collector: Collector = self._registry.get(hello.collector)
+    def __init__(self, config: ChildConfig, cells: memoryview) -> None:
+        points, _ = plugins.points(registry.GROUP)
+        own = [point for point in points if point.name == config.collector]
+        self._config = config
+        self._registry = registry.load(own)
+        self._collector: Collector = self._registry.get(config.collector)
         self._models = {model.kind: model for model in self._collector.credentials}
-        self._known: OrderedDict[int, _Known] = OrderedDict()
+        self._targets: OrderedDict[int, _CachedTarget] = OrderedDict()
         self._polls: dict[int, asyncio.Task[None]] = {}
-        self._sessions = Sessions(
-            session_limits.Rules(session_limits.Limits(**hello.session), {}, hello.sessions)
-        )
+        limits = session_limits.Limits(**config.session)
+        self._sessions = Sessions(session_limits.Rules(limits, {}, config.sessions))
         self._redactor = Redactor()
         self._cells = cells
-        self._tired = False
-        logs.configure(hello.log_level, hello.log_format, self._redactor.fields)
+        self._incidents = CollectorIncidents()
+        logs.configure(config.log_level, config.log_format, self._redactor.fields)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Until the worker closes the socket."""
-        limits = Limits(self._hello.threads, self._hello.stuck)
-        threads = Threads(
-            limits, marks.ThreadMarks(self._cells), lambda _: self._hello.collector, self._tire
-        )
+        """Answer requests until the worker closes the socket."""
         loop = asyncio.get_running_loop()
-        loop.set_default_executor(threads)
+        loop.set_default_executor(self._threads())
         loop.set_task_factory(running_code.TaskFactory(self._cells))
         writer.write(frames.pack({"ready": True}))
-        while (frame := await frames.read(reader)) is not None:
+        while True:
+            frame = await frames.read(reader)
+            if frame is None:
+                break
             head, _ = frame
             if "cut" in head:
-                self._cut(head["cut"])
+                self._cancel(head["cut"])
             else:
                 self._polls[head["poll"]] = loop.create_task(self._poll(head, writer))
-        with suppress(Exception):  # a plugin may raise anything, and we leave anyway
-            await asyncio.wait_for(self._say_good_bye(), _GOOD_BYE_S)
+        with suppress(Exception):  # door: a plugin's close; the process ends anyway
+            await asyncio.wait_for(self._close(), _CLOSE_S)
 
-    async def _say_good_bye(self) -> None:
+    def _threads(self) -> CollectorThreads:
+        limits = ThreadLimits(self._config.threads, self._config.stuck)
+        marks = running_code.ThreadMarks(self._cells)
+        return CollectorThreads(limits, marks, lambda _: self._config.collector, self._incidents)
+
+    async def _close(self) -> None:
         await self._sessions.close()
         if isinstance(self._collector, Closeable):
             await self._collector.close()
 
-    def _cut(self, number: int) -> None:
+    def _cancel(self, number: int) -> None:
         if number in self._polls:
             self._polls[number].cancel()
-
-    def _tire(self, _: str = "") -> None:
-        """No more threads, or no more memory: another process shall take over."""
-        self._tired = True
 
     async def _poll(self, head: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         number = int(head["poll"])
         running_code.mark(head["target_id"], number)
         try:
-            result = await asyncio.get_running_loop().create_task(self._outcome(head))
-            writer.write(self._said(number, result, head["shape"]))
-            if self._tired or _data_bytes() > _FULL * self._hello.memory_mb * 2**20:
+            outcome = await asyncio.get_running_loop().create_task(self._collect(head))
+            writer.write(self._pack_response(number, outcome, head["shape"]))
+            if self._is_exhausted():
                 writer.write(frames.pack({"tired": True}))
         finally:
             del self._polls[number]
 
-    def _said(self, number: int, result: Outcome, known_shape: int | None) -> bytes:
-        try:
-            return child_messages.answer(number, result, known_shape)
-        except frames.BadFrame as error:
-            crash = errors.CollectorCrashed(f"collector {self._hello.collector} yielded {error}")
-            return child_messages.answer(number, from_error(crash), None)
+    def _is_exhausted(self) -> bool:
+        """Whether another child has to take over: too many stuck threads, or hardly any memory left."""
+        full_bytes = _FULL_SHARE * self._config.memory_mb * 2**20
+        return bool(self._incidents) or _data_bytes() > full_bytes
 
-    async def _outcome(self, head: dict[str, Any]) -> Outcome:
+    def _pack_response(self, number: int, outcome: Outcome, known_shape: int | None) -> bytes:
         try:
-            known, credential = self._target(head), self._credential(head["credential"])
-        except (
-            errors.ConfigError
-        ) as error:  # the worker has the same collector, and found nothing wrong
+            return child_messages.pack_response(number, outcome, known_shape)
+        except frames.BadFrame as error:
+            text = f"collector {self._config.collector} yielded {error}"
+            crash = from_error(errors.CollectorCrashed(text))
+            return child_messages.pack_response(number, crash, None)
+
+    async def _collect(self, head: dict[str, Any]) -> Outcome:
+        try:
+            target = self._target(head)
+            credential = self._credential(head["credential"])
+        except errors.ConfigError as error:  # the worker's copy of the collector accepted them
             return from_error(errors.CollectorCrashed(clean(str(error))))
-        deadline = asyncio.get_running_loop().time() + head["budget_s"]
-        where = head["target_id"], head["device"], head["address"]
-        poll = Poll(*where, known.options, credential, deadline, known.memory, self._sessions)
+        poll = Poll(
+            target_id=head["target_id"],
+            device=head["device"],
+            address=head["address"],
+            options=target.options,
+            credential=credential,
+            deadline=asyncio.get_running_loop().time() + head["budget_s"],
+            memory=target.memory,
+            sessions=self._sessions,
+        )
         return await run_poll(self._collector, poll)
 
-    def _target(self, head: dict[str, Any]) -> _Known:
-        target_id, version = head["target_id"], head["version"]
-        known = self._known.get(target_id)
-        if known is None or known.version != version:
-            options = self._registry.options(self._hello.collector, head["options"])
-            known = self._known[target_id] = _Known(version, options)
-        self._known.move_to_end(target_id)
-        while len(self._known) > self._hello.targets:
-            self._known.popitem(last=False)
-        return known
+    def _target(self, head: dict[str, Any]) -> _CachedTarget:
+        target_id = head["target_id"]
+        version = head["version"]
+        target = self._targets.get(target_id)
+        if target is None or target.version != version:
+            options = self._registry.options(self._config.collector, head["options"])
+            target = _CachedTarget(version, options)
+            self._targets[target_id] = target
+        self._targets.move_to_end(target_id)
+        while len(self._targets) > self._config.targets:
+            self._targets.popitem(last=False)
+        return target
 
     def _credential(self, text: str | None) -> credentials.Credential | None:
         if text is None:
             return None
-        opened = credentials.from_json(text, self._models)
-        for secret in opened.secrets():
+        credential = credentials.from_json(text, self._models)
+        for secret in credential.secrets():
             self._redactor.remember(secret)
-        return opened
+        return credential
 
 
 def _data_bytes() -> int:
-    """What counts against the limit: private writable memory."""
+    """Return the private writable memory, which counts against the limit."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[5]) * _PAGE_BYTES
 
 
 def _die_with(worker: int) -> None:
-    """Also when it is killed, and even if a collector keeps the interpreter to itself."""
+    """Have the kernel kill this process when the worker dies, even while a collector holds the interpreter."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
     if os.getppid() != worker:
         os._exit(0)
 
 
-def _limit(memory_mb: int) -> None:
-    """An allocation beyond it fails where it is made. No core file: it would hold credentials."""
+def _limit_memory(memory_mb: int) -> None:
+    """Make an allocation beyond the limit fail where it is made. No core file: it would hold credentials."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     threading.stack_size(_STACK_BYTES)
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = memory_mb * 2**20
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    limit = memory_mb * 2**20
+    if hard != resource.RLIM_INFINITY:
+        limit = min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
 async def _run(sock: socket.socket, cells: memoryview) -> None:
@@ -184,27 +198,28 @@ async def _run(sock: socket.socket, cells: memoryview) -> None:
     frame = await frames.read(reader)
     if frame is None:
         return
-    hello = Hello(**frame[0])
-    _limit(hello.memory_mb)
+    head, _ = frame
+    config = ChildConfig(**head)
+    _limit_memory(config.memory_mb)
     try:
-        child = Child(hello, cells)
+        child = Child(config, cells)
     except errors.ConfigError as error:
         writer.write(frames.pack({"failed": clean(str(error))}))
         writer.close()
         await writer.wait_closed()
         return
     await child.serve(reader, writer)
-    os._exit(0)  # whatever still runs here, nobody waits for it
+    os._exit(0)  # tasks and threads that still run end with the process
 
 
-def main(sock: int, page: int, worker: int) -> None:
+def main(socket_number: int, marks_number: int, worker: int) -> None:
     _die_with(worker)
-    for number in (signal.SIGINT, signal.SIGTERM):  # the worker says when it is time to go
+    for number in (signal.SIGINT, signal.SIGTERM):  # only the worker ends the child
         signal.signal(number, signal.SIG_IGN)
-    os.lseek(page, marks.SIZE, os.SEEK_SET)
-    faulthandler.enable(page)
-    cells = memoryview(mmap.mmap(page, marks.SIZE)).cast("q")
-    uvloop.run(_run(socket.socket(fileno=sock), cells))
+    os.lseek(marks_number, running_code.SIZE, os.SEEK_SET)
+    faulthandler.enable(marks_number)
+    cells = memoryview(mmap.mmap(marks_number, running_code.SIZE)).cast("q")
+    uvloop.run(_run(socket.socket(fileno=socket_number), cells))
     os._exit(0)
 
 

@@ -1,6 +1,7 @@
-"""A poll and its outcome as messages. The credential is in the clear here, and nowhere else but in this socket.
+"""The messages between worker and child: a poll and its outcome.
 
-What comes back is checked as if the collector had yielded it to us: a child whose memory is damaged may say anything.
+The credential is in the clear here and on the socket, and nowhere else. A response is validated like the
+output of any collector: a child whose memory is damaged may send anything.
 """
 
 from __future__ import annotations
@@ -18,45 +19,33 @@ from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.metrics.reading import ReadingSet, SeriesSet, pack, unpack
 from poller.workers.guard.child import frames
 
-#: The shape of the last answer, in the poll's memory: the child tells one only when it is another.
+#: The key of the last response's shape in the poll's memory: the child sends a shape only when it changes.
 _SHAPE = "poller.child"
 _RESULTS = (Result.OK, Result.PARTIAL, Result.FAILED)
 
 
-class BadAnswer(ValueError):
-    """The child said what no child of ours says."""
+class BadResponse(ValueError):
+    """The child sent a response that no sound child sends."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    result: Result
-    error_code: str
-
-    def check(self) -> None:
-        """A good poll has no code, any other one of the list."""
-        good = self.result is Result.OK
-        known = not self.error_code if good else self.error_code in error_codes.TABLE
-        if self.result not in _RESULTS or not known:
-            raise BadAnswer(f"an outcome {self.result.value} whose code does not fit")
-
-
-@dataclass(frozen=True, slots=True)
-class Hello:
-    """What a child must know before its first poll."""
+class ChildConfig:
+    """The first message to a child: everything it needs before its first poll."""
 
     collector: str
     memory_mb: int
     threads: int
     stuck: int
     targets: int
-    session: Mapping[str, Any]  # its limits
+    session: Mapping[str, Any]  # the limits of the collector's sessions
     sessions: int
     log_level: str
     log_format: str
 
 
-def ask(number: int, target: PollTarget, poll: Poll, budget_s: float) -> bytes:
+def pack_request(number: int, target: PollTarget, poll: Poll, budget_s: float) -> bytes:
     shape = poll.memory.get(_SHAPE)
+    credential = poll.credential
     return frames.pack(
         {
             "poll": number,
@@ -65,15 +54,15 @@ def ask(number: int, target: PollTarget, poll: Poll, budget_s: float) -> bytes:
             "device": target.device,
             "address": target.address,
             "options": dict(target.options),
-            "credential": poll.credential.to_json() if poll.credential else None,
+            "credential": credential.to_json() if credential else None,
             "budget_s": budget_s,
             "shape": shape.id if shape else None,
         }
     )
 
 
-def answer(number: int, outcome: Outcome, known_shape: int | None) -> bytes:
-    """Raises BadFrame when there is too much to say."""
+def pack_response(number: int, outcome: Outcome, known_shape: int | None) -> bytes:
+    """Return the response frame; it has the shape unless the worker has it. Raises BadFrame."""
     head: dict[str, Any] = {
         "poll": number,
         "result": outcome.result.value,
@@ -82,26 +71,41 @@ def answer(number: int, outcome: Outcome, known_shape: int | None) -> bytes:
     }
     if outcome.readings is None:
         return frames.pack(head)
+
     series = outcome.readings.series
     shape = b"" if series.id == known_shape else series.to_json().encode()
-    return frames.pack({**head, "shape": len(shape)}, shape + pack(outcome.readings.values))
+    head["shape"] = len(shape)
+    return frames.pack(head, shape + pack(outcome.readings.values))
 
 
-def outcome(head: dict[str, Any], body: bytes, poll: Poll) -> Outcome:
-    """Raises BadAnswer."""
+def unpack_response(head: Mapping[str, Any], body: bytes, poll: Poll) -> Outcome:
+    """Return the outcome in a response to `poll`. Raises BadResponse."""
     try:
-        said = _Said(Result(head["result"]), str(head["code"]))
-        said.check()
-        readings = _readings(int(head["shape"]), body, poll.memory) if "shape" in head else None
-    except BadAnswer:
+        result = Result(head["result"])
+        code = str(head["code"])
+        _check(result, code)
+        readings = None
+        if "shape" in head:
+            readings = _unpack_readings(int(head["shape"]), body, poll.memory)
+    except BadResponse:
         raise
-    except Exception as error:  # noqa: BLE001  whatever is wrong with it: it is no answer
-        raise BadAnswer(f"an answer that cannot be read ({type(error).__name__})") from None
-    text = clean(poll_runner.scrub(str(head.get("message", "")), poll.credential))
-    return Outcome(said.result, said.error_code, text, readings)
+    except Exception as error:  # noqa: BLE001  door: a child with damaged memory sends anything
+        raise BadResponse(f"an answer that cannot be read ({type(error).__name__})") from None
+
+    message = poll_runner.scrub(str(head.get("message", "")), poll.credential)
+    return Outcome(result, code, clean(message), readings)
 
 
-def _readings(shape_length: int, body: bytes, memory: dict[str, Any]) -> ReadingSet | None:
+def _check(result: Result, code: str) -> None:
+    """Raise BadResponse unless an OK result has no code and any other has one of the listed codes."""
+    fits = code in error_codes.TABLE
+    if result is Result.OK:
+        fits = not code
+    if result not in _RESULTS or not fits:
+        raise BadResponse(f"an outcome {result.value} whose code does not fit")
+
+
+def _unpack_readings(shape_length: int, body: bytes, memory: dict[str, Any]) -> ReadingSet | None:
     if shape_length:
         memory[_SHAPE] = SeriesSet.from_json(body[:shape_length].decode())
     gathered = YieldedReadings(memory)

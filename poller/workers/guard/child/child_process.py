@@ -1,6 +1,7 @@
-"""One child process as the worker sees it: started, asked, and ended when it does not answer in time.
+"""One child process as the worker sees it: start, requests, responses, and its end.
 
-Its thread starts it and waits for its end, so that the kernel ends it with us: the death signal is that thread's.
+A thread starts the child and waits for its end. The child's death signal belongs to that thread, so the
+kernel ends the child together with the worker.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import count
@@ -24,206 +25,222 @@ from poller.collectors.poll_runner import GRACE_S
 from poller.domain.failures.outcome import Outcome
 from poller.domain.inventory.poll_target import PollTarget
 from poller.settings import setting_sources
-from poller.workers.guard import marks
+from poller.workers.guard import running_code
 from poller.workers.guard.child import child_messages, frames
-from poller.workers.guard.child.child_messages import Hello
+from poller.workers.guard.child.child_messages import ChildConfig
 
-#: A child that is not ready by then never will be.
+#: The time limit for the start of a child.
 START_S = 30.0
-#: Beyond deadline and grace: for the way there and back, and for a worker that was paused.
+#: The time for a response beyond deadline and grace: transport, and a worker that was paused.
 SLACK_S = 2.0
 
 
 @dataclass(slots=True)
-class Asked:
-    """A poll under way in the child."""
+class PendingPoll:
+    """A poll that the child has not answered yet."""
 
     target: PollTarget
     poll: Poll
-    answer: asyncio.Future[Outcome]
+    outcome: asyncio.Future[Outcome]
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """Why it ended, and the polls whose code ran. Without a reason we wanted it to; `ours`: it never ran."""
+class ChildEnd:
+    """The end of a child: why it ended, and its pending polls."""
 
-    reason: str
-    ours: bool = False
-    blamed: tuple[Asked, ...] = ()
-    innocent: tuple[Asked, ...] = ()
+    reason: str  # empty: the worker closed it
+    never_ran: bool = False  # the system could not start it
+    blamed: tuple[PendingPoll, ...] = ()  # their code ran
+    others: tuple[PendingPoll, ...] = ()
     trace: str = ""
 
 
-class Process:
-    """All but the thread's own work happens on the loop. `ended` is called there, once."""
+class ChildProcess:
+    """A child and its socket. All methods but `_run_child` and `_kill` run on the loop."""
 
-    def __init__(self, hello: Hello, ended: Callable[[Process, End], None]) -> None:
-        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.tired = False
-        self.asked: dict[int, Asked] = {}
-        self._hello = hello
-        self._ended = ended
+    def __init__(self, config: ChildConfig) -> None:
+        loop = asyncio.get_running_loop()
+        self.ready: asyncio.Future[None] = loop.create_future()
+        self.ended: asyncio.Future[ChildEnd] = loop.create_future()
+        self.is_retiring = False
+        self._config = config
+        self._pending: dict[int, PendingPoll] = {}
         self._numbers = count(1)
-        self._why = ""  # why we ended it, if we did
-        self._overdue = 0  # the poll that was not answered in time
-        self._closed = self._never_ran = self._gone = False
-        self._page = os.memfd_create("poller-marks", os.MFD_CLOEXEC)
-        os.ftruncate(self._page, marks.SIZE + marks.FAULT_SIZE)
-        self._cells = memoryview(mmap.mmap(self._page, marks.SIZE)).cast("q")
-        self._sock, self._theirs = socket.socketpair()
+        self._kill_reason = ""
+        self._overdue_number = 0  # the first poll without a response in time
+        self._is_closed = False
+        self._never_ran = False
+
+        self._marks_file = os.memfd_create("poller-marks", os.MFD_CLOEXEC)
+        os.ftruncate(self._marks_file, running_code.SIZE + running_code.FAULT_SIZE)
+        self._cells = memoryview(mmap.mmap(self._marks_file, running_code.SIZE)).cast("q")
+        self._socket, self._child_socket = socket.socketpair()
         self._popen: subprocess.Popen[bytes] | None = None
         self._writer: asyncio.StreamWriter | None = None
-        loop = asyncio.get_running_loop()
-        self._starting = loop.call_later(
-            START_S, self.end, f"it was not ready within {START_S:g} s"
-        )
-        self._talk = loop.create_task(self._read())
-        threading.Thread(
-            target=self._keep, args=(loop,), name=f"child-{hello.collector}", daemon=True
-        ).start()
 
-    # In its thread
+        reason = f"it was not ready within {START_S:g} s"
+        self._start_timer = loop.call_later(START_S, self.kill, reason)
+        self._reading = loop.create_task(self._read())
+        name = f"child-{config.collector}"
+        threading.Thread(target=self._run_child, args=(loop,), name=name, daemon=True).start()
 
-    def _keep(self, loop: asyncio.AbstractEventLoop) -> None:
-        said = self._run()
-        with suppress(RuntimeError):  # the loop is closed: so are we
-            loop.call_soon_threadsafe(self._over, said)
+    def _run_child(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Run the child from start to end, in the thread of this child."""
+        status = self._start_and_wait()
+        with suppress(RuntimeError):  # the loop is closed: the worker ends
+            loop.call_soon_threadsafe(self._finish, status)
 
-    def _run(self) -> str:
-        """From start to end; what the end looked like."""
-        numbers = (self._theirs.fileno(), self._page)
-        words = [sys.executable, "-m", __package__, *map(str, numbers), str(os.getpid())]
+    def _start_and_wait(self) -> str:
+        """Return a description of how the child ended."""
+        descriptors = (self._child_socket.fileno(), self._marks_file)
+        arguments = [str(number) for number in (*descriptors, os.getpid())]
         try:
             self._popen = subprocess.Popen(
-                words,
-                pass_fds=numbers,
+                [sys.executable, "-m", __package__, *arguments],
+                pass_fds=descriptors,
                 stdin=subprocess.DEVNULL,
                 env=_environment(),
                 start_new_session=True,
             )
-        except OSError as error:  # no memory, no more processes: not the collector's fault
+        except OSError as error:  # no memory, no more processes: the collector is not to blame
             self._never_ran = True
             return f"it cannot be started: {error.strerror}"
         finally:
-            self._theirs.close()
+            self._child_socket.close()
+
         os.waitid(os.P_PID, self._popen.pid, os.WEXITED | os.WNOWAIT)
-        self._kill()  # what it started itself; before it is reaped, so that the number is still its own
-        return _told(self._popen.wait())
+        self._kill()  # its own children; before the process is reaped and its id can be reused
+        return _exit_text(self._popen.wait())
 
     def _kill(self) -> None:
         if self._popen is not None and self._popen.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._popen.pid, signal.SIGKILL)
 
-    # On the loop
-
     async def _read(self) -> None:
-        reader, self._writer = await asyncio.open_unix_connection(sock=self._sock, limit=2**20)
-        self._writer.write(frames.pack(asdict(self._hello)))
+        reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=2**20)
+        self._writer.write(frames.pack(asdict(self._config)))
         try:
-            while (frame := await frames.read(reader)) is not None:
-                self._hear(*frame)
-        except (frames.BadFrame, child_messages.BadAnswer) as error:
-            self.end(f"it answered with {error}")
+            while True:
+                frame = await frames.read(reader)
+                if frame is None:
+                    return
+                self._receive(*frame)
+        except (frames.BadFrame, child_messages.BadResponse) as error:
+            self.kill(f"it answered with {error}")
 
-    def _hear(self, head: dict[str, Any], body: bytes) -> None:
+    def _receive(self, head: dict[str, Any], body: bytes) -> None:
         if "poll" in head:
-            self._answered(head, body)
+            self._receive_response(head, body)
         elif "ready" in head and not self.ready.done():
-            self._starting.cancel()
+            self._start_timer.cancel()
             self.ready.set_result(None)
         elif "tired" in head:
             self.retire()
         elif "failed" in head and not self.ready.done():
-            self._why = f"it cannot be started: {head['failed']}"
+            self._kill_reason = f"it cannot be started: {head['failed']}"
 
-    def _answered(self, head: dict[str, Any], body: bytes) -> None:
-        asked = self.asked.get(head["poll"]) if type(head["poll"]) is int else None
-        if asked is None or asked.answer.done():
+    def _receive_response(self, head: dict[str, Any], body: bytes) -> None:
+        number = head["poll"]
+        pending = self._pending.get(number) if type(number) is int else None
+        if pending is None or pending.outcome.done():
             return
-        asked.answer.set_result(child_messages.outcome(head, body, asked.poll))
+        pending.outcome.set_result(child_messages.unpack_response(head, body, pending.poll))
 
-    async def ask(self, target: PollTarget, poll: Poll, budget_s: float) -> Outcome:
-        """Raises CancelledError, also when the child ended by another's fault: then nothing is known of this poll."""
-        if self._gone or self._closed:  # in the moment it was ready: nobody would ever answer
+    async def poll(self, target: PollTarget, poll: Poll, budget_s: float) -> Outcome:
+        """Poll a target in the child within the budget.
+
+        Raises CancelledError, also when the child ends by another poll's fault: this poll has no outcome.
+        """
+        if self.ended.done() or self._is_closed:  # it ended in the moment it was ready
             raise asyncio.CancelledError
-        loop, number = asyncio.get_running_loop(), next(self._numbers)
-        self._send(child_messages.ask(number, target, poll, budget_s))
-        asked = self.asked[number] = Asked(target, poll, loop.create_future())
-        timer = loop.call_later(budget_s + GRACE_S, self._late, number)
+        loop = asyncio.get_running_loop()
+        number = next(self._numbers)
+        self._send(child_messages.pack_request(number, target, poll, budget_s))
+        pending = PendingPoll(target, poll, loop.create_future())
+        self._pending[number] = pending
+        timer = loop.call_later(budget_s + GRACE_S, self._check_later, number)
         try:
-            return await asked.answer
+            return await pending.outcome
         except asyncio.CancelledError:
             self._send(frames.pack({"cut": number}))
             raise
         finally:
             timer.cancel()
-            del self.asked[number]
-            if self.tired:
+            del self._pending[number]
+            if self.is_retiring:
                 self.retire()
 
     def _send(self, frame: bytes) -> None:
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write(frame)
 
-    def _late(self, number: int) -> None:
-        """If we were paused, the answer is here already and only has to be read: look again."""
-        asyncio.get_running_loop().call_later(SLACK_S, self._too_late, number)
+    def _check_later(self, number: int) -> None:
+        """Wait once more: after a pause of the worker the response is there and only has to be read."""
+        asyncio.get_running_loop().call_later(SLACK_S, self._kill_if_overdue, number)
 
-    def _too_late(self, number: int) -> None:
-        if number in self.asked:
-            self._overdue = self._overdue or number
-            self.end("it did not answer in time")
+    def _kill_if_overdue(self, number: int) -> None:
+        if number in self._pending:
+            self._overdue_number = self._overdue_number or number
+            self.kill("it did not answer in time")
 
-    def end(self, reason: str) -> None:
-        """Kill it, and what it started. Its thread tells when it is gone."""
-        self._why = self._why or reason
+    def kill(self, reason: str) -> None:
+        """Kill the child and its own children. `ended` is set when they are gone."""
+        self._kill_reason = self._kill_reason or reason
         self._kill()
 
     def retire(self) -> None:
-        """It finishes what it has, and goes."""
-        self.tired = True
-        if not self.asked:
+        """Let the child finish its pending polls, then close it."""
+        self.is_retiring = True
+        if not self._pending:
             self.close()
 
     def close(self) -> None:
-        """Nothing more to do: it leaves by itself, or is killed if it does not."""
-        self._closed = True
+        """Close the socket: the child exits, and is killed if it does not."""
+        self._is_closed = True
         if self._writer is not None:
             self._writer.close()
         asyncio.get_running_loop().call_later(SLACK_S, self._kill)
 
-    def _over(self, said: str) -> None:
-        self._gone = True
-        self._starting.cancel()
-        self._talk.cancel()
+    def _finish(self, status: str) -> None:
+        self._start_timer.cancel()
+        self._reading.cancel()
         if self._writer is not None:
             self._writer.close()
         else:
-            self._sock.close()
-        trace = marks.read_fault(self._page, marks.SIZE)
-        end = self._told_apart("" if self._closed else self._reason(said, trace), trace)
-        os.close(self._page)
+            self._socket.close()
+        trace = running_code.read_fault(self._marks_file, running_code.SIZE)
+        reason = "" if self._is_closed else self._reason(status, trace)
+        end = self._end(reason, trace)
+        os.close(self._marks_file)
+        self.ended.set_result(end)
         if not self.ready.done():
             self.ready.cancel()
-        self._ended(self, end)
 
-    def _reason(self, said: str, trace: str) -> str:
-        where = marks.place(trace)
-        return self._why or (f"{said} at {where}" if where else said)
+    def _reason(self, status: str, trace: str) -> str:
+        if self._kill_reason:
+            return self._kill_reason
+        location = running_code.fault_location(trace)
+        return f"{status} at {location}" if location else status
 
-    def _told_apart(self, reason: str, trace: str) -> End:
-        """Whose code ran, by the marks; the one that is overdue, if no code ran on the loop."""
-        waiting = {n: asked for n, asked in self.asked.items() if not asked.answer.done()}
-        ran = {number for _, number in marks.blamed(self._cells, trace)}
-        if self._overdue and not self._cells[marks.TARGET]:
-            ran = {self._overdue}
-        blamed = {n: asked for n, asked in waiting.items() if n in ran}
-        innocent = tuple(asked for n, asked in waiting.items() if n not in blamed)
-        return End(reason, self._never_ran, tuple(blamed.values()), innocent, trace)
+    def _end(self, reason: str, trace: str) -> ChildEnd:
+        """Blame the polls whose code ran; if no code ran on the loop, the poll that is overdue."""
+        suspects = running_code.suspects(self._cells, trace)
+        numbers = {suspect.batch_number for suspect in suspects}
+        if self._overdue_number and not self._cells[running_code.TARGET]:
+            numbers = {self._overdue_number}
+
+        blamed: list[PendingPoll] = []
+        others: list[PendingPoll] = []
+        for number, pending in self._pending.items():
+            if pending.outcome.done():
+                continue
+            group = blamed if number in numbers else others
+            group.append(pending)
+        return ChildEnd(reason, self._never_ran, tuple(blamed), tuple(others), trace)
 
 
-def _told(code: int) -> str:
+def _exit_text(code: int) -> str:
     if code >= 0:
         return f"it exited with code {code}"
     with suppress(ValueError):
@@ -232,10 +249,9 @@ def _told(code: int) -> str:
 
 
 def _environment() -> Mapping[str, str]:
-    """Ours without the secrets: what the collector needs comes through the socket."""
-    names = {
-        f"{setting_sources.PREFIX}{name.upper()}{tail}"
-        for name in setting_sources.SECRETS
-        for tail in ("", "_FILE")
-    }
-    return {name: value for name, value in os.environ.items() if name not in names}
+    """Return the worker's environment without its secrets: the child gets credentials by the socket."""
+    secrets: set[str] = set()
+    for name in setting_sources.SECRETS:
+        variable = f"{setting_sources.PREFIX}{name.upper()}"
+        secrets.update((variable, f"{variable}_FILE"))
+    return {name: value for name, value in os.environ.items() if name not in secrets}

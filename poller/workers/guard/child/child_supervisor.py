@@ -1,95 +1,110 @@
-"""Keeps one collector in a child process: starts it when there is something to poll, and again after its end.
+"""The supervisor of one collector in a child process: it starts a child for the first poll, and again after its end.
 
-Who was being polled by the code that ended it gets the outcome; the others of that child have none, and are due again.
+A poll whose code ended the child gets a failed outcome. The other polls of that child have no outcome and
+are due again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from poller import errors
 from poller.collectors.api import Poll
 from poller.domain.failures import backoff, outcome
 from poller.domain.failures.outcome import Outcome
+from poller.domain.failures.quarantine import Cause
 from poller.domain.inventory.poll_target import PollTarget
 from poller.observability import logs
-from poller.workers.guard.child.child_messages import Hello
-from poller.workers.guard.child.child_process import End, Process
+from poller.workers.guard.child.child_messages import ChildConfig
+from poller.workers.guard.child.child_process import ChildEnd, ChildProcess
+from poller.workers.guard.collector_incidents import CollectorIncidents
 
 log = logs.get(__name__)
 
-BASE_MS, CAP_MS = 500, 30_000
-#: Told of each crash: why, and the targets whose code ran.
-Crashed = Callable[[str, tuple[PollTarget, ...]], None]
+#: The pause before the next child after a crash doubles up to its cap.
+BASE_MS = 500
+CAP_MS = 30_000
 
 
-class Keeper:
-    """Of one collector in one worker process; used on the loop only."""
+class ChildSupervisor:
+    """One per isolated collector and worker process; used on the loop only."""
 
-    def __init__(self, named: str, hello: Hello, crashed: Crashed) -> None:
-        self._named = named  # with its distribution
-        self._hello = hello
-        self._crashed = crashed
-        self._process: Process | None = None
-        self._crashes = 0  # since its last good answer
-        self._not_before = 0.0
-        self._closed = False
+    def __init__(self, release: str, config: ChildConfig, incidents: CollectorIncidents) -> None:
+        self._release = release  # collector and distribution, for messages
+        self._config = config
+        self._incidents = incidents
+        self._process: ChildProcess | None = None
+        self._crashes = 0  # since the last good outcome
+        self._start_at_mono = 0.0
+        self._is_closed = False
 
     async def poll(self, target: PollTarget, poll: Poll) -> Outcome:
-        """Raises CancelledError when nothing was found out: no process in time, or one that another poll ended."""
-        process = await self._ready(poll.deadline)
-        found = await process.ask(target, poll, poll.deadline - asyncio.get_running_loop().time())
-        if found.good:
-            self._crashes = 0
-        return found
+        """Poll a target in the child.
 
-    async def _ready(self, deadline: float) -> Process:
+        Raises CancelledError without an outcome: no child in time, or another poll ended the child.
+        """
+        process = await self._ready_process(poll.deadline)
+        budget_s = poll.deadline - asyncio.get_running_loop().time()
+        result = await process.poll(target, poll, budget_s)
+        if result.good:
+            self._crashes = 0
+        return result
+
+    async def _ready_process(self, deadline_mono: float) -> ChildProcess:
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout_at(deadline):
-                await asyncio.sleep(self._not_before - loop.time())
-                if self._closed:  # meanwhile: nobody would end a process that is started now
+            async with asyncio.timeout_at(deadline_mono):
+                await asyncio.sleep(self._start_at_mono - loop.time())
+                if self._is_closed:  # a child that is started now would never be ended
                     raise asyncio.CancelledError
-                process = self._current()
+                process = self._current_process()
                 await asyncio.shield(process.ready)
                 return process
         except TimeoutError:
             raise asyncio.CancelledError from None
 
-    def _current(self) -> Process:
-        """The one there is; one that is tired only finishes what it has."""
-        if self._process is None or self._process.tired:
-            self._process = Process(self._hello, self._over)
+    def _current_process(self) -> ChildProcess:
+        """Return the child, or a new one: a retiring child only finishes its pending polls."""
+        if self._process is None or self._process.is_retiring:
+            process = ChildProcess(self._config)
+            process.ended.add_done_callback(self._on_ended)
+            self._process = process
         return self._process
 
-    def _over(self, process: Process, end: End) -> None:
-        if process is self._process:
+    def _on_ended(self, ended: asyncio.Future[ChildEnd]) -> None:
+        if self._process is not None and self._process.ended is ended:
             self._process = None
-        for asked in end.innocent:
-            asked.answer.cancel()
-        if not end.reason:
-            return
+        end = ended.result()
+        for pending in end.others:
+            pending.outcome.cancel()
+        if end.reason:
+            self._record_crash(end)
+
+    def _record_crash(self, end: ChildEnd) -> None:
         self._crashes += 1
-        loop = asyncio.get_running_loop()
-        self._not_before = loop.time() + backoff.exponential(self._crashes, BASE_MS, CAP_MS) / 1000
-        text = f"the process of {self._named} ended: {end.reason}"
-        for asked in end.blamed:
-            asked.answer.set_result(outcome.from_error(errors.CollectorDied(text)))
-        targets = tuple(asked.target for asked in end.blamed)
+        pause_ms = backoff.exponential(self._crashes, BASE_MS, CAP_MS)
+        self._start_at_mono = asyncio.get_running_loop().time() + pause_ms / 1000
+
+        text = f"the process of {self._release} ended: {end.reason}"
+        for pending in end.blamed:
+            if not pending.outcome.done():  # its batch may have been stopped meanwhile
+                pending.outcome.set_result(outcome.from_error(errors.CollectorDied(text)))
+        targets = [pending.target for pending in end.blamed]
         names = [f"{target.device}/{target.name}" for target in targets]
         log.error(
             "collector_process_ended",
             message=text,
             polled=names,
-            handed_back=len(end.innocent),
+            handed_back=len(end.others),
             trace=end.trace,
         )
-        if not end.ours:
-            self._crashed(text, targets)
+        if not end.never_ran:
+            if names:
+                text = f"{text}, while it polled {', '.join(names)}"
+            self._incidents.record(self._config.collector, Cause.CRASH, text)
 
     def close(self) -> None:
-        """No more polls: what is under way may end, what waits for a process is handed back."""
-        self._closed = True
+        """Take no more polls: pending ones may end, those that wait for a child are handed back."""
+        self._is_closed = True
         if self._process is not None:
             self._process.retire()

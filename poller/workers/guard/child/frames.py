@@ -1,4 +1,4 @@
-"""How do worker and child talk? Over a private socket, in frames: two lengths, a JSON object, and bytes behind it."""
+"""Frames on the private socket between worker and child: two lengths, a JSON object, and bytes."""
 
 from __future__ import annotations
 
@@ -8,32 +8,36 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-_LENGTHS = struct.Struct("<II")  # of the JSON, and of the bytes
-#: No device answers more; a child that does is ended.
-MOST_BYTES = 32 * 2**20
+_LENGTHS = struct.Struct("<II")  # of the JSON object, and of the bytes
+#: No device sends more. A child that does is ended.
+MAX_BYTES = 32 * 2**20
 
 
 class BadFrame(ValueError):
-    """What came is no frame of ours, or too large to be one."""
+    """The data is not a frame, or the frame is too large."""
 
 
 def pack(head: Mapping[str, Any], body: bytes = b"") -> bytes:
-    """Raises BadFrame when it is too large."""
+    """Return a frame. Raises BadFrame when it would be too large."""
     text = json.dumps(head, separators=(",", ":")).encode()
-    if len(text) + len(body) > MOST_BYTES:
-        raise BadFrame(f"more than {MOST_BYTES // 2**20} MB in one poll")
+    if len(text) + len(body) > MAX_BYTES:
+        raise BadFrame(f"more than {MAX_BYTES // 2**20} MB in one poll")
     return _LENGTHS.pack(len(text), len(body)) + text + body
 
 
 async def read(stream: asyncio.StreamReader) -> tuple[dict[str, Any], bytes] | None:
-    """The next frame; None at the end. Raises BadFrame."""
+    """Return object and bytes of the next frame, or None at the end of the stream. Raises BadFrame."""
     try:
-        text_length, body_length = _LENGTHS.unpack(await stream.readexactly(_LENGTHS.size))
-        if text_length + body_length > MOST_BYTES:
-            raise BadFrame(f"a frame of {(text_length + body_length) // 2**20} MB")
-        text, body = await stream.readexactly(text_length), await stream.readexactly(body_length)
+        lengths = await stream.readexactly(_LENGTHS.size)
+        text_length, body_length = _LENGTHS.unpack(lengths)
+        total = text_length + body_length
+        if total > MAX_BYTES:
+            raise BadFrame(f"a frame of {total // 2**20} MB")
+        text = await stream.readexactly(text_length)
+        body = await stream.readexactly(body_length)
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
+
     try:
         head = json.loads(text)
     except (ValueError, RecursionError) as error:

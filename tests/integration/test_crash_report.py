@@ -1,4 +1,4 @@
-"""What is done about a worker that died: its black box is read by whoever lives on the same home."""
+"""The report about a worker that died, by a live worker with the same home directory."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from poller.state.cluster import event_stream as stream
 from poller.state.cluster import quarantine_records
 from poller.workers.batch.worker_poller import Poller
 from poller.workers.guard.black_box import BlackBox
-from poller.workers.guard.crash_report import Aftermath
-from poller.workers.guard.marks import FLIGHT, TARGET
+from poller.workers.guard.crash_report import CrashReporter
+from poller.workers.guard.running_code import BATCH, TARGET
 
 QUEUE = "poll.snmp"
 ROOM = ClaimLimits(targets=10, batch_size=64, lease_ms=30_000)
@@ -30,7 +30,7 @@ ROOM = ClaimLimits(targets=10, batch_size=64, lease_ms=30_000)
 
 @pytest.fixture
 def services(services: Services) -> Services:
-    """One target on the board, which a worker that died had claimed and started."""
+    """One target on the board; the dead worker had started it."""
     target = TargetDraft("t", "snmp", {}, interval_ms=60_000, timeout_ms=1_000)
     devices.add(services.engine, DeviceDraft("router", "127.0.0.1"), [target])
     services.board.place("", [(TargetSpec(1, 1, QUEUE, 60_000, 1_000), 1)], 1)
@@ -42,31 +42,34 @@ def services(services: Services) -> Services:
 def die(
     services: Services, target_id: int, releases: Mapping[str, str] | None = None, fault: str = ""
 ) -> None:
-    """A box as a dead worker leaves it: nobody holds its lock."""
+    """Leave the black box of a dead worker: a copy that no process has locked."""
     box = BlackBox(services.settings.home, "dead@host", releases)
-    with box.noted("a", 0, 64, QUEUE) as number:
-        box.cells[FLIGHT], box.cells[TARGET] = number, target_id
-        box.note_fault(fault)
+    with box.record_batch("a", 0, 64, QUEUE) as number:
+        box.cells[BATCH] = number
+        box.cells[TARGET] = target_id
+        box.record_fault(fault)
         [path] = (services.settings.home / "flights").iterdir()
         shutil.copy(path, path.with_name("1-dead"))
     box.close()
 
 
-def look(services: Services) -> list[Event]:
-    """A living worker looks twice; the events it told."""
+def report(services: Services) -> list[Event]:
+    """Check twice in a live worker; return the events it emitted."""
     poller = Poller(services, "living@host")
-    aftermath = Aftermath(services, poller)
-    aftermath.look()
-    aftermath.look()
+    reporter = CrashReporter(services, poller)
+    reporter.check()
+    reporter.check()
     poller.close()
-    found = stream.newest(services.redis, services.keys, 10)
-    return [entry.event for entry in found if entry.event and entry.event.kind is Kind.WORKER_LOST]
+    entries = stream.newest(services.redis, services.keys, 10)
+    return [
+        entry.event for entry in entries if entry.event and entry.event.kind is Kind.WORKER_LOST
+    ]
 
 
-def test_the_target_whose_code_ran_has_failed_and_is_left_alone(services: Services) -> None:
-    """The ledger, its breaker and one event say so; the run is over."""
+def test_the_target_whose_code_ran_fails_and_its_breaker_opens(services: Services) -> None:
+    """The ledger has the run, and one event names the collector and the target."""
     die(services, 1)
-    [event] = look(services)
+    [event] = report(services)
     assert event.message.startswith("dead@host died while collector snmp (poller ")
     assert "polled router/t; under way were 64 with collector snmp" in event.message
     assert (event.device, event.target_id, event.data["collector"]) == ("router", 1, "snmp")
@@ -76,41 +79,41 @@ def test_the_target_whose_code_ran_has_failed_and_is_left_alone(services: Servic
     assert services.board.sizes() == (1, 1, 0)
 
 
-def test_the_release_that_crashed_is_blamed_not_the_one_of_who_finds_out(
+def test_the_release_of_the_dead_worker_is_blamed_not_the_one_of_the_reporter(
     services: Services,
 ) -> None:
-    """The finder may have been started before the plugin was installed or updated."""
+    """The reporter may have started before the plugin was installed or updated."""
     die(services, 1, {"other": "other 1.0", "snmp": "poller 99.0"}, fault="it stood still\n")
-    [event] = look(services)
+    [event] = report(services)
     assert "while collector snmp (poller 99.0) polled router/t" in event.message
     [(release, record)] = quarantine_records.read(services.redis, services.keys).items()
     assert (str(release), record.trust) == ("collector snmp (poller 99.0)", Trust.ISOLATED)
 
 
-def test_a_run_that_is_somebody_elses_by_now_is_not_touched(services: Services) -> None:
-    """Its lease ran out before anybody looked, and another worker polls it."""
+def test_a_run_that_another_worker_has_taken_over_is_not_touched(services: Services) -> None:
+    """The lease ended before the check, and another worker polls the target."""
     services.board.reap("", 10, services.board.now_ms() + 60_000)
     services.board.demand([1])
     services.board.claim("", "b", "a", {QUEUE: 100}, ROOM)
     services.board.start("b", 0, "y", 15_000, [1])
     die(services, 1)
-    assert len(look(services)) == 1
+    assert len(report(services)) == 1
     assert run_ledger.recent(services.engine) == []
     assert services.board.hold("b", 1_000, [1]) == {1: Result.OK}
 
 
-def test_without_a_culprit_it_is_said_what_was_under_way(services: Services) -> None:
-    """Killed while it waited for the network."""
+def test_without_running_code_the_event_counts_the_running_polls(services: Services) -> None:
+    """The worker was killed while it waited for the network."""
     die(services, 0)
-    [event] = look(services)
+    [event] = report(services)
     assert event.message.startswith(
         "dead@host died while it polled targets: 64 with collector snmp"
     )
     assert run_ledger.recent(services.engine) == []
 
 
-def test_a_target_that_was_removed_since_harms_nobody(services: Services) -> None:
-    """There is no name for it any more."""
+def test_a_target_that_was_removed_since_is_reported_without_a_name(services: Services) -> None:
+    """The file is deleted all the same."""
     die(services, 99)
-    assert len(look(services)) == 1
+    assert len(report(services)) == 1
     assert list((services.settings.home / "flights").iterdir()) == []

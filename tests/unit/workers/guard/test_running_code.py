@@ -1,4 +1,4 @@
-"""Whose code runs on the loop? Known at every moment, whatever a collector does with tasks."""
+"""The cells name the target whose code runs on the loop, however its collector uses tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import uvloop
 
 from poller.workers.guard import running_code
 from poller.workers.guard.black_box import BlackBox
-from poller.workers.guard.marks import FLIGHT, STEPS, TARGET
+from poller.workers.guard.running_code import BATCH, STEPS, TARGET
 
 
 @pytest.fixture
@@ -36,13 +36,13 @@ def run(
 def test_each_target_is_marked_while_its_code_runs_and_only_then(
     box: BlackBox, new_loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
-    """Also in tasks that it starts, after a cancellation, and between steps of others."""
-    seen: list[tuple[int, int, int]] = []
+    """The mark is right in tasks that a collector starts, after a cancellation, and between other polls."""
+    marks: list[tuple[int, int, int]] = []
 
     async def inner(target_id: int) -> None:
-        seen.append((target_id, box.cells[TARGET], box.cells[FLIGHT]))
+        marks.append((target_id, box.cells[TARGET], box.cells[BATCH]))
         await asyncio.sleep(0)
-        seen.append((target_id, box.cells[TARGET], box.cells[FLIGHT]))
+        marks.append((target_id, box.cells[TARGET], box.cells[BATCH]))
 
     async def collect(target_id: int) -> None:
         await inner(target_id)
@@ -61,13 +61,14 @@ def test_each_target_is_marked_while_its_code_runs_and_only_then(
         assert box.cells[TARGET] == 0
 
     run(box, work, new_loop())
-    assert len(seen) == 18
-    assert all((found, flight) == (target_id, target_id * 10) for target_id, found, flight in seen)
+    assert len(marks) == 18
+    for target_id, marked_target, marked_batch in marks:
+        assert (marked_target, marked_batch) == (target_id, target_id * 10)
     assert box.cells[STEPS] >= 18
 
 
 def test_an_exception_ends_the_mark(box: BlackBox) -> None:
-    """Of any kind."""
+    """Even a GeneratorExit does."""
 
     async def fail() -> None:
         raise GeneratorExit
@@ -81,8 +82,8 @@ def test_an_exception_ends_the_mark(box: BlackBox) -> None:
     run(box, work, uvloop.new_event_loop())
 
 
-def test_what_is_nobodys_is_not_marked(box: BlackBox) -> None:
-    """The platform's own tasks."""
+def test_the_platforms_own_tasks_are_not_marked(box: BlackBox) -> None:
+    """They belong to no poll."""
 
     async def work() -> None:
         await asyncio.create_task(asyncio.sleep(0))

@@ -1,4 +1,4 @@
-"""What a child answers is believed only as far as any collector is."""
+"""A response of a child is validated like the output of any collector."""
 
 from __future__ import annotations
 
@@ -32,40 +32,45 @@ def unframed(frame: bytes) -> tuple[dict[str, Any], bytes]:
         stream.feed_eof()
         return await frames.read(stream)
 
-    found = asyncio.run(read())
-    assert found is not None
-    return found
+    frame_read = asyncio.run(read())
+    assert frame_read is not None
+    return frame_read
 
 
-def test_an_outcome_comes_back_as_it_was() -> None:
-    """With all its readings; the second time the shape is not told again, and is the very same object."""
-    asked, outcome = poll(), Outcome(Result.PARTIAL, error_codes.TIMEOUT, "late", READINGS)
-    first = child_messages.outcome(*unframed(child_messages.answer(1, outcome, None)), asked)
-    assert first == outcome or (
-        first.readings is not None and list(first.readings) == list(READINGS)
-    )
-    frame = child_messages.answer(2, outcome, READINGS.series.id)
-    assert b'"a"' not in frame
-    second = child_messages.outcome(*unframed(frame), asked)
+def test_an_outcome_arrives_unchanged() -> None:
+    """The second response has no shape; the worker uses the one it has."""
+    request = poll()
+    outcome = Outcome(Result.PARTIAL, error_codes.TIMEOUT, "late", READINGS)
+    first_frame = child_messages.pack_response(1, outcome, None)
+    first = child_messages.unpack_response(*unframed(first_frame), request)
     assert first.readings is not None
+    assert (first.result, first.error_code, first.message) == (
+        outcome.result,
+        outcome.error_code,
+        outcome.message,
+    )
+    assert list(first.readings) == list(READINGS)
+
+    second_frame = child_messages.pack_response(2, outcome, READINGS.series.id)
+    assert b'"a"' not in second_frame
+    second = child_messages.unpack_response(*unframed(second_frame), request)
     assert second.readings is not None
     assert second.readings.series is first.readings.series
 
 
-def test_a_question_tells_the_shape_that_is_known() -> None:
-    """And the credential, which is why nobody prints it."""
-    asked = poll()
+def test_a_request_has_the_credential_and_the_shape_that_the_worker_has() -> None:
+    """The first request has no shape."""
+    request = poll()
     target = PollTarget(1, 2, "t", 1, "d", "127.0.0.1", "", "c", 1, 1, {"port": 161})
-    assert unframed(child_messages.ask(7, target, asked, 1.0))[0]["shape"] is None
-    child_messages.outcome(
-        *unframed(child_messages.answer(1, Outcome(Result.OK, readings=READINGS), None)), asked
-    )
-    head, _ = unframed(child_messages.ask(7, target, asked, 1.0))
+    head, _ = unframed(child_messages.pack_request(7, target, request, 1.0))
+    assert head["shape"] is None
+
+    response = child_messages.pack_response(1, Outcome(Result.OK, readings=READINGS), None)
+    child_messages.unpack_response(*unframed(response), request)
+    head, _ = unframed(child_messages.pack_request(7, target, request, 1.0))
     assert head["shape"] == READINGS.series.id
-    assert (head["options"], json.loads(head["credential"])["community"]) == (
-        {"port": 161},
-        "hunter22",
-    )
+    assert head["options"] == {"port": 161}
+    assert json.loads(head["credential"])["community"] == "hunter22"
 
 
 @pytest.mark.parametrize(
@@ -82,18 +87,18 @@ def test_a_question_tells_the_shape_that_is_known() -> None:
         {"result": "ok", "code": "", "shape": "x"},
     ],
 )
-def test_what_no_child_of_ours_says_is_refused(head: dict[str, Any]) -> None:
-    """A damaged memory may say anything."""
-    with pytest.raises(child_messages.BadAnswer):
-        child_messages.outcome(head, b"{}[]x", poll())
+def test_a_response_that_no_sound_child_sends_is_refused(head: dict[str, Any]) -> None:
+    """A child with damaged memory may send anything."""
+    with pytest.raises(child_messages.BadResponse):
+        child_messages.unpack_response(head, b"{}[]x", poll())
 
 
 def test_no_secret_of_the_poll_is_in_a_message() -> None:
-    """Whatever the child's own checks did."""
-    found = child_messages.outcome(
+    """The worker removes it even if the child did not."""
+    outcome = child_messages.unpack_response(
         {"result": "failed", "code": "timeout", "message": "it is hunter22\n"}, b"", poll()
     )
-    assert found.message == "it is ***"
+    assert outcome.message == "it is ***"
 
 
 @pytest.mark.parametrize(
@@ -104,13 +109,13 @@ def test_no_secret_of_the_poll_is_in_a_message() -> None:
         struct.pack("<II", 1, 0) + b"{",
     ],
 )
-def test_what_is_no_frame_is_refused(frame: bytes) -> None:
-    """Before it is read, if it says that it is too large."""
+def test_data_that_is_no_frame_is_refused(frame: bytes) -> None:
+    """A frame that announces too large a size is refused before it is read."""
     with pytest.raises(frames.BadFrame):
         unframed(frame)
 
 
 def test_a_frame_that_would_be_too_large_is_not_made() -> None:
-    """Nobody could read it."""
+    """The other side would refuse it."""
     with pytest.raises(frames.BadFrame, match="more than 32 MB"):
-        frames.pack({}, bytes(frames.MOST_BYTES))
+        frames.pack({}, bytes(frames.MAX_BYTES))

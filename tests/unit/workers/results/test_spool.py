@@ -24,7 +24,7 @@ from poller.domain.record.run import Run
 from poller.sinks.api import Sample
 from poller.workers.results import spool, spool_codec, spool_file
 from poller.workers.results.spool import Room, Spool
-from tests.unit.workers.spools import MIB, numbers, opened, round_of, written_out
+from tests.unit.workers.results.spools import MIB, numbers, opened, round_of, written_out
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A worker leaves, and Redis has left before it."""
+"""The hand back of a stopping worker while Redis is away."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from poller.workers.process import handback
 
 
 @pytest.mark.usefixtures("home")
-def test_without_redis_the_leases_bring_back_what_is_queued(free_port: int) -> None:
-    """It is said, and nothing is raised: the worker has more to close."""
+def test_without_redis_the_hand_back_logs_a_warning_and_raises_nothing(free_port: int) -> None:
+    """The leases bring the targets back, and the worker goes on closing."""
     services = Services(Settings(redis_url=f"redis://127.0.0.1:{free_port}/0"))
     with structlog.testing.capture_logs() as lines:
         handback.hand_back_queued(services, None, ["poll.snmp"])  # type: ignore[arg-type]

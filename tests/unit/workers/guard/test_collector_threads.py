@@ -1,4 +1,4 @@
-"""Threads of collectors: each has its own, and those that hang are replaced up to a limit."""
+"""Threads of collectors: each collector has a pool, and stuck threads are replaced up to a limit."""
 
 from __future__ import annotations
 
@@ -15,24 +15,31 @@ from poller.collectors import api
 from poller.collectors.poll_runner import run_poll
 from poller.domain.failures import error_codes
 from poller.domain.failures.outcome import Outcome, Result
-from poller.workers.guard import collector_threads, marks, running_code
-from poller.workers.guard.collector_threads import Limits, Threads
+from poller.workers.guard import collector_threads, running_code
+from poller.workers.guard.collector_incidents import CollectorIncidents
+from poller.workers.guard.collector_threads import CollectorThreads, ThreadLimits
 
 
 class World:
-    """A loop with the executor: flight 1 is of collector `one`, flight 2 of `two`."""
+    """A loop with the executor: batch 1 is of collector `one`, batch 2 of `two`."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.overrun: list[str] = []
-        self.cells = memoryview(bytearray(marks.SIZE)).cast("q")
+    def __init__(self, limits: ThreadLimits) -> None:
+        self.cells = memoryview(bytearray(running_code.SIZE)).cast("q")
+        self._incidents = CollectorIncidents()
+        marks = running_code.ThreadMarks(self.cells)
         names = {1: "one", 2: "two"}
-        self.threads = Threads(
-            limits, marks.ThreadMarks(self.cells), names.__getitem__, self.overrun.append
-        )
+        self.threads = CollectorThreads(limits, marks, names.__getitem__, self._incidents)
 
-    async def call(self, flight: int, do: Callable[[], Any], timeout_s: float = 5.0) -> Any:
+    def incidents(self) -> list[str]:
+        """Return the collectors of the incidents since the last call."""
+        collectors = []
+        while (incident := self._incidents.take()) is not None:
+            collectors.append(incident.collector)
+        return collectors
+
+    async def call(self, batch_number: int, do: Callable[[], Any], timeout_s: float = 5.0) -> Any:
         async def polled() -> Any:
-            running_code.mark(100 + flight, flight)
+            running_code.mark(100 + batch_number, batch_number)
             async with asyncio.timeout(timeout_s):
                 return await asyncio.to_thread(do)
 
@@ -48,47 +55,49 @@ class World:
 
 @pytest.fixture
 def gate() -> Iterator[threading.Event]:
-    """What threads hang at; opened at the end."""
-    made = threading.Event()
-    yield made
-    made.set()
+    """An event that blocking calls wait for; set at the end of the test."""
+    event = threading.Event()
+    yield event
+    event.set()
 
 
 @pytest.fixture(autouse=True)
-def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector_threads, "GRACE_S", 0.05)
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 5
+    deadline_mono = time.monotonic() + 5
     while not condition():
-        assert time.monotonic() < ends
+        assert time.monotonic() < deadline_mono
         await asyncio.sleep(0.005)
 
 
 def test_no_more_threads_than_allowed_run_at_a_time_and_all_calls_are_done() -> None:
-    """Those beyond the limit wait for their turn."""
-    world, now, most = World(Limits(3, 2)), [], []
+    """Calls beyond the limit wait."""
+    world = World(ThreadLimits(3, 2))
+    running: list[int] = []
+    counts: list[int] = []
 
     def work() -> None:
-        now.append(1)
-        most.append(len(now))
+        running.append(1)
+        counts.append(len(running))
         time.sleep(0.01)
-        now.pop()
+        running.pop()
 
     async def go() -> None:
         await asyncio.gather(*(world.call(1, work) for _ in range(20)))
-        assert len(most) == 20
-        assert 1 < max(most) <= 3
+        assert len(counts) == 20
+        assert 1 < max(counts) <= 3
 
     world.run(go())
 
 
-def test_one_that_hangs_is_counted_and_replaced_and_others_do_not_wait(
+def test_a_stuck_thread_is_counted_and_replaced_and_other_calls_do_not_wait(
     gate: threading.Event,
 ) -> None:
-    """With one thread each: the next call of the same collector gets another one, and another collector its own."""
-    world = World(Limits(1, 2))
+    """Each collector has one thread here: the next call gets a replacement, another collector has its own."""
+    world = World(ThreadLimits(1, 2))
 
     async def go() -> None:
         hanging = asyncio.create_task(world.call(1, gate.wait, 0.1))
@@ -98,25 +107,25 @@ def test_one_that_hangs_is_counted_and_replaced_and_others_do_not_wait(
             await hanging
         assert await world.call(1, lambda: "one") == "one"
         assert world.threads.stuck() == {"one": 1}
-        assert world.overrun == []
+        assert world.incidents() == []
         gate.set()
         await until(lambda: world.threads.stuck() == {})
 
     world.run(go())
 
 
-def test_beyond_the_limit_the_collector_is_named_once_and_nobody_is_replaced(
+def test_at_the_limit_one_incident_is_recorded_and_no_thread_is_replaced(
     gate: threading.Event,
 ) -> None:
-    """Else its threads would fill the process."""
-    world = World(Limits(1, 2))
+    """Otherwise stuck threads would fill the process."""
+    world = World(ThreadLimits(1, 2))
 
     async def go() -> None:
         for _ in range(3):
             with pytest.raises(TimeoutError):
                 await world.call(1, gate.wait, 0.05)
             await asyncio.sleep(0.1)
-        assert world.overrun == ["one"]
+        assert world.incidents() == ["one"]
         assert world.threads.stuck() == {"one": 2}
         assert await world.call(2, lambda: "two") == "two"
         with pytest.raises(TimeoutError):
@@ -125,9 +134,9 @@ def test_beyond_the_limit_the_collector_is_named_once_and_nobody_is_replaced(
     world.run(go())
 
 
-def test_whose_code_runs_in_a_thread_is_marked_while_it_runs(gate: threading.Event) -> None:
-    """And a fault in that thread is its own, whatever runs beside it."""
-    world = World(Limits(4, 2))
+def test_a_target_is_marked_while_its_code_runs_in_a_thread(gate: threading.Event) -> None:
+    """A fault in one thread is attributed to that thread's poll, although another runs beside it."""
+    world = World(ThreadLimits(4, 2))
 
     async def go() -> None:
         idents: list[int] = []
@@ -138,14 +147,14 @@ def test_whose_code_runs_in_a_thread_is_marked_while_it_runs(gate: threading.Eve
             for n in (1, 2)
         ]
         await until(lambda: len(idents) == 2)
-        assert set(marks.blamed(world.cells)) == {(101, 1), (102, 2)}
-        [blamed] = marks.blamed(
+        assert set(running_code.suspects(world.cells)) == {(101, 1), (102, 2)}
+        [suspect] = running_code.suspects(
             world.cells, f"Current thread 0x{idents[0]:016x} (most recent call first):"
         )
-        assert blamed in {(101, 1), (102, 2)}
+        assert suspect in {(101, 1), (102, 2)}
         gate.set()
         await asyncio.gather(*calls)
-        await until(lambda: marks.blamed(world.cells) == [])
+        await until(lambda: running_code.suspects(world.cells) == [])
 
     world.run(go())
 
@@ -175,15 +184,15 @@ def polled(do: Callable[[], Any], seconds: float = 5.0) -> Outcome:
 
 
 def test_a_plain_generator_is_polled_like_any_other() -> None:
-    """Readings, the device's errors, and its own, after what was read."""
-    good = polled(lambda: None)
-    assert (good.result, good.samples) == (Result.OK, 2)
+    """Its readings count, also those before a device's error or its own error."""
+    success = polled(lambda: None)
+    assert (success.result, success.samples) == (Result.OK, 2)
 
     def refuse() -> None:
         raise api.DeviceAuthFailed("no")
 
-    found = polled(refuse)
-    assert (found.result, found.error_code, found.samples) == (
+    outcome = polled(refuse)
+    assert (outcome.result, outcome.error_code, outcome.samples) == (
         Result.PARTIAL,
         error_codes.AUTH_FAILED,
         1,
@@ -196,16 +205,16 @@ def test_a_plain_generator_is_polled_like_any_other() -> None:
         assert polled(fail).error_code == error_codes.COLLECTOR_CRASHED
 
 
-def test_what_it_yielded_before_its_deadline_is_kept(gate: threading.Event) -> None:
-    """And its thread is told to end with the next item."""
-    world = World(Limits(1, 1))
+def test_readings_before_the_deadline_count(gate: threading.Event) -> None:
+    """Its thread ends with the next reading."""
+    world = World(ThreadLimits(1, 1))
 
     async def go() -> None:
         deadline = asyncio.get_running_loop().time() + 0.1
-        found = await run_poll(
+        outcome = await run_poll(
             Plain(gate.wait), api.Poll(1, "d", "127.0.0.1", None, None, deadline, {})
         )
-        assert (found.result, found.error_code, found.samples) == (
+        assert (outcome.result, outcome.error_code, outcome.samples) == (
             Result.PARTIAL,
             error_codes.TIMEOUT,
             1,
@@ -215,8 +224,8 @@ def test_what_it_yielded_before_its_deadline_is_kept(gate: threading.Event) -> N
 
 
 def test_a_poll_that_got_no_thread_says_so(gate: threading.Event) -> None:
-    """It is neither the device's fault nor its collector's."""
-    world = World(Limits(1, 1))
+    """Neither the device nor the collector is to blame."""
+    world = World(ThreadLimits(1, 1))
 
     async def one(seconds: float) -> Outcome:
         running_code.mark(1, 1)
@@ -228,13 +237,13 @@ def test_a_poll_that_got_no_thread_says_so(gate: threading.Event) -> None:
     async def go() -> None:
         first = asyncio.create_task(one(5.0))
         await asyncio.sleep(0.02)
-        found = await asyncio.create_task(one(0.1))
-        assert (found.result, found.error_code, found.samples) == (
+        outcome = await asyncio.create_task(one(0.1))
+        assert (outcome.result, outcome.error_code, outcome.samples) == (
             Result.FAILED,
             error_codes.COLLECTOR_BUSY,
             0,
         )
-        assert "got no thread within 0." in found.message
+        assert "got no thread within 0." in outcome.message
         gate.set()
         assert (await first).result is Result.OK
 

@@ -21,7 +21,7 @@ from poller.domain.record.run import Run
 from poller.settings import Settings
 from poller.sinks.api import Sample
 from poller.workers.results import writers
-from poller.workers.results.writers import Writing
+from poller.workers.results.writers import Writers
 
 #: Long enough for anything that works, short enough to wait for what does not.
 PATIENCE_S = 0.6
@@ -67,11 +67,11 @@ class World:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.ledger, self.sink = Store(), Store()
-        self.made: list[Writing] = []
+        self.made: list[Writers] = []
 
-    def worker(self, name: str = "w@test", **settings: Any) -> Writing:
+    def worker(self, name: str = "w@test", **settings: Any) -> Writers:
         chosen = Settings(home=self.home, **{"spool_patience_s": PATIENCE_S, **settings})
-        self.made.append(Writing(None, [self.sink], chosen, name))  # type: ignore[arg-type, list-item]
+        self.made.append(Writers(None, [self.sink], chosen, name))  # type: ignore[arg-type, list-item]
         return self.made[-1]
 
     def files(self) -> list[Path]:
@@ -99,7 +99,7 @@ def sample(number: int) -> Sample:
     return Sample(target, 1_000, ReadingSet.of([Reading("polled", 1.0)]))
 
 
-def store(worker: Writing, *polls: int) -> float:
+def store(worker: Writers, *polls: int) -> float:
     """One round; how long it took."""
     began = time.monotonic()
     worker.write_readings([sample(number) for number in polls])
@@ -362,7 +362,7 @@ def test_an_outage_is_told_when_it_begins_and_when_it_is_over(world: World) -> N
     assert (told[0]["reason"], told[1]["polls"]) == ("away", 30)
 
 
-def die(worker: Writing) -> None:
+def die(worker: Writers) -> None:
     """As a process does: its threads end, and its lock is free."""
     for writer in worker._writers:
         writer.stop()

@@ -1,0 +1,84 @@
+"""The heartbeat of a worker goes on while other parts hang or fail."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kombu.common import QoS
+
+from poller.bootstrap import Services
+from poller.state.cluster import worker_registry
+from poller.workers.batch.worker_poller import Poller
+from poller.workers.guard import black_box, crash_report
+from poller.workers.process.heartbeat import Heartbeat
+from tests.conftest import wait_until
+
+CONSUMER = SimpleNamespace(
+    pool=SimpleNamespace(limit=4, spare=0),
+    qos=QoS(lambda **_: None, 4),
+    hub=SimpleNamespace(call_soon=lambda *_: None),
+)
+
+
+@pytest.fixture
+def heartbeat(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Heartbeat]:
+    monkeypatch.setattr(worker_registry, "HEARTBEAT_S", 0.02)
+    monkeypatch.setattr(crash_report, "CHECK_S", 0.02)
+    poller = Poller(services, "living@host")
+    heartbeat = Heartbeat(services, poller, {})
+    yield heartbeat
+    heartbeat.stop()
+    poller.close()
+
+
+def beats(services: Services) -> Callable[[], bool]:
+    """Return a condition: a heartbeat came after this call."""
+    began_ms = services.board.now_ms()
+    return lambda: any(
+        worker.seen_ms > began_ms for worker in worker_registry.known(services.redis, services.keys)
+    )
+
+
+def is_reporting() -> bool:
+    return any(thread.name == "crash-report" for thread in threading.enumerate())
+
+
+def test_a_database_that_hangs_costs_no_heartbeat(
+    heartbeat: Heartbeat, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker of this host has died, and SQL does not answer the crash reporter."""
+    hanging = threading.Event()
+    over = threading.Event()
+
+    def hang(*_: Any) -> None:
+        hanging.set()
+        over.wait(20)
+
+    heartbeat.attach(CONSUMER)
+    monkeypatch.setattr(black_box, "read_crashes", hang)
+    assert hanging.wait(10)
+    wait_until(beats(services), "a heartbeat")
+    over.set()
+
+
+def test_the_crash_reporter_survives_every_error_and_ends_with_the_worker(
+    heartbeat: Heartbeat, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first check comes before the first poll, the others while the worker polls."""
+    checks: list[str] = []
+
+    def fail(*_: Any) -> None:
+        checks.append(threading.current_thread().name)
+        raise ValueError("a damaged file")
+
+    monkeypatch.setattr(black_box, "read_crashes", fail)
+    heartbeat.attach(CONSUMER)
+    assert checks[0] == threading.current_thread().name
+    wait_until(lambda: checks.count("crash-report") >= 3, "more checks")
+    wait_until(beats(services), "a heartbeat")
+    heartbeat.stop()
+    assert not is_reporting()

@@ -1,0 +1,50 @@
+"""The memory that a prefork worker shares with its children."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from poller.workers.process import prefork_children
+from poller.workers.process.prefork_children import Phase, PreforkChildren, ProcessCounts
+
+
+def test_a_worker_adds_up_the_counts_of_its_children() -> None:
+    """The successor of a dead child continues its counters; its running batches are gone."""
+    children = PreforkChildren(3)
+    first = ProcessCounts(polls=10, in_flight=1, rss_bytes=100, spool_waiting=2, spool_dropped=1)
+    children.write(0, first, inherited=ProcessCounts())
+    children.write(2, ProcessCounts(polls=5, in_flight=1, rss_bytes=100), ProcessCounts())
+    successor = ProcessCounts(polls=3, rss_bytes=50)
+    children.write(0, successor, inherited=ProcessCounts(polls=10, spool_dropped=1))
+    assert children.total() == ProcessCounts(
+        polls=18, in_flight=1, rss_bytes=150, spool_waiting=0, spool_dropped=1
+    )
+
+
+def test_a_child_follows_the_phase_of_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The child is a real process here; it exits when it has to drain, after it stopped retrying."""
+    monkeypatch.setattr(prefork_children, "REPORT_S", 0.01)
+    children = PreforkChildren(1)
+    calls: list[str] = []
+    poller: Any = SimpleNamespace(
+        polls=7,
+        in_flight=0,
+        writers=SimpleNamespace(waiting=0, dropped=0),
+        stop_retrying=lambda: calls.append("stop_retrying"),
+        drain=lambda: os._exit(40 + len(calls)),
+    )
+    pid = os.fork()
+    if pid == 0:
+        try:
+            children.follow_worker(poller)
+        finally:
+            os._exit(1)
+    while children.total().polls != 7:
+        assert os.waitpid(pid, os.WNOHANG) == (0, 0)
+    children.set_phase(Phase.DRAINED)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 41
