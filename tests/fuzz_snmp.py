@@ -252,7 +252,7 @@ async def _polls(
     ways: list[tuple[Credential, str, str]] = [
         (COMMUNITY, "2c", "gufo"), (COMMUNITY, "2c", "gufo"), (COMMUNITY, "2c", "gufo"), (COMMUNITY, "1", "gufo"),
         (USER, "2c", "gufo"), (USER, "2c", "gufo"), (PLAIN_USER, "2c", "gufo"),
-        (COMMUNITY, "2c", "pysnmp"), (USER, "2c", "pysnmp"),
+        (COMMUNITY, "2c", "exact"), (USER, "2c", "exact"),
     ]  # fmt: skip
     memories: list[dict[str, object]] = [{} for _ in ways]
     while agent.sent < datagrams:

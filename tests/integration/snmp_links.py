@@ -7,17 +7,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from poller.collectors.credentials import Credential
-from poller.collectors.snmp.engines import engine_choice
-from poller.collectors.snmp.engines.engine_choice import Choice, Engines
+from poller.collectors.snmp.engines import link_pool
 from poller.collectors.snmp.engines.engine_protocol import Link, Row
-from poller.collectors.snmp.read.request_size import Tuning
-from poller.collectors.snmp.read.walker import Patience, Walked, Walker
+from poller.collectors.snmp.engines.link_pool import EngineOption, LinkPool
+from poller.collectors.snmp.read.request_size import RequestSizes
+from poller.collectors.snmp.read.walker import RetryPolicy, Walked, Walker
 
 T = TypeVar("T")
 
 
 async def talk(
-    choice: Choice,
+    engine: EngineOption,
     port: int,
     credential: Credential,
     act: Callable[[Walker, Link], Awaitable[T]],
@@ -25,46 +25,49 @@ async def talk(
     version: str = "2c",
     context: str = "",
     exact: bool = True,
-    engine: Engines | None = None,
+    pool: LinkPool | None = None,
     timeout_s: float = 1.0,
     retries: int = 1,
     budget_s: float = 5.0,
     repetitions: int = 25,
 ) -> T:
     """One conversation with an agent on 127.0.0.1, as a poll has it; what `act` returns."""
-    owned = engine is None
-    using = engine or Engines()
-    way = engine_choice.way_to("127.0.0.1", port, version, credential, context, choice)
-    link = using.take(way, credential)
+    owned = pool is None
+    if pool is None:
+        pool = LinkPool()
+    key = link_pool.link_key("127.0.0.1", port, version, credential, context, engine)
+    link = pool.acquire(key, credential)
     link.exact = exact
     well = False
     try:
         deadline = asyncio.get_running_loop().time() + budget_s
         walker = Walker(
-            link, Patience(timeout_s, retries, deadline), Tuning(repetitions), "the agent"
+            link, RetryPolicy(timeout_s, retries, deadline), RequestSizes(repetitions), "the agent"
         )
-        await walker.begin()
+        await walker.handshake()
         result = await act(walker, link)
         well = True
         return result
     finally:
-        using.give_back(way, link, well=well)
+        pool.release(key, link, reusable=well)
         if owned:
-            using.close()
+            pool.close()
 
 
-def walk(choice: Choice, port: int, credential: Credential, root: str, **how: Any) -> Walked:
-    return asyncio.run(talk(choice, port, credential, lambda walker, _: walker.walk(root), **how))
+def walk(engine: EngineOption, port: int, credential: Credential, root: str, **how: Any) -> Walked:
+    return asyncio.run(talk(engine, port, credential, lambda walker, _: walker.walk(root), **how))
 
 
-def rows(choice: Choice, port: int, credential: Credential, root: str, **how: Any) -> list[Row]:
+def rows(
+    engine: EngineOption, port: int, credential: Credential, root: str, **how: Any
+) -> list[Row]:
     """Of a walk that must not fail."""
-    walked = walk(choice, port, credential, root, **how)
+    walked = walk(engine, port, credential, root, **how)
     assert walked.error is None, walked.error
     return walked.rows
 
 
 def get(
-    choice: Choice, port: int, credential: Credential, oids: Sequence[str], **how: Any
+    engine: EngineOption, port: int, credential: Credential, oids: Sequence[str], **how: Any
 ) -> list[Row]:
-    return asyncio.run(talk(choice, port, credential, lambda walker, _: walker.get(oids), **how))
+    return asyncio.run(talk(engine, port, credential, lambda walker, _: walker.get(oids), **how))

@@ -13,8 +13,9 @@ import pytest
 
 from poller import errors
 from poller.collectors.credentials import Community, Credential, SnmpV3
-from poller.collectors.snmp.engines.engine_choice import Choice, Engines
+from poller.collectors.snmp.engines import link_pool
 from poller.collectors.snmp.engines.engine_protocol import Link, Row
+from poller.collectors.snmp.engines.link_pool import EngineOption, LinkPool
 from poller.collectors.snmp.read.walker import Walker
 from poller.collectors.snmp.wire import value_types
 from tests.integration.snmp_links import get, rows, talk, walk
@@ -28,7 +29,7 @@ from tests.integration.test_collector_snmp import (
     running_snmpd,
 )
 
-ENGINES: list[Choice] = ["gufo", "pysnmp"]
+ENGINES: list[EngineOption] = ["gufo", "exact"]
 PUBLIC = Community.from_text("public")
 SYSTEM, INTERFACES, IF_X = "1.3.6.1.2.1.1", "1.3.6.1.2.1.2.2.1", "1.3.6.1.2.1.31.1.1.1"
 SYS_NAME, SYS_UPTIME = f"{SYSTEM}.5.0", f"{SYSTEM}.3.0"
@@ -97,7 +98,7 @@ def printed_type(text: str) -> str:
 @pytest.mark.parametrize("root", [SYSTEM, INTERFACES, IF_X])
 @pytest.mark.parametrize("exact", [True, False])
 def test_a_walk_gives_the_rows_that_snmpbulkwalk_shows(
-    engine: Choice, snmpd: Snmpd, root: str, exact: bool
+    engine: EngineOption, snmpd: Snmpd, root: str, exact: bool
 ) -> None:
     shown = net_snmp("snmpbulkwalk", snmpd.port, root)
     found = rows(engine, snmpd.port, PUBLIC, root, exact=exact)
@@ -108,7 +109,7 @@ def test_a_walk_gives_the_rows_that_snmpbulkwalk_shows(
         }
 
 
-def test_both_give_equal_values_whether_exact_or_not(engine: Choice, snmpd: Snmpd) -> None:
+def test_both_give_equal_values_whether_exact_or_not(engine: EngineOption, snmpd: Snmpd) -> None:
     """What changes by itself is left out."""
     still = [f"{INTERFACES}.{column}" for column in (1, 2, 3, 4, 6)] + [f"{IF_X}.1"]
     for root in still:
@@ -119,7 +120,7 @@ def test_both_give_equal_values_whether_exact_or_not(engine: Choice, snmpd: Snmp
 
 @pytest.mark.parametrize(("name", "auth", "priv"), [("nobody", None, None), *USERS])
 def test_every_user_of_version_3_is_let_in(
-    engine: Choice, snmpd: Snmpd, name: str, auth: str | None, priv: str | None
+    engine: EngineOption, snmpd: Snmpd, name: str, auth: str | None, priv: str | None
 ) -> None:
     """Every authentication with every privacy protocol, in both ways to long keys; exact, too."""
     found = dict(get(engine, snmpd.port, v3(name, auth, priv), (SYS_NAME, SYS_UPTIME)))
@@ -128,14 +129,14 @@ def test_every_user_of_version_3_is_let_in(
 
 
 @pytest.mark.parametrize("version", ["1", "2c"])
-def test_versions_with_a_community(engine: Choice, snmpd: Snmpd, version: str) -> None:
+def test_versions_with_a_community(engine: EngineOption, snmpd: Snmpd, version: str) -> None:
     found = dict(get(engine, snmpd.port, PUBLIC, (SYS_NAME, SYS_UPTIME), version=version))
     assert found[SYS_NAME] == b"testbox"
     walked = rows(engine, snmpd.port, PUBLIC, SYSTEM, version=version)
     assert [name for name, _ in walked] == list(net_snmp("snmpbulkwalk", snmpd.port, SYSTEM))
 
 
-def test_what_the_agent_does_not_have_is_left_out(engine: Choice, snmpd: Snmpd) -> None:
+def test_what_the_agent_does_not_have_is_left_out(engine: EngineOption, snmpd: Snmpd) -> None:
     absent = f"{SYSTEM}.99.0"
     for credential in (PUBLIC, FULL):
         assert dict(get(engine, snmpd.port, credential, (SYS_NAME, absent))) == {
@@ -147,7 +148,7 @@ def test_what_the_agent_does_not_have_is_left_out(engine: Choice, snmpd: Snmpd) 
     }
 
 
-def test_the_last_table_of_the_tree_ends(engine: Choice, snmpd: Snmpd) -> None:
+def test_the_last_table_of_the_tree_ends(engine: EngineOption, snmpd: Snmpd) -> None:
     """endOfMibView is no row."""
     assert (
         rows(engine, snmpd.port, PUBLIC, "1.3.6.1.6.3.99")
@@ -169,7 +170,7 @@ def test_the_last_table_of_the_tree_ends(engine: Choice, snmpd: Snmpd) -> None:
     ],
 )
 def test_who_is_not_let_in_is_told_why(
-    engine: Choice, snmpd: Snmpd, credential: SnmpV3, cause: str
+    engine: EngineOption, snmpd: Snmpd, credential: SnmpV3, cause: str
 ) -> None:
     with pytest.raises(errors.DeviceAuthFailed) as caught:
         get(engine, snmpd.port, credential, (SYS_NAME,))
@@ -179,7 +180,7 @@ def test_who_is_not_let_in_is_told_why(
 
 @pytest.mark.parametrize("priv", ["DES", "AES"])
 def test_a_wrong_privacy_password_is_told_as_far_as_can_be(
-    engine: Choice, snmpd: Snmpd, priv: str
+    engine: EngineOption, snmpd: Snmpd, priv: str
 ) -> None:
     """snmpd keeps silent about what it cannot decrypt: the credential is the first of the probable causes."""
     credential = v3(f"sha-{priv}".lower(), "SHA", priv, priv_password="wrong-password")
@@ -187,82 +188,81 @@ def test_a_wrong_privacy_password_is_told_as_far_as_can_be(
         get(engine, snmpd.port, credential, (SYS_NAME,), timeout_s=0.3, retries=0)
 
 
-def test_a_level_below_the_users_is_refused(engine: Choice, snmpd: Snmpd) -> None:
+def test_a_level_below_the_users_is_refused(engine: EngineOption, snmpd: Snmpd) -> None:
     """snmpd says so with an error status: this user may not see it so."""
     walked = walk(engine, snmpd.port, v3("sha-aes", "SHA"), SYSTEM)
     assert isinstance(walked.error, errors.DeviceAuthFailed)
 
 
-def test_ipv6(engine: Choice, snmpd: Snmpd) -> None:
+def test_ipv6(engine: EngineOption, snmpd: Snmpd) -> None:
     if not has_ipv6():
         pytest.skip("no IPv6 on this machine")
-    from poller.collectors.snmp.engines import engine_choice
 
     async def ask() -> list[Row]:
-        using = Engines()
+        pool = LinkPool()
         found = []
         for credential in (PUBLIC, FULL):
-            way = engine_choice.way_to("::1", snmpd.port, "2c", credential, engine=engine)
-            link = using.take(way, credential)
+            key = link_pool.link_key("::1", snmpd.port, "2c", credential, engine=engine)
+            link = pool.acquire(key, credential)
 
             async def once(
                 exchange: Callable[[int, float], Awaitable[Any]], /, tries: int = 0
             ) -> Any:
                 return await exchange(0, 1.0)
 
-            await link.begin(once)
+            await link.handshake(once)
             found += await link.get((SYS_NAME,), 1.0)
-            using.give_back(way, link, well=True)
-        using.close()
+            pool.release(key, link, reusable=True)
+        pool.close()
         return found
 
     assert asyncio.run(ask()) == [(SYS_NAME, b"testbox")] * 2
 
 
-def test_nobody_there_is_told_from_silence(engine: Choice) -> None:
+def test_nobody_there_is_told_from_silence(engine: EngineOption) -> None:
     for credential in (PUBLIC, FULL):
         with pytest.raises(errors.DeviceUnreachable):
             get(engine, free_udp_port(), credential, (SYS_NAME,))
 
 
-def test_an_agent_that_started_anew_is_followed(engine: Choice, tmp_path: Path) -> None:
+def test_an_agent_that_started_anew_is_followed(engine: EngineOption, tmp_path: Path) -> None:
     """The second request is out of its time: it says so, and is asked again. No introduction, no error."""
 
-    async def ask(port: int, using: Engines) -> Row:
+    async def ask(port: int, pool: LinkPool) -> Row:
         (row,) = await talk(
-            engine, port, FULL, lambda walker, _: walker.get((SYS_NAME,)), engine=using
+            engine, port, FULL, lambda walker, _: walker.get((SYS_NAME,)), pool=pool
         )
         return row
 
     async def twice() -> None:
-        using, port = Engines(), free_udp_port()
+        pool, port = LinkPool(), free_udp_port()
         for _ in range(2):
             with running_snmpd(tmp_path / "same", port, more=user_lines()):
-                assert await ask(port, using) == (SYS_NAME, b"testbox")
-        using.close()
+                assert await ask(port, pool) == (SYS_NAME, b"testbox")
+        pool.close()
 
     asyncio.run(twice())
 
 
 @pytest.mark.parametrize("credential", [PUBLIC, FULL])
 def test_what_follows_several_oids_is_told_in_one_request(
-    engine: Choice, snmpd: Snmpd, credential: Credential
+    engine: EngineOption, snmpd: Snmpd, credential: Credential
 ) -> None:
     """The first row of each column, and nothing behind all there is."""
     roots = [f"{INTERFACES}.{column}" for column in (1, 2, 4)]
 
     async def ask(walker: Walker, link: Link) -> list[str]:
-        names = list(await link.after([*roots, "2.999"], 1.0))
-        assert names == [*(await link.after([*roots], 1.0)), ""]
+        names = list(await link.next_oids([*roots, "2.999"], 1.0))
+        assert names == [*(await link.next_oids([*roots], 1.0)), ""]
         return names[:-1]
 
     names = asyncio.run(talk(engine, snmpd.port, credential, ask))
     assert names == [rows(engine, snmpd.port, credential, root)[0][0] for root in roots]
 
 
-def test_a_context_is_the_agents_own(engine: Choice, snmpd: Snmpd) -> None:
+def test_a_context_is_the_agents_own(engine: EngineOption, snmpd: Snmpd) -> None:
     """gufo knows none: then the other engine is taken by itself. About an unknown one snmpd keeps silent."""
-    choice: Choice = "auto" if engine == "gufo" else engine
+    choice: EngineOption = "auto" if engine == "gufo" else engine
     assert dict(get(choice, snmpd.port, FULL, (SYS_NAME,), context="inner")) == {
         SYS_NAME: b"insidebox"
     }

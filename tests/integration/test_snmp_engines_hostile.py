@@ -15,8 +15,8 @@ import pytest
 
 from poller import errors
 from poller.collectors.credentials import Credential, SnmpV3
-from poller.collectors.snmp.engines.engine_choice import Choice, Engines
 from poller.collectors.snmp.engines.engine_protocol import ErrorStatus, Garbled
+from poller.collectors.snmp.engines.link_pool import EngineOption, LinkPool
 from poller.collectors.snmp.wire import v3_message, value_types
 from poller.sim.snmp.usm_agent import Asked
 from tests.integration.snmp_hostile import (
@@ -41,12 +41,12 @@ from tests.integration.test_collector_snmp_hostile import agent
 from tests.unit.collectors import snmp_agent
 from tests.unit.collectors.snmp_agent import GET_BULK, Request, element, integer, octets
 
-ENGINES: list[Choice] = ["gufo", "pysnmp"]
+ENGINES: list[EngineOption] = ["gufo", "exact"]
 
 
 @pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> Choice:
-    found: Choice = request.param
+def engine(request: pytest.FixtureRequest) -> EngineOption:
+    found: EngineOption = request.param
     return found
 
 
@@ -60,7 +60,7 @@ def exact(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-def test_an_honest_table_is_read(engine: Choice, credential: Credential, exact: bool) -> None:
+def test_an_honest_table_is_read(engine: EngineOption, credential: Credential, exact: bool) -> None:
     with serving(credential, honest) as made:
         found = rows(engine, made.port, credential, COLUMN, exact=exact)
     assert found == [(name, row) for row, (name, _) in enumerate(TABLE, 1)]
@@ -82,7 +82,7 @@ ODD: list[tuple[str, bytes, Any]] = [
 @pytest.mark.parametrize(
     ("encoded", "value"), [row[1:] for row in ODD], ids=[row[0] for row in ODD]
 )
-def test_odd_values_are_read(engine: Choice, exact: bool, encoded: bytes, value: Any) -> None:
+def test_odd_values_are_read(engine: EngineOption, exact: bool, encoded: bytes, value: Any) -> None:
     """In an ordinary table, between ordinary values. Only exact reading decodes what is in Opaque."""
     if isinstance(value, float) and not exact and engine == "gufo":
         value = encoded[2:]
@@ -96,7 +96,7 @@ def test_odd_values_are_read(engine: Choice, exact: bool, encoded: bytes, value:
 
 
 @pytest.mark.parametrize("size", [100, 1000])
-def test_long_answers_are_read(engine: Choice, size: int, exact: bool) -> None:
+def test_long_answers_are_read(engine: EngineOption, size: int, exact: bool) -> None:
     """Up to what a datagram holds: fifty times a thousand octets."""
     table = [(f"{COLUMN}.{row}", octets(b"x" * size)) for row in range(1, 61)]
     with serving(COMMUNITY, lambda request: honest(request, table)) as made:
@@ -106,7 +106,7 @@ def test_long_answers_are_read(engine: Choice, size: int, exact: bool) -> None:
     assert asked <= 4
 
 
-def test_one_value_of_sixty_thousand_octets(engine: Choice, exact: bool) -> None:
+def test_one_value_of_sixty_thousand_octets(engine: EngineOption, exact: bool) -> None:
     table = [(f"{COLUMN}.1", octets(b"x" * 60_000))]
     with serving(COMMUNITY, lambda request: honest(request, table)) as made:
         ((_, value),) = rows(engine, made.port, COMMUNITY, COLUMN, exact=exact)
@@ -114,7 +114,7 @@ def test_one_value_of_sixty_thousand_octets(engine: Choice, exact: bool) -> None
     assert value == same == b"x" * 60_000
 
 
-def test_long_answers_of_version_3_are_read(engine: Choice, exact: bool) -> None:
+def test_long_answers_of_version_3_are_read(engine: EngineOption, exact: bool) -> None:
     """gufo says that it takes 4 kB; this agent does not listen to that."""
     table = [(f"{COLUMN}.{row}", octets(b"x" * 200)) for row in range(1, 61)]
     with serving(CREDENTIALS["authPriv"], lambda request: honest(request, table)) as made:
@@ -125,7 +125,7 @@ def test_long_answers_of_version_3_are_read(engine: Choice, exact: bool) -> None
 
 
 @pytest.mark.parametrize("status", [*range(3, 20), 255])
-def test_every_error_status_is_told(engine: Choice, status: int, exact: bool) -> None:
+def test_every_error_status_is_told(engine: EngineOption, status: int, exact: bool) -> None:
     """Also where the library hides it."""
     for name in ("2c", "authPriv"):
         with serving(
@@ -137,7 +137,7 @@ def test_every_error_status_is_told(engine: Choice, status: int, exact: bool) ->
         assert walked.rows == []
 
 
-def test_no_such_name_is_the_end(engine: Choice, credential: Credential, exact: bool) -> None:
+def test_no_such_name_is_the_end(engine: EngineOption, credential: Credential, exact: bool) -> None:
     def handler(request: Request) -> tuple[Rows, int]:
         found, _ = honest(request)
         return (found, 0) if found[0][1] != b"\x82\0" else ([(request.oids[0], b"\x05\0")], 2)
@@ -147,7 +147,7 @@ def test_no_such_name_is_the_end(engine: Choice, credential: Credential, exact: 
 
 
 def test_too_big_is_asked_for_in_pieces(
-    engine: Choice, credential: Credential, exact: bool
+    engine: EngineOption, credential: Credential, exact: bool
 ) -> None:
     def handler(request: Request) -> tuple[Rows, int]:
         return ((), 1) if request.repetitions > 7 else honest(request)
@@ -158,7 +158,7 @@ def test_too_big_is_asked_for_in_pieces(
 
 @pytest.mark.parametrize("tag", [0x80, 0x81])
 def test_exceptions_in_the_middle_are_no_rows(
-    engine: Choice, credential: Credential, exact: bool, tag: int
+    engine: EngineOption, credential: Credential, exact: bool, tag: int
 ) -> None:
     table = [*TABLE[:5], (f"{COLUMN}.6", bytes((tag, 0))), *TABLE[6:]]
     with serving(credential, lambda request: honest(request, table)) as made:
@@ -177,7 +177,9 @@ LOOPS: dict[str, Callable[[Request], Rows]] = {
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_loop_is_stopped(engine: Choice, credential: Credential, exact: bool, loop: str) -> None:
+def test_a_loop_is_stopped(
+    engine: EngineOption, credential: Credential, exact: bool, loop: str
+) -> None:
     def handler(request: Request) -> tuple[Rows, int]:
         return (LOOPS[loop](request), 0) if request.kind == GET_BULK else honest(request)
 
@@ -189,7 +191,7 @@ def test_a_loop_is_stopped(engine: Choice, credential: Credential, exact: bool, 
     assert asked <= 4
 
 
-def test_an_endless_table_ends_with_the_time(engine: Choice, credential: Credential) -> None:
+def test_an_endless_table_ends_with_the_time(engine: EngineOption, credential: Credential) -> None:
     def handler(request: Request) -> tuple[Rows, int]:
         last = int(request.oids[0].rpartition(".")[2])
         return [
@@ -213,7 +215,7 @@ STRANGERS: dict[str, Spoiler] = {
 
 @pytest.mark.parametrize("stranger", STRANGERS)
 def test_who_answers_something_else_does_not_answer(
-    engine: Choice, exact: bool, stranger: str
+    engine: EngineOption, exact: bool, stranger: str
 ) -> None:
     with agent(respond(STRANGERS[stranger])) as made:
         started = time.monotonic()
@@ -222,7 +224,7 @@ def test_who_answers_something_else_does_not_answer(
     assert time.monotonic() - started < 2
 
 
-def test_an_answer_from_another_port_is_not_heard(engine: Choice, exact: bool) -> None:
+def test_an_answer_from_another_port_is_not_heard(engine: EngineOption, exact: bool) -> None:
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other,
@@ -255,7 +257,7 @@ RUBBISH: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("rubbish", RUBBISH)
-def test_rubbish_is_a_protocol_error(engine: Choice, exact: bool, rubbish: str) -> None:
+def test_rubbish_is_a_protocol_error(engine: EngineOption, exact: bool, rubbish: str) -> None:
     with agent(respond(lambda answer, request: [RUBBISH[rubbish](answer)])) as made:
         walked = walk(engine, made.port, COMMUNITY, COLUMN, exact=exact, timeout_s=0.2)
     assert isinstance(walked.error, errors.DeviceProtocolError | errors.DeviceTimeout)
@@ -266,7 +268,7 @@ def test_rubbish_is_a_protocol_error(engine: Choice, exact: bool, rubbish: str) 
 @pytest.mark.parametrize("forge", [altered, unsigned, foreign_id])
 @pytest.mark.parametrize("name", ["authNoPriv", "authPriv", "authPriv-des"])
 def test_what_is_not_authentic_is_not_believed(
-    engine: Choice, exact: bool, name: str, forge: Any
+    engine: EngineOption, exact: bool, name: str, forge: Any
 ) -> None:
     with v3_agent(honest, forge) as made:
         walked = walk(engine, made.port, CREDENTIALS[name], COLUMN, exact=exact, timeout_s=0.15)
@@ -284,7 +286,9 @@ def test_what_is_not_authentic_is_not_believed(
         (user("shaaes", None, None), "security level"),
     ],
 )
-def test_a_refused_user_is_told_why_at_once(engine: Choice, wrong: SnmpV3, cause: str) -> None:
+def test_a_refused_user_is_told_why_at_once(
+    engine: EngineOption, wrong: SnmpV3, cause: str
+) -> None:
     """No retry: the agent has spoken."""
     with v3_agent(honest) as made:
         error = walk(engine, made.port, wrong, COLUMN).error
@@ -294,29 +298,31 @@ def test_a_refused_user_is_told_why_at_once(engine: Choice, wrong: SnmpV3, cause
 
 
 async def walked_twice(
-    engine: Choice, made: V3Agent, between: Callable[[], None], **how: Any
+    engine: EngineOption, made: V3Agent, between: Callable[[], None], **how: Any
 ) -> tuple[int, int]:
     """Rows of the second walk, and what it cost in datagrams."""
-    using = Engines()
+    pool = LinkPool()
     act = CREDENTIALS["authPriv"], lambda walker, _: walker.walk(COLUMN)
     try:
-        await talk(engine, made.port, *act, engine=using, **how)
+        await talk(engine, made.port, *act, pool=pool, **how)
         before = made.datagrams
         between()
-        second = await talk(engine, made.port, *act, engine=using, **how)
+        second = await talk(engine, made.port, *act, pool=pool, **how)
         assert second.error is None, second.error
         return len(second.rows), made.datagrams - before
     finally:
-        using.close()
+        pool.close()
 
 
-def test_a_warm_walk_begins_with_its_request(engine: Choice, exact: bool) -> None:
+def test_a_warm_walk_begins_with_its_request(engine: EngineOption, exact: bool) -> None:
     with v3_agent(honest) as made:
         found, datagrams = asyncio.run(walked_twice(engine, made, lambda: None, exact=exact))
     assert (found, datagrams, made.authority.discoveries) == (60, 4, 1)
 
 
-def test_an_agent_that_rebooted_is_followed_without_an_error(engine: Choice, exact: bool) -> None:
+def test_an_agent_that_rebooted_is_followed_without_an_error(
+    engine: EngineOption, exact: bool
+) -> None:
     """One report, which tells its clock; nobody is introduced again."""
     with v3_agent(honest) as made:
         reboot = functools.partial(made.authority.reboot, time.time())
@@ -325,7 +331,7 @@ def test_an_agent_that_rebooted_is_followed_without_an_error(engine: Choice, exa
     assert made.authority.reports[v3_message.NOT_IN_TIME] == 1
 
 
-def test_a_clock_that_nobody_can_follow_is_given_up(engine: Choice) -> None:
+def test_a_clock_that_nobody_can_follow_is_given_up(engine: EngineOption) -> None:
     class Restless(V3Agent):
         def _answers(self, data: bytes) -> Sequence[bytes]:
             self.authority.reboot(time.time())
@@ -341,25 +347,25 @@ def test_a_clock_that_nobody_can_follow_is_given_up(engine: Choice) -> None:
         made.stop()
 
 
-def test_another_engine_at_the_same_address_is_said(engine: Choice) -> None:
+def test_another_engine_at_the_same_address_is_said(engine: EngineOption) -> None:
     """Who polls meets it anew."""
     with v3_agent(honest) as first:
         port = first.port
 
         async def run() -> str:
-            using = Engines()
+            pool = LinkPool()
             act = CREDENTIALS["authPriv"], lambda walker, _: walker.walk(COLUMN)
-            await talk(engine, port, *act, engine=using)
+            await talk(engine, port, *act, pool=pool)
             first.authority._engine_id = b"\x80another"
             first.authority._keys.clear()
-            second = await talk(engine, port, *act, engine=using)
-            using.close()
+            second = await talk(engine, port, *act, pool=pool)
+            pool.close()
             return str(second.error)
 
         assert "another SNMP engine" in asyncio.run(run())
 
 
-def test_an_unknown_context_is_unsupported(engine: Choice) -> None:
+def test_an_unknown_context_is_unsupported(engine: EngineOption) -> None:
     """As the report says; it costs nobody a dead letter for bad credentials."""
 
     def spoil(made: V3Agent, answer: bytes, asked: Asked) -> list[bytes]:
@@ -370,14 +376,14 @@ def test_an_unknown_context_is_unsupported(engine: Choice) -> None:
         )
         return [made.authority.seal(pdu, asked, time.time())]
 
-    choice: Choice = "auto" if engine == "gufo" else engine
+    choice: EngineOption = "auto" if engine == "gufo" else engine
     with v3_agent(honest, spoil) as made:
         error = walk(choice, made.port, CREDENTIALS["authPriv"], COLUMN, context="nowhere").error
     assert isinstance(error, errors.DeviceUnsupported)
     assert "no such SNMP context" in str(error)
 
 
-def test_errors_have_a_status(engine: Choice) -> None:
+def test_errors_have_a_status(engine: EngineOption) -> None:
     """As the guard wants it."""
     with serving(COMMUNITY, lambda request: ((), 5)) as made:
 

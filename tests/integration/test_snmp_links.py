@@ -16,7 +16,7 @@ from poller.collectors.credentials import Community
 from poller.collectors.poll_runner import run_poll
 from poller.collectors.snmp import SnmpCollector
 from poller.collectors.snmp.engines import link_pool
-from poller.collectors.snmp.engines.link_pool import Links
+from poller.collectors.snmp.engines.link_pool import LinkPool
 from poller.collectors.snmp.options import SnmpOptions
 from poller.domain.failures.outcome import Outcome, Result
 from poller.sim import fleet
@@ -44,7 +44,7 @@ async def poll(collector: SnmpCollector, port: int, device: int = 0, **how: Any)
 
 
 def ports_of(collector: SnmpCollector) -> list[int]:
-    return [link._tap.getsockname()[1] for link, _ in collector._engines.links._idle.values()]
+    return [link._socket.getsockname()[1] for link, _ in collector._pool._idle.values()]
 
 
 def test_a_poll_that_went_well_leaves_its_socket_to_the_next(agents: Running) -> None:
@@ -57,7 +57,7 @@ def test_a_poll_that_went_well_leaves_its_socket_to_the_next(agents: Running) ->
                 assert (await poll(collector, agents.snmp, device)).result is Result.OK
             seen.append(sorted(ports_of(collector)))
         await collector.close()
-        assert len(collector._engines.links) == 0
+        assert len(collector._pool) == 0
         return seen
 
     first, *others = asyncio.run(polls())
@@ -72,7 +72,7 @@ def test_polls_side_by_side_have_a_socket_each(agents: Running) -> None:
         collector = SnmpCollector()
         done = await asyncio.gather(*(poll(collector, agents.snmp) for _ in range(5)))
         assert [outcome.result for outcome in done] == [Result.OK] * 5
-        kept = len(collector._engines.links)
+        kept = len(collector._pool)
         await collector.close()
         return kept
 
@@ -87,7 +87,7 @@ def test_a_poll_that_failed_leaves_no_socket(agents: Running) -> None:
         agents.darken(DEVICES[0].site)
         assert (await poll(collector, agents.snmp)).result is Result.FAILED
         agents.darken()
-        return len(collector._engines.links)
+        return len(collector._pool)
 
     assert asyncio.run(polls()) == 0
 
@@ -120,12 +120,12 @@ def test_what_comes_between_two_polls_is_thrown_away(agents: Running) -> None:
         )
         port = transport.get_extra_info("sockname")[1]
         results = [(await poll(collector, port)).result]
-        ((link, _),) = collector._engines.links._idle.values()
+        ((link, _),) = collector._pool._idle.values()
         for _ in range(200):
             transport.sendto(b"\x30\x03rubbish", relay.asker)
         await asyncio.sleep(0.1)
         with pytest.raises(BlockingIOError):
-            link._tap.recv(1, socket.MSG_PEEK)
+            link._socket.recv(1, socket.MSG_PEEK)
         transport.sendto(
             b"\x30\x03rubbish", relay.asker
         )  # one that the loop has not seen before the next poll
@@ -142,7 +142,7 @@ def test_there_are_never_more_than_the_process_can_afford(agents: Running) -> No
 
     async def polls() -> list[set[int]]:
         collector, seen = SnmpCollector(), []
-        collector._engines.links = Links(most=2)
+        collector._pool = LinkPool(max_idle=2)
         for _ in range(3):
             for device in range(3):
                 await poll(collector, agents.snmp, device)
@@ -162,7 +162,7 @@ def test_a_link_that_nobody_used_for_long_makes_room(
 
     async def polls() -> tuple[list[int], list[int]]:
         collector = SnmpCollector()
-        collector._engines.links = Links(most=2)
+        collector._pool = LinkPool(max_idle=2)
         for device in (0, 1):
             await poll(collector, agents.snmp, device)
         before = ports_of(collector)

@@ -23,7 +23,7 @@ USER = SnmpV3.from_fields(
 )
 
 
-@pytest.mark.parametrize(("engine", "devices", "rounds"), [("gufo", 500, 5), ("pysnmp", 50, 3)])
+@pytest.mark.parametrize(("engine", "devices", "rounds"), [("gufo", 500, 5), ("exact", 50, 3)])
 def test_each_agent_is_met_once(engine: str, devices: int, rounds: int) -> None:
     """Counted by the agents. Two targets of a device share what is known of it."""
 

@@ -1,4 +1,4 @@
-"""One SNMP poll, top to bottom: resolve, connect, read what is needed, map, hand over."""
+"""One SNMP poll, top to bottom: choose modules, resolve, connect, read, map, yield."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from poller.collectors import api
 from poller.collectors.credentials import Community, Credential, SnmpV3
 from poller.collectors.dns_cache import Resolver
 from poller.collectors.snmp import snmp_discovery
-from poller.collectors.snmp.engines import engine_choice
-from poller.collectors.snmp.engines.engine_choice import Engines
-from poller.collectors.snmp.engines.link_pool import Way
+from poller.collectors.snmp.engines import link_pool
+from poller.collectors.snmp.engines.engine_protocol import Link
+from poller.collectors.snmp.engines.link_pool import LinkKey, LinkPool
 from poller.collectors.snmp.modules import device_table, module_catalog
 from poller.collectors.snmp.modules.module_set import ModuleSet
 from poller.collectors.snmp.options import Login, SnmpOptions
-from poller.collectors.snmp.read import change_signals, poll_read, reads
-from poller.collectors.snmp.read.parallel_links import Hands
-from poller.collectors.snmp.read.poll_links import Visit
-from poller.collectors.snmp.read.poll_read import Wanted
-from poller.collectors.snmp.target_memory import Memory
+from poller.collectors.snmp.read import change_detection, poll_read
+from poller.collectors.snmp.read.poll_links import ParallelWalkers, PollLinks
+from poller.collectors.snmp.read.poll_read import TargetMemory, TargetModules
+from poller.collectors.snmp.read.request_size import RequestSizes
+from poller.collectors.snmp.read.walker import RetryPolicy, Walker
 
 
 class SnmpCollector:
-    """SNMP v1, v2c and v3, told what to read by modules in snmp_exporter's language."""
+    """SNMP v1, v2c and v3. Modules in snmp_exporter's language say what to read."""
 
     name: ClassVar[str] = "snmp"
     api_version: ClassVar[int] = api.API_VERSION
@@ -35,58 +35,63 @@ class SnmpCollector:
 
     def __init__(self) -> None:
         self._resolver = Resolver()
-        self._engines = Engines()
+        self._pool = LinkPool()
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
         options: SnmpOptions = poll.options
-        module_set = module_catalog.select_cached(
-            options.modules, options.config
-        ) or await _module_set(options)
-        memory = poll.memory.get("snmp")
-        if (
-            memory is None or memory.module_set is not module_set
-        ):  # its first poll, or its file was edited
-            memory = poll.memory["snmp"] = Memory.of(
-                module_set, options.walk_settings(module_set.walk_params)
-            )
+        module_set = module_catalog.select_cached(options.modules, options.config)
+        if module_set is None:
+            module_set = await _load_modules(options)
+        memory = _memory(poll, module_set)
+
         login = options.login(poll.credential, module_set)
-        way = _way(await self._resolver.address(poll.address), options, login)
+        address = await self._resolver.address(poll.address)
+        key = _link_key(address, options, login)
+
         try:
-            taken = await self._visit(way, login, poll, memory)
-        except api.DeviceError as error:
-            known = self._engines.forget(way)
-            if not (known and isinstance(error, api.DeviceAuthFailed | api.DeviceTimeout)):
+            items = await self._read(key, login, poll, memory)
+        except (api.DeviceAuthFailed, api.DeviceTimeout):
+            # The agent may have been replaced: discover its engine before the error counts.
+            if not self._pool.forget_agent(key):
                 raise
-            # The agent may have been replaced since: introduce ourselves anew before we believe it.
-            taken = await self._visit(way, login, poll, memory)
-        memory.tuning.end_poll()
-        for item in taken:
+            items = await self._read(key, login, poll, memory)
+        except api.DeviceError:
+            self._pool.forget_agent(key)
+            raise
+
+        memory.sizes.end_poll()
+        for item in items:
             yield item
 
-    async def _visit(
-        self, way: Way, login: Login, poll: api.Poll, memory: Memory
+    async def _read(
+        self, key: LinkKey, login: Login, poll: api.Poll, memory: TargetMemory
     ) -> list[api.Yielded]:
+        """Connect, read and map. Raises DeviceErrors."""
         options: SnmpOptions = poll.options
-        agent = f"{poll.address} port {options.port}"
-        visit = Visit(self._engines, way, login.credential, memory, agent, poll.deadline)
-        well = False
+        now = asyncio.get_running_loop().time()
+        period = change_detection.refresh_period(now, options.refresh, poll.target_id)
+        links = PollLinks(
+            self._pool,
+            key,
+            login.credential,
+            partial(_new_walker, poll=poll, memory=memory),
+            exact=not memory.shapes.types_learned,
+            codec_only=memory.codec_only,
+        )
+
+        complete = False
         try:
-            hands = Hands(await visit.walker(), visit.walker, options.walks, memory.far)
-            now = asyncio.get_running_loop().time()
-            period = change_signals.period(now, options.refresh, poll.target_id)
-            wanted = Wanted(
-                options.modules,
-                partial(_select, config=options.config),
-                device_table.chooser(options.match, options.config),
-            )
-            items, well = await poll_read.take(hands, wanted, memory, now, period)
-            memory.far = hands.took_long
-            items.append(api.Traffic(hands.sent, hands.retried))
+            first = await links.open_walker()
+            walkers = ParallelWalkers(first, links.open_walker, options.walks, memory.slow)
+            items, complete = await poll_read.read(walkers, _modules(options), memory, now, period)
+            memory.slow = walkers.is_slow
+            items.append(api.Traffic(walkers.sent, walkers.retried))
             return items
         except api.DeviceError as error:
-            raise reads.without_frames(error) from None
+            raise poll_read.without_frames(error) from None
         finally:
-            visit.end(well)
+            memory.codec_only = links.codec_only
+            links.release(reusable=complete)
 
     def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
         return snmp_discovery.discover(poll)
@@ -102,17 +107,46 @@ class SnmpCollector:
         return bool(options.auth)
 
     async def close(self) -> None:
-        self._engines.close()
+        self._pool.close()
 
 
-def _way(address: str, options: SnmpOptions, login: Login) -> Way:
-    return engine_choice.way_to(
+def _memory(poll: api.Poll, module_set: ModuleSet) -> TargetMemory:
+    """The target's memory; a new one for its first poll, and after its module file was edited."""
+    memory: TargetMemory | None = poll.memory.get("snmp")
+    if memory is not None and memory.module_set is module_set:
+        return memory
+
+    settings = poll.options.walk_settings(module_set.walk_params)
+    memory = TargetMemory(module_set, settings, RequestSizes(settings.max_repetitions))
+    poll.memory["snmp"] = memory
+    return memory
+
+
+def _link_key(address: str, options: SnmpOptions, login: Login) -> LinkKey:
+    return link_pool.link_key(
         address, options.port, login.version, login.credential, login.context, options.engine
     )
 
 
-async def _module_set(options: SnmpOptions) -> ModuleSet:
-    """Of files that must be read first, beside the loop: a large one takes a moment."""
+def _new_walker(link: Link, poll: api.Poll, memory: TargetMemory) -> Walker:
+    settings = memory.walk_settings
+    policy = RetryPolicy(settings.timeout_s, settings.retries, poll.deadline)
+    agent = f"{poll.address} port {poll.options.port}"
+    return Walker(link, policy, memory.sizes, agent, settings.allow_nonincreasing_oids)
+
+
+def _modules(options: SnmpOptions) -> TargetModules:
+    select = partial(_select, config=options.config)
+    choose = partial(_choose, options=options)
+    return TargetModules(options.modules, select, choose)
+
+
+def _choose(object_id: str, descr: str, options: SnmpOptions) -> tuple[str, ...]:
+    return device_table.chooser(options.match, options.config)(object_id, descr)
+
+
+async def _load_modules(options: SnmpOptions) -> ModuleSet:
+    """Read the module files in a thread: a large file would stall the event loop."""
     return await asyncio.to_thread(_select, options.modules, options.config)
 
 

@@ -112,8 +112,8 @@ class SnmpOptions(api.Options):
     ] = Identity.IF_NAME
 
     engine: Annotated[
-        Literal["auto", "gufo", "pysnmp"],
-        Field(description="SNMP library: auto is gufo, and pysnmp for SNMPv3 contexts"),
+        Literal["auto", "gufo", "exact"],
+        Field(description="SNMP engine: auto is gufo, and exact for SNMPv3 contexts"),
     ] = "auto"
     context: Annotated[
         str, Field(max_length=255, description="SNMPv3 context name; needs an SNMPv3 credential")
@@ -173,6 +173,12 @@ class SnmpOptions(api.Options):
             device_table.refuse_unknown(self.match, names, self.config)
         if self.auth:
             module_catalog.auth(self.auth, self.config)
+
+    @field_validator("engine", mode="before")
+    @classmethod
+    def _rename_engine(cls, value: Any) -> Any:
+        """`pysnmp` is the older name of the exact engine."""
+        return "exact" if value == "pysnmp" else value
 
     @field_validator("config", mode="before")
     @classmethod

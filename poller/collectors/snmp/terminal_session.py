@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from poller import errors
-from poller.collectors.credentials import Credential, SnmpV3
+from poller.collectors.credentials import Credential
 from poller.collectors.dns_cache import Resolver
-from poller.collectors.snmp.engines import engine_choice
-from poller.collectors.snmp.engines.engine_choice import Choice, Engines
+from poller.collectors.snmp.engines import link_pool
+from poller.collectors.snmp.engines.link_pool import LinkPool
 from poller.collectors.snmp.modules.module_set import ModuleSet
 from poller.collectors.snmp.modules.oid_names import OidScope
 from poller.collectors.snmp.options import SnmpOptions
-from poller.collectors.snmp.read.request_size import Tuning
-from poller.collectors.snmp.read.walker import Patience, Seen, Walker
+from poller.collectors.snmp.read.request_size import RequestSizes
+from poller.collectors.snmp.read.walker import OnRows, RetryPolicy, Walker
 from poller.collectors.snmp.wire.value_types import Value
 
 _NO_MODULES = ModuleSet(())
@@ -36,7 +36,7 @@ class TerminalSession:
         """Return values by OID, without the OIDs the agent does not have. Raises DeviceErrors."""
         return dict(await self._walker.get(oids))
 
-    async def walk(self, scope: OidScope, on_page: Seen) -> None:
+    async def walk(self, scope: OidScope, on_page: OnRows) -> None:
         """Call `on_page` with each page of values in the scope.
 
         Raises DeviceErrors, after the pages that came before the error.
@@ -56,32 +56,25 @@ async def open_session(
     """Open a session that must be over within the budget. Raises DeviceErrors."""
     deadline = asyncio.get_running_loop().time() + budget_s
     login = options.login(credential, _NO_MODULES)
-    way = engine_choice.way_to(
+    key = link_pool.link_key(
         await Resolver().address(address),
         options.port,
         login.version,
         login.credential,
         login.context,
-        _engine(options, login.credential),
+        options.engine,
     )
-    engines = Engines()
-    link = engines.take(way, login.credential)
+    pool = LinkPool()
+    link = pool.acquire(key, login.credential)
     try:
         link.exact = True
-        patience = Patience(options.timeout, options.retries, deadline)
-        tuning = Tuning(options.max_repetitions)
-        walker = Walker(link, patience, tuning, f"{address} port {options.port}")
-        await walker.begin()
+        policy = RetryPolicy(options.timeout, options.retries, deadline)
+        sizes = RequestSizes(options.max_repetitions)
+        walker = Walker(link, policy, sizes, f"{address} port {options.port}")
+        await walker.handshake()
         yield TerminalSession(walker)
     except errors.DeviceError as error:
         raise error.with_traceback(None) from None
     finally:
         link.close()
-        engines.close()
-
-
-def _engine(options: SnmpOptions, credential: Credential | None) -> Choice:
-    """Choose pysnmp for SNMPv3: it is the only engine with exact types there."""
-    if options.engine == "auto" and isinstance(credential, SnmpV3):
-        return "pysnmp"
-    return options.engine
+        pool.close()

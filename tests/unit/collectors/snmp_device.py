@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from poller.collectors.snmp import oid
 from poller.collectors.snmp.engines import engine_protocol
-from poller.collectors.snmp.engines.engine_protocol import Ask, ErrorStatus, NoReply, Page, Row
+from poller.collectors.snmp.engines.engine_protocol import ErrorStatus, NoReply, Page, Retry, Row
 from poller.collectors.snmp.wire.value_types import Value
 
 UPTIME, LAST_CHANGE, NUMBER = "1.3.6.1.2.1.1.3.0", "1.3.6.1.2.1.31.1.5.0", "1.3.6.1.2.1.2.1.0"
@@ -72,7 +72,7 @@ class Device:
 class Link:
     """A link to it. It counts requests, by what was asked for; `rows` and `oids` are what an answer can hold."""
 
-    wary = False
+    codec_only = False
     exact = False
 
     def __init__(
@@ -83,14 +83,14 @@ class Link:
         self._keys = [oid.parse(name) for name, _ in self._sorted]
         self._most_rows, self._most_oids = (rows, oids) if bulk else (1, oids)
         self._bulk = bulk
-        self.at_once = 20 if bulk else 1
+        self.max_get_oids = 20 if bulk else 1
         self.asked: list[str] = []
         self.given: set[str] = set()
         #: Subtrees about which it does not speak.
         self.silent: tuple[str, ...] = ()
-        self.looks_ahead = True
+        self.multi_get_next = True
 
-    async def begin(self, ask: Ask) -> None: ...
+    async def handshake(self, retry: Retry) -> None: ...
 
     async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
         self._hear(cursor)
@@ -112,11 +112,11 @@ class Link:
         self.given.update(oids)
         return [(name, self._values[name]) for name in oids if name in self._values]
 
-    async def after(self, oids: Sequence[str], wait_s: float) -> Sequence[str]:
+    async def next_oids(self, oids: Sequence[str], wait_s: float) -> Sequence[str]:
         starts = [bisect.bisect_right(self._keys, oid.parse(name)) for name in oids]
         for name in oids:
             self._hear(name)
-        if not self.looks_ahead:
+        if not self.multi_get_next:
             raise NoReply("silence")
         if not self._bulk and max(starts) == len(self._sorted):
             raise ErrorStatus(engine_protocol.NO_SUCH_NAME)

@@ -122,3 +122,11 @@ def test_a_path_is_that_of_whoever_types_it() -> None:
     options = REGISTRY.options("snmp", {"config": "snmp.yml"})
     assert isinstance(options, SnmpOptions)
     assert options.config == (str(Path.cwd() / "snmp.yml"),)
+
+
+def test_the_older_name_of_the_exact_engine_is_accepted() -> None:
+    """Targets that were stored with `engine: pysnmp` keep working."""
+    for name in ("exact", "pysnmp"):
+        options = REGISTRY.options("snmp", {"engine": name, "context": "inner"})
+        assert isinstance(options, SnmpOptions)
+        assert options.engine == "exact"

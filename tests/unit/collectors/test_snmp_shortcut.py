@@ -17,15 +17,19 @@ from poller.collectors.snmp.modules import module_catalog, module_parser
 from poller.collectors.snmp.modules.device_table import SYS_OBJECT_ID
 from poller.collectors.snmp.modules.module_model import WalkSettings
 from poller.collectors.snmp.modules.module_set import ModuleSet
-from poller.collectors.snmp.read import change_signals, poll_read
-from poller.collectors.snmp.read.parallel_links import Hands
-from poller.collectors.snmp.read.poll_read import Wanted
-from poller.collectors.snmp.read.walker import Patience, Walker
-from poller.collectors.snmp.target_memory import Memory
+from poller.collectors.snmp.read import change_detection, poll_read
+from poller.collectors.snmp.read.poll_links import ParallelWalkers
+from poller.collectors.snmp.read.poll_read import TargetMemory, TargetModules
+from poller.collectors.snmp.read.request_size import RequestSizes
+from poller.collectors.snmp.read.walker import RetryPolicy, Walker
 from tests.unit.collectors.snmp_device import TABLE, TEXTS, X_TABLE, Device, Link
 
 REFRESH_S = 600.0
 MODULES = ("system", "if_mib")
+
+
+def new_memory(module_set: ModuleSet) -> TargetMemory:
+    return TargetMemory(module_set, WalkSettings(50, 0, 0.01), RequestSizes(50))
 
 
 @dataclass
@@ -34,9 +38,7 @@ class Poller:
 
     device: Device
     modules: tuple[str, ...] = MODULES
-    memory: Memory = field(
-        default_factory=lambda: Memory.of(ModuleSet(()), WalkSettings(50, 0, 0.01))
-    )
+    memory: TargetMemory = field(default_factory=lambda: new_memory(ModuleSet(())))
     link: dict[str, Any] = field(default_factory=dict)
     refresh_s: float = REFRESH_S
     #: What the modules mean; None: built-in ones.
@@ -48,29 +50,31 @@ class Poller:
 
     def poll(self, silent: tuple[str, ...] = (), deaf: bool = False) -> dict[Any, float]:
         self.last = Link(self.device.values(), **self.link)
-        self.last.silent, self.last.looks_ahead = silent, not deaf
-        self.taken = asyncio.run(self._poll())
-        self.memory.tuning.end_poll()
-        (readings,) = [item for item in self.taken.items if isinstance(item, api.ReadingSet)]
+        self.last.silent, self.last.multi_get_next = silent, not deaf
+        self.result = asyncio.run(self._poll())
+        self.memory.sizes.end_poll()
+        (readings,) = [item for item in self.result.items if isinstance(item, api.ReadingSet)]
         self.series = readings.series
         return {
             (s.name, s.labels): v
             for s, v in zip(readings.series.series, readings.values, strict=True)
         }
 
-    async def _poll(self) -> poll_read.Taken:
+    async def _poll(self) -> poll_read.PollResult:
         now = asyncio.get_running_loop().time()
-        walker = Walker(self.last, Patience(0.01, 0, now + 60), self.memory.tuning, "it")
+        walker = Walker(self.last, RetryPolicy(0.01, 0, now + 60), self.memory.sizes, "it")
 
         async def nobody(number: int) -> Walker:
             raise AssertionError(number)
 
         clock = self.device.clock
-        wanted = Wanted(
+        wanted = TargetModules(
             self.modules, lambda names: self.select or module_catalog.select(names), self.choose
         )
-        period = change_signals.period(clock, self.refresh_s, 7)
-        return await poll_read.take(Hands(walker, nobody, 1), wanted, self.memory, clock, period)
+        period = change_detection.refresh_period(clock, self.refresh_s, 7)
+        return await poll_read.read(
+            ParallelWalkers(walker, nobody, 1), wanted, self.memory, clock, period
+        )
 
     def reads_texts(self) -> bool:
         return any(
@@ -118,7 +122,7 @@ def test_it_asks_for_less(count: int) -> None:
         poller.poll()
     assert len(poller.last.given) < given
     assert poller.memory.shortcut is not None
-    assert len(poller.memory.shortcut.route.legs) < requests
+    assert len(poller.memory.shortcut.route.ranges) < requests
 
 
 def test_long_columns_of_texts_are_skipped() -> None:
@@ -154,7 +158,8 @@ def test_targets_refresh_at_different_moments() -> None:
         next(
             s
             for s in range(1, 601)
-            if change_signals.period(s, 600, one) != change_signals.period(0, 600, one)
+            if change_detection.refresh_period(s, 600, one)
+            != change_detection.refresh_period(0, 600, one)
         )
         for one in range(1000)
     ]
@@ -230,7 +235,7 @@ def test_whatever_happens_a_poll_says_what_a_first_poll_says(
         made.clock += wait_s
         before, booted, changed = dict(made.interfaces), made.booted, made.changed
         happen(made, step, index)
-        period = change_signals.period(made.clock, REFRESH_S, 7)
+        period = change_detection.refresh_period(made.clock, REFRESH_S, 7)
         told = (
             made.booted != booted
             or set(made.interfaces) != set(before)
@@ -281,7 +286,7 @@ def test_a_table_that_falls_silent_costs_only_itself(count: int) -> None:
     before = poller.series
     poller.device.clock += 60
     found = poller.poll(silent=(X_TABLE,))
-    assert [item.part for item in poller.taken.items if isinstance(item, api.PartFailed)] == [
+    assert [item.part for item in poller.result.items if isinstance(item, api.PartFailed)] == [
         "if_mib 1.3.6.1.2.1.31.1.1"
     ]
     assert set(found) == {
@@ -326,7 +331,7 @@ def test_what_falls_silent_may_be_what_is_asked_for_first(
     poller.poll()
     poller.device.clock += 60
     found = poller.poll(silent=(silent,))
-    (failed,) = [item for item in poller.taken.items if isinstance(item, api.PartFailed)]
+    (failed,) = [item for item in poller.result.items if isinstance(item, api.PartFailed)]
     assert failed.part == f"if_mib {silent}"
     assert "stopped answering" in failed.error.message
     assert ("sysUpTime", ()) in found
@@ -465,21 +470,25 @@ def test_a_module_of_single_columns_is_read_in_few_requests() -> None:
         json.dumps({"modules": {"few": {"walk": columns, "metrics": metrics}}}), "test"
     )
     module_set = ModuleSet(tuple(modules.values()))
-    memory, made, requests = Memory.of(module_set, WalkSettings(50, 0, 0.01)), device(4), []
+    memory, made, requests = new_memory(module_set), device(4), []
     for _ in range(3):
         link = Link(made.values())
 
         async def poll(link: Link = link) -> int:
             now = asyncio.get_running_loop().time()
-            walker = Walker(link, Patience(0.01, 0, now + 60), memory.tuning, "it")
-            wanted = Wanted(("few",), lambda names: module_set, lambda *_: ())
-            await poll_read.take(
-                Hands(walker, lambda _: pytest.fail("one is enough"), 1), wanted, memory, now, 1
+            walker = Walker(link, RetryPolicy(0.01, 0, now + 60), memory.sizes, "it")
+            wanted = TargetModules(("few",), lambda names: module_set, lambda *_: ())
+            await poll_read.read(
+                ParallelWalkers(walker, lambda _: pytest.fail("one is enough"), 1),
+                wanted,
+                memory,
+                now,
+                1,
             )
             return walker.sent
 
         requests.append(asyncio.run(poll()))
-        memory.tuning.end_poll()
+        memory.sizes.end_poll()
     assert requests[0] == len(columns) + 1
     assert requests[2] <= 3
 

@@ -11,16 +11,16 @@ import pytest
 from poller import errors
 from poller.collectors.snmp.engines import engine_protocol
 from poller.collectors.snmp.engines.engine_protocol import (
-    Ask,
     ErrorStatus,
     Garbled,
     NoReply,
     Page,
+    Retry,
     Row,
 )
 from poller.collectors.snmp.read import walker
-from poller.collectors.snmp.read.request_size import Tuning
-from poller.collectors.snmp.read.walker import Patience, Walked, Walker
+from poller.collectors.snmp.read.request_size import RequestSizes
+from poller.collectors.snmp.read.walker import RetryPolicy, Walked, Walker
 
 T = TypeVar("T")
 ROOT = "1.3.6.1"
@@ -30,8 +30,8 @@ TREE: list[Row] = [(f"{ROOT}.{i}", i) for i in range(1, 101)]
 class Agent:
     """Answers from a list of rows; `trouble` is asked before each answer and may raise."""
 
-    at_once = 20
-    wary = False
+    max_get_oids = 20
+    codec_only = False
     exact = False
 
     def __init__(
@@ -42,7 +42,7 @@ class Agent:
         self.asked: list[int] = []
         self.waits: list[float] = []
 
-    async def begin(self, ask: Ask) -> None: ...
+    async def handshake(self, retry: Retry) -> None: ...
 
     async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
         self._hear(repetitions, wait_s)
@@ -70,12 +70,14 @@ def run(
     retries: int = 2,
     budget_s: float = 60,
     limit: int = 50,
+    allow_disorder: bool = False,
 ) -> T:
     async def poll() -> T:
         deadline = asyncio.get_running_loop().time() + budget_s
-        return await act(
-            Walker(agent, Patience(1.0, retries, deadline), Tuning(limit), "10.0.0.1 port 161")
-        )
+        policy = RetryPolicy(1.0, retries, deadline)
+        agent_name = "10.0.0.1 port 161"
+        walker = Walker(agent, policy, RequestSizes(limit), agent_name, allow_disorder)
+        return await act(walker)
 
     return asyncio.run(poll())
 
@@ -256,11 +258,7 @@ def test_rows_out_of_order_are_read_where_the_module_allows_it(allowed: bool) ->
     """allow_nonincreasing_oids; without it, that is a loop."""
     rows: list[Row] = [(f"{ROOT}.{i}", i) for i in (1, 3, 2, 4)]
 
-    async def walk(it: Walker) -> Walked:
-        it.allows_disorder = allowed
-        return await it.walk(ROOT)
-
-    walked = run(Disordered(rows), walk)
+    walked = walk(Disordered(rows), allow_disorder=allowed)
     assert (walked.error is None) == allowed
     assert [value for _, value in walked.rows] == ([1, 3, 2, 4] if allowed else [1, 3, 2])
 
@@ -269,8 +267,5 @@ def test_a_loop_is_a_loop_also_where_rows_may_be_out_of_order() -> None:
     """A row that comes again ends the walk."""
     rows: list[Row] = [(f"{ROOT}.{i}", i) for i in (1, 3, 2, 1)]
 
-    async def walk(it: Walker) -> Walked:
-        it.allows_disorder = True
-        return await it.walk(ROOT)
-
-    assert isinstance(run(Disordered(rows), walk).error, errors.DeviceProtocolError)
+    walked = walk(Disordered(rows), allow_disorder=True)
+    assert isinstance(walked.error, errors.DeviceProtocolError)

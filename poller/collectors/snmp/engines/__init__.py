@@ -1,1 +1,1 @@
-"""SNMP engines behind one protocol, the choice between them, and the pool of open links."""
+"""SNMP engines behind one protocol: gufo, the exact engine, and the pool of their open links."""

@@ -1,6 +1,6 @@
-"""What the guard needs of an SNMP engine: one request, its one answer, a time limit, and no cleverness.
+"""The interface of an SNMP engine: one request, one response, one time limit.
 
-Retries, loops, sizes and deadlines are the guard's (`walker`); an engine only speaks the protocol.
+Retries, loops, sizes and deadlines belong to `read.walker`; an engine only speaks the protocol.
 """
 
 from __future__ import annotations
@@ -13,46 +13,47 @@ from poller.collectors.snmp.wire.value_types import Value
 
 Row = tuple[str, Value]
 
-#: RFC 3416 error-status names a reader may get.
+TOO_BIG, NO_SUCH_NAME, NO_ACCESS, AUTHORIZATION_ERROR = 1, 2, 6, 16
+#: RFC 3416 names of the error statuses that a reader may receive.
 _STATUS_NAMES = {
-    1: "tooBig",
-    2: "noSuchName",
+    TOO_BIG: "tooBig",
+    NO_SUCH_NAME: "noSuchName",
     3: "badValue",
     4: "readOnly",
     5: "genErr",
-    6: "noAccess",
+    NO_ACCESS: "noAccess",
     13: "resourceUnavailable",
-    16: "authorizationError",
+    AUTHORIZATION_ERROR: "authorizationError",
 }
-TOO_BIG, NO_SUCH_NAME, NO_ACCESS, AUTHORIZATION_ERROR = 1, 2, 6, 16
 
 
 class NoReply(errors.DeviceTimeout):
-    """No answer to this one request within its time."""
+    """No response to one request within its time."""
 
 
 class Garbled(errors.DeviceProtocolError):
-    """The answer could not be decoded, or did not fit the engine's buffer."""
+    """The response cannot be decoded, or does not fit the engine's buffer."""
 
 
 class ErrorStatus(errors.DeviceProtocolError):
     """The agent answered with an error status instead of values."""
 
     def __init__(self, status: int) -> None:
-        super().__init__(f"the agent answered {_STATUS_NAMES.get(status, f'error {status}')}")
-        self.args = (status,)  # what rebuilds it
+        name = _STATUS_NAMES.get(status, f"error {status}")
+        super().__init__(f"the agent answered {name}")
+        self.args = (status,)  # Celery rebuilds the exception from its arguments
         self.status = status
 
 
 class Page(NamedTuple):
-    """One answer of a walk: rows within the walked subtree, and whether the subtree ended there."""
+    """One response of a walk: rows within its subtree, and whether the subtree ended there."""
 
     rows: Sequence[Row]
     ended: bool
 
 
-class Ask(Protocol):
-    """Makes one request until it is answered; the request is given the try's number and its time."""
+class Retry(Protocol):
+    """Repeats an exchange until it is answered; passes the attempt's number and time limit."""
 
     async def __call__(
         self, exchange: Callable[[int, float], Awaitable[Any]], /, tries: int = 0
@@ -60,35 +61,35 @@ class Ask(Protocol):
 
 
 class Link(Protocol):
-    """A way to one agent. One request at a time; `close` must be called."""
+    """A socket to one agent. It carries one request at a time; `close` must be called."""
 
-    #: Most OIDs to put in one GET.
-    at_once: int
-    #: Rows carry exact types (`snmp.types`), where the engine can tell them; else plain ones, which are faster.
+    #: Maximum number of OIDs in one GET.
+    max_get_oids: int
+    #: Return exact types (`wire.value_types`); plain ones are faster.
     exact: bool
-    #: This agent sent something the engine cannot read, or must not see.
-    wary: bool
+    #: The library cannot read this agent's responses, so the codec reads all of them.
+    codec_only: bool
 
-    async def begin(self, ask: Ask) -> None:
-        """Whatever must be exchanged before the first request, each request through `ask`."""
+    async def handshake(self, retry: Retry) -> None:
+        """Exchange whatever must precede the first request, each message through `retry`."""
         ...
 
     async def page(self, cursor: str, root: str, repetitions: int, wait_s: float) -> Page:
-        """The rows after `cursor` within `root`. Raises NoReply, Garbled, ErrorStatus, other DeviceErrors."""
+        """The rows after `cursor` within `root`. Raises NoReply, Garbled, ErrorStatus."""
         ...
 
     async def get(self, oids: Sequence[str], wait_s: float) -> Sequence[Row]:
-        """The values of these OIDs; those the agent does not have are left out."""
+        """The values of these OIDs, without those that the agent lacks."""
         ...
 
-    async def after(self, oids: Sequence[str], wait_s: float) -> Sequence[str]:
-        """The OID that follows each of these, in their order; an empty text where nothing does."""
+    async def next_oids(self, oids: Sequence[str], wait_s: float) -> Sequence[str]:
+        """The OID that follows each of these, in their order; "" at the end of the agent's view."""
         ...
 
-    def rest(self) -> None:
-        """Nothing is asked for a while: what comes meanwhile is thrown away."""
+    def pause(self) -> None:
+        """Drop every datagram until `resume`."""
         ...
 
-    def wake(self) -> None: ...
+    def resume(self) -> None: ...
 
     def close(self) -> None: ...

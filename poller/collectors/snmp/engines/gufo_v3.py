@@ -1,4 +1,7 @@
-"""SNMPv3 on the gufo engine, which trusts every answer and hides why it was refused: we check and read that here."""
+"""SNMPv3 on the gufo engine.
+
+The library trusts every response and hides why a request was refused, so both are checked here.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,15 @@ from gufo.snmp.user import KeyType
 
 from poller import errors
 from poller.collectors.snmp.engines import gufo_engine
-from poller.collectors.snmp.engines.engine_protocol import Ask, ErrorStatus, Garbled, NoReply
+from poller.collectors.snmp.engines.engine_protocol import ErrorStatus, Garbled, NoReply, Retry
 from poller.collectors.snmp.engines.gufo_engine import BUFFER_BYTES, GufoLink
 from poller.collectors.snmp.wire import codec, usm, usm_keys, v3_message
-from poller.collectors.snmp.wire.exchange import OwnPdus
-from poller.collectors.snmp.wire.usm import Usm
-from poller.collectors.snmp.wire.v3_exchange import SecuredSpeech
+from poller.collectors.snmp.wire.usm import UsmState
+from poller.collectors.snmp.wire.v3_exchange import UsmFraming
 from poller.collectors.snmp.wire.v3_message import Clock, Envelope
 
-#: Once is usual after an idle time or a restart of the agent; twice may be bad luck.
-_RESYNCS = 2
+#: Clock corrections per request: one is usual after an idle time or a restart of the agent.
+_MAX_RESYNCS = 2
 
 _AUTH = {
     "MD5": gufo.snmp.Md5Key,
@@ -39,57 +41,54 @@ _PRIV = {
 }
 
 
-def connect(address: str, port: int, known: Usm, wary: bool = False) -> UsmLink:
+def connect(address: str, port: int, state: UsmState, codec_only: bool = False) -> GufoUsmLink:
     """A link for SNMPv3. Opens a socket, sends nothing. `address` must be an IP literal."""
-    user = _user(known) if known.engine_id else gufo.snmp.User.default()
+    user = _user(state) if state.engine_id else gufo.snmp.User.default()
     agent = f"{address} port {port}"
+    endpoint = gufo_engine.endpoint(address, port)
     try:
-        sock = _fast.SnmpV3ClientSocket(
-            gufo_engine.endpoint(address, port),
-            known.engine_id,
-            user.name,
-            *_keys(user),
-            0,
-            0,
-            0,
-            0,
+        library_socket = _fast.SnmpV3ClientSocket(
+            endpoint, state.engine_id, user.name, *_keys(user), 0, 0, 0, 0
         )
     except gufo_engine.EXPECTED as error:
         raise gufo_engine.translate(error, agent) from None
-    return UsmLink(sock, agent, known, ipv6=":" in address, wary=wary)
+
+    link = GufoUsmLink(library_socket, agent, state, ipv6=":" in address)
+    link.codec_only = codec_only
+    return link
 
 
-class UsmLink(GufoLink):
-    """A link that introduces itself once. The library keeps the agent's clock: the socket is worth keeping."""
+class GufoUsmLink(GufoLink):
+    """An SNMPv3 link. The library keeps a clock per socket, so an idle link is worth keeping."""
 
-    def __init__(self, sock: Any, agent: str, known: Usm, *, ipv6: bool, wary: bool) -> None:
+    def __init__(self, library_socket: Any, agent: str, state: UsmState, *, ipv6: bool) -> None:
         clock = asyncio.get_running_loop().time
-        super().__init__(
-            sock, agent, SecuredSpeech(known, OwnPdus(), "", clock), ipv6=ipv6, wary=wary
-        )
-        self._usm = known
+        super().__init__(library_socket, agent, UsmFraming(state, "", clock), ipv6=ipv6)
+        self._state = state
         self._head = bytearray(BUFFER_BYTES)
+        #: The report that the agent sent for the current request, or 0.
         self._report = 0
 
-    async def begin(self, ask: Ask) -> None:
-        """Learn the agent's engine id, if it is not known. Its clock is told by a report when ours is off."""
-        if not self._usm.engine_id:
-            await ask(self._introduce)
+    async def handshake(self, retry: Retry) -> None:
+        """Discover the agent's engine id, unless it is known. A later report corrects the clock."""
+        if not self._state.engine_id:
+            await retry(self._discover)
 
-    async def _introduce(self, _: int, wait_s: float) -> None:
-        await super().exchange(self._sock.send_refresh, None, self._sock.recv_refresh, None, wait_s)
-        engine_id = self._sock.get_engine_id()
+    async def _discover(self, _: int, wait_s: float) -> None:
+        library = self._library_socket
+        await super()._library_exchange(
+            library.send_refresh, None, library.recv_refresh, None, wait_s
+        )
+        engine_id = library.get_engine_id()
         if not engine_id:
-            raise Garbled(
-                f"SNMP with {self._agent} failed", cause="the agent does not say its engine id"
-            )
-        user = _user(self._usm)
-        self._sock.set_keys(user.name, *_keys(user))
-        self._usm.meet(engine_id)
-        met = v3_message.parse(self._head, self._length)
-        self._usm.set_clock(Clock(met.boots, met.time), self._loop.time())
+            raise self._garbled("the agent does not say its engine id")
 
-    async def exchange(
+        user = _user(self._state)
+        library.set_keys(user.name, *_keys(user))
+        self._state.set_engine(engine_id)
+        self._set_clock(v3_message.parse(self._head, self._length))
+
+    async def _library_exchange(
         self,
         send: Callable[..., None],
         request: Any,
@@ -97,101 +96,108 @@ class UsmLink(GufoLink):
         context: Any,
         wait_s: float,
     ) -> Any:
-        """As any other; but an agent that says our clock is wrong has set it by saying so, and is asked again."""
+        """Send one request; send it again after a report that corrected the clock."""
         deadline = self._loop.time() + wait_s
-        for _ in range(_RESYNCS + 1):
+        for _ in range(_MAX_RESYNCS + 1):
             self._report = self._ignored = 0
+            left_s = deadline - self._loop.time()
             try:
-                return await super().exchange(
-                    send, request, receive, context, deadline - self._loop.time()
-                )
+                return await super()._library_exchange(send, request, receive, context, left_s)
             except errors.DeviceAuthFailed:
                 if self._report != v3_message.NOT_IN_TIME:
                     raise
             except NoReply:
-                if (
-                    self._ignored
-                ):  # authentic, and yet no answer: the library says so of what it cannot decode
-                    self._stumble()
+                if self._ignored:  # the library ignores an authentic response that it cannot decode
+                    self._count_undecodable()
                 raise
         raise usm.refusal(v3_message.NOT_IN_TIME, self._agent)
 
     def _inspect(self) -> bool:
-        """Only what the agent really sent reaches the library; what it reports is read here."""
+        """Pass only authentic messages of the agent to the library; read its reports here."""
         if not super()._inspect():
             return False
-        known = self._usm
-        digest_at = v3_message.usual_digest(self._head, known.usual) if known.usual else 0
-        if digest_at and v3_message.is_signed(self._head, self._length, digest_at, known.keys):
-            return True
-        try:
-            welcome = self._is_welcome(v3_message.parse(self._head, self._length))
-        except codec.Malformed as error:
-            self._tap.recv(1)
-            raise Garbled(f"SNMP with {self._agent} failed", cause=str(error)) from None
-        if not welcome:
-            self._tap.recv(1)
-        return welcome
 
-    def _is_welcome(self, envelope: Envelope) -> bool:
-        known = self._usm
-        if not known.engine_id:  # being introduced: nothing can be authentic yet
+        state = self._state
+        prefix = state.response_prefix
+        digest_at = v3_message.find_digest(self._head, prefix) if prefix else 0
+        if digest_at and v3_message.is_signed(self._head, self._length, digest_at, state.keys):
             return True
+
+        try:
+            accepted = self._accepts(v3_message.parse(self._head, self._length))
+        except codec.Malformed as error:
+            self._socket.recv(1)
+            raise self._garbled(str(error)) from None
+        if not accepted:
+            self._socket.recv(1)
+        return accepted
+
+    def _accepts(self, envelope: Envelope) -> bool:
+        state = self._state
+        if not state.engine_id:  # during discovery no message can be authentic
+            return True
+
         if envelope.data_tag == codec.SEQUENCE:
-            plain, at, end = v3_message.scoped(self._head, envelope, known.keys)
+            plain, at, end = v3_message.scoped(self._head, envelope, state.keys)
             if plain[at : at + 1] == bytes((codec.REPORT,)):
-                return self._hear_report(
-                    v3_message.reported(codec.read_pdu(plain, at, end)), envelope
-                )
-        if envelope.flags & v3_message.LEVEL != known.keys.flags:
+                pdu = codec.read_pdu(plain, at, end)
+                return self._accepts_report(v3_message.report_of(pdu), envelope)
+        if envelope.flags & v3_message.LEVEL != state.keys.flags:
             return False
-        if known.keys.hash and not v3_message.is_authentic(
-            self._head, self._length, envelope, known.keys
-        ):
+        if state.keys.hash and not self._is_authentic(envelope):
             return False
-        known.set_clock(Clock(envelope.boots, envelope.time), self._loop.time())
+        self._set_clock(envelope)
         return True
 
-    def _hear_report(self, report: int, envelope: Envelope) -> bool:
+    def _accepts_report(self, report: int, envelope: Envelope) -> bool:
+        """True for an authentic report about the clock. Raises the refusal in any other report."""
         if report == v3_message.NOT_IN_TIME:
             self._report = report
-            return v3_message.is_authentic(self._head, self._length, envelope, self._usm.keys)
-        self._tap.recv(1)
+            return self._is_authentic(envelope)
+        self._socket.recv(1)
         raise usm.refusal(report, self._agent)
 
-    def _opened(self) -> codec.Pdu:
-        """The answer that the library has just accepted, in our own reading."""
-        try:
-            return v3_message.open_pdu(
-                self._head, v3_message.parse(self._head, self._length), self._usm.keys
-            )
-        except codec.Malformed as error:
-            raise Garbled(f"SNMP with {self._agent} failed", cause=str(error)) from None
+    def _is_authentic(self, envelope: Envelope) -> bool:
+        return v3_message.is_authentic(self._head, self._length, envelope, self._state.keys)
+
+    def _set_clock(self, envelope: Envelope) -> None:
+        self._state.set_clock(Clock(envelope.boots, envelope.time), self._loop.time())
 
     def _check_status(self) -> None:
-        status = self._opened().status
-        if status:
-            raise ErrorStatus(status)
+        """Read the error status, which the library hides, from the response it just accepted."""
+        try:
+            envelope = v3_message.parse(self._head, self._length)
+            pdu = v3_message.open_pdu(self._head, envelope, self._state.keys)
+        except codec.Malformed as error:
+            raise self._garbled(str(error)) from None
+        if pdu.status:
+            raise ErrorStatus(pdu.status)
+
+    def _garbled(self, cause: str) -> Garbled:
+        return Garbled(f"SNMP with {self._agent} failed", cause=cause)
 
 
-def _user(known: Usm) -> gufo.snmp.User:
-    """The library's user, with keys made from passwords once for all agents."""
-    secret = known.passwords
-    if not secret.auth:
-        return gufo.snmp.User(known.username)
-    auth_key = _AUTH[secret.auth_protocol](
-        usm_keys.master(secret.auth_protocol, secret.auth), KeyType.Master
-    )
+def _user(state: UsmState) -> gufo.snmp.User:
+    """The library's user. Its keys start from the master keys, which all agents share."""
+    passwords = state.passwords
+    if not passwords.auth:
+        return gufo.snmp.User(state.username)
+
+    auth_master = usm_keys.master_key(passwords.auth_protocol, passwords.auth)
+    auth_key = _AUTH[passwords.auth_protocol](auth_master, KeyType.Master)
     priv_key = None
-    if secret.priv:
-        kind = _PRIV[secret.priv_protocol.removesuffix("C")]
-        priv_key = kind(usm_keys.master(secret.auth_protocol, secret.priv), KeyType.Master)
-    cisco = secret.priv_protocol.endswith("C")
+    if passwords.priv:
+        kind = _PRIV[passwords.priv_protocol.removesuffix("C")]
+        priv_master = usm_keys.master_key(passwords.auth_protocol, passwords.priv)
+        priv_key = kind(priv_master, KeyType.Master)
+
+    cisco = passwords.priv_protocol.endswith("C")
     expansion = gufo.snmp.KeyExpansion.Cisco if cisco else gufo.snmp.KeyExpansion.Blumenthal
     return gufo.snmp.User(
-        known.username, auth_key=auth_key, priv_key=priv_key, key_expansion=expansion
+        state.username, auth_key=auth_key, priv_key=priv_key, key_expansion=expansion
     )
 
 
 def _keys(user: gufo.snmp.User) -> tuple[int, bytes, int, bytes]:
+    """Key arguments of the library's socket, in its order."""
     return user.get_auth_alg(), user.get_auth_key(), user.get_priv_alg(), user.get_priv_key()

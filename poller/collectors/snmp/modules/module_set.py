@@ -20,7 +20,6 @@ from poller.collectors.snmp.modules.module_model import (
     Module,
     WalkParams,
 )
-from poller.collectors.snmp.read import change_signals
 from poller.collectors.snmp.wire.value_types import Value
 
 #: By metric type: the suffix of the exposed name, and a remark for the help text.
@@ -120,16 +119,6 @@ class ModuleSet:
     def routes(self) -> dict[Hashable, Any]:
         """Cache of `shortcut`: routes to the numbers of devices with these modules."""
         return {}
-
-    @cached_property
-    def signals(self) -> tuple[str, ...]:
-        """OIDs that show whether a device with these modules has changed."""
-        roots: list[str] = []
-        for part in self.parts:
-            roots.extend(part.get)
-            if part.walk:
-                roots.append(part.walk)
-        return change_signals.signals_of(roots)
 
     @cached_property
     def version(self) -> str:

@@ -1,1 +1,1 @@
-"""One poll of an agent: which objects to request, in which order, over which links, with which retries."""
+"""One poll of an agent: which objects to request, over which links, with which retries."""

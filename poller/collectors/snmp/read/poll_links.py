@@ -1,46 +1,154 @@
-"""The links of one poll: opened when needed; kept for the next poll if all went well, else closed."""
+"""The links of one poll, and the walkers on them.
+
+A slow device with much left to read gets several links in parallel. A fast one, a small one and one
+that does not respond get one request at a time.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from poller import errors
 from poller.collectors.credentials import Credential
-from poller.collectors.snmp.engines.engine_choice import Engines
 from poller.collectors.snmp.engines.engine_protocol import Link
-from poller.collectors.snmp.engines.link_pool import Way
-from poller.collectors.snmp.read.walker import Patience, Walker
-from poller.collectors.snmp.target_memory import Memory
+from poller.collectors.snmp.engines.link_pool import LinkKey, LinkPool
+from poller.collectors.snmp.read.walker import Walker
+
+Item = TypeVar("Item")
+T = TypeVar("T")
+Action = Callable[[Walker, Item], Awaitable[T]]
+
+#: A poll of this duration counts as slow.
+SLOW_S = 0.25
 
 
-class Visit:
+class PollLinks:
+    """Opens the links of one poll, and releases all of them at its end."""
+
     def __init__(
         self,
-        engines: Engines,
-        way: Way,
+        pool: LinkPool,
+        key: LinkKey,
         credential: Credential | None,
-        memory: Memory,
-        agent: str,
-        deadline: float,
+        new_walker: Callable[[Link], Walker],
+        *,
+        exact: bool,
+        codec_only: bool,
     ) -> None:
-        self._engines = engines
-        self._way = way
+        self._pool = pool
+        self._key = key
         self._credential = credential
-        how = memory.walk_settings
-        self._patience = Patience(how.timeout_s, how.retries, deadline)
-        self._memory = memory
-        self._agent = agent
-        self._open: list[tuple[Way, Link]] = []
+        self._new_walker = new_walker
+        self._exact = exact
+        self._codec_only = codec_only
+        self._open: list[tuple[LinkKey, Link]] = []
 
-    async def walker(self, number: int = 0) -> Walker:
-        """On a link of its own, which has introduced itself."""
-        way = self._way._replace(number=number) if number else self._way
-        link = self._engines.take(way, self._credential, self._memory.wary)
-        link.exact = not self._memory.shapes.types_learned
-        self._open.append((way, link))
-        walker = Walker(link, self._patience, self._memory.tuning, self._agent)
-        walker.allows_disorder = self._memory.walk_settings.allow_nonincreasing_oids
-        await walker.begin()
+    async def open_walker(self, number: int = 0) -> Walker:
+        """A walker on a link of its own, ready for requests. Raises DeviceErrors."""
+        key = self._key._replace(number=number) if number else self._key
+        link = self._pool.acquire(key, self._credential, self._codec_only)
+        self._open.append((key, link))
+        link.exact = self._exact
+        walker = self._new_walker(link)
+        await walker.handshake()
         return walker
 
-    def end(self, well: bool) -> None:
-        for way, link in self._open:
-            self._memory.wary = self._memory.wary or link.wary
-            self._engines.give_back(way, link, well=well)
+    @property
+    def codec_only(self) -> bool:
+        """Whether gufo cannot read this agent, in this poll or an earlier one."""
+        return self._codec_only or any(link.codec_only for _, link in self._open)
+
+    def release(self, *, reusable: bool) -> None:
+        for key, link in self._open:
+            self._pool.release(key, link, reusable=reusable)
+
+
+class ParallelWalkers:
+    """The walkers of one poll, at most `limit`. `open_walker` opens another one.
+
+    `slow`: the last poll was slow, so this one shares its work at once.
+    """
+
+    def __init__(
+        self,
+        first: Walker,
+        open_walker: Callable[[int], Awaitable[Walker]],
+        limit: int,
+        slow: bool = False,
+    ) -> None:
+        self._walkers = [first]
+        self._open_walker = open_walker
+        self._limit = limit
+        self._now = asyncio.get_running_loop().time
+        self._started = self._now()
+        self._share_after_s = 0.0 if slow else SLOW_S
+
+    @property
+    def first(self) -> Walker:
+        return self._walkers[0]
+
+    @property
+    def answered(self) -> bool:
+        return self.first.answered
+
+    @property
+    def sent(self) -> int:
+        """Requests so far, retries included."""
+        return sum(walker.sent for walker in self._walkers)
+
+    @property
+    def retried(self) -> int:
+        return sum(walker.retried for walker in self._walkers)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether one walker alone would have made a slow poll."""
+        return (self._now() - self._started) * len(self._walkers) > SLOW_S
+
+    async def map(self, action: Action[Item, T], items: Sequence[Item]) -> list[T]:
+        """Results of `action` for each item, in their order. Its first error ends all work."""
+        results: list[T] = []
+        for at, item in enumerate(items):
+            if at and self._should_share(len(items) - at):
+                return results + await self._share(action, items[at:])
+            results.append(await action(self._walkers[0], item))
+        return results
+
+    def _should_share(self, items_left: int) -> bool:
+        if self._limit == 1 or items_left == 1:
+            return False
+        return self._now() - self._started > self._share_after_s
+
+    async def _share(self, action: Action[Item, T], items: Sequence[Item]) -> list[T]:
+        queue = iter(enumerate(items))
+        results: dict[int, T] = {}
+
+        async def work(number: int) -> None:
+            walker = await self._walker(number)
+            if walker is not None:
+                for at, item in queue:
+                    results[at] = await action(walker, item)
+
+        count = min(self._limit, len(items))
+        tasks = [asyncio.create_task(work(number)) for number in range(count)]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)  # no task uses a link after this
+        return [results[at] for at in range(len(items))]
+
+    async def _walker(self, number: int) -> Walker | None:
+        """None if no further link can be opened: the other walkers do the work."""
+        if number < len(self._walkers):
+            return self._walkers[number]
+        try:
+            walker = await self._open_walker(number)
+        except errors.DeviceError:
+            return None
+        walker.answered = True  # the device answered another walker
+        self._walkers.append(walker)
+        return walker

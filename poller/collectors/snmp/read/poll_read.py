@@ -1,103 +1,141 @@
-"""What one poll yields: by the shortcut while nothing but numbers has changed, else of everything there is."""
+"""What one poll reads: the numbers only while nothing else has changed, otherwise everything."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from poller import errors
 from poller.collectors import api
 from poller.collectors.snmp.metrics.label_text import value_text
 from poller.collectors.snmp.metrics.reading_plan import Plan, Shapes
 from poller.collectors.snmp.modules import device_table
 from poller.collectors.snmp.modules.device_table import Choose, ChosenModules
-from poller.collectors.snmp.modules.module_set import ModuleSet
-from poller.collectors.snmp.read import change_signals, reads, shortcut
-from poller.collectors.snmp.read.parallel_links import Hands
-from poller.collectors.snmp.read.reads import Everything, Lost
-from poller.collectors.snmp.read.route import Pace
-from poller.collectors.snmp.read.walker import Walker
-from poller.collectors.snmp.target_memory import Memory
+from poller.collectors.snmp.modules.module_model import WalkSettings
+from poller.collectors.snmp.modules.module_set import ModuleSet, Part
+from poller.collectors.snmp.read import change_detection, shortcut
+from poller.collectors.snmp.read.poll_links import ParallelWalkers
+from poller.collectors.snmp.read.request_size import RequestSizes
+from poller.collectors.snmp.read.route import FullRead, PartRead
+from poller.collectors.snmp.read.shortcut import RouteFailed, Shortcut
+from poller.collectors.snmp.read.walker import Walked, Walker
+from poller.collectors.snmp.wire.value_types import Value
 
 #: Where every poll reads everything, the device is identified again after this time.
 CHOICE_AGE_S = 3600.0
+#: The part of change signals that are read on their own.
+_SIGNALS = Part("signals")
 
 
-class Taken(NamedTuple):
-    """Readings, and the parts that failed after another had answered."""
+@dataclass(slots=True)
+class TargetMemory:
+    """What a worker keeps of an SNMP target between its polls."""
+
+    #: The modules that everything below was learned with.
+    module_set: ModuleSet
+    walk_settings: WalkSettings
+    sizes: RequestSizes
+    shapes: Shapes = field(default_factory=Shapes)
+    shortcut: Shortcut | None = None
+    #: Rows of the last full read.
+    rows: int = 0
+    #: Change signals of the last complete full read.
+    signals: Mapping[str, Value] = field(default_factory=dict)
+    #: Instant of that read, on the loop's clock.
+    signals_at: float = 0.0
+    #: The modules that suit the device, for a target that names none.
+    chosen: ChosenModules | None = None
+    #: gufo cannot read this device.
+    codec_only: bool = False
+    #: The last poll was slow.
+    slow: bool = False
+
+
+class PollResult(NamedTuple):
+    """Readings, and the parts that failed although the device answered others."""
 
     items: list[api.Yielded]
-    #: Everything was answered.
-    well: bool
+    complete: bool
 
 
-class Wanted(NamedTuple):
-    """What a target asks for: modules by name, or none; then `choose` names them by what the device is."""
+class TargetModules(NamedTuple):
+    """The modules of a target: named by its options, or chosen by the identity of its device."""
 
-    modules: tuple[str, ...]
+    names: tuple[str, ...]
     select: Callable[[tuple[str, ...]], ModuleSet]
     choose: Choose
 
 
-async def take(
-    hands: Hands, wanted: Wanted, memory: Memory, now: float, period: int | None
-) -> Taken:
-    """One poll's worth. `period` is the number of the refresh period, None where nothing is believed twice.
+async def read(
+    walkers: ParallelWalkers,
+    modules: TargetModules,
+    memory: TargetMemory,
+    now: float,
+    period: int | None,
+) -> PollResult:
+    """Read one poll. `period` is the refresh period, None if every poll reads everything.
 
     Raises DeviceErrors.
     """
-    known, lost = memory.shortcut, None
-    memory.shortcut = None  # until it has proved itself once more
-    if known is not None and known.period == period:
+    previous = memory.shortcut
+    memory.shortcut = None  # until it works once more
+    failed = None
+    if previous is not None and previous.period == period:
         try:
-            rows = await reads.along(known.route, hands)
-        except Lost as error:
-            lost = error
+            rows = await shortcut.follow(previous.route, walkers)
+        except RouteFailed as error:
+            failed = error
         else:
-            readings = known.read(rows, now)
+            readings = previous.read(rows, now)
             if readings is not None:
-                memory.shortcut = known
-                return Taken(_yielded(readings, known.plan), well=True)
-    memory.tuning.fits, memory.tuning.looks_ahead = 0, True
-    module_set = await _module_set(hands, wanted, memory, now, often=period is None)
-    found = await reads.everything(module_set, hands, lost)
-    if change_signals.outlived(memory.signals, memory.signals_at, found.signals, now):
+                memory.shortcut = previous
+                return PollResult(_yielded(readings, previous.plan), complete=True)
+
+    memory.sizes.response_capacity = 0
+    memory.sizes.multi_get_next = True
+    module_set = await _module_set(walkers, modules, memory, now, reuse=period is None)
+    full_read = await read_everything(module_set, walkers, failed)
+    if change_detection.names_expired(memory.signals, memory.signals_at, full_read.signals, now):
         memory.shapes.forget_labels()
-    items, plan = _mapped(found, module_set, memory)
-    if not found.failures:
-        memory.signals, memory.signals_at = found.signals, now
-    # A busy agent may cut a table short and call it the end: what has become less is looked at once more.
-    less, memory.rows = len(found.rows) < memory.rows, len(found.rows)
-    # Where it depends on what a column holds which rows are wanted, that is to be found out every time.
-    lasts = not found.failures and not less and not module_set.filter_parts
-    if plan is not None and lasts and period is not None:
-        pace = Pace(memory.tuning.per_answer, memory.tuning.per_get)
-        memory.shortcut = shortcut.make(found, module_set, plan, pace, now, period, known)
-    return Taken(items, well=not found.failures)
+    items, plan = _mapped(full_read, module_set, memory)
+
+    complete = not full_read.failures
+    if complete:
+        memory.signals = full_read.signals
+        memory.signals_at = now
+    row_count = len(full_read.rows)
+    shrunk = row_count < memory.rows  # a busy agent may cut a table short: read all of it once more
+    memory.rows = row_count
+
+    # Filters choose rows by the values of a column, so they need a full read every time.
+    repeatable = complete and not shrunk and not module_set.filter_parts
+    if plan is not None and repeatable and period is not None:
+        memory.shortcut = shortcut.make(
+            full_read, module_set, plan, memory.sizes, now, period, previous
+        )
+    return PollResult(items, complete)
 
 
 async def _module_set(
-    hands: Hands, wanted: Wanted, memory: Memory, now: float, often: bool
+    walkers: ParallelWalkers, modules: TargetModules, memory: TargetMemory, now: float, reuse: bool
 ) -> ModuleSet:
-    if wanted.modules:
-        return wanted.select(wanted.modules)
-    chosen = await _chosen_modules(hands, wanted.choose, memory.chosen, now, often)
-    if memory.chosen is not None and chosen.names != memory.chosen.names:
+    """The named modules, or those that suit the device's sysObjectID and sysDescr.
+
+    `reuse`: every poll reads everything, so the last choice is reused for `CHOICE_AGE_S`.
+    """
+    if modules.names:
+        return modules.select(modules.names)
+
+    last = memory.chosen
+    if last is not None and reuse and now - last.at < CHOICE_AGE_S:
+        return modules.select(last.names)
+    ((object_id, descr),) = await walkers.map(_identity, (None,))
+    chosen = ChosenModules(modules.choose(object_id, descr), now)
+    if last is not None and chosen.names != last.names:
         memory.shapes = Shapes()
     memory.chosen = chosen
-    return wanted.select(chosen.names)
-
-
-async def _chosen_modules(
-    hands: Hands, choose: Choose, last: ChosenModules | None, now: float, often: bool
-) -> ChosenModules:
-    """Choose modules by the device's sysObjectID and sysDescr. Raises DeviceErrors.
-
-    `often`: every poll reads everything, so the last choice is reused for `CHOICE_AGE_S`.
-    """
-    if last is not None and often and now - last.at < CHOICE_AGE_S:
-        return last
-    ((object_id, descr),) = await hands.do(_identity, (None,))
-    return ChosenModules(choose(object_id, descr), now)
+    return modules.select(chosen.names)
 
 
 async def _identity(walker: Walker, _: None) -> tuple[str, str]:
@@ -107,17 +145,106 @@ async def _identity(walker: Walker, _: None) -> tuple[str, str]:
     return value_text(object_id, "DisplayString"), value_text(descr, "DisplayString")
 
 
+async def read_everything(
+    module_set: ModuleSet, walkers: ParallelWalkers, failed: RouteFailed | None = None
+) -> FullRead:
+    """Read every part, with the change signals in the first GET.
+
+    Parts that were silent on the route a moment ago (`failed`) are not requested again. Raises the
+    first part's error if the device does not respond at all.
+    """
+    wanted, filter_failures = await _filtered_parts(module_set, walkers)
+    parts = wanted if wanted and wanted[0].get else (_SIGNALS, *wanted)
+    signals = change_detection.signal_oids(module_set.parts)
+    extra = tuple(name for name in signals if name not in parts[0].get)
+
+    async def read_part(walker: Walker, part: Part) -> Walked:
+        if failed is not None and part.name in failed.parts:
+            return Walked(error=failed.error)
+        more = extra if part is parts[0] else ()
+        walked = await _read_part(walker, part, more)
+        if walked.error is None:
+            return walked
+        if not walkers.answered:  # the device does not respond: skip the other parts
+            raise walked.error
+        if not more or not isinstance(walked.error, api.DeviceTimeout):
+            return walked
+        # A silent signal must not silence the scalars of its GET.
+        uptime = tuple(name for name in more if name == change_detection.UPTIME)
+        return await _read_part(walker, part, uptime)
+
+    results = await walkers.map(read_part, parts)
+    full_read = _full_read(parts, results, signals, extra)
+    full_read.failures.extend(filter_failures)
+    return full_read
+
+
+async def _filtered_parts(
+    module_set: ModuleSet, walkers: ParallelWalkers
+) -> tuple[Sequence[Part], list[api.PartFailed]]:
+    """The parts to read, by the filter columns. An unreadable column filters nothing."""
+
+    async def read_column(walker: Walker, part: Part) -> Walked:
+        walked = await walker.walk(part.walk)
+        error = walked.error
+        if error is not None and not await shortcut.still_responds(error, walker, walkers):
+            raise error
+        return walked
+
+    if not module_set.filter_parts:
+        return module_set.parts, []
+
+    columns = {}
+    failures = []
+    results = await walkers.map(read_column, module_set.filter_parts)
+    for part, walked in zip(module_set.filter_parts, results, strict=True):
+        columns[part.walk] = walked.rows if walked.error is None else None
+        if walked.error is not None:
+            failures.append(api.PartFailed(part.name, without_frames(walked.error)))
+    return module_set.parts_after_filters(columns), failures
+
+
+def _full_read(
+    parts: Sequence[Part], results: Sequence[Walked], signals: Sequence[str], extra: Sequence[str]
+) -> FullRead:
+    reads = []
+    failures = []
+    for part, walked in zip(parts, results, strict=True):
+        if part is _SIGNALS:
+            continue
+        rows = walked.rows
+        if part is parts[0]:
+            rows = [row for row in rows if row[0] not in extra]
+        reads.append(PartRead(part, rows))
+        if walked.error is not None:
+            failures.append(api.PartFailed(part.name, without_frames(walked.error)))
+
+    first = dict(results[0].rows)
+    values = {name: first[name] for name in signals if name in first}
+    return FullRead(reads, failures, values)
+
+
+async def _read_part(walker: Walker, part: Part, extra: tuple[str, ...]) -> Walked:
+    if part.walk:
+        return await walker.walk(part.walk)
+    try:
+        return Walked(await walker.get((*part.get, *extra)))
+    except api.DeviceError as error:
+        return Walked(error=error)
+
+
 def _mapped(
-    found: Everything, module_set: ModuleSet, memory: Memory
+    full_read: FullRead, module_set: ModuleSet, memory: TargetMemory
 ) -> tuple[list[api.Yielded], Plan | None]:
-    rows = found.rows
+    rows = full_read.rows
+    failures = full_read.failures
     if rows:
-        readings, plan = memory.shapes.read(rows, module_set, complete=not found.failures)
-        return [*_yielded(readings, plan), *found.failures], plan
-    if not found.failures:
+        readings, plan = memory.shapes.read(rows, module_set, complete=not failures)
+        return [*_yielded(readings, plan), *failures], plan
+    if not failures:
         names = ", ".join(module.name for module in module_set.modules)
         raise api.DeviceUnsupported(f"the device has nothing of {names}")
-    return [*found.failures], None
+    return [*failures], None
 
 
 def _yielded(readings: api.ReadingSet, plan: Plan) -> list[api.Yielded]:
@@ -127,7 +254,15 @@ def _yielded(readings: api.ReadingSet, plan: Plan) -> list[api.Yielded]:
 
 
 def _ambiguous(duplicates: tuple[api.Series, ...]) -> api.DeviceProtocolError:
-    labels = ", ".join(f'{key}="{value}"' for key, value in duplicates[0].labels)
+    first = duplicates[0]
+    labels = ", ".join(f'{key}="{value}"' for key, value in first.labels)
+    count = len(duplicates)
     return api.DeviceProtocolError(
-        f"{len(duplicates)} rows have name and labels of another, such as {duplicates[0].name}{{{labels}}}"
+        f"{count} rows have name and labels of another, such as {first.name}{{{labels}}}"
     )
+
+
+def without_frames(error: errors.DeviceError) -> errors.DeviceError:
+    """The error without its traceback, whose frames would keep the closed link's socket alive."""
+    error.__context__ = None
+    return error.with_traceback(None)

@@ -1,8 +1,8 @@
-"""The shortest way to the numbers of a known shape: stretches of rows to walk, single instances to get. Pure.
+"""The cheapest requests for the numbers of a known device: row ranges to walk, OIDs to get. Pure.
 
-A request costs about as much as PACKET_ROWS rows. So unneeded rows are skipped only where many are side by side,
-answers of a walk are filled, and what is left over travels together in GETs. Of each table a whole column is always
-walked: a row that has come since shows there. A table without a row is a gap, which is asked for beside.
+One request costs as much as REQUEST_ROWS rows. So only long runs of unneeded rows are skipped, walk
+responses are filled, and the remaining rows share GETs. One whole column of each table is walked,
+because a new row shows there. Empty tables are probed (`change_detection`).
 """
 
 from __future__ import annotations
@@ -10,53 +10,82 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from poller.collectors import api
 from poller.collectors.snmp.engines.engine_protocol import Row
 from poller.collectors.snmp.modules.module_set import ModuleSet, Part
-from poller.collectors.snmp.read import empty_tables
-from poller.collectors.snmp.read.empty_tables import Gap
-from poller.collectors.snmp.read.walker import Leg
+from poller.collectors.snmp.read import change_detection
+from poller.collectors.snmp.read.change_detection import TableProbe
+from poller.collectors.snmp.wire.value_types import Value
 
-#: Measured: one exchange costs the CPU of so many rows of a walk; in time it costs a round trip.
-PACKET_ROWS = 50
-#: Measured: what a row costs that is asked for by its name.
+#: Measured: one exchange costs the CPU of this many walked rows, and a round trip of time.
+REQUEST_ROWS = 50
+#: Measured: a row requested by its OID costs this many walked rows.
 GET_ROWS = 1.5
-#: Answers of the longest stretch that one walker reads at a time.
-PIECE_ANSWERS = 4
+#: Responses of the longest range that one walker reads at a time.
+RANGE_RESPONSES = 4
 
-#: The column of each row of a part that is needed, None for the others. A scalar's is empty.
+#: For each row of a part: the column of a needed row, "" for a needed scalar, None if not needed.
 Columns = Sequence[str | None]
 
 
-class Pace(NamedTuple):
-    """What fits in one exchange."""
-
-    rows: int  # of a walk's answer
-    oids: int  # of a GET
-
-
-class Read(NamedTuple):
-    """One part of a poll that read everything."""
+class PartRead(NamedTuple):
+    """One part of a full read."""
 
     part: Part
     rows: Sequence[Row]
 
 
+class FullRead(NamedTuple):
+    """Everything that one poll read from a device."""
+
+    reads: list[PartRead]
+    failures: list[api.PartFailed]
+    #: Values of the change signals, by OID.
+    signals: Mapping[str, Value]
+
+    @property
+    def rows(self) -> list[Row]:
+        return [row for read in self.reads for row in read.rows]
+
+
+class Capacity(NamedTuple):
+    """Rows that fit a walk response, and OIDs that fit a GET."""
+
+    rows: int
+    oids: int
+
+
+class RowRange(NamedTuple):
+    """Adjacent rows of the last full read: `rows` of them after `cursor`, within `root`."""
+
+    #: Name of the part, for error messages.
+    part: str
+    root: str
+    cursor: str
+    rows: int
+    #: The range ends its part. One more row is requested, so that a new row shows.
+    ends: bool = False
+
+
 class Route(NamedTuple):
+    """The requests of a numbers-only read."""
+
+    #: OIDs to get. Their rows come first in the result.
     get: tuple[str, ...]
-    legs: tuple[Leg, ...]
-    #: Of each row that comes this way, where it was when everything was read; -1 if it was not. GETs come first.
+    ranges: tuple[RowRange, ...]
+    #: For each row of the result, its position in the full read; -1 for a row that was not there.
     positions: Sequence[int]
-    #: Names of the parts that GETs read of.
-    got: tuple[str, ...]
-    #: Where rows may come that the legs would not meet.
-    gaps: tuple[Gap, ...] = ()
+    #: Names of the parts that the GETs read from.
+    get_parts: tuple[str, ...]
+    #: Places where rows may appear that the ranges would not meet.
+    probes: tuple[TableProbe, ...] = ()
 
 
 class _Span(NamedTuple):
-    """Rows `start` to `stop` of one part, and whether that is where the part must end."""
+    """Rows `start` to `stop` of read number `read`; `ends`: the part must end there."""
 
     read: int
     start: int
@@ -71,173 +100,208 @@ class _Span(NamedTuple):
         return read == self.read and self.start <= at < self.stop
 
     def meets(self, read: int, at: int) -> bool:
-        """Whatever comes before the row `at`: a walk begins behind the row before its first."""
-        return self.covers(read, at) or (read == self.read and self.ends and at == self.stop)
+        """Whether a walk of the span meets a new row before row `at`."""
+        if self.covers(read, at):
+            return True
+        return read == self.read and self.ends and at == self.stop
 
 
 def find(
-    everything: Sequence[Read], module_set: ModuleSet, signals: Sequence[str], pace: Pace
+    reads: Sequence[PartRead], module_set: ModuleSet, signals: Sequence[str], capacity: Capacity
 ) -> Route:
-    """The way to all numbers of `everything`, and to `signals` before them."""
-    columns = [[_column(one, oid, module_set) for oid, _ in one.rows] for one in everything]
-    spans = _joined(sorted(_watched(columns, pace)), pace)
-    got = [
-        (read, at)
-        for read, at in _needed(columns)
-        if not any(span.covers(read, at) for span in spans)
-    ]
-    names = dict.fromkeys((*signals, *(everything[read].rows[at][0] for read, at in got)))
-    starts = _starts(everything)
-    position = {
-        oid: starts[read] + at
-        for read, one in enumerate(everything)
-        for at, (oid, _) in enumerate(one.rows)
-    }
-    positions = array("i", (position.get(name, -1) for name in names))
+    """The route to all numbers of a full read, with the `signals` as its first rows."""
+    columns = [_needed_columns(read, module_set) for read in reads]
+    spans = _joined(sorted(_walked_spans(columns, capacity)), capacity)
+
+    got: list[tuple[int, int]] = []
+    for read, at in _needed_rows(columns):
+        if not any(span.covers(read, at) for span in spans):
+            got.append((read, at))
+    got_oids = [reads[read].rows[at][0] for read, at in got]
+    get = dict.fromkeys((*signals, *got_oids))
+
+    ranges: list[RowRange] = []
     for span in spans:
-        positions.extend(range(starts[span.read] + span.start, starts[span.read] + span.stop))
-    legs = tuple(
-        _leg(everything[piece.read], piece) for span in spans for piece in _pieces(span, pace)
+        ranges += [_range(reads[piece.read], piece) for piece in _pieces(span, capacity)]
+
+    def meets(read: int, at: int) -> bool:
+        return any(span.meets(read, at) for span in spans)
+
+    return Route(
+        get=tuple(map(sys.intern, get)),
+        ranges=tuple(ranges),
+        positions=_positions(reads, get, spans),
+        get_parts=tuple(dict.fromkeys(reads[read].part.name for read, _ in got)),
+        probes=change_detection.find_probes(reads, module_set, meets),
     )
-    parts = dict.fromkeys(everything[read].part.name for read, _ in got)
-    unmet = empty_tables.find(
-        everything, module_set, lambda read, at: any(span.meets(read, at) for span in spans)
-    )
-    return Route(tuple(map(sys.intern, names)), legs, positions, tuple(parts), unmet)
 
 
-def _column(one: Read, oid: str, module_set: ModuleSet) -> str | None:
-    metric = module_set.number_metric(oid)
-    if metric is None:
-        return None
-    return metric.oid if metric.indexes and one.part.walk and oid != one.part.walk else ""
-
-
-def _needed(columns: Sequence[Columns]) -> Iterator[tuple[int, int]]:
-    for read, found in enumerate(columns):
-        yield from ((read, at) for at, column in enumerate(found) if column is not None)
-
-
-def _starts(everything: Sequence[Read]) -> list[int]:
-    starts, total = [], 0
-    for one in everything:
+def _positions(
+    reads: Sequence[PartRead], get: Iterable[str], spans: Iterable[_Span]
+) -> Sequence[int]:
+    """Positions of the route's rows in the full read: first the GETs, then the spans."""
+    starts: list[int] = []
+    position: dict[str, int] = {}
+    total = 0
+    for read in reads:
         starts.append(total)
-        total += len(one.rows)
-    return starts
+        for oid, _ in read.rows:
+            position[oid] = total
+            total += 1
+
+    positions = array("i", (position.get(name, -1) for name in get))
+    for span in spans:
+        first = starts[span.read]
+        positions.extend(range(first + span.start, first + span.stop))
+    return positions
 
 
-def _pieces(span: _Span, pace: Pace) -> Iterator[_Span]:
-    """Long ones are cut, so that two walkers can share them. It costs nothing: every answer but the last is full."""
-    size = PIECE_ANSWERS * pace.rows
+def _needed_columns(read: PartRead, module_set: ModuleSet) -> Columns:
+    walked = read.part.walk
+    columns: list[str | None] = []
+    for oid, _ in read.rows:
+        metric = module_set.number_metric(oid)
+        if metric is None:
+            columns.append(None)
+        elif metric.indexes and walked and oid != walked:
+            columns.append(metric.oid)
+        else:
+            columns.append("")
+    return columns
+
+
+def _needed_rows(columns: Sequence[Columns]) -> Iterator[tuple[int, int]]:
+    for read, needed in enumerate(columns):
+        for at, column in enumerate(needed):
+            if column is not None:
+                yield read, at
+
+
+def _pieces(span: _Span, capacity: Capacity) -> Iterator[_Span]:
+    """Cut a long span so that walkers can share it. Every response but the last stays full."""
+    size = RANGE_RESPONSES * capacity.rows
     for start in range(span.start, span.stop, size):
         last = start + size >= span.stop
-        yield _Span(span.read, start, span.stop if last else start + size, span.ends and last)
+        stop = span.stop if last else start + size
+        yield _Span(span.read, start, stop, span.ends and last)
 
 
-def _leg(one: Read, span: _Span) -> Leg:
-    cursor = one.rows[span.start - 1][0] if span.start else one.part.walk
-    return Leg(one.part.name, one.part.walk, cursor, span.size, span.ends)
+def _range(read: PartRead, span: _Span) -> RowRange:
+    cursor = read.rows[span.start - 1][0] if span.start else read.part.walk
+    return RowRange(
+        part=read.part.name,
+        root=read.part.walk,
+        cursor=cursor,
+        rows=span.size,
+        ends=span.ends,
+    )
 
 
-def _watched(columns: Sequence[Columns], pace: Pace) -> Iterator[_Span]:
-    """What to walk. The longest stretch of a table is looked at first: it is the one that watches for new rows."""
-    stretches = [
-        item for read, found in enumerate(columns) for item in _stretches(read, found, pace)
-    ]
-    seen: set[str] = set()
-    for table, stretch in sorted(stretches, key=lambda item: -item[1].size):
-        found = columns[stretch.read]
-        choices = [_whole(stretch, found), *_filled(stretch, found, pace, watch=table not in seen)]
-        choices.append(
-            _one_column(stretch, found) if table not in seen else _Span(stretch.read, 0, 0)
-        )
-        best = min(choices, key=lambda span: _cost(span, stretch, found, pace))
-        seen.add(table)
+def _walked_spans(columns: Sequence[Columns], capacity: Capacity) -> Iterator[_Span]:
+    """The spans to walk. The longest run of each table comes first: it watches for new rows."""
+    runs: list[tuple[str, _Span]] = []
+    for read, needed in enumerate(columns):
+        runs += _runs(read, needed, capacity)
+
+    watched: set[str] = set()
+    for table, run in sorted(runs, key=lambda item: -item[1].size):
+        needed = columns[run.read]
+        watch = table not in watched
+        choices = [_whole(run, needed), *_full_responses(run, needed, capacity, watch)]
+        choices.append(_one_column(run, needed) if watch else _Span(run.read, 0, 0))
+        best = min(choices, key=lambda span: _cost(span, run, needed, capacity))
+        watched.add(table)
         if best.size:
             yield best
 
 
-def _stretches(read: int, found: Columns, pace: Pace) -> Iterator[tuple[str, _Span]]:
-    """Needed rows of one table that are side by side, or nearly so."""
-    gap = PACKET_ROWS if pace.rows > 1 else 0
-    begun: tuple[str, int, int] | None = (
-        None  # table, first row and the row after the last needed one
-    )
-    for at, column in enumerate(found):
+def _runs(read: int, needed: Columns, capacity: Capacity) -> Iterator[tuple[str, _Span]]:
+    """Runs of needed rows of one table, with short gaps between them."""
+    max_gap = REQUEST_ROWS if capacity.rows > 1 else 0
+    table = ""
+    start = stop = 0  # of the current run; `stop` follows its last needed row
+    for at, column in enumerate(needed):
         if not column:
             continue
-        table = column.rpartition(".")[0]
-        if begun and (table != begun[0] or at - begun[2] > gap):
-            yield begun[0], _Span(read, begun[1], begun[2])
-            begun = None
-        begun = (table, begun[1] if begun else at, at + 1)
-    if begun:
-        yield begun[0], _Span(read, begun[1], begun[2])
+        row_table = column.rpartition(".")[0]
+        if stop and (row_table != table or at - stop > max_gap):
+            yield table, _Span(read, start, stop)
+            stop = 0
+        if not stop:
+            start = at
+        table = row_table
+        stop = at + 1
+    if stop:
+        yield table, _Span(read, start, stop)
 
 
-def _cost(span: _Span, stretch: _Span, found: Columns, pace: Pace) -> float:
-    """In rows: of walking the span and getting what else the stretch needs."""
-    left = _count(found, stretch.start, stretch.stop) - _count(
-        found, span.start, min(span.stop, stretch.stop)
-    )
-    return (
-        _packets(span, pace) * PACKET_ROWS + span.size + left * (GET_ROWS + PACKET_ROWS / pace.oids)
-    )
+def _cost(span: _Span, run: _Span, needed: Columns, capacity: Capacity) -> float:
+    """Cost, in walked rows, of walking the span and getting the other needed rows of the run."""
+    walked = _count(needed, span.start, min(span.stop, run.stop))
+    left = _count(needed, run.start, run.stop) - walked
+    get_cost = GET_ROWS + REQUEST_ROWS / capacity.oids
+    return _requests(span, capacity) * REQUEST_ROWS + span.size + left * get_cost
 
 
-def _packets(span: _Span, pace: Pace) -> int:
-    return -(-(span.size + span.ends) // pace.rows)
+def _requests(span: _Span, capacity: Capacity) -> int:
+    return -(-(span.size + span.ends) // capacity.rows)
 
 
-def _count(found: Columns, start: int, stop: int) -> int:
-    return sum(1 for column in found[start:stop] if column)
+def _count(needed: Columns, start: int, stop: int) -> int:
+    return sum(1 for column in needed[start:stop] if column)
 
 
-def _longest(found: Iterable[str | None]) -> int:
-    """Rows of the longest column."""
-    return max(Counter(filter(None, found)).values())
+def _longest_column(needed: Iterable[str | None]) -> int:
+    return max(Counter(filter(None, needed)).values())
 
 
-def _whole(stretch: _Span, found: Columns) -> _Span:
-    twice = stretch.size >= 2 * _longest(found[stretch.start : stretch.stop])
-    return stretch if twice else _with_the_next(stretch, found)
+def _whole(run: _Span, needed: Columns) -> _Span:
+    """The whole run. If it may hold a single whole column, the row after it is included."""
+    longest = _longest_column(needed[run.start : run.stop])
+    return run if run.size >= 2 * longest else _with_next_row(run, needed)
 
 
-def _with_the_next(span: _Span, found: Columns) -> _Span:
-    """What follows the only whole column shows that nothing was added to it."""
-    if span.stop < len(found):
+def _with_next_row(span: _Span, needed: Columns) -> _Span:
+    """The row after a column shows that the column has not grown."""
+    if span.stop < len(needed):
         return span._replace(stop=span.stop + 1)
     return span._replace(ends=True)
 
 
-def _one_column(stretch: _Span, found: Columns) -> _Span:
-    column = found[stretch.start]
-    rows = [at for at in range(stretch.start, stretch.stop) if found[at] == column]
-    return _with_the_next(_Span(stretch.read, rows[0], rows[-1] + 1), found)
+def _one_column(run: _Span, needed: Columns) -> _Span:
+    column = needed[run.start]
+    rows = [at for at in range(run.start, run.stop) if needed[at] == column]
+    return _with_next_row(_Span(run.read, rows[0], rows[-1] + 1), needed)
 
 
-def _filled(stretch: _Span, found: Columns, pace: Pace, watch: bool) -> Iterator[_Span]:
-    """As many full answers as there are, from where most of the rows are needed."""
-    size = stretch.size // pace.rows * pace.rows
-    # Of twice the length of a column, one is complete and has something behind it.
-    if (
-        size
-        and size < stretch.size
-        and (not watch or size >= 2 * _longest(found[stretch.start : stretch.stop]))
-    ):
-        starts = range(stretch.start, stretch.stop - size + 1)
-        best = max(starts, key=lambda start: _count(found, start, start + size))
-        yield _Span(stretch.read, best, best + size)
+def _full_responses(
+    run: _Span, needed: Columns, capacity: Capacity, watch: bool
+) -> Iterator[_Span]:
+    """As many full responses as the run holds, placed where most of the rows are needed."""
+    size = run.size // capacity.rows * capacity.rows
+    if not 0 < size < run.size:
+        return
+    # Twice the longest column always holds one whole column and the row after it.
+    if watch and size < 2 * _longest_column(needed[run.start : run.stop]):
+        return
+
+    def needed_rows(start: int) -> int:
+        return _count(needed, start, start + size)
+
+    best = max(range(run.start, run.stop - size + 1), key=needed_rows)
+    yield _Span(run.read, best, best + size)
 
 
-def _joined(spans: Iterable[_Span], pace: Pace) -> list[_Span]:
-    """Neighbours that need fewer requests together."""
+def _joined(spans: Iterable[_Span], capacity: Capacity) -> list[_Span]:
+    """Join neighbours that need fewer requests together."""
     joined: list[_Span] = []
     for span in spans:
         if joined and joined[-1].read == span.read:
-            both = _Span(span.read, joined[-1].start, span.stop, span.ends)
-            apart = _packets(joined[-1], pace) + _packets(span, pace)
-            if (apart - _packets(both, pace)) * PACKET_ROWS > span.start - joined[-1].stop:
+            last = joined[-1]
+            both = _Span(span.read, last.start, span.stop, span.ends)
+            apart = _requests(last, capacity) + _requests(span, capacity)
+            saved = apart - _requests(both, capacity)
+            if saved * REQUEST_ROWS > span.start - last.stop:
                 joined[-1] = both
                 continue
         joined.append(span)

@@ -1,84 +1,196 @@
-"""From one poll to the next: the way to the numbers only, while everything else may be taken from memory."""
+"""The numbers-only read: between two full reads a poll requests only values that change.
+
+Names, labels and types come from the last full read. A shortcut is dropped as soon as a row is
+not where it was.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from poller import errors
+from poller.collectors import api
 from poller.collectors.snmp.engines.engine_protocol import Row
 from poller.collectors.snmp.metrics.reading_plan import Plan
 from poller.collectors.snmp.modules.module_set import ModuleSet
-from poller.collectors.snmp.read import change_signals, route
-from poller.collectors.snmp.read.change_signals import Signals
-from poller.collectors.snmp.read.reads import Everything
-from poller.collectors.snmp.read.route import Pace, Route
+from poller.collectors.snmp.read import change_detection, route
+from poller.collectors.snmp.read.change_detection import Signals
+from poller.collectors.snmp.read.poll_links import ParallelWalkers
+from poller.collectors.snmp.read.request_size import RequestSizes
+from poller.collectors.snmp.read.route import Capacity, FullRead, Route, RowRange
+from poller.collectors.snmp.read.walker import Walker
 from poller.domain.metrics.reading import ReadingSet
 
-#: Remembered for all devices of a module_set together.
-_ROUTES = 1_024
+#: Routes cached for all devices of a module set together.
+_MAX_ROUTES = 1_024
 
 
 @dataclass(slots=True)
 class Shortcut:
-    """Of one target. It is dropped when anything on the way is not as it was."""
+    """The numbers-only read of one target."""
 
     route: Route
+    #: Makes readings of the route's rows.
     plan: Plan
-    #: The plan of everything, of which this one is a part; and what the way was made for.
-    whole: Plan
-    pace: Pace
-    #: Names of the signals, the first on the way; and what they said last.
-    names: tuple[str, ...]
+    #: The plan of the full read that the route was made from.
+    full_plan: Plan
+    capacity: Capacity
+    #: OIDs of the change signals: the first rows of the route.
+    signal_oids: tuple[str, ...]
+    #: Last values of the change signals.
     signals: Signals
+    #: The refresh period in which the shortcut may be used.
     period: int
 
     def read(self, rows: Sequence[Row], now: float) -> ReadingSet | None:
-        """None unless nothing but numbers changed, as far as the device can tell."""
+        """Readings of the route's rows; None if anything but numbers has changed."""
         if len(rows) != len(self.route.positions):
             return None
+
         oids, values = zip(*rows, strict=True)
-        signals = Signals(now, values[: len(self.names)])
+        signals = Signals(now, values[: len(self.signal_oids)])
         readings = self.plan.read(hash(oids), values)
-        if readings is None or change_signals.has_changed(self.names, self.signals, signals):
+        if readings is None:
+            return None
+        if change_detection.has_changed(self.signal_oids, self.signals, signals):
             return None
         self.signals = signals
         return readings
 
 
 def make(
-    everything: Everything,
+    full_read: FullRead,
     module_set: ModuleSet,
-    whole: Plan,
-    pace: Pace,
+    full_plan: Plan,
+    sizes: RequestSizes,
     now: float,
     period: int,
-    old: Shortcut | None,
+    previous: Shortcut | None,
 ) -> Shortcut | None:
-    """The way for the polls to come, after one that read everything. None where no number is read."""
-    names = tuple(everything.signals)
-    signals = Signals(now, tuple(everything.signals.values()))
-    if old is not None and (old.whole, old.pace, old.names) == (whole, pace, names):
-        return Shortcut(old.route, old.plan, whole, pace, names, signals, period)
-    found = _way(everything, module_set, names, pace)
-    if not found.positions:
-        return None
-    rows = everything.rows
-    oids = [*found.get, *(rows[at][0] for at in found.positions[len(found.get) :])]
-    values = [rows[at][1] if at >= 0 else None for at in found.positions]
+    """The shortcut for the following polls, after a full read. None if no number was read."""
+    capacity = Capacity(sizes.rows_per_response, sizes.oids_per_get)
+    signal_oids = tuple(full_read.signals)
+    signals = Signals(now, tuple(full_read.signals.values()))
+
+    made_for = (full_plan, capacity, signal_oids)
+    if previous is not None and made_for == (
+        previous.full_plan,
+        previous.capacity,
+        previous.signal_oids,
+    ):
+        chosen = previous.route
+        plan = previous.plan
+    else:
+        chosen = _cached_route(full_read, module_set, signal_oids, capacity)
+        if not chosen.positions:
+            return None
+        plan = _narrowed_plan(full_plan, full_read, chosen)
+
     return Shortcut(
-        found, whole.narrowed(oids, values, found.positions), whole, pace, names, signals, period
+        route=chosen,
+        plan=plan,
+        full_plan=full_plan,
+        capacity=capacity,
+        signal_oids=signal_oids,
+        signals=signals,
+        period=period,
     )
 
 
-def _way(
-    everything: Everything, module_set: ModuleSet, names: tuple[str, ...], pace: Pace
+def _narrowed_plan(full_plan: Plan, full_read: FullRead, chosen: Route) -> Plan:
+    """The part of the full plan that needs only the route's rows."""
+    rows = full_read.rows
+    oids = list(chosen.get)
+    for at in chosen.positions[len(oids) :]:
+        oids.append(rows[at][0])
+    values = [rows[at][1] if at >= 0 else None for at in chosen.positions]
+    return full_plan.narrowed(oids, values, chosen.positions)
+
+
+def _cached_route(
+    full_read: FullRead,
+    module_set: ModuleSet,
+    signal_oids: tuple[str, ...],
+    capacity: Capacity,
 ) -> Route:
-    """Devices of one kind have the same rows, and share the way to their numbers."""
-    oids = [hash(tuple(oid for oid, _ in one.rows)) for one in everything.reads]
-    key = (names, pace, *(one.part for one in everything.reads), *oids)
-    found = module_set.routes.get(key)
-    if found is None:
-        if len(module_set.routes) >= _ROUTES:
+    """Devices of one kind have the same rows, and share their route."""
+    parts = [read.part for read in full_read.reads]
+    oid_hashes = [hash(tuple(oid for oid, _ in read.rows)) for read in full_read.reads]
+    key = (signal_oids, capacity, *parts, *oid_hashes)
+
+    cached = module_set.routes.get(key)
+    if cached is None:
+        if len(module_set.routes) >= _MAX_ROUTES:
             module_set.routes.clear()
-        found = module_set.routes[key] = route.find(everything.reads, module_set, names, pace)
-    return found
+        cached = route.find(full_read.reads, module_set, signal_oids, capacity)
+        module_set.routes[key] = cached
+    return cached
+
+
+class RouteFailed(Exception):
+    """A route could not be followed to its end. `parts` are the silent ones, as far as known."""
+
+    def __init__(self, parts: Sequence[str], error: errors.DeviceError) -> None:
+        super().__init__(str(error))
+        self.parts = parts
+        self.error = error
+
+
+async def follow(chosen: Route, walkers: ParallelWalkers) -> list[Row]:
+    """The rows of a route in its order, which may differ from the expected ones.
+
+    No rows at all if an empty table has rows now. Raises RouteFailed, or the error of a device that
+    does not respond. GETs go last, since one silent object silences the whole GET.
+    """
+    steps: list[RowRange | None] = [*chosen.ranges, None]
+
+    async def read(walker: Walker, step: RowRange | None) -> list[Row]:
+        try:
+            if step is None:
+                return await walker.get(chosen.get, present=True)
+            count = step.rows + step.ends
+            return await walker.walk_range(step.cursor, step.root, count)
+        except api.DeviceError as error:
+            answered_before = walkers.answered
+            if not await still_responds(error, walker, walkers):
+                raise
+            parts = _silent_parts(error, chosen.get_parts if step is None else (step.part,))
+            cause = error if answered_before else walker.timeout_error()
+            raise RouteFailed(parts, cause) from None
+
+    *walked, got = await walkers.map(read, steps)
+    for rows in walked:
+        got += rows
+    empty = await _are_empty(chosen.probes, walkers.first)
+    return got if empty else []
+
+
+async def _are_empty(probes: Sequence[change_detection.TableProbe], walker: Walker) -> bool:
+    """Whether all probed tables are still empty. An agent that does not answer counts as a yes."""
+    at = 0
+    while at < len(probes) and walker.sizes.multi_get_next:
+        some = probes[at : at + walker.sizes.oids.now]
+        try:
+            names = await walker.next_oids([probe.cursor for probe in some])
+        except errors.DeviceError:
+            names = ()
+        if any(probe.hits(name) for probe, name in zip(some, names, strict=False)):
+            return False
+        at += len(names)
+        walker.sizes.multi_get_next = bool(names)
+    return True
+
+
+async def still_responds(
+    error: errors.DeviceError, walker: Walker, walkers: ParallelWalkers
+) -> bool:
+    """Whether the device answers at all after this error: only one part may be silent."""
+    if walkers.answered:
+        return True
+    return isinstance(error, api.DeviceTimeout) and await walker.responds()
+
+
+def _silent_parts(error: errors.DeviceError, parts: Sequence[str]) -> Sequence[str]:
+    """The parts known to be silent. A GET of several parts does not show which one it was."""
+    return parts if isinstance(error, api.DeviceTimeout) and len(parts) == 1 else ()

@@ -1,1 +1,1 @@
-"""SNMP on the wire: octets, datagrams, sockets and SNMPv3 security. Nothing here knows modules or metrics."""
+"""SNMP on the wire: BER codec, SNMPv3 messages and keys, request and response on one UDP socket."""

@@ -1,4 +1,4 @@
-"""SNMPv3 users: what is remembered of them and of the agents that know them, and what an agent's reports mean."""
+"""State of one SNMPv3 user on one agent between polls, and the meaning of the agent's reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from poller import errors
 from poller.collectors.credentials import SnmpV3
 from poller.collectors.snmp.wire import v3_message
 from poller.collectors.snmp.wire.usm_keys import Keys, Passwords
-from poller.collectors.snmp.wire.v3_message import Clock, Usual
+from poller.collectors.snmp.wire.v3_message import Clock, ResponsePrefix
 
 _REFUSALS = {
     v3_message.UNSUPPORTED_LEVEL: "the agent does not take this user at this security level",
@@ -22,60 +22,63 @@ _REFUSALS = {
 
 
 @dataclass(slots=True, repr=False)
-class Usm:
-    """One user on one agent, between polls. Never printed: it holds keys."""
+class UsmState:
+    """One user on one agent (USM: user-based security model). Never printed: it holds keys."""
 
     username: str
     passwords: Passwords
     engine_id: bytes = b""
     keys: Keys = field(default_factory=Keys)
-    #: How an encrypted answer of it begins.
-    usual: Usual | None = None
-    #: The agent's clock, and when (on ours) it said so. Known only where we read the messages ourselves.
+    #: First octets of the agent's encrypted responses; None for a user without privacy.
+    response_prefix: ResponsePrefix | None = None
+    #: The agent's clock at `clock_at_mono`. gufo keeps its own copy of it.
     clock: Clock = field(default_factory=Clock)
-    heard_at: float = 0.0
+    clock_at_mono: float = 0.0
 
     def __repr__(self) -> str:
-        return "<Usm>"
+        return "<UsmState>"
 
-    def meet(self, engine_id: bytes) -> None:
-        """From now on messages are for this engine; making its keys takes microseconds."""
+    def set_engine(self, engine_id: bytes) -> None:
+        """Derive the keys for the agent's engine. Takes microseconds."""
         self.engine_id = engine_id
         self.keys = self.passwords.localized(engine_id)
-        encrypted = bool(self.keys.cipher)
-        self.usual = (
-            v3_message.usual(engine_id, self.username.encode(), self.keys) if encrypted else None
-        )
+        self.response_prefix = None
+        if self.keys.cipher:
+            user = self.username.encode()
+            self.response_prefix = v3_message.response_prefix(engine_id, user, self.keys)
 
     def set_clock(self, clock: Clock, now: float) -> None:
-        self.clock, self.heard_at = clock, now
+        self.clock = clock
+        self.clock_at_mono = now
 
     def clock_at(self, now: float) -> Clock:
-        return Clock(self.clock.boots, self.clock.time + int(now - self.heard_at))
+        passed_s = int(now - self.clock_at_mono)
+        return Clock(self.clock.boots, self.clock.time + passed_s)
 
 
-def remember(credential: SnmpV3) -> Usm:
-    return Usm(credential.username, passwords(credential))
+def new_state(credential: SnmpV3) -> UsmState:
+    return UsmState(credential.username, passwords(credential))
 
 
 def passwords(credential: SnmpV3) -> Passwords:
-    auth, priv = credential.auth_password, credential.priv_password
+    auth = credential.auth_password
+    priv = credential.priv_password
     return Passwords(
-        credential.auth_protocol,
-        auth.get_secret_value().encode() if auth else b"",
-        credential.priv_protocol,
-        priv.get_secret_value().encode() if priv else b"",
+        auth_protocol=credential.auth_protocol,
+        auth=auth.get_secret_value().encode() if auth else b"",
+        priv_protocol=credential.priv_protocol,
+        priv=priv.get_secret_value().encode() if priv else b"",
     )
 
 
 def fingerprint(credential: SnmpV3) -> str:
-    """Tells users apart without being a secret."""
-    everything = repr((credential.username, *passwords(credential)))
-    return hashlib.blake2b(everything.encode(), digest_size=16).hexdigest()
+    """A digest that differs between users and passwords and reveals neither."""
+    content = repr((credential.username, *passwords(credential)))
+    return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
 
 
 def refusal(report: int, agent: str) -> errors.DeviceError:
-    """What a report means to whoever polls."""
+    """The device error for a report of the agent."""
     if report in (v3_message.UNKNOWN_CONTEXT, v3_message.UNAVAILABLE_CONTEXT):
         return errors.DeviceUnsupported(
             f"{agent} has no such SNMP context", cause="see the option context"

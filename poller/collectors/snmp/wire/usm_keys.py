@@ -1,4 +1,7 @@
-"""Keys of an SNMPv3 user: from passwords to those of one agent (RFC 3414, 3826, 7860, and two drafts for long ones)."""
+"""Keys of an SNMPv3 user, from passwords to keys for one agent.
+
+RFC 3414, 3826 and 7860, and two drafts (Blumenthal, Reeder) for keys longer than their hash.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,19 @@ _HASHES = {
     "SHA512": "sha512",
 }
 #: Octets of a digest in a message.
-_DIGESTS = {"MD5": 12, "SHA": 12, "SHA224": 16, "SHA256": 24, "SHA384": 32, "SHA512": 48}
-#: Octets of a key; for DES half of them are for the initialisation vector.
-_SIZES = {"DES": 16, "AES": 16, "AES192": 24, "AES192C": 24, "AES256": 32, "AES256C": 32}
+_DIGEST_SIZES = {"MD5": 12, "SHA": 12, "SHA224": 16, "SHA256": 24, "SHA384": 32, "SHA512": 48}
+#: Octets of a privacy key. The second half of a DES key masks the initialisation vector.
+_KEY_SIZES = {"DES": 16, "AES": 16, "AES192": 24, "AES192C": 24, "AES256": 32, "AES256C": 32}
 _MEGABYTE = 1 << 20
-_KEPT = 1024
-_masters: dict[tuple[str, bytes], bytes] = {}
+_MAX_MASTER_KEYS = 1024
+_master_keys: dict[tuple[str, bytes], bytes] = {}
 
 
 class Keys(NamedTuple):
-    """Of one user on one agent. Empty texts: no authentication, no privacy. Never printed."""
+    """Keys of one user on one agent. Never printed.
+
+    An empty `hash` means no authentication, an empty `cipher` no privacy.
+    """
 
     hash: str = ""
     digest_size: int = 0
@@ -36,12 +42,12 @@ class Keys(NamedTuple):
 
     @property
     def flags(self) -> int:
-        """msgFlags of a message that uses them, without the one that asks for reports."""
+        """msgFlags of a message with these keys, without the reportable flag."""
         return bool(self.hash) | bool(self.cipher) << 1
 
 
 class Passwords(NamedTuple):
-    """Protocols by the names of `credentials.SnmpV3`; no password: not used. Never printed."""
+    """Passwords, with protocol names as in `credentials.SnmpV3`; b"" means none. Never printed."""
 
     auth_protocol: str = "SHA"
     auth: bytes = b""
@@ -52,43 +58,51 @@ class Passwords(NamedTuple):
         return "<Passwords>"
 
     def localized(self, engine_id: bytes) -> Keys:
+        """The keys for the agent with this engine id."""
         if not self.auth:
             return Keys()
+
         name = _HASHES[self.auth_protocol]
-        auth = _localize(name, master(self.auth_protocol, self.auth), engine_id)
-        made = Keys(name, _DIGESTS[self.auth_protocol], auth)
+        auth = _localize(name, master_key(self.auth_protocol, self.auth), engine_id)
+        keys = Keys(name, _DIGEST_SIZES[self.auth_protocol], auth)
         if not self.priv:
-            return made
-        # Privacy keys are derived with the authentication protocol, too (RFC 3414, 2.6).
-        priv = _localize(name, master(self.auth_protocol, self.priv), engine_id)
-        size, cisco = _SIZES[self.priv_protocol], self.priv_protocol.endswith("C")
+            return keys
+
+        # The authentication protocol's hash derives the privacy key as well (RFC 3414, 2.6).
+        priv = _localize(name, master_key(self.auth_protocol, self.priv), engine_id)
+        size = _KEY_SIZES[self.priv_protocol]
+        reeder = self.priv_protocol.endswith("C")
         while len(priv) < size:
-            priv += _more(name, priv, engine_id, cisco=cisco)
-        return made._replace(cipher=self.priv_protocol.removesuffix("C"), priv=priv[:size])
+            priv += _extension(name, priv, engine_id, reeder=reeder)
+        cipher = self.priv_protocol.removesuffix("C")
+        return keys._replace(cipher=cipher, priv=priv[:size])
 
 
-def master(auth_protocol: str, password: bytes) -> bytes:
-    """A megabyte of hashing by design, so a fleet that shares a password does it once; kept by a digest of it."""
+def master_key(auth_protocol: str, password: bytes) -> bytes:
+    """The key that a password stands for, before it is localized.
+
+    It hashes a megabyte by design, so it is cached by the digest of the password: a fleet with one
+    password computes it once.
+    """
     name = (auth_protocol, hashlib.sha256(password).digest())
-    if name not in _masters:
-        if len(_masters) >= _KEPT:
-            _masters.clear()
-        _masters[name] = _stretch(_HASHES[auth_protocol], password)
-    return _masters[name]
+    if name not in _master_keys:
+        if len(_master_keys) >= _MAX_MASTER_KEYS:
+            _master_keys.clear()
+        _master_keys[name] = _hash_megabyte(_HASHES[auth_protocol], password)
+    return _master_keys[name]
 
 
-def _stretch(name: str, password: bytes) -> bytes:
-    return hashlib.new(name, (password * (_MEGABYTE // len(password) + 1))[:_MEGABYTE]).digest()
+def _hash_megabyte(name: str, password: bytes) -> bytes:
+    repeated = password * (_MEGABYTE // len(password) + 1)
+    return hashlib.new(name, repeated[:_MEGABYTE]).digest()
 
 
 def _localize(name: str, key: bytes, engine_id: bytes) -> bytes:
     return hashlib.new(name, key + engine_id + key).digest()
 
 
-def _more(name: str, key: bytes, engine_id: bytes, *, cisco: bool) -> bytes:
-    """What follows a key that is too short: Reeder's way, which Cisco took, or Blumenthal's."""
-    return (
-        _localize(name, _stretch(name, key), engine_id)
-        if cisco
-        else hashlib.new(name, key).digest()
-    )
+def _extension(name: str, key: bytes, engine_id: bytes, *, reeder: bool) -> bytes:
+    """Octets that follow a key too short for its cipher: after Reeder (Cisco) or Blumenthal."""
+    if reeder:
+        return _localize(name, _hash_megabyte(name, key), engine_id)
+    return hashlib.new(name, key).digest()

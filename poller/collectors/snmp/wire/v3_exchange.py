@@ -1,4 +1,4 @@
-"""SNMPv3 as `speaking` needs it: questions sealed for one agent, answers believed only if they are authentic."""
+"""SNMPv3 framing for `exchange`: sealed requests; responses count only if they are authentic."""
 
 from __future__ import annotations
 
@@ -7,80 +7,93 @@ from collections.abc import Callable
 
 from poller.collectors.snmp.wire import codec, v3_message
 from poller.collectors.snmp.wire.codec import Pdu
-from poller.collectors.snmp.wire.exchange import Pdus, Question, Reported
-from poller.collectors.snmp.wire.usm import Usm
+from poller.collectors.snmp.wire.exchange import ReportReceived, Request
+from poller.collectors.snmp.wire.usm import UsmState
 from poller.collectors.snmp.wire.usm_keys import Keys
 from poller.collectors.snmp.wire.v3_message import Clock, Envelope
 
-_dice = random.SystemRandom()
-_NOBODY = Keys()
+_random = random.SystemRandom()
 
 
-class SecuredSpeech:
-    """With one user of one agent, in one context."""
+class UsmFraming:
+    """Messages of one user to one agent, in one context. `now` is a monotonic clock."""
 
-    def __init__(self, known: Usm, pdus: Pdus, context: str, clock: Callable[[], float]) -> None:
-        self._usm = known
-        self._pdus = pdus
+    def __init__(self, state: UsmState, context: str, now: Callable[[], float]) -> None:
+        self._state = state
         self._context = context.encode()
-        self._clock = clock
+        self._now = now
         self._message_id = 0
 
-    def say(self, question: Question, request_id: int) -> bytes:
-        known = self._usm
-        self._message_id = _dice.getrandbits(31)
-        pdu = self._pdus.write(question, request_id)
-        clock = known.clock_at(self._clock())
-        flags = known.keys.flags | v3_message.REPORTABLE
-        user = known.username.encode()
+    def encode(self, request: Request, request_id: int) -> bytes:
+        state = self._state
+        self._message_id = _random.getrandbits(31)
         return v3_message.seal(
-            pdu, user, known.engine_id, clock, known.keys, self._message_id, flags, self._context
+            request.pdu(request_id),
+            user=state.username.encode(),
+            engine_id=state.engine_id,
+            clock=state.clock_at(self._now()),
+            keys=state.keys,
+            message_id=self._message_id,
+            flags=state.keys.flags | v3_message.REPORTABLE,
+            context=self._context,
         )
 
-    def introduction(self) -> bytes:
-        """Who are you? (A request that no agent can answer, but every agent reports about.)"""
-        self._message_id = _dice.getrandbits(31)
-        pdu = codec.request(codec.GET, self._message_id, 0, 0, ())
+    def encode_discovery(self) -> bytes:
+        """The discovery message of RFC 3414, 4: an empty request, answered with a report."""
+        self._message_id = _random.getrandbits(31)
         return v3_message.seal(
-            pdu, b"", b"", Clock(), _NOBODY, self._message_id, v3_message.REPORTABLE
+            Request(codec.GET, ()).pdu(self._message_id),
+            user=b"",
+            engine_id=b"",
+            clock=Clock(),
+            keys=Keys(),
+            message_id=self._message_id,
+            flags=v3_message.REPORTABLE,
         )
 
-    def meet(self, data: bytes) -> bool:
-        """The answer to an introduction tells the agent's engine id and clock."""
+    def decode_discovery(self, data: bytes) -> bool:
+        """Store the engine id and clock from the report; False for any other message."""
         envelope = v3_message.parse(data, len(data))
         if envelope.message_id != self._message_id or not envelope.engine_id:
             return False
-        self._usm.meet(envelope.engine_id)
-        self._usm.set_clock(Clock(envelope.boots, envelope.time), self._clock())
+        self._state.set_engine(envelope.engine_id)
+        self._set_clock(envelope)
         return True
 
-    def hear(self, data: bytes) -> Pdu | None:
-        """The answer; None if it is not for us. Raises Reported, Malformed."""
+    def decode(self, data: bytes) -> Pdu | None:
+        """The response; None for a foreign or forged message. Raises ReportReceived, Malformed."""
         envelope = v3_message.parse(data, len(data))
         if envelope.message_id != self._message_id:
             return None
-        keys = self._usm.keys
+
+        keys = self._state.keys
         authentic = v3_message.is_authentic(data, len(data), envelope, keys)
-        as_asked = envelope.flags & v3_message.LEVEL == keys.flags and (authentic or not keys.hash)
-        if not as_asked and envelope.data_tag != codec.SEQUENCE:
+        same_level = envelope.flags & v3_message.LEVEL == keys.flags
+        secured = same_level and (authentic or not keys.hash)
+        if not secured and envelope.data_tag != codec.SEQUENCE:
             return None
+
         plain, at, end = v3_message.scoped(data, envelope, keys)
         if plain[at : at + 1] == bytes((codec.REPORT,)):
-            self._hear_report(codec.read_pdu(plain, at, end), envelope, authentic)
+            self._handle_report(codec.read_pdu(plain, at, end), envelope, authentic)
             return None
-        if (
-            not as_asked
-            or envelope.engine_id != self._usm.engine_id
-            or envelope.user != self._usm.username.encode()
-        ):
+        if not secured or not self._is_peer(envelope):
             return None
-        self._usm.set_clock(Clock(envelope.boots, envelope.time), self._clock())
-        return self._pdus.read(plain[at:end])
+        self._set_clock(envelope)
+        return codec.read_pdu(plain, at, end)
 
-    def _hear_report(self, pdu: Pdu, envelope: Envelope, authentic: bool) -> None:
-        which = v3_message.reported(pdu)
-        if which == v3_message.NOT_IN_TIME:
-            if not authentic:  # anybody could set our clock
+    def _handle_report(self, pdu: Pdu, envelope: Envelope, authentic: bool) -> None:
+        report = v3_message.report_of(pdu)
+        out_of_time = report == v3_message.NOT_IN_TIME
+        if out_of_time:
+            if not authentic:  # a forged report must not set the clock
                 return
-            self._usm.set_clock(Clock(envelope.boots, envelope.time), self._clock())
-        raise Reported(which, again=which == v3_message.NOT_IN_TIME)
+            self._set_clock(envelope)
+        raise ReportReceived(report, resend=out_of_time)
+
+    def _is_peer(self, envelope: Envelope) -> bool:
+        state = self._state
+        return envelope.engine_id == state.engine_id and envelope.user == state.username.encode()
+
+    def _set_clock(self, envelope: Envelope) -> None:
+        self._state.set_clock(Clock(envelope.boots, envelope.time), self._now())

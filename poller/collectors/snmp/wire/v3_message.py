@@ -1,6 +1,6 @@
-"""SNMPv3 messages: sealed and opened with a user's keys (RFC 3412, 3414, 3826, 7860). Pure; knows no socket.
+"""SNMPv3 messages, sealed and opened with a user's keys (RFC 3412, 3414, 3826, 7860).
 
-Nothing in a message may be believed before `is_authentic` said so.
+Pure: no socket, no clock. Nothing in a message may be used before `is_authentic` has returned True.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from poller.collectors.snmp.wire.usm_keys import Keys
 
 AUTH, PRIV, REPORTABLE = 1, 2, 4
 LEVEL = AUTH | PRIV
-_LARGEST = 65_507
-_SALT = 8
+_MAX_MESSAGE = 65_507
+_SALT_SIZE = 8
 
-#: The counters an agent reports: why it did not answer. Beneath usmStats, and of SNMP-TARGET-MIB.
+#: Reports: counters that agents send instead of a response (usmStats, SNMP-TARGET-MIB).
 UNSUPPORTED_LEVEL, NOT_IN_TIME, UNKNOWN_USER, UNKNOWN_ENGINE, WRONG_DIGEST, DECRYPTION = range(1, 7)
 UNAVAILABLE_CONTEXT, UNKNOWN_CONTEXT = 7, 8
-REPORTS = {f"1.3.6.1.6.3.15.1.1.{which}.0": which for which in range(1, 7)} | {
+REPORTS = {f"1.3.6.1.6.3.15.1.1.{report}.0": report for report in range(1, 7)} | {
     "1.3.6.1.6.3.12.1.4.0": UNAVAILABLE_CONTEXT,
     "1.3.6.1.6.3.12.1.5.0": UNKNOWN_CONTEXT,
 }
 
 
 class Envelope(NamedTuple):
-    """Everything of a message but its contents; numbers ending in _at are offsets."""
+    """All fields of a message except its contents. Fields that end in _at or _end are offsets."""
 
     message_id: int
     flags: int
@@ -50,7 +50,7 @@ class Envelope(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """An engine's own: how often it started, and seconds since."""
+    """Clock of an SNMP engine: its number of starts, and seconds since the last one."""
 
     boots: int = 0
     time: int = 0
@@ -62,13 +62,15 @@ def parse(data: Octets, length: int) -> Envelope:
     version, at = codec.read_integer(data, at, end)
     if version != 3 or end != length:
         raise Malformed("not one whole message of version 3")
+
     start, at = codec.expect(data, at, end, SEQUENCE)
     message_id, start = codec.read_integer(data, start, at)
     _, start = codec.read_integer(data, start, at)
     flags, start = codec.read_octets(data, start, at)
     model, _ = codec.read_integer(data, start, at)
     if len(flags) != 1 or model != 3:
-        raise Malformed("flags or a security model that nobody knows")
+        raise Malformed("unknown flags or security model")
+
     start, at = codec.expect(data, at, end, OCTETS)
     start, stop = codec.expect(data, start, at, SEQUENCE)
     engine_id, start = codec.read_octets(data, start, stop)
@@ -77,57 +79,59 @@ def parse(data: Octets, length: int) -> Envelope:
     user, start = codec.read_octets(data, start, stop)
     digest, start = codec.read_octets(data, start, stop)
     salt, _ = codec.read_octets(data, start, stop)
+
     tag, data_at, data_end = codec.header(data, at, end)
-    digest_at = start - len(digest)
     return Envelope(
-        message_id,
-        flags[0],
-        engine_id,
-        boots,
-        time,
-        user,
-        digest_at,
-        digest,
-        salt,
-        tag,
-        data_at,
-        data_end,
+        message_id=message_id,
+        flags=flags[0],
+        engine_id=engine_id,
+        boots=boots,
+        time=time,
+        user=user,
+        digest_at=start - len(digest),
+        digest=digest,
+        salt=salt,
+        data_tag=tag,
+        data_at=data_at,
+        data_end=data_end,
     )
 
 
 def is_authentic(data: Octets, length: int, envelope: Envelope, keys: Keys) -> bool:
-    """Was it made with these keys, and not touched since?"""
+    """Whether the message carries a valid digest of these keys."""
     if not envelope.flags & AUTH or not keys.hash or len(envelope.digest) != keys.digest_size:
         return False
     return is_signed(data, length, envelope.digest_at, keys)
 
 
 def is_signed(data: Octets, length: int, at: int, keys: Keys) -> bool:
-    """Is what stands at `at` the digest of the message around it?"""
+    """Whether the octets at `at` are the digest of the message around them."""
     size = keys.digest_size
     whole = bytearray(data[:length])
     digest = whole[at : at + size]
     whole[at : at + size] = bytes(size)
-    return hmac.compare_digest(hmac.digest(keys.auth, whole, keys.hash)[:size], digest)
+    expected = hmac.digest(keys.auth, whole, keys.hash)[:size]
+    return hmac.compare_digest(expected, digest)
 
 
-class Usual(NamedTuple):
-    """What every encrypted answer of one agent to one user has in common."""
+class ResponsePrefix(NamedTuple):
+    """Octets that all encrypted responses of one agent to one user share."""
 
     engine_id: bytes
-    user: bytes  # and the head of the digest
+    user: bytes  # with the head of the digest element
     digest_size: int
 
 
-def usual(engine_id: bytes, user: bytes, keys: Keys) -> Usual:
+def response_prefix(engine_id: bytes, user: bytes, keys: Keys) -> ResponsePrefix:
     head = codec.element(OCTETS, user) + bytes((OCTETS, keys.digest_size))
-    return Usual(codec.element(OCTETS, engine_id), head, keys.digest_size)
+    return ResponsePrefix(codec.element(OCTETS, engine_id), head, keys.digest_size)
 
 
-def usual_digest(data: Octets, expected: Usual) -> int:
-    """Where the digest of a usual answer stands; 0 if it is not one, and may still be all right.
+def find_digest(data: Octets, expected: ResponsePrefix) -> int:
+    """Offset of the digest in an encrypted response of the usual form; 0 for any other form.
 
-    A tenth of the cost of `parse`: it is done for every answer.
+    A message of another form may still be valid: `parse` decides. This check runs for every
+    response and costs a tenth of `parse`.
     """
     head = _HEAD.match(data)
     at = head.end() if head else 0
@@ -137,31 +141,33 @@ def usual_digest(data: Octets, expected: Usual) -> int:
     at = clock.end() if clock else 0
     if not clock or not data.startswith(expected.user, at):
         return 0
+
     at += len(expected.user)
-    after = at + expected.digest_size
-    return at if data[after : after + 2] == _SALT_HEAD and data[after + 2 + _SALT] == OCTETS else 0
+    salt_at = at + expected.digest_size
+    if data[salt_at : salt_at + 2] != _SALT_HEAD or data[salt_at + 2 + _SALT_SIZE] != OCTETS:
+        return 0
+    return at
 
 
-_SIZE, _NUMBER = (
-    rb"(?:[\x00-\x7f]|\x81.|\x82..)",
-    rb"\x02(?:\x01.|\x02..|\x03...|\x04....|\x05.....)",
-)
+_SIZE = rb"(?:[\x00-\x7f]|\x81.|\x82..)"
+_NUMBER = rb"\x02(?:\x01.|\x02..|\x03...|\x04....|\x05.....)"
 _CLOCK = re.compile(_NUMBER * 2, re.DOTALL)
 _HEAD = re.compile(
-    rb"\x30" + _SIZE + rb"\x02\x01\x03\x30" + _SIZE + _NUMBER * 2 + rb"\x04\x01[\x03\x07]\x02\x01\x03"
-    rb"\x04" + _SIZE + rb"\x30" + _SIZE,
+    rb"\x30" + _SIZE + rb"\x02\x01\x03"  # the message, its version
+    + rb"\x30" + _SIZE + _NUMBER * 2 + rb"\x04\x01[\x03\x07]\x02\x01\x03"  # its header
+    + rb"\x04" + _SIZE + rb"\x30" + _SIZE,  # its security parameters
     re.DOTALL,
 )  # fmt: skip
-_SALT_HEAD = bytes((OCTETS, _SALT))
+_SALT_HEAD = bytes((OCTETS, _SALT_SIZE))
 
 
 def open_pdu(data: Octets, envelope: Envelope, keys: Keys) -> Pdu:
-    """The PDU within, decrypted if need be. Raises Malformed."""
+    """The PDU inside a message, decrypted where necessary. Raises Malformed."""
     return codec.read_pdu(*scoped(data, envelope, keys))
 
 
 def scoped(data: Octets, envelope: Envelope, keys: Keys) -> tuple[bytes, int, int]:
-    """Octets, and where in them the PDU begins and its surroundings end."""
+    """The scoped PDU in the clear, with the offset of its PDU and of its end. Raises Malformed."""
     plain = bytes(data[envelope.data_at : envelope.data_end])
     if envelope.data_tag == OCTETS:
         plain = _decrypt(plain, envelope, keys)
@@ -170,13 +176,13 @@ def scoped(data: Octets, envelope: Envelope, keys: Keys) -> tuple[bytes, int, in
         at, end = 0, len(plain)
     else:
         raise Malformed("contents that are neither plain nor encrypted")
-    _, at = codec.read_octets(plain, at, end)  # whose context
-    _, at = codec.read_octets(plain, at, end)  # and which
+    _, at = codec.read_octets(plain, at, end)  # context engine id
+    _, at = codec.read_octets(plain, at, end)  # context name
     return plain, at, end
 
 
-def reported(pdu: Pdu) -> int:
-    """Which of the counters above a report is about; 0 for any other."""
+def report_of(pdu: Pdu) -> int:
+    """The value of REPORTS that a report is about; 0 for any other counter."""
     return REPORTS.get(pdu.rows[0][0], 0) if pdu.rows else 0
 
 
@@ -191,38 +197,40 @@ def seal(
     context: bytes = b"",
 ) -> bytes:
     """A message with this PDU, encrypted and signed as `flags` say."""
-    inner = codec.element(OCTETS, engine_id) + codec.element(OCTETS, context) + pdu
-    contents, salt = codec.element(SEQUENCE, inner), b""
+    scope = codec.element(OCTETS, engine_id) + codec.element(OCTETS, context)
+    contents = codec.element(SEQUENCE, scope + pdu)
+    salt = b""
     if flags & PRIV:
         salt = _new_salt(keys, clock)
-        contents = codec.element(OCTETS, _crypt(contents, salt, clock, keys, encrypt=True))
-    digest = bytes(keys.digest_size if flags & AUTH else 0)
-    octets = (codec.element(OCTETS, part) for part in (user, digest, salt))
-    model = (
+        encrypted = _crypt(contents, salt, clock, keys, encrypt=True)
+        contents = codec.element(OCTETS, encrypted)
+
+    empty_digest = bytes(keys.digest_size if flags & AUTH else 0)
+    salt_element = codec.element(OCTETS, salt)
+    parameters = (
         codec.element(OCTETS, engine_id)
         + codec.integer(clock.boots)
         + codec.integer(clock.time)
-        + b"".join(octets)
+        + codec.element(OCTETS, user)
+        + codec.element(OCTETS, empty_digest)
+        + salt_element
     )
+    security = codec.element(OCTETS, codec.element(SEQUENCE, parameters))
     head = (
         codec.integer(message_id)
-        + codec.integer(_LARGEST)
+        + codec.integer(_MAX_MESSAGE)
         + codec.element(OCTETS, bytes((flags,)))
         + codec.integer(3)
     )
-    security = codec.element(OCTETS, codec.element(SEQUENCE, model))
-    whole = codec.element(
-        SEQUENCE, codec.integer(3) + codec.element(SEQUENCE, head) + security + contents
-    )
-    return (
-        _sign(whole, len(contents) + len(codec.element(OCTETS, salt)), keys)
-        if flags & AUTH
-        else whole
-    )
+    body = codec.integer(3) + codec.element(SEQUENCE, head) + security + contents
+    whole = codec.element(SEQUENCE, body)
+    if not flags & AUTH:
+        return whole
+    return _sign(whole, len(salt_element) + len(contents), keys)
 
 
 def _sign(whole: bytes, after: int, keys: Keys) -> bytes:
-    """`after` octets follow the empty digest."""
+    """Fill in the digest of a message; `after` octets follow the empty one."""
     at = len(whole) - after - keys.digest_size
     digest = hmac.digest(keys.auth, whole, keys.hash)[: keys.digest_size]
     return whole[:at] + digest + whole[at + keys.digest_size :]
@@ -230,27 +238,32 @@ def _sign(whole: bytes, after: int, keys: Keys) -> bytes:
 
 def _new_salt(keys: Keys, clock: Clock) -> bytes:
     if keys.cipher == "DES":
-        return (clock.boots & 0xFFFFFFFF).to_bytes(4, "big") + secrets.token_bytes(4)
-    return secrets.token_bytes(_SALT)
+        boots = clock.boots & 0xFFFFFFFF
+        return boots.to_bytes(4, "big") + secrets.token_bytes(4)
+    return secrets.token_bytes(_SALT_SIZE)
 
 
 def _decrypt(data: bytes, envelope: Envelope, keys: Keys) -> bytes:
-    if not keys.cipher or len(envelope.salt) != _SALT or (keys.cipher == "DES" and len(data) % 8):
+    if (
+        not keys.cipher
+        or len(envelope.salt) != _SALT_SIZE
+        or (keys.cipher == "DES" and len(data) % 8)
+    ):
         raise Malformed("encrypted, but not for us")
-    return _crypt(data, envelope.salt, Clock(envelope.boots, envelope.time), keys, encrypt=False)
+    clock = Clock(envelope.boots, envelope.time)
+    return _crypt(data, envelope.salt, clock, keys, encrypt=False)
 
 
 def _crypt(data: bytes, salt: bytes, clock: Clock, keys: Keys, *, encrypt: bool) -> bytes:
     cipher: Cipher[modes.CBC] | Cipher[CFB]
     if keys.cipher == "DES":
         vector = bytes(a ^ b for a, b in zip(salt, keys.priv[8:16], strict=True))
-        cipher = Cipher(
-            TripleDES(keys.priv[:8] * 3), modes.CBC(vector)
-        )  # three times the same is once
+        single_des = TripleDES(keys.priv[:8] * 3)  # three equal keys are plain DES
+        cipher = Cipher(single_des, modes.CBC(vector))
         data += bytes(-len(data) % 8)
     else:
-        times = (number & 0xFFFFFFFF for number in clock)
-        vector = b"".join(number.to_bytes(4, "big") for number in times) + salt
-        cipher = Cipher(algorithms.AES(keys.priv), CFB(vector))
-    worker = cipher.encryptor() if encrypt else cipher.decryptor()
-    return worker.update(data) + worker.finalize()
+        boots = (clock.boots & 0xFFFFFFFF).to_bytes(4, "big")
+        time = (clock.time & 0xFFFFFFFF).to_bytes(4, "big")
+        cipher = Cipher(algorithms.AES(keys.priv), CFB(boots + time + salt))
+    context = cipher.encryptor() if encrypt else cipher.decryptor()
+    return context.update(data) + context.finalize()

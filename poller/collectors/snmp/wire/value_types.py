@@ -1,12 +1,12 @@
-"""What a value is, by its Python class: SNMP has more integers and more strings than Python.
+"""SNMP value types as Python classes: SNMP has more integer and string types than Python.
 
-Plain `int` is INTEGER, plain `bytes` OCTET STRING, `float` a number that came as Opaque, None is NULL.
-A link that was not told to be `exact` gives plain values: then an `int` may be any of the numbers.
+Plain `int` is INTEGER, plain `bytes` OCTET STRING, `float` a number in an Opaque, None is NULL.
+A link that is not `exact` returns plain values, where an `int` may be any of the number types.
 """
 
 from __future__ import annotations
 
-#: A value that an engine hands over: one of the classes below or a plain Python value.
+#: A value as an engine returns it.
 Value = int | float | str | bytes | None
 
 
@@ -19,7 +19,7 @@ class Counter64(int):
 
 
 class Gauge32(int):
-    """Unsigned32, too: on the wire they are one."""
+    """Gauge32 or Unsigned32: both have the same tag on the wire."""
 
     __slots__ = ()
 
@@ -37,13 +37,13 @@ class Oid(str):
 
 
 class IpAddress(str):
-    """Dotted quad; empty where the agent gave none."""
+    """Dotted quad; empty where the agent sent no address."""
 
     __slots__ = ()
 
 
 class Opaque(bytes):
-    """What it wraps was not recognised as a number."""
+    """The octets of an Opaque value that holds neither a float nor a double."""
 
     __slots__ = ()
 
@@ -53,18 +53,19 @@ _NAMES: dict[type, str] = {
     bytes: "OctetString",
     float: "Float",
     type(None): "Null",
-    str: "String",  # an Oid or an IpAddress, from a link that is not exact
+    str: "String",  # an Oid or an IpAddress from a link that is not exact
 }
 
-#: Bits of a counter; other types have none.
+#: Bits of each counter type.
 _WIDTHS: dict[type, int] = {Counter32: 32, Counter64: 64}
 
 
 def type_name(value: object) -> str:
-    """`Counter64`, `OctetString`, ...: the SNMP name of a value's type."""
-    return _NAMES.get(type(value), type(value).__name__)
+    """The SNMP name of a value's type: `Counter64`, `OctetString`, ..."""
+    kind = type(value)
+    return _NAMES.get(kind, kind.__name__)
 
 
 def width(value: object) -> int:
-    """32 or 64 for a counter that came from an exact link, 0 for all else."""
+    """32 or 64 for a counter from an exact link, 0 for any other value."""
     return _WIDTHS.get(type(value), 0)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from poller.collectors.snmp.wire import codec, v3_message
 from poller.collectors.snmp.wire.codec import Malformed
-from poller.collectors.snmp.wire.usm import Usm
-from poller.collectors.snmp.wire.usm_keys import Keys, Passwords, master
+from poller.collectors.snmp.wire.usm import UsmState
+from poller.collectors.snmp.wire.usm_keys import Keys, Passwords, master_key
 from poller.collectors.snmp.wire.v3_message import Clock
 
 ENGINE = bytes.fromhex("000000000000000000000002")
@@ -32,7 +32,7 @@ ANSWER = codec.element(
 
 @pytest.mark.parametrize(("protocol", "whole", "local"), VECTORS)
 def test_keys_are_those_of_the_rfc(protocol: str, whole: str, local: str) -> None:
-    assert master(protocol, b"maplesyrup").hex() == whole
+    assert master_key(protocol, b"maplesyrup").hex() == whole
     assert Passwords(protocol, b"maplesyrup").localized(ENGINE).auth.hex() == local
 
 
@@ -63,18 +63,18 @@ def test_what_was_sealed_is_opened(auth: str, priv: str) -> None:
 def test_the_usual_answer_is_known_at_a_glance(auth: str, clock: Clock) -> None:
     """And its digest found; a report, or somebody else's answer, is looked at more closely."""
     made = keys(auth)
-    usual = v3_message.usual(ENGINE, b"user", made)
+    prefix = v3_message.response_prefix(ENGINE, b"user", made)
     message = v3_message.seal(ANSWER, b"user", ENGINE, clock, made, 2**31 - 1, v3_message.LEVEL)
-    at = v3_message.usual_digest(message, usual)
+    at = v3_message.find_digest(message, prefix)
     assert at == v3_message.parse(message, len(message)).digest_at
     assert v3_message.is_signed(message, len(message), at, made)
-    assert not v3_message.usual_digest(
-        v3_message.seal(ANSWER, b"user", ENGINE, clock, made, 99, v3_message.AUTH), usual
+    assert not v3_message.find_digest(
+        v3_message.seal(ANSWER, b"user", ENGINE, clock, made, 99, v3_message.AUTH), prefix
     )
-    assert not v3_message.usual_digest(
-        v3_message.seal(ANSWER, b"other", ENGINE, clock, made, 99, v3_message.LEVEL), usual
+    assert not v3_message.find_digest(
+        v3_message.seal(ANSWER, b"other", ENGINE, clock, made, 99, v3_message.LEVEL), prefix
     )
-    assert not v3_message.usual_digest(message[: at + 3] + bytes(100), usual)
+    assert not v3_message.find_digest(message[: at + 3] + bytes(100), prefix)
 
 
 def test_the_two_ways_to_long_keys_differ() -> None:
@@ -134,17 +134,15 @@ def test_nor_does_a_message_with_flipped_octets(changes: list[tuple[int, int]]) 
 
 def test_a_clock_goes_on_by_itself() -> None:
     """No need to ask the agent again while it runs as ours does."""
-    usm = Usm("user", Passwords())
-    usm.set_clock(Clock(3, 1000), now=50.0)
-    assert usm.clock_at(75.9) == Clock(3, 1025)
+    state = UsmState("user", Passwords())
+    state.set_clock(Clock(3, 1000), now=50.0)
+    assert state.clock_at(75.9) == Clock(3, 1025)
 
 
 def test_no_secret_is_printed() -> None:
     secret = Passwords("SHA", b"s3cret-auth", "AES", b"s3cret-priv")
-    usm = Usm("user", secret)
-    usm.meet(ENGINE)
-    printed = (
-        f"{secret!r} {secret} {usm!r} {usm} {usm.keys!r} {usm.keys} {dataclasses.fields(usm)!r}"
-    )
+    state = UsmState("user", secret)
+    state.set_engine(ENGINE)
+    printed = f"{secret!r} {secret} {state!r} {state} {state.keys!r} {state.keys} {dataclasses.fields(state)!r}"
     assert "s3cret" not in printed
-    assert usm.keys.auth.hex() not in printed
+    assert state.keys.auth.hex() not in printed

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from poller import errors
-from poller.collectors.snmp.read.parallel_links import Hands
-from poller.collectors.snmp.read.request_size import Tuning
-from poller.collectors.snmp.read.walker import Patience, Walker
+from poller.collectors.snmp.read.poll_links import ParallelWalkers
+from poller.collectors.snmp.read.request_size import RequestSizes
+from poller.collectors.snmp.read.walker import RetryPolicy, Walker
 from tests.unit.collectors.snmp_device import Link
 
 
@@ -39,16 +39,16 @@ class Watched:
 
 
 def walker() -> Walker:
-    return Walker(Link({}), Patience(1, 0, 1e12), Tuning(50), "it")
+    return Walker(Link({}), RetryPolicy(1, 0, 1e12), RequestSizes(50), "it")
 
 
 def run(
-    items: list[int], most: int, long: bool, more: Callable[[int], Awaitable[Walker]] | None = None
+    items: list[int], limit: int, slow: bool, more: Callable[[int], Awaitable[Walker]] | None = None
 ) -> Watched:
     async def work() -> Watched:
         watched = Watched()
-        hands = Hands(walker(), more or watched.more, most, long)
-        assert await hands.do(watched.act, items) == [item * 10 for item in items]
+        walkers = ParallelWalkers(walker(), more or watched.more, limit, slow)
+        assert await walkers.map(watched.act, items) == [item * 10 for item in items]
         return watched
 
     return asyncio.run(work())
@@ -56,30 +56,30 @@ def run(
 
 def test_a_poll_that_lasted_long_shares_the_work() -> None:
     """All but the first piece, which shows that somebody is there; results keep their order."""
-    watched = run(list(range(9)), most=2, long=True)
+    watched = run(list(range(9)), limit=2, slow=True)
     assert (watched.most, watched.opened) == (2, [1])
     assert len(set(map(id, watched.by))) == 2
 
 
 def test_one_that_does_not_uses_one_link() -> None:
-    watched = run(list(range(9)), most=4, long=False)
+    watched = run(list(range(9)), limit=4, slow=False)
     assert (watched.most, watched.opened) == (1, [])
 
 
 def test_the_limit_holds() -> None:
-    assert run(list(range(30)), most=3, long=True).most == 3
-    assert run(list(range(30)), most=1, long=True).most == 1
+    assert run(list(range(30)), limit=3, slow=True).most == 3
+    assert run(list(range(30)), limit=1, slow=True).most == 1
 
 
 def test_there_are_no_more_links_than_pieces_of_work() -> None:
-    assert run([1, 2, 3], most=8, long=True).opened == [1]
+    assert run([1, 2, 3], limit=8, slow=True).opened == [1]
 
 
 def test_where_no_other_link_can_be_had_one_does_it_all() -> None:
     async def refused(number: int) -> Walker:
         raise errors.DeviceUnreachable("no more sockets")
 
-    assert run(list(range(9)), most=2, long=True, more=refused).most == 1
+    assert run(list(range(9)), limit=2, slow=True, more=refused).most == 1
 
 
 def test_an_error_ends_the_work_of_all() -> None:
@@ -88,7 +88,7 @@ def test_an_error_ends_the_work_of_all() -> None:
     async def work() -> tuple[int, int]:
         watched = Watched()
         with pytest.raises(errors.DeviceTimeout):
-            await Hands(walker(), watched.more, 2, long=True).do(
+            await ParallelWalkers(walker(), watched.more, 2, slow=True).map(
                 watched.act, [1, 2, -1, 3, 4, 5, 6, 7]
             )
         return len(watched.by), len(asyncio.all_tasks())
