@@ -49,7 +49,7 @@ def polls(engine: Engine, since_ms: int) -> list[Poll]:
         .join(sites, sites.c.id == devices.c.site_id)
         .where(runs.c.plan_ms >= since_ms)
     )
-    with sql.peeking(engine) as conn:
+    with sql.single_read(engine) as conn:
         return [_poll(row) for row in conn.execute(query)]
 
 
@@ -69,7 +69,7 @@ def answered(engine: Engine, site: str, since_ms: int) -> int:
     good = sa.and_(
         runs.c.outcome == Result.OK.value, runs.c.plan_ms >= since_ms, runs.c.target_id.in_(of_site)
     )
-    with sql.peeking(engine) as conn:
+    with sql.single_read(engine) as conn:
         return int(
             conn.execute(
                 sa.select(sa.func.count(runs.c.target_id.distinct())).where(good)
@@ -79,7 +79,7 @@ def answered(engine: Engine, site: str, since_ms: int) -> int:
 
 def polled(engine: Engine) -> int:
     """How many targets were polled well at least once."""
-    with sql.peeking(engine) as conn:
+    with sql.single_read(engine) as conn:
         good = sa.select(sa.func.count(runs.c.target_id.distinct())).where(
             runs.c.outcome == Result.OK.value
         )

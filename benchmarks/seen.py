@@ -44,6 +44,6 @@ class Seen:
             query = sa.select(readings.c.target_id, readings.c.at_ms).where(
                 readings.c.at_ms > now_ms - OLDEST_MS
             )
-            with sql.peeking(self._engine) as conn:
+            with sql.single_read(self._engine) as conn:
                 for target, at_ms in conn.execute(query):
                     self.at_ms.setdefault((target, at_ms), now_ms)

@@ -1,7 +1,7 @@
-"""How do we talk to SQL? One engine per process, safe for many threads, on SQLite or PostgreSQL.
+"""The SQL engine of a process, safe for threads, on SQLite or PostgreSQL.
 
-`reading` and `writing` are the only ways in: they choose the right transaction and translate every
-driver error, so nobody above this package sees SQLAlchemy.
+All access goes through `reading`, `single_read` and `writing`: they choose the transaction and
+translate every driver error, so no caller sees an exception of SQLAlchemy.
 """
 
 from __future__ import annotations
@@ -24,28 +24,30 @@ from poller.db.sql_errors import store_errors
 BUSY_TIMEOUT_S = 10
 CONNECT_TIMEOUT_S = 5
 STATEMENT_TIMEOUT_S = 60
-#: 16 task threads per worker, and a few for the house.
+#: For 16 task threads of a worker and a few of its own.
 POOL_SIZE = 8
 POOL_OVERFLOW = 24
 
 _BEGIN = "poller_begin"
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
-_turns: weakref.WeakKeyDictionary[Engine, threading.Lock] = (
-    weakref.WeakKeyDictionary()
-)  # of SQLite's writers
+#: One lock for the writers of each SQLite engine.
+_write_locks: weakref.WeakKeyDictionary[Engine, threading.Lock] = weakref.WeakKeyDictionary()
 
 
 def create(url: str) -> Engine:
-    """An engine for `sqlite:///path` or `postgresql://...`; opens no connection yet."""
+    """Make an engine for `sqlite:///path` or `postgresql://...`. No connection is opened yet."""
     parsed = _parse(url)
-    made = _sqlite(parsed) if parsed.get_backend_name() == "sqlite" else _postgresql(parsed)
-    _engines.add(made)
-    return made
+    if parsed.get_backend_name() == "sqlite":
+        engine = _sqlite(parsed)
+    else:
+        engine = _postgresql(parsed)
+    _engines.add(engine)
+    return engine
 
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """A read-only transaction in which every statement sees the same instant."""
+    """Open a read-only transaction in which all statements see the same snapshot."""
     options: dict[str, Any] = {}
     if engine.dialect.name == "postgresql":
         options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
@@ -54,8 +56,8 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
-def peeking(engine: Engine) -> Iterator[Connection]:
-    """For one single statement: as `reading`, without the cost of a transaction on PostgreSQL."""
+def single_read(engine: Engine) -> Iterator[Connection]:
+    """Open a connection for one SELECT, without the cost of a transaction on PostgreSQL."""
     with store_errors(engine.url), engine.connect() as conn:
         if engine.dialect.name == "postgresql":
             conn.execution_options(isolation_level="AUTOCOMMIT")
@@ -64,33 +66,32 @@ def peeking(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """A transaction that may write: committed at the end, rolled back by any exception.
+    """Open a transaction that may write: committed at the end, rolled back by any exception.
 
-    On SQLite it takes the write lock at once: waiting for it at the start is safe, whereas a reader
-    that wants to become a writer halfway can be refused without a wait. Threads of one process queue
-    for it in line, and then find the connection that wrote last, whose cache is still true.
+    On SQLite the transaction takes the write lock at its start, where waiting is safe; SQLite may
+    refuse a reader that becomes a writer later, without waiting. Threads of one process queue for a
+    lock of ours and then get the connection that wrote last, whose page cache is still valid.
     """
-    with store_errors(engine.url), _turn(engine), engine.connect() as conn:
+    with store_errors(engine.url), _write_lock(engine), engine.connect() as conn:
         conn.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
         with conn.begin():
             yield conn
 
 
 @contextmanager
-def _turn(engine: Engine) -> Iterator[None]:
-    lock = _turns.get(engine)
+def _write_lock(engine: Engine) -> Iterator[None]:
+    lock = _write_locks.get(engine)
     if lock is None:
         yield
-    elif not lock.acquire(timeout=BUSY_TIMEOUT_S):
+        return
+    if not lock.acquire(timeout=BUSY_TIMEOUT_S):
         where = engine.url.render_as_string(hide_password=True)
-        raise errors.StoreUnavailable(
-            f"cannot use the database {where}", "another thread has been writing for long"
-        )
-    else:
-        try:
-            yield
-        finally:
-            lock.release()
+        message = f"cannot use the database {where}"
+        raise errors.StoreUnavailable(message, "another thread has been writing for long")
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _parse(url: str) -> URL:
@@ -118,7 +119,7 @@ def _parse(url: str) -> URL:
 
 
 def _sqlite(url: URL) -> Engine:
-    made = sa.create_engine(
+    engine = sa.create_engine(
         url,
         connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False},
         poolclass=sa.QueuePool,
@@ -127,14 +128,15 @@ def _sqlite(url: URL) -> Engine:
         pool_use_lifo=True,
         hide_parameters=True,
     )
-    sa.event.listen(made, "connect", _prepare_sqlite)
-    sa.event.listen(made, "begin", _begin_sqlite)
-    _turns[made] = threading.Lock()
-    return made
+    sa.event.listen(engine, "connect", _prepare_sqlite)
+    sa.event.listen(engine, "begin", _begin_sqlite)
+    _write_locks[engine] = threading.Lock()
+    return engine
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    # The driver's own BEGIN comes too late (before the first write, not the first read): we send ours.
+    # The driver sends BEGIN before the first write, not before the first read: `_begin_sqlite`
+    # sends it.
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}")
@@ -146,7 +148,10 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
 
 
 def _use_write_ahead_log(cursor: sqlite3.Cursor) -> None:
-    """The file remembers the mode. While several processes try to set it first, SQLite refuses without waiting."""
+    """Switch the file to a write-ahead log, once: the file keeps the mode.
+
+    While several processes try to switch, SQLite refuses without waiting; so this function waits.
+    """
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:
@@ -170,9 +175,12 @@ def _postgresql(url: URL) -> Engine:
         "keepalives_count": 3,
         "tcp_user_timeout": 30_000,
         "application_name": "poller",
-        "options": f"-c statement_timeout={STATEMENT_TIMEOUT_S}s -c idle_in_transaction_session_timeout=300s",
+        "options": (
+            f"-c statement_timeout={STATEMENT_TIMEOUT_S}s "
+            "-c idle_in_transaction_session_timeout=300s"
+        ),
     }
-    # What the operator wrote in the URL wins.
+    # The parameters of the operator's URL win.
     arguments = {name: value for name, value in arguments.items() if name not in url.query}
     return sa.create_engine(
         url,
@@ -186,15 +194,17 @@ def _postgresql(url: URL) -> Engine:
 
 
 def _forget_inherited_connections() -> None:
-    """A forked child must not speak on its parent's sockets, nor close them."""
+    """In a forked child, drop the parent's connections without closing them."""
     for engine in list(_engines):
         engine.dispose(close=False)
-        if engine in _turns:
-            _turns[engine] = threading.Lock()
+        if engine in _write_locks:
+            _write_locks[engine] = threading.Lock()
 
 
 def _close_idle_files() -> None:
-    """SQLite's own state must not cross a fork: a child that inherits it fails with "locking protocol"."""
+    """Before a fork, close SQLite's connections: a child that inherits them fails with "locking
+    protocol".
+    """
     for engine in list(_engines):
         if engine.dialect.name == "sqlite":
             engine.dispose()

@@ -1,4 +1,6 @@
-"""`column among values` for long lists: one parameter and one fixed text, however many values there are."""
+"""`column in list` for long lists: one parameter and a constant statement text for any number of
+values.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 
-class _Many(sa.TypeDecorator[Collection[Any]]):
+class _ListParameter(sa.TypeDecorator[Collection[Any]]):
     """A list as one parameter: an array for PostgreSQL, a JSON text for SQLite."""
 
     impl = sa.Text
@@ -24,39 +26,45 @@ class _Many(sa.TypeDecorator[Collection[Any]]):
         self.item = item
 
     def load_dialect_impl(self, dialect: Dialect) -> Any:
-        return dialect.type_descriptor(
-            ARRAY(self.item()) if dialect.name == "postgresql" else sa.Text()
-        )
+        if dialect.name == "postgresql":
+            return dialect.type_descriptor(ARRAY(self.item()))
+        return dialect.type_descriptor(sa.Text())
 
     def process_bind_param(self, value: Collection[Any] | None, dialect: Dialect) -> Any:
-        return list(value or ()) if dialect.name == "postgresql" else json.dumps(list(value or ()))
+        items = list(value or ())
+        return items if dialect.name == "postgresql" else json.dumps(items)
 
 
-class _Among(FunctionElement[bool]):
-    name = "among"
+class _InList(FunctionElement[bool]):
+    name = "in_list"
     type = sa.Boolean()
     inherit_cache = True
 
     def self_group(self, against: Any = None) -> Any:
-        """As it is: SQLAlchemy would write `(...) = 1` on SQLite, which no index can serve."""
+        """Keep the expression bare: SQLAlchemy would write `(...) = 1` on SQLite and lose the
+        index.
+        """
         return self
 
 
-@compiles(_Among, "postgresql")
-def _as_array(element: _Among, compiler: Any, **options: Any) -> str:
+@compiles(_InList, "postgresql")
+def _as_array(element: _InList, compiler: Any, **options: Any) -> str:
     column, values = (compiler.process(clause, **options) for clause in element.clauses)
     return f"{column} = ANY ({values})"
 
 
-@compiles(_Among)
-def _as_json(element: _Among, compiler: Any, **options: Any) -> str:
+@compiles(_InList)
+def _as_json(element: _InList, compiler: Any, **options: Any) -> str:
     column, values = (compiler.process(clause, **options) for clause in element.clauses)
     return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608  made of compiled SQL only
 
 
-def among(column: sa.ColumnElement[Any], values: str | Collection[Any]) -> sa.ColumnElement[bool]:
-    """True when the column is one of the values; a string names the parameter that will give them."""
-    many = _Many(sa.BigInteger if isinstance(column.type, sa.Integer) else sa.Text)
+def in_list(column: sa.ColumnElement[Any], values: str | Collection[Any]) -> sa.ColumnElement[bool]:
+    """Return the condition that the column is one of the values. A string names a bound
+    parameter.
+    """
+    item = sa.BigInteger if isinstance(column.type, sa.Integer) else sa.Text
+    parameter = _ListParameter(item)
     if isinstance(values, str):
-        return _Among(column, sa.bindparam(values, type_=many))
-    return _Among(column, sa.bindparam(None, values, type_=many))
+        return _InList(column, sa.bindparam(values, type_=parameter))
+    return _InList(column, sa.bindparam(None, values, type_=parameter))

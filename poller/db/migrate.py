@@ -1,4 +1,4 @@
-"""How does the database get to the schema this program needs?
+"""Upgrade the database to the schema of this program.
 
 An upgrade is one transaction under one lock, so any number of processes may start it at once.
 """
@@ -17,7 +17,7 @@ from poller.db import engine as sql
 from poller.db import revision
 from poller.db.revision import check, current
 
-#: Any constant will do, as long as it stays the same: all upgrades of one database queue up on it.
+#: All upgrades of one database queue up on this constant.
 _ADVISORY_LOCK = 7_305_511_802
 
 __all__ = ["Upgrade", "check", "current", "head", "script_config", "upgrade"]
@@ -31,12 +31,12 @@ class Upgrade(NamedTuple):
 
 
 def head() -> str:
-    """The revision this program needs."""
+    """Return the revision that this program needs."""
     return revision.HEAD
 
 
 def upgrade(engine: Engine) -> Upgrade:
-    """Bring the database to `head()`; idempotent, and safe when several processes do it at once."""
+    """Bring the database to `head()`. Idempotent, and safe when several processes do it at once."""
     with sql.writing(engine) as conn:
         _lock(conn)
         before = revision.current_in(conn)
@@ -47,18 +47,17 @@ def upgrade(engine: Engine) -> Upgrade:
 
 
 def script_config(conn: Connection | None = None) -> Config:
-    """Alembic's configuration, without an ini file."""
+    """Return Alembic's configuration, made without an ini file."""
     config = Config()
-    config.set_main_option(
-        "script_location", str(files("poller.db") / "migrations").replace("%", "%%")
-    )
+    folder = str(files("poller.db") / "migrations")
+    config.set_main_option("script_location", folder.replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = conn
     return config
 
 
 def _lock(conn: Connection) -> None:
-    """On SQLite the transaction is the lock already."""
+    """Lock the database for an upgrade. On SQLite the open transaction is the lock."""
     if conn.dialect.name == "postgresql":
         conn.execute(sa.text("SET LOCAL statement_timeout = 0"))
         conn.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})

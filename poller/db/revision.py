@@ -1,6 +1,6 @@
-"""At which revision is the database, and is that the one this program was written for?
+"""The revision of the database, compared with the one this program needs.
 
-Needs no Alembic, so that every command can afford to ask.
+This module imports no Alembic, so every command can afford the check.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from poller import errors
 from poller.db import engine as sql
 from poller.db.sql_errors import UPGRADE_HINT
 
-#: The last of `migrations/versions`; revisions are numbers of four digits, so they can be compared.
+#: The last revision of `migrations/versions`. Revisions have four digits, so they can be compared.
 HEAD = "0004"
 
 
 def current(engine: Engine) -> str | None:
-    """The revision the database is at; None when it has no tables yet."""
+    """Return the revision of the database, or None when it has no tables yet."""
     with sql.reading(engine) as conn:
         return current_in(conn)
 

@@ -1,4 +1,6 @@
-"""The one table from SQLAlchemy and driver errors to ours. Texts carry neither values nor passwords."""
+"""The table from errors of SQLAlchemy and its drivers to ours. Texts hold neither values nor
+passwords.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ from poller import errors
 
 UPGRADE_HINT = "run: poller db upgrade"
 
-#: A statement or a value that no database takes: syntax, data, cursors, limits, functions, foreign data.
+#: Classes of statements and values that no database accepts: syntax, data, cursors, limits.
 _REFUSED = "02 03 09 0A 0B 0F 0L 0P 0Z 10 20 21 22 24 26 27 2B 2D 2F 34 38 39 3B 42 44 54 HV P0 XX"
 
-#: SQLSTATE, or its first two digits -> error class. PostgreSQL, appendix A; every class of it is here.
+#: Error class by SQLSTATE or its first two digits: every class of PostgreSQL's appendix A.
 SQLSTATES: dict[str, type[errors.PollerError]] = {
     "08": errors.StoreUnavailable,  # connection exception
     "25": errors.StoreUnavailable,  # idle in transaction time-out, read-only replica
@@ -36,7 +38,7 @@ SQLSTATES: dict[str, type[errors.PollerError]] = {
     **dict.fromkeys(_REFUSED.split(), errors.StoreError),
 }
 
-#: What both drivers call their errors (PEP 249); psycopg's own below its OperationalError.
+#: Error class by exception name: those of PEP 249, and psycopg's own below OperationalError.
 DRIVERS: dict[str, type[errors.PollerError]] = {
     "IntegrityError": errors.StoreConflict,
     "OperationalError": errors.StoreUnavailable,
@@ -53,7 +55,7 @@ DRIVERS: dict[str, type[errors.PollerError]] = {
     "Warning": errors.StoreError,
 }
 
-#: SQLAlchemy's own classes, for errors without a SQLSTATE; the nearest one in an error's ancestry decides.
+#: Error class for errors without a SQLSTATE; the nearest ancestor of SQLAlchemy's decides.
 CLASSES: dict[type[Exception], type[errors.PollerError]] = {
     exc.IntegrityError: errors.StoreConflict,
     exc.OperationalError: errors.StoreUnavailable,
@@ -110,7 +112,7 @@ CLASSES: dict[type[Exception], type[errors.PollerError]] = {
 
 @contextmanager
 def store_errors(url: URL) -> Iterator[None]:
-    """Whatever SQLAlchemy raises inside leaves as one of ours."""
+    """Translate every exception of SQLAlchemy that is raised inside."""
     try:
         yield
     except exc.SQLAlchemyError as error:
@@ -122,17 +124,14 @@ def translate(error: exc.SQLAlchemyError, url: URL) -> errors.PollerError:
     where = url.render_as_string(hide_password=True)
     cause = _cause(error, url)
     if kind is errors.SchemaMismatch:
-        return kind(
-            f"the database {where} has not the tables this program needs", cause, UPGRADE_HINT
-        )
+        message = f"the database {where} has not the tables this program needs"
+        return kind(message, cause, UPGRADE_HINT)
     if kind is errors.StoreUnavailable:
-        return kind(
-            f"cannot use the database {where}", cause, "check that it runs; it is safe to try again"
-        )
+        message = f"cannot use the database {where}"
+        return kind(message, cause, "check that it runs; it is safe to try again")
     if kind is errors.StoreConflict:
-        return kind(
-            "somebody else changed the same thing first", cause, "look at it again and repeat"
-        )
+        message = "another program changed the same rows first"
+        return kind(message, cause, "check the present state, then repeat the command")
     return kind(f"the database {where} refused a statement", cause)
 
 
@@ -142,24 +141,21 @@ def _kind(error: exc.SQLAlchemyError) -> type[errors.PollerError]:
     for key in (state, state[:2]):
         if key in SQLSTATES:
             return SQLSTATES[key]
-    if str(original).startswith(("no such table", "no such column")) or "has no column" in str(
-        original
-    ):
+    text = str(original)
+    if text.startswith(("no such table", "no such column")) or "has no column" in text:
         return errors.SchemaMismatch
-    ancestry = type(original).__mro__ if original is not None else ()
-    by_driver = next(
-        (DRIVERS[base.__name__] for base in ancestry if base.__name__ in DRIVERS), None
-    )
-    return by_driver or next(CLASSES[base] for base in type(error).__mro__ if base in CLASSES)
+    if original is not None:
+        for base in type(original).__mro__:
+            if base.__name__ in DRIVERS:
+                return DRIVERS[base.__name__]
+    return next(CLASSES[base] for base in type(error).__mro__ if base in CLASSES)
 
 
 def _cause(error: exc.SQLAlchemyError, url: URL) -> str:
-    """The server's own first sentence: no statement, no row, no password."""
+    """Return the server's first sentence, without statement, row or password."""
     original = getattr(error, "orig", None)
     diagnosis = getattr(getattr(original, "diag", None), "message_primary", None)
     text = " ".join(str(diagnosis or original or error).split())
-    return (
-        text.replace(url.password, "***")
-        if isinstance(url.password, str) and url.password
-        else text
-    )
+    if isinstance(url.password, str) and url.password:
+        return text.replace(url.password, "***")
+    return text

@@ -1,8 +1,8 @@
-"""Every table. Inventory is edited by people; runs, readings and events are written by workers in bulk.
+"""Every table. Operators edit the inventory; workers write runs, readings and events in bulk.
 
-Instants in the bulk tables are whole UTC milliseconds (`*_ms`): small, exact, the same on every backend.
-Bulk tables have no foreign keys: a target that is removed while its poll is in flight must not fail
-the other 63 rows of the batch.
+Instants in the bulk tables are whole UTC milliseconds (`*_ms`): small, exact, the same on every
+backend. Bulk tables have no foreign keys: a target that is removed while its poll is in flight must
+not fail the other 63 rows of the batch.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ metadata = MetaData(
     }
 )
 
-# SQLite only numbers rows by itself when the key is declared INTEGER.
+# SQLite numbers rows by itself only if the key is declared INTEGER.
 Key = BigInteger().with_variant(Integer(), "sqlite")
-# `sqlite_autoincrement`: keys are never used twice, even for a row that is gone, because boards, ledgers
-# and readings refer to them. (PostgreSQL's sequences do this by nature.)
+# `sqlite_autoincrement`: a key is never used twice, not even that of a removed row, because boards,
+# ledgers and readings refer to it. PostgreSQL's sequences do this by nature.
 
 Document = JSON().with_variant(JSONB(), "postgresql")
 

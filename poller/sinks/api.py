@@ -1,4 +1,4 @@
-"""The sink contract: takes the readings of many polls at once, or raises StoreError."""
+"""The sink contract: a sink stores the readings of many polls at once, or raises StoreError."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from poller.domain.metrics.reading import ReadingSet
 
 API_VERSION = 1
 
-#: What this release serves; the promise is that of collectors, see `poller.collectors.api.SERVED`.
+#: Contract versions of this release. The promise is that of `poller.collectors.api.SERVED`.
 SERVED: Mapping[int, Served] = {1: Served()}
 
 
@@ -27,7 +27,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What the platform lends a sink: its own SQL engine and Redis client, and its settings by name."""
+    """The platform's SQL engine, Redis client and settings, for a sink to use."""
 
     engine: Any
     redis: Any
@@ -36,21 +36,24 @@ class Stores:
 
 @runtime_checkable
 class Sink(Protocol):
-    """Made once per worker process with `Sink(stores)`; `write` is called by one thread, one call after another."""
+    """A sink is made once per worker process with `Sink(stores)`. One thread calls `write`."""
 
     name: ClassVar[str]
 
     @property
     def api_version(self) -> Stated:
-        """`1`, or `(1, 2)`: the first and the last version it works with. A plain attribute of the class will do."""
+        """The contract version, `1`, or the first and last one, `(1, 2)`. A class attribute will
+        do.
+        """
         ...
 
     def write(self, samples: Sequence[Sample]) -> None:
-        """Store them: all or, raising StoreError, none that a retry would double.
+        """Store all samples, or raise StoreError and store none that a repetition would double.
 
-        StoreUnavailable says that the store is away: the same samples come again, before any later ones. Any other
-        error says that it does not want *these*: they come again a few times, and are then set aside. Who needs more
-        than a second is taken for away, but may still succeed. Samples may be hours old after an outage.
+        After StoreUnavailable (the store is away) the same samples come again before any later
+        ones. After any other error (the store refuses these samples) they come again a few times
+        and are then set aside. A call that takes longer than a second counts as away, but may still
+        succeed. Samples may be hours old after an outage.
         """
         ...
 

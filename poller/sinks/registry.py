@@ -1,4 +1,6 @@
-"""Which sinks are installed, and which of them does this worker write to? Entry points, as for collectors."""
+"""Which sinks are installed, and which of them does this worker write to? Entry points, as for
+collectors.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ GROUP = "poller.sinks"
 
 
 class Admitted(NamedTuple):
-    """The class of a sink that can be used, the version of the contract, and what to say of that, if anything."""
+    """The class of a sink that can be used, the version of the contract, and what to say of that,
+    if anything.
+    """
 
     sink: Any
     api_version: int

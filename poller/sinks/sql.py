@@ -1,4 +1,4 @@
-"""The built-in sink: readings into the platform's own database, one transaction per call."""
+"""The `sql` sink: readings into the platform's own database, one transaction per call."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from poller.db.record import stored_readings
+from poller.db.record.stored_readings import Stored
 from poller.sinks.api import API_VERSION, Sample, Stores
 
 
@@ -18,9 +19,10 @@ class SqlSink:
         self._writer = stored_readings.Writer(stores.engine)
 
     def write(self, samples: Sequence[Sample]) -> None:
-        """Repeating it changes nothing. Raises StoreError."""
-        batch = [stored_readings.Stored(s.target.id, s.at_ms, s.readings) for s in samples]
-        self._writer.write(batch, time.time_ns() // 1_000_000)
+        """Store the readings. Repeating a call changes nothing. Raises StoreError."""
+        batch = [Stored(sample.target.id, sample.at_ms, sample.readings) for sample in samples]
+        now_ms = time.time_ns() // 1_000_000
+        self._writer.write(batch, now_ms)
 
     def close(self) -> None:
-        """The engine belongs to the platform."""
+        """Close nothing: the engine belongs to the platform."""

@@ -1,7 +1,7 @@
-"""The `stream` sink: polls as entries of one bounded Redis stream, for anybody to follow.
+"""The `stream` sink: polls as entries of one bounded Redis stream, for any program to follow.
 
-`XREAD BLOCK 0 STREAMS poller:readings $` gives, per poll: target, device, collector, at_ms, series (the
-series set's id) and data: a JSON list of [name, labels, kind, value].
+`XREAD BLOCK 0 STREAMS poller:readings $` gives, per poll: target, device, collector, at_ms, series
+(the series set's id) and data: a JSON list of [name, labels, kind, value].
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import redis
 
-from poller.domain.metrics.reading import SeriesSet
+from poller.domain.metrics.reading import Series, SeriesSet
 from poller.sinks.api import API_VERSION, Sample, Stores
 from poller.state.redis_client import store_errors
 
@@ -26,10 +26,10 @@ class StreamSink:
         self._redis: redis.Redis = stores.redis
         self._key = f"{stores.settings.key_prefix}readings"
         self._length: int = stores.settings.stream_length
-        self._heads = _Heads()
+        self._prefixes = _PrefixCache()
 
     def write(self, samples: Sequence[Sample]) -> None:
-        """One pipeline per batch; the oldest entries leave when the stream is full."""
+        """Append the polls in one pipeline. A full stream drops its oldest entries."""
         pipe = self._redis.pipeline(transaction=False)
         for sample in samples:
             pipe.xadd(self._key, self._fields(sample), maxlen=self._length, approximate=True)
@@ -37,7 +37,7 @@ class StreamSink:
             pipe.execute()
 
     def close(self) -> None:
-        """Nothing of its own to close."""
+        """Close nothing: the client belongs to the platform."""
 
     def _fields(self, sample: Sample) -> dict[Any, Any]:
         return {
@@ -46,37 +46,38 @@ class StreamSink:
             "collector": sample.target.collector,
             "at_ms": sample.at_ms,
             "series": sample.readings.series.id,
-            "data": _data(sample, self._heads.of(sample.readings.series)),
+            "data": _data(sample, self._prefixes.get(sample.readings.series)),
         }
 
 
-class _Heads:
+class _PrefixCache:
     """The JSON text of each series up to its value, made once for every shape."""
 
     LIMIT = 4096
 
     def __init__(self) -> None:
-        self._known: dict[int, list[str]] = {}
+        self._by_shape: dict[int, list[str]] = {}
 
-    def of(self, shape: SeriesSet) -> list[str]:
-        heads = self._known.get(shape.id)
-        if heads is None:
-            if len(self._known) >= self.LIMIT:
-                self._known.clear()
-            heads = self._known[shape.id] = [
-                json.dumps([s.name, dict(s.labels), s.kind.value], ensure_ascii=False)[:-1] + ", "
-                for s in shape.series
-            ]
-        return heads
+    def get(self, shape: SeriesSet) -> list[str]:
+        prefixes = self._by_shape.get(shape.id)
+        if prefixes is None:
+            if len(self._by_shape) >= self.LIMIT:
+                self._by_shape.clear()
+            prefixes = [_prefix(series) for series in shape.series]
+            self._by_shape[shape.id] = prefixes
+        return prefixes
 
 
-def _data(sample: Sample, heads: list[str]) -> str:
-    """A JSON list of [name, labels, kind, value]; what JSON cannot say (NaN, infinity) is null."""
+def _prefix(series: Series) -> str:
+    fields = [series.name, dict(series.labels), series.kind.value]
+    return json.dumps(fields, ensure_ascii=False)[:-1] + ", "
+
+
+def _data(sample: Sample, prefixes: list[str]) -> str:
+    """Return a JSON list of [name, labels, kind, value]. NaN and infinity are null."""
     values = sample.readings.values
-    return (
-        "["
-        + ",".join(
-            f"{h}{v!r}]" if isfinite(v) else f"{h}null]" for h, v in zip(heads, values, strict=True)
-        )
-        + "]"
-    )
+    entries = [
+        f"{prefix}{value!r}]" if isfinite(value) else f"{prefix}null]"
+        for prefix, value in zip(prefixes, values, strict=True)
+    ]
+    return "[" + ",".join(entries) + "]"

@@ -122,7 +122,7 @@ def _reason(check: Callable[[], None]) -> str:
 
 
 def _ask_sql(services: Services) -> None:
-    with engine.peeking(services.engine) as conn:
+    with engine.single_read(services.engine) as conn:
         conn.execute(sa.text("select 1"))
 
 

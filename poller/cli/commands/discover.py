@@ -164,7 +164,7 @@ def _open(name: str) -> Credential:
 
     services = bootstrap.services()
     database = inventory_database.database(services)
-    with engine.peeking(database) as conn:
+    with engine.single_read(database) as conn:
         key = lookup.credential_id(conn, name)
     sealed = inventory_feed.credential(database, key or 0)
     if sealed is None:

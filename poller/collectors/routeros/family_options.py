@@ -41,7 +41,7 @@ def intervals(value: Any) -> Any:
     return {_check(name, FAMILIES): _seconds(name, length) for name, length in value.items()}
 
 
-def among(chosen: Sequence[str], *named: str) -> None:
+def in_list(chosen: Sequence[str], *named: str) -> None:
     """Nothing is said about families that are not read. Raises ValueError."""
     for name in named:
         if name not in chosen:

@@ -88,7 +88,7 @@ class RouterOsOptions(api.Options):
     def _about_families_that_are_read(cls, value: Any, info: ValidationInfo) -> Any:
         named = value if info.field_name == "every" else ("address_lists",) if value else ()
         if "families" in info.data:  # else it has an error of its own
-            family_options.among(info.data["families"], *named)
+            family_options.in_list(info.data["families"], *named)
         return value
 
     @field_validator("ca_file")

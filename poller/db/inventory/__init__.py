@@ -1,1 +1,3 @@
-"""The inventory in SQL: devices, targets, sites, credentials; import, export, and the feed of changes."""
+"""The inventory in SQL: devices, targets, sites, credentials; import, export, and the feed of
+changes.
+"""

@@ -1,4 +1,4 @@
-"""Credentials: names, kinds and envelopes. This module never sees a secret and holds no key."""
+"""Credentials in SQL: names, kinds and envelopes. This module sees no secret and holds no key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _USERS_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class StoredCredential:
-    """All that may be shown of a credential."""
+    """The part of a credential that may be shown."""
 
     id: int
     name: str
@@ -30,89 +30,100 @@ class StoredCredential:
     created_at: datetime
     updated_at: datetime
     devices: int
-    targets: int  # that are polled with it: it is their own, or their device's and they have none
+    targets: int  # targets polled with it: their own credential, or inherited from their device
 
 
 def add(engine: Engine, name: str, kind: str, envelope: str, notify: Notify | None = None) -> None:
-    with inventory_feed.change(engine, notify) as at:
-        if at.conn.execute(sa.select(credentials.c.id).where(credentials.c.name == name)).first():
+    with inventory_feed.change(engine, notify) as change:
+        if change.conn.execute(
+            sa.select(credentials.c.id).where(credentials.c.name == name)
+        ).first():
             raise errors.AlreadyExists(
                 f'there is a credential named "{name}" already',
                 hint=f"poller credential rotate {name}",
             )
-        row = {"name": name, "kind": kind, "envelope": envelope, "version": at.version}
-        at.conn.execute(sa.insert(credentials).values(**row, created_at=at.now, updated_at=at.now))
+        row = {"name": name, "kind": kind, "envelope": envelope, "version": change.version}
+        change.conn.execute(
+            sa.insert(credentials).values(**row, created_at=change.now, updated_at=change.now)
+        )
 
 
 def rotate(
     engine: Engine, name: str, kind: str, envelope: str, notify: Notify | None = None
 ) -> int:
-    """Store a new secret; every target that uses it counts as changed. Returns how many."""
-    with inventory_feed.change(engine, notify) as at:
-        key = lookup.credential_id(at.conn, name)
-        values = {"kind": kind, "envelope": envelope, "version": at.version, "updated_at": at.now}
-        at.conn.execute(sa.update(credentials).where(credentials.c.id == key).values(values))
+    """Store a new secret. Every target that uses it counts as changed. Returns how many."""
+    with inventory_feed.change(engine, notify) as change:
+        key = lookup.credential_id(change.conn, name)
+        values = {
+            "kind": kind,
+            "envelope": envelope,
+            "version": change.version,
+            "updated_at": change.now,
+        }
+        change.conn.execute(sa.update(credentials).where(credentials.c.id == key).values(values))
         inherits = sa.select(devices.c.id).where(devices.c.credential_id == key)
         uses = sa.or_(
             targets.c.credential_id == key,
             sa.and_(targets.c.credential_id.is_(None), targets.c.device_id.in_(inherits)),
         )
-        return inventory_feed.stamp_targets(at, uses)
+        return inventory_feed.stamp_targets(change, uses)
 
 
 def remove(engine: Engine, name: str, notify: Notify | None = None) -> None:
-    """Refused while a device or target uses it, naming some of them."""
-    with inventory_feed.change(engine, notify) as at:
-        key = lookup.credential_id(at.conn, name)
-        if users := _users(at.conn, key):
-            shown = ", ".join(users[:_USERS_NAMED]) + (", ..." if len(users) > _USERS_NAMED else "")
+    """Remove a credential. Raises InvalidInput, naming some users, while it is in use."""
+    with inventory_feed.change(engine, notify) as change:
+        key = lookup.credential_id(change.conn, name)
+        users = _users(change.conn, key)
+        if users:
+            shown = ", ".join(users[:_USERS_NAMED])
+            if len(users) > _USERS_NAMED:
+                shown += ", ..."
             raise errors.InvalidInput(
                 f'credential "{name}" is in use',
                 cause=f"by {shown}",
                 hint="give them another one first: poller device edit NAME --credential OTHER",
             )
-        at.conn.execute(sa.delete(credentials).where(credentials.c.id == key))
+        change.conn.execute(sa.delete(credentials).where(credentials.c.id == key))
 
 
 def listing(engine: Engine) -> list[StoredCredential]:
-    with sql.peeking(engine) as conn:
-        return [StoredCredential(*row) for row in conn.execute(_LISTING)]
+    with sql.single_read(engine) as conn:
+        return [StoredCredential(**row._mapping) for row in conn.execute(_LISTING)]
 
 
 def kinds(engine: Engine) -> dict[str, str]:
-    """The kind of every credential, by name."""
-    with sql.peeking(engine) as conn:
+    """Return the kind of every credential, by name."""
+    with sql.single_read(engine) as conn:
         rows = conn.execute(sa.select(credentials.c.name, credentials.c.kind))
         return dict(rows.all())
 
 
 def kind(engine: Engine, name: str) -> str:
-    """Raises NotFound."""
+    """Return the kind of one credential. Raises NotFound."""
     with sql.reading(engine) as conn:
         key = lookup.credential_id(conn, name)
-        return str(
-            conn.execute(sa.select(credentials.c.kind).where(credentials.c.id == key)).scalar_one()
-        )
+        query = sa.select(credentials.c.kind).where(credentials.c.id == key)
+        return str(conn.execute(query).scalar_one())
 
 
 def envelopes(engine: Engine) -> list[str]:
-    with sql.peeking(engine) as conn:
+    with sql.single_read(engine) as conn:
         return list(conn.execute(sa.select(credentials.c.envelope)).scalars())
 
 
 def reseal(engine: Engine, convert: Callable[[str, str], str]) -> int:
-    """Replace every envelope by `convert(name, envelope)`, all in one transaction: for a new key.
+    """Replace every envelope by `convert(name, envelope)` in one transaction: for a new key.
 
-    The secrets stay the same, so no target changes. Returns how many there were.
+    The secrets stay the same, so no target changes. Returns the number of credentials.
     """
     with sql.writing(engine) as conn:
         query = sa.select(
             credentials.c.id, credentials.c.name, credentials.c.envelope
         ).with_for_update()
         rows: list[Any] = list(conn.execute(query))
-        for key, name, envelope in rows:
-            update = sa.update(credentials).where(credentials.c.id == key)
-            conn.execute(update.values(envelope=convert(name, envelope)))
+        for row in rows:
+            update = sa.update(credentials).where(credentials.c.id == row.id)
+            conn.execute(update.values(envelope=convert(row.name, row.envelope)))
         return len(rows)
 
 
@@ -140,8 +151,9 @@ _LISTING = (
         credentials.c.updated_at,
         sa.select(sa.func.count())
         .where(devices.c.credential_id == credentials.c.id)
-        .scalar_subquery(),
-        sa.func.coalesce(_users_of_each.c.number, 0),
+        .scalar_subquery()
+        .label("devices"),
+        sa.func.coalesce(_users_of_each.c.number, 0).label("targets"),
     )
     .select_from(credentials.outerjoin(_users_of_each, _users_of_each.c.id == credentials.c.id))
     .order_by(credentials.c.name)

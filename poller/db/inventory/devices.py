@@ -1,9 +1,10 @@
-"""Devices: add, edit, remove, list and show. Each change is one transaction with one inventory version."""
+"""Devices in SQL: add, edit, remove, list, show. Each change is one transaction with one
+version.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,7 +14,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from poller import errors
 from poller.db import engine as sql
-from poller.db.in_list import among
+from poller.db.in_list import in_list
 from poller.db.inventory import inventory_feed, lookup
 from poller.db.inventory import targets as target_rows
 from poller.db.inventory.inventory_feed import Change, Notify
@@ -42,49 +43,52 @@ def add(
     first: Sequence[TargetDraft] = (),
     notify: Notify | None = None,
 ) -> Device:
-    """Store a new device, with its first targets if given. Raises AlreadyExists, NotFound."""
+    """Store a new device and its first targets. Raises AlreadyExists, NotFound."""
     if draft.address is None:
         raise errors.InvalidInput("the address is missing", hint="poller device add NAME ADDRESS")
-    with inventory_feed.change(engine, notify) as at:
-        _refuse_taken(at.conn, draft.name)
-        row = {**DEFAULTS, **_values(at, draft), "created_at": at.now, "updated_at": at.now}
-        key = at.conn.execute(sa.insert(devices).values(row).returning(devices.c.id)).scalar_one()
+    with inventory_feed.change(engine, notify) as change:
+        _refuse_taken(change.conn, draft.name)
+        stamps = {"created_at": change.now, "updated_at": change.now}
+        row = {**DEFAULTS, **_values(change, draft), **stamps}
+        insert = sa.insert(devices).values(row).returning(devices.c.id)
+        device_id = int(change.conn.execute(insert).scalar_one())
         for target in first:
-            target_rows.insert(at, int(key), draft.name, target)
-        return _one(at.conn, draft.name)
+            target_rows.insert(change, device_id, draft.name, target)
+        return _one(change.conn, draft.name)
 
 
 def edit(engine: Engine, name: str, draft: DeviceDraft, notify: Notify | None = None) -> Device:
-    """Change what the draft gives, its name included; every target of the device counts as changed."""
-    with inventory_feed.change(engine, notify) as at:
-        key = lookup.device_id(at.conn, name)
+    """Change the fields that the draft gives. Every target of the device counts as changed."""
+    with inventory_feed.change(engine, notify) as change:
+        device_id = lookup.device_id(change.conn, name)
         if draft.name != name:
-            _refuse_taken(at.conn, draft.name)
-        values = {**_values(at, draft), "updated_at": at.now}
-        at.conn.execute(sa.update(devices).where(devices.c.id == key).values(values))
-        inventory_feed.stamp_targets(at, targets.c.device_id == key)
-        return _one(at.conn, draft.name)
+            _refuse_taken(change.conn, draft.name)
+        values = {**_values(change, draft), "updated_at": change.now}
+        update = sa.update(devices).where(devices.c.id == device_id).values(values)
+        change.conn.execute(update)
+        inventory_feed.stamp_targets(change, targets.c.device_id == device_id)
+        return _one(change.conn, draft.name)
 
 
 def remove(engine: Engine, names: Sequence[str], notify: Notify | None = None) -> int:
-    """Remove devices with their targets, all or none; returns how many targets went."""
-    with inventory_feed.change(engine, notify) as at:
-        keys = lookup.device_ids(at.conn, names)
-        gone = note_removed(at, among(targets.c.device_id, keys))
-        at.conn.execute(sa.delete(devices).where(among(devices.c.id, keys)))
-        return gone
+    """Remove devices with their targets, all or none. Returns the number of removed targets."""
+    with inventory_feed.change(engine, notify) as change:
+        device_ids = lookup.device_ids(change.conn, names)
+        removed = record_removal(change, in_list(targets.c.device_id, device_ids))
+        change.conn.execute(sa.delete(devices).where(in_list(devices.c.id, device_ids)))
+        return removed
 
 
-def note_removed(at: Change, *conditions: sa.ColumnElement[bool]) -> int:
-    """Tell the scheduler which targets are going; call before they are deleted."""
-    doomed = sa.select(targets.c.id, sa.literal(at.version)).where(*conditions)
-    note = sa.insert(removed_targets).from_select(["target_id", "version"], doomed)
-    noted = at.conn.execute(note, execution_options={"preserve_rowcount": True})
-    return noted.rowcount
+def record_removal(change: Change, *conditions: sa.ColumnElement[bool]) -> int:
+    """Record for the scheduler which targets are about to be deleted. Returns how many."""
+    rows = sa.select(targets.c.id, sa.literal(change.version)).where(*conditions)
+    insert = sa.insert(removed_targets).from_select(["target_id", "version"], rows)
+    done = change.conn.execute(insert, execution_options={"preserve_rowcount": True})
+    return done.rowcount
 
 
 def show(engine: Engine, name: str) -> Device:
-    """One device. Raises NotFound, naming the nearest one."""
+    """Return one device. Raises NotFound with the nearest name."""
     with sql.reading(engine) as conn:
         return _one(conn, name)
 
@@ -97,38 +101,36 @@ def listing(
     limit: int | None = 50,
     after: str = "",
 ) -> list[Device]:
-    """Devices in the order of their names, those after `after` (a name) first."""
-    with _select(engine, site, tag, limit, after) as rows:
+    """Return devices in the order of their names, from the one after `after` on."""
+    query = _DEVICES.order_by(devices.c.name).limit(limit)
+    if after:
+        query = query.where(devices.c.name > after)
+    with sql.single_read(engine) as conn:
+        rows = conn.execute(query.where(*_filters(conn, site, tag)))
         return [_device(row) for row in rows]
 
 
 def count(engine: Engine, *, site: str | None = None, tag: str | None = None) -> int:
     query = sa.select(sa.func.count()).select_from(devices.outerjoin(sites))
-    with sql.peeking(engine) as conn:
+    with sql.single_read(engine) as conn:
         return int(conn.execute(query.where(*_filters(conn, site, tag))).scalar_one())
 
 
-@contextmanager
-def _select(
-    engine: Engine, site: str | None, tag: str | None, limit: int | None, after: str
-) -> Iterator[sa.CursorResult[*tuple[Any, ...]]]:
-    with sql.peeking(engine) as conn:
-        query = _DEVICES.where(*_filters(conn, site, tag)).order_by(devices.c.name).limit(limit)
-        yield conn.execute(query.where(devices.c.name > after) if after else query)
-
-
 def _filters(conn: Connection, site: str | None, tag: str | None) -> list[sa.ColumnElement[bool]]:
-    found: list[sa.ColumnElement[bool]] = []
-    if site is not None:
-        found.append(sites.c.name == site if site else devices.c.site_id.is_(None))
+    """Return conditions. An empty site means devices without a site."""
+    conditions: list[sa.ColumnElement[bool]] = []
+    if site:
+        conditions.append(sites.c.name == site)
+    elif site is not None:
+        conditions.append(devices.c.site_id.is_(None))
     if tag is not None:
-        each = (
-            sa.func.jsonb_array_elements_text
-            if conn.dialect.name == "postgresql"
-            else sa.func.json_each
-        )(devices.c.tags).table_valued("value")
-        found.append(sa.exists().select_from(each).where(each.c.value == tag))
-    return found
+        if conn.dialect.name == "postgresql":
+            elements = sa.func.jsonb_array_elements_text(devices.c.tags)
+        else:
+            elements = sa.func.json_each(devices.c.tags)
+        tags = elements.table_valued("value")
+        conditions.append(sa.exists().select_from(tags).where(tags.c.value == tag))
+    return conditions
 
 
 def _one(conn: Connection, name: str) -> Device:
@@ -139,24 +141,24 @@ def _one(conn: Connection, name: str) -> Device:
 
 
 def _device(row: Any) -> Device:
-    key, name, address, site, credential, tags, *rest = row
-    return Device(key, name, address, site, credential, tuple(tags), *rest)
+    fields = dict(row._mapping)
+    fields["tags"] = tuple(fields["tags"])
+    return Device(**fields)
 
 
 def _refuse_taken(conn: Connection, name: str) -> None:
     if conn.execute(sa.select(devices.c.id).where(devices.c.name == name)).first():
-        raise errors.AlreadyExists(
-            f'there is a device named "{name}" already', hint=f"poller device show {name}"
-        )
+        message = f'there is a device named "{name}" already'
+        raise errors.AlreadyExists(message, hint=f"poller device show {name}")
 
 
-def _values(at: Change, draft: DeviceDraft) -> dict[str, Any]:
-    """The columns a draft gives."""
+def _values(change: Change, draft: DeviceDraft) -> dict[str, Any]:
+    """Return the columns that a draft gives."""
     values: dict[str, Any] = {"name": draft.name}
     if draft.site is not None:
-        values["site_id"] = lookup.site_id(at, draft.site)
+        values["site_id"] = lookup.site_id(change, draft.site)
     if draft.credential is not None:
-        values["credential_id"] = lookup.credential_id(at.conn, draft.credential)
+        values["credential_id"] = lookup.credential_id(change.conn, draft.credential)
     if draft.tags is not None:
         values["tags"] = list(draft.tags)
     given = {"address": draft.address, "requires": draft.requires, "enabled": draft.enabled}
@@ -175,14 +177,17 @@ _DEVICES = sa.select(
     devices.c.id,
     devices.c.name,
     devices.c.address,
-    sa.func.coalesce(sites.c.name, ""),
-    sa.func.coalesce(credentials.c.name, ""),
+    sa.func.coalesce(sites.c.name, "").label("site"),
+    sa.func.coalesce(credentials.c.name, "").label("credential"),
     devices.c.tags,
     devices.c.requires,
     devices.c.enabled,
     devices.c.created_at,
     devices.c.updated_at,
-    sa.select(sa.func.count()).where(targets.c.device_id == devices.c.id).scalar_subquery(),
+    sa.select(sa.func.count())
+    .where(targets.c.device_id == devices.c.id)
+    .scalar_subquery()
+    .label("targets"),
 ).select_from(
     devices.outerjoin(sites, devices.c.site_id == sites.c.id).outerjoin(
         credentials, devices.c.credential_id == credentials.c.id

@@ -1,10 +1,10 @@
-"""The whole inventory as a stream, device by device: what `device export` writes and `import` reads back."""
+"""Stream the whole inventory, device by device, for `poller device export`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,44 +20,67 @@ _BY_BYTES = {"postgresql": "C", "sqlite": "BINARY"}
 
 
 def every_device(engine: Engine) -> Iterator[tuple[DeviceDraft, list[TargetDraft]]]:
-    """Every device with its targets, by name, from one consistent snapshot: in the same order on every server."""
-    order = [
-        sa.collate(name, _BY_BYTES[engine.dialect.name])
-        for name in (devices.c.name, targets.c.name)
-    ]
+    """Yield every device with its targets, by name, from one consistent snapshot.
+
+    The order is that of bytes, so it is the same on every database.
+    """
+    collation = _BY_BYTES[engine.dialect.name]
+    order = [sa.collate(name, collation) for name in (devices.c.name, targets.c.name)]
     with sql.reading(engine) as conn:
-        rows = conn.execution_options(yield_per=_ROWS_PER_FETCH).execute(
-            _EVERYTHING.order_by(*order)
-        )
-        for _, group in groupby(rows, key=lambda row: row[0]):
+        stream = conn.execution_options(yield_per=_ROWS_PER_FETCH)
+        rows = stream.execute(_EVERYTHING.order_by(*order))
+        for _, group in groupby(rows, key=attrgetter("name")):
             lines: list[Any] = list(group)
-            name, address, site, credential, tags, requires, enabled = lines[0][:7]
-            device = DeviceDraft(name, address, site, credential, tuple(tags), requires, enabled)
-            yield device, [_target(line[7:]) for line in lines if line[7] is not None]
+            target_drafts = [_target(line) for line in lines if line.target is not None]
+            yield _device(lines[0]), target_drafts
 
 
-def _target(columns: Any) -> TargetDraft:
-    draft = TargetDraft(*columns)
-    return replace(draft, policy=Policy(str(draft.policy)))
+def _device(row: Any) -> DeviceDraft:
+    return DeviceDraft(
+        name=row.name,
+        address=row.address,
+        site=row.site,
+        credential=row.credential,
+        tags=tuple(row.tags),
+        requires=row.requires,
+        enabled=row.enabled,
+    )
+
+
+def _target(row: Any) -> TargetDraft:
+    return TargetDraft(
+        name=row.target,
+        collector=row.collector,
+        options=row.options,
+        credential=row.target_credential,
+        requires=row.target_requires,
+        interval_ms=row.interval_ms,
+        timeout_ms=row.timeout_ms,
+        enabled=row.target_enabled,
+        policy=Policy(row.policy),
+        min_ms=row.min_ms,
+        max_ms=row.max_ms,
+        staleness=row.staleness,
+    )
 
 
 _own = credentials.alias("own")
 _EVERYTHING = sa.select(
     devices.c.name,
     devices.c.address,
-    sa.func.coalesce(sites.c.name, ""),
-    sa.func.coalesce(credentials.c.name, ""),
+    sa.func.coalesce(sites.c.name, "").label("site"),
+    sa.func.coalesce(credentials.c.name, "").label("credential"),
     devices.c.tags,
     devices.c.requires,
     devices.c.enabled,
-    targets.c.name,
+    targets.c.name.label("target"),
     targets.c.collector,
     targets.c.options,
-    sa.func.coalesce(_own.c.name, ""),
-    targets.c.requires,
+    sa.func.coalesce(_own.c.name, "").label("target_credential"),
+    targets.c.requires.label("target_requires"),
     targets.c.interval_ms,
     targets.c.timeout_ms,
-    targets.c.enabled,
+    targets.c.enabled.label("target_enabled"),
     targets.c.policy,
     targets.c.min_ms,
     targets.c.max_ms,

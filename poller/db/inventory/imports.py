@@ -1,11 +1,13 @@
-"""Whole fleets at once: all or nothing, in a handful of statements however long the file is."""
+"""Import whole fleets, all or nothing, in a handful of statements for a file of any length."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -13,7 +15,7 @@ from sqlalchemy.engine import Connection, Engine
 from poller import errors
 from poller.db import bulk
 from poller.db import engine as sql
-from poller.db.in_list import among
+from poller.db.in_list import in_list
 from poller.db.inventory import devices as device_rows
 from poller.db.inventory import inventory_feed
 from poller.db.inventory import targets as target_rows
@@ -23,7 +25,6 @@ from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.inventory.problem import Problem
 
 _ROWS_PER_STATEMENT = 5_000
-T = TypeVar("T")
 
 
 class Row(NamedTuple):
@@ -34,7 +35,9 @@ class Row(NamedTuple):
 
 
 class Misfit(NamedTuple):
-    """A problem that only the database could see, of row number `row` (from 0) or of one of its targets."""
+    """A problem that only the database shows, in row number `row` (from 0) or in one of its
+    targets.
+    """
 
     row: int
     problem: Problem
@@ -42,7 +45,7 @@ class Misfit(NamedTuple):
 
 
 class Refused(errors.InvalidInput):
-    """Nothing was imported; `misfits` says why, for every row."""
+    """Nothing was imported; `misfits` gives the reasons for every row."""
 
     def __init__(self, message: str, cause: str = "", hint: str = "") -> None:
         super().__init__(message, cause, hint)
@@ -51,7 +54,7 @@ class Refused(errors.InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What the file brought. A device that stays as it is counts as unchanged, whatever its targets do."""
+    """Counts of an import. A device counts apart from its targets."""
 
     added: int
     updated: int
@@ -66,12 +69,12 @@ class Imported:
 
 
 class _NothingStored(Exception):
-    """Rolls back a trial, or a change that changed nothing: no version, no wake-up."""
+    """Rolls back a dry run, or an import that changes nothing: no version, no wake-up."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What the database has of what the file names."""
+class _Existing:
+    """The rows that the database already has for the names in the file."""
 
     devices: Mapping[str, Mapping[str, Any]]
     targets: Mapping[tuple[str, str], Mapping[str, Any]]
@@ -88,60 +91,65 @@ def apply_import(
 ) -> Imported:
     """Store all rows in one transaction. Existing devices are an error unless `update`.
 
-    An update changes what a row gives and keeps the rest, also targets the file does not mention; what already
-    is as the file has it keeps its version. Raises Refused, having changed nothing.
+    An update changes the fields that a row gives; other fields, and targets that the file does not
+    mention, stay. An unchanged row keeps its version. Raises Refused without a change.
     """
     result = Imported(0, 0, 0, 0)
-    with suppress(_NothingStored), inventory_feed.change(engine, None if dry_run else notify) as at:
-        known = _known(at.conn, rows)
-        if misfits := _misfits(rows, known, update):
-            refused = Refused(
-                f"{len(misfits)} rows do not fit", hint="correct them and import again"
-            )
+    wake_up = None if dry_run else notify
+    with suppress(_NothingStored), inventory_feed.change(engine, wake_up) as change:
+        existing = _read_existing(change.conn, rows)
+        misfits = _misfits(rows, existing, update)
+        if misfits:
+            message = f"{len(misfits)} rows do not fit"
+            refused = Refused(message, hint="correct them and import again")
             refused.misfits = misfits
             raise refused
-        result = _store(at, rows, known)
+        result = _store(change, rows, existing)
         if dry_run or result.nothing:
             raise _NothingStored
     return result
 
 
 def check(engine: Engine, rows: Sequence[Row], *, update: bool = False) -> list[Misfit]:
-    """What an import of these rows would be refused for; changes nothing."""
+    """Return the problems of an import of these rows. Changes nothing."""
     with sql.reading(engine) as conn:
-        return _misfits(rows, _known(conn, rows), update)
+        existing = _read_existing(conn, rows)
+        return _misfits(rows, existing, update)
 
 
-def _known(conn: Connection, rows: Sequence[Row]) -> _Known:
+def _read_existing(conn: Connection, rows: Sequence[Row]) -> _Existing:
     names = {"names": [row.device.name for row in rows]}
-    found = {row["name"]: dict(row) for row in conn.execute(_DEVICES, names).mappings()}
-    old = {device["id"]: name for name, device in found.items()}
-    held = {
-        (old[row["device_id"]], row["name"]): dict(row)
-        for row in conn.execute(_TARGETS, {"device_ids": list(old)}).mappings()
+    device_rows_by_name = {
+        row["name"]: dict(row) for row in conn.execute(_DEVICES, names).mappings()
     }
-    ids = conn.execute(sa.select(credentials.c.name, credentials.c.id)).all()
-    return _Known(found, held, dict(ids))
+    name_by_id = {device["id"]: name for name, device in device_rows_by_name.items()}
+    target_rows_by_name = {}
+    for row in conn.execute(_TARGETS, {"device_ids": list(name_by_id)}).mappings():
+        device_name = name_by_id[row["device_id"]]
+        target_rows_by_name[device_name, row["name"]] = dict(row)
+    credential_ids = conn.execute(sa.select(credentials.c.name, credentials.c.id)).all()
+    return _Existing(device_rows_by_name, target_rows_by_name, dict(credential_ids))
 
 
-def _misfits(rows: Sequence[Row], known: _Known, update: bool) -> list[Misfit]:
-    found: list[Misfit] = []
-    seen: set[str] = set()
+def _misfits(rows: Sequence[Row], existing: _Existing, update: bool) -> list[Misfit]:
+    misfits: list[Misfit] = []
+    earlier_names: set[str] = set()
     for number, row in enumerate(rows):
-        found += (Misfit(number, problem) for problem in _problems(row, known, update, seen))
+        for problem in _problems(row, existing, update, earlier_names):
+            misfits.append(Misfit(number, problem))
         for place, target in enumerate(row.targets):
-            found += (
-                Misfit(number, problem, place)
-                for problem in _target_problems(row.device.name, target, known)
-            )
-        seen.add(row.device.name)
-    return found
+            for problem in _target_problems(row.device.name, target, existing):
+                misfits.append(Misfit(number, problem, place))
+        earlier_names.add(row.device.name)
+    return misfits
 
 
-def _problems(row: Row, known: _Known, update: bool, seen: set[str]) -> Iterator[Problem]:
-    """Without the names the line is about, so that equal complaints can be told as one."""
+def _problems(
+    row: Row, known: _Existing, update: bool, earlier_names: set[str]
+) -> Iterator[Problem]:
+    """Yield problems without the device's name, so that equal problems can be reported as one."""
     device = row.device
-    if device.name in seen:
+    if device.name in earlier_names:
         yield Problem("name", "the device is in the file twice", "rename or remove one of them")
     if device.name in known.devices and not update:
         yield Problem("name", "there is a device of this name already", "add --update to change it")
@@ -157,128 +165,146 @@ def _problems(row: Row, known: _Known, update: bool, seen: set[str]) -> Iterator
         )
 
 
-def _target_problems(device: str, target: TargetDraft, known: _Known) -> Iterator[Problem]:
+def _target_problems(device: str, target: TargetDraft, known: _Existing) -> Iterator[Problem]:
     yield from _credential_problems(target.credential, known)
     old = known.targets.get((device, target.name or target.collector or ""))
     if old is None and target.collector is None:
         yield Problem("collector", f'the new target "{target.name}" has no collector')
     else:
-        yield from target_rows.settle(target, old)[1]
+        yield from target_rows.resolve_schedule(target, old)[1]
 
 
-def _credential_problems(name: str | None, known: _Known) -> Iterator[Problem]:
+def _credential_problems(name: str | None, known: _Existing) -> Iterator[Problem]:
     if name and name not in known.credentials:
-        yield Problem(
-            "credential",
-            f'no credential named "{name}"',
-            f"poller credential add {name} --kind community",
-        )
+        hint = f"poller credential add {name} --kind community"
+        yield Problem("credential", f'no credential named "{name}"', hint)
 
 
-def _store(at: Change, rows: Sequence[Row], known: _Known) -> Imported:
-    site_ids = _site_ids(at, {row.device.site for row in rows} - {None, ""})
-    values = [_device_values(at, row.device, known, site_ids) for row in rows]
-    fresh = [
-        value
-        for value in values
-        if not _unchanged(value, _DEVICE_COLUMNS, known.devices.get(value[0]))
-    ]
-    for part in _parts(sorted(fresh)):
-        bulk.insert(at.conn, devices, part, _UPDATE_DEVICE, _DEVICE_COLUMNS)
-    changed = [known.devices[value[0]]["id"] for value in fresh if value[0] in known.devices]
-    inventory_feed.stamp_targets(at, among(targets.c.device_id, changed))
-    added, updated, same = _store_targets(at, rows, known)
-    _gather_statistics(at.conn, len(fresh))
-    new = len(rows) - len(known.devices)
-    return Imported(new, len(changed), added, updated, len(known.devices) - len(changed), same)
+def _store(change: Change, rows: Sequence[Row], known: _Existing) -> Imported:
+    site_ids = _site_ids(change, {row.device.site for row in rows} - {None, ""})
+    written: list[dict[str, Any]] = []
+    changed_ids: list[int] = []
+    for row in rows:
+        values = _device_values(change, row.device, known, site_ids)
+        old = known.devices.get(row.device.name)
+        if old is not None and _is_unchanged(values, old):
+            continue
+        written.append(values)
+        if old is not None:
+            changed_ids.append(old["id"])
+
+    written.sort(key=itemgetter("name"))
+    _write(change.conn, devices, written, _DEVICE_COLUMNS, _UPDATE_DEVICE)
+    inventory_feed.stamp_targets(change, in_list(targets.c.device_id, changed_ids))
+    counts = _store_targets(change, rows, known)
+    _gather_statistics(change.conn, len(written))
+    return Imported(
+        added=len(rows) - len(known.devices),
+        updated=len(changed_ids),
+        targets_added=counts["added"],
+        targets_updated=counts["updated"],
+        unchanged=len(known.devices) - len(changed_ids),
+        targets_unchanged=counts["unchanged"],
+    )
 
 
-def _unchanged(
-    value: tuple[Any, ...], columns: Sequence[str], old: Mapping[str, Any] | None
-) -> bool:
-    pairs = zip(columns, value, strict=True)
-    return old is not None and all(old[name] == new for name, new in pairs if name not in _STAMPS)
+def _is_unchanged(values: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    return all(old[name] == value for name, value in values.items() if name not in _STAMPS)
+
+
+def _write(
+    conn: Connection,
+    table: sa.Table[Any],
+    rows: Sequence[Mapping[str, Any]],
+    columns: tuple[str, ...],
+    on_conflict: str,
+) -> None:
+    """Insert in bounded statements: one statement with a million rows would fill both sides'
+    memory.
+    """
+    for start in range(0, len(rows), _ROWS_PER_STATEMENT):
+        part = rows[start : start + _ROWS_PER_STATEMENT]
+        values = [tuple(row[column] for column in columns) for row in part]
+        bulk.insert(conn, table, values, on_conflict, columns)
 
 
 def _gather_statistics(conn: Connection, rows: int) -> None:
-    """Tell the planner at once: by itself it learns of a fleet a minute later, and scans until then."""
+    """Analyze after a large import. By itself PostgreSQL does so a minute later, and scans until
+    then.
+    """
     if conn.dialect.name == "postgresql" and rows >= _ROWS_PER_STATEMENT:
         conn.exec_driver_sql("ANALYZE sites, devices, targets")
 
 
-def _store_targets(at: Change, rows: Sequence[Row], known: _Known) -> tuple[int, int, int]:
-    """Returns how many were added, how many changed and how many were as they are already."""
-    ids = dict(at.conn.execute(_DEVICE_IDS, {"names": [row.device.name for row in rows]}).all())
-    values, updated, same = [], 0, 0
+def _store_targets(change: Change, rows: Sequence[Row], known: _Existing) -> Counter[str]:
+    """Write the targets. Returns the numbers `added`, `updated` and `unchanged`."""
+    names = {"names": [row.device.name for row in rows]}
+    device_ids = dict(change.conn.execute(_DEVICE_IDS, names).all())
+    written: list[dict[str, Any]] = []
+    counts: Counter[str] = Counter()
     for row in rows:
         for target in row.targets:
-            old = known.targets.get((row.device.name, target.name or target.collector or ""))
-            value = _target_values(at, ids[row.device.name], target, old, known)
-            if _unchanged(value, _TARGET_COLUMNS, old):
-                same += 1
+            target_name = target.name or target.collector or ""
+            old = known.targets.get((row.device.name, target_name))
+            values = _target_values(change, target, old, known)
+            values["device_id"] = device_ids[row.device.name]
+            if old is None:
+                counts["added"] += 1
+            elif _is_unchanged(values, old):
+                counts["unchanged"] += 1
                 continue
-            updated += old is not None
-            values.append(value)
-    values.sort(key=lambda value: value[:2])
-    for part in _parts(values):
-        bulk.insert(at.conn, targets, part, _UPDATE_TARGET, _TARGET_COLUMNS)
-    return len(values) - updated, updated, same
+            else:
+                counts["updated"] += 1
+            written.append(values)
+    written.sort(key=itemgetter("device_id", "name"))
+    _write(change.conn, targets, written, _TARGET_COLUMNS, _UPDATE_TARGET)
+    return counts
 
 
-def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """A million rows in one statement would need the memory of all of them on both sides."""
-    for start in range(0, len(items), _ROWS_PER_STATEMENT):
-        yield items[start : start + _ROWS_PER_STATEMENT]
-
-
-def _site_ids(at: Change, names: set[Any]) -> dict[str, int]:
-    """Every site of the file, made where it is missing."""
-    rows: list[tuple[Any, ...]] = [(name, {}, at.now, at.now) for name in sorted(names)]
-    columns = ("name", "requires", "created_at", "updated_at")
-    for part in _parts(rows):
-        bulk.insert(at.conn, sites, part, "ON CONFLICT (name) DO NOTHING", columns)
-    return dict(at.conn.execute(sa.select(sites.c.name, sites.c.id)).all())
+def _site_ids(change: Change, names: set[Any]) -> dict[str, int]:
+    """Return the ids of all sites; missing sites of the file are created."""
+    stamps = {"created_at": change.now, "updated_at": change.now}
+    rows = [{"name": name, "requires": {}, **stamps} for name in sorted(names)]
+    _write(change.conn, sites, rows, _SITE_COLUMNS, "ON CONFLICT (name) DO NOTHING")
+    return dict(change.conn.execute(sa.select(sites.c.name, sites.c.id)).all())
 
 
 def _device_values(
-    at: Change, draft: DeviceDraft, known: _Known, site_ids: Mapping[str, int]
-) -> tuple[Any, ...]:
-    old = known.devices.get(draft.name, device_rows.DEFAULTS)
-    return (
-        draft.name,
-        _first(draft.address, old.get("address")),
-        old["site_id"] if draft.site is None else site_ids.get(draft.site),
-        old["credential_id"]
-        if draft.credential is None
-        else known.credentials.get(draft.credential),
-        list(_first(draft.tags, old["tags"])),
-        dict(_first(draft.requires, old["requires"])),
-        _first(draft.enabled, old["enabled"]),
-        at.now,
-        at.now,
-    )
+    change: Change, draft: DeviceDraft, known: _Existing, site_ids: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return the columns of a device: those of the draft over the stored ones or the defaults."""
+    old = known.devices.get(draft.name, {"address": None, **device_rows.DEFAULTS})
+    values: dict[str, Any] = {column: old[column] for column in _DEVICE_COLUMNS if column in old}
+    values |= {"name": draft.name, "created_at": change.now, "updated_at": change.now}
+    if draft.address is not None:
+        values["address"] = draft.address
+    if draft.site is not None:
+        values["site_id"] = site_ids.get(draft.site)
+    if draft.credential is not None:
+        values["credential_id"] = known.credentials.get(draft.credential)
+    if draft.tags is not None:
+        values["tags"] = list(draft.tags)
+    if draft.requires is not None:
+        values["requires"] = dict(draft.requires)
+    if draft.enabled is not None:
+        values["enabled"] = draft.enabled
+    return values
 
 
 def _target_values(
-    at: Change, device_id: int, draft: TargetDraft, old: Mapping[str, Any] | None, known: _Known
-) -> tuple[Any, ...]:
-    row = target_rows.new_row(draft) if old is None else {**old, **target_rows.given(draft)}
-    if old is not None:
-        row |= target_rows.timed(draft, old)
+    change: Change, draft: TargetDraft, old: Mapping[str, Any] | None, known: _Existing
+) -> dict[str, Any]:
+    """Return the columns of a target: those of the draft over the stored ones or the defaults."""
+    if old is None:
+        row = target_rows.new_row(draft)
+    else:
+        row = {column: old[column] for column in _TARGET_COLUMNS}
+        row |= target_rows.given_columns(draft)
+        row |= target_rows.schedule_columns(draft, old)
     if draft.credential is not None:
         row["credential_id"] = known.credentials.get(draft.credential)
-    stored = {
-        **row,
-        "device_id": device_id,
-        "version": at.version,
-        "created_at": at.now,
-        "updated_at": at.now,
-    }
-    return tuple(stored[column] for column in _TARGET_COLUMNS)
-
-
-def _first(given: Any, old: Any) -> Any:
-    return old if given is None else given
+    row |= {"version": change.version, "created_at": change.now, "updated_at": change.now}
+    return row
 
 
 def _replacing(columns: Sequence[str]) -> str:
@@ -287,6 +313,7 @@ def _replacing(columns: Sequence[str]) -> str:
     )
 
 
+_SITE_COLUMNS = ("name", "requires", "created_at", "updated_at")
 _DEVICE_COLUMNS = (
     "name",
     "address",
@@ -320,6 +347,6 @@ _STAMPS = ("version", "created_at", "updated_at")
 _UPDATE_DEVICE = f"ON CONFLICT (name) DO UPDATE SET {_replacing(_DEVICE_COLUMNS[1:])}"
 _UPDATE_TARGET = f"ON CONFLICT (device_id, name) DO UPDATE SET {_replacing(_TARGET_COLUMNS[2:])}"
 
-_DEVICES = sa.select(devices).where(among(devices.c.name, "names"))
-_DEVICE_IDS = sa.select(devices.c.name, devices.c.id).where(among(devices.c.name, "names"))
-_TARGETS = sa.select(targets).where(among(targets.c.device_id, "device_ids"))
+_DEVICES = sa.select(devices).where(in_list(devices.c.name, "names"))
+_DEVICE_IDS = sa.select(devices.c.name, devices.c.id).where(in_list(devices.c.name, "names"))
+_TARGETS = sa.select(targets).where(in_list(targets.c.device_id, "device_ids"))

@@ -1,7 +1,8 @@
-"""What does the rest of the platform need to know of the inventory, and what changed since it last asked?
+"""The inventory as schedulers and workers read it: target specs, poll targets, and changes by
+version.
 
-Every change is one transaction that takes the next `inventory.version` first: the lock on that row puts
-changes in commit order, so whoever has seen version n has seen every change up to n.
+Every change is one transaction that takes the next `inventory.version` first. The lock on that row
+puts changes in commit order: a reader that has seen version n has seen every change up to n.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine, Row
 
 from poller.db import engine as sql
-from poller.db.in_list import among
+from poller.db.in_list import in_list
 from poller.db.tables import credentials as credentials_table
 from poller.db.tables import devices, inventory, removed_targets, sites, targets
 from poller.domain.inventory.poll_target import PollTarget, TargetSpec
@@ -30,7 +31,7 @@ log = logging.getLogger(__name__)
 
 AnyRow = Row[*tuple[Any, ...]]
 
-#: Called with the new version after a commit: a wake-up for the scheduler, allowed to fail.
+#: A wake-up for the scheduler, called with the new version after a commit. It may fail.
 Notify = Callable[[int], None]
 
 _ROWS_PER_FETCH = 5_000
@@ -38,7 +39,7 @@ _ROWS_PER_FETCH = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What happened after some version, up to and including `version`."""
+    """Targets changed and removed after a given version, up to and including `version`."""
 
     version: int
     specs: list[TargetSpec]
@@ -47,7 +48,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Every target at one version. `specs` is a stream: read it once, inside the `with`."""
+    """Every target at one version. `specs` is a stream, readable once inside the `with`."""
 
     version: int
     specs: Iterator[TargetSpec]
@@ -55,15 +56,15 @@ class Fleet:
 
 @dataclass(frozen=True, slots=True)
 class HostChanges:
-    """Targets and the addresses of their devices, as far as they changed after some version."""
+    """Device addresses of targets changed after a given version."""
 
     version: int
-    hosts: list[tuple[int, str]]
+    hosts: list[tuple[int, str]]  # target and address
     removed: list[int]
 
 
 class Sealed(NamedTuple):
-    """A stored credential: open it with the vault. `version` grows with every new secret."""
+    """An encrypted credential. `version` grows with every new secret."""
 
     version: int
     envelope: str
@@ -72,7 +73,7 @@ class Sealed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of the inventory in progress: stamp what it touches with `version`."""
+    """A change of the inventory in progress. Every row it touches gets its `version`."""
 
     conn: Connection
     version: int
@@ -81,31 +82,30 @@ class Change:
 
 @contextmanager
 def change(engine: Engine, notify: Notify | None = None) -> Iterator[Change]:
-    """One transaction, one new version; after the commit the scheduler is woken.
+    """Run one transaction under a new version, then wake the scheduler.
 
-    The wake-up is a courtesy: the scheduler looks by itself too, so its failure is only noted.
+    A failed wake-up is only logged: the scheduler also checks the version by itself.
     """
     with sql.writing(engine) as conn:
-        number = int(conn.execute(_NEXT_VERSION).scalar_one())
-        yield Change(conn, number, datetime.now(UTC))
+        new_version = int(conn.execute(_NEXT_VERSION).scalar_one())
+        yield Change(conn, new_version, datetime.now(UTC))
     if notify:
         try:
-            notify(number)
-        except Exception as error:  # noqa: BLE001  the change is committed, nothing may undo that
+            notify(new_version)
+        except Exception as error:  # noqa: BLE001  door: the caller's wake-up; the change is committed
             log.warning("the scheduler could not be woken, it will notice by itself: %s", error)
 
 
-def stamp_targets(at: Change, *conditions: sa.ColumnElement[bool]) -> int:
-    """Mark targets as changed by this change; returns how many."""
-    stamped = at.conn.execute(
-        sa.update(targets).where(*conditions).values(version=at.version, updated_at=at.now)
-    )
-    return stamped.rowcount
+def stamp_targets(change: Change, *conditions: sa.ColumnElement[bool]) -> int:
+    """Give targets the version of this change. Returns how many."""
+    values = {"version": change.version, "updated_at": change.now}
+    statement = sa.update(targets).where(*conditions).values(values)
+    return change.conn.execute(statement).rowcount
 
 
 def version(engine: Engine) -> int:
-    """The number of the last change."""
-    with sql.peeking(engine) as conn:
+    """Return the version of the last change."""
+    with sql.single_read(engine) as conn:
         return version_in(conn)
 
 
@@ -114,23 +114,26 @@ def version_in(conn: Connection) -> int:
 
 
 def changes_since(engine: Engine, since: int) -> Changes:
-    """Targets added, changed or removed after version `since`.
+    """Return targets added, changed or removed after version `since`.
 
-    A result whose `version` is smaller than `since` means that the database is another one (a restored
-    backup): forget everything and read `all_specs`.
+    A result whose `version` is smaller than `since` comes from another database (a restored
+    backup): the caller must read `all_specs`.
     """
     with sql.reading(engine) as conn:
         now = version_in(conn)
         if now == since:
             return Changes(now, [], [])
         specs = [_spec(row) for row in conn.execute(_CHANGED, {"since": since})]
-        gone = conn.execute(_REMOVED, {"since": since}).scalars()
-        return Changes(now, specs, list(gone))
+        return Changes(now, specs, _removed_since(conn, since))
+
+
+def _removed_since(conn: Connection, since: int) -> list[int]:
+    return list(conn.execute(_REMOVED, {"since": since}).scalars())
 
 
 @contextmanager
 def all_specs(engine: Engine) -> Iterator[Fleet]:
-    """Every target, enabled or not, streamed from one consistent snapshot: `with all_specs(e) as fleet`."""
+    """Stream every target, enabled or not, from one consistent snapshot."""
     with sql.reading(engine) as conn:
         now = version_in(conn)
         rows = conn.execution_options(yield_per=_ROWS_PER_FETCH).execute(_SPECS)
@@ -138,30 +141,28 @@ def all_specs(engine: Engine) -> Iterator[Fleet]:
 
 
 def hosts_since(engine: Engine, collectors: Collection[str], since: int) -> HostChanges:
-    """Where the devices of these collectors' targets are: those added, changed or removed after version `since`."""
+    """Return the device addresses of these collectors' targets that changed after version
+    `since`.
+    """
     with sql.reading(engine) as conn:
         now = version_in(conn)
         rows = conn.execute(_HOSTS, {"collectors": list(collectors), "since": since})
-        hosts = [(int(key), str(address)) for key, address in rows]
-        return HostChanges(now, hosts, list(conn.execute(_REMOVED, {"since": since}).scalars()))
+        hosts = [(int(row.id), str(row.address)) for row in rows]
+        return HostChanges(now, hosts, _removed_since(conn, since))
 
 
 def poll_targets(engine: Engine, ids: Iterable[int]) -> dict[int, PollTarget]:
-    """What a worker needs to poll these targets; ids that are gone are simply missing."""
-    found: dict[int, PollTarget] = {}
-    with sql.peeking(engine) as conn:
-        for row in conn.execute(_POLL_TARGETS, {"ids": list(ids)}):
-            found[row[0]] = _poll_target(row)
-    return found
+    """Return these targets as a worker needs them. Removed targets are missing."""
+    with sql.single_read(engine) as conn:
+        rows = conn.execute(_POLL_TARGETS, {"ids": list(ids)}).all()
+    return {row.id: _poll_target(row) for row in rows}
 
 
 def credentials(engine: Engine, ids: Iterable[int]) -> dict[int, Sealed]:
-    """The envelopes of these credentials; ids that are gone are simply missing."""
-    found: dict[int, Sealed] = {}
-    with sql.peeking(engine) as conn:
-        for key, number, envelope, name in conn.execute(_CREDENTIALS, {"ids": list(ids)}):
-            found[key] = Sealed(number, envelope, name)
-    return found
+    """Return these credentials, encrypted. Removed credentials are missing."""
+    with sql.single_read(engine) as conn:
+        rows = conn.execute(_CREDENTIALS, {"ids": list(ids)}).all()
+    return {row.id: Sealed(row.version, row.envelope, row.name) for row in rows}
 
 
 def credential(engine: Engine, key: int) -> Sealed | None:
@@ -169,25 +170,45 @@ def credential(engine: Engine, key: int) -> Sealed | None:
 
 
 def _spec(row: AnyRow) -> TargetSpec:
-    key, number, collector, interval_ms, timeout_ms, enabled, site, device, target = row
-    queue = _queue(collector, site, device, target)
-    return TargetSpec(key, number, queue, interval_ms, timeout_ms, bool(enabled))
+    return TargetSpec(
+        id=row.id,
+        version=row.version,
+        queue=_queue(row.collector, row.site_requires, row.device_requires, row.target_requires),
+        interval_ms=row.interval_ms,
+        timeout_ms=row.timeout_ms,
+        enabled=bool(row.enabled),
+    )
 
 
 @lru_cache(maxsize=4096)
 def _queue(collector: str, site: str | None, device: str, target: str) -> str:
-    """A fleet has few domains and many targets: parse each combination once."""
-    levels = (json.loads(text) if text else {} for text in (site, device, target))
+    """Route a target by the requirements of its site, its device and its own.
+
+    A fleet has few domains and many targets, so each combination is parsed once.
+    """
+    levels = [json.loads(text) if text else {} for text in (site, device, target)]
     return queue_routing.queue(collector, queue_routing.merge(*levels))
 
 
-_make_poll_target: Callable[..., PollTarget] = PollTarget
-
-
 def _poll_target(row: AnyRow) -> PollTarget:
-    fields: tuple[Any, ...] = tuple(row)
-    return _make_poll_target(
-        *fields[:11], tuple(fields[11]), fields[12], Policy(fields[13]), *fields[14:]
+    return PollTarget(
+        id=row.id,
+        version=row.version,
+        name=row.name,
+        device_id=row.device_id,
+        device=row.device,
+        address=row.address,
+        site=row.site,
+        collector=row.collector,
+        interval_ms=row.interval_ms,
+        timeout_ms=row.timeout_ms,
+        options=row.options,
+        tags=tuple(row.tags),
+        credential_id=row.credential_id,
+        policy=Policy(row.policy),
+        min_ms=row.min_ms,
+        max_ms=row.max_ms,
+        staleness=row.staleness,
     )
 
 
@@ -210,10 +231,10 @@ _SPECS = sa.select(
     targets.c.collector,
     targets.c.interval_ms,
     targets.c.timeout_ms,
-    sa.and_(targets.c.enabled, devices.c.enabled),
-    _text(sites.c.requires),
-    _text(devices.c.requires),
-    _text(targets.c.requires),
+    sa.and_(targets.c.enabled, devices.c.enabled).label("enabled"),
+    _text(sites.c.requires).label("site_requires"),
+    _text(devices.c.requires).label("device_requires"),
+    _text(targets.c.requires).label("target_requires"),
 ).select_from(_JOINED)
 
 _CHANGED = _SPECS.where(targets.c.version > sa.bindparam("since"))
@@ -221,7 +242,7 @@ _CHANGED = _SPECS.where(targets.c.version > sa.bindparam("since"))
 _HOSTS = (
     sa.select(targets.c.id, devices.c.address)
     .select_from(targets.join(devices, targets.c.device_id == devices.c.id))
-    .where(among(targets.c.collector, "collectors"), targets.c.version > sa.bindparam("since"))
+    .where(in_list(targets.c.collector, "collectors"), targets.c.version > sa.bindparam("since"))
 )
 
 _REMOVED = sa.select(removed_targets.c.target_id).where(
@@ -233,23 +254,23 @@ _POLL_TARGETS = (
         targets.c.id,
         targets.c.version,
         targets.c.name,
-        devices.c.id,
-        devices.c.name,
+        devices.c.id.label("device_id"),
+        devices.c.name.label("device"),
         devices.c.address,
-        sa.func.coalesce(sites.c.name, ""),
+        sa.func.coalesce(sites.c.name, "").label("site"),
         targets.c.collector,
         targets.c.interval_ms,
         targets.c.timeout_ms,
         targets.c.options,
         devices.c.tags,
-        sa.func.coalesce(targets.c.credential_id, devices.c.credential_id),
+        sa.func.coalesce(targets.c.credential_id, devices.c.credential_id).label("credential_id"),
         targets.c.policy,
         targets.c.min_ms,
         targets.c.max_ms,
         targets.c.staleness,
     )
     .select_from(_JOINED)
-    .where(among(targets.c.id, "ids"))
+    .where(in_list(targets.c.id, "ids"))
 )
 
 _CREDENTIALS = sa.select(
@@ -257,4 +278,4 @@ _CREDENTIALS = sa.select(
     credentials_table.c.version,
     credentials_table.c.envelope,
     credentials_table.c.name,
-).where(among(credentials_table.c.id, "ids"))
+).where(in_list(credentials_table.c.id, "ids"))

@@ -1,4 +1,6 @@
-"""Names to rows: one error for every name that does not exist, with the nearest one that does."""
+"""Find rows by name. A name that does not exist is one kind of error, with the nearest existing
+name.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from poller import errors
-from poller.db.in_list import among
+from poller.db.in_list import in_list
 from poller.db.inventory.inventory_feed import Change
 from poller.db.tables import credentials, devices, sites, targets
 from poller.domain.inventory import did_you_mean as nearest_name
 
-#: How many names are compared for a suggestion: enough to help, too few to be felt.
+#: Names compared for one suggestion: enough to help, few enough to cost no noticeable time.
 _CANDIDATES = 2_000
 
 
@@ -23,8 +25,8 @@ def device_id(conn: Connection, name: str) -> int:
 
 
 def device_ids(conn: Connection, names: Sequence[str]) -> list[int]:
-    """The ids of all of these devices, or NotFound for the first that is missing."""
-    query = sa.select(devices.c.name, devices.c.id).where(among(devices.c.name, names))
+    """Return the ids of these devices. Raises NotFound for the first missing name."""
+    query = sa.select(devices.c.name, devices.c.id).where(in_list(devices.c.name, names))
     found: dict[str, int] = dict(conn.execute(query).all())
     for name in names:
         if name not in found:
@@ -33,34 +35,39 @@ def device_ids(conn: Connection, names: Sequence[str]) -> list[int]:
 
 
 def credential_id(conn: Connection, name: str) -> int | None:
-    """None for the empty name: no credential."""
-    return _id(conn, credentials, name, "credential", "poller credential list") if name else None
-
-
-def site_id(at: Change, name: str) -> int | None:
-    """The site of that name, made on demand; None for the empty name. A site stays when its devices leave."""
+    """Return the credential of that name, or None for the empty name."""
     if not name:
         return None
-    found = at.conn.execute(sa.select(sites.c.id).where(sites.c.name == name)).scalar()
+    return _id(conn, credentials, name, "credential", "poller credential list")
+
+
+def site_id(change: Change, name: str) -> int | None:
+    """Return the site of that name, created if missing, or None for the empty name."""
+    if not name:
+        return None
+    found = change.conn.execute(sa.select(sites.c.id).where(sites.c.name == name)).scalar()
     if found is None:
-        row = {"name": name, "requires": {}, "created_at": at.now, "updated_at": at.now}
-        found = at.conn.execute(sa.insert(sites).values(row).returning(sites.c.id)).scalar_one()
+        row = {
+            "name": name,
+            "requires": {},
+            "created_at": change.now,
+            "updated_at": change.now,
+        }
+        insert = sa.insert(sites).values(row).returning(sites.c.id)
+        found = change.conn.execute(insert).scalar_one()
     return int(found)
 
 
 def target_id(conn: Connection, device: str, name: str) -> int:
-    """A target by its device and its name."""
-    parent = device_id(conn, device)
-    of_device = targets.c.device_id == parent
-    found = conn.execute(sa.select(targets.c.id).where(of_device, targets.c.name == name)).scalar()
+    """Return the target of that device and name. Raises NotFound with the names that exist."""
+    of_device = targets.c.device_id == device_id(conn, device)
+    query = sa.select(targets.c.id).where(of_device, targets.c.name == name)
+    found = conn.execute(query).scalar()
     if found is None:
-        known = (
-            conn.execute(sa.select(targets.c.name).where(of_device).order_by(targets.c.name))
-            .scalars()
-            .all()
-        )
-        has = "it has " + ", ".join(known) if known else "it has none"
-        raise errors.NotFound(f'device "{device}" has no target named "{name}"', cause=has)
+        all_names = sa.select(targets.c.name).where(of_device).order_by(targets.c.name)
+        existing = conn.execute(all_names).scalars().all()
+        cause = "it has " + ", ".join(existing) if existing else "it has none"
+        raise errors.NotFound(f'device "{device}" has no target named "{name}"', cause=cause)
     return int(found)
 
 
@@ -80,11 +87,14 @@ def missing(
 
 
 def nearest(conn: Connection, table: sa.Table[Any], name: str) -> str | None:
-    """The most similar name among those that begin alike, the longer the better, or among the first ones."""
+    """Return the most similar name: among names with a long common prefix, then a short one, then
+    any.
+    """
     column = table.c.name
     for prefix in (name[: len(name) // 2], name[:2], ""):
         query = sa.select(column).where(column.startswith(prefix, autoescape=True)).order_by(column)
         names = conn.execute(query.limit(_CANDIDATES)).scalars().all()
-        if close := nearest_name.nearest(name, names):
-            return close
+        similar = nearest_name.nearest(name, names)
+        if similar:
+            return similar
     return None

@@ -1,9 +1,10 @@
-"""Sites: made on demand by their first device, kept until somebody removes them."""
+"""Sites in SQL. The first device of a site creates it; an operator removes it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -23,49 +24,53 @@ class Site:
 
 
 def listing(engine: Engine) -> list[Site]:
-    with sql.peeking(engine) as conn:
-        return [Site(*row) for row in conn.execute(_SITES.order_by(sites.c.name))]
+    with sql.single_read(engine) as conn:
+        return [_site(row) for row in conn.execute(_SITES.order_by(sites.c.name))]
 
 
 def targets_of(engine: Engine, name: str) -> tuple[int, dict[int, int]]:
-    """The site's number and its enabled targets with their intervals; (0, {}) when there is no such site any more."""
-    with sql.peeking(engine) as conn:
+    """Return the site's id and the intervals of its enabled targets; (0, {}) for a removed site."""
+    with sql.single_read(engine) as conn:
         key = conn.execute(sa.select(sites.c.id).where(sites.c.name == name)).scalar()
         if key is None:
             return 0, {}
-        of_site = sa.and_(devices.c.site_id == key, devices.c.enabled, targets.c.enabled)
-        query = sa.select(targets.c.id, targets.c.interval_ms).join(
-            devices, targets.c.device_id == devices.c.id
+        enabled_here = sa.and_(devices.c.site_id == key, devices.c.enabled, targets.c.enabled)
+        query = (
+            sa.select(targets.c.id, targets.c.interval_ms)
+            .join(devices, targets.c.device_id == devices.c.id)
+            .where(enabled_here)
         )
-        return int(key), {row.id: row.interval_ms for row in conn.execute(query.where(of_site))}
+        return int(key), {row.id: row.interval_ms for row in conn.execute(query)}
 
 
 def edit(
     engine: Engine, name: str, requires: Mapping[str, str], notify: Notify | None = None
 ) -> Site:
-    """Set what a worker must carry to poll this site; every target of the site counts as changed."""
-    with inventory_feed.change(engine, notify) as at:
-        key = _id(at.conn, name)
-        values = {"requires": dict(requires), "updated_at": at.now}
-        at.conn.execute(sa.update(sites).where(sites.c.id == key).values(values))
-        of_site = sa.select(devices.c.id).where(devices.c.site_id == key)
-        inventory_feed.stamp_targets(at, targets.c.device_id.in_(of_site))
-        return Site(*at.conn.execute(_SITES.where(sites.c.id == key)).one())
+    """Set the tags that workers need for this site. Every target of the site counts as changed."""
+    with inventory_feed.change(engine, notify) as change:
+        key = _id(change.conn, name)
+        values = {"requires": dict(requires), "updated_at": change.now}
+        change.conn.execute(sa.update(sites).where(sites.c.id == key).values(values))
+        devices_here = sa.select(devices.c.id).where(devices.c.site_id == key)
+        inventory_feed.stamp_targets(change, targets.c.device_id.in_(devices_here))
+        return _site(change.conn.execute(_SITES.where(sites.c.id == key)).one())
 
 
 def remove(engine: Engine, name: str, notify: Notify | None = None) -> None:
-    """Refused while it has devices."""
-    with inventory_feed.change(engine, notify) as at:
-        key = _id(at.conn, name)
-        used = at.conn.execute(
-            sa.select(sa.func.count()).where(devices.c.site_id == key)
-        ).scalar_one()
+    """Remove a site. Raises InvalidInput while the site has devices."""
+    with inventory_feed.change(engine, notify) as change:
+        key = _id(change.conn, name)
+        count = sa.select(sa.func.count()).where(devices.c.site_id == key)
+        used = change.conn.execute(count).scalar_one()
         if used:
             has = "a device" if used == 1 else f"{used} devices"
-            raise errors.InvalidInput(
-                f'site "{name}" has {has}', hint=f"poller device list --site {name}"
-            )
-        at.conn.execute(sa.delete(sites).where(sites.c.id == key))
+            hint = f"poller device list --site {name}"
+            raise errors.InvalidInput(f'site "{name}" has {has}', hint=hint)
+        change.conn.execute(sa.delete(sites).where(sites.c.id == key))
+
+
+def _site(row: Any) -> Site:
+    return Site(name=row.name, requires=row.requires, devices=row.devices)
 
 
 def _id(conn: Connection, name: str) -> int:
@@ -78,5 +83,8 @@ def _id(conn: Connection, name: str) -> int:
 _SITES = sa.select(
     sites.c.name,
     sites.c.requires,
-    sa.select(sa.func.count()).where(devices.c.site_id == sites.c.id).scalar_subquery(),
+    sa.select(sa.func.count())
+    .where(devices.c.site_id == sites.c.id)
+    .scalar_subquery()
+    .label("devices"),
 )

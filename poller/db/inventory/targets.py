@@ -1,9 +1,9 @@
-"""Targets: add, edit, remove and list. A target is known by its device and its own name."""
+"""Targets in SQL: add, edit, remove, list. A device and a name identify a target."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -28,7 +28,7 @@ class Target:
     name: str
     collector: str
     options: Mapping[str, Any]
-    credential: str  # its own; empty: the device's
+    credential: str  # the target's own; "" means the device's
     requires: Mapping[str, str]
     interval_ms: int
     timeout_ms: int
@@ -41,52 +41,56 @@ class Target:
 
 
 def add(engine: Engine, device: str, draft: TargetDraft, notify: Notify | None = None) -> Target:
-    """Store a new target. Raises NotFound (device, credential), AlreadyExists (the name on this device)."""
-    with inventory_feed.change(engine, notify) as at:
-        key = insert(at, lookup.device_id(at.conn, device), device, draft)
-        return _one(at.conn, key)
+    """Store a new target. Raises NotFound (device, credential) or AlreadyExists (name on this
+    device).
+    """
+    with inventory_feed.change(engine, notify) as change:
+        device_id = lookup.device_id(change.conn, device)
+        target_id = insert(change, device_id, device, draft)
+        return _one(change.conn, target_id)
 
 
-def insert(at: Change, device_id: int, device: str, draft: TargetDraft) -> int:
-    """The new row itself, within a change that is under way."""
-    row = new_row(draft) | _references(at.conn, draft)
-    taken = sa.select(targets.c.id).where(
-        targets.c.device_id == device_id, targets.c.name == row["name"]
-    )
-    if at.conn.execute(taken).first():
-        raise errors.AlreadyExists(
-            f'device "{device}" has a target named "{row["name"]}" already',
-            hint="choose another --name",
-        )
+def insert(change: Change, device_id: int, device: str, draft: TargetDraft) -> int:
+    """Insert the row of a new target within a change. Returns its id."""
+    row = new_row(draft) | _references(change.conn, draft)
+    if _is_taken(change.conn, device_id, row["name"]):
+        message = f'device "{device}" has a target named "{row["name"]}" already'
+        raise errors.AlreadyExists(message, hint="choose another --name")
     row |= {
         "device_id": device_id,
-        "version": at.version,
-        "created_at": at.now,
-        "updated_at": at.now,
+        "version": change.version,
+        "created_at": change.now,
+        "updated_at": change.now,
     }
-    return int(at.conn.execute(sa.insert(targets).values(row).returning(targets.c.id)).scalar_one())
+    statement = sa.insert(targets).values(row).returning(targets.c.id)
+    return int(change.conn.execute(statement).scalar_one())
 
 
 def edit(
     engine: Engine, device: str, name: str, draft: TargetDraft, notify: Notify | None = None
 ) -> Target:
-    """Change what the draft gives; options are replaced as a whole."""
-    with inventory_feed.change(engine, notify) as at:
-        key = lookup.target_id(at.conn, device, name)
-        old = at.conn.execute(_SCHEDULE.where(targets.c.id == key)).mappings().one()
-        values = given(draft) | timed(draft, dict(old)) | _references(at.conn, draft)
-        values |= {"version": at.version, "updated_at": at.now}
-        if values.get("name", name) != name:
-            _refuse_taken(at.conn, key, device, values["name"])
-        at.conn.execute(sa.update(targets).where(targets.c.id == key).values(values))
-        return _one(at.conn, key)
+    """Change the fields that the draft gives. Options are replaced as a whole."""
+    with inventory_feed.change(engine, notify) as change:
+        conn = change.conn
+        target_id = lookup.target_id(conn, device, name)
+        old = conn.execute(_SCHEDULE.where(targets.c.id == target_id)).mappings().one()
+        values = given_columns(draft)
+        values |= schedule_columns(draft, dict(old))
+        values |= _references(conn, draft)
+        values |= {"version": change.version, "updated_at": change.now}
+        new_name = values.get("name", name)
+        if new_name != name and _is_taken(conn, old["device_id"], new_name):
+            raise errors.AlreadyExists(f'device "{device}" has a target named "{new_name}" already')
+        conn.execute(sa.update(targets).where(targets.c.id == target_id).values(values))
+        return _one(conn, target_id)
 
 
 def remove(engine: Engine, device: str, name: str, notify: Notify | None = None) -> None:
-    with inventory_feed.change(engine, notify) as at:
-        key = lookup.target_id(at.conn, device, name)
-        at.conn.execute(sa.insert(removed_targets).values(target_id=key, version=at.version))
-        at.conn.execute(sa.delete(targets).where(targets.c.id == key))
+    with inventory_feed.change(engine, notify) as change:
+        target_id = lookup.target_id(change.conn, device, name)
+        removal = {"target_id": target_id, "version": change.version}
+        change.conn.execute(sa.insert(removed_targets).values(removal))
+        change.conn.execute(sa.delete(targets).where(targets.c.id == target_id))
 
 
 def show(engine: Engine, device: str, name: str) -> Target:
@@ -95,11 +99,11 @@ def show(engine: Engine, device: str, name: str) -> Target:
 
 
 def of_device(engine: Engine, device: str) -> list[Target]:
-    """All targets of one device. Raises NotFound."""
+    """Return all targets of one device. Raises NotFound."""
     with sql.reading(engine) as conn:
-        key = lookup.device_id(conn, device)
-        rows = conn.execute(_TARGETS.where(targets.c.device_id == key).order_by(targets.c.name))
-        return [_target(row) for row in rows]
+        device_id = lookup.device_id(conn, device)
+        query = _TARGETS.where(targets.c.device_id == device_id).order_by(targets.c.name)
+        return [_target(row) for row in conn.execute(query)]
 
 
 def listing(
@@ -109,18 +113,18 @@ def listing(
     limit: int | None = 50,
     after: tuple[str, str] | None = None,
 ) -> list[Target]:
-    """Targets in the order of device and name; `after` is the (device, name) to continue behind."""
+    """Return targets in the order of device and name, from the one after `after` on."""
     query = _TARGETS.order_by(devices.c.name, targets.c.name).limit(limit)
     if collector is not None:
         query = query.where(targets.c.collector == collector)
     if after is not None:
         query = query.where(sa.tuple_(devices.c.name, targets.c.name) > sa.tuple_(*after))
-    with sql.peeking(engine) as conn:
+    with sql.single_read(engine) as conn:
         return [_target(row) for row in conn.execute(query)]
 
 
 def new_row(draft: TargetDraft) -> dict[str, Any]:
-    """The columns of a new target, defaults filled in; without references and stamps."""
+    """Return the columns of a new target with defaults, without references and stamps."""
     if draft.collector is None:
         raise errors.InvalidInput("the collector is missing", hint="for example --collector snmp")
     defaults: dict[str, Any] = {
@@ -130,11 +134,11 @@ def new_row(draft: TargetDraft) -> dict[str, Any]:
         "credential_id": None,
         "enabled": True,
     }
-    return defaults | given(draft) | timed(draft)
+    return defaults | given_columns(draft) | schedule_columns(draft)
 
 
-def given(draft: TargetDraft) -> dict[str, Any]:
-    """The columns a draft gives, without its credential and its schedule."""
+def given_columns(draft: TargetDraft) -> dict[str, Any]:
+    """Return the columns that a draft gives, without its credential and its schedule."""
     values = {
         "name": draft.name,
         "collector": draft.collector,
@@ -145,25 +149,25 @@ def given(draft: TargetDraft) -> dict[str, Any]:
     return {column: value for column, value in values.items() if value is not None}
 
 
-def timed(draft: TargetDraft, old: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The columns of the schedule a draft leads to. Raises InvalidInput for the first that does not fit."""
-    settled, problems = settle(draft, old)
+def schedule_columns(draft: TargetDraft, old: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the schedule's columns. Raises InvalidInput for the first field that does not fit."""
+    columns, problems = resolve_schedule(draft, old)
     raise_first(problems)
-    return settled
+    return columns
 
 
-def settle(
+def resolve_schedule(
     draft: TargetDraft, old: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """The same with all problems; `old` has the stored columns."""
+    """Return the schedule's columns and every problem. `old` has the stored columns."""
     stored = None
     if old is not None:
-        stored = Schedule(
-            **{name: old[name] for name in _TIMES if name != "policy"}, policy=Policy(old["policy"])
-        )
-    settled = schedule.settle(draft.schedule, stored, draft.defaults)
-    columns = {name: getattr(settled, name) for name in _TIMES} | {"policy": str(settled.policy)}
-    return columns, list(schedule.problems(draft.schedule, settled))
+        times = {name: old[name] for name in _SCHEDULE_COLUMNS if name != "policy"}
+        stored = Schedule(**times, policy=Policy(old["policy"]))
+    resolved = schedule.settle(draft.schedule, stored, draft.defaults)
+    columns = {name: getattr(resolved, name) for name in _SCHEDULE_COLUMNS}
+    columns["policy"] = str(resolved.policy)
+    return columns, list(schedule.problems(draft.schedule, resolved))
 
 
 def _references(conn: Connection, draft: TargetDraft) -> dict[str, Any]:
@@ -172,32 +176,33 @@ def _references(conn: Connection, draft: TargetDraft) -> dict[str, Any]:
     return {"credential_id": lookup.credential_id(conn, draft.credential)}
 
 
-def _refuse_taken(conn: Connection, key: int, device: str, name: str) -> None:
-    own_device = sa.select(targets.c.device_id).where(targets.c.id == key).scalar_subquery()
-    taken = sa.select(targets.c.id).where(targets.c.device_id == own_device, targets.c.name == name)
-    if conn.execute(taken).first():
-        raise errors.AlreadyExists(f'device "{device}" has a target named "{name}" already')
+def _is_taken(conn: Connection, device_id: int, name: str) -> bool:
+    same_name = sa.select(targets.c.id).where(
+        targets.c.device_id == device_id, targets.c.name == name
+    )
+    return conn.execute(same_name).first() is not None
 
 
-def _one(conn: Connection, key: int) -> Target:
-    return _target(conn.execute(_TARGETS.where(targets.c.id == key)).one())
+def _one(conn: Connection, target_id: int) -> Target:
+    return _target(conn.execute(_TARGETS.where(targets.c.id == target_id)).one())
 
 
 def _target(row: Any) -> Target:
-    target = Target(*row)
-    return replace(target, policy=Policy(target.policy))
+    fields = dict(row._mapping)
+    fields["policy"] = Policy(fields["policy"])
+    return Target(**fields)
 
 
-_TIMES = ("policy", "interval_ms", "timeout_ms", "min_ms", "max_ms", "staleness")
-_SCHEDULE = sa.select(*(targets.c[name] for name in _TIMES))
+_SCHEDULE_COLUMNS = ("policy", "interval_ms", "timeout_ms", "min_ms", "max_ms", "staleness")
+_SCHEDULE = sa.select(targets.c.device_id, *(targets.c[name] for name in _SCHEDULE_COLUMNS))
 
 _TARGETS = sa.select(
     targets.c.id,
-    devices.c.name,
+    devices.c.name.label("device"),
     targets.c.name,
     targets.c.collector,
     targets.c.options,
-    sa.func.coalesce(credentials.c.name, ""),
+    sa.func.coalesce(credentials.c.name, "").label("credential"),
     targets.c.requires,
     targets.c.interval_ms,
     targets.c.timeout_ms,

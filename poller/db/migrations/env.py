@@ -1,4 +1,6 @@
-"""Alembic runs this file; the connection is handed over by `poller.db.migrate`, which owns the lock."""
+"""Alembic runs this file; the connection is handed over by `poller.db.migrate`, which owns the
+lock.
+"""
 
 from __future__ import annotations
 

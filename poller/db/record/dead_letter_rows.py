@@ -1,7 +1,7 @@
-"""Dead letters in SQL: which targets need a person, why, since when, and when they are tried again.
+"""Dead letters in SQL: targets that need a person, with reason, times and number of attempts.
 
-Workers write what they decide, in bulk, possibly late and twice: what happened later wins. The leader compares this
-with the board now and then (beat/deadletter_sync.py), so whatever goes wrong on the way is mended.
+Workers write in bulk, possibly late and twice; the later failure wins. The leader compares the
+table with the board (beat/deadletter_sync.py) and corrects differences.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from poller.db import bulk
 from poller.db import engine as sql
-from poller.db.in_list import among
+from poller.db.in_list import in_list
 from poller.db.inventory import inventory_feed
 from poller.db.inventory.inventory_feed import Notify
 from poller.db.tables import dead_letters, devices, sites, targets
@@ -30,7 +30,7 @@ _CHUNK = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A letter with the names of today."""
+    """A letter with the present names of its target."""
 
     letter: Letter
     device: str
@@ -54,7 +54,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which letters somebody asks for; nothing said is every one. `ids` are of targets."""
+    """A filter for letters: an empty field matches every letter. `ids` are ids of targets."""
 
     reason: str = ""
     code: str = ""
@@ -65,115 +65,128 @@ class Wanted:
 
 
 def write(engine: Engine, letters: Sequence[Letter]) -> None:
-    """Store those with a reason, remove those without. Idempotent; what is older than the row is refused.
+    """Store letters with a reason, remove those without. Idempotent; an older letter changes
+    nothing.
 
-    Letters of targets that are gone or disabled are left out. Raises StoreError.
+    Letters of removed or disabled targets are left out. Raises StoreError.
     """
-    last: dict[int, Letter] = {}
-    for letter in letters:
-        if letter.target_id not in last or letter.last_ms >= last[letter.target_id].last_ms:
-            last[letter.target_id] = letter
-    made = [letter for _, letter in sorted(last.items()) if letter.reason]
-    cleared = [letter for _, letter in sorted(last.items()) if not letter.reason]
+    newest = _newest(letters)
+    made = [letter for letter in newest if letter.reason]
+    cleared = [letter for letter in newest if not letter.reason]
     with sql.writing(engine) as conn:
         polled = _polled(conn, [letter.target_id for letter in made])
-        bulk.insert(
-            conn,
-            dead_letters,
-            [_ROW(letter) for letter in made if letter.target_id in polled],
-            _UPSERT,
-        )
+        rows = [_ROW(letter) for letter in made if letter.target_id in polled]
+        bulk.insert(conn, dead_letters, rows, _UPSERT)
         _clear(conn, cleared)
+
+
+def _newest(letters: Sequence[Letter]) -> list[Letter]:
+    """Return the newest letter of each target, in the order of targets."""
+    newest: dict[int, Letter] = {}
+    for letter in letters:
+        other = newest.get(letter.target_id)
+        if other is None or letter.last_ms >= other.last_ms:
+            newest[letter.target_id] = letter
+    return [newest[target_id] for target_id in sorted(newest)]
 
 
 def _clear(conn: Connection, cleared: Sequence[Letter]) -> None:
     if not cleared:
         return
-    stored = sa.select(dead_letters.c.target_id, dead_letters.c.last_ms)
-    rows: dict[int, int] = dict(
-        conn.execute(stored.where(among(dead_letters.c.target_id, _ids(cleared)))).all()
-    )
-    gone = [
-        each.target_id for each in cleared if each.last_ms >= rows.get(each.target_id, each.last_ms)
+    ids = [letter.target_id for letter in cleared]
+    query = sa.select(dead_letters.c.target_id, dead_letters.c.last_ms)
+    stored = conn.execute(query.where(in_list(dead_letters.c.target_id, ids))).all()
+    stored_ms: dict[int, int] = dict(stored)
+    outdated = [
+        letter.target_id
+        for letter in cleared
+        if letter.last_ms >= stored_ms.get(letter.target_id, letter.last_ms)
     ]
-    conn.execute(sa.delete(dead_letters).where(among(dead_letters.c.target_id, gone)))
+    conn.execute(sa.delete(dead_letters).where(in_list(dead_letters.c.target_id, outdated)))
 
 
 def _polled(conn: Connection, ids: Sequence[int]) -> set[int]:
-    """Those of these targets that are polled at all. They cannot be removed before we commit."""
+    """Return the enabled ones of these targets, locked against removal until the commit."""
     if not ids:
         return set()
-    query = _POLLED.where(among(targets.c.id, ids)).order_by(targets.c.id)
-    return set(conn.execute(query.with_for_update(key_share=True, read=True, of=targets)).scalars())
+    query = _POLLED.where(in_list(targets.c.id, ids)).order_by(targets.c.id)
+    locked = query.with_for_update(key_share=True, read=True, of=targets)
+    return set(conn.execute(locked).scalars())
 
 
 def forget_absent(engine: Engine) -> int:
-    """Remove letters of targets that are gone or disabled. Returns how many."""
+    """Remove letters of removed and disabled targets. Returns how many."""
     absent = sa.delete(dead_letters).where(dead_letters.c.target_id.not_in(_POLLED))
     with sql.writing(engine) as conn:
         return conn.execute(absent).rowcount
 
 
 def groups(engine: Engine, wanted: Wanted) -> list[Group]:
-    """The largest first."""
-    number = sa.func.count().label("number")
+    """Return groups of letters, the largest first."""
+    letters = sa.func.count().label("letters")
     key = (dead_letters.c.reason, dead_letters.c.error_code, targets.c.collector)
-    facts = (number, sa.func.count(targets.c.device_id.distinct()))
-    span = (sa.func.min(dead_letters.c.first_ms), sa.func.max(dead_letters.c.last_ms))
-    query = sa.select(*key, *facts, *span).select_from(_JOINED).where(*_conditions(wanted))
-    with sql.peeking(engine) as conn:
-        rows = conn.execute(query.group_by(*key).order_by(number.desc(), *key))
-        return [Group(*row) for row in rows]
+    query = (
+        sa.select(
+            *key,
+            letters,
+            sa.func.count(targets.c.device_id.distinct()).label("devices"),
+            sa.func.min(dead_letters.c.first_ms).label("first_ms"),
+            sa.func.max(dead_letters.c.last_ms).label("last_ms"),
+        )
+        .select_from(_JOINED)
+        .where(*_conditions(wanted))
+        .group_by(*key)
+        .order_by(letters.desc(), *key)
+    )
+    with sql.single_read(engine) as conn:
+        return [Group(**row._mapping) for row in conn.execute(query)]
 
 
 def listing(engine: Engine, wanted: Wanted, limit: int | None = None) -> list[Named]:
-    """The oldest first."""
+    """Return letters, the oldest first."""
     query = _NAMED.where(*_conditions(wanted)).order_by(
         dead_letters.c.parked_ms, dead_letters.c.target_id
     )
-    with sql.peeking(engine) as conn:
+    with sql.single_read(engine) as conn:
         return [_named(row) for row in conn.execute(query.limit(limit))]
 
 
 def count(engine: Engine, wanted: Wanted) -> int:
     query = sa.select(sa.func.count()).select_from(_JOINED).where(*_conditions(wanted))
-    with sql.peeking(engine) as conn:
+    with sql.single_read(engine) as conn:
         return int(conn.execute(query).scalar_one())
 
 
 def drop(engine: Engine, ids: Sequence[int], notify: Notify | None = None) -> int:
-    """Stop trying: the targets are disabled and the letters removed, all or none. Returns how many."""
+    """Disable the targets and remove their letters, all or none. Returns how many."""
     dropped = 0
-    with inventory_feed.change(engine, notify) as at:
+    with inventory_feed.change(engine, notify) as change:
+        values = {"enabled": False, "version": change.version, "updated_at": change.now}
         for chunk in batched(sorted(ids), _CHUNK):
-            values = {"enabled": False, "version": at.version, "updated_at": at.now}
-            done = at.conn.execute(
-                sa.update(targets).where(among(targets.c.id, chunk)).values(values)
-            )
-            dropped += done.rowcount
-            at.conn.execute(sa.delete(dead_letters).where(among(dead_letters.c.target_id, chunk)))
+            disable = sa.update(targets).where(in_list(targets.c.id, chunk)).values(values)
+            dropped += change.conn.execute(disable).rowcount
+            letters = in_list(dead_letters.c.target_id, chunk)
+            change.conn.execute(sa.delete(dead_letters).where(letters))
     return dropped
 
 
 def page(engine: Engine, after: int, limit: int) -> list[tuple[int, int]]:
-    """Target and last failure of every letter, in the order of targets: those behind this one."""
+    """Return (target, last failure) of letters in the order of targets, from the one after `after`
+    on.
+    """
     query = sa.select(dead_letters.c.target_id, dead_letters.c.last_ms).order_by(
         dead_letters.c.target_id
     )
-    with sql.peeking(engine) as conn:
+    with sql.single_read(engine) as conn:
         rows = conn.execute(query.where(dead_letters.c.target_id > after).limit(limit)).all()
     return [(int(key), int(last)) for key, last in rows]
 
 
 def known(engine: Engine, ids: Collection[int]) -> set[int]:
-    """Those of these targets that have a letter."""
-    query = sa.select(dead_letters.c.target_id).where(among(dead_letters.c.target_id, ids))
-    with sql.peeking(engine) as conn:
+    """Return the ones of these targets that have a letter."""
+    query = sa.select(dead_letters.c.target_id).where(in_list(dead_letters.c.target_id, ids))
+    with sql.single_read(engine) as conn:
         return set(conn.execute(query).scalars())
-
-
-def _ids(letters: Sequence[Letter]) -> list[int]:
-    return [letter.target_id for letter in letters]
 
 
 def _conditions(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
@@ -184,15 +197,21 @@ def _conditions(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
         sites.c.name: wanted.site,
         devices.c.name: wanted.device,
     }
-    found = [column == text for column, text in texts.items() if text]
-    return found if wanted.ids is None else [*found, among(dead_letters.c.target_id, wanted.ids)]
+    conditions = [column == text for column, text in texts.items() if text]
+    if wanted.ids is not None:
+        conditions.append(in_list(dead_letters.c.target_id, wanted.ids))
+    return conditions
 
 
 def _named(row: Any) -> Named:
-    device, target, collector, site, *values = row
-    fields = dict(zip(_FIELDS, values, strict=True))
+    fields = {name: row._mapping[name] for name in _FIELDS}
+    fields["reason"] = Reason(fields["reason"])
     return Named(
-        Letter(**{**fields, "reason": Reason(fields["reason"])}), device, target, collector, site
+        letter=Letter(**fields),
+        device=row.device,
+        target=row.target,
+        collector=row.collector,
+        site=row.site,
     )
 
 
@@ -201,7 +220,7 @@ _UPSERT = (
     + ", ".join(
         f"{name} = excluded.{name}" for name in _FIELDS if name not in ("target_id", "parked_ms")
     )
-    # The board may have forgotten since when it is parked, the row does not.
+    # `parked_ms` stays: a rebuilt board no longer knows it, the row does.
     + " WHERE excluded.last_ms >= dead_letters.last_ms"
 )
 
@@ -211,7 +230,7 @@ _POLLED = (
     .where(targets.c.enabled, devices.c.enabled)
 )
 
-#: Only what is still polled: a letter of a target that was removed a moment ago is on its way out.
+#: Letters of enabled targets only: `forget_absent` is about to remove the others.
 _JOINED = (
     dead_letters.join(targets, dead_letters.c.target_id == targets.c.id)
     .join(
@@ -221,9 +240,9 @@ _JOINED = (
 )
 
 _NAMED = sa.select(
-    devices.c.name,
-    targets.c.name,
+    devices.c.name.label("device"),
+    targets.c.name.label("target"),
     targets.c.collector,
-    sa.func.coalesce(sites.c.name, ""),
+    sa.func.coalesce(sites.c.name, "").label("site"),
     *dead_letters.c,
 ).select_from(_JOINED)

@@ -1,4 +1,7 @@
-"""What is old enough to go? Bounded deletes with pauses, so that nobody who polls ever waits for the broom."""
+"""Delete rows that are older than their retention, in bounded steps with pauses between them.
+
+The pauses let writers through: a poll never waits for a long delete.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,19 @@ from poller.db.record.run_ledger import BAD
 from poller.db.tables import events, readings, runs, series_sets
 from poller.domain.failures.outcome import Result
 
-#: Rows of one transaction: some tens of milliseconds.
+#: Rows deleted by one transaction: some tens of milliseconds.
 CHUNK = 1_000
-#: Most rows of one table, or one outcome, in one pass; the rest waits for the next one.
+#: Rows of one table, or of one outcome, deleted by one pass at most.
 ROWS = 2_000_000
-#: And the longest pass: the next one starts five minutes after it.
+#: Duration of one pass at most. The next pass starts five minutes later.
 SECONDS = 240.0
-#: A shape nobody announced for this long beyond the readings' own time belongs to no reading any more.
+#: A shape that was not announced for this long beyond the readings' retention has no reading left.
 SHAPE_GRACE_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
 class Ages:
-    """How old things may become, in milliseconds."""
+    """Retention of each kind of row."""
 
     runs_ms: int
     runs_failed_ms: int
@@ -36,6 +39,8 @@ class Ages:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
+    """Numbers of deleted rows."""
+
     runs: int = 0
     runs_failed: int = 0
     readings: int = 0
@@ -46,45 +51,48 @@ class Pruned:
 def prune(
     engine: Engine, now_ms: int, ages: Ages, sleep: Callable[[float], None] = time.sleep
 ) -> Pruned:
-    """Delete what is older than its time. Idempotent; safe beside workers and beside another pass."""
-    broom = _Broom(engine, sleep, time.monotonic() + SECONDS)
+    """Delete rows older than their retention. Idempotent; safe beside workers and another pass."""
+    deletes = _BoundedDeletes(engine, sleep, time.monotonic() + SECONDS)
     shapes_ms = ages.readings_ms + SHAPE_GRACE_MS
+    good = [outcome for outcome in Result if outcome not in BAD]
     return Pruned(
-        runs=sum(
-            broom.runs(outcome, now_ms - ages.runs_ms) for outcome in Result if outcome not in BAD
-        ),
-        runs_failed=sum(broom.runs(outcome, now_ms - ages.runs_failed_ms) for outcome in BAD),
-        readings=broom.sweep(
-            readings, readings.c.at_ms, readings.c.at_ms < now_ms - ages.readings_ms
-        ),
-        shapes=broom.sweep(
-            series_sets, series_sets.c.seen_ms, series_sets.c.seen_ms < now_ms - shapes_ms
-        ),
-        events=broom.sweep(events, events.c.at_ms, events.c.at_ms < now_ms - ages.events_ms),
+        runs=sum(deletes.runs(outcome, now_ms - ages.runs_ms) for outcome in good),
+        runs_failed=sum(deletes.runs(outcome, now_ms - ages.runs_failed_ms) for outcome in BAD),
+        readings=deletes.older_than(readings.c.at_ms, now_ms - ages.readings_ms),
+        shapes=deletes.older_than(series_sets.c.seen_ms, now_ms - shapes_ms),
+        events=deletes.older_than(events.c.at_ms, now_ms - ages.events_ms),
     )
 
 
-class _Broom:
-    def __init__(self, engine: Engine, sleep: Callable[[float], None], until: float) -> None:
-        self._engine, self._sleep, self._until = engine, sleep, until
+class _BoundedDeletes:
+    """One pass: it ends at `until_mono`, or when nothing old is left."""
+
+    def __init__(self, engine: Engine, sleep: Callable[[float], None], until_mono: float) -> None:
+        self._engine = engine
+        self._sleep = sleep
+        self._until_mono = until_mono
 
     def runs(self, outcome: Result, before_ms: int) -> int:
-        return self.sweep(
-            runs, runs.c.plan_ms, runs.c.outcome == outcome, runs.c.plan_ms < before_ms
-        )
+        return self.older_than(runs.c.plan_ms, before_ms, runs.c.outcome == outcome)
 
-    def sweep(self, table: sa.Table, age: sa.Column[int], *old: sa.ColumnElement[bool]) -> int:
-        """The oldest first. Rests as long as it works, so that others get the lock, and gives up at the end."""
+    def older_than(
+        self, age: sa.Column[int], before_ms: int, *conditions: sa.ColumnElement[bool]
+    ) -> int:
+        """Delete the oldest rows first and return their number.
+
+        After each step the pass sleeps as long as the step took, so that writers get the lock.
+        """
+        table = age.table
         keys = list(table.primary_key.columns)
-        oldest = sa.select(*keys).where(*old).order_by(age).limit(CHUNK)
+        oldest = sa.select(*keys).where(*conditions, age < before_ms).order_by(age).limit(CHUNK)
         statement = sa.delete(table).where(sa.tuple_(*keys).in_(oldest))
         total = 0
-        while total < ROWS and time.monotonic() < self._until:
-            began = time.monotonic()
+        while total < ROWS and time.monotonic() < self._until_mono:
+            started_mono = time.monotonic()
             with sql.writing(self._engine) as conn:
-                gone = conn.execute(statement).rowcount
-            total += gone
-            if gone < CHUNK:
+                deleted = conn.execute(statement).rowcount
+            total += deleted
+            if deleted < CHUNK:
                 break
-            self._sleep(time.monotonic() - began)
+            self._sleep(time.monotonic() - started_mono)
         return total

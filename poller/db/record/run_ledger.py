@@ -1,9 +1,9 @@
-"""The ledger: what became of every planned poll, and what it says of our punctuality.
+"""The ledger: one row for every planned poll, and how late polls start.
 
-A run is known by (target, plan time). `write` may be repeated and may come out of order; the rule is:
-- no row yet: insert it;
-- same lease token: a later or equal attempt replaces the row, which keeps the first attempt's start and wait;
-- another token: the one that started later wins, so a worker that wakes up late changes nothing.
+A run is identified by (target, plan time). `write` may be repeated and may come out of order:
+- no row yet: the run is inserted;
+- same lease token: a later or equal attempt replaces the row but keeps its first start and wait;
+- another token: the run that started later wins, so a worker that wakes up late changes nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from poller.domain.failures.outcome import Result
 from poller.domain.record.overview import Lateness
 from poller.domain.record.run import Run
 
-#: Outcomes of a poll that was really attempted.
+#: Outcomes of polls that were attempted.
 POLLED = (Result.OK, Result.PARTIAL, Result.FAILED)
 BAD = (Result.FAILED, Result.REFUSED)
 
@@ -31,7 +31,7 @@ _ROW = attrgetter(*(name if name != "outcome" else "outcome.value" for name in _
 
 
 class NamedRun(NamedTuple):
-    """A run with the names of today; empty when the target has been removed since."""
+    """A run with the present names of its target; empty for a removed target."""
 
     run: Run
     device: str
@@ -39,39 +39,40 @@ class NamedRun(NamedTuple):
 
 
 def write(engine: Engine, rows: Sequence[Run]) -> None:
-    """Store a batch by the rule above. Idempotent. Raises StoreError."""
+    """Store a batch by the rule of this module. Idempotent. Raises StoreError."""
     values = [_ROW(run) for run in _newest(rows)]
     with sql.writing(engine) as conn:
         bulk.insert(conn, runs, values, _UPSERT)
 
 
 def close_lost(engine: Engine, rows: Sequence[Run]) -> None:
-    """Close runs nobody will finish. A run that was written meanwhile is left as it is: it did happen."""
+    """Insert runs whose lease ran out. A run that was written meanwhile stays as it is."""
     values = [_ROW(run) for run in _newest(rows)]
     with sql.writing(engine) as conn:
         bulk.insert(conn, runs, values, "ON CONFLICT (target_id, plan_ms) DO NOTHING")
 
 
 def _newest(rows: Sequence[Run]) -> list[Run]:
-    """One row per key (a statement must not touch a row twice), in key order: what the rule makes of several."""
+    """Return one run for each key, in key order: a statement must not touch a row twice."""
     chosen: dict[tuple[int, int], Run] = {}
     for run in rows:
-        key = run.target_id, run.plan_ms
-        chosen[key] = _replaced(chosen[key], run) if key in chosen else run
+        key = (run.target_id, run.plan_ms)
+        if key in chosen:
+            chosen[key] = _merge(chosen[key], run)
+        else:
+            chosen[key] = run
     return [chosen[key] for key in sorted(chosen)]
 
 
-def _replaced(there: Run, run: Run) -> Run:
-    """The rule above, as `_UPSERT` has it."""
-    if there.token != run.token:
-        return run if run.started_ms >= there.started_ms else there
-    if run.attempt < there.attempt:
-        return there
-    return (
-        run._replace(started_ms=there.started_ms)
-        if 1 <= there.started_ms <= run.started_ms
-        else run
-    )
+def _merge(stored: Run, run: Run) -> Run:
+    """Apply the rule of this module to two runs, as `_UPSERT` does in SQL."""
+    if stored.token != run.token:
+        return run if run.started_ms >= stored.started_ms else stored
+    if run.attempt < stored.attempt:
+        return stored
+    if 1 <= stored.started_ms <= run.started_ms:
+        return run._replace(started_ms=stored.started_ms)
+    return run
 
 
 def recent(
@@ -83,28 +84,31 @@ def recent(
     failed_only: bool = False,
     since_ms: int | None = None,
 ) -> list[NamedRun]:
-    """The newest runs first, of one target, one device or everything."""
-    outcomes = BAD if failed_only else tuple(Result)
+    """Return the newest runs of one target, of one device, or of all."""
     since = runs.c.plan_ms >= (since_ms or 0)
     with sql.reading(engine) as conn:
-        ids = (
-            [target_id]
-            if target_id is not None
-            else _ids(conn, device)
-            if device is not None
-            else None
-        )
-        if ids is None:
-            branches = [sa.and_(runs.c.outcome == outcome, since) for outcome in outcomes]
+        if target_id is not None:
+            branches = _branches_by_target([target_id], since, failed_only)
+        elif device is not None:
+            branches = _branches_by_target(_target_ids(conn, device), since, failed_only)
         else:
-            bad = [runs.c.outcome.in_(BAD)] if failed_only else []
-            branches = [sa.and_(runs.c.target_id == i, since, *bad) for i in ids]
-        return (
-            [_named(row) for row in conn.execute(_newest_of(branches, limit))] if branches else []
-        )
+            outcomes = BAD if failed_only else tuple(Result)
+            branches = [sa.and_(runs.c.outcome == outcome, since) for outcome in outcomes]
+        if not branches:
+            return []
+        return [_named(row) for row in conn.execute(_newest_of(branches, limit))]
 
 
-def _ids(conn: Connection, device: str) -> list[int]:
+def _branches_by_target(
+    ids: Sequence[int], since: sa.ColumnElement[bool], failed_only: bool
+) -> list[sa.ColumnElement[bool]]:
+    conditions = [since]
+    if failed_only:
+        conditions.append(runs.c.outcome.in_(BAD))
+    return [sa.and_(runs.c.target_id == target_id, *conditions) for target_id in ids]
+
+
+def _target_ids(conn: Connection, device: str) -> list[int]:
     query = (
         sa.select(targets.c.id)
         .join(devices, targets.c.device_id == devices.c.id)
@@ -114,62 +118,72 @@ def _ids(conn: Connection, device: str) -> list[int]:
 
 
 def _newest_of(branches: Sequence[sa.ColumnElement[bool]], limit: int) -> sa.Select[Any]:
-    """Each branch is read along one index, newest first, and no further than needed, however many rows there are."""
-    parts = [
-        sa.select(
-            sa.select(runs).where(branch).order_by(runs.c.plan_ms.desc()).limit(limit).subquery()
-        )
-        for branch in branches
-    ]
+    """Select the newest rows of all branches.
+
+    Each branch is read along one index, newest first, up to the limit: the cost does not depend on
+    the size of the table.
+    """
+    parts = []
+    for branch in branches:
+        newest = sa.select(runs).where(branch).order_by(runs.c.plan_ms.desc()).limit(limit)
+        parts.append(sa.select(newest.subquery()))
     found = sa.union_all(*parts).subquery()
-    names = (sa.func.coalesce(devices.c.name, ""), sa.func.coalesce(targets.c.name, ""))
     with_names = found.outerjoin(targets, found.c.target_id == targets.c.id).outerjoin(
         devices, targets.c.device_id == devices.c.id
     )
-    newest = (found.c.plan_ms.desc(), found.c.target_id)
-    return sa.select(found, *names).select_from(with_names).order_by(*newest).limit(limit)
+    return (
+        sa.select(
+            found,
+            sa.func.coalesce(devices.c.name, "").label("device_name"),
+            sa.func.coalesce(targets.c.name, "").label("target_name"),
+        )
+        .select_from(with_names)
+        .order_by(found.c.plan_ms.desc(), found.c.target_id)
+        .limit(limit)
+    )
 
 
 def lateness(engine: Engine, since_ms: int) -> Lateness:
-    """Exact percentiles of start minus slot over the polls planned since then."""
-    with sql.peeking(engine) as conn:
+    """Return exact percentiles of start minus slot over the polls planned since then."""
+    with sql.single_read(engine) as conn:
         rows = conn.execute(_LATENESS, {"since": since_ms}).all()
-    counted = [(int(late), int(many)) for late, many in rows]
-    total = sum(many for _, many in counted)
+    counts = [(int(late_ms), int(count)) for late_ms, count in rows]
+    total = sum(count for _, count in counts)
     if not total:
         return Lateness()
-    half, most = (_percentile(counted, total, share) for share in (0.5, 0.99))
-    return Lateness(total, half, most, counted[-1][0])
+    median = _percentile(counts, total, 0.5)
+    p99 = _percentile(counts, total, 0.99)
+    maximum = counts[-1][0]
+    return Lateness(total, median, p99, maximum)
 
 
-def _percentile(counted: Sequence[tuple[int, int]], total: int, share: float) -> float:
-    """The smallest value that at least `share` of all values do not exceed."""
-    seen = 0
-    for value, many in counted:
-        seen += many
-        if seen >= share * total:
+def _percentile(counts: Sequence[tuple[int, int]], total: int, share: float) -> float:
+    """Return the smallest value that at least `share` of all values do not exceed."""
+    cumulative = 0
+    for value, count in counts:
+        cumulative += count
+        if cumulative >= share * total:
             return value
-    return counted[-1][0]
+    return counts[-1][0]
 
 
 def overlaps(engine: Engine, since_ms: int) -> int:
-    """How many runs started before an earlier run of the same target had finished. Must be 0."""
-    with sql.peeking(engine) as conn:
+    """Count runs that started before an earlier run of the same target ended. Must be 0."""
+    with sql.single_read(engine) as conn:
         return int(conn.execute(_OVERLAPS, {"since": since_ms}).scalar_one())
 
 
 def counts(engine: Engine, since_ms: int) -> dict[Result, int]:
-    """How many runs had which outcome."""
-    with sql.peeking(engine) as conn:
-        return {
-            Result(outcome): many for outcome, many in conn.execute(_COUNTS, {"since": since_ms})
-        }
+    """Return the number of runs by outcome."""
+    with sql.single_read(engine) as conn:
+        rows = conn.execute(_COUNTS, {"since": since_ms}).all()
+    return {Result(outcome): count for outcome, count in rows}
 
 
 def _named(row: Any) -> NamedRun:
-    fields = dict(zip(_FIELDS, row[:-2], strict=True))
+    fields = {name: row._mapping[name] for name in _FIELDS}
     fields["outcome"] = Result(fields["outcome"])
-    return NamedRun(Run(**fields), row[-2], row[-1])
+    return NamedRun(Run(**fields), row.device_name, row.target_name)
 
 
 _UPSERT = """ON CONFLICT (target_id, plan_ms) DO UPDATE SET
@@ -177,9 +191,11 @@ _UPSERT = """ON CONFLICT (target_id, plan_ms) DO UPDATE SET
     message = excluded.message, finished_ms = excluded.finished_ms, samples = excluded.samples,
     runner = excluded.runner, token = excluded.token,
     collect_ms = excluded.collect_ms, write_ms = excluded.write_ms,
-    started_ms = CASE WHEN runs.token = excluded.token AND runs.started_ms BETWEEN 1 AND excluded.started_ms
+    started_ms = CASE WHEN runs.token = excluded.token
+                           AND runs.started_ms BETWEEN 1 AND excluded.started_ms
                       THEN runs.started_ms ELSE excluded.started_ms END,
-    queue_ms = CASE WHEN runs.token = excluded.token AND runs.started_ms BETWEEN 1 AND excluded.started_ms
+    queue_ms = CASE WHEN runs.token = excluded.token
+                         AND runs.started_ms BETWEEN 1 AND excluded.started_ms
                     THEN runs.queue_ms ELSE excluded.queue_ms END
     WHERE CASE WHEN runs.token = excluded.token THEN excluded.attempt >= runs.attempt
                ELSE excluded.started_ms >= runs.started_ms END"""

@@ -1,4 +1,4 @@
-"""The rates of targets, made from what is stored: one statement for the polls of all of them."""
+"""Rates of targets, computed from stored readings: one statement for the polls of all targets."""
 
 from __future__ import annotations
 
@@ -15,90 +15,110 @@ from poller.domain.metrics import rates, series_identity
 from poller.domain.metrics.rates import Answer, Question
 from poller.domain.metrics.reading import Kind
 
-#: A view of the last polls shows so many rates; one of a span reads at most so many polls of a target.
-GLANCE = 12
-MOST_POLLS = 2000
+#: Rates shown for the last polls of a target.
+RECENT_RATES = 12
+#: Polls of a target that a view of a span reads at most.
+MAXIMUM_POLLS = 2000
+
+
+def _all(names: Collection[str]) -> Collection[str]:
+    return names
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """`choose` takes some of the counters' names; without `since_ms` the last few polls are enough."""
+    """A question for rates. Without `since_ms` it covers the last few polls."""
 
-    choose: Callable[[Collection[str]], Collection[str]] = lambda names: names
-    most: int = 200
+    choose: Callable[[Collection[str]], Collection[str]] = _all  # of the counters' names
+    most: int = 200  # lines of all targets together
     since_ms: int = 0
-    skip: int = 0  # of all counters together
+    skip: int = 0  # lines to leave out, of all targets together
 
 
 @dataclass(frozen=True, slots=True)
 class Rated:
-    """`names` are those of all its counters; `cut` when the span has more polls than one may ask for."""
+    """The rates of one target. `names` lists all its counters."""
 
     target: Target
     polls: int
     names: Collection[str]
     answer: Answer
-    cut: bool = False
+    cut: bool = False  # the span has more polls than are read
 
 
 def of_device(engine: Engine, device: str, asked: Asked) -> list[Rated]:
-    """Of all its targets. Raises NotFound."""
+    """Return the rates of a device's targets. Raises NotFound."""
     return of_targets(engine, targets.of_device(engine, device), asked)
 
 
 def of_targets(engine: Engine, chosen: Sequence[Target], asked: Asked) -> list[Rated]:
-    """In the order of the targets; one that was never polled has no lines. `most` is for all together."""
-    polls = most_polls(asked)
-    return together(
-        chosen,
-        stored_readings.history(engine, [target.id for target in chosen], polls, asked.since_ms),
-        asked,
-    )
+    """Return the rates of each target, in order. A target that was never polled has no lines."""
+    ids = [target.id for target in chosen]
+    polls = maximum_polls(asked)
+    stored = stored_readings.history(engine, ids, polls, asked.since_ms)
+    return from_stored(chosen, stored, asked)
 
 
-def most_polls(asked: Asked) -> int:
-    return (MOST_POLLS if asked.since_ms else GLANCE) + 1
+def maximum_polls(asked: Asked) -> int:
+    """Return how many polls of a target are read: one more than there are rates."""
+    rates_shown = MAXIMUM_POLLS if asked.since_ms else RECENT_RATES
+    return rates_shown + 1
 
 
-def together(
+def from_stored(
     chosen: Sequence[Target], stored: Mapping[int, Sequence[Stored]], asked: Asked
 ) -> list[Rated]:
-    """Of targets by what is stored of each. Which counters are wanted is asked once, of the names of all of them."""
-    wanted = asked.choose(
-        dict.fromkeys(name for target in chosen for name in _names(stored.get(target.id, ())))
-    )
-    found: list[Rated] = []
+    """Compute the rates of targets from their readings. `choose` sees the counters of all
+    targets.
+    """
+    all_names: dict[str, None] = {}
     for target in chosen:
-        left = replace(
-            asked,
-            choose=lambda _: wanted,
-            most=asked.most - sum(len(each.answer.lines) for each in found),
-            skip=max(0, asked.skip - sum(each.answer.total for each in found)),
-        )
-        found.append(_rated(target, stored.get(target.id, ()), left))
-    return found
+        all_names.update(dict.fromkeys(_counter_names(stored.get(target.id, ()))))
+    names = frozenset(asked.choose(all_names))
+
+    rated: list[Rated] = []
+    lines_left = asked.most
+    lines_to_skip = asked.skip
+    for target in chosen:
+        part = replace(asked, most=lines_left, skip=max(0, lines_to_skip))
+        result = _rates_of_target(target, stored.get(target.id, ()), names, part)
+        lines_left -= len(result.answer.lines)
+        lines_to_skip -= result.answer.total
+        rated.append(result)
+    return rated
 
 
-def _rated(target: Target, stored: Sequence[Stored], asked: Asked) -> Rated:
-    names = _names(stored)
-    wanted = frozenset(asked.choose(names))
-    # The oldest of a full answer has polls before it that were not asked for: it is only there for the next one.
-    cut = len(stored) == most_polls(asked)
+def _rates_of_target(
+    target: Target, stored: Sequence[Stored], names: frozenset[str], asked: Asked
+) -> Rated:
+    # When the limit was reached, the oldest poll serves only as the start of the next one's rate.
+    is_cut = len(stored) == maximum_polls(asked)
+    first_ms = stored[0].at_ms + 1 if is_cut else 0
     question = Question(
         target.max_ms or target.interval_ms,
         series_identity.chosen(target.options),
-        lambda series: series.name in wanted,
+        lambda series: series.name in names,
         asked.most,
-        max(asked.since_ms, stored[0].at_ms + 1 if cut else 0),
+        max(asked.since_ms, first_ms),
         asked.skip,
     )
-    answer = rates.answer([(each.at_ms, each.readings) for each in stored], question)
-    return Rated(target, len(stored), names, answer, cut and bool(asked.since_ms))
-
-
-def _names(stored: Sequence[Stored]) -> Collection[str]:
-    """As the newest poll has them; behind it those that a table had which did not answer this time."""
-    shapes = {poll.readings.series.id: poll.readings.series for poll in reversed(stored)}
-    return dict.fromkeys(
-        s.name for shape in shapes.values() for s in shape.series if s.kind is Kind.COUNTER
+    polls = [(poll.at_ms, poll.readings) for poll in stored]
+    answer = rates.answer(polls, question)
+    return Rated(
+        target=target,
+        polls=len(stored),
+        names=_counter_names(stored),
+        answer=answer,
+        cut=is_cut and bool(asked.since_ms),
     )
+
+
+def _counter_names(stored: Sequence[Stored]) -> Collection[str]:
+    """Return the counters of the newest poll, then those of older polls that it lacks."""
+    shapes = {poll.readings.series.id: poll.readings.series for poll in reversed(stored)}
+    names: dict[str, None] = {}
+    for shape in shapes.values():
+        for series in shape.series:
+            if series.kind is Kind.COUNTER:
+                names[series.name] = None
+    return names

@@ -1,10 +1,13 @@
-"""Readings in SQL: a poll is one row of packed floats; its shape is stored once for all that share it."""
+"""Readings in SQL: a poll is one row of packed floats; its shape is stored once for all polls that
+share it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,13 +15,14 @@ from sqlalchemy.engine import Connection, Engine
 
 from poller.db import bulk
 from poller.db import engine as sql
-from poller.db.in_list import among
+from poller.db.in_list import in_list
 from poller.db.tables import readings, series_sets, targets
 from poller.domain.metrics.reading import ReadingSet, SeriesSet, pack, unpack
 
-#: A shape in use is announced again after this long, so that pruning can tell it from a forgotten one.
+#: A shape in use is written again after this long, so that retention keeps it.
 ANNOUNCE_AGAIN_MS = 6 * 3600 * 1000
-_REMEMBERED_SHAPES = 500_000
+#: The cache of written shapes is cleared beyond this size.
+_MAXIMUM_SHAPES = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,41 +35,52 @@ class Stored:
 
 
 class Writer:
-    """Writes batches; remembers which shapes the database has. One per process, safe for threads."""
+    """Writes batches and caches which shapes the database has. One per process, safe for
+    threads.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._announced: dict[int, int] = {}  # shape id -> when
+        self._announced_ms: dict[int, int] = {}  # instant of the last write, by shape id
 
     def write(self, batch: Sequence[Stored], now_ms: int) -> None:
-        """Store a batch in one transaction. A poll that is stored already is left as it is."""
+        """Store a batch in one transaction. A poll that is already stored stays as it is."""
         shapes = self._unannounced(batch, now_ms)
-        rows = [
-            (s.target_id, s.at_ms, s.readings.series.id, pack(s.readings.values)) for s in batch
-        ]
-        rows.sort(key=lambda row: row[:2])
-        told = [
-            _shape_row(shape, now_ms) for shape in shapes
-        ]  # before the transaction: others wait for its end
+        # Rows are made before the transaction: other writers wait for its end.
+        shape_rows = [_shape_row(shape, now_ms) for shape in shapes]
+        reading_rows = sorted(map(_reading_row, batch), key=_READING_KEY)
         with sql.writing(self._engine) as conn:
-            bulk.insert(conn, series_sets, told, _SEEN_AGAIN)
-            bulk.insert(conn, readings, rows, "ON CONFLICT (target_id, at_ms) DO NOTHING")
-        # Only now: a transaction that failed has stored no shape.
-        self._remember(shapes, now_ms)
+            bulk.insert(conn, series_sets, shape_rows, _UPDATE_SEEN)
+            bulk.insert(conn, readings, reading_rows, "ON CONFLICT (target_id, at_ms) DO NOTHING")
+        # After the commit: a failed transaction has stored no shape.
+        self._record_announced(shapes, now_ms)
 
     def _unannounced(self, batch: Sequence[Stored], now_ms: int) -> list[SeriesSet]:
-        oldest = now_ms - ANNOUNCE_AGAIN_MS
-        shapes = {s.readings.series.id: s.readings.series for s in batch}
-        return [shapes[key] for key in sorted(shapes) if self._announced.get(key, oldest) <= oldest]
+        oldest_ms = now_ms - ANNOUNCE_AGAIN_MS
+        shapes = {stored.readings.series.id: stored.readings.series for stored in batch}
+        return [
+            shapes[shape_id]
+            for shape_id in sorted(shapes)
+            if self._announced_ms.get(shape_id, oldest_ms) <= oldest_ms
+        ]
 
-    def _remember(self, shapes: Iterable[SeriesSet], now_ms: int) -> None:
-        if len(self._announced) > _REMEMBERED_SHAPES:
-            self._announced.clear()
-        self._announced.update({shape.id: now_ms for shape in shapes})
+    def _record_announced(self, shapes: Iterable[SeriesSet], now_ms: int) -> None:
+        if len(self._announced_ms) > _MAXIMUM_SHAPES:
+            self._announced_ms.clear()
+        for shape in shapes:
+            self._announced_ms[shape.id] = now_ms
+
+
+_READING_KEY = itemgetter(0, 1)  # target, instant
+
+
+def _reading_row(stored: Stored) -> tuple[int, int, int, bytes]:
+    values = pack(stored.readings.values)
+    return (stored.target_id, stored.at_ms, stored.readings.series.id, values)
 
 
 def latest(engine: Engine, target_ids: Iterable[int]) -> dict[int, Stored]:
-    """The newest readings of each of these targets; a target without any is missing."""
+    """Return the newest readings of each of these targets. A target without readings is missing."""
     with sql.reading(engine) as conn:
         rows = conn.execute(_LATEST, {"ids": list(target_ids)}).all()
         return {stored.target_id: stored for stored in _stored(conn, rows)}
@@ -74,43 +89,48 @@ def latest(engine: Engine, target_ids: Iterable[int]) -> dict[int, Stored]:
 def history(
     engine: Engine, target_ids: Iterable[int], polls: int, since_ms: int = 0
 ) -> dict[int, list[Stored]]:
-    """The newest so many readings of each of these targets, oldest first; a target without any is missing.
+    """Return the newest `polls` readings of each target, oldest first. A target without any is
+    missing.
 
-    With `since_ms` only those from then on, and the one before them: a rate takes two.
+    With `since_ms` only readings from then on and the one before them: a rate takes two.
     """
     values = {"ids": list(target_ids), "nth": polls - 1, "since": since_ms}
     with sql.reading(engine) as conn:
-        stored = _stored(conn, conn.execute(_HISTORY, values).all())
-    found: dict[int, list[Stored]] = {}
-    for each in stored:
-        found.setdefault(each.target_id, []).append(each)
-    return found
+        rows = conn.execute(_HISTORY, values).all()
+        stored = _stored(conn, rows)
+    by_target: dict[int, list[Stored]] = {}
+    for item in stored:
+        by_target.setdefault(item.target_id, []).append(item)
+    return by_target
 
 
 def between(
     engine: Engine, target_id: int, start_ms: int, end_ms: int, limit: int = 10_000
 ) -> list[Stored]:
-    """The readings of one target in [start, end), oldest first."""
+    """Return the readings of one target in [start, end), oldest first."""
     values = {"id": target_id, "start": start_ms, "end": end_ms, "limit": limit}
     with sql.reading(engine) as conn:
-        return _stored(conn, conn.execute(_BETWEEN, values).all())
+        rows = conn.execute(_BETWEEN, values).all()
+        return _stored(conn, rows)
 
 
 def _stored(conn: Connection, rows: Sequence[Any]) -> list[Stored]:
-    shapes = _shapes(conn, {row[2] for row in rows})
-    return [
-        Stored(target_id, at_ms, ReadingSet(shapes[shape_id], unpack(blob)))
-        for target_id, at_ms, shape_id, blob in rows
-        if shape_id in shapes
-    ]
+    shapes = _shapes(conn, {row.series_set_id for row in rows})
+    stored = []
+    for target_id, at_ms, shape_id, packed in rows:
+        if shape_id in shapes:
+            readings_of_poll = ReadingSet(shapes[shape_id], unpack(packed))
+            stored.append(Stored(target_id, at_ms, readings_of_poll))
+    return stored
 
 
 def _shapes(conn: Connection, ids: Iterable[int]) -> dict[int, SeriesSet]:
-    return {key: _parsed(text) for key, text in conn.execute(_SHAPES, {"ids": sorted(ids)})}
+    rows = conn.execute(_SHAPES, {"ids": sorted(ids)})
+    return {shape_id: _parse_shape(packed) for shape_id, packed in rows}
 
 
 @lru_cache(maxsize=2048)
-def _parsed(packed: bytes) -> SeriesSet:
+def _parse_shape(packed: bytes) -> SeriesSet:
     return SeriesSet.from_packed(packed)
 
 
@@ -118,7 +138,7 @@ def _shape_row(shape: SeriesSet, now_ms: int) -> tuple[int, bytes, int, int]:
     return (shape.id, shape.packed, len(shape.series), now_ms)
 
 
-_SEEN_AGAIN = """ON CONFLICT (id) DO UPDATE SET seen_ms = excluded.seen_ms
+_UPDATE_SEEN = """ON CONFLICT (id) DO UPDATE SET seen_ms = excluded.seen_ms
     WHERE series_sets.seen_ms < excluded.seen_ms"""
 
 _columns = (readings.c.target_id, readings.c.at_ms, readings.c.series_set_id, readings.c["values"])
@@ -131,7 +151,7 @@ _newest = (
         .scalar_subquery()
         .label("at_ms"),
     )
-    .where(among(targets.c.id, "ids"))
+    .where(in_list(targets.c.id, "ids"))
     .subquery()
 )
 _LATEST = sa.select(*_columns).join(
@@ -152,14 +172,15 @@ _before = (
     .limit(1)
     .scalar_subquery()
 )
-# Where to begin: a seek in the key for each, so that it costs what is read and not what is stored.
+# The first reading of each target, found by a seek in the key: the cost depends on what is read
+# only.
 _begins = (
     sa.select(
         targets.c.id.label("target_id"),
         sa.func.coalesce(_nth, 0).label("nth"),
         sa.func.coalesce(_before, 0).label("before"),
     )
-    .where(among(targets.c.id, "ids"))
+    .where(in_list(targets.c.id, "ids"))
     .subquery()
 )
 _HISTORY = (
@@ -186,4 +207,4 @@ _BETWEEN = (
     .limit(sa.bindparam("limit"))
 )
 
-_SHAPES = sa.select(series_sets.c.id, series_sets.c.series).where(among(series_sets.c.id, "ids"))
+_SHAPES = sa.select(series_sets.c.id, series_sets.c.series).where(in_list(series_sets.c.id, "ids"))

@@ -75,8 +75,10 @@ def answering(
 def of_targets(stored: Mapping[str, Sequence[Stored]], asked: Asked) -> Sequence[Rated]:
     """Of targets of these names, as a database would have answered."""
     targets = [replace(TARGET, id=number, name=name) for number, name in enumerate(stored)]
-    return stored_rates.together(
-        targets, {t.id: stored[t.name][-stored_rates.most_polls(asked) :] for t in targets}, asked
+    return stored_rates.from_stored(
+        targets,
+        {t.id: stored[t.name][-stored_rates.maximum_polls(asked) :] for t in targets},
+        asked,
     )
 
 

@@ -16,8 +16,8 @@ _SCHEDULE_FITS = """\
 
 
 def upgrade() -> None:
-    # Plain statements that both backends know. SQLite takes a check only with a new column; a copy of the
-    # table, Alembic's other way there, would forget which keys were used before.
+    # Plain statements that both backends know. SQLite takes a check only with a new column; a copy
+    # of the table, Alembic's other way there, would forget which keys were used before.
     op.execute("ALTER TABLE targets ADD COLUMN policy VARCHAR(20) DEFAULT 'fixed' NOT NULL")
     op.execute("ALTER TABLE targets ADD COLUMN min_ms BIGINT")
     op.execute("ALTER TABLE targets ADD COLUMN max_ms BIGINT")

@@ -1,4 +1,6 @@
-"""Runs say where their time went, events get names and cannot be stored twice, dead letters get a table."""
+"""Runs say where their time went, events get names and cannot be stored twice, dead letters get a
+table.
+"""
 
 from __future__ import annotations
 

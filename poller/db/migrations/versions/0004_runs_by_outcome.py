@@ -1,4 +1,6 @@
-"""Runs are found by outcome and time: failed ones are asked for, and kept, apart from the others."""
+"""Runs are found by outcome and time: failed ones are asked for, and kept, apart from the
+others.
+"""
 
 from __future__ import annotations
 
