@@ -95,7 +95,7 @@ def copy(services: Services, wait_ms: int = 0) -> int:
     except errors.StoreError as error:
         log.warning("events_recorded_one_by_one", error=str(error))
         _record_each(services, known)
-    stream.note_recorded(client, keys, found[-1].id)
+    stream.store_recorded(client, keys, found[-1].id)
     return len(found)
 
 

@@ -91,7 +91,7 @@ class SiteWatch:
         if not number:
             return  # removed meanwhile
         outage = Outage(name, number, now_ms)
-        site_windows.note(self._services.redis, self._services.keys, outage)
+        site_windows.store(self._services.redis, self._services.keys, outage)
         said = f"site {name} is dark: {window.dark} of {window.polls} polls found nobody in {window.seconds} s"
         data = {"site": name, "polls": window.polls, "dark": window.dark}
         self._note(Event(now_ms, Kind.SITE_OPENED, said, data=data))
@@ -129,7 +129,7 @@ class SiteWatch:
     def _ask(self, outage: Outage, ids: list[int], now_ms: int) -> None:
         chances = [self._chance() for _ in range(self._limits.canaries)]
         chosen = site_outage.next_canaries(ids, chances, self._limits)
-        site_windows.note(
+        site_windows.store(
             self._services.redis,
             self._services.keys,
             replace(outage, asked_ms=now_ms, canaries=chosen),
@@ -153,7 +153,7 @@ class SiteWatch:
             self._board.demand(
                 unheard
             )  # asked a moment too early: else it would wait for its own breaker
-        site_windows.start_anew(self._services.redis, self._services.keys, outage.site, now_ms)
+        site_windows.clear_windows(self._services.redis, self._services.keys, outage.site, now_ms)
         site_windows.forget(self._services.redis, self._services.keys, outage.site)
         self._known.pop(outage.site, None)
         seconds = (now_ms - outage.since_ms) // 1000

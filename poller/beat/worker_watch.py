@@ -27,7 +27,7 @@ class Attendance:
         before = self._present
         if before is None:
             before = worker_registry.attending(self._redis, self._keys)
-        everybody = worker_registry.known(self._redis, self._keys)
+        everybody = worker_registry.registered(self._redis, self._keys)
         here = {
             worker.key: worker.started_ms
             for worker in everybody
@@ -35,7 +35,7 @@ class Attendance:
         }
         if here != before:
             came = {key: start for key, start in here.items() if before.get(key) != start}
-            worker_registry.note_attending(
+            worker_registry.store_attending(
                 self._redis, self._keys, came, [key for key in before if key not in here]
             )
             for event in changes(before, everybody, now_ms):

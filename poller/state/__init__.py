@@ -1,1 +1,1 @@
-"""Redis, fast and rebuildable: the board, leadership, wake-ups, and what people look at."""
+"""Redis, fast and rebuildable: the board, the leader lock, workers, events and statistics."""

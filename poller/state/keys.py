@@ -1,46 +1,46 @@
 """Every Redis key we own. All begin with the prefix (`poller:` by default).
 
-| key                 | type   | content                                                                      |
-|---------------------|--------|------------------------------------------------------------------------------|
-| `due:<queue>`       | zset   | target id -> instant at which it is due, in ms; one set per queue            |
-| `urgent:<queue>`    | zset   | the same for targets that go first; 1 = at once, on demand                   |
-| `inflight`          | zset   | target id -> end of its lease, in ms                                         |
-| `parked`            | zset   | target id -> next slow retry, in ms                                          |
-| `held`              | zset   | target id -> number of its dark site                                         |
-| `released`          | set    | targets that were held and not polled since                                  |
-| `queues`            | set    | queues of the board; an empty queue that no target needs leaves              |
-| `spec`              | hash   | target id -> version, interval, timeout, queue of every enabled target       |
-| `run`               | hash   | target id -> token, plan, attempts, call of a target in flight               |
-| `edited`            | hash   | target id -> instant at which it is due if it was edited in flight           |
-| `status`            | hash   | target id -> mark and JSON, see domain/record/target_status.py               |
-| `opened`            | hash   | target id -> end, start, operator of a breaker that is opened by hand        |
-| `counts`            | hash   | mark of a status -> number of targets                                        |
-| `needs`             | hash   | queue -> polls that its targets need, in millionths per second               |
-| `board`             | hash   | `version`: of the inventory on the board; `clock`: of the last claim         |
-| `outbox`            | string | the last claim, until the leader confirms its publication                    |
-| `epoch`             | string | number of leaders so far                                                     |
-| `leader`            | hash   | token, name, epoch, start and lock time of the leader                        |
-| `standbys`          | zset   | beat process -> its last heartbeat, in ms                                    |
-| `workers`           | hash   | worker name#instance -> its heartbeat, as JSON                               |
-| `doubts`            | hash   | collector and its release -> crashes, isolation, quarantine, as JSON         |
-| `stats:<n>`         | hash   | counters of the n-th slice of ten seconds; expires                           |
-| `sites:<n>`         | hash   | polls and dark polls by site in that slice; expires                          |
-| `dark`              | hash   | dark site -> start of the outage, canaries and their last polls, as JSON     |
-| `totals`            | hash   | the counters of `stats:<n>` since the board was made                         |
-| `errors`            | list   | the newest failures, as JSON; bounded                                        |
-| `events`            | stream | events, see domain/record/event_kinds.py; bounded; open to other readers     |
-| `recorded`          | string | id of the last entry of `events` that is in SQL                              |
-| `own`               | set    | queues of single workers, `<queue>~<worker>`, that batches were published to |
-| `attending`         | hash   | worker name#instance -> its start in ms, once its arrival was published      |
-| `readings`          | stream | polls of the `stream` sink; bounded                                          |
-| `wake`              | channel| wakes the leader: `inventory`, `demand`, `leader`, `worker`                  |
-| `domains`           | channel| wakes the workers: the list of queues changed                                |
-| `redbeat::lock`     | string | RedBeat's lock: the token of the leader                                      |
-| `redbeat:*`         | mixed  | RedBeat's own entries                                                        |
+| key              | type    | content                                                          |
+|------------------|---------|------------------------------------------------------------------|
+| `due:<queue>`    | zset    | target id -> instant at which it is due, in ms                   |
+| `urgent:<queue>` | zset    | the same for targets that go first; 1 = at once, on demand       |
+| `inflight`       | zset    | target id -> end of its lease, in ms                             |
+| `parked`         | zset    | target id -> next slow retry, in ms                              |
+| `held`           | zset    | target id -> number of its dark site                             |
+| `released`       | set     | targets that were held and not polled since                      |
+| `queues`         | set     | queues of the board; an empty one that no target needs leaves    |
+| `spec`           | hash    | target id -> version, interval, timeout, queue                   |
+| `run`            | hash    | target id -> token, plan, attempts, call of its flight           |
+| `edited`         | hash    | target id -> instant at which it is due, if edited in flight     |
+| `status`         | hash    | target id -> mark and JSON, see domain/record/target_status.py   |
+| `opened`         | hash    | target id -> end, start, operator of a breaker opened by hand    |
+| `counts`         | hash    | mark of a status -> number of targets                            |
+| `needs`          | hash    | queue -> polls that it needs, in millionths per second           |
+| `board`          | hash    | `version` of the inventory on it; `clock` of the last claim      |
+| `outbox`         | string  | the last claim, until the leader confirms its publication        |
+| `epoch`          | string  | number of leaders so far                                         |
+| `leader`         | hash    | token, name, epoch, start and lock time of the leader            |
+| `standbys`       | zset    | beat process -> its last heartbeat, in ms                        |
+| `workers`        | hash    | worker name#instance -> its heartbeat, as JSON                   |
+| `doubts`         | hash    | collector and release -> crashes, isolation, quarantine, as JSON |
+| `stats:<n>`      | hash    | counters of the n-th slice of ten seconds; expires               |
+| `sites:<n>`      | hash    | polls and dark polls by site in that slice; expires              |
+| `dark`           | hash    | dark site -> its outage and canaries, as JSON                    |
+| `totals`         | hash    | the counters of `stats:<n>` since the board was made             |
+| `errors`         | list    | the newest failures, as JSON; bounded                            |
+| `events`         | stream  | events, see domain/record/event_kinds.py; bounded                |
+| `recorded`       | string  | id of the last entry of `events` that is in SQL                  |
+| `own`            | set     | queues `<queue>~<worker>` that batches were published to         |
+| `attending`      | hash    | worker name#instance -> its start in ms, once published          |
+| `readings`       | stream  | polls of the `stream` sink; bounded                              |
+| `wake`           | channel | wakes the leader: `inventory`, `demand`, `leader`, `worker`      |
+| `domains`        | channel | wakes the workers: the list of queues changed                    |
+| `redbeat::lock`  | string  | RedBeat's lock: the token of the leader                          |
+| `redbeat:*`      | mixed   | RedBeat's own entries                                            |
 
-Celery's queues are lists without the prefix: urgent batches are in the list with the name of the queue
-(`poll.snmp`), routine batches in the list with kombu's mark of priority 5 after that name. Only one worker
-takes from the queue `<queue>~<worker>`: it keeps the sessions of the devices polled there.
+Celery's queues are lists without the prefix. Urgent batches are in the list with the name of the
+queue (`poll.snmp`), routine batches in the list with kombu's mark of priority 5 after that name.
+Only one worker takes from `<queue>~<worker>`: it keeps the sessions of the devices polled there.
 """
 
 from __future__ import annotations

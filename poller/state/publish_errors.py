@@ -1,4 +1,4 @@
-"""The one table from kombu's exceptions to ours: for whoever publishes a message."""
+"""The one table from kombu's exceptions to ours, for code that publishes messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kombu import exceptions as theirs
 from poller import errors
 from poller.state import redis_errors
 
-#: Every exception the library defines for those who publish; the nearest class in the ancestry decides.
+#: Every exception of the library that publishing can raise. The nearest ancestor decides.
 TRANSLATION: dict[type[Exception], type[errors.PollerError]] = {
     theirs.KombuError: errors.StoreError,
     **dict.fromkeys(
@@ -39,13 +39,13 @@ TRANSLATION: dict[type[Exception], type[errors.PollerError]] = {
         errors.Bug,
     ),
 }
-#: kombu lets some of the client's exceptions and of the socket's pass as they are.
+#: kombu passes on some exceptions of redis-py and of the socket.
 EXPECTED: tuple[type[Exception], ...] = (*TRANSLATION, *redis_errors.EXPECTED, OSError)
 
 
 @contextmanager
 def broker_errors() -> Iterator[None]:
-    """Whatever publishing raises inside leaves as one of ours."""
+    """Translate exceptions of publishing to ours."""
     try:
         yield
     except EXPECTED as error:
@@ -53,7 +53,7 @@ def broker_errors() -> Iterator[None]:
 
 
 def translate(error: Exception) -> errors.PollerError:
-    """An exception of kombu, or of the client beneath it, as one of ours."""
+    """Return an exception of kombu, or of redis-py beneath it, as one of ours."""
     if isinstance(error, redis_errors.EXPECTED):
         return redis_errors.translate(error, "the broker")
     mro = type(error).__mro__
@@ -64,5 +64,5 @@ def translate(error: Exception) -> errors.PollerError:
     return kind(
         "cannot send messages to the broker",
         cause,
-        "is Redis running? Nothing is lost; it is tried again",
+        "is Redis running? No batch is lost; the next tick publishes it again",
     )

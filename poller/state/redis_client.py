@@ -1,4 +1,4 @@
-"""The Redis client every role shares: short time-outs, a few quick retries, errors translated to ours."""
+"""The Redis client of every role: short timeouts, quick retries, errors translated to ours."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ SOCKET_TIMEOUT_S = 1.5
 
 
 def connect(url: str, timeout_s: float = SOCKET_TIMEOUT_S, retries: int = 2) -> redis.Redis:
-    """A client that answers text. Every script we retry is safe to run twice (see the .lua files)."""
+    """Return a client that decodes text. Raises InvalidSetting.
+
+    The client retries commands: every script is safe to run twice (see the .lua files).
+    """
     try:
         return redis.Redis.from_url(
             url,
             decode_responses=True,
-            encoding_errors="replace",  # what others wrote must not stop us
+            encoding_errors="replace",  # texts of other programs must not stop us
             socket_timeout=timeout_s,
             socket_connect_timeout=timeout_s,
             socket_keepalive=True,
@@ -35,16 +38,19 @@ def connect(url: str, timeout_s: float = SOCKET_TIMEOUT_S, retries: int = 2) -> 
 
 
 def where(client: redis.Redis) -> str:
-    """The server's address for people: no user, no password."""
+    """The address of the server for people, without user and password."""
     options = client.connection_pool.connection_kwargs
     if "path" in options:
         return str(options["path"])
-    return f"{options.get('host', 'localhost')}:{options.get('port', 6379)}/{options.get('db', 0) or 0}"
+    host = options.get("host", "localhost")
+    port = options.get("port", 6379)
+    database = options.get("db") or 0
+    return f"{host}:{port}/{database}"
 
 
 @contextmanager
 def store_errors(client: redis.Redis) -> Iterator[None]:
-    """Translate redis-py's exceptions; nobody above this package sees one."""
+    """Translate exceptions of redis-py; none leaves this package."""
     try:
         yield
     except redis_errors.EXPECTED as error:

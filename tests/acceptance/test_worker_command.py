@@ -21,7 +21,7 @@ def seen(cluster: Cluster) -> dict[str, Worker]:
     """Living workers, by the first part of their names."""
     return {
         each.name.partition("@")[0]: each
-        for each in worker_registry.known(cluster.services.redis, cluster.services.keys)
+        for each in worker_registry.registered(cluster.services.redis, cluster.services.keys)
     }
 
 

@@ -21,7 +21,7 @@ NUMBERS = {"POLLER_BATCH_SIZE": "4", "POLLER_WORKER_DRAIN_S": "1"}
 
 
 def announced(cluster: Cluster) -> Worker | None:
-    known = worker_registry.known(cluster.services.redis, cluster.services.keys)
+    known = worker_registry.registered(cluster.services.redis, cluster.services.keys)
     return next((worker for worker in known if worker.polls >= 8), None)
 
 
@@ -54,7 +54,7 @@ def test_each_pool_polls_and_stops_clean(
         assert worker.wait(15) == 0
         assert cluster.services.board.sizes()[2] == 0, "something waits for its lease"
         assert cluster.valkey.client.keys("poll.*") == []
-        assert worker_registry.known(cluster.services.redis, cluster.services.keys) == []
+        assert worker_registry.registered(cluster.services.redis, cluster.services.keys) == []
         assert list((tmp_path / "home" / "flights").iterdir()) == []
         assert "Traceback" not in worker.text()
         assert "poller.poll[" not in worker.text(), "a line for each task"

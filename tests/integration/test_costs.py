@@ -75,7 +75,7 @@ def test_without_a_cost_all_are_alike(services: Services, sent: list[tuple[str, 
 def test_workers_tell_the_leader(services: Services) -> None:
     """The leader need not have the plugin; a cost that is none makes no strange worker."""
     worker_registry.announce(services.redis, services.keys, worker(olt=8.0))
-    [seen] = worker_registry.known(services.redis, services.keys)
+    [seen] = worker_registry.registered(services.redis, services.keys)
     assert capacity.batch_sizes([seen], 64) == {"poll.olt": 8}
     worker_registry.announce(services.redis, services.keys, worker(olt=0.0))
-    assert worker_registry.known(services.redis, services.keys) == []
+    assert worker_registry.registered(services.redis, services.keys) == []

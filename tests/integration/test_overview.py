@@ -97,7 +97,7 @@ def test_a_worker_that_left_or_was_lost_long_ago_is_forgotten(redis_client: redi
     assert worker_registry.forget_lost(
         redis_client, KEYS, seen_ms + worker_registry.FORGET_AFTER_MS + 1
     ) == ["one"]
-    assert worker_registry.known(redis_client, KEYS) == []
+    assert worker_registry.registered(redis_client, KEYS) == []
 
 
 @pytest.mark.parametrize(

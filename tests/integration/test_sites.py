@@ -64,7 +64,7 @@ class World:
         ok_ms = 0 if dark else self.now + 10
         text = Status(State.FAILING if dark else State.OK, 1, self.now, self.now + 10, ok_ms).pack()
         moves = [Move(answer.id, self.now + 60_000, text) for answer in start.targets]
-        polls, lost = site_windows.counted(site)
+        polls, lost = site_windows.counter_names(site)
         counts = {polls: len(ids), **({lost: len(ids)} if dark else {})}
         self.board.finish(f"t{self.claims}", moves, stats=counts, now_ms=self.now)
 

@@ -1,4 +1,4 @@
-"""Work of the leader that is not part of a poll: the list of queues, and instants after a clock step."""
+"""Work of the leader besides polls: the list of queues, and instants after a clock step."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ class BoardMaintenance:
         return int(self._scripts.run_as_leader("renew_leases", leader, arguments))
 
     def bring_nearer(self, leader: str, now_ms: int, progress: Callable[[], None]) -> int:
-        """Shorten waits that are too long after the clock was set back. Returns how many targets moved."""
+        """Shorten waits that are too long after the clock was set back.
+
+        Returns how many targets moved. `progress` is called after each page.
+        """
         moved = 0
         for place, longest_ms in self._longest_waits():
             cursor = "0"

@@ -1,4 +1,4 @@
-"""Checks that every target is in exactly one place, and repairs a board that another program damaged."""
+"""Checks that every target is in exactly one place, and repairs a damaged board."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNKNOWN = target_status.LETTERS[State.UNKNOWN]
 
 @dataclass(slots=True)
 class Report:
-    """Damage of the board. `pending` counts edits that the leader has not placed yet; they are no damage."""
+    """Damage of the board. `pending` edits, which the leader has not placed yet, are no damage."""
 
     lost: list[int] = field(default_factory=list)  # in no place
     doubled: list[int] = field(default_factory=list)  # in more than one place
@@ -37,7 +37,10 @@ class Report:
 
 @dataclass(slots=True)
 class Repaired:
-    """Repaired targets by damage (lost, doubled, misplaced, stray, unreadable), and the number of repaired sums."""
+    """Repaired targets by damage, and the number of repaired sums.
+
+    The damages are lost, doubled, misplaced, stray and unreadable.
+    """
 
     targets: dict[str, list[int]] = field(default_factory=dict)
     sums: int = 0

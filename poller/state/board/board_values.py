@@ -33,7 +33,7 @@ class ClaimLimits:
 
 
 class Claimed(NamedTuple):
-    """Claimed targets of one queue. Urgent batches also overtake routine batches in Celery's queue."""
+    """Claimed targets of one queue. Urgent batches overtake routine ones in Celery, too."""
 
     queue: str
     urgent: bool

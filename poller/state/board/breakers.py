@@ -1,6 +1,7 @@
-"""Breakers as operators use them: list, show, reset, open by hand. Workers trip and close breakers themselves.
+"""Breakers as operators use them: list, show, reset, open by hand. Workers trip and close them.
 
-An opening by hand is a record of its own, in `opened`: no poll in flight, no edit and no lost lease removes it.
+An opening by hand is a record of its own, in `opened`: no poll in flight, no edit and no lost lease
+removes it.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class Breakers:
                 yield BoardTarget(target_id, spec.interval_ms, status, text, opening)
 
     def show(self, ids: Sequence[int], now_ms: int) -> dict[int, BoardTarget]:
-        """These targets with their breakers, open or closed. Targets that are not on the board are left out."""
+        """These targets with their breakers, without targets that are not on the board."""
         targets: dict[int, BoardTarget] = {}
         for chunk in batched(ids, _CHUNK):
             for target in self._read(chunk, now_ms):

@@ -1,4 +1,7 @@
-"""Targets that fail, and targets that wait for too long. Read in pages: a large fleet costs time, not memory."""
+"""Targets that fail, and targets that wait for too long.
+
+Both are read in pages: a large fleet costs time, not memory.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,10 @@ class Late(NamedTuple):
 
 
 def failing(client: redis.Redis, keys: Keys) -> Iterator[Failing]:
-    """Every failing target, in no order. One may come twice while the fleet grows. Raises StoreError."""
+    """Every failing target, in no order. Raises StoreError.
+
+    A target may come twice while the fleet grows.
+    """
     letter = LETTERS[State.FAILING]
     for statuses in status_pages(client, keys):
         texts = {target_id: text for target_id, text in statuses.items() if text.startswith(letter)}
@@ -47,7 +53,7 @@ def failing(client: redis.Redis, keys: Keys) -> Iterator[Failing]:
 
 
 def status_pages(client: redis.Redis, keys: Keys) -> Iterator[dict[int, str]]:
-    """The status texts of all targets, by target id, in pages of about `PAGE`. Raises StoreError."""
+    """The status texts of all targets by id, in pages of about `PAGE`. Raises StoreError."""
     cursor = -1
     while cursor != 0:
         with store_errors(client):

@@ -1,4 +1,4 @@
-"""The Lua scripts of the board, ready to run. Every script starts with the text of `lua/prelude.lua`."""
+"""The Lua scripts of the board. `lua/prelude.lua` is the beginning of every script."""
 
 from __future__ import annotations
 

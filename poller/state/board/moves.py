@@ -47,12 +47,15 @@ _PLACE_LETTERS = {Place.DUE: "", Place.URGENT: "u", Place.PARKED: "p"}
 
 
 class Board(BoardReader):
-    """The moves on the way of a poll. Every method raises StoreError; those with `leader`, NotLeader."""
+    """The moves on the way of a poll.
+
+    Every method raises StoreError. A method with the token of the leader raises NotLeader.
+    """
 
     def place(
         self, leader: str, specs: Iterable[tuple[TargetSpec, int]], version: int, since: str = "*"
     ) -> Placed:
-        """Bring the board up to the inventory. Each spec has the instant at which a new target is due.
+        """Bring the board up to the inventory. A new target is due at the instant beside its spec.
 
         `since` is the version of the board that the specs were read for ("" for a new board, "*"
         for any); the board refuses a late call by it. The last chunk stores `version`, so a pass
@@ -141,7 +144,7 @@ class Board(BoardReader):
     def hold(
         self, token: str, lease_ms: int, ids: Sequence[int], now_ms: int | None = None
     ) -> dict[int, Result]:
-        """Confirm that runs are still under this token. Results of a STALE or GONE run are discarded.
+        """Confirm that runs are still under this token; discard the results of STALE and GONE ones.
 
         The other leases are extended to `lease_ms` from now if they end earlier; 0 keeps them.
         """
@@ -262,7 +265,7 @@ def _requeue_instants(count: int, now_ms: int) -> list[int]:
 
 
 def _started(target_id: int, run: str, spec: str, status: str | None, now_ms: int) -> Started:
-    """The reply for an accepted target. `start` itself read only the token, the attempt and the timeout."""
+    """The reply for a target that `start` accepted."""
     version, queue = record_formats.version_and_queue(spec)
     plan_ms = record_formats.plan_ms(run)
     return Started(

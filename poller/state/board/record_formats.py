@@ -61,7 +61,7 @@ def parse_spec(text: str | None) -> Spec | None:
 
 
 def version_and_queue(spec: str) -> tuple[int, str]:
-    """The version and the queue in a `spec` record that `start` accepted, without further checks."""
+    """The version and the queue in a `spec` record that `start` accepted."""
     version, _, _, queue = spec.split("|", 3)
     return int(version), queue
 

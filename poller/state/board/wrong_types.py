@@ -12,7 +12,7 @@ from poller.state.redis_client import store_errors
 
 
 def set_aside(client: redis.Redis, keys: Keys, suffix: str) -> list[str]:
-    """Rename every key of ours that has the wrong type. Returns the old names. Raises StoreError."""
+    """Rename keys of ours that have the wrong type. Returns the old names. Raises StoreError."""
     fixed = {getattr(keys, name): kind for name, kind in TYPES.items()}
     renamed = _rename_wrong(client, fixed, suffix)
 

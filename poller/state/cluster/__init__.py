@@ -1,1 +1,1 @@
-"""What the processes share besides the board: leader lock, worker registry, queues, events, quarantine, overview."""
+"""Redis besides the board: leader lock, workers, queues, events, quarantine, overview."""

@@ -1,11 +1,11 @@
-"""The stream of events: bounded, for anybody to follow. `XREAD BLOCK 0 STREAMS poller:events $` does it from outside.
+"""The stream of events, bounded. Other programs may follow it: `XREAD STREAMS poller:events $`.
 
-The leader copies it to SQL and notes how far it got, so that a database that is away costs no event.
+The leader copies the stream to SQL and stores its position, so an outage of SQL costs no event.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import redis
@@ -19,16 +19,19 @@ BEGINNING = "0-0"
 
 
 class Entry(NamedTuple):
-    """`event` is None for what this version does not understand."""
+    """One entry of the stream. `event` is None for an entry that this release cannot read."""
 
     id: str
     event: Event | None
 
 
-def publish(client: redis.Redis, keys: Keys, happened: Iterable[Event], length: int) -> None:
-    """Append them in one round trip; the oldest leave when there are more than about `length`."""
+def publish(client: redis.Redis, keys: Keys, events: Iterable[Event], length: int) -> None:
+    """Append events in one round trip. Raises StoreError.
+
+    The stream keeps about `length` entries.
+    """
     pipe = client.pipeline(transaction=False)
-    for event in happened:
+    for event in events:
         fields: dict[Any, Any] = dict(event_kinds.pack(event))
         pipe.xadd(keys.events, fields, maxlen=length, approximate=True)
     with store_errors(client):
@@ -38,45 +41,53 @@ def publish(client: redis.Redis, keys: Keys, happened: Iterable[Event], length: 
 def after(
     client: redis.Redis, keys: Keys, entry_id: str, count: int, wait_ms: int = 0
 ) -> list[Entry]:
-    """Entries after this one, oldest first. Waits so long for the first: less than the client's own patience."""
+    """Entries after this one, oldest first. Raises StoreError.
+
+    Waits up to `wait_ms` for the first entry, which must be less than the client's socket timeout.
+    """
     with store_errors(client):
-        answer: Any = client.xread({keys.events: entry_id}, count=count, block=wait_ms or None)
-    streams = answer.values() if isinstance(answer, dict) else (rows for _, rows in answer or ())
-    return [entry for rows in streams for entry in entries(rows)]
+        reply: Any = client.xread({keys.events: entry_id}, count=count, block=wait_ms or None)
+    if not reply:
+        return []
+    # redis-py returns a dict or a list of pairs, by protocol version.
+    streams = dict(reply)
+    return entries(streams[keys.events])
 
 
 def newest(client: redis.Redis, keys: Keys, count: int) -> list[Entry]:
-    """The last ones, newest first."""
+    """The last entries, newest first. Raises StoreError."""
     with store_errors(client):
         return entries(client.xrevrange(keys.events, count=count))
 
 
+def oldest(client: redis.Redis, keys: Keys) -> str:
+    """The id of the oldest entry in the stream. Raises StoreError."""
+    with store_errors(client):
+        rows = entries(client.xrange(keys.events, count=1))
+    return rows[0].id if rows else BEGINNING
+
+
 def entries(rows: Any) -> list[Entry]:
-    """What the server answered, for those who asked in a pipeline of their own."""
+    """Entries from rows of the server, for callers with a pipeline of their own."""
     return [Entry(str(entry_id), event_kinds.unpack(fields)) for entry_id, fields in rows]
 
 
 def is_before(one: str, other: str) -> bool:
+    """Whether the first entry id is older than the second."""
     return _order(one) < _order(other)
 
 
 def recorded(client: redis.Redis, keys: Keys) -> str:
-    """The id of the last entry that is in SQL."""
+    """The id of the last entry that is in SQL. Raises StoreError."""
     with store_errors(client):
-        found: Any = client.get(keys.recorded)
-    return str(found or BEGINNING)
+        entry_id: Any = client.get(keys.recorded)
+    return str(entry_id or BEGINNING)
 
 
-def note_recorded(client: redis.Redis, keys: Keys, entry_id: str) -> None:
+def store_recorded(client: redis.Redis, keys: Keys, entry_id: str) -> None:
+    """Store the id of the last entry that is in SQL. Raises StoreError."""
     with store_errors(client):
         client.set(keys.recorded, entry_id)
-
-
-def oldest(client: redis.Redis, keys: Keys) -> str:
-    """The id of the oldest entry that is still there."""
-    with store_errors(client):
-        found: Sequence[Entry] = entries(client.xrange(keys.events, count=1))
-    return found[0].id if found else BEGINNING
 
 
 def _order(entry_id: str) -> tuple[int, int]:

@@ -16,7 +16,7 @@ FORGET_STANDBY_MS = 60_000
 
 
 class Leadership:
-    """The moves of the lock. beat/leadership.py decides when to make them. Every method raises StoreError."""
+    """The moves of the lock; beat/leadership.py decides on them. Every method raises StoreError."""
 
     def __init__(self, client: redis.Redis, keys: Keys, lock_ms: int) -> None:
         self.redis = client
@@ -27,7 +27,10 @@ class Leadership:
         self._scripts = Scripts(client, keys)
 
     def take(self) -> tuple[int, bool]:
-        """Lead if no other process does. Returns (epoch, newly taken); epoch 0: another one leads."""
+        """Lead if no other process does.
+
+        Returns (epoch, newly taken). Epoch 0 means that another process leads.
+        """
         return self._lead(renew_only=False)
 
     def renew(self) -> bool:

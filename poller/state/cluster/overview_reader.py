@@ -1,30 +1,28 @@
-"""What people and metrics see, read from Redis in a few round trips however large the fleet is."""
+"""The overview of the cluster, read in a few round trips whatever the size of the fleet."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 import redis
 
 from poller.domain.batched import batched
-from poller.domain.metrics import histogram
-from poller.domain.record.overview import (
-    LastError,
-    Lateness,
-    Leader,
-    Load,
-    Overview,
-    Point,
-    State,
-    Worker,
-)
+from poller.domain.record.overview import LastError, Leader, Load, Overview, State, Worker
 from poller.domain.record.target_status import OPEN, REASONS, STATES
 from poller.domain.scheduling import affinity, capacity
 from poller.state.board import failing_targets
-from poller.state.cluster import event_stream, site_windows, worker_queues, worker_registry
+from poller.state.cluster import (
+    event_stream,
+    site_windows,
+    stats_slices,
+    worker_queues,
+    worker_registry,
+)
+from poller.state.cluster.stats_slices import Slice, number
 from poller.state.keys import ROUTINE_MARK, SLICE_MS, Keys
 from poller.state.redis_client import store_errors
 
@@ -33,101 +31,98 @@ RECENT_SLICES = 30  # five minutes
 MINUTE_SLICES = 6
 STANDBY_SEEN_MS = 5_000
 OVERDUE_MS = 1_000
-CHANGES = 10
-_FIGURES = 7  # asked for each queue
-OUTCOMES = ("ok", "partial", "failed", "refused", "duplicate", "stale", "gone")
+EVENTS = 10
+ERRORS = 20
+_ERROR_FIELDS = [field.name for field in fields(LastError)]
+
+
+class _QueueSizes(NamedTuple):
+    """Sizes of one queue, in the order of the commands in `_fetch`."""
+
+    due: int
+    due_overdue: int
+    urgent: int
+    urgent_overdue: int
+    urgent_batches: int
+    routine_batches: int
+    needs: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Replies:
+    """Replies of the server to the one pipeline of an overview."""
+
+    counts: Mapping[str, str]
+    in_flight: int
+    parked: int
+    opened: int
+    held: int
+    totals: Mapping[str, str]
+    leader: Mapping[str, str]
+    standbys: int
+    errors: Sequence[str]
+    events: Any
+    queues: Mapping[str, _QueueSizes]
+    slices: Sequence[Slice]  # oldest first; the last one is not complete
+
+    @property
+    def last_minute(self) -> Sequence[Slice]:
+        """The complete slices of the last minute."""
+        return self.slices[-MINUTE_SLICES - 1 : -1]
+
+
+@dataclass(frozen=True, slots=True)
+class _StatusCounts:
+    """Numbers of targets, from the marks of their statuses."""
+
+    states: Counter[State]
+    dead_letters: Mapping[str, int]  # by reason
+    breakers_open: int
 
 
 def read(client: redis.Redis, keys: Keys) -> Overview:
-    """One look at the cluster. Raises StoreUnavailable."""
+    """Read the overview. Raises StoreUnavailable."""
     with store_errors(client):
         seconds, micros = client.time()
         now_ms = seconds * 1000 + micros // 1000
         queues = sorted(str(queue) for queue in client.smembers(keys.queues))
-        answers = _ask(client, keys, now_ms, queues)
-    (
-        counts,
-        inflight,
-        parked,
-        opened,
-        held,
-        totals,
-        leader,
-        standbys,
-        errors,
-        changes,
-        slices,
-        waiting,
-    ) = answers
-    states, reasons, breakers_open = _counted(counts)
-    everybody = worker_registry.known(client, keys)
-    serving = Counter(
-        queue for w in everybody if worker_registry.is_alive(w, now_ms) for queue in w.queues
-    )
-    done = _done(slices[-MINUTE_SLICES - 1 : -1])
-    own = _waiting_for_one(client, everybody)
-    loads = [
-        _load(queue, figures, done[queue], serving[queue], own[queue])
-        for queue, figures in zip(queues, waiting, strict=True)
-    ]
+        replies = _fetch(client, keys, now_ms, queues)
+
+    statuses = _count_statuses(replies.counts)
+    workers = worker_registry.registered(client, keys)
+    loads = _loads(client, replies, workers, now_ms)
+    overdue_queues = [load.queue for load in loads if load.overdue]
+    recent_slices = replies.slices[-RECENT_SLICES:]
+    entries = event_stream.entries(replies.events)
     return Overview(
         as_of_ms=now_ms,
-        targets=sum(states.values()),
-        states={state: states[state] for state in State},
+        targets=statuses.states.total(),
+        states={state: statuses.states[state] for state in State},
         due=sum(load.due for load in loads),
         overdue=sum(load.overdue for load in loads),
-        in_flight=inflight,
-        parked=parked,
-        held=held,
-        dark={outage.site: outage.since_ms for outage in site_windows.dark(client, keys).values()}
-        if held
-        else {},
-        polls_per_second=_rate(slices[-MINUTE_SLICES - 1 : -1]),
-        outcomes=_outcomes(slices[-RECENT_SLICES:]),
-        lateness=_lateness(slices[-RECENT_SLICES:]),
-        recent=_points(slices, now_ms),
+        in_flight=replies.in_flight,
+        parked=replies.parked,
+        held=replies.held,
+        dark=_dark_sites(client, keys) if replies.held else {},
+        polls_per_second=stats_slices.polls_per_second(replies.last_minute),
+        outcomes=stats_slices.outcomes(recent_slices),
+        lateness=stats_slices.lateness(recent_slices),
+        recent=stats_slices.points(replies.slices, now_ms),
         loads=loads,
-        leader=_leader(leader),
-        standbys=standbys,
-        workers=everybody,
-        errors=[error for error in map(_error, errors) if error],
-        events=[entry.event for entry in event_stream.entries(changes) if entry.event],
-        totals={
-            name: _number(value)
-            for name, value in totals.items()
-            if not name.startswith(("l", "q:"))
-        },
-        long_overdue=_long_overdue(
-            client, keys, now_ms, [load.queue for load in loads if load.overdue]
-        ),
-        breakers_open=breakers_open,
-        opened_by_hand=opened,
-        dead_letters=reasons,
+        leader=_leader(replies.leader),
+        standbys=replies.standbys,
+        workers=workers,
+        errors=_errors(replies.errors),
+        events=[entry.event for entry in entries if entry.event],
+        totals=_totals(replies.totals),
+        long_overdue=_count_long_overdue(client, keys, now_ms, overdue_queues),
+        breakers_open=statuses.breakers_open,
+        opened_by_hand=replies.opened,
+        dead_letters=statuses.dead_letters,
     )
 
 
-def _counted(counts: Mapping[str, str]) -> tuple[Counter[State], dict[str, int], int]:
-    """Targets by state, dead letters by reason, and open breakers, from the marks of all statuses."""
-    states: Counter[State] = Counter()
-    reasons: Counter[str] = Counter()
-    breakers_open = 0
-    for mark, text in counts.items():
-        number = _number(text)
-        if mark[:1] in STATES:
-            states[STATES[mark[:1]]] += number
-        if mark[-1:] in REASONS:
-            reasons[REASONS[mark[-1:]].value] += number
-        breakers_open += number if OPEN in mark else 0
-    return states, dict(+reasons), breakers_open
-
-
-def _long_overdue(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> int:
-    """Counted among the oldest of each queue: if there are more, polling is late by any measure."""
-    return sum(1 for _ in failing_targets.long_overdue(client, keys, queues, now_ms, pages=1))
-
-
-def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> tuple[Any, ...]:
-    last = now_ms // SLICE_MS
+def _fetch(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> _Replies:
     pipe = client.pipeline(transaction=False)
     pipe.hgetall(keys.counts)
     pipe.zcard(keys.inflight)
@@ -138,8 +133,8 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
     pipe.hgetall(keys.leader)
     pipe.exists(keys.lock)
     pipe.zcount(keys.standbys, now_ms - STANDBY_SEEN_MS, "+inf")
-    pipe.lrange(keys.errors, 0, 19)
-    pipe.xrevrange(keys.events, count=CHANGES)
+    pipe.lrange(keys.errors, 0, ERRORS - 1)
+    pipe.xrevrange(keys.events, count=EVENTS)
     for queue in queues:
         for place in (keys.due(queue), keys.urgent(queue)):
             pipe.zcard(place)
@@ -147,137 +142,122 @@ def _ask(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) ->
         pipe.llen(queue)
         pipe.llen(queue + ROUTINE_MARK)
         pipe.hget(keys.needs, queue)
-    for number in range(last - SLICES + 1, last + 1):
-        pipe.hgetall(keys.stats(number))
-    (
-        counts,
-        inflight,
-        parked,
-        opened,
-        held,
-        totals,
-        leader,
-        locked,
-        standbys,
-        errors,
-        changes,
-        *rest,
-    ) = pipe.execute()
-    end = _FIGURES * len(queues)
-    waiting, slices = list(batched(rest[:end], _FIGURES)), rest[end:]
-    leader = leader if locked else {}
-    return (
-        counts,
-        inflight,
-        parked,
-        opened,
-        held,
-        totals,
-        leader,
-        standbys,
-        errors,
-        changes,
-        slices,
-        waiting,
+    newest = now_ms // SLICE_MS
+    for slice_number in range(newest - SLICES + 1, newest + 1):
+        pipe.hgetall(keys.stats(slice_number))
+
+    replies = pipe.execute()
+    counts, in_flight, parked, opened, held, totals, leader, locked, standbys, *rest = replies
+    errors, events, *rest = rest
+    slices = rest[-SLICES:]
+    rows = batched(rest[:-SLICES], len(_QueueSizes._fields))
+    sizes = [_QueueSizes._make(row) for row in rows]
+    return _Replies(
+        counts=counts,
+        in_flight=in_flight,
+        parked=parked,
+        opened=opened,
+        held=held,
+        totals=totals,
+        leader=leader if locked else {},
+        standbys=standbys,
+        errors=errors,
+        events=events,
+        queues=dict(zip(queues, sizes, strict=True)),
+        slices=slices,
     )
 
 
-def _waiting_for_one(client: redis.Redis, everybody: Sequence[Worker]) -> Counter[str]:
-    """Batches that wait in the own queues of workers, by the queue they belong to."""
-    counted: Counter[str] = Counter()
-    for name, waiting in worker_queues.depths(client, affinity.own_queues(everybody)).items():
-        counted[affinity.shared(name)] += waiting
-    return counted
+def _count_statuses(counts: Mapping[str, str]) -> _StatusCounts:
+    states: Counter[State] = Counter()
+    reasons: Counter[str] = Counter()
+    breakers_open = 0
+    for mark, text in counts.items():
+        targets = number(text)
+        if mark[:1] in STATES:
+            states[STATES[mark[:1]]] += targets
+        if mark[-1:] in REASONS:
+            reasons[REASONS[mark[-1:]].value] += targets
+        if OPEN in mark:
+            breakers_open += targets
+    return _StatusCounts(states, dict(+reasons), breakers_open)
 
 
-def _load(queue: str, figures: Sequence[Any], done: int, serving: int, own: int) -> Load:
-    due, overdue, urgent, urgent_overdue, first, routine, needs = figures
-    needed_per_s, done_per_s = _number(needs) / 1e6, done / (MINUTE_SLICES * SLICE_MS / 1000)
-    late = overdue + urgent_overdue
-    short = capacity.shortage(needed_per_s, done_per_s, late)
-    return Load(
-        queue, due + urgent, late, first + routine + own, needed_per_s, done_per_s, serving, short
-    )
+def _loads(
+    client: redis.Redis, replies: _Replies, workers: Sequence[Worker], now_ms: int
+) -> list[Load]:
+    serving: Counter[str] = Counter()
+    for worker in workers:
+        if worker_registry.is_alive(worker, now_ms):
+            serving.update(worker.queues)
+    polls = stats_slices.polls_by_queue(replies.last_minute)
+    own_batches = _batches_of_single_workers(client, workers)
 
-
-def _done(slices: Sequence[Mapping[str, str]]) -> Counter[str]:
-    """Polls by queue."""
-    total: Counter[str] = Counter()
-    for piece in slices:
-        total.update(
-            {name[2:]: _number(value) for name, value in piece.items() if name.startswith("q:")}
+    loads = []
+    for queue, sizes in replies.queues.items():
+        overdue = sizes.due_overdue + sizes.urgent_overdue
+        needed_per_s = number(sizes.needs) / 1e6
+        done_per_s = polls[queue] / (MINUTE_SLICES * SLICE_MS / 1000)
+        load = Load(
+            queue=queue,
+            due=sizes.due + sizes.urgent,
+            overdue=overdue,
+            waiting=sizes.urgent_batches + sizes.routine_batches + own_batches[queue],
+            needed_per_s=needed_per_s,
+            done_per_s=done_per_s,
+            workers=serving[queue],
+            shortage=capacity.shortage(needed_per_s, done_per_s, overdue),
         )
-    return total
+        loads.append(load)
+    return loads
 
 
-def _error(text: str) -> LastError | None:
-    try:
-        return LastError(*json.loads(text))
-    except (ValueError, TypeError):
-        return None  # not written by us
+def _batches_of_single_workers(client: redis.Redis, workers: Sequence[Worker]) -> Counter[str]:
+    """Batches that wait in the queues of single workers, by the shared queue they belong to."""
+    batches: Counter[str] = Counter()
+    depths = worker_queues.depths(client, affinity.own_queues(workers))
+    for name, depth in depths.items():
+        batches[affinity.shared(name)] += depth
+    return batches
 
 
-def _leader(fields: Mapping[str, str]) -> Leader | None:
-    return (
-        Leader(fields.get("name", ""), _number(fields.get("epoch")), _number(fields.get("since")))
-        if fields
-        else None
+def _count_long_overdue(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> int:
+    """The number of stuck targets in the oldest page of each place."""
+    stuck = failing_targets.long_overdue(client, keys, queues, now_ms, pages=1)
+    return sum(1 for _ in stuck)
+
+
+def _dark_sites(client: redis.Redis, keys: Keys) -> dict[str, int]:
+    outages = site_windows.dark(client, keys)
+    return {outage.site: outage.since_ms for outage in outages.values()}
+
+
+def _leader(record: Mapping[str, str]) -> Leader | None:
+    if not record:
+        return None
+    return Leader(
+        name=record.get("name", ""),
+        epoch=number(record.get("epoch")),
+        since_ms=number(record.get("since")),
     )
 
 
-def _rate(slices: Sequence[Mapping[str, str]]) -> float:
-    """Polls per second over whole slices; the one that is still filling is left out."""
-    return (
-        sum(_number(s.get("polls")) for s in slices) / (len(slices) * SLICE_MS / 1000)
-        if slices
-        else 0.0
-    )
+def _errors(texts: Sequence[str]) -> list[LastError]:
+    """The last failures. Texts of other programs are left out."""
+    errors = []
+    for text in texts:
+        try:
+            values = zip(_ERROR_FIELDS, json.loads(text), strict=True)
+            errors.append(LastError(**dict(values)))
+        except (ValueError, TypeError):
+            continue
+    return errors
 
 
-def _outcomes(slices: Sequence[Mapping[str, str]]) -> dict[str, int]:
-    total: Counter[str] = Counter()
-    for piece in slices:
-        total.update({name: _number(piece[name]) for name in OUTCOMES if name in piece})
-    return dict(total)
-
-
-def _lateness(slices: Sequence[Mapping[str, str]]) -> Lateness:
-    buckets: Counter[int] = Counter()
-    for piece in slices:
-        buckets.update(_buckets(piece))
-    most = max((float(_number(piece.get("lmax"))) for piece in slices), default=0.0)
-    half, nearly_all = (min(most, histogram.quantile_ms(buckets, share)) for share in (0.5, 0.99))
-    return Lateness(buckets.total(), half, nearly_all, most)
-
-
-def _buckets(piece: Mapping[str, str]) -> dict[int, int]:
-    return {
-        int(name[1:]): _number(value)
-        for name, value in piece.items()
-        if name[0] == "l" and name[1:].isdecimal()
-    }
-
-
-def _points(slices: Sequence[Mapping[str, str]], now_ms: int) -> list[Point]:
-    """Oldest first; slices before the first poll are left out, empty ones after it are gaps people should see."""
-    first = now_ms // SLICE_MS - len(slices) + 1
-    filled = [(first + i, piece) for i, piece in enumerate(slices)]
-    begun = next((i for i, (_, piece) in enumerate(filled) if piece), len(filled))
-    return [
-        Point(
-            at_ms=number * SLICE_MS,
-            seconds=min(SLICE_MS, now_ms - number * SLICE_MS) / 1000,
-            polls=_number(piece.get("polls")),
-            failed=_number(piece.get("failed")),
-            lateness_p99_ms=histogram.quantile_ms(_buckets(piece), 0.99),
-        )
-        for number, piece in filled[begun:]
-    ]
-
-
-def _number(text: str | None) -> int:
-    """0 for what is none: a value that somebody spoiled must not hide all the others."""
-    try:
-        return int(text or 0)
-    except ValueError:
-        return 0
+def _totals(totals: Mapping[str, str]) -> dict[str, int]:
+    """The totals without those of lateness and queues."""
+    shown = {}
+    for name, value in totals.items():
+        if not name.startswith(("l", "q:")):
+            shown[name] = number(value)
+    return shown

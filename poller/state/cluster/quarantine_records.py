@@ -1,6 +1,6 @@
-"""Which collectors are isolated or quarantined in the whole cluster? One record per collector and release.
+"""Records of collectors that are isolated or quarantined in the whole cluster, one per release.
 
-A record that is lost with Redis is made anew by the next crashes.
+The next crashes make a record again that was lost with Redis.
 """
 
 from __future__ import annotations
@@ -18,55 +18,60 @@ from poller.state.redis_client import store_errors
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A collector of one version of its distribution: an upgraded one starts anew."""
+    """A collector of one version of its distribution. An upgrade starts without a record."""
 
     collector: str
     distribution: str  # with its version
 
     @property
     def field(self) -> str:
+        """The name of the record in Redis."""
         return f"{self.collector} {self.distribution}"
 
     def __str__(self) -> str:
         return f"collector {self.collector} ({self.distribution})"
 
 
-def _release(field: str) -> Release:
-    collector, _, distribution = field.partition(" ")
-    return Release(collector, distribution)
-
-
 def read(client: redis.Redis, keys: Keys) -> dict[Release, Record]:
-    """Every record there is; hardly ever any."""
+    """Every record. Raises StoreError."""
     with store_errors(client):
         rows = client.hgetall(keys.doubts)
-    return {_release(str(field)): quarantine.unpack(str(text)) for field, text in rows.items()}
+
+    records = {}
+    for field, text in rows.items():
+        collector, _, distribution = str(field).partition(" ")
+        records[Release(collector, distribution)] = quarantine.unpack(str(text))
+    return records
 
 
 def record(
-    client: redis.Redis, keys: Keys, release: Release, doubt: Incident, rules: Rules
+    client: redis.Redis, keys: Keys, release: Release, incident: Incident, rules: Rules
 ) -> tuple[Record, Record]:
-    """Add a doubt; the record before and after it. Of several at once each sees the one before."""
+    """Add an incident; returns the record before and after it. Raises StoreError.
 
-    def change(pipe: Any) -> Any:
+    Concurrent calls are serialised: each one sees the record of the call before.
+    """
+
+    def add(pipe: Any) -> Any:
         text = pipe.hget(keys.doubts, release.field)
         before = quarantine.unpack(str(text)) if text else Record()
-        after = quarantine.record(before, doubt, rules)
+        after = quarantine.record(before, incident, rules)
         pipe.multi()
         pipe.hset(keys.doubts, release.field, after.pack())
         return before, after
 
     with store_errors(client):
-        found = client.transaction(change, keys.doubts, value_from_callable=True)
-    return cast("tuple[Record, Record]", found)
+        records = client.transaction(add, keys.doubts, value_from_callable=True)
+    return cast("tuple[Record, Record]", records)
 
 
 def release(client: redis.Redis, keys: Keys, collector: str) -> dict[Release, Record]:
-    """Forget all that is held against a collector, in every version; what it was."""
-    held = {
-        each: found for each, found in read(client, keys).items() if each.collector == collector
-    }
-    if held:
+    """Remove and return the records of a collector, of every release. Raises StoreError."""
+    removed = {}
+    for each, found in read(client, keys).items():
+        if each.collector == collector:
+            removed[each] = found
+    if removed:
         with store_errors(client):
-            client.hdel(keys.doubts, *(each.field for each in held))
-    return held
+            client.hdel(keys.doubts, *(each.field for each in removed))
+    return removed

@@ -1,4 +1,4 @@
-"""Sites: what their polls found lately, and which of them are dark. Read and written by the leader, shown to people."""
+"""Sites: windows of their recent polls, and the outages of dark sites."""
 
 from __future__ import annotations
 
@@ -14,75 +14,94 @@ from poller.domain.failures.site_outage import Outage, Window
 from poller.state.keys import SLICE_MS, Keys
 from poller.state.redis_client import store_errors
 
-#: What was polled lately, and in the last minute. With an interval of some seconds, five failures in a row open a
-#: target's own breaker before most of a minute's polls have failed.
-LATELY, MINUTE = 2, 6
+#: Slices of the short window. With an interval of some seconds, five failures in a row open the
+#: breaker of a target before most polls of a minute have failed.
+SHORT_SLICES = 2
+#: Slices of the long window: one minute.
+MINUTE_SLICES = 6
 
 
 def windows(client: redis.Redis, keys: Keys, now_ms: int) -> dict[str, list[Window]]:
-    """By site, what was polled lately and in the last minute."""
+    """The short and the long window of each site. Raises StoreError."""
     with store_errors(client):
         pipe = client.pipeline(transaction=False)
-        for number in _slices(now_ms):
-            pipe.hgetall(keys.sites(number))
+        for slice_number in _last_minute(now_ms):
+            pipe.hgetall(keys.sites(slice_number))
         slices = pipe.execute()
-    found: dict[str, list[Window]] = {}
-    for length in (LATELY, MINUTE):
-        for site, window in _counted(slices[:length], length * SLICE_MS // 1000).items():
-            found.setdefault(site, []).append(window)
-    return found
+
+    by_site: dict[str, list[Window]] = {}
+    for length in (SHORT_SLICES, MINUTE_SLICES):
+        for site, window in _windows(slices[:length]).items():
+            by_site.setdefault(site, []).append(window)
+    return by_site
 
 
-def start_anew(client: redis.Redis, keys: Keys, site: str, now_ms: int) -> None:
-    """A site is back: what its polls found before says nothing any more."""
+def clear_windows(client: redis.Redis, keys: Keys, site: str, now_ms: int) -> None:
+    """Forget the recent polls of a site that is back. Raises StoreError."""
     with store_errors(client):
         pipe = client.pipeline(transaction=False)
-        for number in _slices(now_ms):
-            pipe.hdel(keys.sites(number), f"{site}|polls", f"{site}|dark")
+        for slice_number in _last_minute(now_ms):
+            pipe.hdel(keys.sites(slice_number), f"{site}|polls", f"{site}|dark")
         pipe.execute()
 
 
-def _slices(now_ms: int) -> list[int]:
-    """Of the last minute, the newest first."""
-    newest = now_ms // SLICE_MS
-    return list(range(newest, newest - MINUTE, -1))
-
-
-def _counted(slices: Sequence[Mapping[str, str]], seconds: int) -> dict[str, Window]:
-    polls: Counter[str] = Counter()
-    dark: Counter[str] = Counter()
-    for piece in slices:
-        for field, number in piece.items():
-            site, _, kind = field.rpartition("|")
-            (dark if kind == "dark" else polls)[site] += int(number) if number.isdigit() else 0
-    return {site: Window(polls[site], dark[site], seconds) for site in polls}
-
-
-def counted(site: str) -> tuple[str, str]:
-    """The statistics' fields of one site, for `Board.finish`: its polls, and those that found nobody."""
+def counter_names(site: str) -> tuple[str, str]:
+    """The counters of a site for `Board.finish`: all polls, and polls that reached no device."""
     return f"s:{site}|polls", f"s:{site}|dark"
 
 
 def dark(client: redis.Redis, keys: Keys) -> dict[str, Outage]:
+    """The outages of dark sites, by site. Raises StoreError."""
     with store_errors(client):
-        texts = [str(text) for text in client.hgetall(keys.dark).values()]
-    return {outage.site: outage for outage in map(_outage, texts) if outage}
+        texts = client.hgetall(keys.dark).values()
+
+    outages = {}
+    for text in texts:
+        outage = _outage(str(text))
+        if outage:
+            outages[outage.site] = outage
+    return outages
 
 
-def note(client: redis.Redis, keys: Keys, outage: Outage) -> None:
+def store(client: redis.Redis, keys: Keys, outage: Outage) -> None:
+    """Store the outage of a dark site. Raises StoreError."""
     with store_errors(client):
         client.hset(keys.dark, outage.site, json.dumps(asdict(outage)))
 
 
 def forget(client: redis.Redis, keys: Keys, site: str) -> None:
+    """Remove the outage of a site that is back. Raises StoreError."""
     with store_errors(client):
         client.hdel(keys.dark, site)
 
 
+def _last_minute(now_ms: int) -> list[int]:
+    """The numbers of the slices of the last minute, newest first."""
+    newest = now_ms // SLICE_MS
+    return list(range(newest, newest - MINUTE_SLICES, -1))
+
+
+def _windows(slices: Sequence[Mapping[str, str]]) -> dict[str, Window]:
+    polls: Counter[str] = Counter()
+    dark_polls: Counter[str] = Counter()
+    for fields in slices:
+        for field, text in fields.items():
+            site, _, kind = field.rpartition("|")
+            number = int(text) if text.isdigit() else 0
+            if kind == "dark":
+                dark_polls[site] += number
+            else:
+                polls[site] += number
+
+    seconds = len(slices) * SLICE_MS // 1000
+    return {site: Window(polls[site], dark_polls[site], seconds) for site in polls}
+
+
 def _outage(text: str) -> Outage | None:
-    """None for what no leader of this version wrote."""
+    """The stored outage, or None for one that another release or program wrote."""
     try:
         fields: dict[str, Any] = json.loads(text)
-        return Outage(**{**fields, "canaries": tuple(int(i) for i in fields["canaries"])})
+        fields["canaries"] = tuple(int(target_id) for target_id in fields["canaries"])
+        return Outage(**fields)
     except (ValueError, TypeError, KeyError):
         return None

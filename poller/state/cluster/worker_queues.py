@@ -1,6 +1,6 @@
 """Celery's queues in Redis: one list per priority. Some queues belong to a single worker.
 
-Batches in the queue of a lost worker go to the shared queue; they do not wait for the end of their leases.
+Batches in the queue of a lost worker go to the shared queue, instead of waiting for their leases.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def own(client: redis.Redis, keys: Keys) -> set[str]:
 
 
 def add_own(client: redis.Redis, keys: Keys, names: Collection[str]) -> None:
-    """Record queues of single workers before the first batch goes there: the next leader needs the list."""
+    """Store queues of single workers before their first batch: the next leader needs the list."""
     with store_errors(client):
         client.sadd(keys.own, *names)
 
 
 def forget(client: redis.Redis, keys: Keys, name: str) -> None:
-    """Delete the queue of a worker that is gone for good. `start` refuses the batches still in it."""
+    """Delete the queue of a worker that is gone for good. `start` would refuse its batches."""
     with store_errors(client):
         client.srem(keys.own, name)
         client.delete(name, name + ROUTINE_MARK, _BINDING + name)
@@ -52,7 +52,7 @@ def depths(client: redis.Redis, names: Iterable[str]) -> dict[str, int]:
 
 
 def total_depth(client: redis.Redis, names: Iterable[str]) -> int:
-    """The number of batches that wait in these queues. Raises StoreUnavailable even for no queue at all."""
+    """The number of batches in these queues. Raises StoreUnavailable even for no queue."""
     with store_errors(client):
         client.ping()
     return sum(depths(client, names).values())

@@ -170,7 +170,7 @@ def _count_site(counts: Counter[str], verdict: Verdict) -> None:
     """Count the polls of each site, and those that no device answered."""
     site = verdict.target.site
     if site:
-        polls_field, dark_field = site_windows.counted(site)
+        polls_field, dark_field = site_windows.counter_names(site)
         counts[polls_field] += 1
         is_dark = verdict.after.code in site_outage.DARK and verdict.after.failures > 0
         counts[dark_field] += is_dark

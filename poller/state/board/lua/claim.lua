@@ -17,10 +17,6 @@ if not leads(ARGV[1]) then return NOT_LEADER end
 local now, published, token, mark = clock(ARGV[2]), ARGV[4], ARGV[5], ARGV[7]
 redis.call('HSET', p .. 'board', 'clock', now)
 
-local function is_target(id)
-  return type(id) == 'string' and id ~= '' and not string.find(id, '%D')
-end
-
 -- The claim in the outbox, or nil if the text is damaged: the leases then bring its targets back.
 local function read_outbox(text)
   local decoded, claim = pcall(cjson.decode, text)
@@ -30,7 +26,7 @@ local function read_outbox(text)
     local queue, urgent, ids = claim[i], claim[i + 1], claim[i + 2]
     if type(queue) ~= 'string' or type(urgent) ~= 'number' or type(ids) ~= 'table' then return nil end
     for _, id in ipairs(ids) do
-      if not is_target(id) then return nil end
+      if type(id) ~= 'string' or id == '' or string.find(id, '%D') then return nil end
     end
   end
   return claim
@@ -58,8 +54,8 @@ local function fly(set, rows, ids)
     local flight, runs, k = {}, {}, 0
     for j = from, math.min(from + 1999, #rows), 2 do
       local id, plan = rows[j], tonumber(rows[j + 1])
-      if is_target(id) then
-        if is_demanded(plan) then plan = tonumber(now) end
+      if id ~= '' and not string.find(id, '%D') then
+        if plan < 1000 then plan = tonumber(now) end -- on demand, see `is_demanded`
         ids[#ids + 1] = id
         flight[k + 1], flight[k + 2] = lease, id
         runs[k + 1], runs[k + 2] = id, string.format('%s|%d|0|', token, plan)
