@@ -39,7 +39,8 @@ def beats(services: Services) -> Callable[[], bool]:
     """Return a condition: a heartbeat came after this call."""
     began_ms = services.board.now_ms()
     return lambda: any(
-        worker.seen_ms > began_ms for worker in worker_registry.registered(services.redis, services.keys)
+        worker.seen_ms > began_ms
+        for worker in worker_registry.registered(services.redis, services.keys)
     )
 
 
