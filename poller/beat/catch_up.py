@@ -62,7 +62,7 @@ def settle(
 
 def _moved(now_ms: int, step_ms: int, moved: int, leases: int) -> Event:
     way = "forward" if step_ms > 0 else "back"
-    message = f"the clock of Redis was set {way} by {duration.spoken(abs(step_ms))}"
+    message = f"the clock of Redis was set {way} by {duration.rounded_text(abs(step_ms))}"
     data = {"seconds": round(step_ms / 1000), "targets_moved": moved, "leases_renewed": leases}
     return Event(now_ms, Kind.CLOCK_MOVED, message, data=data)
 

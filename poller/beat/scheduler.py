@@ -186,7 +186,7 @@ class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
         """How many batches may wait in each queue; after a step of the clock the workers need a moment to be seen."""
         living = worker_registry.living(self._services.redis, self._services.keys, now_ms)
         self._homes.look(living, now_ms)
-        rooms = capacity.rooms(living, self._settings.max_queue)
+        rooms = capacity.batch_limits(living, self._settings.max_queue)
         self._dispatcher.resize(capacity.batch_sizes(living, self._settings.batch_size))
         if time.monotonic() < self._trust_until:
             rooms = {**self._last_rooms, **rooms}

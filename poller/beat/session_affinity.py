@@ -53,7 +53,7 @@ class Homes:
             worker for worker in living if abs(now_ms - worker.seen_ms) < TWO_HEARTBEATS_MISSED_MS
         ]
         self._slots = {worker.name: worker.slots for worker in lately}
-        keepers = affinity.keepers(lately)
+        keepers = affinity.session_workers(lately)
         if keepers != self._keepers:
             unchanged = {
                 q: self._homes[q] for q, names in keepers.items() if self._keepers.get(q) == names
@@ -69,7 +69,7 @@ class Homes:
         if not self._keepers:
             return rooms
         names = {
-            queue: [affinity.own(queue, worker) for worker in self._keepers.get(queue, ())]
+            queue: [affinity.own_queue(queue, worker) for worker in self._keepers.get(queue, ())]
             for queue in rooms
         }
         self._waiting = worker_queues.depths(
@@ -89,10 +89,10 @@ class Homes:
             yield from ((queue, batch) for batch in batched(ids, size))
             return
         by_worker = self._by_worker(homes, self._keepers[queue], ids)
-        self._note({affinity.own(queue, worker) for worker in by_worker if worker})
+        self._note({affinity.own_queue(queue, worker) for worker in by_worker if worker})
         homeless = by_worker.pop("", [])
         for worker, share in by_worker.items():
-            name = affinity.own(queue, worker)
+            name = affinity.own_queue(queue, worker)
             for batch in batched(share, size):
                 if self._waiting.get(name, 0) < self._slots.get(worker, 0):
                     self._waiting[name] = self._waiting.get(name, 0) + 1
@@ -107,7 +107,7 @@ class Homes:
         self._gone_at = {name: self._gone_at.get(name, clock) for name in gone}
         for name, waiting in worker_queues.depths(self._redis, gone).items():
             if waiting:
-                moved = worker_queues.hand_over(self._redis, name, affinity.shared(name))
+                moved = worker_queues.hand_over(self._redis, name, affinity.shared_queue(name))
                 log.info("batches_handed_over", queue=name, batches=moved)
             elif clock - self._gone_at[name] > FORGET_AFTER_S:
                 worker_queues.forget(self._redis, self._keys, name)
@@ -122,7 +122,7 @@ class Homes:
             host = self._hosts.of(int(target_id))
             worker = homes.get(host)
             if worker is None:
-                worker = homes[host] = affinity.home(host, keepers) if host else ""
+                worker = homes[host] = affinity.preferred_worker(host, keepers) if host else ""
             found.setdefault(worker, []).append(target_id)
         return found
 

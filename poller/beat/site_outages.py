@@ -157,6 +157,6 @@ class SiteWatch:
         site_windows.forget(self._services.redis, self._services.keys, outage.site)
         self._known.pop(outage.site, None)
         seconds = (now_ms - outage.since_ms) // 1000
-        said = f"site {outage.site} answers again after {duration.spoken(seconds * 1000)}; {len(held)} targets come back"
+        said = f"site {outage.site} answers again after {duration.rounded_text(seconds * 1000)}; {len(held)} targets come back"
         data = {"site": outage.site, "targets": len(held), "seconds": seconds}
         self._note(Event(now_ms, Kind.SITE_RECOVERED, said, data=data))

@@ -89,7 +89,7 @@ def _check_complete(collector: Any, served: Mapping[int, Served]) -> None:
 def _check_name(collector: Any, name: str) -> None:
     if collector.name != name:
         raise errors.ConfigError(f'it calls itself "{collector.name}"')
-    fault = naming.why_not_a_word(name)  # the name is part of the name of a queue
+    fault = naming.word_fault(name)  # the name is part of the name of a queue
     if fault:
         raise errors.ConfigError(f"its name {fault}")
 
@@ -173,7 +173,7 @@ def _check_credentials(collector: Collector, kinds: Mapping[str, type[Credential
     taken = dict(kinds)
     for model in models:
         kind = getattr(model, "kind", None)
-        fault = "is missing" if kind is None else naming.why_not_a_word(kind)
+        fault = "is missing" if kind is None else naming.word_fault(kind)
         hint = f'its author writes kind = "..." in {model.__name__}, a word that is its own'
         if fault:
             text = f"the kind of its credential model {model.__name__} {fault}"
@@ -196,6 +196,6 @@ def _check_schedule(collector: Collector) -> None:
         return
     if not isinstance(collector.schedule, Schedule):
         raise errors.ConfigError("its schedule is not a poller.collectors.api.Schedule")
-    settled = schedule.settle(collector.schedule, None, schedule.NO_DEFAULTS)
+    settled = schedule.resolve(collector.schedule, None, schedule.NO_DEFAULTS)
     for problem in schedule.problems(collector.schedule, settled):
         raise errors.ConfigError(f"its schedule: {problem.message}", hint=problem.hint)

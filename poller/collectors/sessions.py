@@ -78,7 +78,7 @@ class Sessions:
         self.opened = 0
         self._rules = rules or Rules()
         open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self._limit = min(self._rules.most, max(1, open_files // 2))
+        self._limit = min(self._rules.per_worker, max(1, open_files // 2))
         self._chance = chance
         self._pooled: OrderedDict[Key, _Pooled] = OrderedDict()  # longest idle first
         self._hosts: dict[tuple[str, str], _Host] = {}
@@ -160,7 +160,7 @@ class Sessions:
         key = (keeper.name, poll.device, poll.address, separate, _digest(poll.credential))
         host = self._hosts.get((keeper.name, poll.address))
         if host is None:
-            host = _Host(poll.address, keeper, self._rules.of(keeper.name))
+            host = _Host(poll.address, keeper, self._rules.for_collector(keeper.name))
             self._hosts[keeper.name, poll.address] = host
 
         pooled = None

@@ -100,7 +100,10 @@ def unroutable(overview: Overview) -> list[Unroutable]:
     waiting = sorted(overview.unserved.items(), key=lambda item: (-item[1], item[0]))
     return [
         Unroutable(
-            queue, number, " and ".join(missing.wants(queue, living)), missing.reason(queue, living)
+            queue,
+            number,
+            " and ".join(missing.listed_needs(queue, living)),
+            missing.reason(queue, living),
         )
         for queue, number in waiting
     ]
@@ -197,7 +200,7 @@ def _unwritten(overview: Overview) -> Iterator[tuple[Tone, str]]:
 
 def needs(queue: str) -> str:
     """What a worker must have to serve a queue: `collector snmp and tag zone=dmz`."""
-    return " and ".join(missing.needs(queue))
+    return " and ".join(missing.missing_needs(queue))
 
 
 def _failing(overview: Overview) -> Iterator[tuple[Tone, str]]:

@@ -47,7 +47,7 @@ def session_rules(settings: Settings) -> session_limits.Rules:
         per_host=settings.sessions_per_host,
         pace_s=settings.session_pace_s,
     )
-    exceptions = session_limits.exceptions(settings.session_exceptions, usual)
+    exceptions = session_limits.parse_exceptions(settings.session_exceptions, usual)
     return session_limits.Rules(usual, exceptions, settings.sessions)
 
 

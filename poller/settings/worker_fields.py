@@ -154,7 +154,7 @@ class WorkerFields(BaseModel):
     @classmethod
     def _check_session_exceptions(cls, words: tuple[str, ...]) -> tuple[str, ...]:
         try:
-            session_limits.exceptions(words, session_limits.Limits())
+            session_limits.parse_exceptions(words, session_limits.Limits())
         except errors.InvalidSetting as error:
             raise ValueError(f"{error.message}; {error.hint}") from None
         return words

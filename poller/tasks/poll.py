@@ -48,8 +48,12 @@ def _to_all(request: Any) -> None:
     """
     came_by = request.delivery_info or {}
     queue = came_by.get("routing_key") or ""
-    if affinity.owner(queue):
-        request.delivery_info = {**came_by, "exchange": "", "routing_key": affinity.shared(queue)}
+    if affinity.queue_owner(queue):
+        request.delivery_info = {
+            **came_by,
+            "exchange": "",
+            "routing_key": affinity.shared_queue(queue),
+        }
 
 
 def _poller(hostname: str) -> Poller:

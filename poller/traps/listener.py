@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from poller import errors
 from poller.bootstrap import Services
-from poller.domain.scheduling.trap_pace import Pace
+from poller.domain.scheduling.trap_pace import TrapPace
 from poller.observability import logs
 from poller.traps.sender_table import Directory
 from poller.traps.trap_polls import Asker
@@ -44,7 +44,7 @@ class Listener:
         self._secrets = CredentialCache(services, services.settings.secret_cache_s)
         self._judge = Judge(self._secrets.get)
         self._asker = Asker(
-            services, Pace(round(settings.trap_gap_s * 1000), settings.trap_polls_per_s, BURST)
+            services, TrapPace(round(settings.trap_gap_s * 1000), settings.trap_polls_per_s, BURST)
         )
         self._intake: Intake | None = None
 

@@ -10,7 +10,7 @@ from poller import errors, event_publisher
 from poller.bootstrap import Services
 from poller.db.inventory.trap_senders import Sender
 from poller.domain.record.event_kinds import Event, Kind
-from poller.domain.scheduling.trap_pace import Pace
+from poller.domain.scheduling.trap_pace import TrapPace
 from poller.traps.trap_message import Notice
 
 #: Longest list of interfaces in one event.
@@ -20,7 +20,7 @@ _NAMED = 5
 class Asker:
     """Keeps who waits for a poll, and why. All of it on one loop; the stores are asked from threads."""
 
-    def __init__(self, services: Services, pace: Pace) -> None:
+    def __init__(self, services: Services, pace: TrapPace) -> None:
         self._services = services
         self._pace = pace
         self._senders: dict[int, Sender] = {}
@@ -32,7 +32,7 @@ class Asker:
         for sender in senders:
             self._senders[sender.device_id] = sender
             self._why.setdefault(sender.device_id, Counter())[notice] += 1
-            fresh |= self._pace.ask(sender.device_id, now_ms)
+            fresh |= self._pace.request(sender.device_id, now_ms)
         return fresh
 
     @property
@@ -49,7 +49,7 @@ class Asker:
             _, places = await asyncio.to_thread(self._services.board.demand, ids)
         except errors.StoreError:
             for device in due:
-                self._pace.again(device, now_ms)
+                self._pace.retry(device, now_ms)
             raise
         told = [self._event(device, places) for device in due]
         await asyncio.to_thread(event_publisher.emit, self._services, told)

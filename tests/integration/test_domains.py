@@ -104,12 +104,16 @@ def test_the_longest_interval_needs_its_queue_as_well(world: World) -> None:
     assert world.went() == [QUEUE]
 
 
-@pytest.mark.parametrize("name", [QUEUE, affinity.own(QUEUE, "w1")], ids=["for all", "for one"])
+@pytest.mark.parametrize(
+    "name", [QUEUE, affinity.own_queue(QUEUE, "w1")], ids=["for all", "for one"]
+)
 @pytest.mark.parametrize("mark", ["", ROUTINE_MARK], ids=["urgent", "routine"])
 def test_a_queue_goes_after_its_messages(world: World, name: str, mark: str) -> None:
     """Workers take them first: a moved target is polled, a removed one is refused, nothing is stranded."""
     world.place(1, (1, QUEUE))
-    world.redis.sadd(world.keys.own, affinity.own(QUEUE, "w1"), affinity.own(OTHER, "w1"))
+    world.redis.sadd(
+        world.keys.own, affinity.own_queue(QUEUE, "w1"), affinity.own_queue(OTHER, "w1")
+    )
     world.redis.lpush(name + mark, "a batch")
     world.place(2, (1, OTHER))
     assert world.went() == []

@@ -84,8 +84,8 @@ def test_targets_go_to_the_own_queue_of_their_hosts_home(services: Services) -> 
     addresses = ids_of(services)
     found = sent(ready(services), list(addresses))
     for name, part in found.items():
-        homes_of_part = {affinity.home(addresses[i], ["w1", "w2", "w3"]) for i in part}
-        assert name == affinity.own(QUEUE, *homes_of_part)
+        homes_of_part = {affinity.preferred_worker(addresses[i], ["w1", "w2", "w3"]) for i in part}
+        assert name == affinity.own_queue(QUEUE, *homes_of_part)
     assert len(found) == 3
 
 

@@ -367,8 +367,11 @@ def test_session_limits_by_collector_are_checked(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("POLLER_SESSION_IDLE_S", "30")
     monkeypatch.setenv("POLLER_SESSION_EXCEPTIONS", "routeros.per_host=2, ssh.pace_s=0.5")
     rules = policies.session_rules(settings.load())
-    assert (rules.of("routeros").per_host, rules.of("routeros").idle_s) == (2, 30)
-    assert (rules.of("ssh").pace_s, rules.of("snmp").per_host) == (0.5, 4)
+    assert (rules.for_collector("routeros").per_host, rules.for_collector("routeros").idle_s) == (
+        2,
+        30,
+    )
+    assert (rules.for_collector("ssh").pace_s, rules.for_collector("snmp").per_host) == (0.5, 4)
     monkeypatch.setenv("POLLER_SESSION_EXCEPTIONS", "routeros.perhost=2")
     with pytest.raises(errors.InvalidSetting) as caught:
         settings.load()

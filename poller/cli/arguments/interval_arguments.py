@@ -43,7 +43,7 @@ def _last(target: Target, decision: Decision | None) -> dict[str, Any]:
         return {}
     if decision is None:
         return {"decision": None, "why": ""}
-    policy = policies.adaptive_interval(bootstrap.services().settings).between(
+    policy = policies.adaptive_interval(bootstrap.services().settings).with_bounds(
         target.min_ms or target.interval_ms, target.interval_ms, target.max_ms or target.interval_ms
     )
     return {"decision": asdict(decision), "why": interval.explain(policy, decision)}

@@ -175,7 +175,7 @@ def _opened(target: Target, opening: Opening) -> Event:
 
 
 def _closed(was: BoardTarget, target: Target, now_ms: int) -> Event:
-    spoken, who = duration.spoken(max(0, now_ms - was.since_ms)), target_arguments.who()
+    spoken, who = duration.rounded_text(max(0, now_ms - was.since_ms)), target_arguments.who()
     message = (
         f"{target.device}/{target.name} is polled as usual again after {spoken}: reset by {who}"
     )

@@ -73,7 +73,7 @@ def command(
 
     form = Output.JSON if as_json else output
     budget_s = duration.timeout_ms(timeout) / 1000
-    address = naming.address(address)
+    address = naming.checked_address(address)
     found = registry.load()
     chosen = found.get(collector)
     options = found.checked_options(collector, values(chosen.Options, option or ()))

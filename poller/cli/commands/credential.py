@@ -66,7 +66,7 @@ def add(
     """Store a credential; its secret is asked for, or read from stdin."""
     from poller.db.inventory import credential_rows
 
-    naming.name(name, "credential name")
+    naming.checked_name(name, "credential name")
     engine = inventory_database.database()
     if name in credential_rows.kinds(engine):
         raise errors.AlreadyExists(

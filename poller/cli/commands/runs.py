@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def _seconds(key: str) -> Any:
     def text(item: Any) -> str:
-        return "" if item[key] is None else duration.spoken(round(item[key] * 1000))
+        return "" if item[key] is None else duration.rounded_text(round(item[key] * 1000))
 
     return text
 

@@ -66,7 +66,7 @@ def edit(
     changed = sites.edit(
         inventory_database.database(),
         name,
-        naming.requires(require or ()),
+        naming.parse_requirements(require or ()),
         inventory_database.wake_up(),
     )
     render.changed(f"changed site {name}", "poller.site/1", asdict(changed), as_json)

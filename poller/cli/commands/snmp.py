@@ -178,7 +178,11 @@ class Asked:
     def __init__(
         self, address: str, options: SnmpOptions, credential: Credential | None, timeout: str
     ) -> None:
-        self.address, self.options, self.credential = naming.address(address), options, credential
+        self.address, self.options, self.credential = (
+            naming.checked_address(address),
+            options,
+            credential,
+        )
         self.budget_s = duration.timeout_ms(timeout) / 1000
         self.sent = 0
 

@@ -17,7 +17,6 @@ from poller import errors
 from poller.cli.output.log_lines import LogView
 from poller.cli.up import role_commands
 from poller.cli.up.process_supervisor import Role, Supervisor
-from poller.domain.inventory import size
 from poller.domain.scheduling import queue_routing
 from poller.settings import Settings, load
 from poller.workers.guard import black_box
@@ -30,6 +29,8 @@ OWN_MEMORY = 200 * 2**20
 TARGET_MEMORY = 30_000
 #: After its polls were cut off, a process that stops still writes, says good-bye and leaves.
 LEAVING_S = 15.0
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 
@@ -90,9 +91,17 @@ def _tags(settings: Settings, text: str | None) -> dict[str, str]:
     return {"POLLER_WORKER_TAGS": ",".join(words)}
 
 
+def parse_bytes(text: str, what: str) -> int:
+    """Return the bytes of `512M`, `1.5G` or `800 MiB`, in powers of 1024. Raises InvalidInput."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise errors.InvalidInput(f'{what}: "{text}" is not a size', hint="write 512M or 1.5G")
+    return round(float(found[1]) * _UNITS[found[2].lower()])
+
+
 def _memory(text: str | None) -> int:
     """In bytes; 0 is no limit."""
-    limit = 0 if text is None else size.parse_bytes(text, "--memory-limit")
+    limit = 0 if text is None else parse_bytes(text, "--memory-limit")
     if text is not None and limit < LEAST_MEMORY:
         raise errors.InvalidInput(
             f"--memory-limit: {text} is less than a worker needs to start",

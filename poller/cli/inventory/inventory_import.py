@@ -21,7 +21,7 @@ from poller.db.inventory import credential_rows, imports
 from poller.db.inventory.imports import Imported, Misfit, Row
 from poller.db.inventory.inventory_feed import Notify
 from poller.domain.inventory import draft
-from poller.domain.inventory.problem import Problem
+from poller.domain.inventory.draft import Problem
 from poller.domain.scheduling.schedule import Defaults
 
 #: Kinds of complaints that are listed; who has more corrects these first.

@@ -51,7 +51,7 @@ class Trouble:
         """In a poll that did not ask for it."""
         if not self.pause_s:
             return self.failures
-        again = f"{self.cuts} times in a row, and not asked again for {duration.spoken(round(left_s) * 1000)}"
+        again = f"{self.cuts} times in a row, and not asked again for {duration.rounded_text(round(left_s) * 1000)}"
         return [api.PartFailed(each.part, _with(each.error, again)) for each in self.failures]
 
 

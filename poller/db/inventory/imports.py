@@ -21,8 +21,7 @@ from poller.db.inventory import inventory_feed
 from poller.db.inventory import targets as target_rows
 from poller.db.inventory.inventory_feed import Change, Notify
 from poller.db.tables import credentials, devices, sites, targets
-from poller.domain.inventory.draft import DeviceDraft, TargetDraft
-from poller.domain.inventory.problem import Problem
+from poller.domain.inventory.draft import DeviceDraft, Problem, TargetDraft
 
 _ROWS_PER_STATEMENT = 5_000
 

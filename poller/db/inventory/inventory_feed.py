@@ -187,7 +187,7 @@ def _queue(collector: str, site: str | None, device: str, target: str) -> str:
     A fleet has few domains and many targets, so each combination is parsed once.
     """
     levels = [json.loads(text) if text else {} for text in (site, device, target)]
-    return queue_routing.queue(collector, queue_routing.merge(*levels))
+    return queue_routing.queue_name(collector, queue_routing.merge_requirements(*levels))
 
 
 def _poll_target(row: AnyRow) -> PollTarget:

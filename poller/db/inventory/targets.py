@@ -14,8 +14,7 @@ from poller.db import engine as sql
 from poller.db.inventory import inventory_feed, lookup
 from poller.db.inventory.inventory_feed import Change, Notify
 from poller.db.tables import credentials, devices, removed_targets, targets
-from poller.domain.inventory.draft import TargetDraft, raise_first
-from poller.domain.inventory.problem import Problem
+from poller.domain.inventory.draft import Problem, TargetDraft, raise_first
 from poller.domain.scheduling import schedule
 from poller.domain.scheduling.interval import Policy
 from poller.domain.scheduling.schedule import Schedule
@@ -164,7 +163,7 @@ def resolve_schedule(
     if old is not None:
         times = {name: old[name] for name in _SCHEDULE_COLUMNS if name != "policy"}
         stored = Schedule(**times, policy=Policy(old["policy"]))
-    resolved = schedule.settle(draft.schedule, stored, draft.defaults)
+    resolved = schedule.resolve(draft.schedule, stored, draft.defaults)
     columns = {name: getattr(resolved, name) for name in _SCHEDULE_COLUMNS}
     columns["policy"] = str(resolved.policy)
     return columns, list(schedule.problems(draft.schedule, resolved))

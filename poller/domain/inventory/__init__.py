@@ -1,1 +1,1 @@
-"""What people store: names, durations, sizes, drafts of devices and targets, and the checks of each field."""
+"""What operators store: names, durations, drafts of devices and targets, with their checks."""

@@ -1,43 +1,50 @@
-"""Which of these names did somebody mean? One that differs in zeros and case, else in the fewest letters."""
+"""The most similar of some names, for a hint."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections.abc import Collection
-from itertools import takewhile
 
 _NUMBER = re.compile(r"0*(\d+)")
-#: So many similar ones are looked at closely: of numbered names, many are equally similar.
-_CLOSE = 50
+#: Candidates that are compared letter by letter: many numbered names are equally similar.
+_CANDIDATES = 50
 
 
-def nearest(name: str, known: Collection[str]) -> str | None:
-    """None when nothing is similar."""
-    same = [each for each in known if _spelled(each) == _spelled(name)]
-    close = same or difflib.get_close_matches(name, known, n=_CLOSE)
-    return min(
-        close,
-        key=lambda each: (_typing_errors(name, each), -_common(name, each), each),
-        default=None,
-    )
+def nearest(name: str, names: Collection[str]) -> str | None:
+    """Return a name that differs in zeros and case only, else in the fewest letters, or None."""
+
+    def distance(candidate: str) -> tuple[int, int, str]:
+        return _edits(name, candidate), -_common_prefix(name, candidate), candidate
+
+    folded = _folded(name)
+    candidates = [candidate for candidate in names if _folded(candidate) == folded]
+    if not candidates:
+        candidates = difflib.get_close_matches(name, names, n=_CANDIDATES)
+    return min(candidates, key=distance, default=None)
 
 
-def _spelled(name: str) -> str:
-    """`SW-0012` and `sw-12` are one."""
+def _folded(name: str) -> str:
+    """Return the same text for `SW-0012` and `sw-12`."""
     return _NUMBER.sub(r"\1", name.casefold())
 
 
-def _common(one: str, other: str) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+def _common_prefix(one: str, other: str) -> int:
+    length = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        length += 1
+    return length
 
 
-def _typing_errors(one: str, other: str) -> int:
-    """Letters to add, to leave out or to replace."""
+def _edits(one: str, other: str) -> int:
+    """Return the Levenshtein distance: letters to insert, to delete or to replace."""
     above = list(range(len(other) + 1))
     for row, letter in enumerate(one, 1):
         line = [row]
-        for place, wanted in enumerate(other, 1):
-            line.append(min(line[-1] + 1, above[place] + 1, above[place - 1] + (letter != wanted)))
+        for column, expected in enumerate(other, 1):
+            replaced = above[column - 1] + (letter != expected)
+            line.append(min(line[-1] + 1, above[column] + 1, replaced))
         above = line
     return above[-1]

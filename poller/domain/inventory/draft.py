@@ -1,4 +1,4 @@
-"""What somebody asks to be stored: a device and its targets, checked field by field.
+"""Drafts: a device or a target to be stored, checked field by field.
 
 None means "not given": a new row then gets the default, an existing row keeps its value. The empty
 string is a value: a device without site or credential.
@@ -13,10 +13,10 @@ from typing import Any
 
 from poller import errors
 from poller.domain.inventory import duration, naming
-from poller.domain.inventory.problem import Problem as Problem
 from poller.domain.scheduling import schedule
 from poller.domain.scheduling.interval import Policy
 from poller.domain.scheduling.schedule import Defaults, Schedule
+from poller.domain.scheduling.schedule import Problem as Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,18 @@ class TargetDraft:
     min_ms: int | None = None
     max_ms: int | None = None
     staleness: str | None = None
-    #: What a new target, or one that changes its policy, gets where the draft says nothing.
+    #: The schedule of a new target, or of one that changes its policy, where the draft has None.
     defaults: Defaults = field(default=schedule.NO_DEFAULTS, compare=False)
 
     @property
     def schedule(self) -> Schedule:
         return Schedule(
-            self.policy, self.interval_ms, self.timeout_ms, self.min_ms, self.max_ms, self.staleness
+            policy=self.policy,
+            interval_ms=self.interval_ms,
+            timeout_ms=self.timeout_ms,
+            min_ms=self.min_ms,
+            max_ms=self.max_ms,
+            staleness=self.staleness,
         )
 
 
@@ -55,14 +60,15 @@ class DeviceDraft:
 
 
 class UnknownCollector(errors.InvalidInput):
-    """The collector is the problem, not its options."""
+    """Raised by `CheckOptions` when the collector is at fault, not its options."""
 
 
-#: Validates a collector's name and options; returns the options to store. May raise UnknownCollector.
+#: Validates a collector's name and options, and returns the options to store.
+#: Raises InvalidInput, and UnknownCollector when the collector is at fault.
 CheckOptions = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 #: Validates the name of a staleness source.
 CheckStaleness = Callable[[str], str]
-#: The default schedule of a collector's targets; of any collector's, when it is not known.
+#: Returns the default schedule of a collector's targets; None stands for any collector.
 DefaultsOf = Callable[[str | None], Defaults]
 
 
@@ -75,9 +81,10 @@ def _no_defaults(collector: str | None) -> Defaults:
 
 
 def device(fields: Mapping[str, Any]) -> tuple[DeviceDraft, list[Problem]]:
-    """A draft from raw values, and everything that is wrong with them. Absent or None: not given."""
+    """Return a draft of raw values, and every problem of them. An absent field counts as None."""
     values, problems = _checked(fields, _DEVICE_FIELDS)
-    if "name" not in values and not any(p.field == "name" for p in problems):
+    has_name = "name" in values or any(problem.field == "name" for problem in problems)
+    if not has_name:
         problems.append(Problem("name", "the name is missing"))
     return DeviceDraft(**{"name": "", **values}), problems
 
@@ -88,7 +95,10 @@ def target(
     check_staleness: CheckStaleness = _any_source,
     defaults_of: DefaultsOf = _no_defaults,
 ) -> tuple[TargetDraft, list[Problem]]:
-    """As `device`. Options are judged by their collector, staleness sources by those who know them."""
+    """Return a draft of raw values, and every problem of them. An absent field counts as None.
+
+    The callables check options and staleness sources, which this module does not know.
+    """
     values, problems = _checked(fields, _TARGET_FIELDS)
     collector = values.get("collector")
     if collector is not None:
@@ -96,14 +106,17 @@ def target(
         values["options"] = _options(values, check_options, problems)
     if "staleness" in values:
         _attempt(problems, "staleness", lambda: check_staleness(values["staleness"]))
-    done, defaults = _attempt(problems, "collector", lambda: defaults_of(collector))
-    wanted = TargetDraft(**values, **({"defaults": defaults} if done else {}))
-    problems += schedule.problems(wanted.schedule, wanted.schedule)
-    return wanted, problems
+
+    is_valid, defaults = _attempt(problems, "collector", lambda: defaults_of(collector))
+    if is_valid:
+        values["defaults"] = defaults
+    draft = TargetDraft(**values)
+    problems += schedule.problems(draft.schedule, draft.schedule)
+    return draft, problems
 
 
 def raise_first(problems: list[Problem]) -> None:
-    """For commands that take one thing at a time."""
+    """Raise InvalidInput for the first problem, for commands that store one row."""
     if problems:
         raise errors.InvalidInput(problems[0].message, hint=problems[0].hint)
 
@@ -119,22 +132,25 @@ def _checked(
         if key not in known:
             problems.append(_unknown(key, known))
             continue
-        stored_as, check = known[key]
-        done, value = _attempt(problems, key, lambda check=check, raw=raw: check(raw))  # type: ignore[misc]
-        if done:
-            values[stored_as] = value
+        column, check = known[key]
+        try:
+            values[column] = check(raw)
+        except errors.InvalidInput as error:
+            problems.append(Problem(key, str(error), error.hint))
     return values, problems
 
 
 def _unknown(key: str, known: Collection[str]) -> Problem:
-    """A device of a file carries its targets with it, so they belong to the list."""
-    names = [*known, *(["targets"] if "address" in known else [])]
+    names = list(known)
+    if "address" in known:  # a device in a file has its targets with it
+        names.append("targets")
     near = difflib.get_close_matches(key, names, n=1)
-    hint = (f"did you mean {near[0]}? " if near else "") + "it takes " + ", ".join(names)
-    return Problem(key, f'unknown field "{key}"', hint)
+    correction = f"did you mean {near[0]}? " if near else ""
+    return Problem(key, f'unknown field "{key}"', f"{correction}it takes {', '.join(names)}")
 
 
 def _attempt(problems: list[Problem], field: str, check: Callable[[], Any]) -> tuple[bool, Any]:
+    """Return whether the check passed, and its value. A refusal becomes a problem of the field."""
     try:
         return True, check()
     except errors.InvalidInput as error:
@@ -151,8 +167,32 @@ def _options(values: Mapping[str, Any], check: CheckOptions, problems: list[Prob
         return None
 
 
-def _optional_name(what: str) -> Callable[[Any], str]:
-    return lambda raw: raw if raw == "" else naming.name(raw, what)
+def _site(raw: Any) -> str:
+    return raw if raw == "" else naming.checked_name(raw, "site")
+
+
+def _credential(raw: Any) -> str:
+    return raw if raw == "" else naming.checked_name(raw, "credential")
+
+
+def _target_name(raw: Any) -> str:
+    return naming.checked_name(raw, "target name")
+
+
+def _collector(raw: Any) -> str:
+    return naming.checked_name(raw, "collector")
+
+
+def _staleness(raw: Any) -> str:
+    return naming.checked_name(raw, "staleness source")
+
+
+def _min_ms(raw: Any) -> int:
+    return duration.interval_ms(raw, "min")
+
+
+def _max_ms(raw: Any) -> int:
+    return duration.interval_ms(raw, "max")
 
 
 def _mapping(raw: Any) -> dict[str, Any]:
@@ -164,54 +204,57 @@ def _mapping(raw: Any) -> dict[str, Any]:
 def _requires(raw: Any) -> dict[str, str]:
     if not isinstance(raw, Mapping | list | tuple):
         raise errors.InvalidInput(f'"{raw}" is no mapping of tags', hint="for example site: ams")
-    return naming.requires(raw)
+    return naming.parse_requirements(raw)
 
 
 def _tags(raw: Any) -> tuple[str, ...]:
     if not isinstance(raw, list | tuple):
         raise errors.InvalidInput(f'"{raw}" is no list of tags')
-    return naming.tags(raw)
+    return naming.checked_tags(raw)
 
 
 def _policy(raw: Any) -> Policy:
-    known = [policy.value for policy in Policy]
-    if raw not in known:
-        raise errors.InvalidInput(f'unknown policy "{raw}"', hint="it takes " + " or ".join(known))
+    names = [policy.value for policy in Policy]
+    if raw not in names:
+        raise errors.InvalidInput(f'unknown policy "{raw}"', hint="it takes " + " or ".join(names))
     return Policy(raw)
 
 
 def _flag(raw: Any) -> bool:
-    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
     if isinstance(raw, bool):
         return raw
-    if str(raw).lower() not in words:
-        raise errors.InvalidInput(f'"{raw}" is neither true nor false')
-    return words[str(raw).lower()]
+    word = str(raw).lower()
+    if word in ("true", "yes", "1"):
+        return True
+    if word in ("false", "no", "0"):
+        return False
+    raise errors.InvalidInput(f'"{raw}" is neither true nor false')
 
 
+#: The name of a field in a draft, and the check that returns its value or raises InvalidInput.
 _Field = tuple[str, Callable[[Any], Any]]
 
 _DEVICE_FIELDS: dict[str, _Field] = {
-    "name": ("name", naming.name),
-    "address": ("address", naming.address),
-    "site": ("site", _optional_name("site")),
-    "credential": ("credential", _optional_name("credential")),
+    "name": ("name", naming.checked_name),
+    "address": ("address", naming.checked_address),
+    "site": ("site", _site),
+    "credential": ("credential", _credential),
     "tags": ("tags", _tags),
     "requires": ("requires", _requires),
     "enabled": ("enabled", _flag),
 }
 
 _TARGET_FIELDS: dict[str, _Field] = {
-    "name": ("name", lambda raw: naming.name(raw, "target name")),
-    "collector": ("collector", lambda raw: naming.name(raw, "collector")),
+    "name": ("name", _target_name),
+    "collector": ("collector", _collector),
     "options": ("options", _mapping),
-    "credential": ("credential", _optional_name("credential")),
+    "credential": ("credential", _credential),
     "requires": ("requires", _requires),
     "interval": ("interval_ms", duration.interval_ms),
     "timeout": ("timeout_ms", duration.timeout_ms),
     "policy": ("policy", _policy),
-    "min": ("min_ms", lambda raw: duration.interval_ms(raw, "min")),
-    "max": ("max_ms", lambda raw: duration.interval_ms(raw, "max")),
-    "staleness": ("staleness", lambda raw: naming.name(raw, "staleness source")),
+    "min": ("min_ms", _min_ms),
+    "max": ("max_ms", _max_ms),
+    "staleness": ("staleness", _staleness),
     "enabled": ("enabled", _flag),
 }

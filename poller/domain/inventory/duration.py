@@ -1,4 +1,7 @@
-"""Durations as people write them: `90`, `60s`, `5m`, `1h30m`, `500ms`. Whole milliseconds inside."""
+"""Durations as operators write them: `90`, `60s`, `5m`, `1h30m`, `500ms`.
+
+Whole milliseconds inside.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,26 @@ UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-#: What people write instead of a unit, for the hint only.
-_SPELLED = {"ms": "ms", "millis": "ms", "sec": "s", "second": "s", "min": "m", "minute": "m", "hr": "h",
-            "hour": "h", "day": "d"}  # fmt: skip
+#: Other spellings of the units, for the hint only.
+_SPELLINGS = {
+    **{unit: unit for unit in UNITS_MS},
+    "millis": "ms",
+    "sec": "s",
+    "second": "s",
+    "min": "m",
+    "minute": "m",
+    "hr": "h",
+    "hour": "h",
+    "day": "d",
+}
 _LENIENT = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+?)s?\.?", re.IGNORECASE)
 
 
 def parse_ms(value: str | int | float) -> int:
-    """A duration in milliseconds; a bare number is seconds. Raises InvalidInput naming the right form."""
+    """Return a duration in milliseconds; a bare number is seconds.
+
+    Raises InvalidInput with a hint.
+    """
     if isinstance(value, bool):
         raise _not_a_duration(value)
     text = str(value).strip()
@@ -34,34 +49,40 @@ def parse_ms(value: str | int | float) -> int:
 
 
 def format_ms(duration_ms: int) -> str:
-    """The shortest exact form: 90000 -> `1m30s`, 1500 -> `1s500ms`, 0 -> `0s`."""
-    rest, words = duration_ms, ""
+    """Return the shortest exact form: 90000 -> `1m30s`, 1500 -> `1s500ms`, 0 -> `0s`."""
+    rest = duration_ms
+    text = ""
     for unit in ("d", "h", "m", "s", "ms"):
         count, rest = divmod(rest, UNITS_MS[unit])
-        words += f"{count}{unit}" if count else ""
-    return words or "0s"
+        if count:
+            text += f"{count}{unit}"
+    return text or "0s"
 
 
-def spoken(duration_ms: int) -> str:
-    """About how long, for a sentence: `850 ms`, `8.3 s`, `3 m 20 s`, `4 h 10 m`."""
+def rounded_text(duration_ms: int) -> str:
+    """Return the rounded form for a sentence: `850 ms`, `8.3 s`, `3 m 20 s`, `4 h 10 m`."""
     if duration_ms < 1_000:
         return f"{duration_ms} ms"
     if duration_ms < 59_950:
         return f"{duration_ms / 1_000:.1f} s".replace(".0 ", " ")
+
     seconds = round(duration_ms / 1_000)
-    big, small, each = (
-        ("m", "s", 1)
-        if seconds < 3_600
-        else ("h", "m", 60)
-        if seconds < 86_370
-        else ("d", "h", 3_600)
-    )
-    count, rest = divmod(round(seconds / each), UNITS_MS[big] // UNITS_MS[small])
-    return f"{count} {big} {rest} {small}" if rest else f"{count} {big}"
+    if seconds < 3_600:
+        return _two_units(seconds, "m", "s")
+    if seconds < 86_370:
+        return _two_units(seconds, "h", "m")
+    return _two_units(seconds, "d", "h")
+
+
+def _two_units(seconds: int, large: str, small: str) -> str:
+    small_s = UNITS_MS[small] // 1_000
+    small_per_large = UNITS_MS[large] // UNITS_MS[small]
+    count, rest = divmod(round(seconds / small_s), small_per_large)
+    return f"{count} {large} {rest} {small}" if rest else f"{count} {large}"
 
 
 def interval_ms(value: str | int | float, what: str = "interval") -> int:
-    """A poll interval, within its bounds."""
+    """Return a poll interval in milliseconds. Raises InvalidInput when it is out of bounds."""
     parsed = parse_ms(value)
     if not MIN_INTERVAL_MS <= parsed <= MAX_INTERVAL_MS:
         raise errors.InvalidInput(
@@ -72,6 +93,7 @@ def interval_ms(value: str | int | float, what: str = "interval") -> int:
 
 
 def timeout_ms(value: str | int | float) -> int:
+    """Return a timeout in milliseconds. Raises InvalidInput when it is not longer than 0."""
     parsed = parse_ms(value)
     if parsed <= 0:
         raise errors.InvalidInput("the timeout must be longer than 0")
@@ -79,22 +101,21 @@ def timeout_ms(value: str | int | float) -> int:
 
 
 def default_timeout_ms(interval: int) -> int:
-    """Ten seconds, or half of a short interval."""
+    """Return ten seconds, or half of a short interval."""
     return min(DEFAULT_TIMEOUT_MS, interval // 2)
 
 
 def _not_a_duration(value: object) -> errors.InvalidInput:
-    return errors.InvalidInput(f'"{value}" is not a duration', hint=_nearest(str(value)))
+    return errors.InvalidInput(f'"{value}" is not a duration', hint=_hint(str(value)))
 
 
-def _nearest(text: str) -> str:
+def _hint(text: str) -> str:
     match = _LENIENT.fullmatch(text.strip())
-    unit = (
-        _SPELLED.get(match[2].lower()) or (match[2].lower() if match[2].lower() in UNITS_MS else "")
-        if match
-        else ""
-    )
+    unit = _SPELLINGS.get(match[2].lower()) if match else None
     if not match or not unit:
         return "write 60s, 5m or 1h30m"
-    own, seconds = f"{match[1]}{unit}", round(float(match[1]) * UNITS_MS[unit]) / 1_000
-    return f"write {own}" + (f" or {seconds:g}s" if unit not in ("s", "ms") else "")
+    own_form = f"write {match[1]}{unit}"
+    if unit in ("s", "ms"):
+        return own_form
+    seconds = round(float(match[1]) * UNITS_MS[unit]) / 1_000
+    return f"{own_form} or {seconds:g}s"

@@ -1,4 +1,7 @@
-"""What may names, addresses, tags and requirements look like? Each refusal says which text and why."""
+"""The form of names, addresses, tags and requirements.
+
+Each refusal quotes the text and the fault.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,11 @@ _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _WORD = re.compile(r"[A-Za-z0-9_.:@+-]+")
 
 
-def name(text: Any, what: str = "name") -> str:
-    """A name of a device, target, site or credential: printable, without blanks and slashes."""
+def checked_name(text: Any, what: str = "name") -> str:
+    """Return the name of a device, target, site or credential. Raises InvalidInput.
+
+    A name is printable and has no blanks and no slashes.
+    """
     if not isinstance(text, str):
         raise errors.InvalidInput(f"the {what} must be text, not {text!r}", hint="put it in quotes")
     if not text:
@@ -26,11 +32,12 @@ def name(text: Any, what: str = "name") -> str:
         raise errors.InvalidInput(
             f"the {what} has {len(text)} characters, at most {LONGEST_NAME} are allowed"
         )
-    odd = next((c for c in text if not c.isprintable() or c.isspace() or c in "/\\"), None)
-    if odd is not None:
-        raise errors.InvalidInput(
-            f'the {what} "{printable(text)}" contains {_spelled(odd)}', hint="use - or . instead"
-        )
+    for character in text:
+        if not character.isprintable() or character.isspace() or character in "/\\":
+            raise errors.InvalidInput(
+                f'the {what} "{printable(text)}" contains {_spelled(character)}',
+                hint="use - or . instead",
+            )
     if text.startswith("-"):
         raise errors.InvalidInput(
             f'the {what} "{text}" starts with -, it would be taken for an option'
@@ -38,69 +45,81 @@ def name(text: Any, what: str = "name") -> str:
     return text
 
 
-def address(text: Any) -> str:
-    """An IP address or a host name, without port, scheme or brackets."""
+def checked_address(text: Any) -> str:
+    """Return an IP address or a host name without port, scheme or brackets. Raises InvalidInput."""
     if not isinstance(text, str) or not text:
         raise errors.InvalidInput("the address is empty", hint="give an IP address or a host name")
     if _is_ip(text):
         return text
-    reason = _why_not_a_host(text)
-    if reason:
+    fault = _host_fault(text)
+    if fault:
         raise errors.InvalidInput(
             f'"{text}" is not an IP address or host name',
-            cause=reason,
+            cause=fault,
             hint="for example 192.0.2.1 or sw1.example.net",
         )
     return text.rstrip(".")
 
 
-def requires(pairs: Mapping[str, Any] | Iterable[str]) -> dict[str, str]:
-    """Tags a worker must carry, from a mapping or from `key=value` words."""
+def parse_requirements(pairs: Mapping[str, Any] | Iterable[str]) -> dict[str, str]:
+    """Return the tags a worker must have, from a mapping or `key=value` words.
+
+    Raises InvalidInput.
+    """
     items = pairs.items() if isinstance(pairs, Mapping) else [_split(pair) for pair in pairs]
-    found: dict[str, str] = {}
+    required: dict[str, str] = {}
     for key, value in items:
-        if odd := why_not_a_tag(key, value):
+        fault = tag_fault(key, value)
+        if fault:
             shown = printable(f"{key}={value}")
             raise errors.InvalidInput(
                 f'the requirement "{shown}" is not of the form key=value',
-                cause=odd,
+                cause=fault,
                 hint="for example site=ams",
             )
-        if found.setdefault(key, value) != value:
+        if required.setdefault(key, value) != value:
             raise errors.InvalidInput(
-                f'the requirement "{key}" is given twice: {found[key]} and {value}'
+                f'the requirement "{key}" is given twice: {required[key]} and {value}'
             )
-    return found
+    return required
 
 
-def tags(words: Iterable[Any]) -> tuple[str, ...]:
-    """Words for people and filters; sorted, each once."""
+def checked_tags(words: Iterable[Any]) -> tuple[str, ...]:
+    """Return the tags of a device, sorted, each once. Raises InvalidInput."""
     for word in words:
-        if odd := why_not_a_word(word):
-            raise errors.InvalidInput(
-                f'the tag "{printable(str(word))}" is not one word', cause=odd
-            )
+        fault = word_fault(word)
+        if fault:
+            shown = printable(str(word))
+            raise errors.InvalidInput(f'the tag "{shown}" is not one word', cause=fault)
     return tuple(sorted(set(words)))
 
 
-def why_not_a_tag(key: Any, value: Any) -> str:
-    """Empty if both may stand in `key=value`; else which of them may not, and why."""
+def tag_fault(key: Any, value: Any) -> str:
+    """Return the fault of the key or the value in `key=value`, empty if both are valid."""
     for what, part in (("key", key), ("value", value)):
-        if odd := why_not_a_word(part):
-            return f"the {what} {odd}"
+        fault = word_fault(part)
+        if fault:
+            return f"the {what} {fault}"
     return ""
 
 
-def why_not_a_word(text: Any) -> str:
-    """Empty for a word that may stand in the name of a queue; else what is odd about it."""
+def word_fault(text: Any) -> str:
+    """Return the fault of a word for a queue name, empty if the word is valid."""
     if not isinstance(text, str):
         return f"is {printable(repr(text))}, not text: put it in quotes"
     if not text:
         return "is empty"
     if len(text) > LONGEST_WORD:
         return f"has {len(text)} characters, at most {LONGEST_WORD} are allowed"
-    odd = next((c for c in text if not _WORD.fullmatch(c)), None)
-    return f"contains {_spelled(odd)}: letters, digits and _ . : @ + - only" if odd else ""
+    for character in text:
+        if not _WORD.fullmatch(character):
+            return f"contains {_spelled(character)}: letters, digits and _ . : @ + - only"
+    return ""
+
+
+def printable(text: str) -> str:
+    """Return a text for a message, with escapes for characters that act on a terminal."""
+    return text if text.isprintable() else text.encode("unicode_escape").decode()
 
 
 def _split(pair: str) -> tuple[str, str]:
@@ -112,11 +131,6 @@ def _split(pair: str) -> tuple[str, str]:
     return key, value
 
 
-def printable(text: str) -> str:
-    """For a message: what would act on a terminal is spelled out."""
-    return text if text.isprintable() else text.encode("unicode_escape").decode()
-
-
 def _is_ip(text: str) -> bool:
     try:
         ipaddress.ip_address(text)
@@ -125,10 +139,11 @@ def _is_ip(text: str) -> bool:
     return True
 
 
-def _why_not_a_host(text: str) -> str:
+def _host_fault(text: str) -> str:
     if "://" in text:
         return "it has a scheme; give the host only"
-    if text.startswith("[") or (text.count(":") == 1 and text.rpartition(":")[2].isdigit()):
+    has_port = text.count(":") == 1 and text.rpartition(":")[2].isdigit()
+    if has_port or text.startswith("["):
         return "it has a port or brackets; the port is an option of the collector"
     labels = text.rstrip(".").split(".")
     if len(text) > 253 or not all(_LABEL.fullmatch(label) for label in labels):

@@ -1,4 +1,4 @@
-"""The two views of a target: what the board needs to schedule it, what a worker needs to poll it."""
+"""The two views of a target: for the scheduler, and for the worker that polls it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poller.domain.scheduling.interval import Policy
 
 @dataclass(frozen=True, slots=True)
 class TargetSpec:
-    """A target as the scheduler sees it. `version` grows with every edit of the target or its device."""
+    """A target for the scheduler. `version` grows with every edit of the target or its device."""
 
     id: int
     version: int
@@ -23,7 +23,7 @@ class TargetSpec:
 
 @dataclass(frozen=True, slots=True)
 class PollTarget:
-    """A target as a worker sees it: everything but the secret, which is fetched by `credential_id`."""
+    """A target for a worker. The secret is not part of it; `credential_id` names the credential."""
 
     id: int
     version: int
@@ -39,6 +39,7 @@ class PollTarget:
     tags: tuple[str, ...] = ()
     credential_id: int | None = None
     policy: Policy = Policy.FIXED
-    min_ms: int | None = None  # this and the following: of adaptive ones only
+    # Only for an adaptive target:
+    min_ms: int | None = None
     max_ms: int | None = None
     staleness: str | None = None

@@ -1,1 +1,1 @@
-"""When and where a target is polled: slots, intervals, capacity, queue routing, session affinity."""
+"""When and where a target is polled: slots, intervals, capacity, queues, session affinity."""

@@ -1,7 +1,8 @@
-"""Which worker keeps the sessions of a host? Each host has a home among the workers of its queue, by hash alone.
+"""Session affinity: which worker of a queue holds the sessions of a host.
 
-Nothing is remembered: when a worker goes, only its hosts move; when one comes, only its share moves to it. All
-devices of one address have one home, so that one worker minds what that address bears.
+Rendezvous hashing decides, and nothing is stored. When a worker goes, only its hosts move; when a
+worker comes, only its share moves there. All devices of one address have the same worker, so one
+process enforces the session limit of that address.
 """
 
 from __future__ import annotations
@@ -14,58 +15,69 @@ from functools import lru_cache
 from poller.domain.record.overview import Worker
 from poller.domain.scheduling import queue_routing
 
-#: Between a queue and the worker that alone takes from it. In no queue's name, see naming.py.
+#: Separates shared queue and worker in the name of a worker's own queue. No other part of a queue
+#: name contains it, see naming.py.
 MARK = "~"
 
 
-def own(queue: str, worker: str) -> str:
-    """The queue that only this worker takes from, beside the one for all."""
+def own_queue(queue: str, worker: str) -> str:
+    """Return the queue that only this worker consumes, beside the shared one."""
     return f"{queue}{MARK}{worker}"
 
 
-def shared(queue: str) -> str:
-    """The queue for all that belongs to somebody's own; any other is its own answer."""
+def shared_queue(queue: str) -> str:
+    """Return the shared queue of a worker's own queue; a shared queue is returned unchanged."""
     return queue.partition(MARK)[0]
 
 
-def owner(queue: str) -> str:
-    """Whose own queue that is; nobody's: empty."""
+def queue_owner(queue: str) -> str:
+    """Return the worker this queue belongs to, or "" for a shared queue."""
     return queue.partition(MARK)[2]
 
 
-def taken(queues: Iterable[str], sessions: Collection[str], worker: str) -> set[str]:
-    """All that a worker takes from which serves these queues, and has collectors that keep sessions."""
-    served = set(queues)
-    return served | {own(queue, worker) for queue in served if _collector(queue) in sessions}
+def subscribed_queues(
+    queues: Iterable[str], session_collectors: Collection[str], worker: str
+) -> set[str]:
+    """Return the queues a worker consumes: the shared ones, and its own for session collectors."""
+    subscribed = set(queues)
+    for queue in list(subscribed):
+        if _collector(queue) in session_collectors:
+            subscribed.add(own_queue(queue, worker))
+    return subscribed
 
 
 def own_queues(workers: Iterable[Worker]) -> set[str]:
-    """All queues of single workers that these take from."""
-    return {name for w in workers for name in taken(w.queues, w.sessions, w.name) if owner(name)}
+    """Return the own queues of all these workers."""
+    names: set[str] = set()
+    for worker in workers:
+        subscribed = subscribed_queues(worker.queues, worker.sessions, worker.name)
+        names.update(queue for queue in subscribed if queue_owner(queue))
+    return names
 
 
-def home(host: str, workers: Sequence[str]) -> str:
-    """The worker that draws the highest lot for this host (rendezvous hashing); the same in every process."""
-    return max(workers, key=lambda worker: (_lot(host, worker), worker))
+def preferred_worker(host: str, workers: Sequence[str]) -> str:
+    """Return the worker with the highest hash for this host; the same in every process."""
+    return max(workers, key=lambda worker: (_hash(host, worker), worker))
 
 
+def session_workers(workers: Iterable[Worker]) -> dict[str, tuple[str, ...]]:
+    """Return the workers that hold sessions, by queue; only queues with more than one worker."""
+    consumers: Counter[str] = Counter()
+    holders: dict[str, set[str]] = {}
+    for worker in workers:
+        consumers.update(worker.queues)
+        for queue in worker.queues:
+            if _collector(queue) in worker.sessions:
+                holders.setdefault(queue, set()).add(worker.name)
+
+    return {queue: tuple(sorted(names)) for queue, names in holders.items() if consumers[queue] > 1}
+
+
+# Cached: every tick needs the collector of each queue of each worker.
 @lru_cache(maxsize=4096)
 def _collector(queue: str) -> str:
-    """Asked for every worker and queue in every tick."""
     return queue_routing.parse(queue)[0]
 
 
-def _lot(host: str, worker: str) -> bytes:
+def _hash(host: str, worker: str) -> bytes:
     return hashlib.blake2b(f"{host} {worker}".encode(), digest_size=8).digest()
-
-
-def keepers(workers: Iterable[Worker]) -> dict[str, tuple[str, ...]]:
-    """By queue, the workers that keep its sessions, if it has sessions to keep and more than one worker."""
-    serving: Counter[str] = Counter()
-    keeping: dict[str, set[str]] = {}
-    for worker in workers:
-        serving.update(worker.queues)
-        for queue in worker.queues:
-            if _collector(queue) in worker.sessions:
-                keeping.setdefault(queue, set()).add(worker.name)
-    return {queue: tuple(sorted(names)) for queue, names in keeping.items() if serving[queue] > 1}

@@ -1,4 +1,4 @@
-"""Which queue does a target's batch go to? One queue per domain: (collector, required tags)."""
+"""The queue of a target's batch: one queue per domain, a collector with required tags."""
 
 from __future__ import annotations
 
@@ -10,47 +10,60 @@ from poller.domain.inventory import naming
 QUEUE_PREFIX = "poll."
 
 
-def queue(collector: str, requires: Mapping[str, str]) -> str:
-    """The canonical, readable queue name of a domain: `poll.snmp`, `poll.snmp;site=ams;zone=dmz`."""
+def queue_name(collector: str, requires: Mapping[str, str]) -> str:
+    """Return the canonical name of a domain's queue: `poll.snmp`, `poll.snmp;site=ams;zone=dmz`."""
     tags = "".join(f";{key}={value}" for key, value in sorted(requires.items()))
     return f"{QUEUE_PREFIX}{collector}{tags}"
 
 
-def merge(*levels: Mapping[str, str]) -> dict[str, str]:
-    """Required tags of site, device and target together; the more specific level wins."""
+def merge_requirements(*levels: Mapping[str, str]) -> dict[str, str]:
+    """Return the required tags of site, device and target together; the last level wins."""
     merged: dict[str, str] = {}
     for level in levels:
         merged.update(level)
     return merged
 
 
-def parse(queue_name: str) -> tuple[str, dict[str, str]]:
-    """A queue name back to its collector and required tags; see `is_ours` for a name that somebody else made."""
-    collector, *tags = queue_name.removeprefix(QUEUE_PREFIX).split(";")
-    return collector, {key: value for key, _, value in (tag.partition("=") for tag in tags)}
+def parse(queue: str) -> tuple[str, dict[str, str]]:
+    """Return the collector and the required tags of a queue name. `is_canonical` checks a name."""
+    collector, *tags = queue.removeprefix(QUEUE_PREFIX).split(";")
+    required = {}
+    for tag in tags:
+        key, _, value = tag.partition("=")
+        required[key] = value
+    return collector, required
 
 
-def is_ours(queue_name: str) -> bool:
-    """Is that the one canonical name of some domain? Anything may stand in Redis."""
-    return queue(*parse(queue_name)) == queue_name
+def is_canonical(queue: str) -> bool:
+    """Whether this is the name of a domain's queue. Redis may hold any other name."""
+    collector, required = parse(queue)
+    return queue_name(collector, required) == queue
 
 
-def serves(queue_name: str, collectors: Collection[str], tags: Mapping[str, str]) -> bool:
-    """May a worker with these collectors and tags take batches of that queue? Every required tag must match."""
-    collector, required = parse(queue_name)
-    return collector in collectors and required.items() <= tags.items() and is_ours(queue_name)
+def serves(queue: str, collectors: Collection[str], tags: Mapping[str, str]) -> bool:
+    """Whether a worker with these collectors and tags may take batches of the queue.
+
+    The worker must have every required tag.
+    """
+    collector, required = parse(queue)
+    if collector not in collectors or not required.items() <= tags.items():
+        return False
+    return is_canonical(queue)
 
 
 def parse_tags(words: Iterable[str], what: str = "worker_tags") -> dict[str, str]:
-    """What a worker carries, from `key=value` words. Raises InvalidSetting, which names the word and what is odd."""
+    """Return a worker's tags from `key=value` words.
+
+    Raises InvalidSetting, which names the word.
+    """
     tags: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
-        odd = naming.why_not_a_tag(key, value) if equals else "there is no ="
-        if odd:
+        fault = naming.tag_fault(key, value) if equals else "there is no ="
+        if fault:
             shown = naming.printable(word)
             raise errors.InvalidSetting(
-                f'{what}: "{shown}" is not key=value', odd, "for example zone=dmz,site=ams"
+                f'{what}: "{shown}" is not key=value', fault, "for example zone=dmz,site=ams"
             )
         if key in tags:
             raise errors.InvalidSetting(

@@ -1,26 +1,33 @@
-"""How often is a target polled, once its owner, the database, its collector and the settings have had their say?
+"""The schedule of a target, from its own values, the stored row, its collector and the settings.
 
-Defaults give way to what is given: a default bound moves to make room, a given one never does.
+A default bound moves to make room for an explicit value; an explicit value never moves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from poller.domain.inventory import duration
 from poller.domain.inventory.duration import format_ms
-from poller.domain.inventory.problem import Problem
 from poller.domain.scheduling import staleness
 from poller.domain.scheduling.interval import Adaptive, Policy
 
 T = TypeVar("T")
 
 
+class Problem(NamedTuple):
+    """One fault of one field of a draft."""
+
+    field: str
+    message: str
+    hint: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """None: not said. Once settled, only a fixed interval has None: for its bounds and its staleness source."""
+    """None means "not given". A resolved schedule has None only for what a fixed interval lacks."""
 
     policy: Policy | None = None
     interval_ms: int | None = None  # the interval, or the base of an adaptive one
@@ -32,108 +39,123 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a target gets where nobody says otherwise."""
+    """The schedule of a target that gives no values."""
 
-    declared: Schedule = field(default_factory=Schedule)  # by its collector
+    declared: Schedule = field(default_factory=Schedule)  # by the collector
     adaptive: Adaptive = field(default_factory=Adaptive)  # by the settings
 
 
 NO_DEFAULTS = Defaults()
 
 
-def settle(given: Schedule, stored: Schedule | None, defaults: Defaults) -> Schedule:
-    """What is given over what is stored (None: a new target) over what the collector and the settings say."""
+def resolve(given: Schedule, stored: Schedule | None, defaults: Defaults) -> Schedule:
+    """Return the given values over the stored ones (None: a new target) over the defaults."""
     declared = defaults.declared
     policy = given.policy or (stored or declared).policy or Policy.FIXED
-    said = _over(given, stored) if stored else given
+    explicit = _overlaid(given, stored) if stored else given
+
     if policy is Policy.FIXED:
-        interval = _first(said.interval_ms, declared.interval_ms, duration.DEFAULT_INTERVAL_MS)
-        return Schedule(policy, interval, _timeout(interval, said, declared))
-    low, base, high = _bounds(said, declared, defaults.adaptive)
-    source = said.staleness or declared.staleness or staleness.DEFAULT
-    return Schedule(policy, base, _timeout(base, said, declared), low, high, source)
+        interval = _first(explicit.interval_ms, declared.interval_ms, duration.DEFAULT_INTERVAL_MS)
+        return Schedule(policy, interval, _timeout(interval, explicit, declared))
+
+    low, base, high = _bounds(explicit, declared, defaults.adaptive)
+    return Schedule(
+        policy=policy,
+        interval_ms=base,
+        timeout_ms=_timeout(base, explicit, declared),
+        min_ms=low,
+        max_ms=high,
+        staleness=explicit.staleness or declared.staleness or staleness.DEFAULT,
+    )
 
 
-def problems(given: Schedule, settled: Schedule) -> Iterator[Problem]:
-    """What does not fit together, said of a field that was given. What is not said is not judged."""
-    if settled.policy is Policy.FIXED:
+def problems(given: Schedule, resolved: Schedule) -> Iterator[Problem]:
+    """Yield the values that do not fit together, each for a given field. None is not checked."""
+    if resolved.policy is Policy.FIXED:
         yield from _surplus(given)
     else:
-        yield from _disorder(given, settled)
-    interval, timeout = settled.interval_ms, settled.timeout_ms
+        yield from _disorder(given, resolved)
+
+    interval = resolved.interval_ms
+    timeout = resolved.timeout_ms
     if interval is not None and timeout is not None and timeout >= interval:
-        message = f"the timeout {format_ms(timeout)} must be shorter than the interval {format_ms(interval)}"
-        yield Problem(
-            "timeout", message, f"for example {format_ms(duration.default_timeout_ms(interval))}"
-        )
+        shown = format_ms(interval)
+        message = f"the timeout {format_ms(timeout)} must be shorter than the interval {shown}"
+        example = format_ms(duration.default_timeout_ms(interval))
+        yield Problem("timeout", message, f"for example {example}")
 
 
 def _surplus(given: Schedule) -> Iterator[Problem]:
-    for name, value in (
-        ("min", given.min_ms),
-        ("max", given.max_ms),
-        ("staleness", given.staleness),
-    ):
+    adaptive_only = {"min": given.min_ms, "max": given.max_ms, "staleness": given.staleness}
+    for name, value in adaptive_only.items():
         if value is not None:
-            yield Problem(
-                name,
-                f"a fixed interval has no {name}",
-                "choose the policy adaptive, or leave it out",
-            )
+            message = f"a fixed interval has no {name}"
+            yield Problem(name, message, "choose the policy adaptive, or leave it out")
 
 
-def _disorder(given: Schedule, settled: Schedule) -> Iterator[Problem]:
-    """Shortest, base and longest interval must be in this order; the first two that are not are named."""
-    was_given = {"min": given.min_ms, "interval": given.interval_ms, "max": given.max_ms}
-    known = {"min": settled.min_ms, "interval": settled.interval_ms, "max": settled.max_ms}
+def _disorder(given: Schedule, resolved: Schedule) -> Iterator[Problem]:
+    """Yield the first pair of shortest, base and longest interval that is not in this order."""
+    bounds = {"min": resolved.min_ms, "interval": resolved.interval_ms, "max": resolved.max_ms}
     for lower, upper in (("min", "max"), ("min", "interval"), ("interval", "max")):
-        less, more = known[lower], known[upper]
-        if less is not None and more is not None and less > more:
-            blamed = next(
-                (name for name in (lower, upper) if name != "interval" and was_given[name]),
-                "interval",
-            )
-            hint = f"choose a {lower} of {format_ms(more)} or less, or a {upper} of {format_ms(less)} or more"
-            yield Problem(
-                blamed,
-                f"the {lower} {format_ms(less)} is longer than the {upper} {format_ms(more)}",
-                hint,
-            )
-            return
+        low = bounds[lower]
+        high = bounds[upper]
+        if low is None or high is None or low <= high:
+            continue
+        at_most = format_ms(high)
+        at_least = format_ms(low)
+        yield Problem(
+            field=_blamed(given, lower, upper),
+            message=f"the {lower} {at_least} is longer than the {upper} {at_most}",
+            hint=f"choose a {lower} of {at_most} or less, or a {upper} of {at_least} or more",
+        )
+        return
 
 
-def _bounds(said: Schedule, declared: Schedule, numbers: Adaptive) -> tuple[int, int, int]:
-    """Shortest, base and longest interval; those nobody said fit around those somebody did."""
-    low, base, high = said.min_ms, said.interval_ms, said.max_ms
+def _blamed(given: Schedule, lower: str, upper: str) -> str:
+    """Return the given bound of the two fields, or else the interval."""
+    given_bounds = {"min": given.min_ms, "max": given.max_ms}
+    for name in (lower, upper):
+        if given_bounds.get(name):
+            return name
+    return "interval"
+
+
+def _bounds(explicit: Schedule, declared: Schedule, numbers: Adaptive) -> tuple[int, int, int]:
+    """Return shortest, base and longest interval; defaults fit around the explicit values."""
+    low, base, high = explicit.min_ms, explicit.interval_ms, explicit.max_ms
     if base is None:
         base = _first(declared.interval_ms, numbers.base_ms)
-        base = min(base, high) if high is not None else base
-        base = max(base, low) if low is not None else base
-    low = min(base, _first(declared.min_ms, numbers.min_ms)) if low is None else low
-    high = max(base, _first(declared.max_ms, numbers.max_ms)) if high is None else high
+        if high is not None:
+            base = min(base, high)
+        if low is not None:
+            base = max(base, low)
+    if low is None:
+        low = min(base, _first(declared.min_ms, numbers.min_ms))
+    if high is None:
+        high = max(base, _first(declared.max_ms, numbers.max_ms))
     return low, base, high
 
 
-def _timeout(interval: int, said: Schedule, declared: Schedule) -> int:
-    if said.timeout_ms is not None:
-        return said.timeout_ms
+def _timeout(interval: int, explicit: Schedule, declared: Schedule) -> int:
+    if explicit.timeout_ms is not None:
+        return explicit.timeout_ms
     if declared.timeout_ms is not None and declared.timeout_ms < interval:
         return declared.timeout_ms
     return duration.default_timeout_ms(interval)
 
 
-def _over(given: Schedule, stored: Schedule) -> Schedule:
+def _overlaid(given: Schedule, stored: Schedule) -> Schedule:
     return Schedule(
-        given.policy or stored.policy,
-        _or(given.interval_ms, stored.interval_ms),
-        _or(given.timeout_ms, stored.timeout_ms),
-        _or(given.min_ms, stored.min_ms),
-        _or(given.max_ms, stored.max_ms),
-        given.staleness or stored.staleness,
+        policy=given.policy or stored.policy,
+        interval_ms=_given_or(given.interval_ms, stored.interval_ms),
+        timeout_ms=_given_or(given.timeout_ms, stored.timeout_ms),
+        min_ms=_given_or(given.min_ms, stored.min_ms),
+        max_ms=_given_or(given.max_ms, stored.max_ms),
+        staleness=given.staleness or stored.staleness,
     )
 
 
-def _or(given: T | None, stored: T | None) -> T | None:
+def _given_or(given: T | None, stored: T | None) -> T | None:
     return stored if given is None else given
 
 

@@ -1,4 +1,6 @@
-"""How long is a connection kept, and how many does one host bear? Limits for all collectors, and exceptions by name."""
+"""Limits of device sessions: how long one stays open, and how many a host gets. One set for all
+collectors, and exceptions by collector.
+"""
 
 from __future__ import annotations
 
@@ -14,38 +16,45 @@ EXAMPLE = "for example routeros.per_host=2"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    idle_s: float = 600.0  # closed when nobody used it for so long
-    age_s: float = 86_400.0  # and replaced when it is so old
-    per_host: int = 4  # connections to one address at a time
-    pace_s: float = 0.0  # least time between two new ones
+    """The limits of one collector. The field names are words of the setting session_exceptions."""
+
+    idle_s: float = 600.0  # a session is closed after this time without use
+    age_s: float = 86_400.0  # a session is replaced at this age
+    per_host: int = 4  # sessions to one address at a time
+    pace_s: float = 0.0  # shortest time between two new sessions
 
 
-#: Least and most of each.
+#: Minimum and maximum of each limit.
 BOUNDS = {"idle_s": (0, 86_400), "age_s": (0, 2_678_400), "per_host": (1, 1000), "pace_s": (0, 60)}
+_INTEGERS = {field.name for field in fields(Limits) if field.type == "int"}
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """One set of limits for most collectors, others by name; `most` connections in one worker process."""
+    """The limits of each collector, and `per_worker` sessions in one worker process."""
 
     usual: Limits = Limits()
     by_collector: Mapping[str, Limits] = field(default_factory=dict)
-    most: int = 4096
+    per_worker: int = 4096
 
-    def of(self, collector: str) -> Limits:
+    def for_collector(self, collector: str) -> Limits:
         return self.by_collector.get(collector, self.usual)
 
 
-def exceptions(words: Iterable[str], usual: Limits) -> dict[str, Limits]:
-    """`collector.limit=number` words. Raises InvalidSetting, naming the word and what it takes."""
-    found: dict[str, Limits] = {}
+def parse_exceptions(words: Iterable[str], usual: Limits) -> dict[str, Limits]:
+    """Return the limits of `collector.limit=number` words.
+
+    Raises InvalidSetting, naming the word.
+    """
+    exceptions: dict[str, Limits] = {}
     for word in words:
-        collector, limit, number = _read(word)
-        found[collector] = replace(found.get(collector, usual), **{limit: number})
-    return found
+        collector, limit, number = _parse(word)
+        limits = exceptions.get(collector, usual)
+        exceptions[collector] = replace(limits, **{limit: number})
+    return exceptions
 
 
-def _read(word: str) -> tuple[str, str, Any]:
+def _parse(word: str) -> tuple[str, str, Any]:
     head, equals, text = word.partition("=")
     collector, dot, limit = head.rpartition(".")
     if not (collector and dot and equals):
@@ -54,25 +63,28 @@ def _read(word: str) -> tuple[str, str, Any]:
         near = difflib.get_close_matches(limit, BOUNDS, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(BOUNDS)}"
         raise _refused(word, f"names no limit: {limit}", hint)
-    least, most = BOUNDS[limit]
-    number = _number(text)
-    whole = limit not in _WHOLE or (number is not None and number == int(number))
-    if number is None or not least <= number <= most or not whole:
-        kind = "a whole number" if limit in _WHOLE else "a number"
-        raise _refused(word, f"needs {kind} from {least} to {most}", EXAMPLE)
-    return collector, limit, int(number) if limit in _WHOLE else number
+
+    number = _number(text, limit)
+    if number is None:
+        minimum, maximum = BOUNDS[limit]
+        kind = "a whole number" if limit in _INTEGERS else "a number"
+        raise _refused(word, f"needs {kind} from {minimum} to {maximum}", EXAMPLE)
+    return collector, limit, number
 
 
-def _number(text: str) -> float | None:
+def _number(text: str, limit: str) -> float | None:
+    """Return the number of a text, or None if the limit does not take it."""
     try:
         number = float(text)
     except ValueError:
         return None
-    return number if abs(number) < float("inf") else None  # and no NaN
+    minimum, maximum = BOUNDS[limit]
+    if not minimum <= number <= maximum:  # also refuses NaN and infinity
+        return None
+    if limit not in _INTEGERS:
+        return number
+    return int(number) if number == int(number) else None
 
 
-_WHOLE = {field.name for field in fields(Limits) if field.type == "int"}
-
-
-def _refused(word: str, why: str, hint: str) -> errors.InvalidSetting:
-    return errors.InvalidSetting(f'"{word}" {why}', hint=hint)
+def _refused(word: str, fault: str, hint: str) -> errors.InvalidSetting:
+    return errors.InvalidSetting(f'"{word}" {fault}', hint=hint)

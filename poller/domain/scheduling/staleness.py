@@ -1,7 +1,8 @@
-"""How stale is a target's data? A score in [0, 1]: 1 asks for the shortest interval, 0 for the longest.
+"""The staleness of a target's data: a score in [0, 1].
 
-A source is a pure function of `Evidence`. These are the built-in ones; anybody's come in by the entry points
-`poller.staleness` (collectors/staleness_registry.py), as these do.
+1 asks for the shortest interval, 0 for the longest. A source is a pure function of `Evidence`. The
+built-in sources are here. All sources, also these, are loaded by the entry points
+`poller.staleness` (collectors/staleness_registry.py).
 """
 
 from __future__ import annotations
@@ -13,38 +14,42 @@ from poller.domain.metrics.reading import Kind, Labels, ReadingSet
 from poller.domain.scheduling.interval import Adaptive
 
 DEFAULT = "steady"
-#: What counts as old where a target has no longest interval.
+#: The age of old data where a target has no longest interval.
 MAX_STALE_MS = 300_000
+_COUNTER = Kind.COUNTER
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of a target when a poll of it has ended."""
+    """What a source can see of a target at the end of a poll."""
 
     policy: Adaptive
     now_ms: int
     ok_ms: int  # end of the last good poll, this one included; 0: never
     readings: ReadingSet | None = None  # of this poll, if it was complete
-    before: ReadingSet | None = None  # of the complete poll before, if this worker made it
+    before: ReadingSet | None = None  # of the complete poll before, if this worker ran it
 
 
 Source = Callable[[Evidence], float]
 
 
 def comparing(source: Source) -> Source:
-    """Mark a source that looks at readings: only for its targets does a worker keep those of the last poll."""
+    """Mark a source that compares readings: a worker retains the last readings only for these."""
     source.comparing = True  # type: ignore[attr-defined]
     return source
 
 
 def steady(evidence: Evidence) -> float:
-    """A healthy target stays at its base; the older its data, the closer it gets to the shortest interval."""
+    """A healthy target has its base interval; the older its data, the shorter the interval."""
     neutral = evidence.policy.neutral
     return neutral + (1 - neutral) * age(evidence)
 
 
 def age(evidence: Evidence) -> float:
-    """The age of the data against the longest interval. A healthy target drifts to the longest interval."""
+    """The age of the data against the longest interval.
+
+    A healthy target gets the longest interval.
+    """
     if not evidence.ok_ms:
         return 1.0
     old_ms = evidence.now_ms - evidence.ok_ms
@@ -54,38 +59,41 @@ def age(evidence: Evidence) -> float:
 
 @comparing
 def change(evidence: Evidence) -> float:
-    """The share of gauges and infos that changed since the last poll: a quiet device is polled slowly."""
+    """The share of gauges and infos that changed: a quiet device is polled slowly."""
     changed = share_changed(evidence.before, evidence.readings)
     return steady(evidence) if changed is None else changed
 
 
 def share_changed(before: ReadingSet | None, after: ReadingSet | None) -> float | None:
-    """None when there is nothing to compare. Counters always change, so they do not count."""
+    """Return the share of changed gauges and infos, None when there is nothing to compare."""
     if before is None or after is None:
         return None
     pairs = _pairs(before, after)
-    changed = [
-        pair
-        for pair in pairs
-        if pair[0] != pair[1] and not (pair[0] != pair[0] and pair[1] != pair[1])
-    ]  # NaN
-    return len(changed) / len(pairs) if pairs else None
+    if not pairs:
+        return None
+    changed = sum(1 for old, new in pairs if _differ(old, new))
+    return changed / len(pairs)
+
+
+def _differ(old: float | None, new: float | None) -> bool:
+    both_nan = old != old and new != new
+    return old != new and not both_nan
 
 
 def _pairs(before: ReadingSet, after: ReadingSet) -> list[tuple[float | None, float | None]]:
-    """Old and new value of every gauge and info; None where it was not there."""
+    """Return old and new value of every gauge and info; None for a series of one poll only."""
     if before.series is after.series:
         rows = zip(after.series.series, before.values, after.values, strict=True)
         return [(old, new) for series, old, new in rows if series.kind is not _COUNTER]
-    was, now = _by_name(before), _by_name(after)
-    return [(was.get(key), now.get(key)) for key in was.keys() | now.keys()]
+    old_values = _values(before)
+    new_values = _values(after)
+    keys = old_values.keys() | new_values.keys()
+    return [(old_values.get(key), new_values.get(key)) for key in keys]
 
 
-def _by_name(readings: ReadingSet) -> dict[tuple[str, Labels], float]:
-    rows = zip(readings.series.series, readings.values, strict=True)
-    return {
-        (series.name, series.labels): value for series, value in rows if series.kind is not _COUNTER
-    }
-
-
-_COUNTER = Kind.COUNTER
+def _values(readings: ReadingSet) -> dict[tuple[str, Labels], float]:
+    values = {}
+    for series, value in zip(readings.series.series, readings.values, strict=True):
+        if series.kind is not _COUNTER:
+            values[series.name, series.labels] = value
+    return values

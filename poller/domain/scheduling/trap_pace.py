@@ -1,53 +1,50 @@
-"""How often may a device's traps have it polled? At once, then at most once in a while, and not too many in all.
+"""How often traps cause a poll: at once, then once per gap, within a limit for all devices.
 
-A burst costs two polls: one for its first trap, one when the gap is over, for what came meanwhile.
+A burst of traps costs two polls: one for the first trap, one after the gap for the later ones.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+#: Devices whose last poll is remembered at least, before old ones are dropped.
+_REMEMBERED = 1000
+
 
 @dataclass(slots=True)
-class Pace:
-    """`gap_ms` between two polls of a device; `per_s` polls of all, and no more than `burst` at a time."""
+class TrapPace:
+    """`gap_ms` between two polls of a device; `per_s` polls in total, at most `burst` at a time."""
 
     gap_ms: int
     per_s: float
     burst: int
-    _asked: dict[int, int] = field(
-        default_factory=dict
-    )  # device -> when it was last polled for a trap
-    _waiting: dict[int, int] = field(
-        default_factory=dict
-    )  # device -> when it may be polled; the oldest first
+    _polled_ms: dict[int, int] = field(default_factory=dict)  # by device: last poll for a trap
+    _waiting: dict[int, int] = field(default_factory=dict)  # by device: when its poll is due
     _tokens: float = -1.0
-    _at_ms: int = 0
+    _refilled_ms: int = 0
 
-    def ask(self, device: int, now_ms: int) -> bool:
-        """A trap came. False when its poll waits already, for an earlier trap."""
+    def request(self, device: int, now_ms: int) -> bool:
+        """Plan a poll for a trap. Returns False when the device already waits for its poll."""
         if device in self._waiting:
             return False
-        self._waiting[device] = max(
-            now_ms, self._asked.get(device, now_ms - self.gap_ms) + self.gap_ms
-        )
+        polled_ms = self._polled_ms.get(device, now_ms - self.gap_ms)
+        self._waiting[device] = max(now_ms, polled_ms + self.gap_ms)
         return True
 
     def due(self, now_ms: int) -> list[int]:
-        """Devices to poll now, those that wait longest first; they count as polled."""
+        """Return the devices to poll now, the longest waiting first; they count as polled."""
         self._refill(now_ms)
-        ripe = sorted((at, device) for device, at in self._waiting.items() if at <= now_ms)[
-            : int(self._tokens)
-        ]
-        self._tokens -= len(ripe)
-        for _, device in ripe:
+        due = sorted((at_ms, device) for device, at_ms in self._waiting.items() if at_ms <= now_ms)
+        devices = [device for _, device in due[: int(self._tokens)]]
+        self._tokens -= len(devices)
+        for device in devices:
             del self._waiting[device]
-            self._asked[device] = now_ms
-        return [device for _, device in ripe]
+            self._polled_ms[device] = now_ms
+        return devices
 
-    def again(self, device: int, now_ms: int) -> None:
-        """It could not be polled after all: it waits as before."""
-        self._asked.pop(device, None)
+    def retry(self, device: int, now_ms: int) -> None:
+        """Plan the poll of a due device again, because the poll could not be requested."""
+        self._polled_ms.pop(device, None)
         self._waiting.setdefault(device, now_ms)
 
     @property
@@ -55,10 +52,17 @@ class Pace:
         return len(self._waiting)
 
     def _refill(self, now_ms: int) -> None:
-        earned = (now_ms - self._at_ms) / 1000 * self.per_s if self._tokens >= 0 else self.burst
-        self._tokens = min(float(self.burst), max(self._tokens, 0.0) + max(earned, 0.0))
-        self._at_ms = now_ms
-        if len(self._asked) > 2 * len(self._waiting) + 1000:
-            self._asked = {
-                device: at for device, at in self._asked.items() if at > now_ms - self.gap_ms
-            }
+        is_first = self._tokens < 0
+        elapsed_s = (now_ms - self._refilled_ms) / 1000
+        earned = self.burst if is_first else elapsed_s * self.per_s
+        tokens = max(self._tokens, 0.0) + max(earned, 0.0)
+        self._tokens = min(float(self.burst), tokens)
+        self._refilled_ms = now_ms
+
+        if len(self._polled_ms) > 2 * len(self._waiting) + _REMEMBERED:
+            self._drop_old(now_ms)
+
+    def _drop_old(self, now_ms: int) -> None:
+        since_ms = now_ms - self.gap_ms
+        recent = {device: at_ms for device, at_ms in self._polled_ms.items() if at_ms > since_ms}
+        self._polled_ms = recent

@@ -1,4 +1,4 @@
-"""Why does nobody poll the targets of a domain? Said of its queue and the workers that live. It is never queued."""
+"""Why no worker serves a queue, in words. An unserved domain is never queued."""
 
 from __future__ import annotations
 
@@ -9,44 +9,58 @@ from poller.domain.scheduling import queue_routing
 
 
 def reason(queue: str, living: Sequence[Worker]) -> str:
-    """What is missing, in words: `needs tag zone=dmz; 3 workers live, none has it`. Empty if a worker takes it."""
+    """Return what is missing: `needs tag zone=dmz; 3 workers live, none has it`.
+
+    Empty when a worker serves the queue.
+    """
     if any(queue in worker.queues for worker in living):
         return ""
-    if not queue_routing.is_ours(queue):
-        return "its name is none of ours"
-    wanted = wants(queue, living)
+    if not queue_routing.is_canonical(queue):
+        return "its name is not the name of a domain"
+
+    needs = listed_needs(queue, living)
+    needed = f"needs {' and '.join(needs)}"
     if not living:
-        return f"needs {' and '.join(wanted)}; no worker is live"
-    lacking = {worker.name: needs(queue, worker.collectors, worker.tags) for worker in living}
-    nearest = min(lacking, key=lambda name: len(lacking[name]))
-    if not lacking[nearest]:
+        return f"{needed}; no worker is live"
+
+    missing_by_worker = {
+        worker.name: missing_needs(queue, worker.collectors, worker.tags) for worker in living
+    }
+    nearest = min(missing_by_worker, key=lambda name: len(missing_by_worker[name]))
+    lacks = missing_by_worker[nearest]
+    if not lacks:
         return f"{nearest} fits, and has not taken it up yet"
-    return (
-        f"needs {' and '.join(wanted)}; {_verdict(len(living), wanted, nearest, lacking[nearest])}"
-    )
+    return f"{needed}; {_comparison(len(living), needs, nearest, lacks)}"
 
 
-def wants(queue: str, living: Sequence[Worker]) -> list[str]:
-    """What is missing somewhere: what every worker has is left out, unless that leaves nothing."""
-    lacked = {need for worker in living for need in needs(queue, worker.collectors, worker.tags)}
-    return [need for need in needs(queue) if need in lacked] or needs(queue)
-
-
-def needs(
+def missing_needs(
     queue: str, collectors: Collection[str] = (), tags: Mapping[str, str] | None = None
 ) -> list[str]:
-    """What a worker needs to serve a queue, beyond what it has: `collector snmp`, `tag zone=dmz`."""
+    """Return what a worker lacks to serve a queue: `collector snmp`, `tag zone=dmz`."""
     collector, required = queue_routing.parse(queue)
-    missing = [] if collector in collectors else [f"collector {collector}"]
-    return missing + [
-        f"tag {key}={value}" for key, value in required.items() if (tags or {}).get(key) != value
-    ]
+    present = tags or {}
+    lacks = []
+    if collector not in collectors:
+        lacks.append(f"collector {collector}")
+    for key, value in required.items():
+        if present.get(key) != value:
+            lacks.append(f"tag {key}={value}")
+    return lacks
 
 
-def _verdict(workers: int, wanted: Sequence[str], nearest: str, lacks: Sequence[str]) -> str:
-    them = "it" if len(wanted) == 1 else "them"
+def listed_needs(queue: str, living: Sequence[Worker]) -> list[str]:
+    """Return the needs that at least one worker lacks, or all needs if there are none of these."""
+    lacked: set[str] = set()
+    for worker in living:
+        lacked.update(missing_needs(queue, worker.collectors, worker.tags))
+    needs = missing_needs(queue)
+    return [need for need in needs if need in lacked] or needs
+
+
+def _comparison(workers: int, needs: Sequence[str], nearest: str, lacks: Sequence[str]) -> str:
+    is_one = len(needs) == 1
     if workers == 1:
-        return f"1 worker live, without {them}"
-    if len(lacks) < len(wanted):
+        return f"1 worker live, without {'it' if is_one else 'them'}"
+    if len(lacks) < len(needs):
         return f"{workers:,} workers live, the nearest, {nearest}, lacks {' and '.join(lacks)}"
-    return f"{workers:,} workers live, none has {them if len(wanted) == 1 else 'any of them'}"
+    return f"{workers:,} workers live, none has {'it' if is_one else 'any of them'}"

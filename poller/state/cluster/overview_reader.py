@@ -217,7 +217,7 @@ def _batches_of_single_workers(client: redis.Redis, workers: Sequence[Worker]) -
     batches: Counter[str] = Counter()
     depths = worker_queues.depths(client, affinity.own_queues(workers))
     for name, depth in depths.items():
-        batches[affinity.shared(name)] += depth
+        batches[affinity.shared_queue(name)] += depth
     return batches
 
 

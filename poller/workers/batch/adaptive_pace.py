@@ -68,7 +68,7 @@ class AdaptivePace:
 
     def _target_policy(self, target: PollTarget) -> Adaptive:
         base_ms = target.interval_ms
-        return self._policy.between(target.min_ms or base_ms, base_ms, target.max_ms or base_ms)
+        return self._policy.with_bounds(target.min_ms or base_ms, base_ms, target.max_ms or base_ms)
 
     def _evidence(
         self, policy: Adaptive, poll: FinishedPoll, after: Status, source: str

@@ -81,7 +81,7 @@ def _opened(verdict: Verdict) -> Iterator[Event]:
 def _closed(verdict: Verdict) -> Iterator[Event]:
     target, before = verdict.target, verdict.before
     open_ms = verdict.after.finished_ms - before.breaker.since_ms
-    open_for = duration.spoken(max(0, open_ms))
+    open_for = duration.rounded_text(max(0, open_ms))
     data = {"failures": before.failures}
     if before.code in site_outage.DARK:
         failures = _count_failures(before.failures)

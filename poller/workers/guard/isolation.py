@@ -191,7 +191,7 @@ class Isolation:
                 threads=settings.blocking_threads,
                 stuck=settings.stuck_threads,
                 targets=settings.target_cache,
-                session=asdict(policies.session_rules(settings).of(name)),
+                session=asdict(policies.session_rules(settings).for_collector(name)),
                 sessions=settings.sessions,
                 log_level=settings.log_level,
                 log_format=settings.log_format,

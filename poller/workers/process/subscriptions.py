@@ -99,7 +99,7 @@ class Subscriptions:
             return
         fitting = self._fitting
         sessions = self._services.registry.keeping_sessions
-        queues = affinity.taken(fitting, sessions, consumer.hostname)
+        queues = affinity.subscribed_queues(fitting, sessions, consumer.hostname)
         consumed = subscribed_queues(consumer.app)
         for queue in sorted(consumed - queues):
             consumer.cancel_task_queue(queue)

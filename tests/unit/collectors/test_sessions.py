@@ -283,7 +283,7 @@ def test_new_connections_to_a_host_keep_their_distance() -> None:
 
 @pytest.mark.parametrize(
     ("rules", "network"),
-    [(Rules(most=5), "192.0.2.{}"), (limits(per_host=5), "192.0.2.1")],
+    [(Rules(per_worker=5), "192.0.2.{}"), (limits(per_host=5), "192.0.2.1")],
     ids=["hosts", "devices of one host"],
 )
 def test_devices_that_come_in_turns_find_their_sessions_though_there_are_too_many(
@@ -304,7 +304,7 @@ def test_devices_that_come_in_turns_find_their_sessions_though_there_are_too_man
 
 def test_those_that_had_to_be_opened_beyond_the_limit_are_closed_after_their_polls() -> None:
     async def run() -> None:
-        keeper, pool = Keeper(), Sessions(Rules(most=2))
+        keeper, pool = Keeper(), Sessions(Rules(per_worker=2))
         polls = [
             poll_of(pool, f"r{n}", f"192.0.2.{n}").session(keeper, pause(0.01)) for n in range(5)
         ]

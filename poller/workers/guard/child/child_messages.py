@@ -92,8 +92,10 @@ def unpack_response(head: Mapping[str, Any], body: bytes, poll: Poll) -> Outcome
     except Exception as error:  # noqa: BLE001  door: a child with damaged memory sends anything
         raise BadResponse(f"an answer that cannot be read ({type(error).__name__})") from None
 
-    message = poll_runner.scrub(str(head.get("message", "")), poll.credential)
-    return Outcome(result, code, clean(message), readings)
+    message = clean(poll_runner.scrub(str(head.get("message", "")), poll.credential))
+    if result is Result.OK:
+        return Outcome(result, message=message, readings=readings)
+    return Outcome(result, error_codes.TABLE[code].code, message, readings)
 
 
 def _check(result: Result, code: str) -> None:

@@ -1,4 +1,4 @@
-"""The codes of runs are a closed list: nothing in the package, and no plugin, can write another one."""
+"""The list of error codes is closed: neither the package nor a plugin can write another code."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from poller.collectors.poll_runner import run_poll
 from poller.domain.failures import error_codes
 
 SOURCES = Path(poller.__file__).parent
-#: Where an error code stands among the positional arguments of what carries one.
+#: Position of the error code among the arguments of the classes that carry one.
 CARRIERS = {"Outcome": 1, "Run": 4}
 
 
-def test_every_code_is_explained_in_one_line() -> None:
-    """To an operator: what it means, and what to do."""
+def test_every_code_has_a_row_with_a_meaning_and_a_hint_in_one_line() -> None:
+    """The constants of the module are the keys of the table."""
     constants = {
         value
         for name, value in vars(error_codes).items()
         if name.isupper() and isinstance(value, str)
     }
     assert constants == set(error_codes.TABLE)
-    for each in error_codes.TABLE.values():
-        assert each.meaning
-        assert each.hint
-        assert "\n" not in each.meaning + each.hint
+    for row in error_codes.TABLE.values():
+        assert row.meaning
+        assert row.hint
+        assert "\n" not in row.meaning + row.hint
 
 
-def test_every_error_of_a_device_has_a_code_of_the_list() -> None:
-    """And no two the same."""
+def test_every_device_error_has_its_own_code_of_the_list() -> None:
+    """No two classes share a code."""
     kinds = [
         kind
         for _, kind in inspect.getmembers(errors, inspect.isclass)
@@ -48,37 +48,40 @@ def test_every_error_of_a_device_has_a_code_of_the_list() -> None:
     assert len(set(codes)) == len(codes)
 
 
-def given_codes() -> Iterator[tuple[str, ast.expr]]:
-    """Every expression that is given to an outcome or a run as its error code."""
+def code_expressions() -> Iterator[tuple[str, ast.expr]]:
+    """Yield every expression that an outcome or a run gets as its error code, with its place."""
     for path in sorted(SOURCES.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Name)
-                and node.func.id in CARRIERS
-            ):
-                named = [word.value for word in node.keywords if word.arg == "error_code"]
-                place = CARRIERS[node.func.id]
-                for value in [*named, *node.args[place : place + 1]]:
-                    yield f"{path.relative_to(SOURCES)}:{node.lineno}", value
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            if node.func.id not in CARRIERS:
+                continue
+            position = CARRIERS[node.func.id]
+            positional = node.args[position : position + 1]
+            by_keyword = [word.value for word in node.keywords if word.arg == "error_code"]
+            for value in [*by_keyword, *positional]:
+                yield f"{path.relative_to(SOURCES)}:{node.lineno}", value
 
 
 def is_of_the_list(value: ast.expr) -> bool:
-    """`error_codes.X`, somebody's `.error_code`, or a function that returns nothing else."""
+    """`error_codes.X`, `error_codes.TABLE[x].code`, `x.error_code`, or a function that returns them."""
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
         return all(map(is_of_the_list, returned_by(value.func.id)))
     if isinstance(value, ast.IfExp):
         return is_of_the_list(value.body) and is_of_the_list(value.orelse)
     if not isinstance(value, ast.Attribute):
         return False
-    of_the_module = isinstance(value.value, ast.Name) and value.value.id == "error_codes"
-    return value.attr == "error_code" or (
-        of_the_module and getattr(error_codes, value.attr) in error_codes.TABLE
-    )
+    if value.attr == "error_code":
+        return True
+    if isinstance(value.value, ast.Subscript):
+        return ast.unparse(value.value.value) == "error_codes.TABLE" and value.attr == "code"
+    is_of_the_module = isinstance(value.value, ast.Name) and value.value.id == "error_codes"
+    return is_of_the_module and getattr(error_codes, value.attr) in error_codes.TABLE
 
 
 def returned_by(name: str) -> list[ast.expr]:
-    found = [
+    """Every expression that a function of this name returns."""
+    returned = [
         inner.value
         for path in SOURCES.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
@@ -86,13 +89,13 @@ def returned_by(name: str) -> list[ast.expr]:
         for inner in ast.walk(node)
         if isinstance(inner, ast.Return) and inner.value is not None
     ]
-    assert found, f"nobody knows what {name} returns"
-    return found
+    assert returned, f"no function {name} returns a value"
+    return returned
 
 
-def test_nothing_else_is_written_by_the_package() -> None:
-    """Whoever makes an outcome or a run takes its code from the list, or from an error that has one."""
-    codes = list(given_codes())
+def test_the_package_writes_no_other_code() -> None:
+    """An outcome or a run gets its code from the list, or from an error that has one."""
+    codes = list(code_expressions())
     assert len(codes) >= 4, "outcomes and runs are made elsewhere by now: look there"
     assert [
         f"{place}: {ast.unparse(value)}" for place, value in codes if not is_of_the_list(value)
@@ -100,7 +103,7 @@ def test_nothing_else_is_written_by_the_package() -> None:
 
 
 class Strange(errors.DeviceTimeout):
-    """A plugin's own error, with a code of its own."""
+    """An error of a plugin, with a code that is not on the list."""
 
     error_code = "made_up"
 
@@ -132,7 +135,7 @@ class Plugin:
     ids=["own code", "own code in a part", "unspecific", "bug", "rubbish"],
 )
 def test_a_plugin_cannot_add_one(item: Any, code: str) -> None:
-    """Its errors come under the nearest of ours."""
+    """Its error gets the code of the nearest class of our tree."""
 
     async def polled() -> str:
         deadline = asyncio.get_running_loop().time() + 5

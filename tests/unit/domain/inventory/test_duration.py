@@ -88,4 +88,4 @@ def test_a_timeout_of_nothing_is_refused() -> None:
 )
 def test_durations_in_a_sentence(duration_ms: int, expected: str) -> None:
     """Two units at most, and never sixty of the smaller one."""
-    assert duration.spoken(duration_ms) == expected
+    assert duration.rounded_text(duration_ms) == expected

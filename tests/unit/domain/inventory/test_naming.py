@@ -14,7 +14,7 @@ from poller.domain.scheduling import queue_routing
 @pytest.mark.parametrize("text", ["sw1", "core-1.west", "größe", "a" * 200, "r1:chassis", "日本"])
 def test_names_that_pass(text: str) -> None:
     """Printable and without blanks, in any script."""
-    assert naming.name(text) == text
+    assert naming.checked_name(text) == text
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_names_that_pass(text: str) -> None:
 def test_names_that_do_not(text: object, reason: str) -> None:
     """The text says what is wrong, on one printable line."""
     with pytest.raises(errors.InvalidInput, match=reason) as caught:
-        naming.name(text)
+        naming.checked_name(text)
     assert caught.value.message.isprintable()
 
 
@@ -35,7 +35,7 @@ def test_names_that_do_not(text: object, reason: str) -> None:
 )
 def test_addresses_that_pass(text: str) -> None:
     """IP literals and host names."""
-    assert naming.address(text) == text
+    assert naming.checked_address(text) == text
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_addresses_that_pass(text: str) -> None:
 def test_addresses_that_do_not(text: object, reason: str) -> None:
     """Rubbish is refused when it is typed, not when it is polled."""
     with pytest.raises(errors.InvalidInput) as caught:
-        naming.address(text)
+        naming.checked_address(text)
     assert reason in str(caught.value)
 
 
@@ -55,10 +55,10 @@ def test_addresses_that_do_not(text: object, reason: str) -> None:
 def test_requirements_never_confuse_queues(pairs: dict[str, str]) -> None:
     """What passes can be read back from the queue's name without doubt."""
     try:
-        checked = naming.requires(pairs)
+        checked = naming.parse_requirements(pairs)
     except errors.InvalidInput:
         return
-    name = queue_routing.queue("snmp", checked)
+    name = queue_routing.queue_name("snmp", checked)
     assert dict(part.split("=") for part in name.split(";")[1:]) == pairs
 
 
@@ -73,13 +73,13 @@ def test_requirements_never_confuse_queues(pairs: dict[str, str]) -> None:
 def test_odd_requirements_are_named(words: list[str] | dict[str, str], said: str) -> None:
     """Also a key with two values; what comes from YAML need not be text."""
     with pytest.raises(errors.InvalidInput, match='"') as caught:
-        naming.requires(words)
+        naming.parse_requirements(words)
     assert said in str(caught.value)
     assert str(caught.value).isprintable()
 
 
 def test_tags_are_sorted_and_unique() -> None:
     """So that two spellings of one set are equal."""
-    assert naming.tags(["b", "a", "b"]) == ("a", "b")
+    assert naming.checked_tags(["b", "a", "b"]) == ("a", "b")
     with pytest.raises(errors.InvalidInput, match='"two words"'):
-        naming.tags(["two words"])
+        naming.checked_tags(["two words"])

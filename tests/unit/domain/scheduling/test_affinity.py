@@ -23,17 +23,17 @@ def worker(name: str, queues: tuple[str, ...], sessions: tuple[str, ...] = ("rou
 @given(names, st.text(min_size=1, max_size=30))
 def test_only_the_hosts_of_a_worker_that_goes_move(workers: list[str], host: str) -> None:
     """Whoever goes: the hosts of all others stay where they are. The order of the workers says nothing."""
-    home = affinity.home(host, workers)
-    assert affinity.home(host, workers[::-1]) == home
+    home = affinity.preferred_worker(host, workers)
+    assert affinity.preferred_worker(host, workers[::-1]) == home
     for gone in workers:
         rest = [name for name in workers if name != gone]
         if gone != home:
-            assert affinity.home(host, rest) == home
+            assert affinity.preferred_worker(host, rest) == home
 
 
 def test_a_worker_that_comes_takes_its_share_and_nothing_else_moves() -> None:
-    before = {host: affinity.home(host, ["w1", "w2", "w3"]) for host in HOSTS}
-    after = {host: affinity.home(host, ["w1", "w2", "w3", "w4"]) for host in HOSTS}
+    before = {host: affinity.preferred_worker(host, ["w1", "w2", "w3"]) for host in HOSTS}
+    after = {host: affinity.preferred_worker(host, ["w1", "w2", "w3", "w4"]) for host in HOSTS}
     moved = {host for host in HOSTS if before[host] != after[host]}
     assert {after[host] for host in moved} == {"w4"}
     assert 0.2 < len(moved) / len(HOSTS) < 0.3
@@ -43,17 +43,17 @@ def test_a_worker_that_comes_takes_its_share_and_nothing_else_moves() -> None:
 
 def test_homes_are_the_same_in_every_release() -> None:
     """Else an update of the leader would move every session of the fleet."""
-    assert [affinity.home(f"192.0.2.{n}", ["a@x", "b@x", "c@y"])[0] for n in range(6)] == list(
-        "ccbabc"
-    )
+    assert [
+        affinity.preferred_worker(f"192.0.2.{n}", ["a@x", "b@x", "c@y"])[0] for n in range(6)
+    ] == list("ccbabc")
 
 
 def test_own_queues_can_be_told_from_shared_ones() -> None:
     queue = "poll.routeros;site=a@b.c"
-    mine = affinity.own(queue, "w1@host~2")
-    assert (affinity.shared(mine), affinity.owner(mine)) == (queue, "w1@host~2")
-    assert (affinity.shared(queue), affinity.owner(queue)) == (queue, "")
-    assert affinity.taken([queue, "poll.snmp"], ["routeros"], "w") == {
+    mine = affinity.own_queue(queue, "w1@host~2")
+    assert (affinity.shared_queue(mine), affinity.queue_owner(mine)) == (queue, "w1@host~2")
+    assert (affinity.shared_queue(queue), affinity.queue_owner(queue)) == (queue, "")
+    assert affinity.subscribed_queues([queue, "poll.snmp"], ["routeros"], "w") == {
         queue,
         "poll.snmp",
         f"{queue}~w",
@@ -62,11 +62,14 @@ def test_own_queues_can_be_told_from_shared_ones() -> None:
 
 def test_a_queue_has_homes_if_it_has_sessions_and_more_than_one_worker() -> None:
     both = ("poll.routeros", "poll.snmp")
-    assert affinity.keepers([worker("w1", both)]) == {}
-    assert affinity.keepers([worker("w2", both), worker("w1", both)]) == {
+    assert affinity.session_workers([worker("w1", both)]) == {}
+    assert affinity.session_workers([worker("w2", both), worker("w1", both)]) == {
         "poll.routeros": ("w1", "w2")
     }
-    assert affinity.keepers([worker("w1", both, ()), worker("w2", both, ())]) == {}
+    assert affinity.session_workers([worker("w1", both, ()), worker("w2", both, ())]) == {}
     old = worker("old", both, ())
-    assert affinity.keepers([worker("w1", both), old]) == {"poll.routeros": ("w1",)}
-    assert affinity.keepers([worker("w1", both), worker("w2", ("poll.routeros;zone=dmz",))]) == {}
+    assert affinity.session_workers([worker("w1", both), old]) == {"poll.routeros": ("w1",)}
+    assert (
+        affinity.session_workers([worker("w1", both), worker("w2", ("poll.routeros;zone=dmz",))])
+        == {}
+    )

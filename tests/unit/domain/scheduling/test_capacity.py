@@ -15,14 +15,14 @@ def worker(name: str, slots: int, *queues: str) -> Worker:
 def test_a_queue_has_room_for_what_its_workers_take_up_soon() -> None:
     """Two batches for each that they poll at a time, and never more than the setting."""
     crowd = [worker("a", 16, "poll.snmp", "poll.x"), worker("b", 4, "poll.snmp")]
-    assert capacity.rooms(crowd, 256) == {"poll.snmp": 40, "poll.x": 32}
-    assert capacity.rooms(crowd, 35) == {"poll.snmp": 35, "poll.x": 32}
-    assert capacity.rooms([], 256) == {}
+    assert capacity.batch_limits(crowd, 256) == {"poll.snmp": 40, "poll.x": 32}
+    assert capacity.batch_limits(crowd, 35) == {"poll.snmp": 35, "poll.x": 32}
+    assert capacity.batch_limits([], 256) == {}
 
 
 def test_a_worker_that_says_nothing_of_its_slots_gets_something_all_the_same() -> None:
     """An older version, or a strange pool."""
-    assert capacity.rooms([worker("a", 0, "poll.snmp")], 256) == {"poll.snmp": 1}
+    assert capacity.batch_limits([worker("a", 0, "poll.snmp")], 256) == {"poll.snmp": 1}
 
 
 def test_batches_of_what_costs_more_are_smaller() -> None:

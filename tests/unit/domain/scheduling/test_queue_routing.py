@@ -10,14 +10,14 @@ from poller.domain.scheduling import queue_routing
 
 def test_a_queue_name_is_canonical() -> None:
     """The order in which tags were given does not matter, and the name can be read back."""
-    name = queue_routing.queue("snmp", {"zone": "dmz", "site": "ams"})
+    name = queue_routing.queue_name("snmp", {"zone": "dmz", "site": "ams"})
     assert (
         name
-        == queue_routing.queue("snmp", {"site": "ams", "zone": "dmz"})
+        == queue_routing.queue_name("snmp", {"site": "ams", "zone": "dmz"})
         == "poll.snmp;site=ams;zone=dmz"
     )
     assert queue_routing.parse(name) == ("snmp", {"site": "ams", "zone": "dmz"})
-    assert queue_routing.parse(queue_routing.queue("snmp", {})) == ("snmp", {})
+    assert queue_routing.parse(queue_routing.queue_name("snmp", {})) == ("snmp", {})
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,9 @@ def test_a_worker_serves_what_it_carries_every_tag_for(
     requires: dict[str, str], tags: dict[str, str], served: bool
 ) -> None:
     """All required tags, with the same values; more on the worker does no harm."""
-    assert queue_routing.serves(queue_routing.queue("snmp", requires), ["snmp"], tags) is served
+    assert (
+        queue_routing.serves(queue_routing.queue_name("snmp", requires), ["snmp"], tags) is served
+    )
 
 
 def test_a_worker_without_the_collector_serves_nothing_of_it() -> None:
@@ -103,6 +105,6 @@ def test_a_wrong_tag_of_a_worker_is_refused_by_name(
 
 def test_the_more_specific_level_wins() -> None:
     """Site, then device, then target."""
-    assert queue_routing.merge({"a": "site", "b": "site"}, {"b": "device"}, {"c": "target"}) == {
+    assert queue_routing.merge_requirements({"a": "site", "b": "site"}, {"b": "device"}, {"c": "target"}) == {
         "a": "site", "b": "device", "c": "target",
     }  # fmt: skip

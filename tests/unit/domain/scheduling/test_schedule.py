@@ -77,7 +77,7 @@ def test_what_is_said_is_settled(
     given_: Schedule, stored: Schedule | None, defaults: Defaults, expected: Schedule
 ) -> None:
     """Given, stored, declared, configured: in this order, and without a problem."""
-    settled = schedule.settle(given_, stored, defaults)
+    settled = schedule.resolve(given_, stored, defaults)
     assert settled == expected
     assert list(schedule.problems(given_, settled)) == []
 
@@ -121,7 +121,7 @@ def test_what_does_not_fit_is_said_of_the_field_that_was_given(
     given_: Schedule, stored: Schedule | None, field: str, message: str
 ) -> None:
     """With a hint each."""
-    settled = schedule.settle(given_, stored, NO_DEFAULTS)
+    settled = schedule.resolve(given_, stored, NO_DEFAULTS)
     [problem] = schedule.problems(given_, settled)
     assert (problem.field, problem.message) == (field, message)
     assert problem.hint
@@ -151,4 +151,4 @@ def test_defaults_alone_are_never_a_problem(
 ) -> None:
     """Whatever interval somebody gives, what we add to it fits."""
     given_ = Schedule(policy, interval_ms)
-    assert list(schedule.problems(given_, schedule.settle(given_, None, defaults))) == []
+    assert list(schedule.problems(given_, schedule.resolve(given_, None, defaults))) == []

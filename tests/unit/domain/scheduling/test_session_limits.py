@@ -12,13 +12,13 @@ USUAL = Limits(idle_s=60, age_s=600, per_host=4, pace_s=0)
 
 
 def test_exceptions_change_only_what_they_name() -> None:
-    found = session_limits.exceptions(
+    found = session_limits.parse_exceptions(
         ["routeros.per_host=2", "ssh.idle_s=0.5", "routeros.pace_s=1"], USUAL
     )
     rules = Rules(USUAL, found)
-    assert rules.of("routeros") == Limits(60, 600, 2, 1)
-    assert rules.of("ssh") == Limits(0.5, 600, 4, 0)
-    assert rules.of("http") is USUAL
+    assert rules.for_collector("routeros") == Limits(60, 600, 2, 1)
+    assert rules.for_collector("ssh") == Limits(0.5, 600, 4, 0)
+    assert rules.for_collector("http") is USUAL
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_exceptions_change_only_what_they_name() -> None:
 )
 def test_a_wrong_exception_is_named_with_what_it_takes(word: str, said: str) -> None:
     with pytest.raises(errors.InvalidSetting) as caught:
-        session_limits.exceptions([word], USUAL)
+        session_limits.parse_exceptions([word], USUAL)
     assert f'"{word}"' in str(caught.value)
     assert said in str(caught.value)
     assert caught.value.hint

@@ -54,7 +54,7 @@ def test_what_never_answered_is_as_stale_as_can_be(source: Source) -> None:
 def test_steady_asks_for_the_base_and_then_for_less() -> None:
     """From exactly the base right after a good poll to the shortest interval for old data."""
     wanted = [
-        interval.wanted(POLICY, staleness.steady(old(age)))
+        interval.interval_of_score(POLICY, staleness.steady(old(age)))
         for age in (0, 60_000, 150_000, 300_000, 10**9)
     ]
     assert wanted == pytest.approx([10_000, 9_000, 7_500, 5_000, 5_000])
@@ -73,7 +73,7 @@ def test_steady_never_asks_for_more_than_the_base(
     policy = Adaptive(low, low + more, low + more + most)
     score = staleness.steady(old(age_ms, policy))
     assert 0 <= score <= 1
-    assert interval.wanted(policy, score) <= policy.base_ms + 1e-3
+    assert interval.interval_of_score(policy, score) <= policy.base_ms + 1e-3
 
 
 def gauges(*values: float, name: str = "g", counter: float = 0.0) -> ReadingSet:

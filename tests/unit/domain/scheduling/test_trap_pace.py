@@ -5,17 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poller.domain.scheduling.trap_pace import Pace
+from poller.domain.scheduling.trap_pace import TrapPace
 
 
-def pace(gap_ms: int = 10_000, per_s: float = 20.0, burst: int = 100) -> Pace:
-    return Pace(gap_ms, per_s, burst)
+def pace(gap_ms: int = 10_000, per_s: float = 20.0, burst: int = 100) -> TrapPace:
+    return TrapPace(gap_ms, per_s, burst)
 
 
 def test_the_first_trap_has_its_device_polled_at_once() -> None:
     """And only once."""
     it = pace()
-    assert it.ask(1, 0)
+    assert it.request(1, 0)
     assert it.due(0) == [1]
     assert it.due(60_000) == []
 
@@ -23,9 +23,9 @@ def test_the_first_trap_has_its_device_polled_at_once() -> None:
 def test_a_burst_costs_one_more_poll_when_it_is_over() -> None:
     """What came after the first poll is seen by the second, one gap later."""
     it = pace()
-    it.ask(1, 0)
+    it.request(1, 0)
     it.due(0)
-    assert [it.ask(1, at) for at in range(1, 5000, 100)] == [True] + [False] * 49
+    assert [it.request(1, at) for at in range(1, 5000, 100)] == [True] + [False] * 49
     assert it.due(9_999) == []
     assert it.due(10_000) == [1]
     assert it.waiting == 0
@@ -35,7 +35,7 @@ def test_more_devices_than_may_be_polled_wait_their_turn() -> None:
     """The oldest first, at the pace that is allowed."""
     it = pace(per_s=2.0, burst=3)
     for device in range(10):
-        it.ask(device, device)
+        it.request(device, device)
     assert it.due(10) == [0, 1, 2]
     assert it.due(10) == []
     assert it.due(1_010) == [3, 4]
@@ -45,17 +45,17 @@ def test_more_devices_than_may_be_polled_wait_their_turn() -> None:
 def test_a_poll_that_could_not_be_asked_for_is_asked_for_again() -> None:
     """A store that was away costs no trap, and no gap."""
     it = pace()
-    it.ask(1, 0)
+    it.request(1, 0)
     assert it.due(0) == [1]
-    it.again(1, 0)
+    it.retry(1, 0)
     assert it.due(500) == [1]
 
 
 def test_a_clock_that_stands_still_gives_nothing_for_free() -> None:
     """Nor does one that goes back."""
     it = pace(per_s=1000.0, burst=1)
-    it.ask(1, 1000)
-    it.ask(2, 1000)
+    it.request(1, 1000)
+    it.request(2, 1000)
     assert it.due(1000) == [1]
     assert it.due(1000) == []
     assert it.due(500) == []
@@ -77,7 +77,7 @@ def test_every_trap_is_followed_by_a_poll_and_polls_keep_their_distance(
     for device, later in steps:
         now += later
         look()
-        it.ask(device, now)
+        it.request(device, now)
         traps[device] = now
     for _ in range(50):
         now += 100

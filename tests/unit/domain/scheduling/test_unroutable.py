@@ -41,8 +41,8 @@ PLAIN = [worker("w1"), worker("w2", "zone=lan"), worker("w3", "site=ams")]
             "needs collector acme and tag zone=lan; 4 workers live, the nearest, w2, lacks collector acme",
         ),
         ("poll.snmp;zone=lan", PLAIN, "w2 fits, and has not taken it up yet"),
-        ("celery", PLAIN, "its name is none of ours"),
-        ("poll.snmp;zone", PLAIN, "its name is none of ours"),
+        ("celery", PLAIN, "its name is not the name of a domain"),
+        ("poll.snmp;zone", PLAIN, "its name is not the name of a domain"),
     ],
 )  # fmt: skip
 def test_the_reason_names_what_is_missing(queue: str, living: list[Worker], said: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from poller import errors
-from poller.domain.inventory import size
+from poller.cli.commands import worker
 
 
 @pytest.mark.parametrize(
@@ -20,12 +20,12 @@ from poller.domain.inventory import size
 )
 def test_sizes_are_read_in_powers_of_1024(text: str, expected: int) -> None:
     """With or without B, in any case."""
-    assert size.parse_bytes(text, "--memory-limit") == expected
+    assert worker.parse_bytes(text, "--memory-limit") == expected
 
 
 @pytest.mark.parametrize("text", ["", "much", "-1M", "5X", "1e9", "5 M M"])
 def test_anything_else_is_refused_with_the_right_form(text: str) -> None:
     """By the name of the option."""
     with pytest.raises(errors.InvalidInput, match=r"--memory-limit: .* is not a size") as refused:
-        size.parse_bytes(text, "--memory-limit")
+        worker.parse_bytes(text, "--memory-limit")
     assert "512M" in refused.value.hint
