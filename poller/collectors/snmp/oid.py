@@ -24,6 +24,7 @@ def is_valid(text: str) -> bool:
 
 
 def _is_part(text: str) -> bool:
+    """Return whether a text is a decimal number below 2**32."""
     return text.isascii() and text.isdigit() and int(text) < 2**32
 
 

@@ -183,6 +183,7 @@ class SnmpOptions(api.Options):
     @field_validator("config", mode="before")
     @classmethod
     def _split_paths(cls, value: Any) -> Any:
+        """Accept paths separated by commas."""
         if isinstance(value, str):
             return tuple(path.strip() for path in value.split(","))
         return value
@@ -198,6 +199,7 @@ class SnmpOptions(api.Options):
     @field_validator("modules", mode="before")
     @classmethod
     def _split_modules(cls, value: Any) -> Any:
+        """Accept names separated by commas."""
         if not isinstance(value, str):
             return value
         names = [name.strip() for name in value.split(",")]
@@ -218,6 +220,7 @@ class SnmpOptions(api.Options):
     @field_validator("match")
     @classmethod
     def _absolute_path(cls, path: str, info: ValidationInfo) -> str:
+        """Make the path absolute; refuse a table beside named modules."""
         if path and info.data.get("modules"):
             raise ValueError("modules are named, so nothing is left to choose: give one of the two")
         return _absolute(path) if path else ""
@@ -225,6 +228,7 @@ class SnmpOptions(api.Options):
     @field_validator("auth")
     @classmethod
     def _auth_needs_config(cls, name: str, info: ValidationInfo) -> str:
+        """Refuse a login without a file."""
         if name and not info.data.get("config"):
             raise ValueError("it names a login of a file: give config, too")
         return name
@@ -232,11 +236,13 @@ class SnmpOptions(api.Options):
     @field_validator("timeout", "refresh", mode="before")
     @classmethod
     def _parse_duration(cls, value: Any) -> Any:
+        """Accept a duration such as `500ms`."""
         return option_durations.seconds(value)
 
     @field_validator("version", mode="before")
     @classmethod
     def _normalize_version(cls, value: Any) -> Any:
+        """Accept `v2c` and `2`; refuse 3, which a credential decides."""
         text = str(value).lower().removeprefix("v")
         if text == "3":
             raise ValueError(
@@ -246,10 +252,12 @@ class SnmpOptions(api.Options):
 
     @model_validator(mode="after")
     def _context_needs_pysnmp(self) -> Self:
+        """Refuse a context with an engine that has none."""
         if self.context and self.engine == "gufo":
             raise ValueError("context: the engine gufo has no contexts; leave engine out")
         return self
 
 
 def _absolute(path: str) -> str:
+    """Return a path without `~`, relative to the current directory."""
     return os.path.abspath(os.path.expanduser(path))

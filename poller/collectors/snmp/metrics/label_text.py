@@ -74,6 +74,7 @@ def opaque_float(octets: bytes) -> float | None:
 
 
 def _octets_text(octets: bytes, kind: str, display_hint: str) -> str:
+    """Return octets by their display hint, by their type, or in hexadecimal."""
     if display_hint and kind in ("", "OctetString"):
         shown = display_hints.apply(display_hint, octets)
         if shown is not None:
@@ -87,6 +88,7 @@ def _octets_text(octets: bytes, kind: str, display_hint: str) -> str:
 
 
 def _hexadecimal(octets: bytes) -> str:
+    """Return octets as `0x0AFF`; no octets are an empty text."""
     return "0x" + octets.hex().upper() if octets else ""
 
 
@@ -105,6 +107,7 @@ def _float_text(value: float) -> str:
 
 
 def _float32_text(value: float) -> str:
+    """Return the shortest decimal that reads back as this 32-bit float."""
     text = ""
     for digits in range(1, 18):
         text = f"{value:.{digits}g}"
@@ -114,6 +117,7 @@ def _float32_text(value: float) -> str:
 
 
 def _as_float32(value: float) -> float | None:
+    """Round to a 32-bit float; None when the number is too large."""
     try:
         return float(struct.unpack(">f", struct.pack(">f", value))[0])
     except OverflowError:
@@ -183,18 +187,22 @@ def _split_index(parts: Oid, count: int) -> tuple[Oid, Oid]:
 
 
 def _decimal_index(parts: Oid) -> str:
+    """Return an index of one number."""
     return str(parts[0])
 
 
 def _mac_index(parts: Oid) -> str:
+    """Return an index as `02:FC:00:00:00:01`."""
     return ":".join(f"{part:02X}" for part in parts)
 
 
 def _ipv4_index(parts: Oid) -> str:
+    """Return an index as `192.0.2.7`."""
     return ".".join(map(str, parts))
 
 
 def _ipv6_index(parts: Oid) -> str:
+    """Return an index as eight groups, `2001:0DB8:...`, without abbreviation."""
     pairs = zip(parts[::2], parts[1::2], strict=True)
     return ":".join(f"{high:02X}{low:02X}" for high, low in pairs)
 

@@ -45,6 +45,7 @@ class Mapped:
     duplicates: list[Series] = field(default_factory=list)
 
     def readings(self) -> ReadingSet:
+        """Return the samples as readings, in their order."""
         series = SeriesSet(tuple(sample.series for sample in self.samples))
         return ReadingSet(series, [sample.value for sample in self.samples])
 
@@ -115,6 +116,7 @@ class _Rows:
         return oid_text in self._label_values, self._label_values.get(oid_text)
 
     def labels(self, metric: Metric, suffix: str) -> Mapping[str, str]:
+        """Return the labels of a row by name."""
         key = (id(metric.indexes), id(metric.lookups), suffix)
         if key not in self._labels:
             parts = oid.parse(suffix) if suffix else ()
@@ -130,6 +132,7 @@ class _Rows:
 
 
 def _labels(metric: Metric, parts: Oid, rows: _Rows) -> dict[str, str]:
+    """Return the labels of a row: its indexes, then the lookups in their order."""
     labels: dict[str, str] = {}
     label_oids: dict[str, Oid] = {}
 
@@ -156,6 +159,7 @@ def _labels(metric: Metric, parts: Oid, rows: _Rows) -> dict[str, str]:
 
 
 def _lookup_text(lookup: Lookup, suffix: str, value: Value, rows: _Rows) -> str:
+    """Return the text of a looked-up value."""
     if lookup.type == "EnumAsInfo" and lookup.enum_values:
         current = integer(value)
         return lookup.enum_values.get(current, str(current))
@@ -178,6 +182,7 @@ def _combined_kind(column: str, suffix: str, kind: str, default: str, rows: _Row
 def _samples(
     oid_text: str, value: Value, metric: Metric, suffix: str, rows: _Rows
 ) -> Iterator[Sample]:
+    """Yield the samples of one value, by the type of its metric."""
     if metric.type in NUMERIC:
         kind = Kind.COUNTER if metric.type == "counter" else Kind.GAUGE
         width = numeric_values.counter_width(metric, value)
@@ -231,6 +236,7 @@ def _text_samples(
     labels: Mapping[str, str],
     rows: _Rows,
 ) -> Iterator[Sample]:
+    """Yield the extracts of a text, or a sample of 1 with the text as a label."""
     kind = metric.type
     if kind in COMBINED:
         kind = _combined_kind(metric.oid, suffix, kind, "OctetString", rows)
@@ -248,12 +254,14 @@ def _text_samples(
 
 
 def _extracts(metric: Metric, kind: str, labels: Labels) -> Iterator[tuple[Series, Convert]]:
+    """Yield one series for each suffix of `regex_extracts`."""
     for suffix, extracts in metric.extracts.items():
         series = Series(metric.name + suffix, labels, Kind.GAUGE)
         yield series, partial(numeric_values.extracted, metric, kind, extracts)
 
 
 def _enum_info(metric: Metric, current: int, labels: Mapping[str, str]) -> Iterator[Sample]:
+    """Yield a sample of 1 with the name of the current state as a label."""
     if metric.name in labels:  # an index already names the state
         return
     name = metric.enum_values.get(current, str(current))
@@ -284,4 +292,5 @@ def _bits(metric: Metric, labels: Mapping[str, str]) -> Iterator[tuple[Series, C
 
 
 def _series(name: str, labels: Mapping[str, str], kind: Kind) -> Series:
+    """Return a series with sorted labels."""
     return Series(name, tuple(sorted(labels.items())), kind)

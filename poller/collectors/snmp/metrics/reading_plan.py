@@ -173,6 +173,7 @@ class Shapes:
     def _compile(
         self, oids: Sequence[str], values: Sequence[Value], module_set: ModuleSet, complete: bool
     ) -> Plan:
+        """Compile a plan for a new shape and remember it."""
         by_oid = dict(zip(oids, values, strict=True))
         label_values = {} if complete else self.label_values
         mapped = mapping.map_values(by_oid, module_set, label_values)
@@ -206,6 +207,7 @@ class Shapes:
 
 
 def _is_direct(sample: Sample, value: Value) -> bool:
+    """Return whether the value is the number itself."""
     return isinstance(value, int) and sample.convert is None
 
 
@@ -227,4 +229,5 @@ def _getter(positions: tuple[int, ...]) -> Callable[[Sequence[Any]], tuple[Any, 
 
 
 def _no_values(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Stand in for an `itemgetter` without positions."""
     return ()

@@ -65,6 +65,7 @@ def expand(template: str, match: Any) -> str:
 
 
 def _group(match: Any, name: str) -> str:
+    """Return a group by number or name; empty for a group that does not exist."""
     number = match.re.groupindex.get(name, -1)
     if _GROUP_NUMBER.fullmatch(name):
         number = int(name)
@@ -91,6 +92,7 @@ def parse_float(text: str) -> float | None:
 
 
 def _finite(text: str, parse: Callable[[str], float]) -> float | None:
+    """Parse a number; None when it is out of range."""
     try:
         value = parse(text)
     except OverflowError:

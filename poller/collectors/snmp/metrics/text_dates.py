@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from poller.collectors.snmp.metrics.octet_dates import day_number
+from poller.collectors.snmp.metrics.parsed_date import NoDate, ParsedDate
 
 _MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
@@ -33,6 +33,8 @@ _ABBREVIATIONS = {
     "R": "%H:%M",
 }
 _TOKEN = re.compile(r"%(:{0,3}z|.?)|[^%]", re.DOTALL)
+_BLANKS = re.compile(r"[ \t\n\v\f\r]+")
+_CAPITALS = re.compile("[A-Z]*")
 _ZONE_NAME = re.compile(r"[A-Z]{3}|[A-Z]{3}T|WITA|[A-Z]{4}T")
 #: Zone offsets, by the number of colons in the directive.
 _ZONES = {
@@ -43,92 +45,9 @@ _ZONES = {
 }
 
 
-class NoDate(ValueError):
-    """The text does not fit the pattern."""
-
-
-@dataclass(slots=True)
-class _Date:
-    """The fields read from a text so far; `at` is the position of the next character."""
-
-    text: str
-    at: int = 0
-    year: int = 1900
-    century: int = -1
-    month: int = 1
-    day: int = 0
-    day_of_year: int = 0
-    week: int = 0
-    #: 0 Sunday, 1 Monday, 4 ISO, -1 no week was read.
-    week_begins: int = -1
-    #: 1 Sunday to 7 Saturday, 0 unknown.
-    weekday: int = 0
-    iso_year: bool = False
-    hour: int = 0
-    minute: int = 0
-    second: int = 0
-    afternoon: bool = False
-    offset_s: int = 0
-
-    def number(self, digits: int, minimum: int, maximum: int) -> int:
-        """Read a number of at most this many digits. Raises NoDate when it is out of range."""
-        match = re.compile(rf"[0-9]{{1,{digits}}}").match(self.text, self.at)
-        if not match or not minimum <= int(match[0]) <= maximum:
-            raise NoDate
-        self.at = match.end()
-        return int(match[0])
-
-    def literal(self, text: str) -> None:
-        if not self.skip(text):
-            raise NoDate
-
-    def skip(self, text: str) -> bool:
-        """Read this text if it is next; return whether it is."""
-        if not self.text.startswith(text, self.at):
-            return False
-        self.at += len(text)
-        return True
-
-    def one_of(self, names: tuple[str, ...]) -> int:
-        """Read one of the names, in any case; return its number, from 1."""
-        rest = self.text[self.at :].lower()
-        for number, name in enumerate(names, 1):
-            if rest.startswith(name):
-                self.at += len(name)
-                return number
-        raise NoDate
-
-    def unix(self) -> float:
-        hour = self.hour + 12 * self.afternoon
-        seconds = hour * 3600 + self.minute * 60 + self.second - self.offset_s
-        return float(self._days() * 86400 + seconds)
-
-    def _days(self) -> int:
-        year = self.year if self.century < 0 else self.century * 100 + self.year % 100
-        if self.day:
-            return day_number(year, self.month, self.day)
-        if self.day_of_year:
-            if self.iso_year:
-                raise NoDate
-            return day_number(year, 1, self.day_of_year)
-        if self.week_begins >= 0:
-            return self._day_of_week(year)
-        return day_number(year, self.month, 1)
-
-    def _day_of_week(self, year: int) -> int:
-        if (self.week_begins == 4) != self.iso_year:
-            raise NoDate
-        week = self.week
-        if self.week_begins > 0 and self.weekday == 1:
-            week += 1  # Sunday is the last day of a week that begins on Monday
-
-        base = day_number(year, 1, -self.week_begins)
-        return base + week * 7 - (base + 4) % 7 + self.weekday - 1
-
-
 def parse(text: str, pattern: str) -> float | None:
     """Return the Unix seconds of a text; None when the text does not fit the pattern."""
-    date = _Date(text)
+    date = ParsedDate(text)
     try:
         _read(pattern, date)
         return date.unix() if date.at == len(text) else None
@@ -147,7 +66,8 @@ def unknown_directive(pattern: str) -> str:
     return ""
 
 
-def _read(pattern: str, date: _Date) -> None:
+def _read(pattern: str, date: ParsedDate) -> None:
+    """Read a text by a pattern. Raises NoDate."""
     for token in _TOKEN.finditer(pattern):
         directive = token[1]
         if directive is None:
@@ -162,71 +82,75 @@ def _read(pattern: str, date: _Date) -> None:
             raise NoDate
 
 
-def _zone_offset(date: _Date, colons: int) -> None:
+def _zone_offset(date: ParsedDate, colons: int) -> None:
+    """Read `Z`, or an offset such as `+02:30`."""
     if date.skip("Z"):
         date.offset_s = 0
         return
-    match = _ZONES[colons].match(date.text, date.at)
-    if not match:
-        raise NoDate
-    date.at = match.end()
 
-    sign, hours, minutes, seconds, joined_minutes = match.groups()
-    offset_s = int(hours) * 3600 + int(minutes or joined_minutes or 0) * 60 + int(seconds or 0)
+    sign, hours, minutes, seconds, joined_minutes = date.match(_ZONES[colons]).groups()
+    offset_s = int(hours) * 3600
+    offset_s += int(minutes or joined_minutes or 0) * 60
+    offset_s += int(seconds or 0)
     date.offset_s = -offset_s if sign == "-" else offset_s
 
 
-def _zone_name(date: _Date) -> None:
-    """Skip the name of a zone. Go resolves UTC and the local zone only; others count as UTC."""
-    match = re.compile("[A-Z]*").match(date.text, date.at)
-    if not match or not _ZONE_NAME.fullmatch(match[0]):
+def _zone_name(date: ParsedDate) -> None:
+    """Read the name of a zone. Go resolves UTC and the local zone only; others count as UTC."""
+    name = date.match(_CAPITALS)[0]
+    if not _ZONE_NAME.fullmatch(name):
         raise NoDate
-    date.at = match.end()
 
 
-def _year(date: _Date) -> None:
+def _year(date: ParsedDate) -> None:
+    """Read a year of up to four digits, with a sign."""
     sign = -1 if date.skip("-") else 1
     date.year = sign * date.number(4, 0, 9999)
 
 
-def _short_year(date: _Date) -> None:
+def _short_year(date: ParsedDate) -> None:
+    """Read two digits: 69 is 1969, 68 is 2068."""
     year = date.number(2, 0, 99)
     date.year = year + (2000 if year < 69 else 1900)
 
 
-def _iso(read: Callable[[_Date], None]) -> Callable[[_Date], None]:
-    def read_iso(date: _Date) -> None:
-        date.iso_year = True
-        read(date)
-
-    return read_iso
+def _iso_year(date: ParsedDate) -> None:
+    """Read the year of an ISO week."""
+    date.iso_year = True
+    _year(date)
 
 
-def _week(begins: int, first_day: int, minimum: int) -> Callable[[_Date], None]:
-    def read_week(date: _Date) -> None:
-        date.week = date.number(2, minimum, 53)
-        date.week_begins = begins
-        date.weekday = date.weekday or first_day
-
-    return read_week
+def _short_iso_year(date: ParsedDate) -> None:
+    """Read the year of an ISO week, in two digits."""
+    date.iso_year = True
+    _short_year(date)
 
 
-def _weekday_from_0(date: _Date) -> None:
+def _weekday_from_0(date: ParsedDate) -> None:
+    """Read 0 for Sunday to 6 for Saturday."""
     date.weekday = date.number(1, 0, 6) + 1
 
 
-def _iso_weekday(date: _Date) -> None:
+def _iso_weekday(date: ParsedDate) -> None:
+    """Read 1 for Monday to 7 for Sunday."""
     date.weekday = date.number(1, 1, 7) % 7 + 1
 
 
-def _hour_of_12(date: _Date) -> None:
+def _hour_of_12(date: ParsedDate) -> None:
+    """Read 12 and 1 to 11; `_am_pm` adds the rest."""
     date.hour = date.number(2, 1, 12) % 12
 
 
-def _unix_seconds(date: _Date) -> None:
+def _am_pm(date: ParsedDate) -> None:
+    """Read `am` or `pm`."""
+    date.afternoon = date.one_of(("am", "pm")) == 2
+
+
+def _unix_seconds(date: ParsedDate) -> None:
     """Read Unix seconds, which replace the date fields read before."""
     sign = -1 if date.skip("-") else 1
-    days, rest_s = divmod(sign * date.number(19, 0, 2**63 - 1), 86400)
+    seconds = sign * date.number(19, 0, 2**63 - 1)
+    days, rest_s = divmod(seconds, 86400)
 
     date.day_of_year = 0
     date.week_begins = -1
@@ -239,75 +163,94 @@ def _unix_seconds(date: _Date) -> None:
     date.second = rest_s % 60
 
 
-def _fraction(date: _Date) -> None:
-    date.number(6, 0, 999_999)  # dates are whole seconds
+def _fraction(date: ParsedDate) -> None:
+    """Read a fraction, which is dropped: dates are whole seconds."""
+    date.number(6, 0, 999_999)
 
 
-def _blank(date: _Date) -> None:
-    match = re.compile(r"[ \t\n\v\f\r]+").match(date.text, date.at)
-    if not match:
-        raise NoDate
-    date.at = match.end()
+def _blank(date: ParsedDate) -> None:
+    """Read at least one blank."""
+    date.match(_BLANKS)
 
 
-def _percent(date: _Date) -> None:
+def _percent(date: ParsedDate) -> None:
+    """Read a percent sign."""
     date.literal("%")
 
 
-def _number(field: str, digits: int, minimum: int, maximum: int) -> Callable[[_Date], None]:
-    def read_number(date: _Date) -> None:
-        setattr(date, field, date.number(digits, minimum, maximum))
+class _Number(NamedTuple):
+    """A directive for a number in one field; `padded` allows a blank before it."""
 
-    return read_number
+    field: str
+    digits: int
+    minimum: int
+    maximum: int
+    padded: bool = False
 
-
-def _name(field: str, names: tuple[str, ...]) -> Callable[[_Date], None]:
-    def read_name(date: _Date) -> None:
-        setattr(date, field, date.one_of(names))
-
-    return read_name
-
-
-def _am_pm(date: _Date) -> None:
-    date.afternoon = date.one_of(("am", "pm")) == 2
+    def __call__(self, date: ParsedDate) -> None:
+        if self.padded:
+            date.skip(" ")
+        number = date.number(self.digits, self.minimum, self.maximum)
+        setattr(date, self.field, number)
 
 
-def _padded(read: Callable[[_Date], None]) -> Callable[[_Date], None]:
-    def read_padded(date: _Date) -> None:
-        date.skip(" ")
-        read(date)
+class _Name(NamedTuple):
+    """A directive for the name of a month or weekday."""
 
-    return read_padded
+    field: str
+    names: tuple[str, ...]
+
+    def __call__(self, date: ParsedDate) -> None:
+        setattr(date, self.field, date.one_of(self.names))
 
 
-_READERS: dict[str, Callable[[_Date], None]] = {
+class _Week(NamedTuple):
+    """A directive for the number of a week; `begins` as in `ParsedDate.week_begins`."""
+
+    begins: int
+    first_day: int
+    minimum: int
+
+    def __call__(self, date: ParsedDate) -> None:
+        date.week = date.number(2, self.minimum, 53)
+        date.week_begins = self.begins
+        date.weekday = date.weekday or self.first_day
+
+
+def _padded_hour_of_12(date: ParsedDate) -> None:
+    """Read `_hour_of_12` with a blank before a single digit."""
+    date.skip(" ")
+    _hour_of_12(date)
+
+
+_READERS: dict[str, Callable[[ParsedDate], None]] = {
     "Y": _year,
-    "G": _iso(_year),
+    "G": _iso_year,
     "y": _short_year,
-    "g": _iso(_short_year),
-    "C": _number("century", 2, 0, 99),
-    "m": _number("month", 2, 1, 12),
-    "B": _name("month", _MONTHS),
-    "b": _name("month", _SHORT_MONTHS),
-    "h": _name("month", _SHORT_MONTHS),
-    "A": _name("weekday", _DAYS),
-    "a": _name("weekday", _SHORT_DAYS),
+    "g": _short_iso_year,
+    "C": _Number("century", 2, 0, 99),
+    "m": _Number("month", 2, 1, 12),
+    "B": _Name("month", _MONTHS),
+    "b": _Name("month", _SHORT_MONTHS),
+    "h": _Name("month", _SHORT_MONTHS),
+    "A": _Name("weekday", _DAYS),
+    "a": _Name("weekday", _SHORT_DAYS),
     "w": _weekday_from_0,
     "u": _iso_weekday,
-    "V": _week(4, 2, 1),
-    "U": _week(0, 1, 0),
-    "W": _week(1, 2, 0),
-    "d": _number("day", 2, 1, 31),
-    "e": _padded(_number("day", 2, 1, 31)),
-    "j": _number("day_of_year", 3, 1, 366),
-    "H": _number("hour", 2, 0, 23),
-    "k": _padded(_number("hour", 2, 0, 23)),
+    "V": _Week(4, 2, 1),
+    "U": _Week(0, 1, 0),
+    "W": _Week(1, 2, 0),
+    "d": _Number("day", 2, 1, 31),
+    "e": _Number("day", 2, 1, 31, padded=True),
+    "j": _Number("day_of_year", 3, 1, 366),
+    "H": _Number("hour", 2, 0, 23),
+    "k": _Number("hour", 2, 0, 23, padded=True),
     "I": _hour_of_12,
-    "l": _padded(_hour_of_12),
+    "l": _padded_hour_of_12,
     "P": _am_pm,
     "p": _am_pm,
-    "M": _number("minute", 2, 0, 59),
-    "S": _number("second", 2, 0, 60),
+    "M": _Number("minute", 2, 0, 59),
+    "S": _Number("second", 2, 0, 60),
     "s": _unix_seconds,
     "f": _fraction,
     "Z": _zone_name,

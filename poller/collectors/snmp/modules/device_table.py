@@ -44,6 +44,7 @@ class Entry:
     source: str = ""
 
     def matches(self, sys_object_id: str, sys_descr: str) -> bool:
+        """Return whether the entry describes a device with these values."""
         if self.descr.lower() not in sys_descr.lower():
             return False
         root = self.pattern.removesuffix(".*")
@@ -79,6 +80,7 @@ class Table:
     entries: tuple[Entry, ...]
 
     def choose(self, sys_object_id: str, sys_descr: str = "") -> Choice:
+        """Choose the modules of a device: the base, and those of the first entry that matches."""
         number = sys_object_id.removeprefix(".")
         for entry in self.entries:
             if entry.matches(number, sys_descr):
@@ -136,6 +138,7 @@ def refuse_unknown(path: str, names: Collection[str], config: tuple[str, ...]) -
 
 @cache
 def built_in() -> Table:
+    """Return the table of this package, parsed once per process."""
     text = resources.files(__package__).joinpath("device_table.yml").read_text(encoding="utf-8")
     return parse(text, "device_table.yml", None)
 
@@ -163,6 +166,7 @@ def load(path: str) -> Table:
 
 @lru_cache(maxsize=64)
 def _load(path: str, _mtime_ns: int, _size: int) -> Table:
+    """Parse a file; the time and size of the file are part of the cache key."""
     return parse(Path(path).read_text(encoding="utf-8"), path, built_in())
 
 
@@ -200,10 +204,12 @@ def parse(text: str, source: str, beneath: Table | None) -> Table:
 
 
 def _rank(entry: Entry) -> tuple[int, bool, bool]:
+    """Return the sort key of an entry."""
     return entry.rank
 
 
 def _entry(body: Any, where: str, source: str) -> Entry:
+    """Parse one line of a table. Raises ConfigError."""
     fields = _mapping(body, where, _ENTRY_FIELDS)
     pattern = str(fields.get("sysObjectID", "")).removeprefix(".")
     if not oid.is_valid(pattern.removesuffix(".*")):
@@ -221,6 +227,7 @@ def _entry(body: Any, where: str, source: str) -> Entry:
 
 
 def _mapping(body: Any, where: str, known: Sequence[str]) -> Mapping[str, Any]:
+    """Return a mapping with known keys only. Raises ConfigError."""
     if not isinstance(body, dict):
         raise errors.ConfigError(f"{where}: must be a mapping", hint="it takes " + ", ".join(known))
     for key in map(str, body):
@@ -231,6 +238,7 @@ def _mapping(body: Any, where: str, known: Sequence[str]) -> Mapping[str, Any]:
 
 
 def _list(fields: Mapping[str, Any], key: str, where: str) -> list[Any]:
+    """Return a list, empty when it is missing. Raises ConfigError."""
     value = fields.get(key)
     if value is None:
         return []
@@ -240,6 +248,7 @@ def _list(fields: Mapping[str, Any], key: str, where: str) -> list[Any]:
 
 
 def _names(fields: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+    """Return a list of module names without repetitions. Raises ConfigError."""
     names = _list(fields, key, where)
     if not all(isinstance(name, str) and name for name in names):
         raise errors.ConfigError(f"{where}: {key}: must be a list of module names")
@@ -247,4 +256,5 @@ def _names(fields: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
 
 
 def _text(fields: Mapping[str, Any], key: str) -> str:
+    """Return a text, empty when it is missing."""
     return str(fields.get(key) or "")

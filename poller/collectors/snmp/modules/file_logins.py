@@ -54,11 +54,13 @@ def from_module(node: Node, where: str) -> Auth:
 
 
 def _version(fields: Fields) -> int:
+    """Return the protocol version; SNMPv2c is the default."""
     version = fields.whole("version", 1, 3)
     return 2 if version is None else version
 
 
 def _auth(fields: Fields, version: int) -> Auth:
+    """Return the login of a version: a community, or an SNMPv3 user."""
     context = fields.text("context_name")
     if version == 3:
         return Auth(version, _user(fields), context)
@@ -68,6 +70,7 @@ def _auth(fields: Fields, version: int) -> Auth:
 
 
 def _user(fields: Fields) -> SnmpV3:
+    """Return an SNMPv3 user with what the security level needs."""
     level = _one_of(fields, "security_level", _LEVELS)
     user = {"username": _required(fields, "username", "version 3")}
     if level != "noAuthNoPriv":
@@ -88,6 +91,7 @@ def _one_of(fields: Fields, key: str, choices: tuple[str, ...]) -> str:
 
 
 def _required(fields: Fields, key: str, reason: str) -> str:
+    """Return a text that must not be empty. Raises ConfigError."""
     text = fields.text(key)
     if not text:
         raise errors.ConfigError(f"{fields.where}: {key} is missing; {reason} needs it")

@@ -90,10 +90,12 @@ def auth(name: str, config: Names) -> Auth:
 
 @cache
 def _built_in_set(names: Names) -> ModuleSet:
+    """Return built-in modules, as one object per process."""
     return ModuleSet(tuple(_find(name, None) for name in names))
 
 
 def _find(name: str, library: Library | None) -> Module:
+    """Return a module of the library, else a built-in one. Raises InvalidInput."""
     file_modules = library.names() if library is not None else set()
     if library is not None and name in file_modules:
         return library.module(name)
@@ -103,6 +105,7 @@ def _find(name: str, library: Library | None) -> Module:
 
 
 def _unknown(what: str, name: str, available: Collection[str]) -> str:
+    """Return the error text for an unknown name, with a suggestion and all names."""
     near = difflib.get_close_matches(name, available, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]}? " if near else ""
     listed = ", ".join(sorted(available)) or "none"

@@ -104,6 +104,7 @@ class FileCache:
         return library if stamps == current else None
 
     def _file(self, stamp: Stamp) -> ModuleFile:
+        """Return a file, read unless the cache has this version. Raises ConfigError."""
         cached_stamp, file = self._files.get(stamp.path, (None, None))
         if file is None or cached_stamp != stamp:
             file = _read(stamp.path)
@@ -115,12 +116,14 @@ class FileCache:
 
 
 def _store(cache: dict[K, V], key: K, value: V) -> None:
+    """Add to a cache of limited size."""
     if len(cache) >= _CACHE_SIZE:
         cache.clear()
     cache[key] = value
 
 
 def _stamps(config: Sequence[str]) -> Iterator[Stamp]:
+    """Yield the versions of all files, patterns expanded. Raises ConfigError."""
     for pattern in config:
         paths = [pattern]
         if _GLOB_CHARACTERS & set(pattern):
@@ -133,6 +136,7 @@ def _stamps(config: Sequence[str]) -> Iterator[Stamp]:
 
 
 def _stamp(path: str) -> Stamp:
+    """Return the version of a file on disk. Raises ConfigError."""
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
@@ -162,6 +166,7 @@ def _read(path: str) -> ModuleFile | errors.ConfigError:
 
 
 def _unreadable(path: str, error: Exception) -> errors.ConfigError:
+    """Return the error for a file that cannot be opened."""
     reason = getattr(error, "strerror", None) or str(error)
     return errors.ConfigError(
         f"module file {path} cannot be read",

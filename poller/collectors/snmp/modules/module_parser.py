@@ -90,6 +90,7 @@ class ModuleFile:
         return file_logins.from_entry(self.logins[name], f"{self.source}: auth {name}")
 
     def auth_names(self) -> Iterator[str]:
+        """Return the names of all logins; in the flat format each module is one."""
         return iter(self.modules if self.flat else self.logins)
 
 
@@ -113,6 +114,7 @@ def parse(text: str, source: str) -> dict[str, Module]:
 
 
 def _module(name: str, node: Node, where: str, known: set[str]) -> Module:
+    """Parse a module with these known fields. Raises ConfigError."""
     fields = Fields(node, where, known)
     metrics = [_metric(item, where) for item in fields.items("metrics")]
     filters = [_filter(item, where) for item in fields.items("filters")]
@@ -127,6 +129,7 @@ def _module(name: str, node: Node, where: str, known: set[str]) -> Module:
 
 
 def _walk_params(fields: Fields) -> WalkParams:
+    """Parse how a module asks to be read."""
     # Checked, but without effect: every answer is checked by its source, see docs/snmp.md.
     fields.flag("use_unconnected_udp_socket")
     return WalkParams(
@@ -150,6 +153,7 @@ def _with_shared_labels(metrics: list[Metric]) -> tuple[Metric, ...]:
 
 
 def _metric(node: Node, where: str) -> Metric:
+    """Parse a metric. Raises ConfigError."""
     name = node.get("name") if isinstance(node, dict) else None
     shown_name = name if isinstance(name, str) else "?"
     where = f"{where}: metric {shown_name}"
@@ -171,6 +175,7 @@ def _metric(node: Node, where: str) -> Metric:
 
 
 def _index(node: Node, where: str) -> Index:
+    """Parse an index of a metric. Raises ConfigError."""
     fields = Fields(node, f"{where}: index", _INDEX_FIELDS)
     kind = fields.text("type")
     if kind not in module_model.INDEX_TYPES:
@@ -186,6 +191,7 @@ def _index(node: Node, where: str) -> Index:
 
 
 def _lookup(node: Node, where: str) -> Lookup:
+    """Parse a lookup of a metric. Raises ConfigError."""
     fields = Fields(node, f"{where}: lookup", _LOOKUP_FIELDS)
     labelname = fields.name("labelname", _LABEL_NAME)
     labels = fields.texts("labels")
@@ -202,6 +208,7 @@ def _lookup(node: Node, where: str) -> Lookup:
 
 
 def _extracts(fields: Fields) -> dict[str, tuple[Extract, ...]]:
+    """Parse the extracts of a metric, by suffix. Raises ConfigError."""
     by_suffix = {}
     for suffix, items in fields.mapping("regex_extracts").items():
         if not _SUFFIX.fullmatch(suffix):
@@ -230,6 +237,7 @@ def _extract(node: Node, where: str) -> Extract | None:
 
 
 def _filter(node: Node, where: str) -> Filter:
+    """Parse a row filter of a module. Raises ConfigError."""
     fields = Fields(node, f"{where}: filter", {"oid", "targets", "values"})
     expressions: list[Any] = []
     for pattern in fields.texts("values"):
@@ -241,10 +249,12 @@ def _filter(node: Node, where: str) -> Filter:
 
 
 def _not_re2(pattern: str, error: regex_extracts.BadPattern) -> str:
+    """Return the reason for refusing an expression."""
     return f'"{pattern}" is not a regular expression of RE2: {error}'
 
 
 def _datetime_pattern(fields: Fields) -> str:
+    """Parse the pattern of a date. Raises ConfigError."""
     pattern = fields.text("datetime_pattern")
     directive = text_dates.unknown_directive(pattern)
     if directive:

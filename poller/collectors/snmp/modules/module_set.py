@@ -62,6 +62,7 @@ class Matcher:
         return self._find(text)
 
     def _find(self, text: str) -> tuple[Metric, str] | None:
+        """Return what `find` returns, without the cache."""
         parts = text.split(".")
         for length in self._lengths:
             metric = self._metrics.get(".".join(parts[:length]))
@@ -86,6 +87,7 @@ class Scope(Container[str]):
         return self._has(text)
 
     def _has(self, text: object) -> bool:
+        """Return whether an OID is in the scope, without the cache."""
         parts = str(text).split(".")
         return any(".".join(parts[:length]) in self._roots for length in self._lengths)
 
@@ -246,10 +248,12 @@ def matching_indexes(row_filter: Filter, rows: Sequence[tuple[str, Value]]) -> l
 
 
 def _given(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield the values that are not None."""
     return (value for value in values if value is not None)
 
 
 def _within_another(root: str, roots: Iterable[str]) -> bool:
+    """Return whether a subtree lies within another subtree."""
     return any(other != root and oid.covers(other, root) for other in roots)
 
 

@@ -105,6 +105,7 @@ class OidNames:
         return self.scopes(text if dot else f"{text}.0")[0].oid
 
     def _unknown(self, text: str) -> errors.InvalidInput:
+        """Return the error for a text without a meaning, with a suggestion."""
         name = text.partition(".")[0]
         near = nearest(name, [*self._by_name, *self._modules, *BRANCHES])
         hint = f"did you mean {near}? " if near else ""

@@ -54,9 +54,11 @@ class Fields:
         return self._fields.get(key) is not None
 
     def node(self, key: str) -> Node:
+        """Return a field of any type."""
         return self._fields.get(key)
 
     def text(self, key: str, default: str = "") -> str:
+        """Return a text."""
         value = self._fields.get(key)
         if value is None:
             return default
@@ -65,21 +67,25 @@ class Fields:
         return value
 
     def name(self, key: str, pattern: re.Pattern[str]) -> str:
+        """Return a text that matches a pattern."""
         text = self.text(key)
         if not pattern.fullmatch(text):
             raise self.refused(key, f'"{text}" is not a valid name')
         return text
 
     def oid(self, key: str) -> str:
+        """Return a numeric OID."""
         return _oid(self._fields.get(key), f"{self.where}: {key}")
 
     def items(self, key: str) -> Iterator[Node]:
+        """Return the items of a list, none when it is missing."""
         value = self._fields.get(key)
         if value is not None and not isinstance(value, list):
             raise self.refused(key, "must be a list")
         return iter(value or ())
 
     def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list of texts."""
         items = tuple(self.items(key))
         texts = tuple(item for item in items if isinstance(item, str))
         if len(texts) < len(items):
@@ -87,6 +93,7 @@ class Fields:
         return texts
 
     def oids(self, key: str) -> tuple[str, ...]:
+        """Return a list of numeric OIDs."""
         where = f"{self.where}: {key}"
         return tuple(_oid(item, where) for item in self.items(key))
 
@@ -98,6 +105,7 @@ class Fields:
         return mapping(value, f"{self.where}: {key}")
 
     def flag(self, key: str) -> bool:
+        """Return a YAML 1.1 boolean, false when it is missing."""
         text = self.text(key, "false").lower()
         if text not in _BOOLEANS:
             raise self.refused(key, f'"{text}" is neither true nor false')
@@ -113,6 +121,7 @@ class Fields:
         return value
 
     def number(self, key: str) -> float:
+        """Return a finite number, 0 when it is missing."""
         text = self.text(key, "0").replace("_", "")
         if text.lower().lstrip("+-") in (".inf", ".nan"):
             raise self.refused(key, "must be finite")
@@ -154,6 +163,7 @@ class Fields:
         return names
 
     def refused(self, key: str, reason: str, hint: str = "") -> errors.ConfigError:
+        """Return the error for a field."""
         return errors.ConfigError(f"{self.where}: {key}: {reason}", hint=hint)
 
 

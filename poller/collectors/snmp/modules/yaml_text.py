@@ -62,6 +62,7 @@ class _Reader:
         self._values = 0
 
     def document(self) -> Node:
+        """Return the first document; None when there is none."""
         while not isinstance(self._loader.peek_event(), yaml.DocumentStartEvent):
             if isinstance(self._loader.get_event(), yaml.StreamEndEvent):
                 return None
@@ -69,6 +70,7 @@ class _Reader:
         return self._node(self._loader.get_event(), 0)
 
     def _node(self, event: Any, depth: int) -> Node:
+        """Build the node that begins with this event, or that an alias names."""
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
         if event.tag not in _TAGS:
@@ -82,6 +84,7 @@ class _Reader:
         return node
 
     def _content(self, event: Any, depth: int) -> Node:
+        """Build a scalar, a list or a mapping."""
         if isinstance(event, yaml.ScalarEvent):
             is_null = event.implicit[0] and event.value in _NULLS
             return None if is_null else event.value
@@ -93,6 +96,7 @@ class _Reader:
         return self._mapping(depth)
 
     def _list(self, depth: int) -> list[Node]:
+        """Build the items up to the end of a list."""
         items = []
         event = self._loader.get_event()
         while not isinstance(event, yaml.SequenceEndEvent):
@@ -101,6 +105,7 @@ class _Reader:
         return items
 
     def _mapping(self, depth: int) -> dict[str, Node]:
+        """Build the fields up to the end of a mapping; merged fields lose against own ones."""
         fields: dict[str, Node] = {}
         merged: dict[str, Node] = {}
         event = self._loader.get_event()
@@ -117,6 +122,7 @@ class _Reader:
         return {**merged, **fields}
 
     def _key(self, event: Any) -> str:
+        """Return the key of a field, which must be a text."""
         key: Node = None
         if isinstance(event, yaml.AliasEvent):
             key = self._alias(event)
@@ -138,6 +144,7 @@ class _Reader:
         return fields
 
     def _alias(self, event: Any) -> Node:
+        """Return the node of an anchor."""
         if event.anchor not in self._anchors:
             raise self._refused(event, "an alias (*) that stands for nothing before it")
         node, values = self._anchors[event.anchor]
@@ -145,11 +152,13 @@ class _Reader:
         return node
 
     def _count(self, event: Any, values: int) -> None:
+        """Count values. Raises ConfigError when there are too many."""
         self._values += values
         if self._values > MAX_VALUES:
             raise self._refused(event, f"more than {MAX_VALUES:,} values, with aliases expanded")
 
     def _refused(self, event: Any, reason: str) -> errors.ConfigError:
+        """Return the error for a line."""
         return errors.ConfigError(f"{self._source}, line {event.start_mark.line + 1}: {reason}")
 
 
