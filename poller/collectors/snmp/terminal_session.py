@@ -51,7 +51,10 @@ class TerminalSession:
 
 @asynccontextmanager
 async def open_session(
-    address: str, options: SnmpOptions, credential: Credential | None, budget_s: float
+    address: str,
+    options: SnmpOptions,
+    credential: Credential | None,
+    budget_s: float,
 ) -> AsyncIterator[TerminalSession]:
     """Open a session that must be over within the budget. Raises DeviceErrors."""
     deadline = asyncio.get_running_loop().time() + budget_s

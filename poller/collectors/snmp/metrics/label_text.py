@@ -165,7 +165,12 @@ def _combined_index(parts: Oid, kind: str) -> IndexText:
     return _string_index(parts, "OctetString", head[1] + 2, implied=False)
 
 
-def _string_index(parts: Oid, kind: str, fixed_size: int, implied: bool) -> IndexText:
+def _string_index(
+    parts: Oid,
+    kind: str,
+    fixed_size: int,
+    implied: bool,
+) -> IndexText:
     """Render octets: all parts if implied, else `fixed_size`, else the count in the first part."""
     prefix: Oid = ()
     length = len(parts) if implied else fixed_size

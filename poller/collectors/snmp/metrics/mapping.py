@@ -74,7 +74,10 @@ def map_values(
 
 
 def _add_sample(
-    sample: Sample, origin: str, owners: dict[tuple[str, Labels], str], mapped: Mapped
+    sample: Sample,
+    origin: str,
+    owners: dict[tuple[str, Labels], str],
+    mapped: Mapped,
 ) -> None:
     """Keep the first of two equal series; report the second if it comes from another row."""
     key = (sample.series.name, sample.series.labels)
@@ -158,7 +161,12 @@ def _labels(metric: Metric, parts: Oid, rows: _Rows) -> dict[str, str]:
     return labels
 
 
-def _lookup_text(lookup: Lookup, suffix: str, value: Value, rows: _Rows) -> str:
+def _lookup_text(
+    lookup: Lookup,
+    suffix: str,
+    value: Value,
+    rows: _Rows,
+) -> str:
     """Return the text of a looked-up value."""
     if lookup.type == "EnumAsInfo" and lookup.enum_values:
         current = integer(value)
@@ -170,7 +178,13 @@ def _lookup_text(lookup: Lookup, suffix: str, value: Value, rows: _Rows) -> str:
     return value_text(value, kind, lookup.display_hint)
 
 
-def _combined_kind(column: str, suffix: str, kind: str, default: str, rows: _Rows) -> str:
+def _combined_kind(
+    column: str,
+    suffix: str,
+    kind: str,
+    default: str,
+    rows: _Rows,
+) -> str:
     """Return the real type of a combined type, which the column before names by a number."""
     head, _, last = column.rpartition(".")
     present, subtype = rows.label_value(f"{head}.{int(last) - 1}.{suffix}")
@@ -180,7 +194,11 @@ def _combined_kind(column: str, suffix: str, kind: str, default: str, rows: _Row
 
 
 def _samples(
-    oid_text: str, value: Value, metric: Metric, suffix: str, rows: _Rows
+    oid_text: str,
+    value: Value,
+    metric: Metric,
+    suffix: str,
+    rows: _Rows,
 ) -> Iterator[Sample]:
     """Yield the samples of one value, by the type of its metric."""
     if metric.type in NUMERIC:
@@ -214,7 +232,10 @@ def _samples(
 
 
 def _converted(
-    oid_text: str, value: Value, rows: _Rows, conversions: Iterable[tuple[Series, Convert]]
+    oid_text: str,
+    value: Value,
+    rows: _Rows,
+    conversions: Iterable[tuple[Series, Convert]],
 ) -> Iterator[Sample]:
     """Yield the samples the value has a number for.
 

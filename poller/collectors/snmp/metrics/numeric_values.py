@@ -100,7 +100,12 @@ def timestamp(metric: Metric, value: Value) -> float | None:
     return None if seconds is None else scaled(seconds, metric.scale, metric.offset)
 
 
-def extracted(metric: Metric, kind: str, extracts: Sequence[Extract], value: Value) -> float | None:
+def extracted(
+    metric: Metric,
+    kind: str,
+    extracts: Sequence[Extract],
+    value: Value,
+) -> float | None:
     """Return the number of the first extract that finds one in the value's text."""
     text = value_text(value, kind, metric.display_hint)
     for extract in extracts:

@@ -171,7 +171,11 @@ class Shapes:
         self.label_values = {}
 
     def _compile(
-        self, oids: Sequence[str], values: Sequence[Value], module_set: ModuleSet, complete: bool
+        self,
+        oids: Sequence[str],
+        values: Sequence[Value],
+        module_set: ModuleSet,
+        complete: bool,
     ) -> Plan:
         """Compile a plan for a new shape and remember it."""
         by_oid = dict(zip(oids, values, strict=True))

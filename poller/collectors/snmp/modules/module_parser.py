@@ -113,7 +113,12 @@ def parse(text: str, source: str) -> dict[str, Module]:
     return {name: file.module(name) for name in file.modules}
 
 
-def _module(name: str, node: Node, where: str, known: set[str]) -> Module:
+def _module(
+    name: str,
+    node: Node,
+    where: str,
+    known: set[str],
+) -> Module:
     """Parse a module with these known fields. Raises ConfigError."""
     fields = Fields(node, where, known)
     metrics = [_metric(item, where) for item in fields.items("metrics")]

@@ -41,7 +41,11 @@ class Fields:
     """
 
     def __init__(
-        self, node: Node, where: str, known: Collection[str], discreet: bool = False
+        self,
+        node: Node,
+        where: str,
+        known: Collection[str],
+        discreet: bool = False,
     ) -> None:
         self.where = where
         self._fields = mapping(node, where)
