@@ -159,9 +159,11 @@ class SnmpOptions(api.Options):
 
         if auth.version == 1:
             version = "1"
+
         context = self.context
         if not context and isinstance(auth.credential, SnmpV3):
             context = auth.context
+
         return Login(auth.credential, version, context)
 
     def check(self) -> None:
@@ -194,6 +196,7 @@ class SnmpOptions(api.Options):
         """Make paths absolute: a worker has another current directory than a command."""
         if not all(paths):
             raise ValueError("name a file")
+
         return tuple(dict.fromkeys(_absolute(path) for path in paths))
 
     @field_validator("modules", mode="before")
@@ -202,6 +205,7 @@ class SnmpOptions(api.Options):
         """Accept names separated by commas."""
         if not isinstance(value, str):
             return value
+
         names = [name.strip() for name in value.split(",")]
         return tuple(name for name in names if name)
 
@@ -215,6 +219,7 @@ class SnmpOptions(api.Options):
                 module_catalog.select(names)
             except errors.ConfigError as error:
                 raise ValueError(str(error)) from None
+
         return names
 
     @field_validator("match")
@@ -223,6 +228,7 @@ class SnmpOptions(api.Options):
         """Make the path absolute; refuse a table beside named modules."""
         if path and info.data.get("modules"):
             raise ValueError("modules are named, so nothing is left to choose: give one of the two")
+
         return _absolute(path) if path else ""
 
     @field_validator("auth")
@@ -231,6 +237,7 @@ class SnmpOptions(api.Options):
         """Refuse a login without a file."""
         if name and not info.data.get("config"):
             raise ValueError("it names a login of a file: give config, too")
+
         return name
 
     @field_validator("timeout", "refresh", mode="before")
@@ -248,6 +255,7 @@ class SnmpOptions(api.Options):
             raise ValueError(
                 "SNMPv3 follows from the credential: give one of kind snmpv3 and leave version out"
             )
+
         return "2c" if text == "2" else text
 
     @model_validator(mode="after")
@@ -255,6 +263,7 @@ class SnmpOptions(api.Options):
         """Refuse a context with an engine that has none."""
         if self.context and self.engine == "gufo":
             raise ValueError("context: the engine gufo has no contexts; leave engine out")
+
         return self
 
 

@@ -44,6 +44,7 @@ class TerminalSession:
         if scope.exact:
             on_page(await self._walker.get([scope.oid]))
             return
+
         walked = await self._walker.walk(scope.oid, on_page)
         if walked.error is not None:
             raise walked.error

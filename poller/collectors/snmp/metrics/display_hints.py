@@ -39,6 +39,7 @@ class Part:
             return octets
         if len(octets) > _LONGEST_NUMBER:
             raise BadHint
+
         number = int.from_bytes(octets, "big")
         return format(number, self.format).encode()
 
@@ -47,6 +48,7 @@ def apply(hint: str, octets: bytes) -> bytes | None:
     """Return the octets as the hint shows them; None when the hint does not apply."""
     if not hint or not octets:
         return None
+
     try:
         return b"".join(_shown(_parts(hint), octets))
     except BadHint:
@@ -93,6 +95,7 @@ def _parts(hint: str) -> tuple[Part | None, ...]:
             parts.append(None)
             break
         parts.append(part)
+
     return tuple(parts)
 
 
@@ -105,12 +108,14 @@ def _part(text: bytes) -> tuple[Part, bytes]:
     digits = text[: len(text) - len(rest)]
     if not 0 < len(digits) <= _LONGEST_COUNT or not rest or rest[0] not in _FORMATS:
         raise BadHint
+
     kind = chr(rest[0])
 
     separator, rest = _literal(rest[1:])
     terminator = b""
     if repeats:
         terminator, rest = _literal(rest)
+
     part = Part(
         take=int(digits), format=kind, repeats=repeats, separator=separator, terminator=terminator
     )

@@ -113,6 +113,7 @@ def _float32_text(value: float) -> str:
         text = f"{value:.{digits}g}"
         if _as_float32(float(text)) == value:
             break
+
     return text
 
 

@@ -63,13 +63,14 @@ def map_values(
     mapped = Mapped()
     owners: dict[tuple[str, Labels], str] = {}
     for matcher, scope in zip(module_set.matchers, module_set.scopes, strict=True):
-        rows = _Rows(values, label_values or {}, scope, mapped.shaping)
+        mapper = _ModuleMapper(values, label_values or {}, scope, mapped.shaping)
         for oid_text, value in values.items():
             found = matcher.find(oid_text) if oid_text in scope else None
             if found is not None:
                 metric, suffix = found
-                for sample in _samples(oid_text, value, metric, suffix, rows):
+                for sample in mapper.samples(oid_text, value, metric, suffix):
                     _add_sample(sample, oid_text, owners, mapped)
+
     return mapped
 
 
@@ -89,10 +90,10 @@ def _add_sample(
         mapped.duplicates.append(sample.series)
 
 
-class _Rows:
-    """The values of a poll as labels need them. Labels are made once per row of a table.
+class _ModuleMapper:
+    """Makes the samples of one module. Labels are made once per row of a table.
 
-    `shaping` collects the OIDs whose values the labels depend on.
+    `shaping` collects the OIDs whose values decide labels, or which series there are.
     """
 
     def __init__(
@@ -105,173 +106,160 @@ class _Rows:
         self._values = values
         self._label_values = label_values
         self._scope = scope
+        self._shaping = shaping
         self._labels: dict[tuple[int, int, str], Mapping[str, str]] = {}
-        self._sorted: dict[tuple[int, int, str], Labels] = {}
-        self.shaping = shaping
+        self._sorted_labels: dict[tuple[int, int, str], Labels] = {}
 
-    def label_value(self, oid_text: str) -> tuple[bool, Value]:
-        """Return whether a value for a label is present, and the value."""
-        if oid_text not in self._scope:
-            return False, None
-        self.shaping.add(oid_text)
-        if oid_text in self._values:
-            return True, self._values[oid_text]
-        return oid_text in self._label_values, self._label_values.get(oid_text)
+    def samples(
+        self,
+        oid_text: str,
+        value: Value,
+        metric: Metric,
+        suffix: str,
+    ) -> Iterator[Sample]:
+        """Yield the samples of one value, by the type of its metric."""
+        if metric.type in NUMERIC:
+            kind = Kind.COUNTER if metric.type == "counter" else Kind.GAUGE
+            width = numeric_values.counter_width(metric, value)
+            series = Series(metric.name, self.sorted_labels(metric, suffix), kind, width)
+            convert = numeric_values.scaler(metric.scale, metric.offset)
+            yield Sample(series, scaled(value, metric.scale, metric.offset), oid_text, convert)
+            return
+
+        if metric.type in DATES:
+            series = Series(metric.name, self.sorted_labels(metric, suffix), Kind.GAUGE)
+            conversions = [(series, partial(numeric_values.timestamp, metric))]
+            yield from self._converted(oid_text, value, conversions)
+            return
+
+        labels = self.labels(metric, suffix)
+        match metric.type:
+            case "EnumAsInfo":
+                self._shaping.add(oid_text)
+                yield from _enum_info(metric, state_number(value), labels)
+            case "EnumAsStateSet":
+                current = state_number(value)
+                if current not in metric.enum_values:
+                    # An unnamed state has a series only while it lasts.
+                    self._shaping.add(oid_text)
+                yield from self._converted(oid_text, value, _states(metric, current, labels))
+            case "Bits":
+                yield from self._converted(oid_text, value, _bits(metric, labels))
+            case _:
+                yield from self._text_samples(oid_text, value, metric, suffix, labels)
+
+    def _converted(
+        self, oid_text: str, value: Value, conversions: Iterable[tuple[Series, Convert]]
+    ) -> Iterator[Sample]:
+        """Yield the samples the value has a number for.
+
+        While a number is missing, the value is part of the shape: the next value may have it.
+        """
+        for series, convert in conversions:
+            found = convert(value)
+            if found is None:
+                self._shaping.add(oid_text)
+            else:
+                yield Sample(series, found, oid_text, convert)
+
+    def _text_samples(
+        self,
+        oid_text: str,
+        value: Value,
+        metric: Metric,
+        suffix: str,
+        labels: Mapping[str, str],
+    ) -> Iterator[Sample]:
+        """Yield the extracts of a text, or a sample of 1 with the text as a label."""
+        kind = metric.type
+        if kind in COMBINED:
+            kind = self._combined_kind(metric.oid, suffix, kind, "OctetString")
+
+        if metric.extracts:
+            conversions = _extracts(metric, kind, self.sorted_labels(metric, suffix))
+            yield from self._converted(oid_text, value, conversions)
+            return
+
+        self._shaping.add(oid_text)
+        if metric.name not in labels:
+            labels = {**labels, metric.name: value_text(value, kind, metric.display_hint)}
+
+        series = _series(metric.name, labels, Kind.INFO)
+        yield Sample(series, scaled(1, metric.scale, metric.offset))
 
     def labels(self, metric: Metric, suffix: str) -> Mapping[str, str]:
         """Return the labels of a row by name."""
         key = (id(metric.indexes), id(metric.lookups), suffix)
         if key not in self._labels:
             parts = oid.parse(suffix) if suffix else ()
-            self._labels[key] = _labels(metric, parts, self)
+            self._labels[key] = self._make_labels(metric, parts)
+
         return self._labels[key]
 
     def sorted_labels(self, metric: Metric, suffix: str) -> Labels:
         """Return the same tuple for every column of a row: thousands of series share it."""
         key = (id(metric.indexes), id(metric.lookups), suffix)
-        if key not in self._sorted:
-            self._sorted[key] = tuple(sorted(self.labels(metric, suffix).items()))
-        return self._sorted[key]
+        if key not in self._sorted_labels:
+            labels = self.labels(metric, suffix)
+            self._sorted_labels[key] = tuple(sorted(labels.items()))
 
+        return self._sorted_labels[key]
 
-def _labels(metric: Metric, parts: Oid, rows: _Rows) -> dict[str, str]:
-    """Return the labels of a row: its indexes, then the lookups in their order."""
-    labels: dict[str, str] = {}
-    label_oids: dict[str, Oid] = {}
+    def _make_labels(self, metric: Metric, parts: Oid) -> dict[str, str]:
+        """Return the labels of a row: its indexes, then the lookups in their order."""
+        labels: dict[str, str] = {}
+        label_oids: dict[str, Oid] = {}
 
-    for index in metric.indexes:
-        text, used, parts = index_text(
-            parts, index.type, index.fixed_size, index.implied, index.enum_values
-        )
-        labels[index.labelname] = text
-        label_oids[index.labelname] = used
+        for index in metric.indexes:
+            text, used, parts = index_text(
+                parts, index.type, index.fixed_size, index.implied, index.enum_values
+            )
+            labels[index.labelname] = text
+            label_oids[index.labelname] = used
 
-    for lookup in metric.lookups:
-        if not lookup.labels:
-            labels.pop(lookup.labelname, None)
-            continue
+        for lookup in metric.lookups:
+            if not lookup.labels:
+                labels.pop(lookup.labelname, None)
+                continue
 
-        suffix = ".".join(oid.text(label_oids.get(label, ())) for label in lookup.labels)
-        present, value = rows.label_value(f"{lookup.oid}.{suffix}")
-        if present:
-            labels[lookup.labelname] = _lookup_text(lookup, suffix, value, rows)
-            label_oids[lookup.labelname] = (integer(value),)
-        else:
-            labels[lookup.labelname] = ""
-    return labels
+            suffix = ".".join(oid.text(label_oids.get(label, ())) for label in lookup.labels)
+            present, value = self._label_value(f"{lookup.oid}.{suffix}")
+            if present:
+                labels[lookup.labelname] = self._lookup_text(lookup, suffix, value)
+                label_oids[lookup.labelname] = (integer(value),)
+            else:
+                labels[lookup.labelname] = ""
 
+        return labels
 
-def _lookup_text(
-    lookup: Lookup,
-    suffix: str,
-    value: Value,
-    rows: _Rows,
-) -> str:
-    """Return the text of a looked-up value."""
-    if lookup.type == "EnumAsInfo" and lookup.enum_values:
-        current = integer(value)
-        return lookup.enum_values.get(current, str(current))
+    def _label_value(self, oid_text: str) -> tuple[bool, Value]:
+        """Return whether a value for a label is present, and the value."""
+        if oid_text not in self._scope:
+            return False, None
 
-    kind = lookup.type
-    if kind in COMBINED:
-        kind = _combined_kind(lookup.oid, suffix, kind, kind, rows)
-    return value_text(value, kind, lookup.display_hint)
+        self._shaping.add(oid_text)
+        if oid_text in self._values:
+            return True, self._values[oid_text]
+        return oid_text in self._label_values, self._label_values.get(oid_text)
 
+    def _lookup_text(self, lookup: Lookup, suffix: str, value: Value) -> str:
+        """Return the text of a looked-up value."""
+        if lookup.type == "EnumAsInfo" and lookup.enum_values:
+            current = integer(value)
+            return lookup.enum_values.get(current, str(current))
 
-def _combined_kind(
-    column: str,
-    suffix: str,
-    kind: str,
-    default: str,
-    rows: _Rows,
-) -> str:
-    """Return the real type of a combined type, which the column before names by a number."""
-    head, _, last = column.rpartition(".")
-    present, subtype = rows.label_value(f"{head}.{int(last) - 1}.{suffix}")
-    if not present:
-        return default
-    return COMBINED[kind].get(state_number(subtype), default)
+        kind = lookup.type
+        if kind in COMBINED:
+            kind = self._combined_kind(lookup.oid, suffix, kind, kind)
+        return value_text(value, kind, lookup.display_hint)
 
-
-def _samples(
-    oid_text: str,
-    value: Value,
-    metric: Metric,
-    suffix: str,
-    rows: _Rows,
-) -> Iterator[Sample]:
-    """Yield the samples of one value, by the type of its metric."""
-    if metric.type in NUMERIC:
-        kind = Kind.COUNTER if metric.type == "counter" else Kind.GAUGE
-        width = numeric_values.counter_width(metric, value)
-        series = Series(metric.name, rows.sorted_labels(metric, suffix), kind, width)
-        convert = numeric_values.scaler(metric.scale, metric.offset)
-        yield Sample(series, scaled(value, metric.scale, metric.offset), oid_text, convert)
-        return
-
-    if metric.type in DATES:
-        series = Series(metric.name, rows.sorted_labels(metric, suffix), Kind.GAUGE)
-        conversions = [(series, partial(numeric_values.timestamp, metric))]
-        yield from _converted(oid_text, value, rows, conversions)
-        return
-
-    labels = rows.labels(metric, suffix)
-    match metric.type:
-        case "EnumAsInfo":
-            rows.shaping.add(oid_text)
-            yield from _enum_info(metric, state_number(value), labels)
-        case "EnumAsStateSet":
-            current = state_number(value)
-            if current not in metric.enum_values:
-                rows.shaping.add(oid_text)  # an unnamed state has a series only while it lasts
-            yield from _converted(oid_text, value, rows, _states(metric, current, labels))
-        case "Bits":
-            yield from _converted(oid_text, value, rows, _bits(metric, labels))
-        case _:
-            yield from _text_samples(oid_text, metric, suffix, value, labels, rows)
-
-
-def _converted(
-    oid_text: str,
-    value: Value,
-    rows: _Rows,
-    conversions: Iterable[tuple[Series, Convert]],
-) -> Iterator[Sample]:
-    """Yield the samples the value has a number for.
-
-    While a number is missing, the value is part of the shape: the next value may have the number.
-    """
-    for series, convert in conversions:
-        found = convert(value)
-        if found is None:
-            rows.shaping.add(oid_text)
-        else:
-            yield Sample(series, found, oid_text, convert)
-
-
-def _text_samples(
-    oid_text: str,
-    metric: Metric,
-    suffix: str,
-    value: Value,
-    labels: Mapping[str, str],
-    rows: _Rows,
-) -> Iterator[Sample]:
-    """Yield the extracts of a text, or a sample of 1 with the text as a label."""
-    kind = metric.type
-    if kind in COMBINED:
-        kind = _combined_kind(metric.oid, suffix, kind, "OctetString", rows)
-
-    if metric.extracts:
-        conversions = _extracts(metric, kind, rows.sorted_labels(metric, suffix))
-        yield from _converted(oid_text, value, rows, conversions)
-        return
-
-    rows.shaping.add(oid_text)
-    if metric.name not in labels:
-        labels = {**labels, metric.name: value_text(value, kind, metric.display_hint)}
-    series = _series(metric.name, labels, Kind.INFO)
-    yield Sample(series, scaled(1, metric.scale, metric.offset))
+    def _combined_kind(self, column: str, suffix: str, kind: str, default: str) -> str:
+        """Return the real type of a combined type, which the column before names by a number."""
+        head, _, last = column.rpartition(".")
+        present, subtype = self._label_value(f"{head}.{int(last) - 1}.{suffix}")
+        if not present:
+            return default
+        return COMBINED[kind].get(state_number(subtype), default)
 
 
 def _extracts(metric: Metric, kind: str, labels: Labels) -> Iterator[tuple[Series, Convert]]:
@@ -285,6 +273,7 @@ def _enum_info(metric: Metric, current: int, labels: Mapping[str, str]) -> Itera
     """Yield a sample of 1 with the name of the current state as a label."""
     if metric.name in labels:  # an index already names the state
         return
+
     name = metric.enum_values.get(current, str(current))
     series = _series(metric.name + "_info", {**labels, metric.name: name}, Kind.INFO)
     yield Sample(series, 1)

@@ -76,6 +76,7 @@ def scaled(value: Value, scale: float, offset: float) -> float:
     result = number(value)
     if scale:
         result *= scale
+
     return result + offset if offset else result
 
 
@@ -112,6 +113,7 @@ def extracted(
         found = regex_extracts.extract(text, extract.expression, extract.value)
         if found is not None:
             return scaled(found, metric.scale, metric.offset)
+
     return None
 
 
@@ -128,7 +130,9 @@ def any_bit_set(bits: Sequence[int], value: Value) -> float | None:
     """
     if not isinstance(value, bytes):
         return None
+
     for bit in bits:
         if 0 <= bit < len(value) * 8 and value[bit // 8] & (128 >> bit % 8):
             return 1
+
     return 0

@@ -20,6 +20,7 @@ def date_and_time(octets: object) -> float | None:
     """
     if not isinstance(octets, bytes) or len(octets) not in (8, 11):
         return None
+
     offset_s = _zone_offset_s(octets[8:])
     if offset_s is None:
         return None
@@ -37,6 +38,7 @@ def _zone_offset_s(octets: bytes) -> int | None:
     """
     if not octets:
         return 0
+
     sign = {ord("+"): 1, ord("-"): -1}.get(octets[0])
     if sign is None or max(octets[1:]) > 99:
         return None

@@ -40,6 +40,7 @@ class ParsedDate:
         number = int(self.match(re.compile(rf"[0-9]{{1,{digits}}}"))[0])
         if not minimum <= number <= maximum:
             raise NoDate
+
         return number
 
     def literal(self, text: str) -> None:
@@ -51,6 +52,7 @@ class ParsedDate:
         """Read this text if it is next; return whether it is."""
         if not self.text.startswith(text, self.at):
             return False
+
         self.at += len(text)
         return True
 
@@ -61,6 +63,7 @@ class ParsedDate:
             if rest.startswith(name):
                 self.at += len(name)
                 return number
+
         raise NoDate
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str]:
@@ -68,6 +71,7 @@ class ParsedDate:
         match = pattern.match(self.text, self.at)
         if not match:
             raise NoDate
+
         self.at = match.end()
         return match
 
@@ -97,6 +101,7 @@ class ParsedDate:
         """Return the days since 1970 of a weekday in a numbered week."""
         if (self.week_begins == 4) != self.iso_year:
             raise NoDate
+
         week = self.week
         if self.week_begins > 0 and self.weekday == 1:
             week += 1  # Sunday is the last day of a week that begins on Monday

@@ -194,6 +194,7 @@ class Shapes:
             self.types_learned = True
         else:
             self.plans = [*self.plans[:1], plan]
+
         return plan
 
     def _apply_widths(self, mapped: Mapped) -> None:

@@ -97,4 +97,5 @@ def _finite(text: str, parse: Callable[[str], float]) -> float | None:
         value = parse(text)
     except OverflowError:
         return None
+
     return value if abs(value) != float("inf") else None

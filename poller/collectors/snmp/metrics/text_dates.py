@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from poller.collectors.snmp.metrics.parsed_date import NoDate, ParsedDate
 
@@ -63,6 +63,7 @@ def unknown_directive(pattern: str) -> str:
             continue
         if directive not in _READERS and directive not in _ABBREVIATIONS:
             return token[0]
+
     return ""
 
 
@@ -158,6 +159,7 @@ def _unix_seconds(date: ParsedDate) -> None:
     date.year, date.month, date.day = 1970, 1, days + 1
     if date.day == 0:  # 0 stands for a day that was not read
         date.year, date.month, date.day = 1969, 12, 31
+
     date.hour = rest_s // 3600
     date.minute = rest_s // 60 % 60
     date.second = rest_s % 60
@@ -178,7 +180,8 @@ def _percent(date: ParsedDate) -> None:
     date.literal("%")
 
 
-class _Number(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Number:
     """A directive for a number in one field; `padded` allows a blank before it."""
 
     field: str
@@ -190,11 +193,13 @@ class _Number(NamedTuple):
     def __call__(self, date: ParsedDate) -> None:
         if self.padded:
             date.skip(" ")
+
         number = date.number(self.digits, self.minimum, self.maximum)
         setattr(date, self.field, number)
 
 
-class _Name(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Name:
     """A directive for the name of a month or weekday."""
 
     field: str
@@ -204,7 +209,8 @@ class _Name(NamedTuple):
         setattr(date, self.field, date.one_of(self.names))
 
 
-class _Week(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Week:
     """A directive for the number of a week; `begins` as in `ParsedDate.week_begins`."""
 
     begins: int

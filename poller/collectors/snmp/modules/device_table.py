@@ -47,6 +47,7 @@ class Entry:
         """Return whether the entry describes a device with these values."""
         if self.descr.lower() not in sys_descr.lower():
             return False
+
         root = self.pattern.removesuffix(".*")
         if root == self.pattern:
             return sys_object_id == root
@@ -86,6 +87,7 @@ class Table:
             if entry.matches(number, sys_descr):
                 names = dict.fromkeys((*self.base, *entry.modules))
                 return Choice(tuple(names), entry)
+
         return Choice(self.base, None)
 
     def names(self) -> frozenset[str]:
@@ -217,6 +219,7 @@ def _entry(body: Any, where: str, source: str) -> Entry:
             f'{where}: sysObjectID: "{pattern}" is not a numeric OID',
             hint="write 1.3.6.1.4.1.14988.1 or 1.3.6.1.4.1.9.*",
         )
+
     return Entry(
         pattern=pattern,
         modules=_names(fields, "modules", where),
@@ -230,10 +233,12 @@ def _mapping(body: Any, where: str, known: Sequence[str]) -> Mapping[str, Any]:
     """Return a mapping with known keys only. Raises ConfigError."""
     if not isinstance(body, dict):
         raise errors.ConfigError(f"{where}: must be a mapping", hint="it takes " + ", ".join(known))
+
     for key in map(str, body):
         if key not in known:
             hint = typed_fields.key_hint(key, known)
             raise errors.ConfigError(f'{where}: unknown key "{key}"', hint=hint)
+
     return body
 
 
@@ -244,6 +249,7 @@ def _list(fields: Mapping[str, Any], key: str, where: str) -> list[Any]:
         return []
     if not isinstance(value, list):
         raise errors.ConfigError(f"{where}: {key}: must be a list")
+
     return value
 
 
@@ -252,6 +258,7 @@ def _names(fields: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
     names = _list(fields, key, where)
     if not all(isinstance(name, str) and name for name in names):
         raise errors.ConfigError(f"{where}: {key}: must be a list of module names")
+
     return tuple(dict.fromkeys(names))
 
 

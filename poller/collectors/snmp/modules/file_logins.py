@@ -49,6 +49,7 @@ def from_module(node: Node, where: str) -> Auth:
     login = body.get("auth")
     if login is None:
         login = {}
+
     fields = Fields(login, f"{where}: auth", _LOGIN_FIELDS, discreet=True)
     return _auth(fields, _version(version))
 
@@ -79,6 +80,7 @@ def _user(fields: Fields) -> SnmpV3:
     if level == "authPriv":
         user["priv_protocol"] = _one_of(fields, "priv_protocol", _PRIV_PROTOCOLS)
         user["priv_password"] = _required(fields, "priv_password", "security_level authPriv")
+
     return SnmpV3.from_fields(user)
 
 
@@ -87,6 +89,7 @@ def _one_of(fields: Fields, key: str, choices: tuple[str, ...]) -> str:
     text = fields.text(key, choices[0])
     if text not in choices:
         raise fields.refused(key, "is none that exists", "use " + ", ".join(choices))
+
     return text
 
 
@@ -95,4 +98,5 @@ def _required(fields: Fields, key: str, reason: str) -> str:
     text = fields.text(key)
     if not text:
         raise errors.ConfigError(f"{fields.where}: {key} is missing; {reason} needs it")
+
     return text

@@ -32,6 +32,7 @@ def built_in() -> Mapping[str, Module]:
         if file.name.endswith(".yml"):
             text = file.read_text(encoding="utf-8")
             modules.update(module_parser.parse(text, file.name))
+
     return modules
 
 
@@ -49,6 +50,7 @@ def modules(config: Names = ()) -> Mapping[str, Module]:
         library = module_files.library(config)
         for name in sorted(library.names()):
             found[name] = library.module(name)
+
     return found
 
 
@@ -64,6 +66,7 @@ def select(names: Names, config: Names = ()) -> ModuleSet:
     library = module_files.library(config)
     if names not in library.module_sets:
         library.module_sets[names] = ModuleSet(tuple(_find(name, library) for name in names))
+
     return library.module_sets[names]
 
 
@@ -85,6 +88,7 @@ def auth(name: str, config: Names) -> Auth:
     auth_names = library.auth_names()
     if name not in auth_names:
         raise errors.InvalidInput(_unknown("auth", name, auth_names))
+
     return library.auth(name)
 
 
@@ -101,6 +105,7 @@ def _find(name: str, library: Library | None) -> Module:
         return library.module(name)
     if name in built_in():
         return built_in()[name]
+
     raise errors.InvalidInput(_unknown("module", name, {*built_in(), *file_modules}))
 
 

@@ -55,6 +55,7 @@ class Library:
         if name not in self._modules:
             file = next(file for file in reversed(self.files) if name in file.modules)
             self._modules[name] = file.module(name)
+
         return self._modules[name]
 
     def auth_names(self) -> set[str]:
@@ -85,6 +86,7 @@ class FileCache:
         with self._lock:
             library = Library([self._file(stamp) for stamp in stamps])
             _store(self._libraries, config, (stamps, library))
+
         return library
 
     def cached_library(self, config: tuple[str, ...]) -> Library | None:
@@ -101,6 +103,7 @@ class FileCache:
             current = list(_stamps(config))
         except errors.ConfigError:
             return None
+
         return library if stamps == current else None
 
     def _file(self, stamp: Stamp) -> ModuleFile:
@@ -112,6 +115,7 @@ class FileCache:
 
         if isinstance(file, errors.ConfigError):
             raise type(file)(*file.args)
+
         return file
 
 
@@ -119,6 +123,7 @@ def _store(cache: dict[K, V], key: K, value: V) -> None:
     """Add to a cache of limited size."""
     if len(cache) >= _CACHE_SIZE:
         cache.clear()
+
     cache[key] = value
 
 
@@ -141,8 +146,10 @@ def _stamp(path: str) -> Stamp:
         status = os.stat(path)
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
+
     if not stat.S_ISREG(status.st_mode):
         raise errors.ConfigError(f"{path} is not a file")
+
     return Stamp(path, status.st_mtime_ns, status.st_size, status.st_ino)
 
 

@@ -154,6 +154,7 @@ def _with_shared_labels(metrics: list[Metric]) -> tuple[Metric, ...]:
         same_indexes = indexes.setdefault(repr(metric.indexes), metric.indexes)
         same_lookups = lookups.setdefault(repr(metric.lookups), metric.lookups)
         shared.append(dataclasses.replace(metric, indexes=same_indexes, lookups=same_lookups))
+
     return tuple(shared)
 
 
@@ -186,6 +187,7 @@ def _index(node: Node, where: str) -> Index:
     if kind not in module_model.INDEX_TYPES:
         hint = "use " + ", ".join(sorted(module_model.INDEX_TYPES))
         raise fields.refused("type", f'"{kind}" is not a type of index', hint)
+
     return Index(
         labelname=fields.name("labelname", _LABEL_NAME),
         type=kind,
@@ -225,6 +227,7 @@ def _extracts(fields: Fields) -> dict[str, tuple[Extract, ...]]:
         where = f"{fields.where}: regex_extracts: {suffix}"
         extracts = [_extract(item, where) for item in items or ()]
         by_suffix[suffix] = tuple(extract for extract in extracts if extract is not None)
+
     return by_suffix
 
 
@@ -233,11 +236,13 @@ def _extract(node: Node, where: str) -> Extract | None:
     fields = Fields(node, where, {"regex", "value"})
     if "regex" not in fields:
         return None
+
     pattern = fields.text("regex")
     try:
         expression = regex_extracts.compile_whole(pattern)
     except regex_extracts.BadPattern as error:
         raise fields.refused("regex", _not_re2(pattern, error)) from None
+
     return Extract(expression, fields.text("value", "$1"))
 
 
@@ -250,6 +255,7 @@ def _filter(node: Node, where: str) -> Filter:
             expressions.append(regex_extracts.compile_anywhere(pattern))
         except regex_extracts.BadPattern as error:
             raise fields.refused("values", _not_re2(pattern, error)) from None
+
     return Filter(fields.oid("oid"), fields.oids("targets"), tuple(expressions))
 
 
@@ -264,4 +270,5 @@ def _datetime_pattern(fields: Fields) -> str:
     directive = text_dates.unknown_directive(pattern)
     if directive:
         raise fields.refused("datetime_pattern", f'"{directive}" stands for nothing')
+
     return pattern

@@ -68,6 +68,7 @@ class Matcher:
             metric = self._metrics.get(".".join(parts[:length]))
             if metric is not None:
                 return metric, ".".join(parts[length:])
+
         return None
 
 
@@ -78,6 +79,7 @@ class Scope(Container[str]):
         self._roots = {*module.walk, *module.get}
         for row_filter in module.filters:
             self._roots.update(row_filter.targets)
+
         self._lengths = sorted({root.count(".") + 1 for root in self._roots})
         self._cached_has = lru_cache(_CACHED_OIDS)(self._has)
 
@@ -147,6 +149,7 @@ class ModuleSet:
             for row_filter in module.filters:
                 column = row_filter.oid
                 parts.setdefault(column, Part(f"{module.name} filter {column}", walk=column))
+
         return tuple(parts.values())
 
     @cached_property
@@ -175,6 +178,7 @@ class ModuleSet:
                 if root not in planned and not _within_another(root, roots):
                     planned.add(root)
                     parts.append(Part(f"{module.name} {root}", walk=root))
+
         return tuple(parts)
 
     @cached_property
@@ -185,6 +189,7 @@ class ModuleSet:
             for metric in module.metrics:
                 for suffix, remark in _exposed(metric):
                     texts.setdefault(metric.name + suffix, metric.help + remark)
+
         return texts
 
     def number_metric(self, text: str) -> Metric | None:
@@ -195,6 +200,7 @@ class ModuleSet:
                 metric = found[0]
                 if metric.type not in LASTING or metric.extracts:
                     return metric
+
         return None
 
 
@@ -231,6 +237,7 @@ def filtered(module: Module, columns: Columns) -> Selection:
         others = [each for each in get if not oid.covers(target, each)]
         rows_of_target = [f"{target}.{index}" for index in dict.fromkeys(indexes)]
         get = (*others, *rows_of_target)
+
     return Selection(walk, get)
 
 
@@ -244,6 +251,7 @@ def matching_indexes(row_filter: Filter, rows: Sequence[tuple[str, Value]]) -> l
         shown = value_text(value, "DisplayString")
         if any(expression.search(shown) for expression in row_filter.expressions):
             indexes.append(text.rpartition(".")[2])
+
     return indexes
 
 

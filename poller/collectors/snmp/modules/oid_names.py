@@ -60,6 +60,7 @@ class OidNames:
             if named is not None:
                 return named.name + number[len(root) :], named
             root = root.rpartition(".")[0]
+
         return number, None
 
     def scopes(self, text: str) -> tuple[OidScope, ...]:
@@ -82,6 +83,7 @@ class OidNames:
             scalars = [OidScope(each, exact=True) for each in module.get]
             subtrees = [OidScope(root) for root in module.walk]
             return (*scalars, *subtrees)
+
         raise self._unknown(text)
 
     def instance(self, text: str) -> str:
@@ -102,6 +104,7 @@ class OidNames:
                 f"{name} has one value per row, and {text} names none",
                 hint=f"write {name}.1, or walk {name}",
             )
+
         return self.scopes(text if dot else f"{text}.0")[0].oid
 
     def _unknown(self, text: str) -> errors.InvalidInput:

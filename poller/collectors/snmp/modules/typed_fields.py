@@ -68,6 +68,7 @@ class Fields:
             return default
         if not isinstance(value, str):
             raise self.refused(key, "must be a text")
+
         return value
 
     def name(self, key: str, pattern: re.Pattern[str]) -> str:
@@ -75,6 +76,7 @@ class Fields:
         text = self.text(key)
         if not pattern.fullmatch(text):
             raise self.refused(key, f'"{text}" is not a valid name')
+
         return text
 
     def oid(self, key: str) -> str:
@@ -86,6 +88,7 @@ class Fields:
         value = self._fields.get(key)
         if value is not None and not isinstance(value, list):
             raise self.refused(key, "must be a list")
+
         return iter(value or ())
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -94,6 +97,7 @@ class Fields:
         texts = tuple(item for item in items if isinstance(item, str))
         if len(texts) < len(items):
             raise self.refused(key, "must be a list of texts")
+
         return texts
 
     def oids(self, key: str) -> tuple[str, ...]:
@@ -113,15 +117,18 @@ class Fields:
         text = self.text(key, "false").lower()
         if text not in _BOOLEANS:
             raise self.refused(key, f'"{text}" is neither true nor false')
+
         return _BOOLEANS[text]
 
     def whole(self, key: str, minimum: int, maximum: int) -> int | None:
         """Return a whole number; None when it is missing."""
         if key not in self:
             return None
+
         value = _integer(self.text(key))
         if value is None or not minimum <= value <= maximum:
             raise self.refused(key, f"must be a whole number from {minimum} to {maximum}")
+
         return value
 
     def number(self, key: str) -> float:
@@ -135,6 +142,7 @@ class Fields:
         value = _integer(text)
         if value is None:
             raise self.refused(key, f'"{text}" is not a number')
+
         return float(value)
 
     def seconds(self, key: str) -> float | None:
@@ -144,10 +152,12 @@ class Fields:
         """
         if key not in self:
             return None
+
         text = self.text(key)
         if not re.fullmatch(rf"\+?(?:{_DURATION.pattern})+", text):
             hint = "write it with its unit, as in 5s or 500ms"
             raise self.refused(key, f'"{text}" is not a duration', hint)
+
         return sum(float(amount) * _UNITS_S[unit] for amount, unit in _DURATION.findall(text))
 
     def enum(self, key: str) -> dict[int, str]:
@@ -164,6 +174,7 @@ class Fields:
             if number is None or isinstance(name, list | dict):
                 raise self.refused(key, f'must map numbers to names, and "{text}" does not')
             names[number] = name or ""
+
         return names
 
     def refused(self, key: str, reason: str, hint: str = "") -> errors.ConfigError:
@@ -175,6 +186,7 @@ def mapping(node: Node, where: str) -> dict[str, Any]:
     """Return a node that must be a mapping. Raises ConfigError."""
     if not isinstance(node, dict):
         raise errors.ConfigError(f"{where}: must be a mapping")
+
     return node
 
 
@@ -194,6 +206,7 @@ def _oid(node: Node, where: str) -> str:
         raise errors.ConfigError(
             f"{where}: {written} is not a numeric OID", hint="write it as 1.3.6.1.2.1.1.3"
         )
+
     return text
 
 
@@ -209,4 +222,5 @@ def _integer(text: str) -> int | None:
         value = int(digits[2:], _BASES[prefix])
     else:
         value = int(digits, 8 if digits[0] == "0" else 10)
+
     return -value if text[0] == "-" else value

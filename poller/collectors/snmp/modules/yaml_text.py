@@ -66,6 +66,7 @@ class _Reader:
         while not isinstance(self._loader.peek_event(), yaml.DocumentStartEvent):
             if isinstance(self._loader.get_event(), yaml.StreamEndEvent):
                 return None
+
         self._loader.get_event()
         return self._node(self._loader.get_event(), 0)
 
@@ -81,6 +82,7 @@ class _Reader:
         node = self._content(event, depth)
         if event.anchor is not None:
             self._anchors[event.anchor] = (node, self._values - before)
+
         return node
 
     def _content(self, event: Any, depth: int) -> Node:
@@ -102,6 +104,7 @@ class _Reader:
         while not isinstance(event, yaml.SequenceEndEvent):
             items.append(self._node(event, depth + 1))
             event = self._loader.get_event()
+
         return items
 
     def _mapping(self, depth: int) -> dict[str, Node]:
@@ -119,6 +122,7 @@ class _Reader:
             else:
                 fields[key] = value
             event = self._loader.get_event()
+
         return {**merged, **fields}
 
     def _key(self, event: Any) -> str:
@@ -131,6 +135,7 @@ class _Reader:
 
         if not isinstance(key, str):
             raise self._refused(event, "a key that is no plain text")
+
         return key
 
     def _merged(self, event: Any, value: Node) -> dict[str, Node]:
@@ -141,12 +146,14 @@ class _Reader:
             if not isinstance(mapping, dict):
                 raise self._refused(event, "<< takes a mapping, or a list of them")
             fields = {**mapping, **fields}
+
         return fields
 
     def _alias(self, event: Any) -> Node:
         """Return the node of an anchor."""
         if event.anchor not in self._anchors:
             raise self._refused(event, "an alias (*) that stands for nothing before it")
+
         node, values = self._anchors[event.anchor]
         self._count(event, values)
         return node
