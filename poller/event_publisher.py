@@ -5,7 +5,7 @@ command line follow. The leader copies the stream to SQL (beat/event_recorder.py
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -84,11 +84,3 @@ def _facts(event: Event) -> dict[str, object]:
         safe_name = f"{name}_" if name in _RESERVED else name
         facts[safe_name] = value
     return facts
-
-
-Note = Callable[[Event], None]
-
-
-def only_log(event: Event) -> None:
-    """Write the log line of an event only."""
-    write_lines([event])

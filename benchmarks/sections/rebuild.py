@@ -81,7 +81,9 @@ def _unchanged(size: Size, stage: Stage) -> list[Figure]:
 def _reconcile(stage: Stage) -> bool:
     """As the leader does it; without election nobody needs to lead."""
     services = stage.services
-    return reconcile.reconcile(services.board, services.engine, "", time.time_ns() // 1_000_000)
+    return reconcile.reconcile(
+        services.board, services.engine, "", time.time_ns() // 1_000_000
+    ).changed
 
 
 @contextmanager

@@ -1,1 +1,1 @@
-"""The scheduler role: one leader claims due targets and publishes them in batches."""
+"""The scheduler role: one leader claims due targets and publishes them in batches; others wait."""

@@ -1,60 +1,62 @@
-"""Does the board still hold every target? Counted with every reconcile; what somebody else broke is mended.
+"""Counts the targets on the board after every reconcile, and repairs a board that does not add up.
 
-The board keeps its promise by itself. A person, an eviction or a restored half of a backup may break it.
+The moves of the board keep each target in one place. An operator, an eviction or a half-restored
+backup may break that.
 """
 
 from __future__ import annotations
 
 from sqlalchemy.engine import Engine
 
-from poller import event_publisher
 from poller.db.inventory import inventory_feed
+from poller.domain.inventory.poll_target import TargetSpec
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.scheduling import slots
-from poller.state.board.board_repair import Repair
+from poller.state.board.board_repair import Repair, Repaired
 from poller.state.board.moves import Board
 
 
-class Audit:
-    """Acts when two looks in a row do not add up: one may fall between two moves."""
+class BoardAudit:
+    """Repairs after two checks in a row that do not add up: one may fall between two moves."""
 
-    def __init__(
-        self, board: Board, engine: Engine, note: event_publisher.Note = event_publisher.only_log
-    ) -> None:
+    def __init__(self, board: Board, engine: Engine) -> None:
         self._board = board
         self._engine = engine
-        self._note = note
-        self._suspicious = False
+        self._failed_last_time = False
 
-    def look(self, now_ms: int) -> bool:
-        """True if the board was repaired."""
-        suspicious = not self._adds_up()
-        acting, self._suspicious = suspicious and self._suspicious, suspicious
-        if not acting:
-            return False
-        with inventory_feed.all_specs(self._engine) as fleet:
-            done = Repair(self._board).repair(
-                fleet.specs,
-                fleet.version,
-                lambda spec: slots.next_slot_ms(spec.id, spec.interval_ms, now_ms),
-            )
-        data = {word: len(ids) for word, ids in done.targets.items()}
-        counted = (
-            ", ".join(f"{number:,} {word}" for word, number in data.items())
-            or "only sums were wrong"
-        )
-        self._note(
-            Event(
-                now_ms,
-                Kind.BOARD_REPAIRED,
-                f"the board was damaged and is mended: {counted}",
-                data=data,
-            )
-        )
-        self._suspicious = False
-        return True
+    def check(self, now_ms: int) -> Event | None:
+        """Returns the event of a repair, or None if there was none."""
+        if self._adds_up():
+            self._failed_last_time = False
+            return None
+        if not self._failed_last_time:
+            self._failed_last_time = True
+            return None
+
+        repaired = self._repair(now_ms)
+        self._failed_last_time = False
+        return _repair_event(repaired, now_ms)
 
     def _adds_up(self) -> bool:
-        """Every target waits somewhere or is in flight; what is in flight may have been removed since."""
-        known, waiting, in_flight = self._board.sizes()
-        return waiting <= known <= waiting + in_flight
+        """Every target waits or is in flight; a target in flight may have been removed since."""
+        sizes = self._board.sizes()
+        return sizes.waiting <= sizes.targets <= sizes.waiting + sizes.in_flight
+
+    def _repair(self, now_ms: int) -> Repaired:
+        def next_slot(spec: TargetSpec) -> int:
+            return slots.next_slot_ms(spec.id, spec.interval_ms, now_ms)
+
+        with inventory_feed.all_specs(self._engine) as fleet:
+            return Repair(self._board).repair(fleet.specs, fleet.version, next_slot)
+
+
+def _repair_event(repaired: Repaired, now_ms: int) -> Event:
+    counts = {damage: len(ids) for damage, ids in repaired.targets.items()}
+    words = [f"{count:,} {damage}" for damage, count in counts.items()]
+    summary = ", ".join(words) or "only sums were wrong"
+    return Event(
+        at_ms=now_ms,
+        kind=Kind.BOARD_REPAIRED,
+        message=f"the board was damaged and is repaired: {summary}",
+        data=counts,
+    )

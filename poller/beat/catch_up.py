@@ -1,13 +1,15 @@
-"""After downtime, or a step of the clock, a whole fleet is overdue or hours ahead. Each target is polled once,
-soon, and not all of them together.
+"""Reschedules targets after downtime or a step of the clock.
+
+A whole fleet is then overdue, or due in hours. Each target is polled once, soon, and the fleet is
+spread over time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from poller import event_publisher
 from poller.beat.clock_steps import STEP_MS
+from poller.beat.leadership import Leader
 from poller.domain.inventory import duration
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.scheduling import slots
@@ -18,84 +20,96 @@ from poller.state.board.moves import Board
 
 log = logs.get(__name__)
 
-#: What is overdue by less than this is polled at once: a failover, not an outage.
+#: Targets overdue by less than this are polled at once: a failover, not an outage.
 OVERDUE_MS = 15_000
 
 
-def resume(
-    board: Board,
-    leader: str,
-    now_ms: int,
-    settings: Settings,
-    progress: Callable[[], None],
-    note: event_publisher.Note = event_publisher.only_log,
-) -> int:
-    """A leader begins, and nobody may have led for a while. Returns how many targets moved.
+class CatchUp:
+    """The leader's rescheduling. Every method raises StoreError, NotLeader."""
 
-    If the clock stands before what the last leader saw, it was set back while nobody looked.
-    """
-    back_ms = now_ms - board.clock_ms()
-    if back_ms < -STEP_MS:
-        return settle(board, leader, now_ms, back_ms, settings, progress, note)
-    return spread(board, leader, now_ms, board.queues(), progress)
+    def __init__(self, board: Board, leader: Leader, settings: Settings) -> None:
+        self._board = board
+        self._maintenance = BoardMaintenance(board)
+        self._leader = leader
+        self._queue_wait_ms = round(settings.queue_wait_s * 1000)
+        self._lease_margin_ms = round(settings.lease_margin_s * 1000)
 
+    def after_takeover(self, now_ms: int) -> Event | None:
+        """Reschedule when a term starts, since there may have been no leader for a while.
 
-def settle(
-    board: Board,
-    leader: str,
-    now_ms: int,
-    step_ms: int,
-    settings: Settings,
-    progress: Callable[[], None],
-    note: event_publisher.Note = event_publisher.only_log,
-) -> int:
-    """The clock is not where it was. Nobody may poll at once, wait for hours, or lose a lease for that."""
-    wait_ms, margin_ms = round(settings.queue_wait_s * 1000), round(settings.lease_margin_s * 1000)
-    leases = BoardMaintenance(board).renew_leases(leader, now_ms, wait_ms, margin_ms)
-    if step_ms > 0:
-        moved = spread(board, leader, now_ms, board.queues(), progress)
-    else:
-        moved = BoardMaintenance(board).bring_nearer(leader, now_ms, progress)
-    note(_moved(now_ms, step_ms, moved, leases))
-    return moved
+        Returns an event if the clock is behind the last one that a leader stored on the board.
+        """
+        step_ms = now_ms - self._board.clock_ms()
+        if step_ms < -STEP_MS:
+            return self.after_clock_step(now_ms, step_ms)
+        self.spread(self._board.queues(), now_ms)
+        return None
 
+    def after_clock_step(self, now_ms: int, step_ms: int) -> Event:
+        """Correct leases and due times, which are instants of the clock before its step."""
+        leases = self._maintenance.renew_leases(
+            self._leader.token, now_ms, self._queue_wait_ms, self._lease_margin_ms
+        )
+        if step_ms > 0:
+            moved = self.spread(self._board.queues(), now_ms)
+        else:
+            moved = self._bring_nearer(now_ms)
+        return _clock_event(now_ms, step_ms, moved, leases)
 
-def _moved(now_ms: int, step_ms: int, moved: int, leases: int) -> Event:
-    way = "forward" if step_ms > 0 else "back"
-    message = f"the clock of Redis was set {way} by {duration.rounded_text(abs(step_ms))}"
-    data = {"seconds": round(step_ms / 1000), "targets_moved": moved, "leases_renewed": leases}
-    return Event(now_ms, Kind.CLOCK_MOVED, message, data=data)
+    def spread(self, queues: Iterable[str], now_ms: int, unless_at_most: int = 0) -> int:
+        """Spread the long overdue targets of each queue over time. Returns how many moved.
 
+        A queue with at most `unless_at_most` of them is left as it is: all are polled at once.
+        """
+        moved = 0
+        for queue in queues:
+            if not self._is_few(queue, now_ms, unless_at_most):
+                moved += self._spread_queue(queue, now_ms)
+        if moved:
+            within_s = slots.RESUME_WITHIN_MS // 1000
+            log.info("fleet_resumed", targets=moved, within_s=within_s)
+        return moved
 
-def spread(
-    board: Board,
-    leader: str,
-    now_ms: int,
-    queues: Iterable[str],
-    progress: Callable[[], None] = lambda: None,
-    at_once: int = 0,
-) -> int:
-    """Give what is long overdue in these queues another instant. Returns how many targets moved.
+    def _is_few(self, queue: str, now_ms: int, limit: int) -> bool:
+        if not limit:
+            return False
+        overdue = self._board.waiting(queue, "-inf", now_ms - OVERDUE_MS, limit + 1)
+        return len(overdue) <= limit
 
-    If there are no more than `at_once` in a queue, they are polled at once: that is no crowd.
-    """
-    total = 0
-    for queue in queues:
-        if (
-            at_once
-            and len(board.waiting(queue, "-inf", now_ms - OVERDUE_MS, at_once + 1)) <= at_once
-        ):
-            continue
-        while rows := board.waiting(queue, "-inf", now_ms - OVERDUE_MS):
-            moves = [
-                (row.id, row.at_ms, slots.resume_ms(row.id, row.interval_ms, now_ms))
-                for row in rows
-            ]
-            moved = BoardMaintenance(board).respread(leader, queue, moves)
+    def _spread_queue(self, queue: str, now_ms: int) -> int:
+        total = 0
+        while overdue := self._board.waiting(queue, "-inf", now_ms - OVERDUE_MS):
+            moves = []
+            for target in overdue:
+                resume_ms = slots.resume_ms(target.id, target.interval_ms, now_ms)
+                moves.append((target.id, target.at_ms, resume_ms))
+
+            moved = self._maintenance.respread(self._leader.token, queue, moves)
+            self._leader.made_progress()
             total += moved
-            progress()
             if not moved:
                 break
-    if total:
-        log.info("fleet_resumed", targets=total, within_s=slots.RESUME_WITHIN_MS // 1000)
-    return total
+        return total
+
+    def _bring_nearer(self, now_ms: int) -> int:
+        total = 0
+        for moved in self._maintenance.bring_nearer(self._leader.token, now_ms):
+            self._leader.made_progress()
+            total += moved
+        return total
+
+
+def _clock_event(now_ms: int, step_ms: int, moved: int, leases: int) -> Event:
+    direction = "forward" if step_ms > 0 else "back"
+    size = duration.rounded_text(abs(step_ms))
+    data = {
+        "seconds": round(step_ms / 1000),
+        "targets_moved": moved,
+        "leases_renewed": leases,
+    }
+    return Event(
+        at_ms=now_ms,
+        kind=Kind.CLOCK_MOVED,
+        message=f"the clock of Redis was set {direction} by {size}",
+        data=data,
+    )

@@ -1,25 +1,29 @@
-"""Did the board's clock jump? It is the server's wall clock, and somebody may set it; ours only counts."""
+"""Detects steps of the board's clock, which is the wall clock of the Redis server."""
 
 from __future__ import annotations
 
-#: What two clocks may differ between two looks without anybody having touched one.
+#: A smaller difference between the two clocks is a delay, not a step.
 STEP_MS = 5_000
 
 
-class Clock:
-    """Compares the server's wall clock with this process's monotonic clock."""
+class ClockSteps:
+    """Compares the server's wall clock with the monotonic clock of this process."""
 
     def __init__(self) -> None:
         self._server_ms = 0
-        self._own_s = 0.0
+        self._mono = 0.0
 
-    def look(self, server_ms: int, own_s: float) -> int:
-        """The step since the last look, in milliseconds; 0 if there was none."""
-        passed_ms = (own_s - self._own_s) * 1000
-        step_ms = round(server_ms - self._server_ms - passed_ms) if self._server_ms else 0
-        self._server_ms, self._own_s = server_ms, own_s
+    def check(self, server_ms: int, mono: float) -> int:
+        """The step of the server's clock since the last check, in ms; 0 if there was none."""
+        expected_ms = self.now_ms(mono)
+        is_first = self._server_ms == 0
+        step_ms = 0 if is_first else server_ms - expected_ms
+
+        self._server_ms = server_ms
+        self._mono = mono
         return step_ms if abs(step_ms) >= STEP_MS else 0
 
-    def now_ms(self, own_s: float) -> int:
-        """The server's clock, as far as we know without asking it."""
-        return self._server_ms + round((own_s - self._own_s) * 1000)
+    def now_ms(self, mono: float) -> int:
+        """The server's clock at a monotonic instant, computed from the last check."""
+        elapsed_ms = (mono - self._mono) * 1000
+        return self._server_ms + round(elapsed_ms)

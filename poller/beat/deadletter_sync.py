@@ -1,6 +1,7 @@
-"""Do the dead letters in SQL agree with the board? Workers write them; this mends what got lost on the way.
+"""Brings the dead letters in SQL into agreement with the board.
 
-A worker's disk may fill up, Redis may be emptied, two workers' rows may arrive in the wrong order.
+Workers write dead letters. A letter gets lost or outdated when a worker's disk is full, when Redis
+is emptied, or when the rows of two workers arrive in the wrong order.
 """
 
 from __future__ import annotations
@@ -21,45 +22,51 @@ log = logs.get(__name__)
 _PAGE = 1_000
 
 
-def agree(board: Board, engine: Engine) -> tuple[int, int]:
-    """Add the letters that are missing, remove those of targets that answered since. Returns how many of each."""
-    made = sum(_add(board, engine, dict(page)) for page in batched(board.parked(), _PAGE))
-    cleared = sum(_clear(board, engine, page) for page in _pages(engine))
+def sync(board: Board, engine: Engine) -> tuple[int, int]:
+    """Add missing letters, clear outdated ones. Returns how many of each. Raises StoreError."""
+    added = 0
+    for page in batched(board.parked(), _PAGE):
+        added += _add_missing(board, engine, dict(page))
+    cleared = 0
+    for last_failures in _letter_pages(engine):
+        cleared += _clear_answered(board, engine, last_failures)
     absent = dead_letter_rows.forget_absent(engine)
-    if made or cleared or absent:
-        log.info("dead_letters_mended", made=made, cleared=cleared, absent=absent)
-    return made, cleared + absent
+
+    if added or cleared or absent:
+        log.info("dead_letters_synced", added=added, cleared=cleared, absent=absent)
+    return added, cleared + absent
 
 
-def _add(board: Board, engine: Engine, parked: dict[int, int]) -> int:
+def _add_missing(board: Board, engine: Engine, parked: dict[int, int]) -> int:
+    """`parked` holds the next poll of each parked target, in ms."""
     missing = sorted(parked.keys() - dead_letter_rows.known(engine, parked))
-    statuses = board.statuses(missing)
-    letters = [
-        _letter(i, status, parked[i])
-        for i, status in statuses.items()
-        if status.parked_ms and status.reason
-    ]
+    letters = []
+    for target_id, status in board.statuses(missing).items():
+        if status.parked_ms and status.reason:
+            letters.append(_letter(target_id, status, parked[target_id]))
     dead_letter_rows.write(engine, letters)
     return len(letters)
 
 
-def _clear(board: Board, engine: Engine, page: list[tuple[int, int]]) -> int:
-    """A target that answered after its letter's last failure is well; one whose board is new is not known to be."""
-    last = dict(page)
-    statuses = board.statuses(list(last))
-    well = [
-        Letter(i, status.ok_ms)
-        for i, status in statuses.items()
-        if not status.parked_ms and status.ok_ms > last[i]
-    ]
-    dead_letter_rows.write(engine, well)
-    return len(well)
+def _clear_answered(board: Board, engine: Engine, last_failures: dict[int, int]) -> int:
+    """Clear the letter of a target that answered after its last failure.
+
+    A rebuilt board has no answer on record, so its letters stay.
+    """
+    statuses = board.statuses(list(last_failures))
+    clearances = []
+    for target_id, status in statuses.items():
+        if not status.parked_ms and status.ok_ms > last_failures[target_id]:
+            clearances.append(Letter(target_id, status.ok_ms))
+    dead_letter_rows.write(engine, clearances)
+    return len(clearances)
 
 
-def _pages(engine: Engine) -> Iterator[list[tuple[int, int]]]:
+def _letter_pages(engine: Engine) -> Iterator[dict[int, int]]:
+    """Pages of target id -> instant of the last failure, of all letters."""
     after = 0
     while page := dead_letter_rows.page(engine, after, _PAGE):
-        yield page
+        yield dict(page)
         after = page[-1][0]
 
 

@@ -1,6 +1,7 @@
-"""Do we lead right now? Renewal runs beside the ticks, and stops when ticks stop: a leader that does not
-dispatch must lose its place. All judgements use this process's monotonic clock, so a process that was
-paused knows that its time is over before it talks to anybody.
+"""Leadership of this process: takes the lock, renews it beside the ticks, gives it back.
+
+A leader whose ticks make no progress stops renewing, so that a standby takes over. All decisions
+use the monotonic clock of this process: a process that was paused knows at once that it lost.
 """
 
 from __future__ import annotations
@@ -10,132 +11,147 @@ import time
 
 from poller import errors, event_publisher
 from poller.domain.record.event_kinds import Event, Kind
+from poller.event_publisher import EventLog, LogOnly
 from poller.observability import logs
 from poller.state.cluster.leader_lock import Leadership
 
 log = logs.get(__name__)
 
-#: A leader whose ticks do not complete for this long stops renewing.
+#: A leader without progress for this long stops renewing.
 STUCK_AFTER_S = 3.0
 
 
 class Leader:
+    """The leadership of one beat process; `leads` is cautious and never asks Redis."""
+
     def __init__(
         self,
         leadership: Leadership,
         renew_s: float,
         election: bool = True,
-        note: event_publisher.Note = event_publisher.only_log,
+        events: EventLog | None = None,
     ) -> None:
         self.epoch = 0
-        self.reigns = (
-            0  # how often we took the lead: between two of them anything may have happened
-        )
+        #: How often this process took the lead. Between two terms another beat may have led.
+        self.terms = 0
         self._leadership = leadership
         self._renew_s = renew_s
         self._election = election
-        self._note = note
-        self._reigning = False  # said to lead, and not yet said to have stopped
-        self._until = 0.0  # monotonic: our own, cautious idea of the lock's end
-        self._ticked = time.monotonic()
+        self._events = events or LogOnly()
+        self._announced = False  # a LEADERSHIP_TAKEN event has no counterpart yet
+        self._leads_until_mono = 0.0
+        self._progress_mono = time.monotonic()
         self._stopping = threading.Event()
         self._thread = threading.Thread(
-            target=self._keep_renewing, name="leader-renewal", daemon=True
+            target=self._renew_until_stopped, name="leader-renewal", daemon=True
         )
 
     @property
     def token(self) -> str:
-        """What board scripts check; empty when there is no election."""
+        """The token that board scripts check; "" without election."""
         return self._leadership.token if self._election else ""
 
     @property
     def leads(self) -> bool:
-        return time.monotonic() < self._until
+        """True while the lock is certainly ours."""
+        return time.monotonic() < self._leads_until_mono
 
     def start(self) -> None:
+        """Start the renewal thread."""
         if not self._election:
             log.warning(
                 "leader_election_off", meaning="a second beat would schedule everything twice"
             )
         self._thread.start()
 
-    def ticked(self) -> None:
-        """A tick completed: renewal may go on."""
-        self._ticked = time.monotonic()
+    def made_progress(self) -> None:
+        """Allow the renewal to go on: a tick, or a page of a long one, is complete."""
+        self._progress_mono = time.monotonic()
 
     def try_to_lead(self) -> bool:
-        """True if we lead now. Raises StoreUnavailable when Redis does not answer."""
-        asked = time.monotonic()
-        epoch, fresh = self._leadership.take()
+        """Take or keep the lock. Returns whether this process leads. Raises StoreUnavailable."""
+        requested_mono = time.monotonic()
+        epoch, newly_taken = self._leadership.take()
         if not epoch and self._election:
             self.step_down("another beat leads")
             return False
-        if fresh or epoch != self.epoch or not self.reigns:
+
+        if newly_taken or epoch != self.epoch or not self.terms:
             self.step_down("the lock ran out")
-            self._begin(epoch)
-        self._until = asked + self._leadership.lock_ms / 1000 if self._election else float("inf")
-        self.ticked()
+            self._start_term(epoch)
+        self._extend(requested_mono)
+        self.made_progress()
         return True
 
-    def _begin(self, epoch: int) -> None:
-        self.epoch = epoch
-        self.reigns += 1
-        self._reigning = True
-        self._tell(Kind.LEADERSHIP_TAKEN, f"{self._leadership.name} leads, epoch {epoch}")
+    def stand_by(self, now_ms: int) -> None:
+        """Register this process as a standby."""
+        self._leadership.stand_by(now_ms)
+
+    def step_down(self, reason: str) -> None:
+        """Stop leading in this process, without giving back the lock."""
+        self._leads_until_mono = 0.0
+        if self._announced:
+            self._announced = False
+            message = f"{self._leadership.name} does not lead any more: {reason}"
+            self._record(Kind.LEADERSHIP_LOST, message, reason=reason)
 
     def stop(self) -> None:
-        """Hand over at once."""
+        """Give back the lock, so that a standby leads at once."""
         self._stopping.set()
-        was_leading, self._until, self._reigning = self.leads, 0.0, False
+        was_leading = self.leads
+        self._leads_until_mono = 0.0
+        self._announced = False
         try:
             self._leadership.leave()
             if was_leading and self._leadership.resign():
-                self._tell(
-                    Kind.LEADERSHIP_HANDED_OVER, f"{self._leadership.name} stopped and handed over"
-                )
+                message = f"{self._leadership.name} stopped and handed over"
+                self._record(Kind.LEADERSHIP_HANDED_OVER, message)
         except errors.StoreError as error:
             log.warning("leadership_not_handed_over", error=str(error))
 
-    def step_down(self, reason: str) -> None:
-        """We do not lead any more, whatever we thought."""
-        self._until = 0.0
-        if self._reigning:
-            self._reigning = False
-            message = f"{self._leadership.name} does not lead any more: {reason}"
-            self._tell(Kind.LEADERSHIP_LOST, message, reason=reason)
+    def _start_term(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.terms += 1
+        self._announced = True
+        self._record(Kind.LEADERSHIP_TAKEN, f"{self._leadership.name} leads, epoch {epoch}")
 
-    def _tell(self, kind: Kind, message: str, **facts: str) -> None:
-        facts |= {"beat": self._leadership.name}
-        self._note(
-            Event(event_publisher.now_ms(), kind, message, data={"epoch": self.epoch, **facts})
+    def _extend(self, requested_mono: float) -> None:
+        """Lead until the lock ends, counted from before the request was sent."""
+        if self._election:
+            self._leads_until_mono = requested_mono + self._leadership.lock_ms / 1000
+        else:
+            self._leads_until_mono = float("inf")
+
+    def _record(self, kind: Kind, message: str, **facts: str) -> None:
+        event = Event(
+            at_ms=event_publisher.now_ms(),
+            kind=kind,
+            message=message,
+            data={"epoch": self.epoch, **facts, "beat": self._leadership.name},
         )
+        self._events.record(event)
 
-    def stand_by(self, now_ms: int) -> None:
-        self._leadership.stand_by(now_ms)
-
-    def _keep_renewing(self) -> None:
+    def _renew_until_stopped(self) -> None:
         while not self._stopping.wait(self._renew_s):
             if self.leads and self._election:
                 try:
                     self._renew()
-                except Exception:
+                except Exception:  # door: the end of this thread; it must not die
                     log.exception("renewal_broke")
 
     def _renew(self) -> None:
-        asked = time.monotonic()
-        if asked - self._ticked > STUCK_AFTER_S:
-            log.error(
-                "renewal_suspended",
-                reason="no tick completed",
-                seconds=round(asked - self._ticked, 1),
-            )
+        requested_mono = time.monotonic()
+        stuck_s = requested_mono - self._progress_mono
+        if stuck_s > STUCK_AFTER_S:
+            log.error("renewal_suspended", reason="no tick completed", seconds=round(stuck_s, 1))
             return
         try:
-            if self._leadership.renew():
-                self._until = asked + self._leadership.lock_ms / 1000
-            else:
-                self.step_down("the lock is not ours any more")
+            renewed = self._leadership.renew()
         except errors.StoreError as error:
-            log.warning(
-                "renewal_failed", error=str(error)
-            )  # leadership ends by itself when it goes on
+            # If this goes on, `leads` becomes False by itself.
+            log.warning("renewal_failed", error=str(error))
+            return
+        if renewed:
+            self._extend(requested_mono)
+        else:
+            self.step_down("the lock is not ours any more")

@@ -1,4 +1,4 @@
-"""Targets whose lease ran out (a worker was killed, a message was lost) are due again; the ledger shall say so."""
+"""Returns targets whose lease ran out to due: a worker was killed, or a message was lost."""
 
 from __future__ import annotations
 
@@ -11,29 +11,36 @@ from poller.state.board.moves import Board
 
 log = logs.get(__name__)
 
-AT_ONCE = 1000
+#: Targets reaped in one call.
+PAGE = 1000
 
 
 def reap(board: Board, leader: str, now_ms: int) -> list[Run]:
-    """One pass over the board. Returns the runs that nobody will finish, for the ledger."""
-    reaped = board.reap(leader, AT_ONCE, now_ms)
-    while len(reaped) % AT_ONCE == 0 and (more := board.reap(leader, AT_ONCE, now_ms)):
-        reaped += more
+    """Reap all lost leases. Returns the lost runs, to be closed in the ledger."""
+    reaped: list[Reaped] = []
+    while True:
+        page = board.reap(leader, PAGE, now_ms)
+        reaped += page
+        if len(page) < PAGE:
+            break
+
     if reaped:
         log.warning("leases_lost", count=len(reaped), targets=[item.id for item in reaped[:10]])
-    return [_lost(item, now_ms) for item in reaped if item.plan_ms]
+    return [_lost_run(item, now_ms) for item in reaped if item.plan_ms]
 
 
-def _lost(item: Reaped, now_ms: int) -> Run:
-    never_started = "no worker took the batch in time"
-    message = "the worker that polled it did not report back" if item.attempts else never_started
+def _lost_run(item: Reaped, now_ms: int) -> Run:
+    if item.attempts:
+        message = "the worker that polled the target did not report back"
+    else:
+        message = "no worker took the batch in time"
     return Run(
-        item.id,
-        item.plan_ms,
-        Result.FAILED,
-        max(1, item.attempts),
-        error_codes.LEASE_LOST,
-        message,
+        target_id=item.id,
+        plan_ms=item.plan_ms,
+        outcome=Result.FAILED,
+        attempt=max(1, item.attempts),
+        error_code=error_codes.LEASE_LOST,
+        message=message,
         finished_ms=now_ms,
         token=item.token,
     )

@@ -1,7 +1,7 @@
-"""The scheduler: RedBeat's, with device polls claimed from the board in its tick.
+"""The scheduler of `celery beat`: RedBeat's, with polls claimed from the board in its tick.
 
-A tick never raises and never runs without leadership. RedBeat's lock is the leadership (see
-leadership.py); its entries carry jobs and control work, never devices.
+A tick never raises and never claims without leadership. RedBeat's lock is the leadership (see
+leadership.py); RedBeat's entries hold jobs and control work, never targets.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from kombu.exceptions import KombuError
 from redbeat.schedulers import RedBeatScheduler, acquire_distributed_beat_lock
 
 from poller import bootstrap, errors, wakeups
-from poller.beat import catch_up, queue_upkeep, reap
-from poller.beat.clock_steps import Clock
+from poller.beat import reap, sql_thread
+from poller.beat.catch_up import CatchUp
+from poller.beat.clock_steps import ClockSteps
 from poller.beat.dispatch import Dispatcher
-from poller.beat.event_recorder import Recorder
+from poller.beat.event_recorder import EventRecorder
 from poller.beat.leadership import Leader
-from poller.beat.session_affinity import Homes
-from poller.beat.session_hosts import Hosts
-from poller.beat.site_outages import SiteWatch
-from poller.beat.sql_thread import Bookkeeper
-from poller.beat.worker_watch import Attendance
+from poller.beat.session_affinity import SessionAffinity, SessionHosts
+from poller.beat.site_outages import SiteOutages
+from poller.beat.sql_thread import SqlThread
+from poller.beat.worker_watch import WorkerWatch
 from poller.domain.scheduling import capacity
 from poller.observability import logs
 from poller.state.board import wrong_types
@@ -36,212 +36,273 @@ from poller.state.cluster import worker_registry
 
 log = logs.get(__name__)
 
-# RedBeat would block here until it has the lock; a standby must stay able to answer and to stop.
+# RedBeat would block here until it has the lock; a standby must still answer pings and stop.
 beat_init.disconnect(acquire_distributed_beat_lock)
 
+#: Pause of a standby, and after a tick that failed, before it tries to lead again.
 STANDBY_S = 0.25
-REAP_EVERY_S = 1.0
-BROKEN_ENTRIES_S = 5.0
-TROUBLE = (errors.StoreError, redis.RedisError, KombuError, OSError)
+HOUSEKEEPING_S = 1.0
+#: Pause before RedBeat's entries are read again after an error.
+ENTRIES_RETRY_S = 5.0
+#: Failures of Redis and the broker: the next tick tries again.
+STORE_FAILURES = (errors.StoreError, redis.RedisError, KombuError, OSError)
 
 
 class PollScheduler(RedBeatScheduler):  # type: ignore[misc]
+    """One beat process: a leader that dispatches, or a standby."""
+
     def __init__(self, app: Any, **kwargs: Any) -> None:
-        self._services = services = bootstrap.services()
-        self._settings = services.settings
-        self._board = services.board
-        self._maintenance = BoardMaintenance(services.board)
+        services = bootstrap.services()
         app.redbeat_redis = services.redis
         super().__init__(app, **kwargs)
-        self.lock_key = None  # RedBeat's own tick must neither extend the lock nor fail without it
+        self.lock_key = None  # RedBeat's tick must neither extend the lock nor fail without it
+
+        settings = services.settings
+        self._services = services
+        self._settings = settings
+        self._board = services.board
+        self._maintenance = BoardMaintenance(services.board)
         self._stopping = threading.Event()
-        self._recorder = Recorder(services, self._stopping)
-        renew_s, election = self._settings.leader_renew_s, self._settings.leader_election
-        self._leader = Leader(services.leadership, renew_s, election, self._recorder.note)
-        self._clock = Clock()
-        self._woken = threading.Event()
-        hosts = Hosts()
-        self._books = Bookkeeper(services, self._leader, self._stopping, self._recorder.note, hosts)
-        self._homes = Homes(services, hosts, self._books.reconcile_soon)
-        self._dispatcher = Dispatcher(services.board, self._settings, self._homes)
-        self._attendance = Attendance(services, self._recorder.note)
-        self._sites = SiteWatch(services, self._leader, self._stopping, self._recorder.note)
-        self._reap_at = self._entries_at = self._trust_until = 0.0
-        self._polled_at = 0.0  # by the monotonic clock: the last look at what is due
-        self._last_rooms: dict[str, int] = {}
-        self._step_ms = 0  # by which the clock was set, and nobody dealt with it yet
-        self._reign = 0  # the one we are prepared for
+        self._wakeup = threading.Event()
         self._closed = False
+
+        self._events = EventRecorder(services, self._stopping)
+        self._leader = Leader(
+            services.leadership,
+            settings.leader_renew_s,
+            settings.leader_election,
+            self._events,
+        )
+        hosts = SessionHosts()
+        self._sql = SqlThread(services, self._leader, hosts, self._events, self._stopping)
+        self._sites = SiteOutages(services, self._leader, self._stopping, self._events)
+        self._affinity = SessionAffinity(services, hosts)
+        self._dispatcher = Dispatcher(services.board, settings, self._affinity)
+        self._catch_up = CatchUp(services.board, self._leader, settings)
+        self._worker_watch = WorkerWatch(services)
+
+        self._clock = ClockSteps()
+        self._step_ms = 0  # step of the clock that is not dealt with yet
+        self._term = 0  # the leader's term that `_take_over` prepared
+        self._capacities: dict[str, int] = {}  # of the last tick
+        self._housekeeping_mono = 0.0
+        self._entries_mono = 0.0
+        self._dispatched_mono = 0.0
+        self._workers_unsure_until_mono = 0.0
         if not kwargs.get("lazy"):
-            self._leader.start()
-            self._books.start()
-            self._sites.start()
-            self._recorder.start(self._leader)
-            wakeups.listen(services.redis, services.keys.wake, self._on_note, self._stopping)
+            self._start_threads()
+
+    def _start_threads(self) -> None:
+        self._leader.start()
+        self._sql.start()
+        self._sites.start()
+        self._events.start(self._leader)
+        wakeups.listen(
+            self._services.redis, self._services.keys.wake, self._on_wakeup, self._stopping
+        )
 
     def setup_schedule(self) -> None:
-        """Not at start, when a standby would overwrite the leader's entries: see `_begin_to_lead`."""
+        """Do nothing at start: a standby would overwrite the leader's entries. See `_take_over`."""
 
     def tick(self, *_: Any, **__: Any) -> float:
-        """One round, then a pause that a note can cut short. Returns 0: the pause is over."""
+        """Lead or stand by once, then pause until the next tick or a wake-up.
+
+        Returns 0, so that Celery calls the next tick at once.
+        """
         try:
-            pause = self._round()
+            pause_s = self._lead_or_stand_by()
         except NotLeader:
             self._leader.step_down("the board does not know us as its leader")
-            pause = 0.0
-        except TROUBLE as error:
+            pause_s = 0.0
+        except STORE_FAILURES as error:
             log.error("tick_failed", error=str(error), kind=type(error).__name__)
-            self._look_for_wrong_types(error)
-            pause = STANDBY_S
-        except Exception:
+            self._repair_wrong_type(error)
+            pause_s = STANDBY_S
+        except Exception:  # door: Celery's loop, which ends the process at an exception
             log.exception("tick_broke")
-            pause = self._settings.tick_s
-        if not self._stopping.is_set() and pause > 0:
-            self._woken.wait(pause)
-        self._woken.clear()
+            pause_s = self._settings.tick_s
+
+        if pause_s > 0 and not self._stopping.is_set():
+            self._wakeup.wait(pause_s)
+        self._wakeup.clear()
         return 0
 
-    def _look_for_wrong_types(self, error: Exception) -> None:
-        """A key of another type would fail every tick from now on."""
-        if "WRONGTYPE" not in str(error):
+    def _lead_or_stand_by(self) -> float:
+        """Returns the pause until the next tick, in seconds."""
+        leads = self._leader.leads or self._leader.try_to_lead()
+        now_ms = self._board.now_ms()
+        started_mono = time.monotonic()
+        self._step_ms += self._clock.check(now_ms, started_mono)
+        if not leads:
+            self._leader.stand_by(now_ms)
+            return STANDBY_S
+
+        pause_s = self._lead_once(now_ms)
+        elapsed_s = time.monotonic() - started_mono
+        return max(0.0, pause_s - elapsed_s)
+
+    def _lead_once(self, now_ms: int) -> float:
+        """The work of a leader in one tick. Returns the time until the next one, in seconds."""
+        if self._term != self._leader.terms:
+            self._take_over(now_ms)
+        if self._step_ms:
+            self._follow_clock_step(now_ms)
+        self._do_housekeeping(now_ms)
+        self._run_due_entries()
+        pause_s = self._dispatch_due()
+        self._leader.made_progress()
+        return pause_s
+
+    def _take_over(self, now_ms: int) -> None:
+        """Start a term: drop cached state, catch up after downtime, write RedBeat's entries."""
+        self._dispatcher.forget()
+        self._worker_watch.forget()
+        self._sql.run_soon()
+
+        event = self._catch_up.after_takeover(now_ms)
+        if event:
+            self._events.record(event)
+        try:
+            super().setup_schedule()
+        except Exception:  # door: RedBeat's entries, which another program may have damaged
+            log.exception("entries_not_set_up")
+        self._term = self._leader.terms
+
+    def _follow_clock_step(self, now_ms: int) -> None:
+        """Correct the board. Until all heartbeats are renewed, no worker counts as lost."""
+        event = self._catch_up.after_clock_step(now_ms, self._step_ms)
+        self._events.record(event)
+        self._step_ms = 0
+
+        unsure_s = worker_registry.ALL_HEARTBEATS_RENEWED_S
+        self._workers_unsure_until_mono = time.monotonic() + unsure_s
+
+    def _do_housekeeping(self, now_ms: int) -> None:
+        """Once a second: lost leases, dead letters due for a retry, queues, workers."""
+        now_mono = time.monotonic()
+        if now_mono < self._housekeeping_mono:
+            return
+        self._housekeeping_mono = now_mono + HOUSEKEEPING_S
+
+        leader = self._leader.token
+        lost_runs = reap.reap(self._board, leader, now_ms)
+        self._sql.close_lost(lost_runs)
+        self._board.unpark(leader, now_ms)
+        sql_thread.update_queues(self._maintenance, leader)
+        if self._board.version() is None:  # Redis was emptied
+            self._sql.run_soon()
+            self._affinity.forget()
+
+        if now_mono >= self._workers_unsure_until_mono:
+            for event in self._worker_watch.check(now_ms):
+                self._events.record(event)
+        forgotten = worker_registry.forget_lost(self._services.redis, self._services.keys, now_ms)
+        if forgotten:
+            log.warning("lost_workers_forgotten", names=forgotten)
+
+    def _run_due_entries(self) -> None:
+        """Run RedBeat's due entries (jobs). A damaged entry must not stop the polling."""
+        now_mono = time.monotonic()
+        if now_mono < self._entries_mono:
             return
         try:
-            moved = wrong_types.set_aside(
-                self._services.redis, self._services.keys, f"damaged-{time.time_ns()}"
+            pause_s = float(super().tick())
+        except STORE_FAILURES:
+            raise
+        except Exception:  # door: RedBeat's entries, which another program may have damaged
+            log.exception("entries_broke")
+            pause_s = ENTRIES_RETRY_S
+        self._entries_mono = now_mono + pause_s
+
+    def _dispatch_due(self) -> float:
+        """Claim and publish until no target is due, the queues are full, or beat stops.
+
+        Returns the time until the next tick, in seconds; a large fleet has shorter ticks.
+        """
+        started_mono = time.monotonic()
+        now_ms = self._clock.now_ms(started_mono)
+        capacities = self._queue_capacities(now_ms)
+        targets = 0
+        while capacities and self._leader.leads and not self._stopping.is_set():
+            claim = self._dispatcher.dispatch(
+                self._leader.token, self._leader.epoch, self.producer, capacities, now_ms
             )
-        except TROUBLE as trouble:
-            log.error("wrong_types_not_set_aside", error=str(trouble))
+            targets += claim.targets
+            was_full = claim.repeated or claim.targets >= self._settings.claim_limit
+            if not claim.token or not was_full:
+                break
+            self._leader.made_progress()
+
+        targets_per_s = targets / (started_mono - self._dispatched_mono)
+        self._dispatched_mono = started_mono
+        return capacity.pause_s(
+            self._settings.tick_s, targets_per_s, len(capacities), self._settings.batch_size
+        )
+
+    def _queue_capacities(self, now_ms: int) -> dict[str, int]:
+        """How many batches may wait in each queue that a living worker serves."""
+        workers = worker_registry.living(self._services.redis, self._services.keys, now_ms)
+        needs_addresses = self._affinity.refresh(workers, now_ms)
+        if needs_addresses:
+            self._sql.run_soon()
+        batch_sizes = capacity.batch_sizes(workers, self._settings.batch_size)
+        self._dispatcher.set_batch_sizes(batch_sizes)
+
+        capacities = capacity.batch_limits(workers, self._settings.max_queue)
+        if time.monotonic() < self._workers_unsure_until_mono:
+            capacities = {**self._capacities, **capacities}
+        newly_served = capacities.keys() - self._capacities.keys()
+        if newly_served:
+            # Targets that waited for a worker are spread, unless they fit into one batch.
+            one_batch = self._settings.batch_size
+            self._catch_up.spread(newly_served, now_ms, unless_at_most=one_batch)
+        self._capacities = capacities
+        return capacities
+
+    def _on_wakeup(self, reason: str) -> None:
+        if reason in ("inventory", wakeups.RESUBSCRIBED):
+            self._sql.run_soon()
+        self._wakeup.set()
+
+    def _repair_wrong_type(self, error: Exception) -> None:
+        """Set aside a key of a wrong Redis type, which would fail every tick from now on."""
+        if "WRONGTYPE" not in str(error):
+            return
+        suffix = f"damaged-{time.time_ns()}"
+        try:
+            moved = wrong_types.set_aside(self._services.redis, self._services.keys, suffix)
+        except STORE_FAILURES as failure:
+            log.error("wrong_types_not_set_aside", error=str(failure))
             return
         log.error("wrong_types_set_aside", keys=moved)
-        self._books.reconcile_soon()
+        self._sql.run_soon()
 
     def stop(self, service: Any) -> None:
-        """Finish the tick, then leave: a signal handler that raised here would strand a claim."""
+        """End after the running tick: an exception in its middle would strand a claim."""
         self._stopping.set()
-        self._woken.set()
+        self._wakeup.set()
         service.stop()
 
     def close(self) -> None:
-        """Called by Celery when the service ends, possibly twice."""
+        """Hand over the leadership and publish the last events. Celery may call this twice."""
         if not self._closed:
             self._closed = True
             self._stopping.set()
             self._leader.stop()
-            self._recorder.finish()
+            self._events.close()
             super().close()
-
-    def _round(self) -> float:
-        leads = self._leader.leads or self._leader.try_to_lead()
-        now_ms, began = self._board.now_ms(), time.monotonic()
-        self._step_ms += self._clock.look(now_ms, began)
-        if not leads:
-            self._leader.stand_by(now_ms)
-            return STANDBY_S
-        if self._reign != self._leader.reigns:
-            self._begin_to_lead(now_ms)
-        if self._step_ms:
-            known = (self._settings, self._leader.ticked, self._recorder.note)
-            catch_up.settle(self._board, self._leader.token, now_ms, self._step_ms, *known)
-            self._step_ms = 0
-            self._trust_until = began + worker_registry.ALL_HEARTBEATS_RENEWED_S
-        self._keep_house(now_ms)
-        pause_s = self._poll_due()
-        self._leader.ticked()
-        return max(0.0, pause_s - (time.monotonic() - began))
-
-    def _begin_to_lead(self, now_ms: int) -> None:
-        self._dispatcher.forget()
-        self._books.reconcile_soon()
-        self._attendance.forget()
-        known = (self._settings, self._leader.ticked, self._recorder.note)
-        catch_up.resume(self._board, self._leader.token, now_ms, *known)
-        try:
-            super().setup_schedule()
-        except Exception:  # an entry that somebody else wrote must not stop the polling
-            log.exception("entries_not_set_up")
-        self._reign = self._leader.reigns
-
-    def _poll_due(self) -> float:
-        """Claim and publish until nothing is due, there is no room, or somebody wants us to stop.
-
-        Returns in how many seconds to do that again.
-        """
-        clock, targets = time.monotonic(), 0
-        now_ms = self._clock.now_ms(clock)
-        rooms = self._rooms(now_ms)
-        while rooms and self._leader.leads and not self._stopping.is_set():
-            claim = self._dispatcher.dispatch(
-                self._leader.token, self._leader.epoch, self.producer, rooms, now_ms
-            )
-            targets += claim.targets
-            if not claim.token or (
-                not claim.repeated and claim.targets < self._settings.claim_limit
-            ):
-                break
-            self._leader.ticked()
-        rate, self._polled_at = targets / (clock - self._polled_at), clock
-        return capacity.pause_s(self._settings.tick_s, rate, len(rooms), self._settings.batch_size)
-
-    def _rooms(self, now_ms: int) -> dict[str, int]:
-        """How many batches may wait in each queue; after a step of the clock the workers need a moment to be seen."""
-        living = worker_registry.living(self._services.redis, self._services.keys, now_ms)
-        self._homes.look(living, now_ms)
-        rooms = capacity.batch_limits(living, self._settings.max_queue)
-        self._dispatcher.resize(capacity.batch_sizes(living, self._settings.batch_size))
-        if time.monotonic() < self._trust_until:
-            rooms = {**self._last_rooms, **rooms}
-        found = rooms.keys() - self._last_rooms.keys()
-        if found:  # nobody served them for a while: what waited there comes one after the other
-            few = self._settings.batch_size
-            catch_up.spread(
-                self._board, self._leader.token, now_ms, found, self._leader.ticked, at_once=few
-            )
-        self._last_rooms = rooms
-        return rooms
-
-    def _keep_house(self, now_ms: int) -> None:
-        clock = time.monotonic()
-        if clock >= self._reap_at:
-            self._reap_at = clock + REAP_EVERY_S
-            self._books.record_lost(reap.reap(self._board, self._leader.token, now_ms))
-            self._board.unpark(self._leader.token, now_ms)
-            queue_upkeep.agree(self._maintenance, self._leader.token)
-            if self._board.version() is None:  # flushed, and nobody told us
-                self._books.reconcile_soon()
-                self._homes.forget()
-            if clock >= self._trust_until:
-                self._attendance.look(now_ms)
-            forgotten = worker_registry.forget_lost(
-                self._services.redis, self._services.keys, now_ms
-            )
-            if forgotten:
-                log.warning("lost_workers_forgotten", names=forgotten)
-        if clock >= self._entries_at:
-            self._entries_at = clock + self._run_entries()
-
-    def _run_entries(self) -> float:
-        """RedBeat's own: jobs and control work. One that cannot be read must not stop the polling."""
-        try:
-            return float(super().tick())
-        except TROUBLE:
-            raise
-        except Exception:
-            log.exception("entries_broke")
-            return BROKEN_ENTRIES_S
-
-    def _on_note(self, note: str) -> None:
-        if note in ("inventory", wakeups.RESUBSCRIBED):
-            self._books.reconcile_soon()
-        self._woken.set()
 
 
 @beat_init.connect
-def _stop_softly(sender: Any, **_: Any) -> None:
-    """Celery's own handler raises in the middle of a tick; ours only sets flags."""
+def _install_signal_handlers(sender: Any, **_: Any) -> None:
+    """Stop at the end of a tick. Celery's own handler raises in the middle of one."""
     scheduler = sender.scheduler
-    if (
-        isinstance(scheduler, PollScheduler)
-        and threading.current_thread() is threading.main_thread()
-    ):
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: scheduler.stop(sender))
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not isinstance(scheduler, PollScheduler) or not in_main_thread:
+        return
+
+    def stop(*_: Any) -> None:
+        scheduler.stop(sender)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)

@@ -1,15 +1,20 @@
-"""Which batches go to one worker rather than to all? Those of devices whose sessions it keeps. See domain/scheduling/affinity.py.
+"""Session affinity: batches go to the worker that holds the sessions of their devices.
 
-Only a preference: whatever cannot go home - the worker is busy, silent or unknown, or the host is - goes to all.
+Each worker has a queue of its own beside the shared ones; see domain/scheduling/affinity.py.
+Affinity is a preference: if the worker is busy, silent or unknown, or the address of the device is
+unknown, the batch goes to the shared queue.
 """
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from poller.beat.session_hosts import Hosts
+from sqlalchemy.engine import Engine
+
 from poller.bootstrap import Services
+from poller.db.inventory import inventory_feed
 from poller.domain.batched import batched
 from poller.domain.record.overview import Worker
 from poller.domain.scheduling import affinity, queue_routing
@@ -19,119 +24,191 @@ from poller.state.cluster.worker_registry import TWO_HEARTBEATS_MISSED_MS
 
 log = logs.get(__name__)
 
-#: Workers that have been gone for so long will not come back by that name.
+#: A worker gone for this long does not come back under its name; its own queue is forgotten.
 FORGET_AFTER_S = 900.0
 
 
-class Homes:
-    """The leader's. `ask` has the hosts read from SQL, by somebody who may wait for it."""
+class SessionHosts:
+    """Device addresses of the targets whose collectors hold sessions, cached from SQL.
 
-    def __init__(
-        self, services: Services, hosts: Hosts, ask: Callable[[], None] = lambda: None
-    ) -> None:
-        self._redis, self._keys = services.redis, services.keys
+    The tick calls `add_collectors` and `address_of`, the SQL thread calls `refresh`. For a fleet
+    without sessions nothing is read.
+    """
+
+    def __init__(self) -> None:
+        self._collectors: frozenset[str] = frozenset()
+        self._cached_collectors: frozenset[str] = frozenset()
+        self._version = 0
+        self._addresses: dict[int, str] = {}
+
+    def add_collectors(self, collectors: set[str]) -> bool:
+        """Cache the targets of these collectors too. Returns whether a refresh is needed."""
+        self._collectors |= collectors
+        return not collectors <= self._cached_collectors
+
+    def address_of(self, target_id: int) -> str:
+        """The address of the target's device; "" if it is not cached."""
+        return self._addresses.get(target_id, "")
+
+    def refresh(self, engine: Engine) -> None:
+        """Read the changes of the inventory since the last refresh. Raises StoreError."""
+        collectors = self._collectors
+        if not collectors:
+            return
+        version = inventory_feed.version(engine)
+        same_collectors = collectors == self._cached_collectors
+        if same_collectors and version == self._version:
+            return
+
+        read_all = not same_collectors or version < self._version
+        since = 0 if read_all else self._version
+        changes = inventory_feed.hosts_since(engine, collectors, since)
+        addresses = {target_id: sys.intern(address) for target_id, address in changes.hosts}
+        if read_all:
+            self._addresses = addresses
+        else:
+            for target_id in changes.removed:
+                self._addresses.pop(target_id, None)
+            self._addresses.update(addresses)
+        self._cached_collectors = collectors
+        self._version = changes.version
+
+
+class SessionAffinity:
+    """The leader's choice between the queue of one worker and the shared queue."""
+
+    def __init__(self, services: Services, hosts: SessionHosts) -> None:
+        self._redis = services.redis
+        self._keys = services.keys
         self._hosts = hosts
-        self._ask = ask
-        self._keepers: dict[str, tuple[str, ...]] = {}
-        self._homes: dict[
-            str, dict[str, str]
-        ] = {}  # queue -> host -> worker, as far as they were asked for
+        #: Shared queue -> workers that hold sessions of its targets.
+        self._session_workers: dict[str, tuple[str, ...]] = {}
+        #: Shared queue -> address -> worker, computed at first use; "" for an unknown address.
+        self._assignments: dict[str, dict[str, str]] = {}
         self._slots: dict[str, int] = {}
-        self._waiting: dict[str, int] = {}
-        self._own: set[str] | None = None  # not read yet
-        self._gone_at: dict[str, float] = {}
+        self._depths: dict[str, int] = {}
+        self._own_queues: set[str] | None = None  # None: not read from Redis yet
+        self._unserved_since_mono: dict[str, float] = {}
 
     def forget(self) -> None:
-        """We were not leading: somebody else may have published to other queues."""
-        self._own = None
+        """Start a new term: another leader may have published to other queues."""
+        self._own_queues = None
 
-    def look(self, living: Sequence[Worker], now_ms: int) -> None:
-        """Who is here? Homes stay what they are while nobody comes or goes. What waits for a worker that does not take
-        it any more goes to all; whatever that sends twice is refused by `start`. Raises StoreError.
+    def refresh(self, living: Sequence[Worker], now_ms: int) -> bool:
+        """Update the living workers. Returns whether the cache of addresses needs a refresh.
+
+        Assignments change only for queues whose workers changed. Batches that wait for a lost
+        worker move to the shared queue; `start` rejects duplicates. Raises StoreError.
         """
-        lately = [
+        heard = [
             worker for worker in living if abs(now_ms - worker.seen_ms) < TWO_HEARTBEATS_MISSED_MS
         ]
-        self._slots = {worker.name: worker.slots for worker in lately}
-        keepers = affinity.session_workers(lately)
-        if keepers != self._keepers:
-            unchanged = {
-                q: self._homes[q] for q, names in keepers.items() if self._keepers.get(q) == names
-            }
-            self._homes = {queue: unchanged.get(queue, {}) for queue in keepers}
-            self._keepers = keepers
-            if self._hosts.want({queue_routing.parse(queue)[0] for queue in keepers}):
-                self._ask()
-        self._hand_over(affinity.own_queues(lately))
+        self._slots = {worker.name: worker.slots for worker in heard}
+        session_workers = affinity.session_workers(heard)
+        needs_addresses = False
+        if session_workers != self._session_workers:
+            self._reassign(session_workers)
+            collectors = {queue_routing.parse(queue)[0] for queue in session_workers}
+            needs_addresses = self._hosts.add_collectors(collectors)
 
-    def narrowed(self, rooms: Mapping[str, int]) -> Mapping[str, int]:
-        """Less room where batches wait in the workers' own queues; never none, so that what is urgent finds some."""
-        if not self._keepers:
-            return rooms
-        names = {
-            queue: [affinity.own_queue(queue, worker) for worker in self._keepers.get(queue, ())]
-            for queue in rooms
+        self._hand_over_unserved(affinity.own_queues(heard))
+        return needs_addresses
+
+    def remaining(self, capacities: Mapping[str, int]) -> Mapping[str, int]:
+        """Capacities less the batches that wait in the queues of single workers.
+
+        At least 1 remains for each queue, so that an urgent target is always claimed.
+        """
+        if not self._session_workers:
+            return capacities
+        own_queues = {
+            queue: [
+                affinity.own_queue(queue, worker) for worker in self._session_workers.get(queue, ())
+            ]
+            for queue in capacities
         }
-        self._waiting = worker_queues.depths(
-            self._redis, [name for own in names.values() for name in own]
-        )
-        return {
-            queue: max(1, room - sum(self._waiting[n] for n in names[queue]))
-            for queue, room in rooms.items()
-        }
+        all_own_queues = [name for names in own_queues.values() for name in names]
+        self._depths = worker_queues.depths(self._redis, all_own_queues)
+
+        remaining = {}
+        for queue, capacity in capacities.items():
+            waiting = sum(self._depths[name] for name in own_queues[queue])
+            remaining[queue] = max(1, capacity - waiting)
+        return remaining
 
     def batches(
         self, queue: str, ids: Sequence[str], size: int
     ) -> Iterator[tuple[str, Sequence[str]]]:
-        """Claimed targets, each batch with the queue it goes to. Raises StoreError before the first."""
-        homes = self._homes.get(queue)
-        if homes is None:
-            yield from ((queue, batch) for batch in batched(ids, size))
-            return
-        by_worker = self._by_worker(homes, self._keepers[queue], ids)
-        self._note({affinity.own_queue(queue, worker) for worker in by_worker if worker})
-        homeless = by_worker.pop("", [])
-        for worker, share in by_worker.items():
-            name = affinity.own_queue(queue, worker)
-            for batch in batched(share, size):
-                if self._waiting.get(name, 0) < self._slots.get(worker, 0):
-                    self._waiting[name] = self._waiting.get(name, 0) + 1
-                    yield name, batch
-                else:
-                    homeless += batch
-        yield from ((queue, batch) for batch in batched(homeless, size))
+        """Divide claimed targets into batches: (queue to publish to, ids).
 
-    def _hand_over(self, taken: set[str]) -> None:
-        own, clock = self._known_queues(), time.monotonic()
-        gone = own - taken
-        self._gone_at = {name: self._gone_at.get(name, clock) for name in gone}
-        for name, waiting in worker_queues.depths(self._redis, gone).items():
-            if waiting:
+        Raises StoreError before the first batch.
+        """
+        assignments = self._assignments.get(queue)
+        if assignments is None:
+            for batch in batched(ids, size):
+                yield queue, batch
+            return
+
+        by_worker = self._group_by_worker(assignments, self._session_workers[queue], ids)
+        shared = by_worker.pop("", [])
+        self._register({affinity.own_queue(queue, worker) for worker in by_worker})
+        for worker, worker_ids in by_worker.items():
+            own_queue = affinity.own_queue(queue, worker)
+            for batch in batched(worker_ids, size):
+                depth = self._depths.get(own_queue, 0)
+                if depth < self._slots.get(worker, 0):
+                    self._depths[own_queue] = depth + 1
+                    yield own_queue, batch
+                else:
+                    shared += batch
+        for batch in batched(shared, size):
+            yield queue, batch
+
+    def _reassign(self, session_workers: dict[str, tuple[str, ...]]) -> None:
+        """Keep the assignments of a queue while its workers stay the same."""
+        assignments = {}
+        for queue, workers in session_workers.items():
+            unchanged = self._session_workers.get(queue) == workers
+            assignments[queue] = self._assignments[queue] if unchanged else {}
+        self._assignments = assignments
+        self._session_workers = session_workers
+
+    def _hand_over_unserved(self, served: set[str]) -> None:
+        """Move the batches of queues without a worker to the shared queues."""
+        own_queues = self._load_own_queues()
+        unserved = own_queues - served
+        now = time.monotonic()
+        since = {name: self._unserved_since_mono.get(name, now) for name in unserved}
+        self._unserved_since_mono = since
+        for name, depth in worker_queues.depths(self._redis, unserved).items():
+            if depth:
                 moved = worker_queues.hand_over(self._redis, name, affinity.shared_queue(name))
                 log.info("batches_handed_over", queue=name, batches=moved)
-            elif clock - self._gone_at[name] > FORGET_AFTER_S:
+            elif now - since[name] > FORGET_AFTER_S:
                 worker_queues.forget(self._redis, self._keys, name)
-                own.discard(name)
+                own_queues.discard(name)
 
-    def _by_worker(
-        self, homes: dict[str, str], keepers: Sequence[str], ids: Sequence[str]
+    def _group_by_worker(
+        self, assignments: dict[str, str], workers: Sequence[str], ids: Sequence[str]
     ) -> dict[str, list[str]]:
-        """Without a worker's name: targets whose host we do not know yet."""
-        found: dict[str, list[str]] = {}
+        """Targets by worker; those with an unknown address under ""."""
+        by_worker: dict[str, list[str]] = {}
         for target_id in ids:
-            host = self._hosts.of(int(target_id))
-            worker = homes.get(host)
+            address = self._hosts.address_of(int(target_id))
+            worker = assignments.get(address)
             if worker is None:
-                worker = homes[host] = affinity.preferred_worker(host, keepers) if host else ""
-            found.setdefault(worker, []).append(target_id)
-        return found
+                worker = affinity.preferred_worker(address, workers) if address else ""
+                assignments[address] = worker
+            by_worker.setdefault(worker, []).append(target_id)
+        return by_worker
 
-    def _note(self, names: set[str]) -> None:
-        if names:  # each time: a Redis that was emptied has forgotten them
-            worker_queues.add_own(self._redis, self._keys, names)
-            self._known_queues().update(names)
+    def _register(self, own_queues: set[str]) -> None:
+        """Store the names before each publish: Redis may have been emptied since the last one."""
+        if own_queues:
+            worker_queues.add_own(self._redis, self._keys, own_queues)
+            self._load_own_queues().update(own_queues)
 
-    def _known_queues(self) -> set[str]:
-        if self._own is None:
-            self._own = worker_queues.own(self._redis, self._keys)
-        return self._own
+    def _load_own_queues(self) -> set[str]:
+        if self._own_queues is None:
+            self._own_queues = worker_queues.own(self._redis, self._keys)
+        return self._own_queues

@@ -1,17 +1,17 @@
-"""Watches the sites: one that goes dark is asked by a few canaries only, and comes back spread out.
+"""Watches the sites: a dark site is polled by a few canaries only, and comes back spread out.
 
-Runs beside the ticks, since it asks SQL which targets a site has. A database that is away changes nothing: the
-targets' own breakers open then, one by one.
+Runs in a thread, since it reads the targets of a site from SQL. Without a database no new outage
+starts, and the breakers of the targets open one by one.
 """
 
 from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from poller import errors, event_publisher
+from poller import errors
 from poller.beat.leadership import Leader
 from poller.bootstrap import Services
 from poller.db.inventory import sites
@@ -20,6 +20,7 @@ from poller.domain.failures.site_outage import Outage, Window
 from poller.domain.inventory import duration
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.scheduling import slots
+from poller.event_publisher import EventLog, LogOnly
 from poller.observability import logs
 from poller.settings import policies
 from poller.state.board.board_values import NotLeader, Place
@@ -27,136 +28,171 @@ from poller.state.cluster import site_windows
 
 log = logs.get(__name__)
 
-LOOK_EVERY_S = 2.0
+CHECK_EVERY_S = 2.0
 
 
-class SiteWatch:
+class SiteOutages:
+    """The leader's watch over dark sites."""
+
     def __init__(
         self,
         services: Services,
         leader: Leader,
         stopping: threading.Event,
-        note: event_publisher.Note = event_publisher.only_log,
+        events: EventLog | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self._services = services
+        self._engine = services.engine
+        self._redis = services.redis
+        self._keys = services.keys
         self._board = services.board
         self._leader = leader
         self._stopping = stopping
-        self._note = note
+        self._events = events or LogOnly()
         self._limits = policies.site_limits(services.settings)
         self._chance = chance
-        self._known: dict[str, dict[int, int]] = {}  # dark sites: their targets, as SQL had them
-        self._thread = threading.Thread(target=self._watch, name="sites", daemon=True)
+        #: Dark site -> its targets with their intervals in ms, as last read from SQL.
+        self._targets: dict[str, dict[int, int]] = {}
+        self._thread = threading.Thread(target=self._run, name="site-outages", daemon=True)
 
     def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
-    def _watch(self) -> None:
-        while not self._stopping.wait(LOOK_EVERY_S):
+    def _run(self) -> None:
+        while not self._stopping.wait(CHECK_EVERY_S):
             try:
                 if self._leader.leads:
-                    self.look(self._board.now_ms())
+                    self.check(self._board.now_ms())
             except NotLeader:
                 continue
             except errors.StoreError as error:
-                log.warning("sites_not_watched", error=str(error))
-            except Exception:
-                log.exception("site_watch_broke")
+                log.warning("sites_not_checked", error=str(error))
+            except Exception:  # door: the end of this thread; it must not die
+                log.exception("site_outages_broke")
 
-    def look(self, now_ms: int) -> None:
-        """One round: open what went dark, keep its targets aside, ask, and bring back what answers."""
-        client, keys = self._services.redis, self._services.keys
-        windows = site_windows.windows(client, keys, now_ms)
-        dark = site_windows.dark(client, keys)
-        for outage in dark.values():
-            self._attend(outage, now_ms)
-        for name, seen in windows.items():
-            if name not in dark and (window := site_outage.first_dark(seen, self._limits)):
-                self._open(name, window, now_ms)
-        self._release_forgotten(
-            {outage.number for outage in site_windows.dark(client, keys).values()}, now_ms
-        )
+    def check(self, now_ms: int) -> None:
+        """Probe and end running outages, start new ones. Raises StoreError, NotLeader."""
+        windows = site_windows.windows(self._redis, self._keys, now_ms)
+        outages = site_windows.dark(self._redis, self._keys)
+        for outage in outages.values():
+            self._follow(outage, now_ms)
 
-    def _release_forgotten(self, open_sites: set[int], now_ms: int) -> None:
-        """Whoever waits for an outage that nobody knows of any more."""
-        rows = [
-            (i, now_ms) for i, number in self._board.all_held().items() if number not in open_sites
-        ]
-        if rows:
-            self._board.release(self._leader.token, rows)
+        for site, site_polls in windows.items():
+            dark_window = site_outage.first_dark(site_polls, self._limits)
+            if dark_window and site not in outages:
+                self._begin(site, dark_window, now_ms)
+        self._release_orphans(now_ms)
 
-    def _open(self, name: str, window: Window, now_ms: int) -> None:
-        number, _ = sites.targets_of(self._services.engine, name)
+    def _begin(self, site: str, window: Window, now_ms: int) -> None:
+        number, _ = sites.targets_of(self._engine, site)
         if not number:
-            return  # removed meanwhile
-        outage = Outage(name, number, now_ms)
-        site_windows.store(self._services.redis, self._services.keys, outage)
-        said = f"site {name} is dark: {window.dark} of {window.polls} polls found nobody in {window.seconds} s"
-        data = {"site": name, "polls": window.polls, "dark": window.dark}
-        self._note(Event(now_ms, Kind.SITE_OPENED, said, data=data))
-        self._attend(outage, now_ms)
+            return  # the site was removed meanwhile
+        outage = Outage(site, number, now_ms)
+        site_windows.store(self._redis, self._keys, outage)
+        event = Event(
+            at_ms=now_ms,
+            kind=Kind.SITE_OPENED,
+            message=f"site {site} is dark: {window.dark} of {window.polls} polls "
+            f"found no device in {window.seconds} s",
+            data={"site": site, "polls": window.polls, "dark": window.dark},
+        )
+        self._events.record(event)
+        self._follow(outage, now_ms)
 
-    def _attend(self, outage: Outage, now_ms: int) -> None:
+    def _follow(self, outage: Outage, now_ms: int) -> None:
+        """End an outage that is over; else hold the site's targets and poll canaries when due."""
         held = self._board.held(outage.number)
-        ids = self._targets(outage.site, held)
-        strangers = held - ids.keys()
-        if strangers:  # moved to another site, or removed
-            self._board.release(
-                self._leader.token, [(target_id, now_ms) for target_id in strangers]
-            )
-        if not ids or site_outage.has_recovered(
-            outage, self._board.statuses(outage.canaries).values()
-        ):
-            self._close(outage, ids, now_ms)
+        targets = self._load_targets(outage.site, held)
+        moved_away = held - targets.keys()
+        self._release(moved_away, now_ms)
+
+        canaries = self._board.statuses(outage.canaries)
+        if not targets or site_outage.has_recovered(outage, canaries.values()):
+            self._end(outage, targets, now_ms)
             return
-        asking = site_outage.is_probe_due(outage, now_ms, self._limits)
-        kept = () if asking else outage.canaries  # these are on their way
-        self._board.withhold(self._leader.token, outage.number, ids.keys() - held - set(kept))
-        if asking:
-            self._ask(outage, list(ids), now_ms)
 
-    def _targets(self, name: str, held: set[int]) -> dict[int, int]:
-        """With their intervals. While SQL is away: as they were, or who is held. It must not keep a site dark."""
+        waiting = targets.keys() - held
+        probe_is_due = site_outage.is_probe_due(outage, now_ms, self._limits)
+        if not probe_is_due:
+            waiting -= set(outage.canaries)  # their polls are under way
+        self._board.withhold(self._leader.token, outage.number, waiting)
+        if probe_is_due:
+            self._probe(outage, list(targets), now_ms)
+
+    def _load_targets(self, site: str, held: set[int]) -> dict[int, int]:
+        """Targets of a site with their intervals in ms.
+
+        Without a database: as last read, or the held ones. A missing database must not keep a site
+        dark.
+        """
         try:
-            _, self._known[name] = sites.targets_of(self._services.engine, name)
+            _, self._targets[site] = sites.targets_of(self._engine, site)
         except errors.StoreError:
-            self._known.setdefault(name, dict.fromkeys(held, slots.RESUME_WITHIN_MS))
-            if not self._known[name]:
+            if site not in self._targets:
+                self._targets[site] = dict.fromkeys(held, slots.RESUME_WITHIN_MS)
+            if not self._targets[site]:
                 raise
-        return self._known[name]
+        return self._targets[site]
 
-    def _ask(self, outage: Outage, ids: list[int], now_ms: int) -> None:
+    def _probe(self, outage: Outage, target_ids: list[int], now_ms: int) -> None:
+        """Choose new canaries and poll them at once."""
         chances = [self._chance() for _ in range(self._limits.canaries)]
-        chosen = site_outage.next_canaries(ids, chances, self._limits)
-        site_windows.store(
-            self._services.redis,
-            self._services.keys,
-            replace(outage, asked_ms=now_ms, canaries=chosen),
-        )
-        self._board.release(
-            self._leader.token, [(target_id, now_ms) for target_id in chosen], Place.URGENT
-        )
+        canaries = site_outage.next_canaries(target_ids, chances, self._limits)
+        probed = replace(outage, asked_ms=now_ms, canaries=canaries)
+        site_windows.store(self._redis, self._keys, probed)
+        self._release(canaries, now_ms, Place.URGENT)
 
-    def _close(self, outage: Outage, ids: Mapping[int, int], now_ms: int) -> None:
-        """Everything that waits comes back within its interval, a minute at most, each target at its own instant."""
+    def _end(self, outage: Outage, intervals: Mapping[int, int], now_ms: int) -> None:
+        """Return each held target at its own instant, within its interval and a minute."""
         held = self._board.held(outage.number)
-        rows = [
-            (i, site_outage.return_ms(i, ids.get(i, slots.RESUME_WITHIN_MS), now_ms)) for i in held
-        ]
-        self._board.release(self._leader.token, rows)
-        statuses = self._board.statuses(outage.canaries)
-        unheard = [
-            i for i in outage.canaries if i in statuses and statuses[i].ok_ms < outage.asked_ms
-        ]
-        if unheard:
-            self._board.demand(
-                unheard
-            )  # asked a moment too early: else it would wait for its own breaker
-        site_windows.clear_windows(self._services.redis, self._services.keys, outage.site, now_ms)
-        site_windows.forget(self._services.redis, self._services.keys, outage.site)
-        self._known.pop(outage.site, None)
+        returns = []
+        for target_id in held:
+            interval_ms = intervals.get(target_id, slots.RESUME_WITHIN_MS)
+            at_ms = site_outage.return_ms(target_id, interval_ms, now_ms)
+            returns.append((target_id, at_ms))
+        self._board.release(self._leader.token, returns)
+        self._repeat_failed_probes(outage)
+
+        site_windows.clear_windows(self._redis, self._keys, outage.site, now_ms)
+        site_windows.forget(self._redis, self._keys, outage.site)
+        self._targets.pop(outage.site, None)
+
         seconds = (now_ms - outage.since_ms) // 1000
-        said = f"site {outage.site} answers again after {duration.rounded_text(seconds * 1000)}; {len(held)} targets come back"
-        data = {"site": outage.site, "targets": len(held), "seconds": seconds}
-        self._note(Event(now_ms, Kind.SITE_RECOVERED, said, data=data))
+        length = duration.rounded_text(seconds * 1000)
+        event = Event(
+            at_ms=now_ms,
+            kind=Kind.SITE_RECOVERED,
+            message=f"site {outage.site} answers again after {length}; "
+            f"{len(held)} targets come back",
+            data={"site": outage.site, "targets": len(held), "seconds": seconds},
+        )
+        self._events.record(event)
+
+    def _repeat_failed_probes(self, outage: Outage) -> None:
+        """Poll canaries again that failed just before the site came back.
+
+        Otherwise they would wait for their own breakers.
+        """
+        statuses = self._board.statuses(outage.canaries)
+        failed = []
+        for target_id, status in statuses.items():
+            if status.ok_ms < outage.asked_ms:
+                failed.append(target_id)
+        if failed:
+            self._board.demand(failed)
+
+    def _release_orphans(self, now_ms: int) -> None:
+        """Release targets that are held for an outage that Redis has lost."""
+        outages = site_windows.dark(self._redis, self._keys)
+        numbers = {outage.number for outage in outages.values()}
+        orphans = []
+        for target_id, number in self._board.all_held().items():
+            if number not in numbers:
+                orphans.append(target_id)
+        self._release(orphans, now_ms)
+
+    def _release(self, target_ids: Iterable[int], at_ms: int, place: Place = Place.DUE) -> None:
+        returns = [(target_id, at_ms) for target_id in target_ids]
+        if returns:
+            self._board.release(self._leader.token, returns, place)

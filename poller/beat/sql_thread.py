@@ -1,6 +1,6 @@
-"""The leader's work with SQL, in a thread of its own: a database that is slow, silent or gone stops no tick.
+"""The leader's work with SQL, in a thread: a slow or absent database delays no tick.
 
-What it moves on the board carries the leader's token like everything else, so it is refused once we do not lead.
+Its moves on the board carry the leader's token and are refused when this process does not lead.
 """
 
 from __future__ import annotations
@@ -10,104 +10,131 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from poller import errors, event_publisher
-from poller.beat import deadletter_sync, queue_upkeep, reconcile
-from poller.beat.board_audit import Audit
+from poller import errors
+from poller.beat import deadletter_sync, reconcile
+from poller.beat.board_audit import BoardAudit
 from poller.beat.leadership import Leader
-from poller.beat.session_hosts import Hosts
+from poller.beat.session_affinity import SessionHosts
 from poller.bootstrap import Services
 from poller.db.record import dead_letter_rows, run_ledger
 from poller.domain.record.run import Run
+from poller.event_publisher import EventLog
 from poller.observability import logs
 from poller.state.board.board_maintenance import BoardMaintenance
 from poller.state.board.board_values import NotLeader
 
 log = logs.get(__name__)
 
-#: After a failure we look again this soon, and not at every note.
-TRY_AGAIN_S = 2.0
-#: Lost leases that wait to be recorded; beyond that the oldest are dropped, and said to be.
-MOST_WAITING = 100_000
+#: Pause after a failure, whatever wakes the thread.
+RETRY_S = 2.0
+#: Lost runs that may wait for the ledger; beyond that the oldest are dropped and logged.
+MAX_LOST_RUNS = 100_000
 #: How often the dead letters are compared with the board.
-LETTERS_EVERY_S = 300.0
+DEADLETTER_SYNC_S = 300.0
 
 
-class Bookkeeper:
+class SqlThread:
+    """Reconciles the board, audits it, syncs dead letters and closes lost runs."""
+
     def __init__(
         self,
         services: Services,
         leader: Leader,
+        hosts: SessionHosts,
+        events: EventLog,
         stopping: threading.Event,
-        note: event_publisher.Note = event_publisher.only_log,
-        hosts: Hosts | None = None,
     ) -> None:
         self._services = services
-        self._hosts = hosts or Hosts()
-        self._note = note
         self._leader = leader
+        self._hosts = hosts
+        self._events = events
         self._stopping = stopping
-        self._audit = Audit(services.board, services.engine, note)
+        self._audit = BoardAudit(services.board, services.engine)
         self._maintenance = BoardMaintenance(services.board)
-        self._asked = threading.Event()
-        self._lost: deque[Run] = deque()
-        self._letters_at = 0.0
-        self._said = ""  # what fails at the moment
-        self._thread = threading.Thread(target=self._keep, name="bookkeeping", daemon=True)
+        self._wanted = threading.Event()
+        self._lost_runs: deque[Run] = deque()
+        self._deadletter_sync_mono = 0.0  # when the next sync is due
+        self._failure = ""  # the failure that was logged last and is not over
+        self._thread = threading.Thread(target=self._run, name="sql", daemon=True)
 
     def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
-    def reconcile_soon(self) -> None:
-        """The inventory may have changed, or the board may be another one."""
-        self._asked.set()
+    def run_soon(self) -> None:
+        """Run without waiting for `reconcile_s`: the inventory or the board may have changed."""
+        self._wanted.set()
 
-    def record_lost(self, lost: Sequence[Run]) -> None:
-        """Have runs closed in the ledger whose leases ran out."""
-        self._lost.extend(lost)
-        if len(self._lost) > MOST_WAITING:
-            dropped = [self._lost.popleft() for _ in range(len(self._lost) - MOST_WAITING)]
-            log.error("lost_leases_not_recorded", count=len(dropped))
-        if lost:
-            self._asked.set()
+    def close_lost(self, lost: Sequence[Run]) -> None:
+        """Have lost runs closed in the ledger."""
+        if not lost:
+            return
+        self._lost_runs.extend(lost)
+        excess = len(self._lost_runs) - MAX_LOST_RUNS
+        if excess > 0:
+            for _ in range(excess):
+                self._lost_runs.popleft()
+            log.error("lost_leases_not_recorded", count=excess)
+        self._wanted.set()
 
-    def _keep(self) -> None:
+    def _run(self) -> None:
         while not self._stopping.is_set():
-            self._asked.wait(self._services.settings.reconcile_s)
-            self._asked.clear()
+            self._wanted.wait(self._services.settings.reconcile_s)
+            self._wanted.clear()
             try:
-                self._work()
-                self._trouble("")
+                if self._leader.leads:
+                    self._do_leader_work()
+                self._write_lost_runs()
+                self._log_failure("")
             except NotLeader:
-                continue  # the ticks notice as well, and ask again when we lead
+                continue  # the tick notices too, and wakes this thread in the next term
             except errors.StoreError as error:
-                self._trouble(str(error))
-                self._stopping.wait(TRY_AGAIN_S)
-                self._asked.set()
-            except Exception:
-                log.exception("bookkeeping_broke")
-                self._stopping.wait(TRY_AGAIN_S)
+                self._log_failure(str(error))
+                self._stopping.wait(RETRY_S)
+                self._wanted.set()
+            except Exception:  # door: the end of this thread; it must not die
+                log.exception("sql_thread_broke")
+                self._stopping.wait(RETRY_S)
 
-    def _trouble(self, error: str) -> None:
-        """Said when it begins, changes or ends, and not every two seconds."""
-        if error and error != self._said:
-            log.error("bookkeeping_failed", error=error)
-        elif self._said and not error:
-            log.info("bookkeeping_goes_on")
-        self._said = error
+    def _do_leader_work(self) -> None:
+        board = self._services.board
+        engine = self._services.engine
+        leader = self._leader.token
 
-    def _work(self) -> None:
-        if self._leader.leads:
-            board, engine = self._services.board, self._services.engine
-            if reconcile.reconcile(board, engine, self._leader.token, board.now_ms(), self._note):
-                queue_upkeep.agree(self._maintenance, self._leader.token)
-                dead_letter_rows.forget_absent(engine)
-            self._hosts.refresh(engine)
-            self._audit.look(board.now_ms())
-            if time.monotonic() >= self._letters_at:
-                deadletter_sync.agree(board, engine)
-                self._letters_at = time.monotonic() + LETTERS_EVERY_S
-        waiting = list(self._lost)
-        if waiting:
-            run_ledger.close_lost(self._services.engine, waiting)
-            for _ in waiting:
-                self._lost.popleft()
+        reconciled = reconcile.reconcile(board, engine, leader, board.now_ms())
+        if reconciled.event:
+            self._events.record(reconciled.event)
+        if reconciled.changed:
+            update_queues(self._maintenance, leader)
+            dead_letter_rows.forget_absent(engine)
+
+        self._hosts.refresh(engine)
+        repair = self._audit.check(board.now_ms())
+        if repair:
+            self._events.record(repair)
+
+        if time.monotonic() >= self._deadletter_sync_mono:
+            deadletter_sync.sync(board, engine)
+            self._deadletter_sync_mono = time.monotonic() + DEADLETTER_SYNC_S
+
+    def _write_lost_runs(self) -> None:
+        lost = list(self._lost_runs)
+        if lost:
+            run_ledger.close_lost(self._services.engine, lost)
+            for _ in lost:
+                self._lost_runs.popleft()
+
+    def _log_failure(self, failure: str) -> None:
+        """Log a failure when it starts, changes or ends, not at every retry. "" is success."""
+        if failure and failure != self._failure:
+            log.error("sql_work_failed", error=failure)
+        elif self._failure and not failure:
+            log.info("sql_work_recovered")
+        self._failure = failure
+
+
+def update_queues(maintenance: BoardMaintenance, leader: str) -> None:
+    """Update the list of queues, which wakes the workers. Raises StoreError, NotLeader."""
+    changes = maintenance.update_queues(leader)
+    if changes.came or changes.went:
+        log.info("domains_changed", came=changes.came, went=changes.went)

@@ -1,4 +1,7 @@
-"""Which workers came, went, or were lost? The leader compares who is here with whom it, or its predecessor, saw."""
+"""Notices workers that joined, left or were lost, and makes the events.
+
+The list of present workers is in Redis, so that a new leader continues with the list of the last.
+"""
 
 from __future__ import annotations
 
@@ -8,69 +11,96 @@ from collections.abc import Iterator, Mapping, Sequence
 from poller.bootstrap import Services
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.record.overview import Worker
-from poller.event_publisher import Note
 from poller.state.cluster import worker_registry
 
 
-class Attendance:
-    def __init__(self, services: Services, note: Note) -> None:
-        self._redis, self._keys = services.redis, services.keys
-        self._note = note
-        self._present: dict[str, int] | None = None  # key -> start
+class WorkerWatch:
+    """The leader's comparison of living workers with those of its last check."""
+
+    def __init__(self, services: Services) -> None:
+        self._redis = services.redis
+        self._keys = services.keys
+        self._present: dict[str, int] | None = None  # worker key -> start; None: not read yet
 
     def forget(self) -> None:
-        """We were not leading: somebody else kept the list."""
+        """Start a new term: another leader may have changed the list in Redis."""
         self._present = None
 
-    def look(self, now_ms: int) -> None:
-        """Tell what changed since the last look. Raises StoreUnavailable, and then tells it next time."""
+    def check(self, now_ms: int) -> list[Event]:
+        """The events since the last check.
+
+        Raises StoreUnavailable; the next check then returns the events.
+        """
         before = self._present
         if before is None:
             before = worker_registry.attending(self._redis, self._keys)
-        everybody = worker_registry.registered(self._redis, self._keys)
-        here = {
-            worker.key: worker.started_ms
-            for worker in everybody
-            if worker_registry.is_alive(worker, now_ms)
-        }
-        if here != before:
-            came = {key: start for key, start in here.items() if before.get(key) != start}
-            worker_registry.store_attending(
-                self._redis, self._keys, came, [key for key in before if key not in here]
-            )
-            for event in changes(before, everybody, now_ms):
-                self._note(event)
-        self._present = here
+        workers = worker_registry.registered(self._redis, self._keys)
+        present = {}
+        for worker in workers:
+            if worker_registry.is_alive(worker, now_ms):
+                present[worker.key] = worker.started_ms
+
+        events: list[Event] = []
+        if present != before:
+            joined = {key: start for key, start in present.items() if before.get(key) != start}
+            gone = [key for key in before if key not in present]
+            worker_registry.store_attending(self._redis, self._keys, joined, gone)
+            events = list(changes(before, workers, now_ms))
+        self._present = present
+        return events
 
 
-def changes(before: Mapping[str, int], everybody: Sequence[Worker], now_ms: int) -> Iterator[Event]:
-    """`before` has the start of each worker that was here, by key; one with another start is another one."""
-    known = {worker.key: worker for worker in everybody}
-    here = {
-        key: worker for key, worker in known.items() if worker_registry.is_alive(worker, now_ms)
-    }
-    came = [worker for key, worker in here.items() if before.get(key) != worker.started_ms]
-    for key in sorted(before.keys() - here):
+def changes(before: Mapping[str, int], workers: Sequence[Worker], now_ms: int) -> Iterator[Event]:
+    """Events of workers that are gone, then of workers that joined.
+
+    `before` maps the key of each worker present before to its start; another start is another
+    process. `workers` are all registered workers, dead ones too.
+    """
+    registered = {worker.key: worker for worker in workers}
+    alive = [worker for worker in workers if worker_registry.is_alive(worker, now_ms)]
+    joined = [worker for worker in alive if before.get(worker.key) != worker.started_ms]
+    yield from _gone(before.keys() - {worker.key for worker in alive}, registered, joined, now_ms)
+
+    names_before = {_name(key) for key in before}
+    name_counts = Counter(worker.name for worker in alive)
+    for worker in sorted(joined, key=_key):
+        count = name_counts[worker.name]
+        if count > 1:
+            message = f"joined; {count} workers have this name, give each its own with -n"
+        elif worker.name in names_before:
+            message = "restarted"
+        else:
+            message = "joined"
+        yield _event(now_ms, Kind.WORKER_JOINED, worker.name, message)
+
+
+def _gone(
+    keys: set[str], registered: Mapping[str, Worker], joined: Sequence[Worker], now_ms: int
+) -> Iterator[Event]:
+    """A lost worker is still registered; one that left is not. A restarted one is neither."""
+    joined_names = {worker.name for worker in joined}
+    for key in sorted(keys):
         name = _name(key)
-        if key in known:
-            silent_s = round(abs(now_ms - known[key].seen_ms) / 1000)
-            yield _event(
-                now_ms, Kind.WORKER_LOST, f"{name} has said nothing for {silent_s} s", name
-            )
-        elif all(worker.name != name for worker in came):  # else it was killed, and started again
-            yield _event(now_ms, Kind.WORKER_LEFT, f"{name} said good-bye", name)
-    were, namesakes = set(map(_name, before)), Counter(worker.name for worker in here.values())
-    for worker in sorted(came, key=lambda worker: worker.key):
-        said = "is back with a new start" if worker.name in were else "polls from now on"
-        if namesakes[worker.name] > 1:
-            said = f"polls from now on; {namesakes[worker.name]} workers have this name, give each its own with -n"
-        yield _event(now_ms, Kind.WORKER_JOINED, f"{worker.name} {said}", worker.name)
+        if key in registered:
+            silent_s = round(abs(now_ms - registered[key].seen_ms) / 1000)
+            yield _event(now_ms, Kind.WORKER_LOST, name, f"sent no heartbeat for {silent_s} s")
+        elif name not in joined_names:
+            yield _event(now_ms, Kind.WORKER_LEFT, name, "stopped and left")
+
+
+def _key(worker: Worker) -> str:
+    return worker.key
 
 
 def _name(key: str) -> str:
-    """Of a worker's key; see domain/record/overview.py."""
+    """The name in a worker's key; see domain/record/overview.py."""
     return key.rpartition("#")[0] or key
 
 
-def _event(now_ms: int, kind: Kind, message: str, name: str) -> Event:
-    return Event(now_ms, kind, message, data={"worker": name})
+def _event(now_ms: int, kind: Kind, name: str, message: str) -> Event:
+    return Event(
+        at_ms=now_ms,
+        kind=kind,
+        message=f"{name} {message}",
+        data={"worker": name},
+    )

@@ -1,4 +1,4 @@
-"""What the leader does between two ticks: reconcile, dispatch, reap, resume - on real Redis and SQL."""
+"""The leader's work on real Redis and SQL: reconcile, reap, catch up, audit."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from poller.beat import catch_up, reap, reconcile
-from poller.beat.board_audit import Audit
+from poller.beat import reap, reconcile
+from poller.beat.board_audit import BoardAudit
+from poller.beat.catch_up import CatchUp
+from poller.beat.leadership import Leader
 from poller.bootstrap import Services
 from poller.db.inventory import devices, imports, inventory_feed, targets
 from poller.db.record import run_ledger
 from poller.domain.failures.outcome import Result
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.record.event_kinds import Kind
 from poller.state.board.board_values import ClaimLimits
 
 QUEUE = "poll.snmp"
 NOW = 1_800_000_000_000
-ROOM = ClaimLimits(targets=1000, batch_size=64, lease_ms=30_000)
+LIMITS = ClaimLimits(targets=1000, batch_size=64, lease_ms=30_000)
 
 
 def target(interval_ms: int = 60_000) -> TargetDraft:
@@ -33,7 +36,12 @@ def add_fleet(services: Services, count: int, interval_ms: int = 60_000) -> None
 
 
 def run(services: Services) -> bool:
-    return reconcile.reconcile(services.board, services.engine, "", NOW)
+    return reconcile.reconcile(services.board, services.engine, "", NOW).changed
+
+
+def catch_up(services: Services) -> CatchUp:
+    leader = Leader(services.leadership, 1.0, election=False)
+    return CatchUp(services.board, leader, services.settings)
 
 
 def scores(services: Services) -> dict[int, float]:
@@ -53,14 +61,14 @@ def assert_sound(services: Services) -> None:
 
 
 def test_an_empty_board_is_filled_and_spread_over_one_interval(services: Services) -> None:
-    """A flushed Redis too; a second pass has nothing to do."""
+    """A flushed board is filled with the same slots; a second pass changes nothing."""
     add_fleet(services, 300)
     assert run(services)
     assert not run(services)
-    found = list(scores(services).values())
-    assert len(found) == 300
-    assert all(NOW < score <= NOW + 60_000 for score in found)
-    assert max(found) - min(found) > 50_000
+    instants = list(scores(services).values())
+    assert len(instants) == 300
+    assert all(NOW < instant <= NOW + 60_000 for instant in instants)
+    assert max(instants) - min(instants) > 50_000
     before = scores(services)
     services.redis.flushall()
     assert run(services)
@@ -69,7 +77,7 @@ def test_an_empty_board_is_filled_and_spread_over_one_interval(services: Service
 
 
 def test_a_few_new_targets_are_polled_at_once_and_many_take_their_slots(services: Services) -> None:
-    """Somebody who adds a device is watching."""
+    """An operator who adds a device sees its first poll at once."""
     run(services)
     devices.add(services.engine, DeviceDraft("one", "127.0.0.1"), [target()])
     run(services)
@@ -81,7 +89,7 @@ def test_a_few_new_targets_are_polled_at_once_and_many_take_their_slots(services
 
 
 def test_edits_disabling_and_removal_reach_the_board(services: Services) -> None:
-    """And what was not edited keeps its slot."""
+    """Targets that were not edited keep their slots."""
     add_fleet(services, 100)
     run(services)
     before = scores(services)
@@ -98,8 +106,8 @@ def test_edits_disabling_and_removal_reach_the_board(services: Services) -> None
     assert_sound(services)
 
 
-def test_a_database_that_went_back_in_time_is_followed(services: Services) -> None:
-    """A restored backup has a smaller version: everything is compared."""
+def test_a_restored_backup_is_followed(services: Services) -> None:
+    """An older version of the inventory causes a full comparison."""
     add_fleet(services, 10)
     run(services)
     services.redis.hset(services.keys.board, "version", "999")
@@ -111,13 +119,13 @@ def test_a_database_that_went_back_in_time_is_followed(services: Services) -> No
 
 
 def test_a_lost_lease_is_due_at_once_and_in_the_ledger(services: Services) -> None:
-    """Unless the worker wrote its row before it died: then that row stands."""
+    """A row that the worker wrote before it died stays."""
     add_fleet(services, 2)
     run(services)
     ids = sorted(scores(services))
-    services.board.claim("", "t", "", {QUEUE: 100}, ROOM, NOW + 60_000)
+    services.board.claim("", "t", "", {QUEUE: 100}, LIMITS, NOW + 60_000)
     services.board.start("t", 0, "c", 1_000, ids, NOW + 60_000)
-    services.redis.zadd(services.keys.inflight, dict.fromkeys(map(str, ids), 1))  # long ago
+    services.redis.zadd(services.keys.inflight, dict.fromkeys(map(str, ids), 1))  # an old lease
     written = run_ledger.Run(
         ids[0], _plan(services, ids[0]), Result.OK, token="t", started_ms=NOW, finished_ms=NOW
     )
@@ -133,30 +141,31 @@ def test_a_lost_lease_is_due_at_once_and_in_the_ledger(services: Services) -> No
     assert reap.reap(services.board, "", NOW + 90_000) == []
 
 
-def test_after_downtime_the_overdue_are_spread(services: Services) -> None:
-    """Once each, within a minute; what is only a little late is polled at once."""
+def test_after_downtime_overdue_targets_are_spread(services: Services) -> None:
+    """Each is polled once within a minute; a target that is a little late is polled at once."""
     add_fleet(services, 200)
     run(services)
     long_after = NOW + 3_600_000
     recent = next(iter(scores(services)))
     services.redis.zadd(services.keys.due(QUEUE), {str(recent): long_after - 2_000})
-    assert catch_up.resume(services.board, "", long_after, services.settings, lambda: None) == 199
+    assert catch_up(services).after_takeover(long_after) is None
     after = scores(services)
+    assert len(after) == 200
     assert after.pop(recent) == long_after - 2_000
     assert all(long_after <= score < long_after + 60_000 for score in after.values())
     assert max(after.values()) - min(after.values()) > 50_000
     assert_sound(services)
 
 
-def test_a_few_that_waited_for_a_worker_are_polled_at_once(services: Services) -> None:
-    """A batch of them is no crowd; one more than that is spread."""
+def test_few_targets_that_waited_for_a_worker_are_polled_at_once(services: Services) -> None:
+    """One batch of them keeps its instants; more are spread."""
     add_fleet(services, 65)
     run(services)
     long_after = NOW + 3_600_000
     before = scores(services)
-    assert catch_up.spread(services.board, "", long_after, [QUEUE], at_once=65) == 0
+    assert catch_up(services).spread([QUEUE], long_after, unless_at_most=65) == 0
     assert scores(services) == before
-    assert catch_up.spread(services.board, "", long_after, [QUEUE], at_once=64) == 65
+    assert catch_up(services).spread([QUEUE], long_after, unless_at_most=64) == 65
     assert_sound(services)
 
 
@@ -166,15 +175,15 @@ def _plan(services: Services, target_id: int) -> int:
 
 
 def test_a_pass_over_an_unchanged_fleet_is_one_small_query(services: Services) -> None:
-    """However large the fleet is: no target is read, nothing is written."""
+    """No target is read and nothing is written, however large the fleet."""
     add_fleet(services, 500)
     run(services)
-    asked: list[str] = []
-    sa.event.listen(services.engine, "before_cursor_execute", lambda *a: asked.append(a[2]))
+    statements: list[str] = []
+    sa.event.listen(services.engine, "before_cursor_execute", lambda *a: statements.append(a[2]))
     before = services.redis.info("commandstats")
     assert not run(services)
     after = services.redis.info("commandstats")
-    assert [text for text in asked if text != "BEGIN"] == [
+    assert [text for text in statements if text != "BEGIN"] == [
         "SELECT inventory.version \nFROM inventory"
     ]
     used = {name: after[name]["calls"] - before.get(name, {"calls": 0})["calls"] for name in after}
@@ -184,39 +193,43 @@ def test_a_pass_over_an_unchanged_fleet_is_one_small_query(services: Services) -
     }
 
 
-def test_the_board_of_another_clock_is_brought_into_this_one(services: Services) -> None:
-    """A new leader compares the clock with what its predecessor saw: set back by an hour, nobody waits for it."""
+def test_a_new_leader_corrects_a_board_whose_clock_was_set_back(services: Services) -> None:
+    """It compares the clock with that of the last leader; no target waits for an hour."""
     add_fleet(services, 100)
     run(services)
-    services.board.claim("", "t", "", {QUEUE: 9}, ROOM, NOW)
+    services.board.claim("", "t", "", {QUEUE: 9}, LIMITS, NOW)
     earlier = NOW - 3_600_000
-    assert catch_up.resume(services.board, "", earlier, services.settings, lambda: None) == 100
-    found = scores(services)
-    assert all(earlier < score <= earlier + 60_000 for score in found.values())
-    assert len(set(found.values())) > 90
+    event = catch_up(services).after_takeover(earlier)
+    assert event is not None
+    assert (event.kind, event.data["targets_moved"]) == (Kind.CLOCK_MOVED, 100)
+    instants = scores(services).values()
+    assert all(earlier < instant <= earlier + 60_000 for instant in instants)
+    assert len(set(instants)) > 90
     assert_sound(services)
 
 
 def test_a_failover_moves_nothing(services: Services) -> None:
-    """What fell due in the few seconds without a leader is polled at once, in order."""
+    """Targets that became due in the seconds without a leader are polled at once, in order."""
     add_fleet(services, 100)
     run(services)
-    services.board.claim("", "t", "", {QUEUE: 9}, ROOM, NOW)
+    services.board.claim("", "t", "", {QUEUE: 9}, LIMITS, NOW)
     before = scores(services)
-    assert catch_up.resume(services.board, "", NOW + 5_000, services.settings, lambda: None) == 0
+    assert catch_up(services).after_takeover(NOW + 5_000) is None
     assert scores(services) == before
 
 
 @pytest.mark.parametrize("lost", ["due:poll.snmp", "spec", "queues"])
-def test_a_board_that_somebody_broke_is_mended(services: Services, lost: str) -> None:
-    """At the second look that does not add up; nothing is touched while it does."""
+def test_a_damaged_board_is_repaired(services: Services, lost: str) -> None:
+    """The second check that does not add up repairs; checks that add up change nothing."""
     add_fleet(services, 30)
     run(services)
-    audit = Audit(services.board, services.engine)
-    assert not audit.look(NOW)
+    audit = BoardAudit(services.board, services.engine)
+    assert audit.check(NOW) is None
     services.redis.delete(services.keys.prefix + lost)
-    assert not audit.look(NOW)
-    assert audit.look(NOW)
+    assert audit.check(NOW) is None
+    event = audit.check(NOW)
+    assert event is not None
+    assert event.kind is Kind.BOARD_REPAIRED
     assert_sound(services)
-    assert not audit.look(NOW)
-    assert not audit.look(NOW)
+    assert audit.check(NOW) is None
+    assert audit.check(NOW) is None

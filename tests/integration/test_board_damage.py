@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 import redis
 
-from poller.beat import catch_up
+from poller.beat.catch_up import CatchUp
+from poller.beat.leadership import Leader
 from poller.domain.failures.outcome import Result
+from poller.settings import Settings
 from poller.state.board import wrong_types
 from poller.state.board.board_repair import Repair, Repaired
 from poller.state.board.board_values import Move, Place
@@ -191,7 +193,8 @@ def test_damage_does_not_keep_a_leader_from_beginning(
     fill(board, leader, 2)
     board.redis.zadd(board.keys.due(QUEUE), {"1": score})
     board.redis.hset(board.keys.spec, "1", text)
-    assert catch_up.spread(board, leader.token, NOW + 60_000, [QUEUE]) >= 1
+    catch_up = CatchUp(board, Leader(leader, 1.0), Settings())
+    assert catch_up.spread([QUEUE], NOW + 60_000) >= 1
 
 
 @pytest.mark.parametrize("field", ["epoch", "leader"])

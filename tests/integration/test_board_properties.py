@@ -109,7 +109,7 @@ class BoardMachine(RuleBasedStateMachine):
         BoardMaintenance(self.board).renew_leases(self.leader.token, self.now, 15_000, MARGIN_MS)
         assert self.board.reap(self.leader.token, now_ms=self.now) == []
         if hours < 0:
-            BoardMaintenance(self.board).bring_nearer(self.leader.token, self.now, lambda: None)
+            sum(BoardMaintenance(self.board).bring_nearer(self.leader.token, self.now))
             for spec in self.specs.values():
                 score = self.client.zscore(self.board.keys.due(spec.queue), str(spec.id))
                 assert score is None or score <= self.now + spec.interval_ms

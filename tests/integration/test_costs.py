@@ -10,8 +10,7 @@ import pytest
 
 from poller.beat import dispatch, reconcile
 from poller.beat.dispatch import Dispatcher
-from poller.beat.session_affinity import Homes
-from poller.beat.session_hosts import Hosts
+from poller.beat.session_affinity import SessionAffinity, SessionHosts
 from poller.bootstrap import Services
 from poller.db.inventory import imports
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
@@ -50,8 +49,9 @@ def worker(**costs: float) -> Worker:
 
 
 def published(services: Services, living: list[Worker]) -> None:
-    dispatcher = Dispatcher(services.board, services.settings, Homes(services, Hosts()))
-    dispatcher.resize(capacity.batch_sizes(living, services.settings.batch_size))
+    affinity = SessionAffinity(services, SessionHosts())
+    dispatcher = Dispatcher(services.board, services.settings, affinity)
+    dispatcher.set_batch_sizes(capacity.batch_sizes(living, services.settings.batch_size))
     dispatcher.dispatch("", 1, SimpleNamespace(batch=lambda max_size: nullcontext()), QUEUES, DUE)
 
 

@@ -1,4 +1,4 @@
-"""What happened reaches the log, the stream and SQL, whatever is down; and people can follow it."""
+"""Events reach the log, the stream and SQL, also after an outage of Redis or SQL."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import structlog
 
 from poller import bootstrap, event_publisher
 from poller.beat import event_recorder
-from poller.beat.event_recorder import Recorder
+from poller.beat.event_recorder import EventRecorder
 from poller.beat.leadership import Leader
-from poller.beat.worker_watch import Attendance
+from poller.beat.worker_watch import WorkerWatch
 from poller.bootstrap import Services
 from poller.cli import main
 from poller.db.record import event_rows as table
@@ -31,7 +31,7 @@ from tests.integration.happenings import DOWN, away, in_stream, recorded
 
 
 def test_an_event_is_a_line_an_entry_and_soon_a_row(services: Services) -> None:
-    """The same in all three places."""
+    """All three places hold the same event."""
     with structlog.testing.capture_logs() as lines:
         event_publisher.emit(
             services, [DOWN, dataclasses.replace(DOWN, kind=Kind.DEVICE_RECOVERED)]
@@ -51,7 +51,7 @@ def test_an_event_is_a_line_an_entry_and_soon_a_row(services: Services) -> None:
 def test_a_whole_round_is_one_round_trip(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sixty-four devices behind one switch."""
+    """Sixty-four events of one batch are sent together."""
     event_publisher.emit(services, [DOWN])  # connects
     sent: list[object] = []
     real = redis.connection.AbstractConnection.send_packed_command
@@ -66,8 +66,8 @@ def test_a_whole_round_is_one_round_trip(
     assert len(in_stream(services)) == 65
 
 
-def test_telling_never_raises(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Redis that is away, or facts that nobody can write down: the log has the event, and says so."""
+def test_emit_never_raises(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Redis, or with data that cannot be stored, the log has the event and the failure."""
     silent = away(services, monkeypatch)
     loop: dict[str, object] = {}
     loop["self"] = loop
@@ -75,13 +75,13 @@ def test_telling_never_raises(services: Services, monkeypatch: pytest.MonkeyPatc
         event_publisher.emit(silent, [DOWN])
         event_publisher.emit(services, [dataclasses.replace(DOWN, data=loop)])
         event_publisher.emit(services, [])
-    kinds_said = [line["event"] for line in lines]
-    assert kinds_said == ["device_went_down", "events_not_published"] * 2
+    logged = [line["event"] for line in lines]
+    assert logged == ["device_went_down", "events_not_published"] * 2
     assert in_stream(services) == []
 
 
-def test_a_name_that_a_log_line_has_already_does_not_break_it(services: Services) -> None:
-    """Data may be called anything."""
+def test_a_data_name_that_the_log_line_reserves_is_changed(services: Services) -> None:
+    """The data of an event may have any names."""
     with structlog.testing.capture_logs() as lines:
         event_publisher.emit(
             services,
@@ -98,12 +98,12 @@ def test_a_name_that_a_log_line_has_already_does_not_break_it(services: Services
 
 
 def test_no_secret_gets_into_the_stream(services: Services) -> None:
-    """Neither by a telling name nor quoted in a text."""
+    """Fields with secret names and secrets in texts are masked."""
     services.redactor.remember("hunter2hunter2")
-    told = dataclasses.replace(
+    secret = dataclasses.replace(
         DOWN, message="refused hunter2hunter2", data={"community": "x", "url": "a://u:pw@h"}
     )
-    event_publisher.emit(services, [told])
+    event_publisher.emit(services, [secret])
     text = json.dumps(services.redis.xrange(services.keys.events))
     assert "hunter2" not in text
     assert "pw@" not in text
@@ -113,7 +113,7 @@ def test_no_secret_gets_into_the_stream(services: Services) -> None:
 
 
 def test_the_stream_is_bounded(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the setting, give or take what the server likes to drop at once."""
+    """Its length is about that of the setting; the server trims whole nodes."""
     monkeypatch.setenv("POLLER_EVENTS_LENGTH", "200")
     small = Services(Settings())
     for _ in range(20):
@@ -122,7 +122,7 @@ def test_the_stream_is_bounded(services: Services, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_overview_shows_the_last_ten(services: Services) -> None:
-    """Newest first; strange entries are skipped."""
+    """The newest event comes first; entries of other programs are skipped."""
     event_publisher.emit(
         services, [dataclasses.replace(DOWN, message=f"n{number}") for number in range(15)]
     )
@@ -131,15 +131,14 @@ def test_the_overview_shows_the_last_ten(services: Services) -> None:
     assert [event.message for event in shown] == [f"n{number}" for number in range(14, 5, -1)]
 
 
-def test_a_database_that_is_away_costs_no_event(services: Services) -> None:
-    """They wait in the stream, and are recorded in order and once."""
+def test_an_outage_of_the_database_loses_no_event(services: Services) -> None:
+    """Events wait in the stream, and are copied in order and once."""
     happened = [dataclasses.replace(DOWN, at_ms=DOWN.at_ms + number) for number in range(2_500)]
     event_publisher.emit(services, happened)
     path = services.settings.home / "poller.db"
     services.engine.dispose()
-    files = [
-        file for file in path.parent.iterdir() if file.name.startswith(path.name)
-    ]  # its journal, too, if it has one
+    # The journal too, if there is one.
+    files = [file for file in path.parent.iterdir() if file.name.startswith(path.name)]
     away = path.parent / "away"
     away.mkdir()
     for file in files:
@@ -156,7 +155,7 @@ def test_a_database_that_is_away_costs_no_event(services: Services) -> None:
 
 
 def test_a_crash_between_the_two_stores_doubles_nothing(services: Services) -> None:
-    """The rows were written, the note of it was not."""
+    """The rows were written, the position in the stream was not."""
     event_publisher.emit(services, [DOWN] * 5)
     event_recorder.copy(services)
     services.redis.delete(services.keys.recorded)
@@ -164,10 +163,10 @@ def test_a_crash_between_the_two_stores_doubles_nothing(services: Services) -> N
     assert len(recorded(services)) == 5
 
 
-def test_one_event_that_the_database_refuses_holds_up_no_other(
+def test_an_event_that_the_database_refuses_does_not_hold_up_others(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is named in the log."""
+    """The log names the refused event."""
     good = dataclasses.replace(DOWN, message="good")
     event_publisher.emit(services, [good, DOWN, good])
     real = table.record
@@ -184,10 +183,10 @@ def test_one_event_that_the_database_refuses_holds_up_no_other(
     assert [line["event"] for line in lines] == ["events_recorded_one_by_one", "event_refused"]
 
 
-def test_events_that_were_dropped_before_they_were_recorded_are_not_dropped_silently(
+def test_events_dropped_from_the_stream_before_the_copy_are_logged(
     services: Services,
 ) -> None:
-    """A database that was away for longer than the stream remembers."""
+    """The outage of the database was longer than the stream."""
     event_publisher.emit(services, [DOWN])
     event_recorder.copy(services)
     event_publisher.emit(services, [DOWN] * 1_500)
@@ -201,76 +200,86 @@ def test_events_that_were_dropped_before_they_were_recorded_are_not_dropped_sile
     assert [line["event"] for line in lines] == ["events_not_recorded"]
 
 
-def noticing(services: Services, lock_ms: int = 60_000) -> tuple[Leader, list[Event]]:
-    told: list[Event] = []
-    return Leader(Leadership(services.redis, services.keys, lock_ms), 1.0, note=told.append), told
+class Recorded:
+    """An EventLog that keeps its events."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def record(self, event: Event) -> None:
+        self.events.append(event)
+
+    @property
+    def kinds(self) -> list[str]:
+        return [event.kind.value.removeprefix("leadership_") for event in self.events]
 
 
-def kinds(told: list[Event]) -> list[str]:
-    return [event.kind.value.removeprefix("leadership_") for event in told]
+def new_leader(services: Services) -> tuple[Leader, Recorded]:
+    log = Recorded()
+    return Leader(Leadership(services.redis, services.keys, 60_000), 1.0, events=log), log
 
 
-def test_leaders_come_and_go_in_words(services: Services) -> None:
-    """Taken once however often it is renewed, then handed over, then taken by the other."""
-    (one, said_by_one), (two, said_by_two) = noticing(services), noticing(services)
+def test_a_change_of_leaders_makes_events(services: Services) -> None:
+    """Leadership is taken once however often it is renewed, then handed over, then taken again."""
+    one, log_of_one = new_leader(services)
+    two, log_of_two = new_leader(services)
     assert one.try_to_lead()
     assert one.try_to_lead()
     assert not two.try_to_lead()
     one.stop()
     assert two.try_to_lead()
-    assert (kinds(said_by_one), kinds(said_by_two)) == (["taken", "handed_over"], ["taken"])
-    assert [event.data["epoch"] for event in (*said_by_one, *said_by_two)] == [1, 1, 2]
+    assert (log_of_one.kinds, log_of_two.kinds) == (["taken", "handed_over"], ["taken"])
+    events = (*log_of_one.events, *log_of_two.events)
+    assert [event.data["epoch"] for event in events] == [1, 1, 2]
 
 
-def test_a_leader_whose_lock_ran_out_says_that_it_lost_it(services: Services) -> None:
-    """Whether somebody else leads by now or it leads again itself: once each."""
-    (one, said_by_one), (two, _) = noticing(services), noticing(services)
+def test_a_lock_that_ran_out_makes_one_event(services: Services) -> None:
+    """The same holds when another beat leads by now, and when this one leads again."""
+    one, log_of_one = new_leader(services)
+    two, _ = new_leader(services)
     one.try_to_lead()
-    services.redis.delete(
-        services.keys.lock
-    )  # as if it had been paused for longer than its lock lasts
+    services.redis.delete(services.keys.lock)  # as after a pause longer than the lock
     one.try_to_lead()
-    assert kinds(said_by_one) == ["taken", "lost", "taken"]
+    assert log_of_one.kinds == ["taken", "lost", "taken"]
     services.redis.delete(services.keys.lock)
     two.try_to_lead()
     one.try_to_lead()
     one.try_to_lead()
-    assert kinds(said_by_one) == ["taken", "lost", "taken", "lost"]
+    assert log_of_one.kinds == ["taken", "lost", "taken", "lost"]
 
 
-def test_the_next_leader_knows_whom_its_predecessor_saw(services: Services) -> None:
-    """A change of leader makes no news of workers, and hides none."""
-    told: list[Event] = []
+def test_the_next_leader_continues_the_list_of_present_workers(services: Services) -> None:
+    """A change of leader makes no event of a worker, and loses none."""
     for name in ("stays", "leaves", "dies"):
         seen_ms = worker_registry.announce(
             services.redis, services.keys, Worker(name, 0, 1, 0, 0, 0)
         )
-    Attendance(services, told.append).look(seen_ms)
-    assert [event.kind for event in told] == [Kind.WORKER_JOINED] * 3
-    told.clear()
+    events = WorkerWatch(services).check(seen_ms)
+    assert [event.kind for event in events] == [Kind.WORKER_JOINED] * 3
     worker_registry.leave(services.redis, services.keys, "leaves")
-    next_one = Attendance(services, told.append)
-    next_one.look(seen_ms)
-    assert [event.message for event in told] == ["leaves said good-bye"]
+    next_one = WorkerWatch(services)
+    events = next_one.check(seen_ms)
+    assert [event.message for event in events] == ["leaves stopped and left"]
     later_ms = seen_ms + worker_registry.DEAD_AFTER_MS
     staying = dataclasses.asdict(Worker("stays", later_ms, 1, 0, 0, 0))
     services.redis.hset(services.keys.workers, "stays", json.dumps(staying))
-    next_one.look(later_ms)
-    next_one.look(later_ms)
-    assert [event.message for event in told[1:]] == ["dies has said nothing for 10 s"]
+    events = next_one.check(later_ms)
+    assert [event.message for event in events] == ["dies sent no heartbeat for 10 s"]
+    assert next_one.check(later_ms) == []
 
 
-def test_what_a_beat_noticed_while_redis_was_away_is_told_later(
+def test_events_of_a_beat_without_redis_are_published_later(
     services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The recorder keeps it, publishes it and, since it leads, records it."""
+    """The recorder holds them, publishes them and, while this beat leads, copies them to SQL."""
     server = Valkey(tmp_path / "own")
     monkeypatch.setenv("POLLER_REDIS_URL", server.url)
-    own, stopping = Services(Settings()), threading.Event()
-    recorder = Recorder(own, stopping)
-    leader = Leader(own.leadership, 1.0, note=recorder.note)
+    own = Services(Settings())
+    stopping = threading.Event()
+    recorder = EventRecorder(own, stopping)
+    leader = Leader(own.leadership, 1.0, events=recorder)
     recorder.start(leader)
-    recorder.note(DOWN)
+    recorder.record(DOWN)
     server.start()
     try:
         leader.try_to_lead()
@@ -280,7 +289,7 @@ def test_what_a_beat_noticed_while_redis_was_away_is_told_later(
             Kind.LEADERSHIP_TAKEN,
         }
         leader.stop()
-        recorder.finish()
+        recorder.close()
         newest = stream.newest(own.redis, own.keys, 1)[0].event
         assert newest is not None
         assert newest.kind is Kind.LEADERSHIP_HANDED_OVER
@@ -292,7 +301,7 @@ def test_what_a_beat_noticed_while_redis_was_away_is_told_later(
 def test_a_repair_of_the_board_is_an_event(
     services: Services, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One that found nothing is none."""
+    """A repair without damage makes no event."""
     assert main.run(["board", "repair"]) == 0
     assert in_stream(services) == []
     services.redis.sadd(services.keys.queues, "poll.snmp")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from poller.state.board.board_reader import BoardReader
@@ -44,22 +44,19 @@ class BoardMaintenance:
         arguments = [now_ms, queue_wait_ms, margin_ms]
         return int(self._scripts.run_as_leader("renew_leases", leader, arguments))
 
-    def bring_nearer(self, leader: str, now_ms: int, progress: Callable[[], None]) -> int:
+    def bring_nearer(self, leader: str, now_ms: int) -> Iterator[int]:
         """Shorten waits that are too long after the clock was set back.
 
-        Returns how many targets moved. `progress` is called after each page.
+        Yields after each page how many targets moved.
         """
-        moved = 0
         for place, longest_ms in self._longest_waits():
             cursor = "0"
             while True:
                 arguments = [now_ms, place, longest_ms, cursor]
                 cursor, count = self._scripts.run_as_leader("bring_nearer", leader, arguments)
-                moved += int(count)
-                progress()
+                yield int(count)
                 if cursor == "0":
                     break
-        return moved
 
     def _longest_waits(self) -> Iterator[tuple[str, int | str]]:
         """Each place with its longest wait in ms; "" stands for the interval of each target."""

@@ -115,6 +115,13 @@ class Reaped:
     attempts: int
 
 
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A target that leaves the board."""
+
+    id: int
+
+
 class Placed(NamedTuple):
     """Numbers of targets that `place` added, changed and removed."""
 

@@ -27,6 +27,7 @@ from poller.state.board.board_values import (
     Place,
     Placed,
     Reaped,
+    Removal,
     Start,
     Started,
 )
@@ -53,19 +54,27 @@ class Board(BoardReader):
     """
 
     def place(
-        self, leader: str, specs: Iterable[tuple[TargetSpec, int]], version: int, since: str = "*"
+        self,
+        leader: str,
+        changes: Iterable[tuple[TargetSpec, int] | Removal],
+        version: int,
+        since: str = "*",
     ) -> Placed:
         """Bring the board up to the inventory. A new target is due at the instant beside its spec.
 
-        `since` is the version of the board that the specs were read for ("" for a new board, "*"
+        `since` is the version of the board that the changes were read for ("" for a new board, "*"
         for any); the board refuses a late call by it. The last chunk stores `version`, so a pass
         that was cut short starts again.
         """
         placed = changed = removed = 0
-        for chunk in batched(specs, _CHUNK):
+        for chunk in batched(changes, _CHUNK):
             arguments: list[Any] = [since, "", _UNKNOWN]
-            for spec, at_ms in chunk:
-                arguments += (spec.id, record_formats.pack_spec(spec), at_ms)
+            for change in chunk:
+                if isinstance(change, Removal):
+                    arguments += (change.id, "", 0)
+                else:
+                    spec, at_ms = change
+                    arguments += (spec.id, record_formats.pack_spec(spec), at_ms)
             counts = self.scripts.run_as_leader("place", leader, arguments)
             placed += int(counts[0])
             changed += int(counts[1])

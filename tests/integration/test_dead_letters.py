@@ -1,4 +1,4 @@
-"""Dead letters from the poll that makes one to the poll that clears it: real Redis, real SQL, a worker's own code."""
+"""Dead letters from the poll that makes one to the poll that clears it, and their sync."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import redis
 import sqlalchemy as sa
 
 from poller import errors
-from poller.beat import deadletter_sync as sweep
+from poller.beat import deadletter_sync
 from poller.bootstrap import Services
 from poller.collectors import api
 from poller.collectors.registry import Registry
@@ -34,11 +34,11 @@ from poller.workers.batch.worker_poller import Poller
 from tests.conftest import wait_until
 
 QUEUE = "poll.login"
-ROOM = ClaimLimits(targets=1000, batch_size=64, lease_ms=30_000)
+LIMITS = ClaimLimits(targets=1000, batch_size=64, lease_ms=30_000)
 
 
 class Login:
-    """Refuses our credential, until it does not."""
+    """A collector whose device refuses the credential while `refuses` is set."""
 
     name: ClassVar[str] = "login"
     api_version: ClassVar[int] = api.API_VERSION
@@ -74,11 +74,11 @@ class World:
         return ids
 
     def poll(self, ids: list[int]) -> None:
-        """Once, whatever their slot."""
+        """Poll these targets once, whatever their slot."""
         self.claims += 1
         before = f"t{self.claims - 1}" if self.claims > 1 else ""
         self.services.board.demand(ids)
-        self.services.board.claim("", f"t{self.claims}", before, {QUEUE: 100}, ROOM)
+        self.services.board.claim("", f"t{self.claims}", before, {QUEUE: 100}, LIMITS)
         self.poller.poll(f"t{self.claims}", ids)
 
     def letters(self) -> list[Named]:
@@ -109,7 +109,7 @@ def world(
 
 
 def test_the_second_refusal_makes_a_letter_and_a_success_clears_it(world: World) -> None:
-    """The first one only opens the breaker; slow retries that fail are counted; each change is one event."""
+    """The first refusal opens the breaker; slow retries are counted; each change is an event."""
     ids = world.add(1)
     world.poll(ids)
     assert world.letters() == []
@@ -139,7 +139,7 @@ def test_the_second_refusal_makes_a_letter_and_a_success_clears_it(world: World)
 def test_a_round_costs_one_statement_however_many_letters_it_makes(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And none when there is nothing to say."""
+    """A round without dead letters costs no statement."""
     ids = world.add(64)
     statements: list[str] = []
     rounds: list[int] = []
@@ -167,7 +167,7 @@ def test_a_round_costs_one_statement_however_many_letters_it_makes(
 def test_letters_wait_for_a_database_that_is_down(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They go to disk like rows of the ledger, and are written, in order, when it answers again."""
+    """They are spooled like rows of the ledger, and written in order when the database is up."""
     ids = world.add(2)
     world.poll(ids)
 
@@ -185,28 +185,28 @@ def test_letters_wait_for_a_database_that_is_down(
     assert [named.letter.target_id for named in world.letters()] == ids[1:]
 
 
-def test_the_leader_mends_letters_that_got_lost(world: World) -> None:
-    """A parked target without a letter gets one; a letter whose target answered since is removed; others stay."""
+def test_the_sync_adds_lost_letters_and_clears_outdated_ones(world: World) -> None:
+    """A parked target gets its letter; a letter whose target answered since is cleared."""
     ids = world.add(3)
     world.poll(ids)
     world.poll(ids)
     board, engine = world.services.board, world.services.engine
     before = {named.letter.target_id: named.letter for named in world.letters()}
-    assert sweep.agree(board, engine) == (0, 0)
+    assert deadletter_sync.sync(board, engine) == (0, 0)
     with sql.writing(engine) as conn:
         conn.execute(sa.delete(dead_letters).where(dead_letters.c.target_id == ids[0]))
-    assert sweep.agree(board, engine) == (1, 0)
+    assert deadletter_sync.sync(board, engine) == (1, 0)
     assert {named.letter.target_id: named.letter for named in world.letters()} == before
     world.collector.refuses = False
     world.poll(ids[:1])
     dead_letter_rows.write(engine, [before[ids[0]]])  # late, from another worker's disk
     assert len(world.letters()) == 3
-    assert sweep.agree(board, engine) == (0, 1)
+    assert deadletter_sync.sync(board, engine) == (0, 1)
     assert [named.letter.target_id for named in world.letters()] == ids[1:]
 
 
-def test_an_emptied_redis_forgets_no_letter_and_keeps_none_for_ever(world: World) -> None:
-    """The board does not know any more that it was parked; the letter stays until the target answers."""
+def test_a_letter_survives_an_emptied_redis_until_its_target_answers(world: World) -> None:
+    """A rebuilt board does not know that the target was parked."""
     ids = world.add(1)
     world.poll(ids)
     world.poll(ids)
@@ -214,16 +214,16 @@ def test_an_emptied_redis_forgets_no_letter_and_keeps_none_for_ever(world: World
     board, engine = world.services.board, world.services.engine
     board.place("", [(TargetSpec(ids[0], 1, QUEUE, 60_000, 2_000), 1)], 1)
     world.claims = 0
-    sweep.agree(board, engine)
+    deadletter_sync.sync(board, engine)
     assert len(world.letters()) == 1
     world.collector.refuses = False
     world.poll(ids)
-    sweep.agree(board, engine)
+    deadletter_sync.sync(board, engine)
     assert world.letters() == []
 
 
-def test_a_letter_survives_its_record() -> None:
-    """Also one that only says that there is none any more."""
+def test_a_letter_survives_the_spool() -> None:
+    """A clearance survives as well."""
     from poller.workers.results import spool_codec
 
     codec = spool_codec.Letters()

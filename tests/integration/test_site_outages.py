@@ -1,4 +1,4 @@
-"""A site goes dark: its targets wait aside, canaries ask, and everything comes back spread out."""
+"""A dark site: its targets are held, canaries are polled, and all targets come back spread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import redis
 from poller import errors
 from poller.beat import reconcile
 from poller.beat.leadership import Leader
-from poller.beat.site_outages import SiteWatch
+from poller.beat.site_outages import SiteOutages
 from poller.bootstrap import Services
 from poller.db import migrate
 from poller.db.inventory import devices, imports, inventory_feed, sites
@@ -24,7 +24,7 @@ from poller.state.board.board_values import ClaimLimits, Move
 from poller.state.cluster import site_windows
 
 QUEUE = "poll.snmp"
-ROOM = ClaimLimits(targets=1000, batch_size=64, lease_ms=30_000)
+LIMITS = ClaimLimits(targets=1000, batch_size=64, lease_ms=30_000)
 FLEET = 40
 
 
@@ -34,7 +34,7 @@ class World:
         self.board, self.redis, self.keys = services.board, services.redis, services.keys
         leader = Leader(services.leadership, 1.0, election=False)
         leader.try_to_lead()
-        self.watch = SiteWatch(services, leader, threading.Event(), chance=lambda: 0.0)
+        self.outages = SiteOutages(services, leader, threading.Event(), chance=lambda: 0.0)
         target = TargetDraft("snmp", "snmp", {}, interval_ms=60_000, timeout_ms=5_000)
         rows = [
             imports.Row(DeviceDraft(f"{site}{n}", "127.0.0.1", site=site), [target])
@@ -47,20 +47,20 @@ class World:
         self.west = set(sites.targets_of(services.engine, "west")[1])
         self.all = self.west | set(sites.targets_of(services.engine, "east")[1])
         self.claims = 0
-        self.kept: set[int] = set()  # of the last poll
+        self.postponed: set[int] = set()  # targets of the last poll
 
     def poll(self, ids: set[int], dark: bool, site: str = "west") -> None:
-        """As a worker would: all of them are due, are polled, and fall due a minute later."""
+        """Poll as a worker does: all targets are due, are polled, and are due a minute later."""
         for target_id in ids:
             self.redis.zadd(self.keys.due(QUEUE), {str(target_id): self.now}, xx=True)
         self.claims += 1
         taken = self.board.claim(
-            "", f"t{self.claims}", f"t{self.claims - 1}", {QUEUE: 99}, ROOM, self.now
+            "", f"t{self.claims}", f"t{self.claims - 1}", {QUEUE: 99}, LIMITS, self.now
         )
         polled = [int(i) for part in taken.parts for i in part.ids]
-        assert ids <= set(polled)  # some of the other site's may have fallen due, too
+        assert ids <= set(polled)  # targets of the other site may be due too
         start = self.board.start(f"t{self.claims}", 0, "c", 9_000, polled, self.now)
-        self.kept = {answer.id for answer in start.targets if answer.postponed}
+        self.postponed = {answer.id for answer in start.targets if answer.postponed}
         ok_ms = 0 if dark else self.now + 10
         text = Status(State.FAILING if dark else State.OK, 1, self.now, self.now + 10, ok_ms).pack()
         moves = [Move(answer.id, self.now + 60_000, text) for answer in start.targets]
@@ -90,28 +90,28 @@ def world(
     services.engine.dispose()
 
 
-def test_what_waited_for_its_site_was_kept_and_missed_nothing(world: World) -> None:
-    """The first poll afterwards says so, and only that one; a person's poll meanwhile is such a poll, too."""
+def test_the_first_poll_after_an_outage_is_postponed_and_missed_no_slot(world: World) -> None:
+    """Only the first poll of each target is; a demanded poll during the outage is one too."""
     world.poll(world.west, dark=True)
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     asked = min(world.held())
     world.board.demand([asked])
     world.now += 40_000
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     canaries = world.urgent() - {asked}
     world.poll(canaries, dark=False)
-    world.watch.look(world.now)
-    assert world.kept >= canaries | {asked}
+    world.outages.check(world.now)
+    assert world.postponed >= canaries | {asked}
     world.poll(world.west, dark=False)
-    assert world.kept >= world.west - canaries - {asked}
+    assert world.postponed >= world.west - canaries - {asked}
     world.poll(world.west, dark=False)
-    assert world.kept == set()
+    assert world.postponed == set()
 
 
-def test_a_dark_site_waits_aside_while_canaries_ask_and_comes_back_spread(world: World) -> None:
-    """The other site is not touched; nothing is lost or doubled on the way."""
+def test_a_dark_site_is_held_while_canaries_are_polled_and_comes_back_spread(world: World) -> None:
+    """The other site does not change; no target is lost or doubled."""
     world.poll(world.west, dark=True)
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     assert set(site_windows.dark(world.redis, world.keys)) == {"west"}
     canaries = world.urgent()
     assert len(canaries) == 3
@@ -119,15 +119,15 @@ def test_a_dark_site_waits_aside_while_canaries_ask_and_comes_back_spread(world:
     assert world.sound()
     world.now += 5_000
     world.poll(canaries, dark=True)
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     assert world.held() | canaries == world.west  # still dark
     world.now += 30_000
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     again = world.urgent()
     assert len(again) == 3
     world.now += 1_000
     world.poll(again, dark=False)
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     assert site_windows.dark(world.redis, world.keys) == {}
     assert world.held() == set()
     scores = [
@@ -139,61 +139,61 @@ def test_a_dark_site_waits_aside_while_canaries_ask_and_comes_back_spread(world:
     assert world.sound()
 
 
-def test_a_canary_that_was_asked_too_early_is_asked_again_with_the_return(world: World) -> None:
-    """Two have answered, one had timed out just before: it does not wait for its own breaker."""
+def test_a_canary_that_failed_just_before_the_return_is_polled_again(world: World) -> None:
+    """Two canaries answered, one timed out before: it does not wait for its own breaker."""
     world.poll(world.west, dark=True)
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     early, *others = sorted(world.urgent())
     world.now += 3_000
     world.poll({early}, dark=True)
     world.poll(set(others), dark=False)
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     assert site_windows.dark(world.redis, world.keys) == {}
     assert world.urgent() == {early}
     assert world.sound()
 
 
-def test_a_site_that_is_back_is_not_taken_for_dark_because_of_its_outage(world: World) -> None:
-    """What its polls found before it came back is in the last minute still."""
+def test_a_recovered_site_is_not_dark_because_of_its_past_outage(world: World) -> None:
+    """Failed polls of the outage are within the last minute, and do not count any more."""
     world.poll(world.west, dark=True)
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     world.now += 3_000
     world.poll(world.urgent(), dark=False)
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     assert site_windows.dark(world.redis, world.keys) == {}
     world.now += 2_000
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     assert site_windows.dark(world.redis, world.keys) == {}
     world.now += 1_000
-    world.poll(world.west, dark=True)  # and away again
-    world.watch.look(world.now)
+    world.poll(world.west, dark=True)  # a second outage
+    world.outages.check(world.now)
     assert set(site_windows.dark(world.redis, world.keys)) == {"west"}
 
 
-def test_a_site_that_goes_dark_is_noticed_before_most_of_a_minute_has_failed(world: World) -> None:
-    """With short intervals the targets' own breakers would open first, one event each."""
+def test_a_dark_site_is_detected_before_most_polls_of_a_minute_have_failed(world: World) -> None:
+    """Otherwise, with short intervals, the breakers of all targets would open first."""
     for _ in range(4):
         world.poll(world.west, dark=False)
         world.now += 10_000
     world.now += 10_000
     world.poll(world.west, dark=True)
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     assert set(site_windows.dark(world.redis, world.keys)) == {"west"}
 
 
-def test_a_few_failures_or_failures_among_many_open_no_site(world: World) -> None:
-    """Nine dead devices, or twenty among forty, are nine or twenty dead devices."""
-    few = set(sorted(world.west)[:9])
-    world.poll(few, dark=True)
-    world.poll(world.west - few, dark=False)
-    world.watch.look(world.now)
+def test_few_failures_or_a_small_share_of_failures_make_no_dark_site(world: World) -> None:
+    """Nine dead devices among forty are no outage of the site."""
+    dead = set(sorted(world.west)[:9])
+    world.poll(dead, dark=True)
+    world.poll(world.west - dead, dark=False)
+    world.outages.check(world.now)
     assert (world.held(), site_windows.dark(world.redis, world.keys)) == (set(), {})
 
 
-def test_what_leaves_a_dark_site_does_not_wait_for_it(world: World) -> None:
-    """A device that is moved to another site, or removed, or asked for by a person."""
+def test_a_target_that_leaves_a_dark_site_is_released(world: World) -> None:
+    """Its device was moved to another site or removed, or an operator demanded a poll."""
     world.poll(world.west, dark=True)
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     moved, removed, asked = sorted(world.held())[:3]
     names = {
         i: target.device
@@ -203,49 +203,47 @@ def test_what_leaves_a_dark_site_does_not_wait_for_it(world: World) -> None:
     devices.remove(world.services.engine, [names[removed]])
     reconcile.reconcile(world.board, world.services.engine, "", world.now)
     world.board.demand([asked])
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     assert not world.held() & {moved, removed, asked}
     assert asked in world.urgent()
     world.all.discard(removed)
     assert world.sound()
 
 
-def test_a_site_that_is_removed_holds_nobody(world: World) -> None:
-    """Its devices went elsewhere; the outage is forgotten."""
+def test_a_removed_site_holds_no_target(world: World) -> None:
+    """Its devices have another site; the outage ends."""
     world.poll(world.west, dark=True)
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     for n in range(FLEET):
         devices.edit(world.services.engine, f"west{n}", DeviceDraft(f"west{n}", site=""))
     reconcile.reconcile(world.board, world.services.engine, "", world.now)
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     assert (world.held(), site_windows.dark(world.redis, world.keys)) == (set(), {})
     assert world.sound()
 
 
-def test_a_stranger_in_the_hash_of_dark_sites_harms_nobody(world: World) -> None:
-    """Whoever wrote it."""
+def test_an_unreadable_entry_of_a_dark_site_is_ignored(world: World) -> None:
+    """Another program may have written it."""
     world.redis.hset(world.keys.dark, "west", "rubbish")
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     assert world.held() == set()
 
 
-def test_a_database_that_is_away_keeps_no_site_dark(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its targets are known from before, or are those that are held."""
+def test_an_outage_ends_without_a_database(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The targets of the site are those last read, or those that are held."""
     world.poll(world.west, dark=True)
-    world.watch.look(world.now)
+    world.outages.check(world.now)
 
     def refuse(*_: object) -> None:
         raise errors.StoreUnavailable("cannot use the database")
 
     monkeypatch.setattr(sites, "targets_of", refuse)
     world.now += 40_000
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     asked = world.urgent()
     assert len(asked) == 3
     world.poll(asked, dark=False)
-    world.watch.look(world.now)
+    world.outages.check(world.now)
     assert world.held() == set()
     assert site_windows.dark(world.redis, world.keys) == {}
     assert world.sound()

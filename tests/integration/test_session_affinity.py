@@ -1,0 +1,193 @@
+"""Batches go to the worker that holds the sessions of their devices, while it has capacity."""
+
+from __future__ import annotations
+
+import pytest
+import redis
+
+from poller.beat import session_affinity
+from poller.beat.session_affinity import SessionAffinity, SessionHosts
+from poller.bootstrap import Services
+from poller.db import tables
+from poller.db.inventory import devices, imports, targets
+from poller.domain.inventory.draft import DeviceDraft, TargetDraft
+from poller.domain.record.overview import Worker
+from poller.domain.scheduling import affinity
+from poller.state.cluster.worker_registry import TWO_HEARTBEATS_MISSED_MS
+from poller.state.keys import ROUTINE_MARK
+
+QUEUE = "poll.routeros"
+NOW = 1_800_000_000_000
+DEVICES = 60
+
+
+@pytest.fixture
+def services(services: Services) -> Services:
+    """Devices with two targets each, one that holds a session and one that does not."""
+    draft = TargetDraft("r", "routeros", {}, interval_ms=60_000, timeout_ms=5_000)
+    other = TargetDraft("s", "snmp", {}, interval_ms=60_000, timeout_ms=5_000)
+    rows = [
+        imports.Row(DeviceDraft(f"d{n}", f"10.0.0.{n}"), [draft, other]) for n in range(DEVICES)
+    ]
+    imports.apply_import(services.engine, rows)
+    return services
+
+
+def worker(
+    name: str, slots: int = 4, seen_ms: int = NOW, sessions: tuple[str, ...] = ("routeros",)
+) -> Worker:
+    return Worker(
+        name, seen_ms, 0, 0, 0, 0, queues=(QUEUE, "poll.snmp"), sessions=sessions, slots=slots
+    )
+
+
+WORKERS = [worker("w1"), worker("w2"), worker("w3")]
+
+
+def ids_of(services: Services, collector: str = "routeros") -> dict[str, str]:
+    """The address of each target, by id."""
+    with services.engine.connect() as conn:
+        query = (
+            tables.targets.join(tables.devices)
+            .select()
+            .with_only_columns(tables.targets.c.id, tables.devices.c.address)
+        )
+        rows = conn.execute(query.where(tables.targets.c.collector == collector))
+        return {str(key): str(address) for key, address in rows}
+
+
+def ready(services: Services, living: list[Worker] | None = None) -> SessionAffinity:
+    """The affinity of a leader that knows these workers and the addresses of the devices."""
+    hosts = SessionHosts()
+    made = SessionAffinity(services, hosts)
+    needs_addresses = made.refresh(WORKERS if living is None else living, NOW)
+    if needs_addresses:
+        hosts.refresh(services.engine)
+    made.remaining({QUEUE: 32})
+    return made
+
+
+def published(
+    made: SessionAffinity, ids: list[str], size: int = 64, queue: str = QUEUE
+) -> dict[str, list[str]]:
+    """The targets that would be published to each queue."""
+    by_queue: dict[str, list[str]] = {}
+    for name, batch in made.batches(queue, ids, size):
+        assert len(batch) <= size
+        by_queue.setdefault(name, []).extend(batch)
+    all_ids = [target_id for part in by_queue.values() for target_id in part]
+    assert sorted(all_ids) == sorted(ids), "a target was lost or doubled"
+    return by_queue
+
+
+def test_targets_go_to_the_queue_of_the_worker_of_their_host(services: Services) -> None:
+    """Every worker gets the targets of the hosts that are assigned to it."""
+    addresses = ids_of(services)
+    by_queue = published(ready(services), list(addresses))
+    for name, part in by_queue.items():
+        workers = {affinity.preferred_worker(addresses[i], ["w1", "w2", "w3"]) for i in part}
+        assert name == affinity.own_queue(QUEUE, *workers)
+    assert len(by_queue) == 3
+
+
+def test_queues_without_sessions_or_with_one_worker_have_no_affinity(services: Services) -> None:
+    """Their batches go to the shared queue; so do those of workers that hold no sessions."""
+    ids = list(ids_of(services, "snmp"))
+    assert published(ready(services), ids, queue="poll.snmp") == {"poll.snmp": ids}
+    ids = list(ids_of(services))
+    assert published(ready(services, [worker("w1")]), ids) == {QUEUE: ids}
+    old = [worker("w1", sessions=()), worker("w2", sessions=())]
+    assert published(ready(services, old), ids) == {QUEUE: ids}
+
+
+def test_targets_with_an_unknown_address_go_to_the_shared_queue(services: Services) -> None:
+    """Without a database there are more logins, but no lost polls."""
+    made = SessionAffinity(services, SessionHosts())
+    made.refresh(WORKERS, NOW)
+    made.remaining({QUEUE: 32})
+    ids = list(ids_of(services))
+    assert published(made, ids) == {QUEUE: ids}
+
+
+def test_batches_beyond_the_slots_of_a_worker_go_to_the_shared_queue(services: Services) -> None:
+    """One batch may wait for each slot of a worker."""
+    made = ready(services, [worker("w1", slots=1), worker("w2", slots=2)])
+    by_queue = published(made, list(ids_of(services)), size=5)
+    assert len(by_queue[f"{QUEUE}~w1"]) == 5
+    assert len(by_queue[f"{QUEUE}~w2"]) == 10
+    assert len(by_queue[QUEUE]) == DEVICES - 15
+    assert set(published(made, list(ids_of(services)))) == {QUEUE}, (
+        "batches published a moment ago do not count"
+    )
+
+
+def test_batches_in_the_queues_of_single_workers_count_as_waiting(
+    services: Services, redis_client: redis.Redis
+) -> None:
+    """They reduce the capacity of the shared queue, down to one batch for urgent targets."""
+    made = ready(services)
+    redis_client.lpush(f"{QUEUE}~w1{ROUTINE_MARK}", *"abcd")
+    redis_client.lpush(f"{QUEUE}~w2", *"ef")
+    assert made.remaining({QUEUE: 32, "poll.snmp": 8}) == {QUEUE: 26, "poll.snmp": 8}
+    assert made.remaining({QUEUE: 4}) == {QUEUE: 1}
+    assert f"{QUEUE}~w1" not in published(made, list(ids_of(services))), "its four slots are taken"
+
+
+SILENT = worker("w1", seen_ms=NOW - TWO_HEARTBEATS_MISSED_MS)
+SERVES_OTHERS = Worker("w1", NOW, 0, 0, 0, 0, queues=("poll.snmp",), sessions=("routeros",))
+
+
+@pytest.mark.parametrize(
+    "left", [[], [SILENT], [SERVES_OTHERS]], ids=["gone", "silent", "serving it no more"]
+)
+def test_batches_of_a_lost_worker_move_to_the_shared_queue(
+    services: Services, redis_client: redis.Redis, left: list[Worker]
+) -> None:
+    """They keep their priority and their order; a new leader finds them in Redis."""
+    published(ready(services), list(ids_of(services)))
+    redis_client.lpush(f"{QUEUE}~w1{ROUTINE_MARK}", "first", "second")
+    redis_client.lpush(f"{QUEUE}~w1", "urgent")
+    redis_client.lpush(f"{QUEUE}~w2{ROUTINE_MARK}", "of another")
+    successor = SessionAffinity(services, SessionHosts())
+    successor.refresh([*left, *WORKERS[1:]], NOW)
+    assert redis_client.lrange(QUEUE + ROUTINE_MARK, 0, -1) == ["first", "second"][::-1]
+    assert redis_client.lrange(QUEUE, 0, -1) == ["urgent"]
+    assert redis_client.llen(f"{QUEUE}~w2{ROUTINE_MARK}") == 1
+    assert f"{QUEUE}~w1" not in published(successor, list(ids_of(services)))
+
+
+def test_queues_of_workers_that_do_not_come_back_are_forgotten(
+    services: Services, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names of containers do not pile up in Redis."""
+    made = ready(services)
+    published(made, list(ids_of(services)))
+    assert redis_client.smembers(services.keys.own) == {f"{QUEUE}~w{n}" for n in (1, 2, 3)}
+    made.refresh(WORKERS[1:], NOW)
+    assert redis_client.scard(services.keys.own) == 3
+    monkeypatch.setattr(session_affinity, "FORGET_AFTER_S", -1.0)
+    made.refresh(WORKERS[1:], NOW)
+    assert redis_client.smembers(services.keys.own) == {f"{QUEUE}~w{n}" for n in (2, 3)}
+
+
+def test_hosts_follow_the_inventory(services: Services) -> None:
+    """The cache follows edits and removals; targets of other collectors are not read."""
+    hosts = SessionHosts()
+    assert hosts.add_collectors({"routeros"})
+    hosts.refresh(services.engine)
+    assert not hosts.add_collectors({"routeros"})
+    ids = {address: int(key) for key, address in ids_of(services).items()}
+    assert hosts.address_of(ids["10.0.0.1"]) == "10.0.0.1"
+    assert hosts.address_of(int(next(iter(ids_of(services, "snmp"))))) == ""
+    devices.edit(services.engine, "d1", DeviceDraft("d1", "10.9.9.9"))
+    targets.remove(services.engine, "d2", "r")
+    hosts.refresh(services.engine)
+    assert (
+        hosts.address_of(ids["10.0.0.1"]),
+        hosts.address_of(ids["10.0.0.2"]),
+        hosts.address_of(ids["10.0.0.3"]),
+    ) == (
+        "10.9.9.9",
+        "",
+        "10.0.0.3",
+    )
