@@ -1,4 +1,7 @@
-"""Start and end of a worker process: the handlers of Celery's signals. Celery imports it with the tasks."""
+"""Start and end of a worker process: the handlers of Celery's signals.
+
+Celery imports it with the tasks.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +85,7 @@ def _log_plugin_problems(services: Services) -> None:
 
 
 def _write_faults_to_stderr() -> None:
-    """Have faults in C code, and the CPU limits of the watchdog, write files, lines and functions to stderr."""
+    """Have faults in C code and CPU limits write their stack to stderr."""
     with suppress(OSError, ValueError, AttributeError, RuntimeError):  # stderr without a descriptor
         faulthandler.enable(all_threads=False)
         faulthandler.register(signal.SIGVTALRM, all_threads=False, chain=True)

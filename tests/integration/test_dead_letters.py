@@ -226,6 +226,6 @@ def test_a_letter_survives_the_spool() -> None:
     """A clearance survives as well."""
     from poller.workers.results import spool_codec
 
-    codec = spool_codec.Letters()
+    codec = spool_codec.DeadLetterCodec()
     items = [Letter(1, 2, Reason.OPEN_TOO_LONG, "timeout", 'é "x"', 3, 4, 5, 6), Letter(7, 8)]
     assert codec.unpack(codec.pack(items, ())[0], {}) == items

@@ -1,1 +1,1 @@
-"""Guards against bad plugins and stalls: watchdogs, isolation in a child process, black box and crash report."""
+"""Guards against bad plugins and stalls: watchdogs, isolation, black box and crash report."""

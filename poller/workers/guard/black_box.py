@@ -1,7 +1,7 @@
-"""The black box of a worker process: the batches and the code it runs, in memory that is shared with a file.
+"""The black box of a worker process: its running batches and code, in memory shared with a file.
 
-A write costs no system call, and the kernel keeps the page however the process ends. A live process holds
-the lock of its file. `crash_report` reads the files of dead processes.
+A write costs no system call, and the kernel keeps the page however the process ends. A live
+process holds the lock of its file. `crash_report` reads the files of dead processes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ _BATCH = re.compile(r"(\d+) ([^ ]*) (\d+) (\d+) (.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class RunningBatch:
-    """One batch that was running. A process uses each number once, so a task cannot outlive its batch unnoticed."""
+    """One batch that was running.
+
+    A process uses each number once, so a task cannot outlive its batch unnoticed.
+    """
 
     number: int
     token: str
@@ -60,8 +63,8 @@ class RunningBatch:
 class CrashRecord:
     """What the black box of a dead process holds.
 
-    With a `fault` the running code ended the process; without one, the process may have been killed.
-    `releases` names the distribution of each collector: the reader may have others.
+    With a `fault` the running code ended the process; without one, the process may have been
+    killed. `releases` names the distribution of each collector: the reader may have others.
     """
 
     worker: str
@@ -173,7 +176,7 @@ class BlackBox:
         self._page[_FAULT_AT:_SIZE] = text.encode()[:size].ljust(size, b"\0")
 
     def enable_faulthandler(self) -> None:
-        """Have faults in C code, and the CPU limits of the watchdog, write their stack to this file."""
+        """Have faults in C code and CPU limits write their stack to this file."""
         if self._lock_file is None:
             return
         os.lseek(self._lock_file, _FAULT_AT, os.SEEK_SET)

@@ -20,7 +20,10 @@ class CollectorIncident:
 
 
 class CollectorIncidents:
-    """A queue of incidents, safe for threads. `changed` is set when there is a reason to read it."""
+    """A queue of incidents, safe for threads.
+
+    `changed` is set when there is a reason to read it.
+    """
 
     def __init__(self) -> None:
         self.changed = threading.Event()
@@ -35,7 +38,7 @@ class CollectorIncidents:
         self.changed.set()
 
     def put(self, incident: CollectorIncident) -> None:
-        """Queue an incident without setting `changed`: the reader returns it for a later attempt."""
+        """Queue an incident again, for a later attempt, without setting `changed`."""
         self._queue.put(incident)
 
     def take(self) -> CollectorIncident | None:

@@ -1,7 +1,7 @@
 """Threads for the blocking calls of collectors: each collector has a pool of its own.
 
-The pools are the loop's default executor. A call that goes on after its poll was cut off is stuck: it is
-logged and its thread is replaced, up to a limit. At the limit an incident is recorded.
+The pools are the loop's default executor. A call that goes on after its poll was cut off is stuck:
+it is logged and its thread is replaced, up to a limit. At the limit an incident is recorded.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ThreadLimits:
 
 
 class CollectorThreads(ThreadPoolExecutor):
-    """Runs the calls of `asyncio.to_thread` and `run_in_executor(None, ...)` in their collector's pool."""
+    """Runs the calls of `asyncio.to_thread`, each in the pool of its collector."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class _BlockingCall(Future[Any]):
 
 
 class _CollectorPool:
-    """The threads of one collector: started on demand up to the limit, ended after a time without work."""
+    """The threads of one collector, started on demand and ended after a time without work."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class _CollectorPool:
         return call
 
     def replace_if_stuck(self, call: _BlockingCall) -> None:
-        """Replace the thread of a call that was cut off and still runs, as far as the limit allows."""
+        """Replace the thread of a call that was cut off and still runs, within the limit."""
         with self._changed:
             if call.done() or call not in self._running:
                 return

@@ -1,8 +1,9 @@
-"""The watchdog of the Celery consumer: after a broker reset a consumer may stop to take batches, silently.
+"""The watchdog of the Celery consumer, which may silently stop to take batches.
 
-A check is bad when Redis answers and Celery's hub does not, or when batches wait, the pool has room and the
-consumer takes none. After enough bad checks in a row the consumer is restarted; if that changes nothing, the
-process has to end. Checks are counted, not seconds: a paused process makes no checks.
+A check is bad when Redis answers and Celery's hub does not, or when batches wait, the pool has
+room and the consumer takes none. After enough bad checks in a row the consumer is restarted; if
+that changes nothing, the process has to end. Checks are counted, not seconds: a paused process
+makes no checks.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ class StallEvents:
         self._worker = worker
 
     def emit(self, reason: str, consequence: str) -> None:
-        """Emit one event. Never raises: a process that has to end does so while Redis is away, too."""
+        """Emit one event.
+
+        Never raises: a process that has to end does so while Redis is away, too.
+        """
         event = Event(
             at_ms=event_publisher.now_ms(),
             kind=Kind.WORKER_STALLED,
@@ -143,7 +147,7 @@ class ConsumerWatchdog:
 
 
 def unstarted_batches() -> list[tuple[Any, ...]]:
-    """Return the arguments of the polls that this process took from the broker and did not start."""
+    """Return the arguments of polls that this process took from the broker and did not start."""
     batches = []
     for request in tuple(state.requests.values()):
         if request.name == "poller.poll" and request not in state.active_requests:

@@ -1,7 +1,7 @@
 """A CPU time limit for one thread: the kernel ends the process when the thread reaches it.
 
-`timer_create(2)` counts the CPU time of that thread only, so a pause of the process, a busy machine and
-other threads do not count. Python has no call for it.
+`timer_create(2)` counts the CPU time of that thread only, so a pause of the process, a busy
+machine and other threads do not count. Python has no call for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The report about a dead worker of this host: which collector's code ran when it died, by name.
 
-The record comes from the dead worker's black box. Only the target whose code ran gets an outcome here; the
-leases bring back all other targets.
+The record comes from the dead worker's black box. Only the target whose code ran gets an outcome
+here; the leases bring back all other targets.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ class CrashReporter:
             self.check()
 
     def check(self) -> None:
-        """Report the dead workers of this host. Never raises; a report that fails is tried at the next check."""
+        """Report the dead workers of this host.
+
+        Never raises; a report that fails is tried at the next check.
+        """
         try:
             black_box.read_crashes(self._services.settings.home, self._try_report)
         except (errors.StoreError, OSError) as error:
@@ -79,7 +82,7 @@ class CrashReporter:
             self._poller.isolation.record(release, incident)
 
     def _event(self, record: CrashRecord) -> Event:
-        """Return the event: the target whose code ran, if there is one, and the number of running polls."""
+        """Return the event: the target whose code ran, if any, and the running polls."""
         running: Counter[str] = Counter()
         for batch in record.batches:
             running[batch.collector] += batch.targets
@@ -109,7 +112,7 @@ class CrashReporter:
         )
 
     def _release(self, record: CrashRecord, collector: str) -> Release:
-        """Return the release that the dead worker had: this worker's may be older, newer or missing."""
+        """Return the dead worker's release: this worker's may be older, newer or missing."""
         own = self._services.registry.distributions
         distribution = record.releases.get(collector) or own.get(collector, "")
         return Release(collector, distribution)

@@ -1,7 +1,7 @@
 """Which collectors of this worker run in a child process, and which are quarantined.
 
-A thread of its own reads and writes the cluster's quarantine records in Redis. A batch only looks up a
-dictionary, which is nearly always empty.
+A thread of its own reads and writes the cluster's quarantine records in Redis. A batch only looks
+up a dictionary, which is nearly always empty.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ log = logs.get(__name__)
 
 REFRESH_S = 2.0
 
-#: A coroutine function that polls a target instead of its collector. A cancelled poll has no outcome.
+#: A coroutine function that polls a target instead of its collector. A cancelled poll has no
+#: outcome.
 PollOverride = Callable[[PollTarget, Poll], Coroutine[Any, Any, Outcome]]
 NO_OVERRIDES: Mapping[str, PollOverride] = MappingProxyType({})
 
@@ -50,7 +51,10 @@ class Refusal:
 
 
 class OverriddenPoll:
-    """A running poll of an override. `on_done` is called once with its outcome, unless `stop` is called first."""
+    """A running poll of an override.
+
+    `on_done` is called once with its outcome, unless `stop` is called first.
+    """
 
     def __init__(
         self, work: Coroutine[Any, Any, Outcome], on_done: Callable[[Outcome | None], None]
@@ -201,7 +205,9 @@ class Isolation:
         return self._supervisors[name]
 
     def record(self, release: Release, incident: Incident) -> None:
-        """Store an incident, and emit an event if it changes how the collector is run. Raises StoreError.
+        """Store an incident, and emit an event if it changes how the collector is run.
+
+        Raises StoreError.
 
         The release may be missing in this worker: another worker of the host died of it.
         """

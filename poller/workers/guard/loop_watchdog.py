@@ -1,8 +1,8 @@
 """The watchdog of the event loop: it ends the process when a collector blocks the loop.
 
-No other poll can go on then, and a thread cannot be killed. The loop counts as blocked when it neither
-answers nor starts another step during five checks. Checks are counted, not seconds: a paused process, or
-one without CPU time on a busy machine, makes no checks.
+No other poll can go on then, and a thread cannot be killed. The loop counts as blocked when it
+neither answers nor starts another step during five checks. Checks are counted, not seconds: a
+paused process, or one without CPU time on a busy machine, makes no checks.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ log = logs.get(__name__)
 
 CHECK_S = 1.0
 BAD_CHECKS = 5
-#: Code that never lets Python switch threads (a runaway regular expression) stops the watchdog too. The
-#: kernel then ends the process after this much CPU time of the loop's thread, and `faulthandler` writes
-#: the stack.
+#: Code that never lets Python switch threads (a runaway regular expression) stops the watchdog
+#: too. The kernel then ends the process after this much CPU time of the loop's thread, and
+#: `faulthandler` writes the stack.
 LOOP_CPU_S = 8.0
-#: The same limit for all threads together. Threads that do not need the interpreter may use many cores.
+#: The same limit for all threads together. Threads that do not need the interpreter may use many
+#: cores.
 PROCESS_CPU_S = 24.0
 #: The time for the event about the stall: Redis may be away.
 EVENT_S = 2.0

@@ -1,7 +1,7 @@
 """Marks of the target whose code runs now, on the event loop and in threads.
 
-The marks are numbers (cells) in memory that outlives the process. After a crash they name the target to
-blame; after a fault in C code the output of `faulthandler` says which thread had it.
+The marks are numbers (cells) in memory that outlives the process. After a crash they name the
+target to blame; after a fault in C code the output of `faulthandler` says which thread had it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from contextvars import Context, ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
 
-#: Cells of the loop: the target whose code runs (0: none), the number of its batch, the steps so far.
+#: Cells of the loop: the target whose code runs (0: none), the number of its batch, the steps so
+#: far.
 TARGET = 0
 BATCH = 1
 STEPS = 2
@@ -42,7 +43,10 @@ _LOCATION = re.compile(r'File "(?:[^"]*/)?([^"/]+)", line (\d+) in (\S+)')
 
 
 class RunningPoll(NamedTuple):
-    """A target and the number of its batch in the black box. Target 0 means that no target's code runs."""
+    """A target and the number of its batch in the black box.
+
+    Target 0 means that no target's code runs.
+    """
 
     target_id: int
     batch_number: int
@@ -52,7 +56,7 @@ _current: ContextVar[RunningPoll | None] = ContextVar("running_poll", default=No
 
 
 def mark(target_id: int, batch_number: int) -> None:
-    """Attribute all tasks that are started in this context from now on to a target and its batch."""
+    """Attribute all tasks that this context starts from now on to a target and its batch."""
     _current.set(RunningPoll(target_id, batch_number))
 
 
@@ -62,9 +66,10 @@ def current_poll() -> RunningPoll | None:
 
 
 class TaskFactory:
-    """A task factory for the loop: every step of a poll's tasks, and of tasks these start, is marked.
+    """A task factory that marks every step of a poll's tasks, and of the tasks these start.
 
-    A step costs a few writes to memory. Callbacks that a collector leaves with the loop are not marked.
+    A step costs a few writes to memory. Callbacks that a collector leaves with the loop are not
+    marked.
     """
 
     def __init__(self, cells: memoryview) -> None:
@@ -115,7 +120,10 @@ class _MarkedCoroutine(Coroutine[Any, Any, Any]):
 
 
 class ThreadMarks:
-    """Marks of threads that run a collector's code. Threads beyond the number of cells are not marked."""
+    """Marks of threads that run a collector's code.
+
+    Threads beyond the number of cells are not marked.
+    """
 
     def __init__(self, cells: memoryview) -> None:
         self._cells = cells
@@ -163,8 +171,8 @@ def in_threads(cells: Sequence[int]) -> dict[int, RunningPoll]:
 def suspects(cells: Sequence[int], fault: str = "") -> list[RunningPoll]:
     """Return the polls whose code may have ended the process, the most certain evidence first.
 
-    The fault names the poll; else the thread that had the fault runs it; else it is the loop's; else
-    every poll in a thread is a suspect.
+    The fault names the poll; else the thread that had the fault runs it; else it is the loop's;
+    else every poll in a thread is a suspect.
     """
     named = _BLAMED.match(fault)
     if named:
@@ -189,7 +197,7 @@ def blame(poll: RunningPoll, text: str) -> str:
 
 
 def read_fault(descriptor: int, offset: int) -> str:
-    """Return the first line of `faulthandler`'s output, and the stack of the thread that had the fault."""
+    """Return the first line of `faulthandler`'s output, and the stack of the faulty thread."""
     output = os.pread(descriptor, _FAULT_READ_SIZE, offset)
     text = output.rstrip(b"\0").decode(errors="replace")
     stack = _FAULTY_STACK.search(text)

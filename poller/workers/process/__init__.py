@@ -1,1 +1,1 @@
-"""The worker process as Celery sees it: heartbeat, queue subscriptions, pools, consumer, and an orderly shutdown."""
+"""The worker process as Celery sees it: heartbeat, subscriptions, pools, consumer, shutdown."""

@@ -1,4 +1,4 @@
-"""Celery's consumer without mingle and gossip, which poll workers do not need, plus the poll queues."""
+"""Celery's consumer without mingle and gossip, plus the subscriptions to poll queues."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]
         options["without_gossip"] = True
         super().__init__(*args, worker_options=options, **kwargs)
 
-        # Celery warns at every lost connection. The default is right here: a thread that polls cannot be
-        # cancelled. The filter is set here because Celery sets its own filters when a worker starts.
+        # Celery warns at every lost connection. The default is right here: a thread that polls
+        # cannot be cancelled. The filter is set here because Celery sets its own filters when a
+        # worker starts.
         warnings.filterwarnings(
             "ignore", message=r"\nIn Celery 5.1 we introduced an optional breaking change"
         )

@@ -1,4 +1,4 @@
-"""The heartbeat of a worker: its state in the worker registry, periodically and at once after a change."""
+"""The heartbeat of a worker: its entry in the worker registry, periodic and after changes."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def pool_class(pool: type, is_set: bool) -> type:
 
 
 def slots(pool: type, concurrency: Any, is_set: bool) -> Any:
-    """Return the concurrency for a pool: solo polls one batch at a time, prefork has a process per core."""
+    """Return the concurrency for a pool: one batch for solo, a process per core for prefork."""
     if issubclass(pool, solo.TaskPool):
         return 1
     if issubclass(pool, prefork.TaskPool) and not is_set:
@@ -46,7 +46,7 @@ def batches_per_process(worker: Any) -> int:
 
 
 def max_slots(worker: Any) -> int:
-    """Return the largest number of threads or children; `--autoscale` may raise it while the worker runs."""
+    """Return the largest number of threads or children, with `--autoscale` its maximum."""
     autoscale = worker.options.get("autoscale") or [0]
     return max(int(worker.concurrency), int(autoscale[0]))
 

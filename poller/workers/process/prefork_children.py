@@ -1,4 +1,4 @@
-"""Memory that a prefork worker shares with its children: their counts, and the phase of the worker's shutdown.
+"""Memory that a prefork worker shares with its children: counts, and the shutdown phase.
 
 The worker's heartbeat has the counts of all its processes. Other pools have no children.
 """
@@ -60,7 +60,10 @@ def process_counts(poller: Poller) -> ProcessCounts:
 
 
 class PreforkChildren:
-    """Shared memory, created before the first fork. Each child has a row, which its successor inherits."""
+    """Shared memory, created before the first fork.
+
+    Each child has a row, which its successor inherits.
+    """
 
     def __init__(self, max_children: int) -> None:
         self._max_children = max_children

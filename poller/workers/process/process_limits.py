@@ -1,4 +1,4 @@
-"""Limits of this process: the thresholds of its garbage collector and the number of its open files."""
+"""Limits of this process: thresholds of the garbage collector, and open files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import resource
 
 from poller import errors
 
-#: New objects that survive before Python collects the young generation. Polls create and drop hundreds of
-#: thousands of small objects a second, nearly all without a cycle; with Python's own thresholds a third of
-#: a worker's CPU time went into collections.
+#: New objects that survive before Python collects the young generation. Polls create and drop
+#: hundreds of thousands of small objects a second, nearly all without a cycle; with Python's own
+#: thresholds a third of a worker's CPU time went into collections.
 YOUNG_THRESHOLD = 200_000
 #: Collections of one generation before a collection of the next.
 _MIDDLE_THRESHOLD = 10
@@ -27,7 +27,7 @@ def collect_garbage_less_often() -> None:
 
 
 def raise_file_limit() -> int:
-    """Raise the limit of open files as far as allowed and return it; infinity counts as a large number."""
+    """Raise the limit of open files as far as allowed, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,4 +1,4 @@
-"""The queues that this worker takes batches from: those on the board that fit its collectors and tags.
+"""The queues that this worker serves: those on the board that fit its collectors and tags.
 
 A notification on Redis causes a refresh; a periodic refresh makes up for lost notifications.
 """
@@ -21,7 +21,10 @@ RETRY_S = 0.5
 
 
 class Subscriptions:
-    """The subscriptions of one worker. Sets `changed`, from any thread, when the served queues change."""
+    """The subscriptions of one worker.
+
+    Sets `changed`, from any thread, when the served queues change.
+    """
 
     def __init__(
         self, services: Services, tags: Mapping[str, str], changed: threading.Event
@@ -94,7 +97,10 @@ class Subscriptions:
             consumer.hub.call_soon(self._subscribe, consumer)
 
     def _subscribe(self, consumer: Any) -> None:
-        """Subscribe to the queues of the newest refresh. Runs on Celery's hub, in any order of calls."""
+        """Subscribe to the queues of the newest refresh.
+
+        Runs on Celery's hub, in any order of calls.
+        """
         if consumer is not self._consumer or consumer.task_consumer is None:
             return
         fitting = self._fitting

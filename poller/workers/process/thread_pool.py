@@ -1,4 +1,4 @@
-"""The default pool of a worker: Celery's threads, each of which waits for one batch on the event loop.
+"""The default pool of a worker: Celery's threads, each waits for one batch on the event loop.
 
 A class of its own tells the default pool from one that the command line asks for.
 """
@@ -14,8 +14,8 @@ from celery.worker import state
 from poller import bootstrap
 from poller.workers.process import process_limits
 
-#: Threads for each slot of the worker. The others serve batches that run on capacity which batches with
-#: silent devices lend, as far as the file limit allows.
+#: Threads for each slot of the worker. The others serve batches that run on capacity which batches
+#: with silent devices lend, as far as the file limit allows.
 THREADS_PER_SLOT = 8
 
 
@@ -44,4 +44,7 @@ class TaskPool(thread.TaskPool):  # type: ignore[misc]
         self.executor.shutdown(cancel_futures=True)
 
     def terminate_job(self, pid: int, signal: Any = None) -> None:
-        """Do nothing: a thread cannot be ended. `worker_process.stop` cuts its batch off instead."""
+        """Do nothing: a thread cannot be ended.
+
+        `worker_process.stop` cuts its batch off instead.
+        """

@@ -1,7 +1,8 @@
 """The worker in this process: its poller, its heartbeat, and its orderly end.
 
-Celery's signals (`lifecycle`), the consumer, the pool and the tasks call it. The end has three steps: `stop`
-(no new batches, running ones are cut off later), `leave` (hand back queued batches), `close` (results to disk).
+Celery's signals (`lifecycle`), the consumer, the pool and the tasks call it. The end has three
+steps: `stop` (no new batches, running ones are cut off later), `leave` (hand back queued batches),
+`close` (results to disk).
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def become_child(hostname: str, children: PreforkChildren) -> None:
 
 
 def stop(hostname: str, within_s: float) -> None:
-    """Leave the registry, take no new batches, retry nothing, and cut off running batches after `within_s`.
+    """Take no new batches, retry nothing, and cut off running batches after `within_s`.
 
     Only the first call has an effect.
     """
@@ -111,7 +112,10 @@ def _cut_off(hostname: str) -> None:
 
 
 def _end_by_force(hostname: str) -> None:
-    """End the process although a thread holds on to its batch. The leases bring its targets back."""
+    """End the process although a thread holds on to its batch.
+
+    The leases bring its targets back.
+    """
     batches = heartbeat(hostname).counts().in_flight
     log.error("worker_did_not_stop", batches=batches, seconds=FORCE_S)
     with suppress(OSError, ValueError, AttributeError, RuntimeError):
@@ -127,7 +131,10 @@ def wait_for_batches(hostname: str, within_s: float) -> None:
 
 
 def leave(hostname: str) -> None:
-    """Hand back queued batches and close, after the last poll. Only the first call has an effect."""
+    """Hand back queued batches and close, after the last poll.
+
+    Only the first call has an effect.
+    """
     if state.has_left:
         return
     state.has_left = True
@@ -143,7 +150,7 @@ def leave(hostname: str) -> None:
 
 
 def close(hostname: str, within_s: float) -> None:
-    """Write waiting results within the time that is left, or leave them on disk; close sessions and sinks."""
+    """Close writers, sessions and sinks. Results that are not written in time stay on disk."""
     poller(hostname).writers.close(max(MIN_CLOSE_S, within_s))
     poller(hostname).close()
     registry.close_all(bootstrap.services().sinks)

@@ -1,1 +1,1 @@
-"""Where results go: a writer thread for each destination, and the spool on disk while a destination is away."""
+"""Destinations of results: a writer thread for each, and a spool while a destination is down."""

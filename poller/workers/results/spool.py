@@ -1,6 +1,7 @@
-"""What waits for one destination: rounds on disk, oldest first, within a bound and never silently beyond it.
+"""The spool of one destination: rounds that wait on disk, oldest first, within a limit.
 
-Not safe for threads: whoever calls holds its writer's lock. Nothing here raises for what the disk does.
+Not safe for threads: the writer of the destination holds its lock. No method raises for an error
+of the disk.
 """
 
 from __future__ import annotations
@@ -15,244 +16,260 @@ from typing import Any, Generic, TypeVar
 
 from poller.observability import logs
 from poller.workers.results.spool_codec import Codec
-from poller.workers.results.spool_file import Damaged, Segment
+from poller.workers.results.spool_file import DamagedFile, SpoolFile
 
 log = logs.get(__name__)
 
-#: Polls that wait in memory while the disk takes nothing.
+#: Polls that wait in memory while the disk takes none.
 MEMORY_POLLS = 4096
-#: Refused rounds that are kept for a person to look at.
-KEPT_REFUSED = 16
-#: The bound is kept by dropping whole files, so each is a small part of it.
-PARTS = 16
-SMALLEST, LARGEST = 64 * 1024, 64 * 1024 * 1024
-SAY_EVERY_S = 5.0
+#: Refused rounds that are stored for a person.
+MAX_REFUSED_FILES = 16
+#: The limit is kept by dropping whole files, so each file is a small part of it.
+FILES_PER_LIMIT = 16
+MIN_FILE_BYTES = 64 * 1024
+MAX_FILE_BYTES = 64 * 1024 * 1024
+LOG_INTERVAL_S = 5.0
 
 T = TypeVar("T")
 
 
-class Room:
-    """What all spools of a process may take on disk together. The largest one makes room."""
+class SpoolQuota:
+    """The disk space that all spools of a process share.
+
+    The largest spool drops files when it is used up.
+    """
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
-        self.part_bytes = min(max(limit_bytes // PARTS, SMALLEST), LARGEST)
+        self.file_bytes = min(max(limit_bytes // FILES_PER_LIMIT, MIN_FILE_BYTES), MAX_FILE_BYTES)
         self.spools: list[Spool[Any]] = []
 
     def is_exceeded_by(self, spool: Spool[Any]) -> bool:
-        # The others change meanwhile; at worst one of them makes room a moment later.
-        sizes = [other.size for other in self.spools]
+        # Other spools change at the same time; at worst one of them drops a file a moment later.
+        sizes = [each.size for each in self.spools]
         return sum(sizes) > self.limit_bytes and spool.size == max(sizes)
 
 
 @dataclass(frozen=True, slots=True)
-class Taken(Generic[T]):
-    """The oldest rounds of a spool; they stay there until they are forgotten."""
+class SpooledRounds(Generic[T]):
+    """The oldest rounds of a spool. They stay there until they are removed."""
 
     rounds: Sequence[Sequence[T]]
-    segment: Segment[T] | None  # None: they are only in memory
+    file: SpoolFile[T] | None  # None: they are only in memory
 
 
 class Spool(Generic[T]):
-    """`place` gives the directory, and raises OSError while there is none."""
+    """`find_directory` returns the directory of the files, or raises OSError."""
 
-    def __init__(self, name: str, codec: Codec[T], place: Callable[[], Path], room: Room) -> None:
+    def __init__(
+        self, name: str, codec: Codec[T], find_directory: Callable[[], Path], quota: SpoolQuota
+    ) -> None:
         self.name = name
         self.dropped = 0  # polls, since the start
         self._codec = codec
-        self._place = place
-        self._room = room
-        self._segments: deque[Segment[T]] = deque()
-        self._growing: Segment[T] | None = None
-        self._unwritten: deque[Sequence[T]] = (
-            deque()
-        )  # the disk did not take them; newer than all that is on it
+        self._find_directory = find_directory
+        self._quota = quota
+        self._files: deque[SpoolFile[T]] = deque()
+        self._growing: SpoolFile[T] | None = None
+        self._in_memory: deque[Sequence[T]] = deque()  # newer than all rounds on disk
         self._disk_error = ""
-        self._said, self._said_at = 0, 0.0
-        room.spools.append(self)
+        self._logged_dropped = 0
+        self._logged_mono = 0.0
+        quota.spools.append(self)
 
     def __bool__(self) -> bool:
-        return bool(self._segments or self._unwritten)
+        return bool(self._files or self._in_memory)
 
     @property
     def polls(self) -> int:
-        """That wait. This and `size` may be asked for without the lock."""
-        return sum(segment.polls for segment in tuple(self._segments)) + sum(
-            map(len, tuple(self._unwritten))
-        )
+        """The polls that wait. This property and `size` need no lock."""
+        on_disk = sum(file.polls for file in tuple(self._files))
+        return on_disk + sum(map(len, tuple(self._in_memory)))
 
     @property
     def size(self) -> int:
         """Bytes on disk."""
-        return sum(segment.size for segment in tuple(self._segments))
+        return sum(file.size for file in tuple(self._files))
 
     def open(self) -> None:
-        """Take up what is in the directory: a predecessor's rounds, and inherited ones."""
+        """Open the files in the directory: those of the last process, and adopted ones."""
         try:
-            paths = sorted(self._place().glob("*.rounds"))
+            paths = sorted(self._find_directory().glob("*.rounds"))
         except OSError as error:
             log.error("spool_unusable", store=self.name, error=str(error))
             return
         for path in paths:
-            self._take_up(path)
+            self._open_file(path)
         if self:
             log.info("spool_taken_up", store=self.name, polls=self.polls)
 
     def append(self, items: Sequence[T]) -> None:
-        """When this returns it is on disk; if that takes nothing, in memory; and what is too much was dropped."""
-        self._unwritten.append(items)
-        self._write_out()
-        while self._room.is_exceeded_by(self):
+        """Store a round on disk, or in memory while the disk fails; drop the oldest ones."""
+        self._in_memory.append(items)
+        self._flush()
+        while self._quota.is_exceeded_by(self):
             self._drop_oldest_file()
-        while sum(map(len, self._unwritten)) > MEMORY_POLLS:
-            self.dropped += len(self._unwritten.popleft())
-        self.say_what_was_dropped()
+        while sum(map(len, self._in_memory)) > MEMORY_POLLS:
+            self.dropped += len(self._in_memory.popleft())
+        self.log_dropped()
 
-    def oldest(self, polls: int) -> Taken[T]:
-        """The oldest rounds, of about so many polls; none when nothing waits any more."""
-        while self._segments:
-            segment = self._segments[0]
+    def oldest(self, polls: int) -> SpooledRounds[T]:
+        """Return the oldest rounds of about so many polls; none when the spool is empty."""
+        while self._files:
+            file = self._files[0]
             try:
-                if rounds := segment.oldest(polls):
-                    return Taken(rounds, segment)
-                self._retire_oldest_file()
-            except Damaged as error:
+                rounds = file.oldest(polls)
+            except DamagedFile as error:
                 self._set_oldest_file_aside(error)
-        return Taken([self._unwritten[0]] if self._unwritten else [], None)
+                continue
+            if rounds:
+                return SpooledRounds(rounds, file)
+            self._retire_oldest_file()
+        rounds_in_memory = [self._in_memory[0]] if self._in_memory else []
+        return SpooledRounds(rounds_in_memory, None)
 
-    def forget(self, taken: Taken[T]) -> None:
-        """They are written. What was dropped or set aside meanwhile is not there to be forgotten."""
-        segment = taken.segment
-        if segment is None:
-            if self._unwritten and taken.rounds and self._unwritten[0] is taken.rounds[0]:
-                self._unwritten.popleft()
-        elif self._segments and self._segments[0] is segment:
-            try:
-                segment.forget(len(taken.rounds))
-            except Damaged as error:
-                self._set_oldest_file_aside(error)
-            else:
-                if not segment.rounds:
-                    self._retire_oldest_file()
+    def remove(self, taken: SpooledRounds[T]) -> None:
+        """Remove rounds that are written, unless they were dropped or set aside meanwhile."""
+        if taken.file is None:
+            if self._in_memory and taken.rounds and self._in_memory[0] is taken.rounds[0]:
+                self._in_memory.popleft()
+            return
+        if not self._files or self._files[0] is not taken.file:
+            return
+        try:
+            taken.file.remove(len(taken.rounds))
+        except DamagedFile as error:
+            self._set_oldest_file_aside(error)
+            return
+        if not taken.file.rounds:
+            self._retire_oldest_file()
 
-    def refuse(self, taken: Taken[T], reason: str) -> None:
-        """The destination will never take it: keep it apart, for a person, and go on without it."""
+    def refuse(self, taken: SpooledRounds[T], reason: str) -> None:
+        """Set rounds aside for a person: the destination will never take them."""
         for items in taken.rounds:
-            kept = self._keep(items)
+            path = self._store_refused(items)
             log.error(
                 "round_refused",
                 store=self.name,
                 polls=len(items),
                 reason=reason,
-                kept=str(kept or "no"),
+                kept=str(path or "no"),
             )
             self.dropped += len(items)
-            self._said += len(items)
-        self.forget(taken)
+            self._logged_dropped += len(items)
+        self.remove(taken)
 
-    def say_what_was_dropped(self, *, at_once: bool = False) -> None:
-        """At most every few seconds."""
-        now = time.monotonic()
-        if self.dropped > self._said and (at_once or now >= self._said_at + SAY_EVERY_S):
-            facts = {
-                "polls": self.dropped - self._said,
-                "in_all": self.dropped,
-                "disk": self._disk_error or "full",
-            }
-            log.error("polls_dropped", store=self.name, **facts)
-            self._said, self._said_at = self.dropped, now
+    def log_dropped(self, *, at_once: bool = False) -> None:
+        """Log the polls that were dropped since the last line, at most every few seconds."""
+        now_mono = time.monotonic()
+        is_due = at_once or now_mono >= self._logged_mono + LOG_INTERVAL_S
+        if self.dropped > self._logged_dropped and is_due:
+            log.error(
+                "polls_dropped",
+                store=self.name,
+                polls=self.dropped - self._logged_dropped,
+                in_all=self.dropped,
+                disk=self._disk_error or "full",
+            )
+            self._logged_dropped = self.dropped
+            self._logged_mono = now_mono
 
     def close(self) -> None:
-        """What is on disk stays for the next worker; what is not is lost."""
-        self._write_out()
-        self.dropped += sum(map(len, self._unwritten))
-        self._unwritten.clear()
-        self.say_what_was_dropped(at_once=True)
+        """Close the files; they stay for the next worker.
+
+        Rounds that are only in memory are dropped.
+        """
+        self._flush()
+        self.dropped += sum(map(len, self._in_memory))
+        self._in_memory.clear()
+        self.log_dropped(at_once=True)
         if self:
             log.warning("spool_left", store=self.name, polls=self.polls)
-        while self._segments:
-            self._segments.popleft().close()
+        while self._files:
+            self._files.popleft().close()
 
-    def _take_up(self, path: Path) -> None:
+    def _open_file(self, path: Path) -> None:
         try:
-            self._segments.append(Segment(path, self._codec, new=False))
-        except Damaged as error:
-            self._rename(path, str(error))
+            self._files.append(SpoolFile(path, self._codec, new=False))
+        except DamagedFile as error:
+            self._rename_damaged(path, str(error))
         except OSError as error:
             log.error("spool_file_unusable", store=self.name, file=str(path), error=str(error))
 
-    def _write_out(self) -> None:
-        while self._unwritten:
+    def _flush(self) -> None:
+        """Write the rounds in memory to disk, until the disk fails."""
+        while self._in_memory:
+            items = self._in_memory[0]
             try:
-                self._last_file().append(self._unwritten[0])
+                self._file_to_append().append(items)
             except OSError as error:
-                self._note_disk(str(error))
+                self._set_disk_error(str(error))
                 return
             except (TypeError, ValueError) as error:
-                log.error(
-                    "round_unwritable", store=self.name, error=f"{type(error).__name__}: {error}"
-                )
-                self.dropped += len(self._unwritten[0])
-            self._unwritten.popleft()
-        self._note_disk("")
+                text = f"{type(error).__name__}: {error}"
+                log.error("round_unwritable", store=self.name, error=text)
+                self.dropped += len(items)
+            self._in_memory.popleft()
+        self._set_disk_error("")
 
-    def _note_disk(self, error: str) -> None:
-        """Each trouble is told once."""
+    def _set_disk_error(self, error: str) -> None:
+        """Remember the state of the disk, and log each new error once."""
         if error and error != self._disk_error:
             log.error(
                 "spool_unusable", store=self.name, error=error, in_memory_at_most=MEMORY_POLLS
             )
         self._disk_error = error
 
-    def _last_file(self) -> Segment[T]:
-        """The one to append to."""
-        last = self._segments[-1] if self._segments else None
-        if last is None or last is not self._growing or last.size >= self._room.part_bytes:
-            path = self._place() / f"{time.time_ns():020d}.rounds"
-            last = self._growing = Segment(path, self._codec, new=True)
-            self._segments.append(last)
+    def _file_to_append(self) -> SpoolFile[T]:
+        last = self._files[-1] if self._files else None
+        if last is None or last is not self._growing or last.size >= self._quota.file_bytes:
+            path = self._find_directory() / f"{time.time_ns():020d}.rounds"
+            last = SpoolFile(path, self._codec, new=True)
+            self._growing = last
+            self._files.append(last)
         return last
 
     def _retire_oldest_file(self) -> None:
-        """It is done. Something behind its last round is not ours to throw away."""
-        segment = self._segments.popleft()
-        if segment.is_whole:
-            _unlink(segment.path)
+        """Delete a file whose rounds are all written. With foreign data at its end it stays."""
+        file = self._files.popleft()
+        if file.is_whole:
+            _unlink(file.path)
         else:
-            self._rename(segment.path, "there is something behind its last round")
-        segment.close()
+            self._rename_damaged(file.path, "there is something behind its last round")
+        file.close()
 
-    def _set_oldest_file_aside(self, error: Damaged) -> None:
-        segment = self._segments.popleft()
-        segment.close()
-        self._rename(segment.path, str(error))
-        self.dropped += segment.polls
+    def _set_oldest_file_aside(self, error: DamagedFile) -> None:
+        file = self._files.popleft()
+        file.close()
+        self._rename_damaged(file.path, str(error))
+        self.dropped += file.polls
 
     def _drop_oldest_file(self) -> None:
-        segment = self._segments.popleft()
-        segment.close()
-        _unlink(segment.path)
-        self.dropped += segment.polls
+        file = self._files.popleft()
+        file.close()
+        _unlink(file.path)
+        self.dropped += file.polls
 
-    def _rename(self, path: Path, reason: str) -> None:
-        """Out of the way, for a person to look at."""
-        aside = path.with_suffix(".damaged")
+    def _rename_damaged(self, path: Path, reason: str) -> None:
+        """Rename a damaged file, so that it stays for a person and is not opened again."""
+        renamed = path.with_suffix(".damaged")
         with suppress(OSError):
-            path.rename(aside)
-        log.error("spool_file_damaged", store=self.name, file=str(aside), reason=reason)
+            path.rename(renamed)
+        log.error("spool_file_damaged", store=self.name, file=str(renamed), reason=reason)
 
-    def _keep(self, items: Sequence[T]) -> Path | None:
-        """A file of its own for one round."""
+    def _store_refused(self, items: Sequence[T]) -> Path | None:
+        """Store one round in a file of its own. None: the disk fails, or there are enough."""
         try:
-            place = self._place()
-            if len(list(place.glob("*.refused"))) >= KEPT_REFUSED:
+            directory = self._find_directory()
+            if len(list(directory.glob("*.refused"))) >= MAX_REFUSED_FILES:
                 return None
-            kept = Segment(place / f"{time.time_ns():020d}.refused", self._codec, new=True)
-            kept.append(items)
+            path = directory / f"{time.time_ns():020d}.refused"
+            file = SpoolFile(path, self._codec, new=True)
+            file.append(items)
         except (OSError, TypeError, ValueError):
             return None
-        kept.close()
-        return kept.path
+        file.close()
+        return path
 
 
 def _unlink(path: Path) -> None:

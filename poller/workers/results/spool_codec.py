@@ -1,7 +1,7 @@
-"""How is a round written to a spool file, and read again? Not pickle: a damaged or foreign file can do no harm.
+"""The record of a round in a spool file. Not pickle: a damaged or foreign file can do no harm.
 
-A record is compressed JSON followed by the shapes it tells, packed, and the values as float64. What many polls share
-(a target, the shape of its readings) is told once per file: `known` is what the file has said so far.
+A record is compressed JSON, followed by packed shapes and by values as float64. A target or a
+shape is written in full (defined) once per file; later records of the file refer to it by its key.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from poller.domain.failures.dead_letter import Letter, Reason
 from poller.domain.failures.outcome import Result
@@ -22,109 +22,127 @@ from poller.domain.scheduling.interval import Policy
 from poller.sinks.api import Sample
 
 _LENGTH = struct.Struct("<I")
-_RUN = Run._fields
-_LETTER = tuple(field.name for field in fields(Letter))
-_TARGET = tuple(field.name for field in fields(PollTarget))
+_RUN_FIELDS = Run._fields
+_LETTER_FIELDS = tuple(field.name for field in fields(Letter))
+_TARGET_FIELDS = tuple(field.name for field in fields(PollTarget))
 
 T = TypeVar("T")
 
 
+class PackedRound(NamedTuple):
+    """A record, and the targets and shapes that it defines, by key."""
+
+    record: bytes
+    definitions: Mapping[str, Any] = {}
+
+
 class Codec(Protocol[T]):
-    def pack(self, items: Sequence[T], known: Mapping[str, Any]) -> tuple[bytes, Mapping[str, Any]]:
-        """A record, and what it tells for the first time. Raises ValueError or TypeError."""
+    def pack(self, items: Sequence[T], defined: Container[str]) -> PackedRound:
+        """Return the record of a round, without what is already defined.
+
+        Raises ValueError or TypeError.
+        """
         ...
 
-    def unpack(self, record: bytes, known: dict[str, Any]) -> list[T]:
-        """Reverses it, and adds to what is known. Raises anything for what is no record."""
+    def unpack(self, record: bytes, definitions: dict[str, Any]) -> list[T]:
+        """Return the round of a record, and add what the record defines.
+
+        Raises any exception for data that is no record.
+        """
         ...
 
 
-class Runs:
-    """Rows of the ledger: each names its fields, so that a later version can read them."""
+class RunCodec:
+    """Ledger rows. A record names their fields, so that another version can read it."""
 
-    def pack(
-        self, items: Sequence[Run], known: Mapping[str, Any]
-    ) -> tuple[bytes, Mapping[str, Any]]:
-        return _joined({"fields": _RUN, "runs": items}), {}
+    def pack(self, items: Sequence[Run], defined: Container[str]) -> PackedRound:
+        return PackedRound(_join({"fields": _RUN_FIELDS, "runs": items}))
 
-    def unpack(self, record: bytes, known: dict[str, Any]) -> list[Run]:
-        head, _ = _parted(record)
-        found = [_known(zip(head["fields"], row, strict=True), _RUN) for row in head["runs"]]
-        return [Run(**{**values, "outcome": Result(values["outcome"])}) for values in found]
-
-
-class Letters:
-    """Dead letters, likewise."""
-
-    def pack(
-        self, items: Sequence[Letter], known: Mapping[str, Any]
-    ) -> tuple[bytes, Mapping[str, Any]]:
-        rows = [[getattr(letter, name) for name in _LETTER] for letter in items]
-        return _joined({"fields": _LETTER, "letters": rows}), {}
-
-    def unpack(self, record: bytes, known: dict[str, Any]) -> list[Letter]:
-        head, _ = _parted(record)
-        found = [_known(zip(head["fields"], row, strict=True), _LETTER) for row in head["letters"]]
-        return [
-            Letter(**{**values, "reason": values["reason"] and Reason(values["reason"])})
-            for values in found
-        ]
+    def unpack(self, record: bytes, definitions: dict[str, Any]) -> list[Run]:
+        head, _ = _split(record)
+        runs = []
+        for row in head["runs"]:
+            values = _select(zip(head["fields"], row, strict=True), _RUN_FIELDS)
+            values["outcome"] = Result(values["outcome"])
+            runs.append(Run(**values))
+        return runs
 
 
-class Samples:
+class DeadLetterCodec:
+    """Dead letters. A record names their fields, so that another version can read it."""
+
+    def pack(self, items: Sequence[Letter], defined: Container[str]) -> PackedRound:
+        rows = [[getattr(letter, name) for name in _LETTER_FIELDS] for letter in items]
+        return PackedRound(_join({"fields": _LETTER_FIELDS, "letters": rows}))
+
+    def unpack(self, record: bytes, definitions: dict[str, Any]) -> list[Letter]:
+        head, _ = _split(record)
+        letters = []
+        for row in head["letters"]:
+            values = _select(zip(head["fields"], row, strict=True), _LETTER_FIELDS)
+            if values["reason"]:
+                values["reason"] = Reason(values["reason"])
+            letters.append(Letter(**values))
+        return letters
+
+
+class SampleCodec:
     """Readings for a sink."""
 
-    def pack(
-        self, items: Sequence[Sample], known: Mapping[str, Any]
-    ) -> tuple[bytes, Mapping[str, Any]]:
-        targets = {key: sample.target for sample in items if (key := _whose(sample)) not in known}
-        shapes = {
-            key: sample.readings.series for sample in items if (key := _what(sample)) not in known
-        }
+    def pack(self, items: Sequence[Sample], defined: Container[str]) -> PackedRound:
+        targets: dict[str, PollTarget] = {}
+        shapes: dict[str, SeriesSet] = {}
+        polls: list[tuple[str, int, str]] = []
+        values: list[bytes] = []
+        for sample in items:
+            target_key = f"t{sample.target.id}.{sample.target.version}"
+            if target_key not in defined:
+                targets[target_key] = sample.target
+            shape = sample.readings.series
+            shape_key = f"s{shape.id}"
+            if shape_key not in defined:
+                shapes[shape_key] = shape
+            polls.append((target_key, sample.at_ms, shape_key))
+            values.append(pack(sample.readings.values))
+
         head = {
             "targets": {key: asdict(target) for key, target in targets.items()},
             "shapes": {key: len(shape.packed) for key, shape in shapes.items()},
-            "polls": [[_whose(sample), sample.at_ms, _what(sample)] for sample in items],
+            "polls": polls,
         }
-        values = (pack(sample.readings.values) for sample in items)
-        return _joined(head, *(shape.packed for shape in shapes.values()), *values), {
-            **targets,
-            **shapes,
-        }
+        packed_shapes = [shape.packed for shape in shapes.values()]
+        return PackedRound(_join(head, packed_shapes + values), {**targets, **shapes})
 
-    def unpack(self, record: bytes, known: dict[str, Any]) -> list[Sample]:
-        head, blob = _parted(record)
-        known.update(
-            {key: _target(values) for key, values in head["targets"].items() if key not in known}
-        )
-        at = 0
+    def unpack(self, record: bytes, definitions: dict[str, Any]) -> list[Sample]:
+        head, blob = _split(record)
+        for key, fields_ in head["targets"].items():
+            if key not in definitions:
+                definitions[key] = _target(fields_)
+        offset = 0
         for key, length in head["shapes"].items():
-            if key not in known:
-                known[key] = SeriesSet.from_packed(blob[at : at + length])
-            at += length
-        samples, values, start = [], unpack(blob[at:]), 0
-        for whose, at_ms, what in head["polls"]:
-            shape = known[what]
-            end = start + len(shape.series)
-            samples.append(Sample(known[whose], at_ms, ReadingSet(shape, values[start:end])))
-            start = end
+            if key not in definitions:
+                definitions[key] = SeriesSet.from_packed(blob[offset : offset + length])
+            offset += length
+
+        samples = []
+        values = unpack(blob[offset:])
+        first = 0
+        for target_key, at_ms, shape_key in head["polls"]:
+            shape = definitions[shape_key]
+            end = first + len(shape.series)
+            readings = ReadingSet(shape, values[first:end])
+            samples.append(Sample(definitions[target_key], at_ms, readings))
+            first = end
         return samples
 
 
-def _whose(sample: Sample) -> str:
-    return f"t{sample.target.id}.{sample.target.version}"
+def _join(head: Mapping[str, Any], blobs: Sequence[bytes] = ()) -> bytes:
+    text = json.dumps(head, separators=(",", ":"))
+    compressed = zlib.compress(text.encode(), 1)
+    return b"".join([_LENGTH.pack(len(compressed)), compressed, *blobs])
 
 
-def _what(sample: Sample) -> str:
-    return f"s{sample.readings.series.id}"
-
-
-def _joined(head: Mapping[str, Any], *blobs: bytes) -> bytes:
-    packed = zlib.compress(json.dumps(head, separators=(",", ":")).encode(), 1)
-    return b"".join([_LENGTH.pack(len(packed)), packed, *blobs])
-
-
-def _parted(record: bytes) -> tuple[dict[str, Any], bytes]:
+def _split(record: bytes) -> tuple[dict[str, Any], bytes]:
     (length,) = _LENGTH.unpack_from(record)
     end = _LENGTH.size + length
     head: dict[str, Any] = json.loads(zlib.decompress(record[_LENGTH.size : end]))
@@ -132,10 +150,12 @@ def _parted(record: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def _target(values: Mapping[str, Any]) -> PollTarget:
-    known = _known(values.items(), _TARGET)
-    return PollTarget(**{**known, "tags": tuple(known["tags"]), "policy": Policy(known["policy"])})
+    selected = _select(values.items(), _TARGET_FIELDS)
+    selected["tags"] = tuple(selected["tags"])
+    selected["policy"] = Policy(selected["policy"])
+    return PollTarget(**selected)
 
 
-def _known(values: Iterable[tuple[str, Any]], names: Sequence[str]) -> dict[str, Any]:
-    """Without what a newer version added."""
+def _select(values: Iterable[tuple[str, Any]], names: Sequence[str]) -> dict[str, Any]:
+    """Return the values without fields that a newer version added."""
     return {name: value for name, value in values if name in names}

@@ -1,6 +1,7 @@
-"""Which directory is this process's own, and what did dead ones leave? `spool/<worker>/<destination>/`.
+"""The spool directory of this process, `spool/<worker>/<destination>/`, and those of dead workers.
 
-Who lives holds the lock of his directory; who holds a lock may take what is there, and remove it.
+A live process holds the lock of its directory. The holder of a lock may take the files and remove
+the directory.
 """
 
 from __future__ import annotations
@@ -19,90 +20,96 @@ from poller.observability import logs
 log = logs.get(__name__)
 
 
-class SpoolHome:
-    """Safe for threads."""
+class SpoolDirectory:
+    """The directory of one process, safe for threads."""
 
     def __init__(self, home: Path, runner: str) -> None:
         self._root = home / "spool"
         self._name = quote(runner, safe="@").strip(".")[:200] or "worker"
-        self._guard = threading.Lock()
-        self._mine: Path | None = None
-        self._lock: int | None = None  # held as long as this process lives
+        self._lock = threading.Lock()
+        self._own: Path | None = None
+        self._lock_file: int | None = None  # locked as long as this process lives
 
-    def place(self, destination: str) -> Path:
-        """The directory of one destination, ours alone. Raises OSError."""
-        with self._guard:
-            if self._mine is None:
-                self._mine = self._claim()
-            return _made(self._mine / destination)
+    def path_for(self, destination: str) -> Path:
+        """Return the directory of one destination. Raises OSError."""
+        with self._lock:
+            if self._own is None:
+                self._own = self._claim()
+            return _ensure(self._own / destination)
 
-    def adopt(self, destinations: Iterable[str], room_bytes: int) -> None:
-        """What dead workers left for these destinations becomes ours, as far as there is room for it.
+    def adopt(self, destinations: Iterable[str], limit_bytes: int) -> None:
+        """Move the files that dead workers left for these destinations here, as far as they fit.
 
-        The rest is left to whoever starts next: after a crash of the whole host, its other workers.
+        The rest is left to the next worker that starts: after a crash of the whole host, others
+        follow.
         """
         try:
-            own = {destination: self.place(destination) for destination in destinations}
-            others = sorted(
-                path for path in self._root.iterdir() if path.is_dir() and path != self._mine
-            )
-            left = room_bytes - sum(
-                path.stat().st_size for place in own.values() for path in place.glob("*.rounds")
-            )
+            own = {destination: self.path_for(destination) for destination in destinations}
+            free_bytes = limit_bytes - _spool_bytes(own.values())
+            others = [path for path in self._root.iterdir() if path.is_dir() and path != self._own]
         except OSError as error:
             log.error("spool_unusable", error=str(error))
             return
-        for other in others:
+        for other in sorted(others):
             try:
-                left -= self._adopt_from(other, own, left)
+                free_bytes -= self._adopt_from(other, own, free_bytes)
             except OSError as error:
                 log.error("spool_not_adopted", directory=str(other), error=str(error))
 
-    def _adopt_from(self, other: Path, own: dict[str, Path], room_bytes: int) -> int:
-        lock = _locked(other)
+    def _adopt_from(self, other: Path, own: dict[str, Path], free_bytes: int) -> int:
+        """Adopt the files of one dead worker. Returns their bytes."""
+        lock = _try_lock(other)
         if lock is None:
-            return 0  # somebody lives there
-        adopted = 0
+            return 0  # its worker lives
+        adopted_bytes = 0
         try:
-            for destination, place in own.items():
+            for destination, directory in own.items():
                 for path in sorted((other / destination).glob("*.rounds")):
-                    if adopted + path.lstat().st_size > room_bytes:
-                        log.warning(
-                            "spool_not_adopted", directory=str(other), error="no room for all of it"
-                        )
-                        return adopted
-                    adopted += path.lstat().st_size
-                    path.rename(_free(place / path.name))
+                    size = path.lstat().st_size
+                    if adopted_bytes + size > free_bytes:
+                        reason = "no room for all of it"
+                        log.warning("spool_not_adopted", directory=str(other), error=reason)
+                        return adopted_bytes
+                    adopted_bytes += size
+                    path.rename(_free_path(directory / path.name))
                     log.info("spool_adopted", store=destination, worker=other.name, file=path.name)
             _remove_if_empty(other)
-            return adopted
+            return adopted_bytes
         finally:
             os.close(lock)
 
     def _claim(self) -> Path:
-        """The first of `name`, `name~2`, ... that nobody holds: processes of one prefork worker share a name."""
-        _made(self._root)
+        """Lock the first free directory of `name`, `name~2`, ...: prefork children share a name."""
+        _ensure(self._root)
         for number in count(1):
-            path = _made(self._root / (self._name if number == 1 else f"{self._name}~{number}"))
-            with suppress(FileNotFoundError):  # an heir has just removed it
-                self._lock = _locked(path)
-                if self._lock is not None:
+            name = self._name if number == 1 else f"{self._name}~{number}"
+            path = _ensure(self._root / name)
+            with suppress(FileNotFoundError):  # another worker has just removed it
+                self._lock_file = _try_lock(path)
+                if self._lock_file is not None:
                     return path
         raise AssertionError("unreachable")
 
 
-def _made(path: Path) -> Path:
+def _spool_bytes(directories: Iterable[Path]) -> int:
+    total = 0
+    for directory in directories:
+        total += sum(path.stat().st_size for path in directory.glob("*.rounds"))
+    return total
+
+
+def _ensure(path: Path) -> Path:
     path.mkdir(mode=0o700, exist_ok=True)
     return path
 
 
-def _locked(directory: Path) -> int | None:
-    """A descriptor that holds the directory's lock until it is closed, or the process ends; None: another has it."""
+def _try_lock(directory: Path) -> int | None:
+    """Return a descriptor that holds the lock of a directory; None: another process has it."""
     path = directory / "lock"
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     with suppress(BlockingIOError, FileNotFoundError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Its last holder may have removed the file between our two calls: then we hold a lock on nothing.
+        # The last holder may remove the file between the two calls: that lock would lock nothing.
         if os.path.samestat(os.fstat(lock), path.stat()):
             return lock
     os.close(lock)
@@ -110,20 +117,22 @@ def _locked(directory: Path) -> int | None:
 
 
 def _remove_if_empty(directory: Path) -> None:
-    """Worker names of containers never come back. What a person should look at stays."""
-    for place in directory.iterdir():
+    """Remove a directory without results: the names of containers never come back.
+
+    Damaged and refused files stay for a person.
+    """
+    for path in directory.iterdir():
         with suppress(OSError):
-            place.rmdir()
+            path.rmdir()
     if [path.name for path in directory.iterdir()] == ["lock"]:
         (directory / "lock").unlink()
-        with suppress(OSError):  # somebody has just moved in again
+        with suppress(OSError):  # a worker has just claimed it again
             directory.rmdir()
 
 
-def _free(path: Path) -> Path:
-    """The same name, or the next number that is not taken: nothing is written over."""
+def _free_path(path: Path) -> Path:
+    """Return the path, or the one with the next free number: no file is overwritten."""
     while path.exists():
-        path = path.with_name(
-            f"{int(path.stem) + 1 if path.stem.isdigit() else path.stem + '-'}{path.suffix}"
-        )
+        stem = str(int(path.stem) + 1) if path.stem.isdigit() else f"{path.stem}-"
+        path = path.with_name(f"{stem}{path.suffix}")
     return path

@@ -1,9 +1,9 @@
-"""One spool file: rounds are appended at its end and taken from its beginning.
+"""One spool file: rounds are appended at its end and removed from its start.
 
     16 bytes   magic, with the version of the format
-     8 bytes   how far it has been written to its destination: an offset in this file
+     8 bytes   offset of the first round that is not written to the destination yet
     then, for each round: length, CRC-32 and number of polls (4 bytes each), and the record
-Everything is little-endian. Whoever holds a segment must see to it that nobody else uses it at the time.
+All numbers are little-endian. Not safe for threads.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import zlib
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -23,40 +24,52 @@ from poller.workers.results.spool_codec import Codec
 
 MAGIC = b"poller spool 2\n\0"
 _HEAD = struct.Struct("<16sQ")
-_DONE_AT = 16
+_START = struct.Struct("<Q")
+_START_AT = 16
 _FRAME = struct.Struct("<III")
-#: Polls of a file that are kept in memory, too: a store that was only slow for a moment gets them without another look.
-AT_HAND = 4096
+#: Polls of a file that stay in memory: after a short outage they are written without reading the
+#: file.
+CACHED_POLLS = 4096
 
 T = TypeVar("T")
 
 
-class Damaged(Exception):
-    """The file is not ours, or not as we wrote it."""
+class DamagedFile(Exception):
+    """The file is no spool file, or its content has changed."""
 
 
-class Segment(Generic[T]):
-    """`rounds` and `polls` say what is still to be written, `size` is in bytes."""
+@dataclass(frozen=True, slots=True)
+class _CachedRound(Generic[T]):
+    end: int  # offset of the next round
+    polls: int
+    items: Sequence[T]
+
+
+class SpoolFile(Generic[T]):
+    """`rounds` and `polls` count what is not written to the destination yet; `size` is in bytes."""
 
     def __init__(self, path: Path, codec: Codec[T], *, new: bool) -> None:
-        """Raises OSError when it cannot be made or opened, Damaged when it is not ours."""
+        """Create or open a file. Raises OSError, or DamagedFile when it is no spool file."""
         self.path = path
-        self.rounds = self.polls = 0
+        self.rounds = 0
+        self.polls = 0
+        self.size = _HEAD.size
         self._codec = codec
-        self._known: dict[
-            str, Any
-        ] = {}  # what its rounds told, as far as they were appended or read here
-        self._ahead: deque[tuple[int, int, Sequence[T]]] = (
-            deque()
-        )  # not forgotten: where it ends, polls, items
-        self._done = self._read = self.size = _HEAD.size
+        self._definitions: dict[str, Any] = {}  # of all rounds that were appended or read here
+        self._cached: deque[_CachedRound[T]] = deque()  # the oldest rounds
+        self._start = _HEAD.size  # offset of the first round
+        self._cached_end = _HEAD.size  # offset behind the last cached round
         self._file = _create(path) if new else _open(path)
         if not new:
-            self._look_through()
+            self._scan()
 
     def append(self, items: Sequence[T]) -> None:
-        """All of it, or nothing and an OSError; ValueError or TypeError for what no file can hold."""
-        record, told = self._codec.pack(items, self._known)
+        """Append a round as a whole or not at all.
+
+        Raises OSError; ValueError or TypeError for values that no file can hold.
+        """
+        packed = self._codec.pack(items, self._definitions)
+        record = packed.record
         frame = _FRAME.pack(len(record), zlib.crc32(record), len(items)) + record
         try:
             _write(self._file, frame, self.size)
@@ -64,90 +77,101 @@ class Segment(Generic[T]):
             with suppress(OSError):
                 os.ftruncate(self._file, self.size)
             raise
-        self._known.update(told)
-        if self._read == self.size and sum(polls for _, polls, _ in self._ahead) < AT_HAND:
-            self._read += len(frame)
-            self._ahead.append((self._read, len(items), items))
-        self.size += len(frame)
+
+        self._definitions.update(packed.definitions)
+        end = self.size + len(frame)
+        if self._cached_end == self.size and self._cached_polls() < CACHED_POLLS:
+            self._cached_end = end
+            self._cached.append(_CachedRound(end, len(items), items))
+        self.size = end
         self.rounds += 1
         self.polls += len(items)
 
     def oldest(self, polls: int) -> list[Sequence[T]]:
-        """The oldest rounds, of so many polls together or a little more; they stay where they are. Raises Damaged."""
-        found: list[Sequence[T]] = []
+        """Return the oldest rounds, of at least `polls` polls if there are that many.
+
+        The rounds stay in the file. Raises DamagedFile.
+        """
+        rounds: list[Sequence[T]] = []
         for number in range(self.rounds):
             if polls <= 0:
                 break
-            if number == len(self._ahead):
+            if number == len(self._cached):
                 try:
-                    self._read_on()
-                except Damaged:
-                    if found:  # these first
+                    self._cache_next()
+                except DamagedFile:
+                    if rounds:  # the sound rounds before the damage come first
                         break
                     raise
-            found.append(self._ahead[number][2])
-            polls -= self._ahead[number][1]
-        return found
+            cached = self._cached[number]
+            rounds.append(cached.items)
+            polls -= cached.polls
+        return rounds
 
-    def forget(self, rounds: int) -> None:
-        """So many of the oldest are written; who opens the file later begins behind them. Raises Damaged."""
+    def remove(self, rounds: int) -> None:
+        """Remove the oldest rounds: they are written to the destination. Raises DamagedFile."""
         for _ in range(min(rounds, self.rounds)):
-            if not self._ahead:
-                self._read_on()
-            self._done, polls, _items = self._ahead.popleft()
+            if not self._cached:
+                self._cache_next()
+            removed = self._cached.popleft()
+            self._start = removed.end
             self.rounds -= 1
-            self.polls -= polls
-        with suppress(OSError):  # they would be written twice, which changes nothing
-            os.pwrite(self._file, struct.pack("<Q", self._done), _DONE_AT)
+            self.polls -= removed.polls
+        with suppress(OSError):  # the rounds would be written twice, which changes nothing
+            os.pwrite(self._file, _START.pack(self._start), _START_AT)
 
     @property
     def is_whole(self) -> bool:
-        """False when there is something behind the last round: half a round, or rubbish."""
+        """False when there is data behind the last round: half a round, or foreign data."""
         return os.fstat(self._file).st_size <= self.size
 
     def close(self) -> None:
         os.close(self._file)
 
-    def _read_on(self) -> None:
-        """The next round that is not done; what the done ones told is learned on the way."""
+    def _cached_polls(self) -> int:
+        return sum(cached.polls for cached in self._cached)
+
+    def _cache_next(self) -> None:
+        """Read the next round. Removed rounds before it are read for their definitions."""
         while True:
-            begins, polls = self._read, 0
+            offset = self._cached_end
             try:
-                length, checksum, polls = _FRAME.unpack(os.pread(self._file, _FRAME.size, begins))
-                record = os.pread(self._file, length, begins + _FRAME.size)
-                items = (
-                    self._codec.unpack(record, self._known)
-                    if zlib.crc32(record) == checksum
-                    else None
-                )
-            except Exception as error:  # a file may contain anything
-                raise Damaged(
-                    f"the round at byte {begins} cannot be read: {type(error).__name__}"
-                ) from error
-            if items is None:
-                raise Damaged(f"the round at byte {begins} was changed")
-            self._read = begins + _FRAME.size + length
-            if begins >= self._done:
-                self._ahead.append((self._read, polls, items))
+                header = os.pread(self._file, _FRAME.size, offset)
+                length, checksum, polls = _FRAME.unpack(header)
+                record = os.pread(self._file, length, offset + _FRAME.size)
+                is_sound = zlib.crc32(record) == checksum
+                items = self._codec.unpack(record, self._definitions) if is_sound else []
+            except Exception as error:  # door: a file may have any content
+                text = f"the round at byte {offset} cannot be read: {type(error).__name__}"
+                raise DamagedFile(text) from error
+            if not is_sound:
+                raise DamagedFile(f"the round at byte {offset} was changed")
+
+            self._cached_end = offset + _FRAME.size + length
+            if offset >= self._start:
+                self._cached.append(_CachedRound(self._cached_end, polls, items))
                 return
 
-    def _look_through(self) -> None:
-        """How many rounds are left? Ends before half a round, as a killed worker may leave it."""
+    def _scan(self) -> None:
+        """Count the rounds of an existing file, without half a round at its end."""
         end = os.fstat(self._file).st_size
-        magic, self._done = (
-            _HEAD.unpack(os.pread(self._file, _HEAD.size, 0)) if end >= _HEAD.size else (b"", 0)
-        )
+        magic = b""
+        if end >= _HEAD.size:
+            magic, self._start = _HEAD.unpack(os.pread(self._file, _HEAD.size, 0))
         if magic != MAGIC:
             self.close()
-            raise Damaged("it is no spool file of this version")
+            raise DamagedFile("it is no spool file of this version")
+
         while self.size + _FRAME.size <= end:
-            length, _, polls = _FRAME.unpack(os.pread(self._file, _FRAME.size, self.size))
-            if self.size + _FRAME.size + length > end:
+            header = os.pread(self._file, _FRAME.size, self.size)
+            length, _, polls = _FRAME.unpack(header)
+            next_offset = self.size + _FRAME.size + length
+            if next_offset > end:
                 return
-            if self.size >= self._done:
+            if self.size >= self._start:
                 self.rounds += 1
                 self.polls += polls
-            self.size += _FRAME.size + length
+            self.size = next_offset
 
 
 def _write(file: int, data: bytes, offset: int) -> None:
@@ -167,9 +191,9 @@ def _create(path: Path) -> int:
 
 
 def _open(path: Path) -> int:
-    """A plain file, and nothing that would make us wait or lead us elsewhere."""
+    """Open a plain file; no pipe, which would block, and no link."""
     file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
-        raise Damaged("it is no plain file")
+        raise DamagedFile("it is no plain file")
     return file

@@ -1,7 +1,8 @@
-"""Where results go: the ledger and every sink, each with a queue and a thread of its own.
+"""The writers of a worker: ledger, dead letters and every sink have a queue and a thread each.
 
-A poll waits a moment for its rows. A destination that does not take them in time, or at all, is down: what is
-meant for it goes to its spool, in order, before the poll goes on, and is written when it answers again.
+A poll waits a moment for its rows. A destination that does not take them in time is down: its rows
+go to its spool, in order, before the poll goes on, and are written when the destination is up
+again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
@@ -24,58 +26,91 @@ from poller.domain.record.run import Run
 from poller.observability import logs
 from poller.settings import Settings
 from poller.sinks.api import Sample, Sink
-from poller.workers.results import spool_codec
-from poller.workers.results.spool import Room, Spool, Taken
-from poller.workers.results.spool_dir import SpoolHome
+from poller.workers.results.spool import Spool, SpooledRounds, SpoolQuota
+from poller.workers.results.spool_codec import Codec, DeadLetterCodec, RunCodec, SampleCodec
+from poller.workers.results.spool_dir import SpoolDirectory
 
 log = logs.get(__name__)
 
-#: Polls that are written together, if so many wait: the more, the fewer transactions.
-TOGETHER = 1024
-#: Between two attempts at a destination that is down.
-TRY_AGAIN_S = 1.0
-#: A round that was refused so often for what it is, not for the state of the store, is set aside.
-REFUSALS = 3
-#: A store that comes and goes is not told of more often.
-SAY_EVERY_S = 5.0
-#: A poll waits for so many times its patience, if what was handed over before it is being written meanwhile.
+#: Polls that are written in one call, if that many wait: more of them need fewer transactions.
+WRITE_POLLS = 1024
+#: The pause between two attempts at a destination that is down.
+RETRY_S = 1.0
+#: A round that the destination refuses this often is set aside. An outage is no refusal.
+MAX_REFUSALS = 3
+#: An outage within this time after the last one is not logged.
+LOG_INTERVAL_S = 5.0
+#: A poll waits this many times longer for a destination that is slow but writes.
 SLOW_TIMES = 4
 
 T = TypeVar("T")
 
 
-class Handed(Generic[T]):
+class QueuedRound(Generic[T]):
     """A round in the queue of a writer."""
 
-    __slots__ = ("_unsettled", "items")
+    __slots__ = ("_pending", "items")
 
     def __init__(self, items: Sequence[T]) -> None:
         self.items = items
-        self._unsettled = threading.Lock()  # the cheapest thing to wait for
-        self._unsettled.acquire()
+        self._pending = threading.Lock()  # the cheapest object to wait for
+        self._pending.acquire()
 
-    def settle(self) -> None:
-        """It is written, or on disk."""
-        self._unsettled.release()
+    def mark_stored(self) -> None:
+        """Wake the poll: the round is written, or on disk."""
+        self._pending.release()
 
-    def wait(self, until: float) -> bool:
-        return self._unsettled.acquire(timeout=max(0.0, until - time.monotonic()))
+    def wait(self, until_mono: float) -> bool:
+        return self._pending.acquire(timeout=max(0.0, until_mono - time.monotonic()))
+
+
+class Outage:
+    """Logs when a destination goes down, and when all rows that waited for it are written."""
+
+    def __init__(self, store: str) -> None:
+        self.late_polls = 0  # written after they had waited in the spool
+        self._store = store
+        self._down_mono: float | None = None
+        self._logged_mono = -LOG_INTERVAL_S
+
+    def mark_down(self, reason: str) -> None:
+        if self._down_mono is not None:
+            return
+        now_mono = time.monotonic()
+        self._down_mono = now_mono
+        if now_mono >= self._logged_mono + LOG_INTERVAL_S:
+            self._logged_mono = now_mono
+            log.warning("store_down", store=self._store, reason=reason)
+
+    def mark_up(self) -> None:
+        """Log the rows that were late, also those that a dead worker left."""
+        is_logged = self._down_mono is None or self._down_mono == self._logged_mono
+        if self.late_polls and is_logged:
+            down_s = time.monotonic() - self._down_mono if self._down_mono else 0.0
+            log.info(
+                "store_caught_up",
+                store=self._store,
+                polls=self.late_polls,
+                seconds=round(down_s, 1),
+            )
+        self.late_polls = 0
+        self._down_mono = None
 
 
 class Writer(Generic[T]):
-    """One destination. While anything waits in its spool the queue is empty: what comes goes behind."""
+    """The writer of one destination. Its queue is empty while rounds wait in its spool."""
 
     def __init__(self, write: Callable[[Sequence[T]], None], spool: Spool[T]) -> None:
         self.spool = spool
         self._write = write
-        self._queue: deque[Handed[T]] = deque()
+        self._queue: deque[QueuedRound[T]] = deque()
         self._changed = threading.Condition(threading.Lock())
-        self._queued = 0  # so many of the queue, the oldest, are being written; 0: `_taken` is
-        self._taken: Taken[T] = Taken((), None)
-        self._one_by_one = 0  # so many rounds, then together again
+        self._writing_queued = 0  # the oldest rounds of the queue that are being written
+        self._taken: SpooledRounds[T] = SpooledRounds((), None)  # being written, if none is queued
+        self._single_rounds = 0  # rounds that are written one by one
         self._refusals = 0
-        self._try_at = 0.0
-        self._wrote_at = 0.0
+        self._retry_mono = 0.0
+        self._wrote_mono = 0.0
         self._outage = Outage(spool.name)
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name=f"write-{spool.name}", daemon=True)
@@ -85,60 +120,67 @@ class Writer(Generic[T]):
             self.spool.open()
         self._thread.start()
 
-    def hand_over(self, items: Sequence[T]) -> Handed[T] | None:
-        """None when there is nothing to wait for: it is on disk already."""
+    def enqueue(self, items: Sequence[T]) -> QueuedRound[T] | None:
+        """Queue a round, or append it to a spool that is not empty.
+
+        Returns None if it is on disk.
+        """
         with self._changed:
             if self.spool:
                 self.spool.append(items)
                 return None
-            handed = Handed(items)
-            self._queue.append(handed)
+            queued = QueuedRound(items)
+            self._queue.append(queued)
             self._changed.notify()
-            return handed
+            return queued
 
-    def give_up(self, handed: Handed[T], since: float) -> bool:
-        """It was not written in time. The whole queue goes to disk, so that nobody else has to wait.
+    def spill_overdue(self, queued: QueuedRound[T], since_mono: float) -> bool:
+        """Move the whole queue to disk if a round waits too long, so that no other poll waits.
 
-        False if something was written since then: it is only slow, and more of the disk would not make it faster.
+        Returns False, and moves nothing, if the destination wrote since then: it is only slow.
         """
         with self._changed:
-            if handed in self._queue:
-                if self._wrote_at > since:
-                    return False
-                self._spill("no answer in time")
+            if queued not in self._queue:
+                return True
+            if self._wrote_mono > since_mono:
+                return False
+            self._spill("no answer in time")
             return True
 
     def stop(self) -> None:
-        """Write what can be written, and end with the first thing that cannot; `close` waits for that."""
+        """Let the thread write until the first error, then end. `close` waits for that."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
 
-    def close(self, until: float) -> None:
+    def close(self, until_mono: float) -> None:
         if self._thread.is_alive():
-            self._thread.join(max(0.0, until - time.monotonic()))
+            self._thread.join(max(0.0, until_mono - time.monotonic()))
         with self._changed:
             self._spill("stopping")
             self.spool.close()
 
     def _run(self) -> None:
-        while (items := self._next()) is not None:
+        while True:
+            items = self._next_items()
+            if items is None:
+                return
             try:
                 self._write(items)
-            except BaseException as error:  # noqa: BLE001  a sink may be anyone's, and this thread must go on
-                self._failed(error)
+            except BaseException as error:  # noqa: BLE001  door: a sink; this thread must go on
+                self._on_failed(error)
             else:
-                self._written(len(items))
+                self._on_written(len(items))
 
-    def _next(self) -> list[T] | None:
-        """What to write now, oldest first; waits for it. None: it is time to end."""
+    def _next_items(self) -> list[T] | None:
+        """Wait for rows and return the oldest. None tells the thread to end."""
         with self._changed:
             while True:
                 if not self.spool:
-                    self._outage.ends()
-                pause = self._try_at - time.monotonic()
-                if self.spool and pause <= 0:
-                    self._taken = self.spool.oldest(1 if self._one_by_one else TOGETHER)
+                    self._outage.mark_up()
+                pause_s = self._retry_mono - time.monotonic()
+                if self.spool and pause_s <= 0:
+                    self._taken = self.spool.oldest(1 if self._single_rounds else WRITE_POLLS)
                     if self._taken.rounds:
                         return list(chain.from_iterable(self._taken.rounds))
                 elif self._queue:
@@ -146,179 +188,167 @@ class Writer(Generic[T]):
                 elif self._stopping:
                     return None
                 else:
-                    self._changed.wait(pause if self.spool else None)
+                    self._changed.wait(pause_s if self.spool else None)
 
     def _take_from_queue(self) -> list[T]:
         items: list[T] = []
-        for handed in self._queue:
-            items += handed.items
-            self._queued += 1
-            if len(items) >= TOGETHER:
+        for queued in self._queue:
+            items += queued.items
+            self._writing_queued += 1
+            if len(items) >= WRITE_POLLS:
                 break
         return items
 
-    def _written(self, polls: int) -> None:
+    def _on_written(self, polls: int) -> None:
         with self._changed:
-            self._wrote_at = time.monotonic()
+            self._wrote_mono = time.monotonic()
             self._refusals = 0
-            self._one_by_one = max(0, self._one_by_one - 1)
-            if self._queued:
-                for _ in range(self._queued):
-                    self._queue.popleft().settle()
-                self._queued = 0
-            else:
-                self.spool.forget(self._taken)
-                self._outage.late += polls
+            self._single_rounds = max(0, self._single_rounds - 1)
+            if not self._writing_queued:
+                self.spool.remove(self._taken)
+                self._outage.late_polls += polls
+                return
+            for _ in range(self._writing_queued):
+                self._queue.popleft().mark_stored()
+            self._writing_queued = 0
 
-    def _failed(self, error: BaseException) -> None:
-        reason = outcome.clean(
-            str(error) if isinstance(error, errors.PollerError) else plugins.error_text(error)
-        )
+    def _on_failed(self, error: BaseException) -> None:
+        is_own = isinstance(error, errors.PollerError)
+        reason = outcome.clean(str(error) if is_own else plugins.error_text(error))
         with self._changed:
             self._spill(reason)
-            self._outage.begins(reason)
-            self._try_at = time.monotonic() + TRY_AGAIN_S
+            self._outage.mark_down(reason)
+            self._retry_mono = time.monotonic() + RETRY_S
             if not isinstance(error, errors.StoreUnavailable | errors.ConfigError):
-                self._refused(reason)
-            self.spool.say_what_was_dropped()
+                self._on_refused(reason)
+            self.spool.log_dropped()
 
-    def _refused(self, reason: str) -> None:
-        """It is there, but does not want something. Find out which round that is, and go on without it."""
-        if len(self._taken.rounds) > 1:
-            self._one_by_one, self._try_at = len(self._taken.rounds), 0.0
+    def _on_refused(self, reason: str) -> None:
+        """Find the refused round by writing rounds one by one, and set it aside."""
+        rounds = len(self._taken.rounds)
+        if rounds > 1:
+            self._single_rounds = rounds
+            self._retry_mono = 0.0
             return
         self._refusals += 1
-        if self._refusals >= REFUSALS:
+        if self._refusals >= MAX_REFUSALS:
             self.spool.refuse(self._taken, reason)
-            self._refusals, self._try_at = 0, 0.0
+            self._refusals = 0
+            self._retry_mono = 0.0
 
     def _spill(self, reason: str) -> None:
-        """The queue goes to disk, in order. If what is being written arrives after all, it is forgotten there."""
+        """Move the queue to disk, in order.
+
+        Rounds that are being written now are removed there later.
+        """
         if not self._queue:
             return
-        self._outage.begins(reason)
-        for number, handed in enumerate(self._queue, 1):
-            self.spool.append(handed.items)
-            handed.settle()
-            if number == self._queued:
+        self._outage.mark_down(reason)
+        for number, queued in enumerate(self._queue, 1):
+            self.spool.append(queued.items)
+            queued.mark_stored()
+            if number == self._writing_queued:
                 self._taken = self.spool.oldest(sys.maxsize)
         self._queue.clear()
-        self._queued = 0
-
-
-class Outage:
-    """Says when a destination goes down, and when all that waited for it is written."""
-
-    def __init__(self, store: str) -> None:
-        self.late = 0  # polls written that had to wait
-        self._store = store
-        self._began: float | None = None
-        self._said_at = -SAY_EVERY_S
-
-    def begins(self, reason: str) -> None:
-        """Or goes on."""
-        now = time.monotonic()
-        if self._began is None:
-            self._began = now
-            if now >= self._said_at + SAY_EVERY_S:
-                self._said_at = now
-                log.warning("store_down", store=self._store, reason=reason)
-
-    def ends(self) -> None:
-        """Or there was none. What a dead worker left is told of, too."""
-        if self.late and self._began in (None, self._said_at):
-            seconds = round(time.monotonic() - self._began, 1) if self._began else 0.0
-            log.info("store_caught_up", store=self._store, polls=self.late, seconds=seconds)
-        self.late, self._began = 0, None
+        self._writing_queued = 0
 
 
 class Writers:
-    """All destinations of a worker process. Called from many threads."""
+    """The writers of all destinations of a worker process, safe for threads."""
 
     def __init__(
         self, engine: Engine, sinks: Sequence[Sink], settings: Settings, runner: str
     ) -> None:
         self._patience_s = settings.spool_patience_s
-        self._home = SpoolHome(settings.home, runner)
-        self._room = Room(settings.spool_mb * 1024 * 1024)
-        self._ledger: Writer[Run] = Writer(
-            lambda rows: run_ledger.write(engine, rows), self._spool("ledger", spool_codec.Runs())
+        self._directory = SpoolDirectory(settings.home, runner)
+        self._quota = SpoolQuota(settings.spool_mb * 1024 * 1024)
+        self._ledger: Writer[Run] = self._writer(
+            "ledger", RunCodec(), partial(run_ledger.write, engine)
         )
-        self._letters: Writer[Letter] = Writer(
-            lambda rows: dead_letter_rows.write(engine, rows),
-            self._spool("letters", spool_codec.Letters()),
+        self._letters: Writer[Letter] = self._writer(
+            "letters", DeadLetterCodec(), partial(dead_letter_rows.write, engine)
         )
-        self._sinks = [
-            Writer(sink.write, self._spool(f"sink-{sink.name}", spool_codec.Samples()))
-            for sink in sinks
+        self._sinks: list[Writer[Sample]] = [
+            self._writer(f"sink-{sink.name}", SampleCodec(), sink.write) for sink in sinks
         ]
-        self._guard = threading.Lock()
-        self._started = False
+        self._start_lock = threading.Lock()
+        self._is_started = False
+
+    def _writer(
+        self, name: str, codec: Codec[T], write: Callable[[Sequence[T]], None]
+    ) -> Writer[T]:
+        find_directory = partial(self._directory.path_for, name)
+        return Writer(write, Spool(name, codec, find_directory, self._quota))
 
     def start(self) -> None:
-        """Adopt what dead workers left, and begin to write. Called again, it does nothing."""
-        with self._guard:
-            if not self._started:
-                self._home.adopt(
-                    [writer.spool.name for writer in self._writers], self._room.limit_bytes
-                )
-                for writer in self._writers:
-                    writer.start()
-                self._started = True
+        """Adopt the spools of dead workers and start the threads. A second call does nothing."""
+        with self._start_lock:
+            if self._is_started:
+                return
+            names = [writer.spool.name for writer in self._all]
+            self._directory.adopt(names, self._quota.limit_bytes)
+            for writer in self._all:
+                writer.start()
+            self._is_started = True
 
     def write_readings(self, samples: Sequence[Sample]) -> int:
-        """To every sink: when this returns, they are written or on disk. Returns how many ms that took.
+        """Write samples to every sink, or to its spool. Returns the milliseconds this took.
 
-        Never raises for what a destination does; nor does `write_rows`.
+        Neither this method nor `write_rows` raises for an error of a destination.
         """
-        began = time.monotonic()
+        started_mono = time.monotonic()
         if samples:
-            self._hand_over([(sink, samples) for sink in self._sinks])
-        return round((time.monotonic() - began) * 1000)
+            self._write([(sink, samples) for sink in self._sinks])
+        return round((time.monotonic() - started_mono) * 1000)
 
     def write_rows(self, rows: Sequence[Run], letters: Sequence[Letter] = ()) -> None:
-        """To the ledger, and dead letters to theirs. After the readings: a row says how long these took."""
+        """Write runs to the ledger and dead letters, or to their spools.
+
+        Comes after the readings: a run has the time that writing its readings took.
+        """
         parts: list[tuple[Writer[Any], Sequence[Any]]] = [(self._ledger, rows)]
-        self._hand_over([*parts, (self._letters, letters)] if letters else parts)
+        if letters:
+            parts.append((self._letters, letters))
+        self._write(parts)
 
-    def _hand_over(self, parts: Sequence[tuple[Writer[Any], Sequence[Any]]]) -> None:
-        if not self._started:
+    def _write(self, parts: Sequence[tuple[Writer[Any], Sequence[Any]]]) -> None:
+        if not self._is_started:
             self.start()
-        until = time.monotonic() + self._patience_s
-        handed = [(writer, writer.hand_over(items)) for writer, items in parts]
-        for writer, item in handed:
-            if item is not None:
-                self._wait(writer, item, until)
+        until_mono = time.monotonic() + self._patience_s
+        queued = [(writer, writer.enqueue(items)) for writer, items in parts]
+        for writer, round_ in queued:
+            if round_ is not None:
+                self._wait(writer, round_, until_mono)
 
-    def _wait(self, writer: Writer[Any], item: Handed[Any], until: float) -> None:
-        last = until + SLOW_TIMES * self._patience_s
-        while not item.wait(until):
-            since = until - self._patience_s if until < last else sys.maxsize
-            if writer.give_up(item, since):
+    def _wait(self, writer: Writer[Any], queued: QueuedRound[Any], until_mono: float) -> None:
+        """Wait for a round; longer, but not for ever, while its destination writes others."""
+        last_mono = until_mono + SLOW_TIMES * self._patience_s
+        while not queued.wait(until_mono):
+            since_mono = float(sys.maxsize)
+            if until_mono < last_mono:
+                since_mono = until_mono - self._patience_s
+            if writer.spill_overdue(queued, since_mono):
                 return
-            until = min(last, time.monotonic() + self._patience_s)
+            until_mono = min(last_mono, time.monotonic() + self._patience_s)
 
     def close(self, within_s: float) -> None:
-        """Give the writers some time; what they do not get rid of stays on disk."""
-        until = time.monotonic() + within_s
-        for writer in self._writers:
+        """Give the writers some time to finish. Rows that are not written then stay on disk."""
+        until_mono = time.monotonic() + within_s
+        for writer in self._all:
             writer.stop()
-        for writer in self._writers:
-            writer.close(until)
+        for writer in self._all:
+            writer.close(until_mono)
 
     @property
     def waiting(self) -> int:
-        """Polls on disk, counted once for each destination they wait for."""
-        return sum(writer.spool.polls for writer in self._writers)
+        """Polls in all spools. A poll counts once for each destination it waits for."""
+        return sum(writer.spool.polls for writer in self._all)
 
     @property
     def dropped(self) -> int:
-        """Polls that never got there, counted likewise, since this process started."""
-        return sum(writer.spool.dropped for writer in self._writers)
+        """Polls dropped by all spools since this process started, counted like `waiting`."""
+        return sum(writer.spool.dropped for writer in self._all)
 
     @property
-    def _writers(self) -> list[Writer[Any]]:
+    def _all(self) -> list[Writer[Any]]:
         return [self._ledger, self._letters, *self._sinks]
-
-    def _spool(self, name: str, codec: spool_codec.Codec[T]) -> Spool[T]:
-        return Spool(name, codec, lambda: self._home.place(name), self._room)

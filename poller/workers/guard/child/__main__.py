@@ -1,4 +1,4 @@
-"""The child: one collector and any number of concurrent polls, until the socket closes or the worker dies.
+"""The child: one collector and its polls, until the socket closes or the worker dies.
 
 Arguments: the descriptors of its socket and of its marks file, and the worker's process id.
 """
@@ -117,7 +117,7 @@ class Child:
             del self._polls[number]
 
     def _is_exhausted(self) -> bool:
-        """Whether another child has to take over: too many stuck threads, or hardly any memory left."""
+        """Whether another child has to take over: stuck threads, or little memory left."""
         full_bytes = _FULL_SHARE * self._config.memory_mb * 2**20
         return bool(self._incidents) or _data_bytes() > full_bytes
 
@@ -176,14 +176,17 @@ def _data_bytes() -> int:
 
 
 def _die_with(worker: int) -> None:
-    """Have the kernel kill this process when the worker dies, even while a collector holds the interpreter."""
+    """Have the kernel kill this process when the worker dies, even while a collector spins."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
     if os.getppid() != worker:
         os._exit(0)
 
 
 def _limit_memory(memory_mb: int) -> None:
-    """Make an allocation beyond the limit fail where it is made. No core file: it would hold credentials."""
+    """Make an allocation beyond the limit fail where it is made.
+
+    No core file: it would hold credentials.
+    """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     threading.stack_size(_STACK_BYTES)
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)

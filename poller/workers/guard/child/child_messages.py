@@ -1,7 +1,7 @@
 """The messages between worker and child: a poll and its outcome.
 
-The credential is in the clear here and on the socket, and nowhere else. A response is validated like the
-output of any collector: a child whose memory is damaged may send anything.
+The credential is in the clear here and on the socket, and nowhere else. A response is validated
+like the output of any collector: a child whose memory is damaged may send anything.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from poller.domain.inventory.poll_target import PollTarget
 from poller.domain.metrics.reading import ReadingSet, SeriesSet, pack, unpack
 from poller.workers.guard.child import frames
 
-#: The key of the last response's shape in the poll's memory: the child sends a shape only when it changes.
+#: The key of the last response's shape in the poll's memory: the child sends a shape only when it
+#: changes.
 _SHAPE = "poller.child"
 _RESULTS = (Result.OK, Result.PARTIAL, Result.FAILED)
 
@@ -99,7 +100,7 @@ def unpack_response(head: Mapping[str, Any], body: bytes, poll: Poll) -> Outcome
 
 
 def _check(result: Result, code: str) -> None:
-    """Raise BadResponse unless an OK result has no code and any other has one of the listed codes."""
+    """Raise BadResponse unless OK comes without a code and any other result with a listed one."""
     fits = code in error_codes.TABLE
     if result is Result.OK:
         fits = not code

@@ -1,7 +1,7 @@
 """One child process as the worker sees it: start, requests, responses, and its end.
 
-A thread starts the child and waits for its end. The child's death signal belongs to that thread, so the
-kernel ends the child together with the worker.
+A thread starts the child and waits for its end. The child's death signal belongs to that thread,
+so the kernel ends the child together with the worker.
 """
 
 from __future__ import annotations
@@ -150,7 +150,8 @@ class ChildProcess:
     async def poll(self, target: PollTarget, poll: Poll, budget_s: float) -> Outcome:
         """Poll a target in the child within the budget.
 
-        Raises CancelledError, also when the child ends by another poll's fault: this poll has no outcome.
+        Raises CancelledError, also when the child ends by another poll's fault: this poll has no
+        outcome.
         """
         if self.ended.done() or self._is_closed:  # it ended in the moment it was ready
             raise asyncio.CancelledError
@@ -176,7 +177,7 @@ class ChildProcess:
             self._writer.write(frame)
 
     def _check_later(self, number: int) -> None:
-        """Wait once more: after a pause of the worker the response is there and only has to be read."""
+        """Wait once more: after a pause of the worker the response only has to be read."""
         asyncio.get_running_loop().call_later(SLACK_S, self._kill_if_overdue, number)
 
     def _kill_if_overdue(self, number: int) -> None:
@@ -249,7 +250,7 @@ def _exit_text(code: int) -> str:
 
 
 def _environment() -> Mapping[str, str]:
-    """Return the worker's environment without its secrets: the child gets credentials by the socket."""
+    """Return the worker's environment without secrets: credentials come by the socket."""
     secrets: set[str] = set()
     for name in setting_sources.SECRETS:
         variable = f"{setting_sources.PREFIX}{name.upper()}"

@@ -1,7 +1,7 @@
-"""The supervisor of one collector in a child process: it starts a child for the first poll, and again after its end.
+"""The supervisor of a collector in a child process: starts a child on demand and after its end.
 
-A poll whose code ended the child gets a failed outcome. The other polls of that child have no outcome and
-are due again.
+A poll whose code ended the child gets a failed outcome. The other polls of that child have no
+outcome and are due again.
 """
 
 from __future__ import annotations

@@ -26,7 +26,10 @@ def pack(head: Mapping[str, Any], body: bytes = b"") -> bytes:
 
 
 async def read(stream: asyncio.StreamReader) -> tuple[dict[str, Any], bytes] | None:
-    """Return object and bytes of the next frame, or None at the end of the stream. Raises BadFrame."""
+    """Return object and bytes of the next frame, or None at the end of the stream.
+
+    Raises BadFrame.
+    """
     try:
         lengths = await stream.readexactly(_LENGTHS.size)
         text_length, body_length = _LENGTHS.unpack(lengths)

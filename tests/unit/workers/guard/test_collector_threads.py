@@ -1,4 +1,4 @@
-"""Threads of collectors: each collector has a pool, and stuck threads are replaced up to a limit."""
+"""Each collector has a pool of threads; stuck threads are replaced up to a limit."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_no_more_threads_than_allowed_run_at_a_time_and_all_calls_are_done() -> 
 def test_a_stuck_thread_is_counted_and_replaced_and_other_calls_do_not_wait(
     gate: threading.Event,
 ) -> None:
-    """Each collector has one thread here: the next call gets a replacement, another collector has its own."""
+    """Each pool has one thread here; the next call gets a replacement."""
     world = World(ThreadLimits(1, 2))
 
     async def go() -> None:
@@ -135,7 +135,7 @@ def test_at_the_limit_one_incident_is_recorded_and_no_thread_is_replaced(
 
 
 def test_a_target_is_marked_while_its_code_runs_in_a_thread(gate: threading.Event) -> None:
-    """A fault in one thread is attributed to that thread's poll, although another runs beside it."""
+    """A fault is attributed to the poll of its thread, although another runs beside it."""
     world = World(ThreadLimits(4, 2))
 
     async def go() -> None:

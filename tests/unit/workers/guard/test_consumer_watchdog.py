@@ -53,7 +53,10 @@ def test_a_hub_that_does_not_answer_ends_the_process() -> None:
 
 
 class Hub:
-    """Celery's hub as seen from outside. It loses the first calls, and stops the test after enough of them."""
+    """Celery's hub as seen from outside.
+
+    It loses the first calls, and stops the test after enough of them.
+    """
 
     def __init__(self, lost_calls: int, stopping: threading.Event) -> None:
         self._lost_calls = lost_calls

@@ -1,4 +1,7 @@
-"""A process whose loop is blocked ends; a process that is only busy does not. Each case is a process of its own."""
+"""A process whose loop is blocked ends; a process that is only busy does not.
+
+Each case is a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +129,7 @@ def test_a_process_ends_when_its_loop_is_blocked_and_not_before(
 
 
 def test_a_thread_that_holds_the_interpreter_ends_the_process(tmp_path: Path) -> None:
-    """The CPU limit of the loop's thread does not see that thread; the limit of the process does."""
+    """Its CPU time does not count for the loop's thread, but for the process."""
     assert exit_code(tmp_path, spin_in_a_thread) == -signal.SIGVTALRM
 
 

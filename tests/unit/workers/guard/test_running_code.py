@@ -36,7 +36,7 @@ def run(
 def test_each_target_is_marked_while_its_code_runs_and_only_then(
     box: BlackBox, new_loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
-    """The mark is right in tasks that a collector starts, after a cancellation, and between other polls."""
+    """This holds in tasks that a collector starts, and after a cancellation."""
     marks: list[tuple[int, int, int]] = []
 
     async def inner(target_id: int) -> None:

@@ -41,7 +41,7 @@ def test_the_command_line_chooses_the_pool(pool: type, is_set: bool, expected: t
 def test_the_default_concurrency_depends_on_the_pool(
     pool: type, is_set: bool, expected: int
 ) -> None:
-    """Prefork has a process per core; a solo worker with more than one slot would fetch too much."""
+    """Prefork has a process per core; a solo worker would fetch more than it can poll."""
     assert pool_choice.slots(pool, 16, is_set) == expected
 
 

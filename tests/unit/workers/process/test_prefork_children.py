@@ -26,7 +26,7 @@ def test_a_worker_adds_up_the_counts_of_its_children() -> None:
 
 
 def test_a_child_follows_the_phase_of_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The child is a real process here; it exits when it has to drain, after it stopped retrying."""
+    """The child is a real process here; it stops retrying, then drains, which ends it."""
     monkeypatch.setattr(prefork_children, "REPORT_S", 0.01)
     children = PreforkChildren(1)
     calls: list[str] = []

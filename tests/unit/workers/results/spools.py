@@ -1,4 +1,4 @@
-"""Spools of numbered rounds."""
+"""Helpers for spools of numbered rounds."""
 
 from __future__ import annotations
 
@@ -6,33 +6,34 @@ from pathlib import Path
 
 from poller.domain.failures.outcome import Result
 from poller.domain.record.run import Run
-from poller.workers.results import spool_codec
-from poller.workers.results.spool import Room, Spool, Taken
+from poller.workers.results.spool import Spool, SpooledRounds, SpoolQuota
+from poller.workers.results.spool_codec import RunCodec
 
 MIB = 1024 * 1024
 
 
 def round_of(number: int, message: str = "") -> list[Run]:
-    """A round of one poll."""
+    """Return a round of one poll."""
     return [Run(number, 1_000, Result.OK, message=message)]
 
 
-def numbers(taken: Taken[Run]) -> list[int]:
-    return [run.target_id for one in taken.rounds for run in one]
+def numbers(taken: SpooledRounds[Run]) -> list[int]:
+    return [run.target_id for items in taken.rounds for run in items]
 
 
-def opened(place: Path, room: Room | None = None) -> Spool[Run]:
-    """A spool of the ledger on a directory, with what is in it."""
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    made: Spool[Run] = Spool("ledger", spool_codec.Runs(), lambda: place, room or Room(256 * MIB))
-    made.open()
-    return made
+def open_spool(directory: Path, quota: SpoolQuota | None = None) -> Spool[Run]:
+    """Open a spool of the ledger with the files in a directory."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    quota = quota or SpoolQuota(256 * MIB)
+    spool: Spool[Run] = Spool("ledger", RunCodec(), lambda: directory, quota)
+    spool.open()
+    return spool
 
 
-def written_out(waiting: Spool[Run]) -> list[int]:
-    """Everything, in the order in which it would be written."""
-    found: list[int] = []
-    while (taken := waiting.oldest(7)).rounds:
-        found += numbers(taken)
-        waiting.forget(taken)
-    return found
+def write_all(spool: Spool[Run]) -> list[int]:
+    """Remove all rounds and return their numbers, in the order of writing."""
+    written: list[int] = []
+    while (taken := spool.oldest(7)).rounds:
+        written += numbers(taken)
+        spool.remove(taken)
+    return written

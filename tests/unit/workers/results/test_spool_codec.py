@@ -1,4 +1,4 @@
-"""A round comes back from its record as it was, and what many polls share is told once per file."""
+"""A round is read from its record unchanged; targets and shapes are written once per file."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ a_target = st.builds(
     min_ms=st.one_of(st.none(), whole),
     staleness=st.one_of(st.none(), texts),
 )
-labels = st.dictionaries(texts, texts, max_size=2).map(lambda found: tuple(sorted(found.items())))
+labels = st.dictionaries(texts, texts, max_size=2).map(lambda made: tuple(sorted(made.items())))
 a_series = st.builds(Series, texts, labels, st.sampled_from(Kind))
 a_reading_set = st.lists(st.tuples(a_series, st.floats()), max_size=4).map(
-    lambda found: ReadingSet(SeriesSet(tuple(s for s, _ in found)), [v for _, v in found])
+    lambda pairs: ReadingSet(SeriesSet(tuple(s for s, _ in pairs)), [v for _, v in pairs])
 )
 
 
 def one_target_each(samples: list[Sample]) -> list[Sample]:
-    """A target has one content per version."""
-    known: dict[int, PollTarget] = {}
-    return [Sample(known.setdefault(s.target.id, s.target), s.at_ms, s.readings) for s in samples]
+    """Give all samples of one target id the same target: a version has one content."""
+    targets: dict[int, PollTarget] = {}
+    return [Sample(targets.setdefault(s.target.id, s.target), s.at_ms, s.readings) for s in samples]
 
 
 some_samples = st.lists(st.builds(Sample, a_target, whole, a_reading_set), max_size=5).map(
@@ -74,51 +74,54 @@ some_samples = st.lists(st.builds(Sample, a_target, whole, a_reading_set), max_s
 
 
 def facts(samples: list[Sample]) -> list[tuple[Any, ...]]:
-    """Comparable, bit by bit: NaN is not equal to itself."""
+    """Return comparable values: NaN is not equal to itself, its bytes are."""
     return [(s.target, s.at_ms, s.readings.series, pack(s.readings.values)) for s in samples]
 
 
 @given(st.lists(a_run, max_size=5))
-def test_rows_of_the_ledger_survive(runs: list[Run]) -> None:
-    """Every field, whatever its text."""
-    record, told = spool_codec.Runs().pack(runs, ())
-    assert spool_codec.Runs().unpack(record, {}) == runs
-    assert list(told) == []
+def test_runs_are_read_unchanged(runs: list[Run]) -> None:
+    """Every field survives, with any text."""
+    record, definitions = spool_codec.RunCodec().pack(runs, ())
+    assert spool_codec.RunCodec().unpack(record, {}) == runs
+    assert list(definitions) == []
 
 
 @given(st.lists(some_samples, max_size=4))
-def test_readings_survive_file_by_file(file: list[list[Sample]]) -> None:
-    """Also those whose target and shape an earlier record of the file told."""
+def test_readings_are_read_unchanged(file: list[list[Sample]]) -> None:
+    """An earlier record of the file may define their target and shape."""
     flat = one_target_each([sample for one in file for sample in one])
-    codec, told, learned = spool_codec.Samples(), set[str](), dict[str, Any]()
+    codec = spool_codec.SampleCodec()
+    defined: set[str] = set()
+    definitions: dict[str, Any] = {}
     for one in file:
-        mine, flat = flat[: len(one)], flat[len(one) :]
-        record, new = codec.pack(mine, told)
-        told.update(new)
-        assert facts(codec.unpack(record, learned)) == facts(mine)
+        samples = flat[: len(one)]
+        flat = flat[len(one) :]
+        record, new = codec.pack(samples, defined)
+        defined.update(new)
+        assert facts(codec.unpack(record, definitions)) == facts(samples)
 
 
-def test_what_polls_share_is_told_once() -> None:
-    """The second poll of a target costs its values and little more."""
+def test_a_target_and_its_shape_are_written_once() -> None:
+    """The record of the second poll has its values and little more."""
     shape = SeriesSet(
         tuple(Series(f"metric_{n}", (("if", str(n)),), Kind.GAUGE) for n in range(160))
     )
     target = PollTarget(7, 1, "fast", 3, "sw1", "127.0.0.1", "ams", "snmp", 60_000, 5_000)
     poll = [Sample(target, 1_000, ReadingSet(shape, [float(n) for n in range(160)]))]
-    first, told = spool_codec.Samples().pack(poll, ())
-    again, _ = spool_codec.Samples().pack(poll, set(told))
+    first, definitions = spool_codec.SampleCodec().pack(poll, ())
+    again, _ = spool_codec.SampleCodec().pack(poll, set(definitions))
     assert len(again) < 160 * 8 + 100 < len(first)
     with pytest.raises(KeyError):
-        spool_codec.Samples().unpack(again, {})
+        spool_codec.SampleCodec().unpack(again, {})
 
 
-def test_a_field_of_a_newer_version_is_passed_over() -> None:
-    """A worker that was set back reads what its successor left."""
-    record, _ = spool_codec.Runs().pack([Run(1, 2, Result.OK)], ())
+def test_a_field_of_a_newer_version_is_ignored() -> None:
+    """A worker that was downgraded reads the files of the newer version."""
+    record, _ = spool_codec.RunCodec().pack([Run(1, 2, Result.OK)], ())
     head = json.loads(zlib.decompress(record[4:]))
     head["fields"].append("mood")
     head["runs"][0].append("good")
     packed = zlib.compress(json.dumps(head).encode())
-    assert spool_codec.Runs().unpack(len(packed).to_bytes(4, "little") + packed, {}) == [
+    assert spool_codec.RunCodec().unpack(len(packed).to_bytes(4, "little") + packed, {}) == [
         Run(1, 2, Result.OK)
     ]

@@ -1,4 +1,4 @@
-"""Every living worker has a spool directory of its own, and the dead ones' are inherited once."""
+"""Every live process has a spool directory of its own; those of dead workers are adopted."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from poller.workers.results.spool_dir import SpoolHome
+from poller.workers.results.spool_dir import SpoolDirectory
 
 
 def left_behind(home: Path, worker: str, name: str, destination: str = "ledger") -> Path:
-    """A file of a worker that is no more."""
+    """Leave a file of a dead worker."""
     directory = home / "spool" / worker / destination
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / name
@@ -22,57 +22,62 @@ def left_behind(home: Path, worker: str, name: str, destination: str = "ledger")
     return path
 
 
-def test_two_processes_of_one_name_do_not_share(tmp_path: Path) -> None:
-    """Children of a prefork worker have the same name; each finds a directory nobody holds."""
-    homes = [SpoolHome(tmp_path, "w@host") for _ in range(3)]
-    places = [home.place("ledger") for home in homes]
-    assert [place.parent.name for place in places] == ["w@host", "w@host~2", "w@host~3"]
-    assert [home.place("ledger") for home in homes] == places
+def test_processes_of_one_name_have_different_directories(tmp_path: Path) -> None:
+    """Children of a prefork worker have the same name."""
+    directories = [SpoolDirectory(tmp_path, "w@host") for _ in range(3)]
+    paths = [directory.path_for("ledger") for directory in directories]
+    assert [path.parent.name for path in paths] == ["w@host", "w@host~2", "w@host~3"]
+    assert [directory.path_for("ledger") for directory in directories] == paths
 
 
-def test_a_restarted_worker_has_the_directory_it_had(tmp_path: Path) -> None:
-    """The lock ends with its process, however that ends."""
-    code = "import sys, os, pathlib, poller.workers.results.spool_dir as s; "
-    code += "print(s.SpoolHome(pathlib.Path(sys.argv[1]), 'w@host').place('ledger'), flush=True); os.kill(os.getpid(), 9)"
+def test_a_restarted_worker_gets_its_directory_again(tmp_path: Path) -> None:
+    """The lock ends with the process, also when it is killed."""
+    code = (
+        "import os, pathlib, sys\n"
+        "from poller.workers.results.spool_dir import SpoolDirectory\n"
+        "directory = SpoolDirectory(pathlib.Path(sys.argv[1]), 'w@host')\n"
+        "print(directory.path_for('ledger'), flush=True)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
     died = subprocess.run(
         [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False
     )
     assert died.returncode == -9
-    assert died.stdout.strip() == str(SpoolHome(tmp_path, "w@host").place("ledger"))
+    assert died.stdout.strip() == str(SpoolDirectory(tmp_path, "w@host").path_for("ledger"))
 
 
 @pytest.mark.parametrize("runner", ["..", "", "a/b@c", "x" * 300 + "@h", "naïve@host", "%h\0"])
-def test_no_name_leads_out_of_the_directory(tmp_path: Path, runner: str) -> None:
+def test_no_worker_name_leads_out_of_the_directory(tmp_path: Path, runner: str) -> None:
     """Worker names are chosen by people."""
-    place = SpoolHome(tmp_path, runner).place("ledger")
-    assert place.parent.parent == tmp_path / "spool"
-    assert place.resolve().is_relative_to((tmp_path / "spool").resolve())
-    assert place != tmp_path / "spool"
+    path = SpoolDirectory(tmp_path, runner).path_for("ledger")
+    assert path.parent.parent == tmp_path / "spool"
+    assert path.resolve().is_relative_to((tmp_path / "spool").resolve())
+    assert path != tmp_path / "spool"
 
 
-def test_what_dead_workers_left_is_inherited(tmp_path: Path) -> None:
-    """Only for destinations we have, only from the dead, and nothing is written over."""
-    alive = SpoolHome(tmp_path, "alive@host")
-    alive.place("ledger").joinpath("1.rounds").write_text("alive")
+def test_the_files_of_dead_workers_are_adopted(tmp_path: Path) -> None:
+    """Only files of destinations that exist, only of dead workers, and no file is overwritten."""
+    alive = SpoolDirectory(tmp_path, "alive@host")
+    alive.path_for("ledger").joinpath("1.rounds").write_text("alive")
     left_behind(tmp_path, "dead@host", "1.rounds")
     left_behind(tmp_path, "dead@host", "2.rounds")
     left_behind(tmp_path, "late@host", "2.rounds")
     left_behind(tmp_path, "late@host", "3.damaged")
     foreign = left_behind(tmp_path, "late@host", "1.rounds", "sink-gone")
-    mine = SpoolHome(tmp_path, "me@host")
-    mine.adopt(["ledger", "sink-sql"], 1_000)
-    inherited = sorted((path.name, path.read_text()) for path in mine.place("ledger").iterdir())
-    assert inherited == [
+    own = SpoolDirectory(tmp_path, "me@host")
+    own.adopt(["ledger", "sink-sql"], 1_000)
+    adopted = sorted((path.name, path.read_text()) for path in own.path_for("ledger").iterdir())
+    assert adopted == [
         ("1.rounds", "dead@host"),
         ("2.rounds", "dead@host"),
         ("3.rounds", "late@host"),
     ]
-    assert alive.place("ledger").joinpath("1.rounds").read_text() == "alive"
+    assert alive.path_for("ledger").joinpath("1.rounds").read_text() == "alive"
     assert foreign.exists()
 
 
-def test_an_inheritance_that_does_not_fit_is_left_to_the_next(tmp_path: Path) -> None:
-    """Four workers of a host died: the first one back does not take everything, only to drop it."""
+def test_files_beyond_the_limit_are_left_to_the_next_worker(tmp_path: Path) -> None:
+    """Four workers of a host died: the first that starts must not adopt files only to drop them."""
     for number in range(1, 5):
         left_behind(tmp_path, f"w{number}@host", f"{number}.rounds")
     size = len("w1@host")
@@ -80,18 +85,18 @@ def test_an_inheritance_that_does_not_fit_is_left_to_the_next(tmp_path: Path) ->
         ("a@host", {"1.rounds", "2.rounds"}),
         ("b@host", {"3.rounds", "4.rounds"}),
     ):
-        home = SpoolHome(tmp_path, name)
+        home = SpoolDirectory(tmp_path, name)
         home.adopt(["ledger"], size * 2 + 1)
-        assert {path.name for path in home.place("ledger").iterdir()} == expected
+        assert {path.name for path in home.path_for("ledger").iterdir()} == expected
 
 
-def test_an_empty_house_is_torn_down(tmp_path: Path) -> None:
-    """Names of containers never come back; but what a person should look at stays, and so does a living worker's."""
-    alive = SpoolHome(tmp_path, "alive@host").place("ledger")
+def test_an_empty_directory_of_a_dead_worker_is_removed(tmp_path: Path) -> None:
+    """Damaged files stay for a person, and so does the directory of a live worker."""
+    alive = SpoolDirectory(tmp_path, "alive@host").path_for("ledger")
     (tmp_path / "spool" / "empty@host" / "ledger").mkdir(parents=True)
     left_behind(tmp_path, "heard@host", "1.rounds")
     odd = left_behind(tmp_path, "odd@host", "1.damaged")
-    SpoolHome(tmp_path, "me@host").adopt(["ledger"], 1_000)
+    SpoolDirectory(tmp_path, "me@host").adopt(["ledger"], 1_000)
     assert sorted(path.name for path in (tmp_path / "spool").iterdir()) == [
         "alive@host",
         "me@host",
@@ -101,10 +106,10 @@ def test_an_empty_house_is_torn_down(tmp_path: Path) -> None:
     assert alive.exists()
 
 
-def test_a_lock_on_a_removed_file_is_no_lock(
+def test_a_lock_on_a_removed_file_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last holder removes the directory while we are about to take it: we take another, not none."""
+    """The last holder removes the lock file; the process claims another directory."""
     real = fcntl.flock
 
     def removed_meanwhile(lock: int, how: int) -> None:
@@ -113,24 +118,22 @@ def test_a_lock_on_a_removed_file_is_no_lock(
         real(lock, how)
 
     monkeypatch.setattr(fcntl, "flock", removed_meanwhile)
-    first, second = (
-        SpoolHome(tmp_path, "w@host").place("ledger"),
-        SpoolHome(tmp_path, "w@host").place("ledger"),
-    )
+    first = SpoolDirectory(tmp_path, "w@host").path_for("ledger")
+    second = SpoolDirectory(tmp_path, "w@host").path_for("ledger")
     assert first != second
 
 
-def test_nobody_else_may_look(tmp_path: Path) -> None:
-    """Directories and locks are the owner's."""
-    place = SpoolHome(tmp_path, "w@host").place("ledger")
-    made = [place, place.parent, place.parent.parent, place.parent / "lock"]
+def test_only_the_owner_may_read_the_directories(tmp_path: Path) -> None:
+    """Lock files have the same owner-only mode."""
+    path = SpoolDirectory(tmp_path, "w@host").path_for("ledger")
+    made = [path, path.parent, path.parent.parent, path.parent / "lock"]
     assert [stat.S_IMODE(path.stat().st_mode) for path in made] == [0o700, 0o700, 0o700, 0o600]
 
 
-def test_a_home_that_cannot_be_used_is_said_and_survived(tmp_path: Path) -> None:
-    """A file where the directory should be: whoever needs it gets an OSError, adopting does not."""
+def test_adopting_survives_a_home_that_cannot_be_used(tmp_path: Path) -> None:
+    """There is a file instead of the directory: `path_for` raises OSError, `adopt` does not."""
     (tmp_path / "spool").write_text("")
-    home = SpoolHome(tmp_path, "w@host")
+    home = SpoolDirectory(tmp_path, "w@host")
     home.adopt(["ledger"], 1_000)
     with pytest.raises(OSError):
-        home.place("ledger")
+        home.path_for("ledger")

@@ -1,4 +1,4 @@
-"""Rows reach their destinations, in order and once, or are on disk before a poll goes on."""
+"""Rows reach their destinations in order and once, or are on disk before a poll goes on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PATIENCE_S = 0.6
 
 
 class Store:
-    """A destination that does as it is told. `rows` are what it has, by number, in order of arrival."""
+    """A scripted destination. `rows` are the numbers it has, in order of arrival."""
 
     name: ClassVar[str] = "store"
     api_version: ClassVar[int] = 1
@@ -36,21 +36,23 @@ class Store:
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
         self.problem: Callable[[list[int]], BaseException | None] = lambda _: None
-        self.open = threading.Event()  # while it is not set, nothing is answered
+        self.open = threading.Event()  # while it is not set, no call returns
         self.open.set()
-        self.asked = threading.Semaphore(0)
+        self.called = threading.Semaphore(0)
 
     @property
     def rows(self) -> list[int]:
         return [number for call in self.calls for number in call]
 
     def write(self, items: Sequence[Any]) -> None:
-        found = [item.target_id if isinstance(item, Run) else item.target.id for item in items]
-        self.asked.release()
+        numbers = []
+        for item in items:
+            numbers.append(item.target_id if isinstance(item, Run) else item.target.id)
+        self.called.release()
         assert self.open.wait(20)
-        if problem := self.problem(found):
+        if problem := self.problem(numbers):
             raise problem
-        self.calls.append(found)
+        self.calls.append(numbers)
 
     def close(self) -> None: ...
 
@@ -66,13 +68,17 @@ class World:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.ledger, self.sink = Store(), Store()
-        self.made: list[Writers] = []
+        self.ledger = Store()
+        self.sink = Store()
+        self.writers: list[Writers] = []
 
     def worker(self, name: str = "w@test", **settings: Any) -> Writers:
         chosen = Settings(home=self.home, **{"spool_patience_s": PATIENCE_S, **settings})
-        self.made.append(Writers(None, [self.sink], chosen, name))  # type: ignore[arg-type, list-item]
-        return self.made[-1]
+        engine: Any = None
+        sink: Any = self.sink
+        writers = Writers(engine, [sink], chosen, name)
+        self.writers.append(writers)
+        return writers
 
     def files(self) -> list[Path]:
         return sorted(self.home.glob("spool/*/*/*.rounds"))
@@ -80,14 +86,14 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    made = World(tmp_path)
-    monkeypatch.setattr(run_ledger, "write", lambda _engine, rows: made.ledger.write(rows))
-    monkeypatch.setattr(writers, "TRY_AGAIN_S", 0.02)
-    yield made
-    for store in (made.ledger, made.sink):
+    world = World(tmp_path)
+    monkeypatch.setattr(run_ledger, "write", lambda _engine, rows: world.ledger.write(rows))
+    monkeypatch.setattr(writers, "RETRY_S", 0.02)
+    yield world
+    for store in (world.ledger, world.sink):
         store.open.set()
-    for each in made.made:
-        each.close(1)
+    for writers_ in world.writers:
+        writers_.close(1)
 
 
 def row(number: int) -> Run:
@@ -100,11 +106,11 @@ def sample(number: int) -> Sample:
 
 
 def store(worker: Writers, *polls: int) -> float:
-    """One round; how long it took."""
-    began = time.monotonic()
+    """Write one round; return the seconds it took."""
+    started = time.monotonic()
     worker.write_readings([sample(number) for number in polls])
     worker.write_rows([row(number) for number in polls])
-    return time.monotonic() - began
+    return time.monotonic() - started
 
 
 def soon(condition: Callable[[], Any], within_s: float = 10.0) -> None:
@@ -115,7 +121,7 @@ def soon(condition: Callable[[], Any], within_s: float = 10.0) -> None:
 
 
 def test_a_healthy_store_has_the_rows_before_the_poll_goes_on(world: World) -> None:
-    """And nothing touches the disk."""
+    """No row goes to disk."""
     worker = world.worker()
     for number in range(5):
         store(worker, number)
@@ -123,23 +129,21 @@ def test_a_healthy_store_has_the_rows_before_the_poll_goes_on(world: World) -> N
     assert (worker.waiting, worker.dropped, world.files()) == (0, 0, [])
 
 
-def test_a_round_without_readings_is_no_business_of_a_sink(world: World) -> None:
-    """The ledger hears of it."""
+def test_a_round_without_readings_goes_to_the_ledger_only(world: World) -> None:
+    """No sink is called."""
     worker = world.worker()
     assert worker.write_readings([]) == 0
     worker.write_rows([row(1)])
     assert (world.ledger.rows, world.sink.calls) == ([1], [])
 
 
-def test_rounds_that_wait_are_written_together(world: World) -> None:
-    """Sixteen threads make a few transactions, not sixteen."""
+def test_waiting_rounds_are_written_together(world: World) -> None:
+    """Sixteen threads cause two transactions, not sixteen."""
     worker = world.worker(lease_margin_s=100, spool_patience_s=10)
     world.ledger.open.clear()
     threads = [threading.Thread(target=store, args=(worker, number)) for number in range(16)]
     threads[0].start()
-    assert world.ledger.asked.acquire(
-        timeout=10
-    )  # the first is being written, the others come meanwhile
+    assert world.ledger.called.acquire(timeout=10)  # the others come while the first is written
     for thread in threads[1:]:
         thread.start()
     soon(lambda: len(worker._ledger._queue) == 16)
@@ -153,8 +157,8 @@ def test_rounds_that_wait_are_written_together(world: World) -> None:
 def test_a_store_that_is_only_slow_is_waited_for(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As long as it gets on: more rows on disk would not make it faster."""
-    monkeypatch.setattr(writers, "TOGETHER", 1)
+    """A poll waits while the store writes others: rows on disk would not make it faster."""
+    monkeypatch.setattr(writers, "WRITE_POLLS", 1)
     worker = world.worker(spool_patience_s=0.2)
     world.ledger.problem = world.sink.problem = lambda _: time.sleep(0.12)
     threads = [threading.Thread(target=store, args=(worker, number)) for number in range(4)]
@@ -166,25 +170,25 @@ def test_a_store_that_is_only_slow_is_waited_for(
     assert (worker.waiting, world.files()) == (0, [])
 
 
-def test_a_store_that_is_far_too_slow_is_not_waited_for_for_ever(
+def test_the_wait_for_a_slow_store_is_limited(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A poll that cannot end would lose its lease."""
-    monkeypatch.setattr(writers, "TOGETHER", 1)
+    """A poll that waits for ever would lose its lease."""
+    monkeypatch.setattr(writers, "WRITE_POLLS", 1)
     worker = world.worker(spool_patience_s=0.1)
     world.sink.problem = lambda _: time.sleep(0.08)
-    began = time.monotonic()
+    started = time.monotonic()
     threads = [threading.Thread(target=store, args=(worker, number)) for number in range(40)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(10)
-    assert time.monotonic() - began < 2.5  # all of them, one after the other, would take 3.2 s
+    assert time.monotonic() - started < 2.5  # one after the other they would take 3.2 s
     soon(lambda: sorted(set(world.sink.rows)) == list(range(40)))
 
 
-def test_a_store_that_is_down_gets_everything_in_order_and_once(world: World) -> None:
-    """What comes while it is away goes behind what waits, also while it catches up."""
+def test_a_store_that_was_down_gets_all_rows_in_order_and_once(world: World) -> None:
+    """New rows go behind waiting ones, also while the store catches up."""
     worker = world.worker()
     world.ledger.go_away()
     for number in range(20):
@@ -203,7 +207,7 @@ def test_a_store_that_is_down_gets_everything_in_order_and_once(world: World) ->
 
 
 def test_a_silent_store_delays_one_round_and_no_more(world: World) -> None:
-    """The first poll waits for its patience; what arrives late after all is not written twice."""
+    """Only the first poll waits; rows that arrive late after all are not written twice."""
     worker = world.worker()
     world.sink.open.clear()
     assert PATIENCE_S * 0.9 <= store(worker, 0) < PATIENCE_S * 3
@@ -217,30 +221,32 @@ def test_a_silent_store_delays_one_round_and_no_more(world: World) -> None:
     assert world.sink.rows == list(range(20))
 
 
-def test_who_waits_beside_a_silent_store_is_let_go_together(world: World) -> None:
-    """The patience of the first ends for all."""
+def test_all_polls_that_wait_for_a_silent_store_go_on_together(world: World) -> None:
+    """They go on when the patience of the first one ends."""
     worker = world.worker(spool_patience_s=0.5)
     world.sink.open.clear()
-    took: list[float] = []
-    threads = [threading.Thread(target=lambda n=n: took.append(store(worker, n))) for n in range(8)]
+    seconds: list[float] = []
+    threads = [
+        threading.Thread(target=lambda n=n: seconds.append(store(worker, n))) for n in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(10)
-    assert max(took) < 1.0
+    assert max(seconds) < 1.0
     assert worker.waiting == 8
 
 
 @pytest.mark.parametrize(
     "error", [errors.StoreError("bad value"), KeyError("a bug"), errors.StoreConflict("taken")]
 )
-def test_a_round_that_is_never_taken_is_set_aside(world: World, error: Exception) -> None:
-    """Alone, and said so; those before and behind it are written, whoever wrote the sink."""
+def test_a_round_that_is_always_refused_is_set_aside(world: World, error: Exception) -> None:
+    """The rounds before and after it are written, and the refusal is logged."""
     worker = world.worker()
     world.ledger.open.clear()
-    world.ledger.problem = lambda found: error if 3 in found else None
+    world.ledger.problem = lambda numbers: error if 3 in numbers else None
     threads = [threading.Thread(target=store, args=(worker, number)) for number in range(6)]
-    with capture_logs() as said:
+    with capture_logs() as lines:
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -250,36 +256,36 @@ def test_a_round_that_is_never_taken_is_set_aside(world: World, error: Exception
     assert sorted(world.ledger.rows) == [0, 1, 2, 4, 5]
     assert sorted(world.sink.rows) == [0, 1, 2, 3, 4, 5]
     assert worker.dropped == 1
-    refused = [line for line in said if line["event"] == "round_refused"]
+    refused = [line for line in lines if line["event"] == "round_refused"]
     assert [(line["store"], line["polls"], Path(line["kept"]).exists()) for line in refused] == [
         ("ledger", 1, True)
     ]
 
 
 def test_a_conflict_that_passes_costs_nothing(world: World) -> None:
-    """A deadlock is tried again before anything is set aside."""
+    """A deadlock is tried again before a round is set aside."""
     worker = world.worker()
-    moods = iter([errors.StoreConflict("deadlock"), errors.StoreConflict("deadlock")])
-    world.ledger.problem = lambda _: next(moods, None)
+    problems = iter([errors.StoreConflict("deadlock"), errors.StoreConflict("deadlock")])
+    world.ledger.problem = lambda _: next(problems, None)
     store(worker, 1)
     soon(lambda: world.ledger.rows == [1])
     assert worker.dropped == 0
 
 
 def test_tables_that_are_missing_are_an_outage(world: World) -> None:
-    """Somebody restores the database: the rows wait for that."""
+    """Rows wait until the database is restored."""
     worker = world.worker()
     world.ledger.problem = lambda _: errors.SchemaMismatch("no tables")
     store(worker, 1)
     for _ in range(10):
-        assert world.ledger.asked.acquire(timeout=5)
+        assert world.ledger.called.acquire(timeout=5)
     assert (worker.waiting, worker.dropped) == (1, 0)
     world.ledger.come_back()
     soon(lambda: world.ledger.rows == [1])
 
 
-def test_who_is_killed_leaves_everything_to_the_next(world: World) -> None:
-    """Nothing is closed, nothing is said; another worker finds the files, in order, and writes them."""
+def test_the_rows_of_a_killed_worker_are_written_by_another(world: World) -> None:
+    """The other worker adopts the files and writes them in order."""
     first = world.worker("first@test")
     world.ledger.go_away()
     for number in range(10):
@@ -293,13 +299,13 @@ def test_who_is_killed_leaves_everything_to_the_next(world: World) -> None:
 
 
 def test_a_worker_that_stops_leaves_its_files(world: World) -> None:
-    """At once when the store is down; and the next of its name goes on."""
+    """It stops at once while the store is down; the next worker of its name goes on."""
     first = world.worker()
     world.ledger.go_away()
     store(first, 1)
-    began = time.monotonic()
+    started = time.monotonic()
     first.close(5)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - started < 2
     assert len(world.files()) == 1
     die(first)
     world.ledger.come_back()
@@ -309,7 +315,7 @@ def test_a_worker_that_stops_leaves_its_files(world: World) -> None:
 
 
 def test_a_worker_that_stops_writes_what_it_can(world: World) -> None:
-    """It has a moment to empty its spool."""
+    """It has some time to empty its spool."""
     worker = world.worker()
     world.ledger.open.clear()
     for number in range(5):
@@ -321,19 +327,19 @@ def test_a_worker_that_stops_writes_what_it_can(world: World) -> None:
     assert world.files() == []
 
 
-def test_a_silent_store_does_not_hold_up_the_end(world: World) -> None:
-    """The time is bounded, and the rows stay on disk."""
+def test_a_silent_store_does_not_delay_the_end(world: World) -> None:
+    """The time is limited, and the rows stay on disk."""
     worker = world.worker()
     world.ledger.open.clear()
     store(worker, 1)
-    began = time.monotonic()
+    started = time.monotonic()
     worker.close(0.2)
-    assert 0.1 < time.monotonic() - began < 3
+    assert 0.1 < time.monotonic() - started < 3
     assert len(world.files()) == 1
 
 
 def test_a_home_that_cannot_be_written_costs_no_poll(world: World) -> None:
-    """Memory holds some; the rest is dropped and counted; nothing is raised."""
+    """Memory holds some rows; the rest is dropped and counted; no error is raised."""
     world.home.joinpath("spool").write_text("in the way")
     worker = world.worker()
     world.ledger.go_away()
@@ -345,31 +351,31 @@ def test_a_home_that_cannot_be_written_costs_no_poll(world: World) -> None:
     assert world.ledger.rows == list(range(100 * 64 - 4096, 100 * 64))
 
 
-def test_an_outage_is_told_when_it_begins_and_when_it_is_over(world: World) -> None:
-    """With its reason, and how many polls were written late."""
+def test_the_start_and_the_end_of_an_outage_are_logged(world: World) -> None:
+    """The lines have the reason and the number of late polls."""
     worker = world.worker()
-    with capture_logs() as said:
+    with capture_logs() as lines:
         world.ledger.go_away()
         for number in range(30):
             store(worker, number)
         world.ledger.come_back()
-        soon(lambda: any(line["event"] == "store_caught_up" for line in said))
-    told = [line for line in said if line["event"] in ("store_down", "store_caught_up")]
-    assert [(line["event"], line["store"]) for line in told] == [
+        soon(lambda: any(line["event"] == "store_caught_up" for line in lines))
+    outage = [line for line in lines if line["event"] in ("store_down", "store_caught_up")]
+    assert [(line["event"], line["store"]) for line in outage] == [
         ("store_down", "ledger"),
         ("store_caught_up", "ledger"),
     ]
-    assert (told[0]["reason"], told[1]["polls"]) == ("away", 30)
+    assert (outage[0]["reason"], outage[1]["polls"]) == ("away", 30)
 
 
 def die(worker: Writers) -> None:
-    """As a process does: its threads end, and its lock is free."""
-    for writer in worker._writers:
+    """End like a killed process: the threads end, and the lock is free."""
+    for writer in worker._all:
         writer.stop()
         writer._thread.join(5)
-    assert worker._home._lock is not None
-    os.close(worker._home._lock)
-    worker._home._lock = None
+    assert worker._directory._lock_file is not None
+    os.close(worker._directory._lock_file)
+    worker._directory._lock_file = None
 
 
 class Unspeakable(Exception):
@@ -380,8 +386,8 @@ class Unspeakable(Exception):
 @pytest.mark.parametrize(
     "raised", [SystemExit(1), KeyboardInterrupt(), Unspeakable()], ids=["exit", "ctrl-c", "no text"]
 )
-def test_whatever_a_sink_raises_its_thread_goes_on(world: World, raised: BaseException) -> None:
-    """Else nothing would be written by this worker any more, and nobody told."""
+def test_the_thread_of_a_sink_survives_every_exception(world: World, raised: BaseException) -> None:
+    """Otherwise this worker would write no more rows, and no log line would say so."""
     worker = world.worker()
     first = [raised]
     world.sink.problem = lambda _: first.pop() if first else None
