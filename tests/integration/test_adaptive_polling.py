@@ -26,7 +26,7 @@ ADAPTIVE: dict[str, Any] = {
 
 
 def test_a_fixed_interval_stays_as_it_is(world: World) -> None:
-    """Its grid, whatever happens, and nothing about decisions in its status."""
+    """A fixed target stays on its grid, and its status holds no decision."""
     ids = world.add("answer", "dead", interval_ms=37_000)
     world.claim()
     world.poller.poll("t", ids)
@@ -38,7 +38,9 @@ def test_a_fixed_interval_stays_as_it_is(world: World) -> None:
 
 
 def test_a_healthy_adaptive_target_is_polled_at_its_base(world: World) -> None:
-    """The plan plus what was chosen, within the jitter; what it was chosen from is kept."""
+    """The next poll is the plan time plus the chosen interval, within the jitter; the inputs are
+    stored.
+    """
     ids = world.add("answer", **ADAPTIVE)
     world.claim()
     world.poller.poll("t", ids)
@@ -57,7 +59,7 @@ def test_a_healthy_adaptive_target_is_polled_at_its_base(world: World) -> None:
 
 
 def test_a_failing_adaptive_target_is_confirmed_and_then_left_alone(world: World) -> None:
-    """Four times faster and faster; the fifth failure opens its breaker, which waits longer and longer."""
+    """Four failures shorten the interval; the fifth opens the breaker, whose waits grow."""
     ids = world.add("dead", **ADAPTIVE)
     world.claim()
     world.poller.poll("t", ids)
@@ -73,8 +75,8 @@ def test_a_failing_adaptive_target_is_confirmed_and_then_left_alone(world: World
     assert 27_000 <= world.due_ms(ids[0]) - status.finished_ms <= 40_000
 
 
-def test_a_pending_slot_is_not_pushed_further_by_looking_at_it(world: World) -> None:
-    """Five passes of reconcile, each with an edit that is not about time."""
+def test_reconcile_does_not_postpone_a_pending_poll(world: World) -> None:
+    """Five passes of reconcile, each after an edit that leaves the schedule alone, move nothing."""
     ids = world.add("answer", **ADAPTIVE)
     world.claim()
     world.poller.poll("t", ids)
@@ -87,7 +89,9 @@ def test_a_pending_slot_is_not_pushed_further_by_looking_at_it(world: World) -> 
 
 
 def test_an_edit_brings_back_a_target_that_was_left_alone(world: World) -> None:
-    """Somebody may have mended it: it does not wait for the rest of its long interval."""
+    """The edit may have repaired the target, so it does not wait for the rest of its long
+    interval.
+    """
     ids = world.add("dead", **ADAPTIVE)
     world.claim()
     world.poller.poll("t", ids)
@@ -100,7 +104,9 @@ def test_an_edit_brings_back_a_target_that_was_left_alone(world: World) -> None:
 
 
 def test_a_quiet_device_is_polled_slowly_and_a_busy_one_quickly(world: World) -> None:
-    """By the share of gauges that changed since this worker's last poll; the first poll tells nothing."""
+    """The score is the share of gauges that changed since this worker's last poll; the first poll
+    has none.
+    """
     ids = world.add("quiet", "busy", **ADAPTIVE, staleness="change")
     world.claim()
     world.poller.poll("t", ids)
@@ -113,7 +119,7 @@ def test_a_quiet_device_is_polled_slowly_and_a_busy_one_quickly(world: World) ->
 
 
 def test_waiting_batches_of_the_queue_stretch_it(world: World) -> None:
-    """More than two batches of 64 are overdue when this one begins."""
+    """More than two batches of 64 targets are overdue when the poll starts."""
     ids = world.add(*["answer"] * 150, **ADAPTIVE)
     world.board.claim(
         "", "t", "", {QUEUE: 100}, ClaimLimits(targets=1, batch_size=64, lease_ms=30_000)
@@ -124,7 +130,9 @@ def test_waiting_batches_of_the_queue_stretch_it(world: World) -> None:
 
 
 def test_missed_slots_are_counted_by_what_was_chosen(world: World) -> None:
-    """Not by the base: four of its intervals went by, so three slots did."""
+    """Missed slots count by the chosen interval, not by the base: four intervals make three missed
+    slots.
+    """
     ids = world.add("answer", **ADAPTIVE)
     world.claim()
     world.poller.poll("t", ids)
@@ -139,7 +147,9 @@ def test_missed_slots_are_counted_by_what_was_chosen(world: World) -> None:
 def test_a_staleness_source_that_fails_leaves_its_targets_steady(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is named once, not once for each poll; so is one that could not be loaded."""
+    """The failing source is logged once, not once per poll; so is a source that cannot be
+    loaded.
+    """
 
     def bad(evidence: Evidence) -> float:
         raise KeyError("no such metric")

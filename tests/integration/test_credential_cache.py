@@ -1,4 +1,4 @@
-"""What a worker does with credentials when SQL is there, and when it is not."""
+"""A worker caches decrypted credentials, and uses them while SQL is away."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def stored(services: Services, name: str) -> int:
         return int(conn.exec_driver_sql("SELECT max(id) FROM credentials").scalar_one())
 
 
-def test_a_database_that_is_away_does_not_take_the_credentials_along(
+def test_cached_credentials_serve_while_the_database_is_away(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was opened before is used on, however old; what never was cannot be."""
+    """An expired entry serves too; a credential that was never read is an error."""
     known, unknown = stored(services, "one"), stored(services, "two")
     cache = CredentialCache(services, lifetime_s=0.0)
     opened = cache.get([known])
@@ -47,18 +47,16 @@ def test_a_database_that_is_away_does_not_take_the_credentials_along(
 
     monkeypatch.setattr(inventory_feed, "credentials", away)
     assert cache.get([known]) == opened
-    assert (
-        cache.get([known], changed=[known]) == opened
-    )  # one more target that uses it is no reason to lose it
+    assert cache.get([known], changed=[known]) == opened
     both = cache.get([known, unknown])
     assert both[known] == opened[known]
     assert isinstance(both[unknown], errors.StoreUnavailable)
 
 
-def test_a_database_that_is_away_is_not_asked_by_every_batch(
+def test_not_every_batch_asks_a_database_that_is_away(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A silent one lets each of them wait."""
+    """Each read of a silent database costs a time-out."""
     one, asked = stored(services, "one"), []
 
     def away(*_: Any) -> None:
@@ -74,7 +72,7 @@ def test_a_database_that_is_away_is_not_asked_by_every_batch(
 
 
 def test_a_rotated_credential_is_read_at_once(services: Services) -> None:
-    """Its targets have changed with it."""
+    """A rotation changes the version of its targets."""
     one = stored(services, "one")
     cache = CredentialCache(services, lifetime_s=60.0)
     before = cache.get([one])[one]

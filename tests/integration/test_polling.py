@@ -1,4 +1,4 @@
-"""One batch through a worker: real Redis, real SQL, and collectors that behave in every way they can."""
+"""One batch through a worker, with real Redis, real SQL and collectors that fail in every way."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.integration.worlds import QUEUE, Fake, World
 
 
 def test_a_batch_ends_in_rows_and_every_target_is_due_again(world: World) -> None:
-    """Readings, one run each, and the next slot ahead."""
+    """Each target has readings, one run and its next slot."""
     ids = world.add("answer", "answer", "answer")
     world.claim()
     world.poller.poll("t", ids)
@@ -44,7 +44,9 @@ def test_a_batch_ends_in_rows_and_every_target_is_due_again(world: World) -> Non
 
 
 def test_one_target_changes_nothing_for_the_others(world: World) -> None:
-    """Failing, crashing and hanging ones are outcomes of their own; what was read before is kept."""
+    """Failing, crashing and hanging targets have outcomes of their own; readings before a crash are
+    stored.
+    """
     ids = world.add("answer", "fail", "crash", "hang", timeout_ms=300)
     world.claim()
     world.poller.poll("t", ids)
@@ -65,8 +67,10 @@ def test_one_target_changes_nothing_for_the_others(world: World) -> None:
     assert world.sound(ids)
 
 
-def test_a_finding_is_stored_told_and_asked_about_at_every_slot(world: World) -> None:
-    """It fails, with its readings; the second in a row is an event, and its end is seen at the next slot."""
+def test_a_finding_is_stored_published_and_polled_at_every_slot(world: World) -> None:
+    """A finding fails with readings; the second in a row is an event, and recovery is seen at the
+    next slot.
+    """
     [one] = world.add("down")
     for number in range(4):
         world.again([one], f"t{number}")
@@ -93,7 +97,7 @@ def test_a_finding_is_stored_told_and_asked_about_at_every_slot(world: World) ->
 
 
 def test_healthy_targets_do_not_wait_for_a_hanging_one(world: World) -> None:
-    """They are written and due again while the other still runs."""
+    """Healthy targets are written and due again while the hanging poll still runs."""
     ids = world.add("hang", "answer", timeout_ms=8_000)
     world.claim()
     thread = threading.Thread(target=world.poller.poll, args=("t", ids))
@@ -106,10 +110,10 @@ def test_healthy_targets_do_not_wait_for_a_hanging_one(world: World) -> None:
     assert not thread.is_alive()
 
 
-def test_a_batch_of_silent_devices_lends_its_place_and_its_turn(
+def test_a_batch_of_silent_devices_lends_its_capacity_and_leaves_the_cold_start_limit(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A whole site that went dark keeps no other site's batches waiting, known to the worker or not."""
+    """A dark site delays no batch of another site, cached or cold."""
     monkeypatch.setattr(collection, "FIRST_ROUND_S", 0.1)
     monkeypatch.setattr(cold_start, "MAXIMUM", 2)
     ids = world.add("hang", "hang", timeout_ms=8_000)
@@ -126,9 +130,7 @@ def test_a_batch_of_silent_devices_lends_its_place_and_its_turn(
     thread = threading.Thread(target=world.poller.poll, args=("t", ids))
     thread.start()
     _until(lambda: places() == 5)
-    with world.poller._parts.cold_start.admit(
-        2
-    ):  # returns at once, or the time limit of the silent ones makes it late
+    with world.poller._parts.cold_start.admit(2):  # at once: no time-out of a silent device passes
         assert thread.is_alive()
     world.poller.drain()
     thread.join(5)
@@ -138,7 +140,7 @@ def test_a_batch_of_silent_devices_lends_its_place_and_its_turn(
 
 
 def test_a_worker_that_was_paused_beyond_its_lease_writes_nothing(world: World) -> None:
-    """Its successor's run stands; the late one leaves no trace in ledger or readings."""
+    """The run of the next worker stands; the late worker changes neither ledger nor readings."""
     ids = world.add("hang", timeout_ms=500)
     world.claim()
     thread = threading.Thread(target=world.poller.poll, args=("t", ids))
@@ -157,7 +159,7 @@ def test_a_worker_that_was_paused_beyond_its_lease_writes_nothing(world: World) 
 
 
 def test_a_second_delivery_polls_nothing(world: World) -> None:
-    """The broker may deliver a batch twice; the device is asked once."""
+    """The broker may deliver a batch twice; the device is polled once."""
     ids = world.add("answer")
     world.claim()
     world.poller.poll("t", ids)
@@ -167,7 +169,9 @@ def test_a_second_delivery_polls_nothing(world: World) -> None:
 
 
 def test_a_stopping_worker_hands_its_targets_back_at_once(world: World) -> None:
-    """They are due now, not after a lease, and the ledger says nothing of an attempt that was cut off."""
+    """The targets are due now, not after a lease, and the ledger has no row of the cut-off
+    attempt.
+    """
     ids = world.add("hang", timeout_ms=30_000)
     world.claim()
     thread = threading.Thread(target=world.poller.poll, args=("t", ids))
@@ -208,7 +212,9 @@ def test_options_that_are_no_longer_valid_are_named(world: World) -> None:
 def test_a_ledger_that_is_down_does_not_stop_the_polling(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The target goes on; its rows wait on disk, are counted, and are written when the ledger is back."""
+    """Polling continues; rows wait on disk, are counted, and are written when the ledger is
+    back.
+    """
     ids = world.add("answer")
 
     def refuse(*_: Any) -> None:
@@ -227,10 +233,12 @@ def test_a_ledger_that_is_down_does_not_stop_the_polling(
     _until(lambda: world.poller.writers.waiting == 0)
 
 
-def test_an_inventory_that_is_down_hands_unknown_targets_back_later(
+def test_while_sql_is_away_uncached_targets_are_handed_back_with_a_pause(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ours, not the device's fault: no failure is counted, and there is no tight circle."""
+    """Our own failure counts against no device, and the targets do not come back in a tight
+    loop.
+    """
     ids = world.add("answer")
     monkeypatch.setattr(inventory_feed, "poll_targets", _refuse)
     world.claim()
@@ -240,10 +248,10 @@ def test_an_inventory_that_is_down_hands_unknown_targets_back_later(
     assert _waits_for_sql(world, ids[0])
 
 
-def test_an_inventory_that_is_down_stops_nobody_who_is_known(
+def test_while_sql_is_away_cached_targets_are_polled(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one of the batch that would have to be read waits alone."""
+    """Only the target of the batch that would have to be read waits."""
     ids = world.add("answer", "answer", "answer")
     world.again(ids, "t")
     del world.poller._parts.targets._cached[ids[0]]
@@ -258,7 +266,7 @@ def test_an_inventory_that_is_down_stops_nobody_who_is_known(
 def test_a_credential_that_cannot_be_read_stops_only_its_own_targets(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are neither polled nor refused; if nobody else is there, it is our error, as before."""
+    """Its targets are neither polled nor refused; a batch of such targets only is our own error."""
     ids = _with_credentials(world, monkeypatch)
     world.again(ids, "t")
     assert world.outcomes() == dict.fromkeys(ids, (Result.OK, ""))
@@ -276,10 +284,10 @@ def test_a_credential_that_cannot_be_read_stops_only_its_own_targets(
     assert all(_waits_for_sql(world, target_id) for target_id in ids)
 
 
-def test_credentials_that_came_too_late_poll_nobody(
+def test_a_target_whose_lease_ran_out_while_loading_is_not_polled(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lease that ran out while SQL took its time is somebody else's by now."""
+    """Another worker has the target by then."""
     ids = _with_credentials(world, monkeypatch)
     monkeypatch.setattr(batch_run, "SLOW_LOAD_S", 0.0)
     really = inventory_feed.credentials
@@ -301,7 +309,7 @@ def _refuse(*_: Any) -> None:
 
 
 def _with_credentials(world: World, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Two targets that need one, each its own: 1 and 2."""
+    """Add two targets with a credential each: 1 and 2."""
     monkeypatch.setattr(Fake, "credentials", (Community,))
     world.poller = Poller(world.services, "worker@test")
     ids = world.add("answer", "answer")
@@ -315,7 +323,7 @@ def _with_credentials(world: World, monkeypatch: pytest.MonkeyPatch) -> list[int
 
 
 def _waits_for_sql(world: World, target_id: int) -> bool:
-    """Due in some seconds, as if nothing had happened."""
+    """The target is due in some seconds, without a failure."""
     later = world.due_ms(target_id) > world.board.now_ms() + 1_000
     return (
         later

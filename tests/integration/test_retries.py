@@ -1,4 +1,6 @@
-"""What fails is tried again, then left alone, then parked; and comes back when it is well."""
+"""A failing target is retried, then its breaker opens, then it is parked; a success brings
+it back.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from tests.integration.worlds import QUEUE, World
 
 
 def test_only_failed_targets_that_may_recover_travel_in_the_retry(world: World) -> None:
-    """They stay in flight under the same run, and the next attempt ends it; the others are due again at once."""
+    """Retried targets stay in flight under the same run; the others are due at their next slot."""
     world.retrying(2)
     ids = world.add("answer", "dead", "crash")
     world.claim()
@@ -32,7 +34,7 @@ def test_only_failed_targets_that_may_recover_travel_in_the_retry(world: World) 
 
 
 def test_a_retry_that_succeeds_is_a_good_run(world: World) -> None:
-    """No failure is counted, and the breaker knows nothing of it."""
+    """No failure is counted, and the breaker stays closed."""
     world.retrying(2)
     ids = world.add("dead")
     world.claim()
@@ -44,7 +46,7 @@ def test_a_retry_that_succeeds_is_a_good_run(world: World) -> None:
 
 
 def test_a_lost_retry_comes_back_by_its_lease(world: World) -> None:
-    """A worker that dies holding it loses nothing: the leader reaps it."""
+    """A worker that dies with a retry loses nothing: the leader reaps the target."""
     world.retrying(2)
     ids = world.add("dead")
     world.claim()
@@ -57,7 +59,7 @@ def test_a_lost_retry_comes_back_by_its_lease(world: World) -> None:
 
 
 def test_a_site_that_goes_dark_costs_a_bounded_number_of_retries(world: World) -> None:
-    """A tenth of the polls, and a hundred that were saved."""
+    """Retries are limited to a tenth of the polls, plus a reserve of a hundred."""
     world.retrying(2)
     ids = world.add(*["dead"] * 400)
     world.claim()
@@ -67,7 +69,9 @@ def test_a_site_that_goes_dark_costs_a_bounded_number_of_retries(world: World) -
 
 
 def test_a_target_that_keeps_failing_is_left_alone_and_recovers(world: World) -> None:
-    """Its breaker opens with the fifth failure: no message until the probe, which is not retried; then all is well."""
+    """The breaker opens with the fifth failure; the probe is not retried, and its success closes
+    the breaker.
+    """
     ids = world.add("dead", interval_ms=10_000)
     world.claim()
     world.poller.poll("t", ids)
@@ -91,7 +95,7 @@ def test_a_target_that_keeps_failing_is_left_alone_and_recovers(world: World) ->
 
 
 def test_what_cannot_be_polled_is_parked_and_tried_slowly(world: World) -> None:
-    """It is in no queue until then; once it can be polled, it is an ordinary target again."""
+    """A parked target is in no queue; after a success it is an ordinary target again."""
     ids = world.add("answer")
     with world.services.engine.begin() as conn:
         conn.execute(targets_table.update().values(options={"do": 7}))

@@ -1,4 +1,4 @@
-"""A batch hands its results over in rounds: as soon as it is quiet, and not once for every target."""
+"""A batch returns its results in rounds: a round ends when no new result arrives for a moment."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def runtime(tmp_path: Path) -> Iterator[PollLoop]:
 
 
 def rounds(runtime: PollLoop, *takes_s: float) -> list[tuple[float, list[int]]]:
-    """When each round was there, and who was in it (numbered from 0)."""
+    """Return the time of each round and the targets in it, numbered from 0."""
     known = [
         CachedTarget(
             PollTarget(at, 1, "t", 1, "d", "127.0.0.1", "", "slow", 60_000, 5_000),
@@ -64,42 +64,42 @@ def rounds(runtime: PollLoop, *takes_s: float) -> list[tuple[float, list[int]]]:
 
 
 def test_one_round_when_all_answer(runtime: PollLoop) -> None:
-    """However many they are."""
+    """64 targets that answer together make one round."""
     ((_, ids),) = rounds(runtime, *[0.05] * 64)
     assert ids == list(range(64))
 
 
-def test_who_answers_does_not_wait_for_who_does_not(runtime: PollLoop) -> None:
-    """Neither for a second nor for the time limit of the silent one."""
+def test_fast_targets_do_not_wait_for_a_silent_one(runtime: PollLoop) -> None:
+    """Their round ends within a second, before the time-out of the silent target."""
     first, last = rounds(runtime, *[0.02] * 63, 1.5)
     assert first[1] == list(range(63))
     assert first[0] < 0.5
     assert last[1] == [63]
 
 
-def test_a_batch_of_silent_devices_says_so_once(runtime: PollLoop) -> None:
-    """An empty round, after which its place can be lent; then it waits for them all."""
+def test_a_batch_of_silent_devices_has_one_empty_round(runtime: PollLoop) -> None:
+    """After the empty round its capacity can be lent; the next round waits for all."""
     first, last = rounds(runtime, *[1.8] * 8)
     assert first[1] == []
     assert last[1] == list(range(8))
 
 
 def test_answers_that_come_one_after_another_make_a_few_rounds(runtime: PollLoop) -> None:
-    """A round for each of them would cost more than the polls."""
+    """One round for each result would cost more than the polls."""
     found = rounds(runtime, *(0.05 * number for number in range(60)))
     assert sum(len(ids) for _, ids in found) == 60
     assert len(found) <= 12
 
 
 def test_a_busy_loop_is_not_taken_for_silence(runtime: PollLoop) -> None:
-    """When something else keeps the loop for a while, those who answered meanwhile are in the same round."""
+    """Results that arrive while other work blocks the loop are in the same round."""
     runtime.loop.call_soon_threadsafe(lambda: runtime.loop.call_later(0.01, time.sleep, 0.4))
     found = rounds(runtime, *[0.005] * 32, *[0.1] * 32)
     assert [len(ids) for _, ids in found] == [64]
 
 
 class Keyed(Slow):
-    """Needs a credential, unless its options say where one is."""
+    """A collector that needs a credential, unless its options name another source."""
 
     name: ClassVar[str] = "keyed"
     credentials: ClassVar[tuple[type[api.Credential], ...]] = (Token,)
@@ -112,8 +112,8 @@ class Keyed(Slow):
         yield api.Reading("answered", 1.0)
 
 
-def test_a_target_may_bring_its_credential_by_its_options(runtime: PollLoop) -> None:
-    """Then it is polled without one of ours; else it is refused."""
+def test_options_can_make_a_credential_unnecessary(runtime: PollLoop) -> None:
+    """Such a target is polled without a credential; any other is refused."""
     target = PollTarget(1, 1, "t", 1, "d", "127.0.0.1", "", "keyed", 60_000, 5_000)
     results = []
     for takes_s in (0.1, 0):
@@ -126,10 +126,10 @@ def test_a_target_may_bring_its_credential_by_its_options(runtime: PollLoop) -> 
 @pytest.mark.parametrize(
     "opened", [Login.from_text("admin:hunter22"), errors.NotFound("it was removed")]
 )
-def test_a_credential_that_is_none_of_its_business_is_neither_handed_over_nor_missed(
+def test_a_credential_of_another_kind_is_neither_passed_on_nor_required(
     runtime: PollLoop, opened: Credential | errors.PollerError
 ) -> None:
-    """The device's, for another collector; or one that does not open."""
+    """The device's credential may be for another collector, or may not be readable."""
     target = PollTarget(1, 1, "t", 1, "d", "127.0.0.1", "", "keyed", 60_000, 5_000, credential_id=7)
     results = []
     for takes_s in (0.1, 0):

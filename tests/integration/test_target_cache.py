@@ -1,4 +1,4 @@
-"""A worker remembers its targets, and with them what their polls have learned, within a limit."""
+"""A worker caches its targets, with the memory of their collectors, within a limit."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from tests.integration.worlds import World
 INTERVAL_S = 60.0
 
 
-def asked(targets: TargetCache, ids: list[int], now: float) -> dict[int, CachedTarget]:
-    """Polled one by one, as their slots come."""
+def load_each(targets: TargetCache, ids: list[int], now: float) -> dict[int, CachedTarget]:
+    """Load the targets one by one, as their slots come."""
     return {i: targets.load({i: 1}, now + n).by_id[i] for n, i in enumerate(ids)}
 
 
-def remembered(before: dict[int, CachedTarget], after: dict[int, CachedTarget]) -> list[bool]:
+def is_cached(before: dict[int, CachedTarget], after: dict[int, CachedTarget]) -> list[bool]:
     return [after[i] is known for i, known in before.items()]
 
 
-def test_a_fleet_that_does_not_fit_is_remembered_in_part(world: World) -> None:
-    """Not forgotten in turns, each just before its next poll; and somebody is told, once."""
+def test_a_fleet_larger_than_the_cache_is_cached_in_part(world: World) -> None:
+    """The first targets stay cached, and one warning is logged."""
     ids = world.add(*["ok"] * 5)
     targets = TargetCache(world.services.engine, world.services.registry, 3)
     with structlog.testing.capture_logs() as lines:
-        first = asked(targets, ids, 0)
+        first = load_each(targets, ids, 0)
         for interval in (1, 2, 3):
             assert targets.count_uncached(ids) == 2
-            assert remembered(first, asked(targets, ids, interval * INTERVAL_S)) == [
+            assert is_cached(first, load_each(targets, ids, interval * INTERVAL_S)) == [
                 True,
                 True,
                 True,
@@ -48,25 +48,25 @@ def test_a_fleet_that_does_not_fit_is_remembered_in_part(world: World) -> None:
     assert [line["event"] for line in lines] == ["target_cache_full"]
 
 
-def test_who_is_polled_elsewhere_makes_room(world: World) -> None:
+def test_a_target_that_is_idle_here_gives_way(world: World) -> None:
     ids = world.add(*["ok"] * 4)
     targets = TargetCache(world.services.engine, world.services.registry, 2)
-    asked(targets, ids[:2], 0)
-    others = asked(targets, ids[2:], IDLE_LIMIT_S / 2)
-    assert remembered(others, asked(targets, ids[2:], IDLE_LIMIT_S / 2 + INTERVAL_S)) == [
+    load_each(targets, ids[:2], 0)
+    others = load_each(targets, ids[2:], IDLE_LIMIT_S / 2)
+    assert is_cached(others, load_each(targets, ids[2:], IDLE_LIMIT_S / 2 + INTERVAL_S)) == [
         False,
         False,
     ]
-    taken_in = asked(targets, ids[2:], IDLE_LIMIT_S + INTERVAL_S)
-    assert remembered(taken_in, asked(targets, ids[2:], IDLE_LIMIT_S + 2 * INTERVAL_S)) == [
+    taken_in = load_each(targets, ids[2:], IDLE_LIMIT_S + INTERVAL_S)
+    assert is_cached(taken_in, load_each(targets, ids[2:], IDLE_LIMIT_S + 2 * INTERVAL_S)) == [
         True,
         True,
     ]
     assert targets.count_uncached(ids[:2]) == 2
 
 
-def test_an_edited_target_is_read_again_and_stays_remembered(world: World) -> None:
-    """Also when nobody else would be taken in."""
+def test_an_edited_target_is_read_again_and_stays_is_cached(world: World) -> None:
+    """A full cache replaces the entry of the edited target."""
     [one, other] = world.add("ok", "ok")
     targets = TargetCache(world.services.engine, world.services.registry, 1)
     before = targets.load({one: 1}, 0).by_id[one]
@@ -80,7 +80,7 @@ def test_an_edited_target_is_read_again_and_stays_remembered(world: World) -> No
 def waiting_at_the_third(
     world: World, ids: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[TargetCache]:
-    """A batch whose third target has options that take their time, until the block ends."""
+    """Load a batch whose third target takes long to validate, until the context ends."""
     go_on, there = threading.Event(), threading.Event()
     check = Registry.options
 
@@ -102,20 +102,20 @@ def waiting_at_the_third(
         assert list(batch.result().by_id) == ids
 
 
-def test_who_is_prepared_is_remembered_while_another_takes_its_time(
+def test_validated_targets_are_cached_while_another_is_still_validated(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next attempt goes on from there."""
+    """The next attempt continues from there."""
     ids = world.add("ok", "ok", "wait", "ok")
     with waiting_at_the_third(world, ids, monkeypatch) as targets:
         assert targets.count_uncached(ids) == 2
     assert targets.count_uncached(ids) == 0
 
 
-def test_whoever_gets_a_target_first_asks_for_its_credential_again(
+def test_the_first_batch_that_gets_a_target_reads_its_credential_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if another batch has prepared it, and does not come to poll it: the credential may be a new one."""
+    """The credential may be new, even if another batch validated the target and never polled it."""
     credential_rows.add(
         world.services.engine, "one", "community", world.services.keyring.seal("{}", "one")
     )
@@ -126,10 +126,10 @@ def test_whoever_gets_a_target_first_asks_for_its_credential_again(
         assert targets.load({ids[1]: 1}, 3).changed_credentials == {credential}
 
 
-def test_options_that_take_long_are_told_of_by_the_name_of_their_collector(
+def test_slow_validation_is_logged_with_the_name_of_the_collector(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While it lasts; and nobody is told of those that do not."""
+    """The line is logged while the validation runs; quick validation logs nothing."""
     ids = world.add("ok", "ok", "wait", "ok")
     with structlog.testing.capture_logs() as lines:
         monkeypatch.setattr(target_cache, "SLOW_VALIDATION_S", 0.3)

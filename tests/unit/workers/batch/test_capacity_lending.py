@@ -1,4 +1,4 @@
-"""Places for batches are lent while a batch waits, and never more than there are threads for."""
+"""A waiting batch lends its capacity, and never more is lent than the pool has spare threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poller.workers.batch.capacity_lending import CapacityLending
 
 
 class Hub:
-    """What is to be done on Celery's thread; it is done when somebody asks for the count."""
+    """A hub that runs its callbacks when `places` is read."""
 
     def __init__(self) -> None:
         self.ready: list[Callable[[], None]] = []
@@ -21,7 +21,7 @@ class Hub:
     def call_soon(self, callback: Callable[[], None]) -> None:
         self.ready.append(callback)
 
-    def turn(self) -> None:
+    def run_callbacks(self) -> None:
         for callback in reversed(self.ready):  # the real one keeps no order
             callback()
         self.ready.clear()
@@ -34,12 +34,12 @@ def consumer(places: int, spare: int) -> Any:
 
 
 def places(at: Any) -> int:
-    at.hub.turn()
+    at.hub.run_callbacks()
     return int(at.qos.value)
 
 
-def test_a_batch_that_waits_makes_room_for_another() -> None:
-    """Celery's loop is woken, and takes another message in the same turn; afterwards all is as before."""
+def test_a_waiting_batch_raises_the_prefetch_count() -> None:
+    """The count returns to its first value when the batch ends."""
     lending, at = CapacityLending(), consumer(4, spare=10)
     lending.attach(at)
     with lending.lend():
@@ -49,8 +49,8 @@ def test_a_batch_that_waits_makes_room_for_another() -> None:
     assert at.channel == {"prefetch_count": 4}
 
 
-def test_the_count_is_changed_on_celerys_own_thread_only() -> None:
-    """It changes it there, too, and without a lock."""
+def test_the_prefetch_count_changes_on_celerys_hub_only() -> None:
+    """Celery changes the count there too, without a lock."""
     lending, at = CapacityLending(), consumer(4, spare=10)
     lending.attach(at)
     with lending.lend():
@@ -59,8 +59,8 @@ def test_the_count_is_changed_on_celerys_own_thread_only() -> None:
     assert at.qos.value == 5
 
 
-def test_a_place_lent_and_given_back_within_one_turn_is_no_place_more() -> None:
-    """In whatever order the hub hears of it; Celery never counts below one."""
+def test_capacity_lent_and_returned_between_two_hub_passes_changes_nothing() -> None:
+    """The hub may run the callbacks in any order, and Celery never counts below one."""
     lending, at = CapacityLending(), consumer(1, spare=10)
     lending.attach(at)
     for _ in range(3):
@@ -69,8 +69,8 @@ def test_a_place_lent_and_given_back_within_one_turn_is_no_place_more() -> None:
         assert places(at) == 1
 
 
-def test_no_more_are_lent_than_there_are_threads_for() -> None:
-    """Those that come too late keep their places, and give none back."""
+def test_no_more_is_lent_than_the_pool_has_spare_threads() -> None:
+    """A batch beyond the limit lends nothing and returns nothing."""
     lending, at = CapacityLending(), consumer(4, spare=2)
     lending.attach(at)
     with ExitStack() as waiting:
@@ -80,8 +80,8 @@ def test_no_more_are_lent_than_there_are_threads_for() -> None:
     assert places(at) == 4
 
 
-def test_a_new_consumer_learns_what_is_lent() -> None:
-    """After a broker reset Celery starts to count anew; batches that wait still have threads of their own."""
+def test_a_new_consumer_gets_the_lent_capacity() -> None:
+    """After a broker reset Celery starts with its first count, and waiting batches still lend."""
     lending, before, after = CapacityLending(), consumer(4, spare=10), consumer(4, spare=10)
     lending.attach(before)
     with lending.lend(), lending.lend():
@@ -90,8 +90,8 @@ def test_a_new_consumer_learns_what_is_lent() -> None:
     assert places(after) == 4
 
 
-def test_places_lent_and_given_back_while_the_broker_is_away_are_counted_once() -> None:
-    """Celery makes its new count some time before the consumer is attached again: who ends in between is not in it."""
+def test_capacity_returned_while_the_broker_is_away_is_counted_once() -> None:
+    """Celery makes its new count before the consumer is attached again."""
     lending, at = CapacityLending(), consumer(4, spare=10)
     lending.attach(at)
     with ExitStack() as before:
@@ -105,8 +105,8 @@ def test_places_lent_and_given_back_while_the_broker_is_away_are_counted_once() 
     assert places(at) == 4
 
 
-def test_without_a_consumer_nothing_is_lent() -> None:
-    """In a prefork child, and with pools that have no threads to spare."""
+def test_without_a_consumer_or_spare_threads_nothing_is_lent() -> None:
+    """A prefork child has no consumer, and some pools have no spare thread."""
     lending, at = CapacityLending(), consumer(4, spare=0)
     with lending.lend():
         lending.attach(at)

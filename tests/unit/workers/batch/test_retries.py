@@ -40,7 +40,9 @@ def test_single_failures_are_retried() -> None:
 
 
 def test_a_site_is_not_retried_after_ten_unanswered_polls_in_a_row() -> None:
-    """The count goes on from round to round. Other sites, and devices without a site, are not affected."""
+    """The count goes on from round to round. Other sites, and devices without a site, are not
+    affected.
+    """
     retries = Retries(Settings())
     assert count_retried(retries, "west", *[SILENT] * 9) == 9
     assert count_retried(retries, "west", SILENT) == 0
