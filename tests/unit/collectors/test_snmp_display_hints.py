@@ -1,4 +1,4 @@
-"""Octets are shown as RFC 2579's DISPLAY-HINT says, in snmp_exporter's reading of it."""
+"""Octets are shown by RFC 2579's DISPLAY-HINT as snmp_exporter applies it."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from poller.collectors.snmp.metrics.label_text import value_text
     ],
 )
 def test_hints(hint: str, octets: bytes, shown: str) -> None:
-    """Parts take octets from the left, the last one repeats, and there is no separator at the end."""
+    """Parts take octets from the left, the last part repeats, and no separator ends the text."""
     assert value_text(octets, "OctetString", hint) == shown
 
 
 @pytest.mark.parametrize("hint", ["x", "1", "1z", "d1", "0d", "0a.", "*", "9d", "9o", "1d1", "é"])
-def test_nonsense_is_no_hint(hint: str) -> None:
-    """The octets are then shown as if there were none."""
+def test_an_invalid_hint_is_ignored(hint: str) -> None:
+    """The octets are shown in hexadecimal."""
     assert display_hints.apply(hint, bytes(9)) is None
     assert value_text(bytes(9), "", hint) == "0x" + "00" * 9
 
 
-def test_hints_are_for_octets_of_no_other_type() -> None:
-    """A type says how to show them, a number is a number, and nothing is nothing."""
+def test_a_hint_applies_to_plain_octets_only() -> None:
+    """Typed octets, numbers and empty octets ignore the hint."""
     assert value_text(b"\x01", "DisplayString", "1d") == "\x01"
     assert value_text(7, "OctetString", "1x") == "7"
     assert value_text(b"", "OctetString", "1x") == ""

@@ -1,4 +1,4 @@
-"""Options of an SNMP target: what they take, and how they say no."""
+"""The options of an SNMP target: accepted values, refused values, and what follows from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REGISTRY = registry.Registry({"snmp": SnmpCollector()})
 @pytest.mark.parametrize(
     ("raw", "field", "value"),
     [
-        ({}, "modules", ()),  # what suits the device
+        ({}, "modules", ()),  # chosen by the device table
         ({"modules": []}, "modules", ()),
         ({"modules": "if_mib, system"}, "modules", ("if_mib", "system")),
         ({"modules": ["system", "system"]}, "modules", ("system",)),
@@ -33,7 +33,7 @@ REGISTRY = registry.Registry({"snmp": SnmpCollector()})
     ],
 )
 def test_accepted(raw: dict[str, Any], field: str, value: object) -> None:
-    """Lists, comma-separated words and the spellings people use."""
+    """Lists, comma-separated names and common spellings are accepted."""
     options = REGISTRY.options("snmp", raw)
     assert isinstance(options, SnmpOptions)
     assert getattr(options, field) == value
@@ -54,14 +54,14 @@ def test_accepted(raw: dict[str, Any], field: str, value: object) -> None:
     ],
 )
 def test_refused(raw: dict[str, Any], text: str) -> None:
-    """The error names the option, what was wrong and what it takes."""
+    """The error names the option and the reason."""
     with pytest.raises(errors.InvalidInput) as raised:
         REGISTRY.options("snmp", raw)
     assert text in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("raw", "asked", "settled"),
+    ("raw", "params", "settings"),
     [
         ({}, WalkParams(), WalkSettings(50, 2, 1.5)),
         (
@@ -74,25 +74,16 @@ def test_refused(raw: dict[str, Any], text: str) -> None:
         ({"retries": 2}, WalkParams(4, 7, 5.0), WalkSettings(4, 2, 5.0)),
     ],
 )
-def test_a_module_says_how_it_is_read_unless_the_target_does(
-    raw: dict[str, Any], asked: WalkParams, settled: WalkSettings
+def test_options_win_over_walk_parameters_of_modules(
+    raw: dict[str, Any], params: WalkParams, settings: WalkSettings
 ) -> None:
-    """What was given to the target counts, even if it is what would have been taken anyway."""
+    """An option that was given wins, even if it equals the default."""
     options = REGISTRY.options("snmp", raw)
     assert isinstance(options, SnmpOptions)
-    assert options.walk_settings(asked) == settled
+    assert options.walk_settings(params) == settings
 
 
-def test_of_several_modules_the_most_careful_counts() -> None:
-    """It is one device that they are read from."""
-    careful = Module("a", walk_params=WalkParams(max_repetitions=4, timeout_s=2.0))
-    patient = Module("b", walk_params=WalkParams(10, 5, 9.0, allow_nonincreasing_oids=True))
-    assert ModuleSet((careful, patient, Module("c"))).walk_params == WalkParams(
-        4, 5, 9.0, allow_nonincreasing_oids=True
-    )
-
-
-def test_a_module_of_the_old_format_may_ask_for_version_1() -> None:
+def test_a_module_of_the_flat_format_can_need_version_1() -> None:
     """A module's version 1 counts unless the target's options name a version."""
     old = ModuleSet((Module("a", version=1),))
     for raw, version in (({}, "1"), ({"version": "2c"}, "2c")):
@@ -112,13 +103,13 @@ def test_a_module_of_the_old_format_may_ask_for_version_1() -> None:
         ({"config": "/b.yml", "auth": "public_v2"}, "auth", "public_v2"),
     ],
 )
-def test_files_are_not_looked_at(raw: dict[str, Any], field: str, value: object) -> None:
-    """That is for whoever saves a target: a worker may get the file later."""
+def test_validation_reads_no_file(raw: dict[str, Any], field: str, value: object) -> None:
+    """`check` reads files when a target is saved; a worker may get a file later."""
     assert getattr(REGISTRY.options("snmp", raw), field) == value
 
 
-def test_a_path_is_that_of_whoever_types_it() -> None:
-    """A worker has another current directory."""
+def test_a_relative_path_becomes_absolute() -> None:
+    """A worker has another current directory than the command that adds the target."""
     options = REGISTRY.options("snmp", {"config": "snmp.yml"})
     assert isinstance(options, SnmpOptions)
     assert options.config == (str(Path.cwd() / "snmp.yml"),)

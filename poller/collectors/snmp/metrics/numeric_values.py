@@ -12,8 +12,7 @@ from functools import lru_cache, partial
 from poller.collectors.snmp.metrics import octet_dates, regex_extracts, text_dates
 from poller.collectors.snmp.metrics.label_text import opaque_float, value_text
 from poller.collectors.snmp.modules.module_model import Extract, Metric
-from poller.collectors.snmp.wire import value_types
-from poller.collectors.snmp.wire.value_types import Value
+from poller.collectors.snmp.wire.value_types import COUNTER_WIDTHS, Value
 
 Convert = Callable[[Value], float | None]
 
@@ -68,7 +67,9 @@ def counter_width(metric: Metric, value: Value) -> int:
     """
     if metric.type != "counter" or metric.scale or metric.offset:
         return 0
-    return value_types.width(value) or _IF_MIB_WIDTHS.get(metric.oid, 0)
+
+    width = COUNTER_WIDTHS.get(type(value))
+    return width or _IF_MIB_WIDTHS.get(metric.oid, 0)
 
 
 def scaled(value: Value, scale: float, offset: float) -> float:

@@ -56,16 +56,11 @@ _NAMES: dict[type, str] = {
     str: "String",  # an Oid or an IpAddress from a link that is not exact
 }
 
-#: Bits of each counter type.
-_WIDTHS: dict[type, int] = {Counter32: 32, Counter64: 64}
+#: Bits of each counter type; only values from an exact link have one.
+COUNTER_WIDTHS: dict[type, int] = {Counter32: 32, Counter64: 64}
 
 
 def type_name(value: object) -> str:
     """The SNMP name of a value's type: `Counter64`, `OctetString`, ..."""
     kind = type(value)
     return _NAMES.get(kind, kind.__name__)
-
-
-def width(value: object) -> int:
-    """32 or 64 for a counter from an exact link, 0 for any other value."""
-    return _WIDTHS.get(type(value), 0)

@@ -1,4 +1,4 @@
-"""The built-in modules make of small walks the samples people look for."""
+"""The built-in modules turn small walks into samples with the names of the MIBs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UPS, PRT, IP = "1.3.6.1.2.1.33.1", "1.3.6.1.2.1.43", "1.3.6.1.2.1.4"
 
 
 def samples(module: str, walk: dict[str, Value]) -> Found:
-    """As they are written in the exposition format, labels without a text left away."""
+    """Return samples in the text format, without labels that have no text."""
     module_set = module_catalog.select((module,))
     result = mapping.map_values(walk, module_set)
     assert not result.duplicates
@@ -113,7 +113,8 @@ def samples(module: str, walk: dict[str, Value]) -> Found:
                 "mtxrHlVoltage": 241,
                 "mtxrDHCPLeaseCount": 12,
                 'mtxrBoardName{mtxrBoardName="RB5009"}': 1,
-                'mtxrGaugeValue{mtxrGaugeIndex="17",mtxrGaugeName="temperature",mtxrGaugeUnit="celsius"}': 38,
+                'mtxrGaugeValue{mtxrGaugeIndex="17",mtxrGaugeName="temperature",'
+                'mtxrGaugeUnit="celsius"}': 38,
                 'mtxrOpticalRxPower{mtxrOpticalIndex="1",mtxrOpticalName="sfp-sfpplus1"}': -5610,
             },
         ),
@@ -156,7 +157,8 @@ def samples(module: str, walk: dict[str, Value]) -> Found:
             {
                 'hrPrinterStatus{hrDeviceIndex="1"}': 3,
                 'prtGeneralSerialNumber{hrDeviceIndex="1",prtGeneralSerialNumber="SN1"}': 1,
-                'prtMarkerLifeCount{hrDeviceIndex="1",prtMarkerIndex="1",prtMarkerCounterUnit="impressions"}': 90210,
+                'prtMarkerLifeCount{hrDeviceIndex="1",prtMarkerIndex="1",'
+                'prtMarkerCounterUnit="impressions"}': 90210,
                 **{
                     f'{name}{{hrDeviceIndex="1",prtMarkerSuppliesIndex="2",'
                     'prtMarkerSuppliesDescription="Black Cartridge",prtMarkerSuppliesType="toner",'
@@ -193,15 +195,13 @@ def samples(module: str, walk: dict[str, Value]) -> Found:
         ),
     ],
 )
-def test_a_walk_becomes_the_samples_people_look_for(
-    module: str, walk: dict[str, Value], expected: Found
-) -> None:
-    """Names as in the MIB, labels that say what a row is."""
+def test_a_walk_becomes_named_samples(module: str, walk: dict[str, Value], expected: Found) -> None:
+    """Metric names are those of the MIB, and labels identify the row."""
     assert samples(module, walk) == {_sorted(name): value for name, value in expected.items()}
 
 
 def _sorted(name: str) -> str:
-    """Its labels in the order of their names, as they are exposed."""
+    """Return a series with its labels sorted by name."""
     head, brace, labels = name.partition("{")
     return (
         head
@@ -211,8 +211,8 @@ def _sorted(name: str) -> str:
     )
 
 
-def test_a_printers_complaints_are_bits_with_names() -> None:
-    """The first bit is the highest of the first octet."""
+def test_error_states_of_a_printer_are_named_bits() -> None:
+    """Bit 0 is the highest bit of the first octet."""
     found = samples("printer_mib", {f"{HR}.3.5.1.2.1": b"\x40\x80"})
     name = 'hrPrinterDetectedErrorState{{hrDeviceIndex="1",hrPrinterDetectedErrorState="{}"}}'
     assert found[name.format("noPaper")] == 1

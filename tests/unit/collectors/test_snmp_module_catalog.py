@@ -1,4 +1,4 @@
-"""Modules are read strictly, and the built-in ones are complete."""
+"""The built-in modules are complete, and modules are found by name."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ LOOKUP_TYPES = {*module_model.NUMERIC, *module_model.LASTING, "Bits"}
 
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
-def test_every_metric_of_a_built_in_module_is_asked_for(name: str) -> None:
-    """Each metric and each lookup lies under something the module walks or gets, and says what it means."""
+def test_a_built_in_module_reads_every_oid_of_its_metrics(name: str) -> None:
+    """Each metric and lookup lies under an OID the module reads, and each metric has help."""
     module = BUILT_IN[name]
-    asked = [*module.walk, *module.get]
+    roots = [*module.walk, *module.get]
     for metric in module.metrics:
         assert metric.help, metric.name
-        for wanted in (metric.oid, *(lookup.oid for lookup in metric.lookups if lookup.labels)):
-            assert any(oid.covers(root, wanted) or oid.covers(wanted, root) for root in asked), (
-                wanted
+        for needed in (metric.oid, *(lookup.oid for lookup in metric.lookups if lookup.labels)):
+            assert any(oid.covers(root, needed) or oid.covers(needed, root) for root in roots), (
+                needed
             )
 
 
-def test_interfaces_have_the_names_people_know() -> None:
-    """The exporter's if_mib, in substance: both tables, four labels."""
+def test_the_interface_module_has_the_names_of_snmp_exporter() -> None:
+    """The module if_mib has metrics of both interface tables, and four labels."""
     module = BUILT_IN["if_mib"]
     names = {metric.name for metric in module.metrics}
     assert {
@@ -54,8 +54,8 @@ def test_interfaces_have_the_names_people_know() -> None:
     assert labels == {"ifIndex", "ifName", "ifDescr", "ifAlias"}
 
 
-def test_built_in_modules_use_only_types_that_mean_something() -> None:
-    """In files of others an unknown type is a text, as in snmp_exporter; in ours it would be a slip."""
+def test_built_in_modules_use_known_types_only() -> None:
+    """An unknown type counts as a text, so a typing error in a built-in file would go unnoticed."""
     metrics = [metric for module in BUILT_IN.values() for metric in module.metrics]
     assert {metric.type for metric in metrics} <= METRIC_TYPES
     assert {
@@ -63,24 +63,7 @@ def test_built_in_modules_use_only_types_that_mean_something() -> None:
     } <= LOOKUP_TYPES
 
 
-def test_the_unknown_module_is_named_with_its_neighbour() -> None:
-    """A typing error costs one look."""
+def test_an_unknown_module_is_refused_with_a_suggestion() -> None:
+    """The error names the most similar module."""
     with pytest.raises(errors.InvalidInput, match='unknown module "if_mbi"; did you mean if_mib'):
         module_catalog.select(("if_mbi",))
-
-
-def test_parts_are_asked_for_once() -> None:
-    """A subtree inside another and a scalar in two modules cost one request."""
-    from poller.collectors.snmp.modules.module_model import Module
-    from poller.collectors.snmp.modules.module_set import ModuleSet
-
-    module_set = ModuleSet(
-        (
-            Module("a", walk=("1.3.6", "1.3.6.1"), get=("1.3.1.0",)),
-            Module("b", walk=("1.3.6",), get=("1.3.1.0",)),
-        )
-    )
-    assert [(part.walk, part.get) for part in module_set.parts] == [
-        ("", ("1.3.1.0",)),
-        ("1.3.6", ()),
-    ]

@@ -1,4 +1,4 @@
-"""OidNames instead of numbers, both ways, as far as the loaded modules know them."""
+"""Names of OIDs and OIDs of names, from the loaded modules."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ IF = "1.3.6.1.2.1.2.2.1"
     ],
 )
 def test_an_oid_gets_the_name_of_the_longest_part_that_has_one(oid: str, name: str) -> None:
-    """Columns that are only labels have names, too; what nobody knows stays a number."""
+    """Columns that are only labels have names, too; an unknown OID stays a number."""
     assert NAMES.name_of(oid)[0] == name
 
 
 @pytest.mark.parametrize(
-    ("text", "places"),
+    ("text", "scopes"),
     [
         ("1.3.6.1.2.1.2", (OidScope("1.3.6.1.2.1.2"),)),
         (".1.3.6.1", (OidScope("1.3.6.1"),)),
@@ -43,19 +43,19 @@ def test_an_oid_gets_the_name_of_the_longest_part_that_has_one(oid: str, name: s
         ("entity_sensor", (OidScope("1.3.6.1.2.1.99.1.1.1"), OidScope("1.3.6.1.2.1.47.1.1.1.1.7"))),
     ],
 )
-def test_what_a_person_means(text: str, places: tuple[OidScope, ...]) -> None:
-    """A number, a name, a branch, or a whole module."""
-    assert NAMES.scopes(text) == places
+def test_a_text_names_one_or_more_scopes(text: str, scopes: tuple[OidScope, ...]) -> None:
+    """A text is an OID, a name, a branch or a whole module."""
+    assert NAMES.scopes(text) == scopes
 
 
 def test_a_module_of_scalars_is_read_by_getting_them() -> None:
-    """They are what the module asks for, no more."""
+    """The scopes are single values, not subtrees."""
     assert NAMES.scopes("system")[0] == OidScope("1.3.6.1.2.1.1.1.0", exact=True)
 
 
 @pytest.mark.parametrize("text", ["ifInOctet", "ifInOctets.x", "hello", "1.3.x", ""])
-def test_what_nobody_knows_is_refused_with_a_neighbour(text: str) -> None:
-    """And with what would work."""
+def test_an_unknown_name_is_refused_with_a_suggestion(text: str) -> None:
+    """The hint shows a valid form and, if there is one, a similar name."""
     with pytest.raises(errors.InvalidInput) as caught:
         NAMES.scopes(text)
     assert "1.3.6.1.2.1.2.2" in caught.value.hint
@@ -64,7 +64,7 @@ def test_what_nobody_knows_is_refused_with_a_neighbour(text: str) -> None:
 
 
 def test_a_scalar_needs_no_zero_and_a_column_needs_a_row() -> None:
-    """`get sysDescr` is enough; `get ifInOctets` says what is missing."""
+    """`get sysDescr` works; `get ifInOctets` is refused because a row is missing."""
     assert NAMES.instance("sysDescr") == "1.3.6.1.2.1.1.1.0"
     assert NAMES.instance("ifInOctets.3") == f"{IF}.10.3"
     assert NAMES.instance("1.3.6.1.2.1.1.1.0") == "1.3.6.1.2.1.1.1.0"
@@ -103,8 +103,8 @@ def test_a_scalar_needs_no_zero_and_a_column_needs_a_row() -> None:
         ("1.3.9", b"\x1b[31mred", "1.3.9 = OctetString: 0x1B5B33316D726564"),
     ],
 )
-def test_a_value_as_a_person_reads_it(oid: str, value: Value, line: str) -> None:
-    """Enumerations by name, addresses and dates as such, control characters never."""
+def test_a_value_is_shown_with_its_name_and_type(oid: str, value: Value, line: str) -> None:
+    """Enumerations show names, addresses and dates are readable, control characters are hidden."""
     assert snmp_values.line(oid, value, NAMES).for_people() == line
 
 

@@ -1,4 +1,4 @@
-"""Which modules a device gets: the longest pattern decides, the operator's table comes first, mistakes are named."""
+"""The device table: the longest pattern decides, and an operator's table wins over ours."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ TABLE = device_table.parse(OURS, "ours.yml", None)
 def test_the_longest_pattern_that_matches_decides(
     sys_object_id: str, device: str | None, modules: tuple[str, ...]
 ) -> None:
-    """Whole numbers are compared, not digits; what nobody knows gets the base."""
+    """Patterns compare whole numbers, not digits; an unknown device gets the base."""
     choice = TABLE.choose(sys_object_id)
     assert (choice.entry and choice.entry.device, choice.modules) == (device, modules)
 
 
-def test_a_text_of_the_description_decides_between_equal_identifiers() -> None:
-    """Many vendors leave net-snmp's own identifier in place."""
+def test_sys_descr_decides_between_equal_sys_object_ids() -> None:
+    """Many vendors keep the sysObjectID of net-snmp."""
     linux, edge = (
         TABLE.choose("1.3.6.1.4.1.8072.3.2.10", text) for text in ("Linux box", "an edgeos 2.0")
     )
@@ -56,8 +56,11 @@ def test_a_text_of_the_description_decides_between_equal_identifiers() -> None:
 
 
 def test_the_operators_table_wins_where_patterns_are_equal_and_adds_elsewhere() -> None:
-    """A longer pattern of ours still beats a shorter one of theirs: one rule for all."""
-    own = "match: [{sysObjectID: 1.3.6.1.4.1.9.*, modules: [mine]}, {sysObjectID: 1.3.6.1.4.1.5.*, modules: [other]}]"
+    """A longer built-in pattern still wins over a shorter pattern of the operator."""
+    own = (
+        "match: [{sysObjectID: 1.3.6.1.4.1.9.*, modules: [mine]},"
+        " {sysObjectID: 1.3.6.1.4.1.5.*, modules: [other]}]"
+    )
     table = device_table.parse(own, "own.yml", TABLE)
     assert table.choose("1.3.6.1.4.1.9.6").modules == ("system", "if_mib", "mine")
     assert table.choose("1.3.6.1.4.1.5.6").modules == ("system", "if_mib", "other")
@@ -66,13 +69,13 @@ def test_the_operators_table_wins_where_patterns_are_equal_and_adds_elsewhere() 
 
 
 def test_the_operators_base_replaces_ours() -> None:
-    """A base of one's own, with our entries still in place."""
+    """The built-in entries stay in place."""
     table = device_table.parse("base: [system]", "own.yml", TABLE)
     assert table.choose("1.3.6.1.4.1.9.6").modules == ("system", "entity_sensor")
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         ("match: [", "own.yml is not valid YAML"),
         ("- 1", "own.yml: must be a mapping"),
@@ -101,15 +104,15 @@ def test_the_operators_base_replaces_ours() -> None:
         ),
     ],
 )
-def test_a_mistake_in_a_table_is_named(text: str, complaint: str) -> None:
-    """File, entry and field are in the error."""
+def test_a_mistake_in_a_table_is_refused(text: str, message: str) -> None:
+    """The error names file, entry and field."""
     with pytest.raises(errors.ConfigError) as caught:
         device_table.parse(text, "own.yml", TABLE)
-    assert complaint in caught.value.message
+    assert message in caught.value.message
 
 
 def test_a_table_that_changes_on_disk_is_read_again(tmp_path: Path) -> None:
-    """And one that is not there says which file."""
+    """A missing or unreadable file is named in the error."""
     path = tmp_path / "own.yml"
     with pytest.raises(errors.ConfigError, match=r"own\.yml"):
         device_table.load(str(path))
@@ -123,8 +126,8 @@ def test_a_table_that_changes_on_disk_is_read_again(tmp_path: Path) -> None:
         device_table.load(str(path))
 
 
-def test_our_own_table_chooses_modules_that_exist() -> None:
-    """Every name in it is a built-in module, and everything gets the base."""
+def test_the_built_in_table_chooses_modules_that_exist() -> None:
+    """Every name in the table is a built-in module, and every device gets the base."""
     assert device_table.built_in().names() <= set(module_catalog.built_in())
     assert device_table.choose("1.3.6.1.4.1.99999") == ("system", "if_mib")
     assert device_table.choose("1.3.6.1.4.1.14988.1") == (
@@ -136,10 +139,11 @@ def test_our_own_table_chooses_modules_that_exist() -> None:
 
 
 def test_the_table_of_a_target_chooses_for_it(tmp_path: Path) -> None:
-    """What it names must exist; what is wrong with it on a worker is the target's options, not a crash."""
+    """An unknown module or a missing table on a worker raises OptionsUnusable."""
     path = tmp_path / "own.yml"
     path.write_text(
-        "match: [{sysObjectID: 1.3.6.1.4.1.5.*, modules: [ucd]}, {sysObjectID: 1.3.7.*, modules: [udc]}]"
+        "match: [{sysObjectID: 1.3.6.1.4.1.5.*, modules: [ucd]},"
+        " {sysObjectID: 1.3.7.*, modules: [udc]}]"
     )
     choose = device_table.chooser(str(path))
     assert choose("1.3.6.1.4.1.5.1", "") == ("system", "if_mib", "ucd")
@@ -152,16 +156,16 @@ def test_the_table_of_a_target_chooses_for_it(tmp_path: Path) -> None:
 
 
 def test_a_target_with_a_wrong_table_is_not_saved(tmp_path: Path) -> None:
-    """A file that is missing, a module nobody has, or modules that are named beside it."""
-    known = registry.Registry({"snmp": SnmpCollector()})
+    """A missing file, an unknown module, or modules named beside the table are refused."""
+    collectors = registry.Registry({"snmp": SnmpCollector()})
     path = tmp_path / "own.yml"
     with pytest.raises(errors.InvalidInput, match=r"own\.yml"):
-        known.checked_options("snmp", {"match": str(path)})
+        collectors.checked_options("snmp", {"match": str(path)})
     path.write_text("match: [{sysObjectID: 1.3.7.*, modules: [udc]}]")
     with pytest.raises(errors.InvalidInput, match='unknown module "udc"') as raised:
-        known.checked_options("snmp", {"match": str(path)})
+        collectors.checked_options("snmp", {"match": str(path)})
     assert raised.value.hint == "did you mean ucd? or name its file with config"
     with pytest.raises(errors.InvalidInput, match="nothing is left to choose"):
-        known.checked_options("snmp", {"match": str(path), "modules": "system"})
+        collectors.checked_options("snmp", {"match": str(path), "modules": "system"})
     path.write_text("base: [system]")
-    assert known.checked_options("snmp", {"match": str(path)}).match == str(path)  # type: ignore[attr-defined]
+    assert collectors.checked_options("snmp", {"match": str(path)}).match == str(path)  # type: ignore[attr-defined]

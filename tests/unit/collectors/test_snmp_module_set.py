@@ -1,11 +1,11 @@
-"""Row filters: of a filtered column only the matching rows are read."""
+"""Module sets: the parts to read, row filters and walk parameters of several modules."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from poller.collectors.snmp.metrics import regex_extracts
-from poller.collectors.snmp.modules.module_model import Filter, Module
+from poller.collectors.snmp.modules.module_model import Filter, Module, WalkParams
 from poller.collectors.snmp.modules.module_set import (
     ModuleSet,
     Selection,
@@ -76,3 +76,26 @@ def test_filter_columns_are_read_first_and_decide_the_other_parts() -> None:
     parts = module_set.parts_after_filters({"1.8": UP})
     assert [(part.walk, part.get) for part in parts] == [("", ("1.10.2",)), ("1.11", ())]
     assert [part.walk for part in module_set.parts] == ["1.10", "1.11"]
+
+
+def test_a_part_is_read_once() -> None:
+    """A subtree inside another and a scalar in two modules cost one request."""
+    module_set = ModuleSet(
+        (
+            Module("a", walk=("1.3.6", "1.3.6.1"), get=("1.3.1.0",)),
+            Module("b", walk=("1.3.6",), get=("1.3.1.0",)),
+        )
+    )
+    assert [(part.walk, part.get) for part in module_set.parts] == [
+        ("", ("1.3.1.0",)),
+        ("1.3.6", ()),
+    ]
+
+
+def test_the_most_careful_walk_parameters_win() -> None:
+    """All modules of a set read the same device."""
+    careful = Module("a", walk_params=WalkParams(max_repetitions=4, timeout_s=2.0))
+    patient = Module("b", walk_params=WalkParams(10, 5, 9.0, allow_nonincreasing_oids=True))
+    assert ModuleSet((careful, patient, Module("c"))).walk_params == WalkParams(
+        4, 5, 9.0, allow_nonincreasing_oids=True
+    )

@@ -1,4 +1,4 @@
-"""Module files are read once, again when they are edited, and never take a worker down."""
+"""Module files are read once, read again after an edit, and never stop a worker."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def write(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_file_is_read_once_however_many_targets_name_it(
+def test_a_file_is_read_once_for_all_targets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also by those who name it beside another one."""
+    """A target that names a second file reuses the first one, too."""
     reads, read = [], module_parser.read
     monkeypatch.setattr(
         module_parser, "read", lambda text, source: reads.append(source) or read(text, source)
@@ -36,7 +36,7 @@ def test_a_file_is_read_once_however_many_targets_name_it(
 
 
 def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
-    """At the next look at it; and what was made of it before is not used any more."""
+    """The next selection uses the edited file and new module sets."""
     path = write(tmp_path / "one.yml", ONE)
     before = module_catalog.select(("one",), (path,))
     assert module_catalog.select(("one",), (path,)) is before
@@ -48,7 +48,7 @@ def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
 def test_a_broken_edit_is_an_error_until_it_is_repaired(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It names the file, and the broken file is not parsed for each of its targets."""
+    """The error names the file, and the broken file is parsed once for all targets."""
     path = write(tmp_path / "one.yml", ONE)
     cache = FileCache()
     cache.library((path,))
@@ -62,8 +62,8 @@ def test_a_broken_edit_is_an_error_until_it_is_repaired(
     assert cache.library((path,)).names() == {"one"}
 
 
-def test_a_removed_file_is_not_at_hand(tmp_path: Path) -> None:
-    """Whether it was ever read or not; whoever asks for its modules hears why."""
+def test_a_removed_file_is_not_cached(tmp_path: Path) -> None:
+    """A file that is gone or never existed is not cached, and a selection raises ConfigError."""
     path = write(tmp_path / "one.yml", ONE)
     module_catalog.select(("one",), (path,))
     os.unlink(path)
@@ -74,7 +74,7 @@ def test_a_removed_file_is_not_at_hand(tmp_path: Path) -> None:
 
 
 def test_later_files_win(tmp_path: Path) -> None:
-    """Both formats side by side, and a pattern in the order of its names."""
+    """Files of both formats can be mixed, and a pattern sorts its files by name."""
     write(tmp_path / "a.yml", "both: {walk: [1.1], auth: {community: a}}\nfirst: {walk: [1.1]}")
     write(tmp_path / "b.yml", "auths: {both: {community: b}}\nmodules: {both: {walk: [1.2]}}")
     library = module_files.library((str(tmp_path / "*.yml"),))
@@ -87,7 +87,7 @@ def test_later_files_win(tmp_path: Path) -> None:
 
 
 def test_modules_of_files_win_over_built_in_ones(tmp_path: Path) -> None:
-    """Of the same name; the others are still there."""
+    """A file replaces a built-in module of the same name; other built-in modules stay."""
     path = write(tmp_path / "one.yml", "system: {walk: [1.7]}")
     module_set = module_catalog.select(("system", "if_mib"), (path,))
     assert module_set.modules[0].walk == ("1.7",)
@@ -105,8 +105,8 @@ def test_modules_of_files_win_over_built_in_ones(tmp_path: Path) -> None:
         (lambda path: path.write_bytes(b"a: {walk: [1.3]}\0"), "is not valid YAML"),
     ],
 )
-def test_what_is_no_module_file(tmp_path: Path, make: object, message: str) -> None:
-    """Is named with the reason."""
+def test_an_unusable_file_is_refused(tmp_path: Path, make: object, message: str) -> None:
+    """The error names the file and the reason."""
     path = tmp_path / "x.yml"
     make(path)  # type: ignore[operator]
     with pytest.raises(errors.ConfigError) as raised:
@@ -115,14 +115,14 @@ def test_what_is_no_module_file(tmp_path: Path, make: object, message: str) -> N
     assert str(path) in str(raised.value)
 
 
-def test_a_pattern_without_files_is_named() -> None:
-    """Nothing is polled by it, and nobody knows why otherwise."""
+def test_a_pattern_without_files_is_refused() -> None:
+    """The error names the pattern."""
     with pytest.raises(errors.ConfigError, match=r"no module file matches /nowhere/\*\.yml"):
         module_files.library(("/nowhere/*.yml",))
 
 
 def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
-    """It cannot be one of modules."""
+    """A file beyond the limit is refused before it is parsed."""
     path = tmp_path / "x.yml"
     with path.open("wb") as file:
         file.truncate(10**9)
@@ -130,8 +130,8 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
         module_files.library((str(path),))
 
 
-def test_an_unknown_login_is_named_with_those_there_are(tmp_path: Path) -> None:
-    """Names only."""
+def test_an_unknown_login_is_refused_with_the_known_names(tmp_path: Path) -> None:
+    """The error lists names and no secret."""
     path = write(tmp_path / "x.yml", "auths: {public_v2: {community: hidden-word}}\nmodules: {}")
     with pytest.raises(
         errors.ConfigError, match='unknown auth "public_v3"; did you mean public_v2'

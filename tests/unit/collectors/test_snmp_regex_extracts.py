@@ -1,4 +1,4 @@
-"""Numbers are taken out of texts by RE2's expressions and Go's rules for templates and floats."""
+"""Extracts use RE2 expressions and Go's rules for templates and floats."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from poller.collectors.snmp.metrics import regex_extracts
     ],
 )
 def test_extracts(text: str, pattern: str, template: str, number: float | None) -> None:
-    """The whole text must match, `$1x` is the group named "1x", and what is no Go float is no number."""
+    """The whole text must match, `$1x` is the group "1x", and only Go floats are numbers."""
     found = regex_extracts.extract(text, regex_extracts.compile_whole(pattern), template)
     assert found == number or (
         found is not None and math.isnan(found) and number is not None and math.isnan(number)
@@ -55,15 +55,15 @@ def test_extracts(text: str, pattern: str, template: str, number: float | None) 
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=a)", r"(a)\1", "a{1001}", "[b-a]"])
-def test_what_re2_does_not_take_is_refused(pattern: str) -> None:
-    """Look-ahead and back-references, too: Go has neither."""
+def test_expressions_that_re2_lacks_are_refused(pattern: str) -> None:
+    """Go has neither look-ahead nor back-references."""
     with pytest.raises(regex_extracts.BadPattern) as raised:
         regex_extracts.compile_whole(pattern)
     assert str(raised.value)
 
 
-def test_an_expression_that_would_take_for_ever_elsewhere() -> None:
-    """RE2 is linear in the text, whatever a device sends."""
+def test_a_backtracking_expression_is_fast() -> None:
+    """RE2 takes linear time in the length of the text."""
     assert (
         regex_extracts.extract("a" * 50_000 + "b", regex_extracts.compile_whole("(a*)*c"), "$1")
         is None

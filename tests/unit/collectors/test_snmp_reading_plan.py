@@ -1,4 +1,4 @@
-"""A repeat poll of a known shape gives new numbers on the very same series."""
+"""A repeat poll of the same shape gives new numbers on the same series object."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def values(shapes: Shapes, polled: list[Row], complete: bool = True) -> dict[str
 
 
 def test_new_numbers_keep_the_series_object() -> None:
-    """Identity, not equality: a sink knows a shape by it."""
+    """A sink compares the identity of a shape, not its content."""
     shapes = Shapes()
     first, _ = shapes.read(rows(1000), IF_MIB, True)
     second, _ = shapes.read(rows(2000), IF_MIB, True)
@@ -53,7 +53,7 @@ def test_new_numbers_keep_the_series_object() -> None:
 
 
 def test_a_plan_gives_what_the_mapping_gives() -> None:
-    """The short cut and the long way agree, sample by sample."""
+    """A plan and a full mapping agree, sample by sample."""
     shapes = Shapes()
     shapes.read(rows(1), IF_MIB, True)
     quick, _ = shapes.read(rows(2), IF_MIB, True)
@@ -61,8 +61,8 @@ def test_a_plan_gives_what_the_mapping_gives() -> None:
     assert sorted(quick, key=repr) == sorted(slow, key=repr)
 
 
-def test_whoever_polls_once_gets_counters_to_the_last_digit() -> None:
-    """A float64 would round it, and what an exporter gives (modulo 2**53) would be another number."""
+def test_a_first_poll_has_exact_counters() -> None:
+    """A first poll has all digits of a Counter64; the text format has it modulo 2**53."""
     counted = 2**63 + 4097
     readings, _ = Shapes().read(rows(counted), IF_MIB, True)
     exact = {
@@ -74,7 +74,7 @@ def test_whoever_polls_once_gets_counters_to_the_last_digit() -> None:
 
 
 def test_a_changed_label_is_a_new_shape() -> None:
-    """A renamed interface, a new MAC address, another index."""
+    """A renamed interface, a new MAC address and another index each start a new shape."""
     for changed in (rows(name=b"uplink"), rows(mac=b"\x02\0\0\0\0\2"), rows(index=7)):
         shapes = Shapes()
         first, _ = shapes.read(rows(), IF_MIB, True)
@@ -83,7 +83,7 @@ def test_a_changed_label_is_a_new_shape() -> None:
 
 
 def test_a_shape_that_comes_back_after_a_partial_poll_is_the_same_object() -> None:
-    """One lost table does not make the platform store the whole shape again."""
+    """A lost table does not cause the whole shape to be stored again."""
     shapes = Shapes()
     first, _ = shapes.read(rows(), IF_MIB, True)
     shapes.read(rows()[:4], IF_MIB, False)
@@ -101,16 +101,16 @@ def test_a_lost_name_table_does_not_rename_rows() -> None:
     } == {"eth0"}
 
 
-def test_a_number_that_turns_into_text_is_noticed() -> None:
-    """Whatever the agent sends, a value is a number."""
+def test_a_number_that_turns_into_text_is_mapped_anew() -> None:
+    """Text in place of a number is 0, and a later number counts again."""
     shapes = Shapes()
     assert values(shapes, rows(1000))["ifHCInOctets"] == 1000
     assert values(shapes, rows(b"odd"))["ifHCInOctets"] == 0
     assert values(shapes, rows(3000))["ifHCInOctets"] == 3000
 
 
-def test_a_float_in_opaque_is_read_every_time() -> None:
-    """It is not an integer, and it still changes without a new shape."""
+def test_a_float_in_opaque_needs_no_new_shape() -> None:
+    """A float in Opaque octets is converted at every poll."""
     shapes = Shapes()
     first, _ = shapes.read(rows(b"\x9fx\x04\x3f\xc0\x00\x00"), IF_MIB, True)
     second, _ = shapes.read(rows(b"\x9fx\x04\x40\x20\x00\x00"), IF_MIB, True)
@@ -155,10 +155,10 @@ def test_a_float_in_opaque_is_read_every_time() -> None:
         ("EnumAsInfo", {"enum_values": {1: "up", 2: "down"}}, [1, 2], True),
     ],
 )
-def test_numbers_in_texts_and_states_are_numbers(
+def test_conversions_follow_the_value_without_a_new_shape(
     kind: str, more: Any, values: list[Any], changes: bool
 ) -> None:
-    """Dates, extracts, states and bits change without a new shape, and always say what a first poll says."""
+    """Dates, extracts, states and bits equal a full mapping; a lost number starts a new shape."""
     body = {"name": "m", "oid": "1.1", "type": kind, **more}
     text = yaml.safe_dump({"modules": {"m": {"walk": ["1.1"], "metrics": [body]}}})
     module_set = ModuleSet(tuple(module_parser.parse(text, "test").values()))
@@ -172,14 +172,17 @@ def test_numbers_in_texts_and_states_are_numbers(
     assert (plans[0] is not plans[1]) == changes
 
 
-def test_a_row_that_comes_later_counts_in_as_many_bits_as_its_column() -> None:
-    """Types are told by a first poll only; a counter that is not the IF-MIB's has its width from there."""
+def test_a_later_row_has_the_counter_width_of_its_column() -> None:
+    """Only a first poll has exact types; later rows of a column get the width learned then."""
     text = """
 modules:
   own:
     walk: [1.3.6.1.4.1.9.1]
     metrics:
-      - {name: served, oid: 1.3.6.1.4.1.9.1.2, type: counter, indexes: [{labelname: row, type: gauge}]}
+      - name: served
+        oid: 1.3.6.1.4.1.9.1.2
+        type: counter
+        indexes: [{labelname: row, type: gauge}]
 """
     own = ModuleSet(tuple(module_parser.parse(text, "own.yml").values()))
     shapes = Shapes()
@@ -189,8 +192,8 @@ modules:
 
 
 @pytest.mark.parametrize(("before", "after"), [(-1, -2), (-2, -1), (0, b""), (b"", 0)])
-def test_a_label_follows_a_number_whose_hash_another_has(before: Value, after: Value) -> None:
-    """Python's hash of -1 is that of -2, and no octets have that of 0."""
+def test_a_label_changes_between_values_of_the_same_hash(before: Value, after: Value) -> None:
+    """In Python hash(-1) equals hash(-2), and hash(b"") equals hash(0)."""
     text = {
         "modules": {
             "m": {"metrics": [{"name": "level", "oid": "1.3.6.1.4.1.9.1", "type": "DisplayString"}]}

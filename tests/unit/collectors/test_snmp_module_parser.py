@@ -1,4 +1,4 @@
-"""Files in both of snmp_exporter's formats are read as it reads them, and mistakes in them are named."""
+"""Module files of both formats are parsed as snmp_exporter parses them; mistakes are refused."""
 
 from __future__ import annotations
 
@@ -95,15 +95,15 @@ def only(text: str) -> Module:
         ),
     ],
 )
-def test_mistakes_are_named(text: str, message: str) -> None:
-    """File, module, metric and field: wherever the mistake is."""
+def test_mistakes_are_refused(text: str, message: str) -> None:
+    """The error names file, module, metric and field."""
     with pytest.raises(errors.ConfigError) as raised:
         module_parser.parse(text, "my.yml")
     assert message in str(raised.value)
 
 
-def test_both_formats_say_the_same() -> None:
-    """A module is the same in either."""
+def test_both_formats_give_the_same_module() -> None:
+    """Only the protocol version differs, which the flat format has in its modules."""
     body = "{walk: [1.3.6.1], metrics: [{name: m, oid: .1.3.6.1.2, type: gauge, help: h}]}"
     flat, newer = (
         module_parser.parse(f"if_mib: {body}", "a"),
@@ -113,11 +113,12 @@ def test_both_formats_say_the_same() -> None:
     assert dataclasses.replace(flat["if_mib"], version=0) == newer["if_mib"]
 
 
-def test_texts_are_taken_as_they_are_written() -> None:
-    """`on` is a name, 1.10 an OID, 010 a text: as in Go, and unlike in Python."""
+def test_texts_stay_as_they_are_written() -> None:
+    """`on` is a name, 1.10 an OID and 010 a text, as in Go; PyYAML differs."""
     found = only(
         module(
-            "{name: on, oid: 1.10, type: gauge, help: 1e3, enum_values: {1: on, 0x2: no, 3: 010, 4: ~}}"
+            "{name: on, oid: 1.10, type: gauge, help: 1e3,"
+            " enum_values: {1: on, 0x2: no, 3: 010, 4: ~}}"
         )
     )
     metric = found.metrics[0]
@@ -126,24 +127,28 @@ def test_texts_are_taken_as_they_are_written() -> None:
 
 
 def test_unknown_types_of_metrics_and_lookups_are_texts() -> None:
-    """snmp_exporter takes any word there, so no file that works with it is refused."""
-    text = "{name: m, oid: 1.3.6, type: Foo, lookups: [{labels: [a], labelname: b, oid: 1.4, type: Bar}]}"
+    """snmp_exporter accepts any type, so its files are not refused here either."""
+    text = (
+        "{name: m, oid: 1.3.6, type: Foo,"
+        " lookups: [{labels: [a], labelname: b, oid: 1.4, type: Bar}]}"
+    )
     assert only(module(text)).metrics[0].type == "Foo"
 
 
 def test_an_extract_without_an_expression_gives_nothing() -> None:
-    """snmp_exporter loads such a file."""
+    """snmp_exporter accepts such a file, too."""
     found = only(module("{name: m, oid: 1.3.6, regex_extracts: {A: [{value: 1}, {regex: }], B: }}"))
     assert found.metrics[0].extracts == {"A": (), "B": ()}
 
 
 def test_walk_parameters() -> None:
-    """What a module says is kept; what it leaves out is left to the target."""
-    more = "    max_repetitions: 4\n    retries: 0\n    timeout: 1m2s500ms\n    allow_nonincreasing_oids: yes\n"
-    asked = only(
-        module("{name: m, oid: 1.3.6}", more + "    use_unconnected_udp_socket: true\n")
-    ).walk_params
-    assert asked == WalkParams(4, 0, 62.5, allow_nonincreasing_oids=True)
+    """Missing parameters are None and leave the choice to the target."""
+    more = (
+        "    max_repetitions: 4\n    retries: 0\n    timeout: 1m2s500ms\n"
+        "    allow_nonincreasing_oids: yes\n    use_unconnected_udp_socket: true\n"
+    )
+    params = only(module("{name: m, oid: 1.3.6}", more)).walk_params
+    assert params == WalkParams(4, 0, 62.5, allow_nonincreasing_oids=True)
     assert (
         only(module("{name: m, oid: 1.3.6}", "    max_repetitions: 0\n")).walk_params
         == WalkParams()
@@ -151,8 +156,11 @@ def test_walk_parameters() -> None:
 
 
 def test_anchors_and_merges() -> None:
-    """YAML's own means against repetition."""
-    text = "base: &base {walk: [1.3.6], metrics: [{name: m, oid: 1.3.6}]}\nmore: {<<: *base, walk: [1.4], get: [1.5.0]}"
+    """A merged mapping gives the fields that the module does not have itself."""
+    text = (
+        "base: &base {walk: [1.3.6], metrics: [{name: m, oid: 1.3.6}]}\n"
+        "more: {<<: *base, walk: [1.4], get: [1.5.0]}"
+    )
     found = module_parser.parse(text, "my.yml")["more"]
     assert (found.walk, found.get, [metric.name for metric in found.metrics]) == (
         ("1.4",),
@@ -175,22 +183,23 @@ def test_anchors_and_merges() -> None:
     ],
     ids=["aliases", "lists", "mappings", "blocks"],
 )
-def test_a_bomb_is_refused_in_no_time(text: str) -> None:
-    """Ten billion values by aliases, or endless depth: neither memory nor time is spent on them."""
-    began = time.process_time()
+def test_an_alias_bomb_and_endless_depth_are_refused_at_once(text: str) -> None:
+    """Ten billion values by aliases, or endless depth, take neither memory nor time."""
+    started = time.process_time()
     with pytest.raises(errors.ConfigError):
         module_parser.parse(text, "my.yml")
-    assert time.process_time() - began < 1
+    assert time.process_time() - started < 1
 
 
 def test_logins() -> None:
-    """Entries of `auths`, with snmp_exporter's defaults."""
+    """Entries of `auths` have the defaults of snmp_exporter."""
     file = module_parser.read(
         "auths:\n  plain: {}\n  old: {version: 1, community: c1}\n"
         "  none: {version: 3, username: u, password: ignored1}\n"
-        "  auth: {version: 3, username: u, security_level: authNoPriv, password: p1, context_name: vlan-7}\n"
-        "  full: {version: 3, username: u, security_level: authPriv, password: p1, auth_protocol: SHA256,"
-        " priv_protocol: AES256C, priv_password: p2}\n",
+        "  auth: {version: 3, username: u, security_level: authNoPriv, password: p1,"
+        " context_name: vlan-7}\n"
+        "  full: {version: 3, username: u, security_level: authPriv, password: p1,"
+        " auth_protocol: SHA256, priv_protocol: AES256C, priv_password: p2}\n",
         "my.yml",
     )
     assert set(file.auth_names()) == {"plain", "old", "none", "auth", "full"}
@@ -214,7 +223,7 @@ def test_logins() -> None:
 
 
 def test_in_the_flat_format_each_module_has_its_own_login() -> None:
-    """`version` and `auth` beside `walk`."""
+    """A module of the flat format has `version` and `auth` beside `walk`."""
     file = module_parser.read(
         "a: {walk: [1.3], version: 1, auth: {community: c1}}\nb: {walk: [1.3]}", "my.yml"
     )
@@ -242,15 +251,18 @@ def test_in_the_flat_format_each_module_has_its_own_login() -> None:
             "auth a: priv_password is missing",
         ),
         (
-            "{version: 3, username: u, security_level: authNoPriv, password: p, auth_protocol: hidden-word}",
+            "{version: 3, username: u, security_level: authNoPriv, password: p,"
+            " auth_protocol: hidden-word}",
             "auth a: auth_protocol: is none that exists",
         ),
         ("{community: *hidden-word}", "line 1: an alias"),
         ('{community: "hidden-word}', "not valid YAML"),
     ],
 )
-def test_mistakes_in_logins_are_named_and_repeat_no_secret(login: str, message: str) -> None:
-    """Whatever somebody wrote there by mistake may be a password."""
+def test_mistakes_in_logins_are_refused_without_repeating_a_secret(
+    login: str, message: str
+) -> None:
+    """Any text of a login may be a password, so no error repeats it."""
     with pytest.raises(errors.ConfigError) as raised:
         module_parser.read(f"auths: {{a: {login}}}", "my.yml").auth("a")
     error = raised.value
@@ -259,6 +271,6 @@ def test_mistakes_in_logins_are_named_and_repeat_no_secret(login: str, message: 
 
 
 def test_a_login_does_not_show_its_secrets() -> None:
-    """Neither in a repr nor in a text."""
+    """Neither `repr` nor `str` of a login holds a secret."""
     login = module_parser.read("auths: {a: {community: hidden-word}}", "my.yml").auth("a")
     assert "hidden-word" not in f"{login} {login!r}"
