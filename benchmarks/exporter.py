@@ -21,7 +21,7 @@ from benchmarks import agents, cluster, if_mib, progress
 from benchmarks.equal import Sample
 from benchmarks.roles import Meter, Used
 from poller import errors
-from poller.cli.up import role_commands
+from poller.cli.up import listen_ports
 from poller.sim import fleet
 
 PROGRAM = "prometheus-snmp-exporter"
@@ -94,7 +94,7 @@ def installed() -> str | None:
 @contextmanager
 def running(folder: Path, agents_port: int) -> Iterator[Exporter]:
     """On a free port of loopback, with nothing but our module."""
-    config, port = folder / "snmp.yml", role_commands.free_port()
+    config, port = folder / "snmp.yml", listen_ports.free_port()
     how = {
         "version": 2,
         "auth": {"community": fleet.COMMUNITY},

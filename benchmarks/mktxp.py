@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from benchmarks import cluster
 from benchmarks.equal import Sample
 from poller import errors
-from poller.cli.up import role_commands
+from poller.cli.up import listen_ports
 from poller.sim import fleet
 
 HINT = "make clients"
@@ -80,7 +80,7 @@ def installed() -> bool:
 @contextmanager
 def running(folder: Path, address: str, port: int, lists: Sequence[str] = ()) -> Iterator[Mktxp]:
     """With everything on, on a free port of loopback."""
-    home, listen = folder / "mktxp", role_commands.free_port()
+    home, listen = folder / "mktxp", listen_ports.free_port()
     home.mkdir()
     (home / "mktxp.conf").write_text(_routers(address, port, lists))
     (home / "_mktxp.conf").write_text(_itself(listen))

@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks import cpu
 from poller import errors
 from poller.bootstrap import Services
-from poller.cli.up import embedded_server, role_commands
+from poller.cli.up import embedded_server, listen_ports
 from poller.cli.up.process_supervisor import Child, Role, Supervisor
 from poller.db import migrate
 from poller.settings import load
@@ -86,7 +86,7 @@ class Stage:
     def server(self) -> Server:
         """Started when first asked for."""
         folder = self.home / "valkey"
-        role, url = embedded_server.prepare(folder, role_commands.free_port())
+        role, url = embedded_server.prepare(folder, listen_ports.free_port())
         server = Server(self._supervisor.add(role), self._log(role), url)
         embedded_server.wait_ready(url)
         return server
@@ -107,12 +107,12 @@ class Stage:
 
     def stop(self, process: Process) -> None:
         """Ask it to end, and wait for that."""
-        self._supervisor.ask(lambda name: name == process.name, PATIENCE_S)
-        self._supervisor.end(lambda name: name == process.name)
+        self._supervisor.stop(lambda name: name == process.name, PATIENCE_S)
+        self._supervisor.kill(lambda name: name == process.name)
 
     def close(self) -> None:
-        self._supervisor.ask(lambda name: name != "valkey", CLOSING_S)
-        self._supervisor.end(lambda _: True)
+        self._supervisor.stop(lambda name: name != "valkey", CLOSING_S)
+        self._supervisor.kill(lambda _: True)
 
     def _log(self, role: Role) -> Path:
         return self.home / "logs" / f"{role.name}.log"

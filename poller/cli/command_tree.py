@@ -1,4 +1,4 @@
-"""A command tree whose branches are imported when somebody steps on them: help and completion stay quick."""
+"""A command tree whose branches are imported when they are entered: help and completion stay quick."""
 
 from __future__ import annotations
 
@@ -19,16 +19,20 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
+    """A group of commands whose help shows a flag as `--json`, not as `--json <bool>`."""
+
     def get_params(self, ctx: Any) -> Any:
         return _plain_flags(super().get_params(ctx))
 
 
 class Listing(Group):
-    """A group that is itself the list of its things: `collectors snmp` is `collectors list snmp`."""
+    """A group whose default command is `list`: `collectors snmp` is `collectors list snmp`."""
 
     def parse_args(self, ctx: Any, args: Any) -> Any:
-        known = (*self.commands, *ctx.help_option_names)
-        return super().parse_args(ctx, args if args and args[0] in known else ["list", *args])
+        words = (*self.commands, *ctx.help_option_names)
+        if not args or args[0] not in words:
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
 
 
 def _plain_flags(params: Any) -> Any:
@@ -40,30 +44,32 @@ def _plain_flags(params: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One entry of the tree: where it lives (`module:attribute`) and what to say of it meanwhile."""
+    """One command of the root: its name, its `module:attribute`, its line in the help, and its panel."""
 
     name: str
-    place: str
+    path: str
     help: str
     panel: str
 
     def load(self) -> Any:
-        """The real command: of a Typer application, or of a plain function."""
-        module, _, attribute = self.place.partition(":")
-        found = getattr(importlib.import_module(module), attribute)
-        if isinstance(found, typer.Typer):
-            found.info.name = self.name
-            found.info.cls = found.info.cls if found.info.cls is Listing else Group
-            for command in found.registered_commands:
-                command.cls = Command
-            return get_group(found)
-        wrapper = typer.Typer(add_completion=False)
-        wrapper.command(self.name, cls=Command)(found)
-        return get_command(wrapper)
+        """Import the command. The attribute is a Typer application or a plain function."""
+        module, _, attribute = self.path.partition(":")
+        loaded = getattr(importlib.import_module(module), attribute)
+        if not isinstance(loaded, typer.Typer):
+            wrapper = typer.Typer(add_completion=False)
+            wrapper.command(self.name, cls=Command)(loaded)
+            return get_command(wrapper)
+
+        loaded.info.name = self.name
+        if loaded.info.cls is not Listing:
+            loaded.info.cls = Group
+        for command in loaded.registered_commands:
+            command.cls = Command
+        return get_group(loaded)
 
 
 class _Placeholder(TyperCommand):
-    """Stands for a branch in lists; becomes the real command as soon as it is entered."""
+    """Stands for a branch in lists; the real command is loaded when it is entered."""
 
     def __init__(self, branch: Branch) -> None:
         super().__init__(name=branch.name, help=branch.help, rich_help_panel=branch.panel)
@@ -74,7 +80,7 @@ class _Placeholder(TyperCommand):
 
 
 class LazyGroup(Group):
-    """The root. Singular and plural are accepted: `poller devices list`, `poller collector`."""
+    """The root. It accepts singular and plural: `poller devices list`, `poller collector`."""
 
     branches: ClassVar[tuple[Branch, ...]] = ()
 
@@ -84,9 +90,10 @@ class LazyGroup(Group):
             self.add_command(_Placeholder(branch))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        names = (cmd_name, cmd_name.removesuffix("s"), f"{cmd_name}s")
-        name = next((name for name in names if name in self.commands), "")
-        return self.commands.get(name)
+        for name in (cmd_name, cmd_name.removesuffix("s"), f"{cmd_name}s"):
+            if name in self.commands:
+                return self.commands[name]
+        return None
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)

@@ -1,7 +1,7 @@
-"""The way in: finds the command, turns every failure into the error form and an exit code.
+"""The entry point: finds the command, and turns every failure into a printed error and an exit code.
 
-Exit codes: 0 good, 1 the answer is bad, 2 usage or configuration, 3 not found, 4 not allowed,
-5 broker or database unreachable, 124 `--wait` ran out, 130 interrupted, 141 nobody reads our output any more.
+Exit codes: 0 good, 1 the result is bad, 2 usage or configuration, 3 not found, 4 not allowed,
+5 broker or database unreachable, 124 `--wait` ran out, 130 interrupted, 141 the output's reader has ended.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Annotated, Literal
 
 import typer
@@ -19,155 +19,88 @@ from typer.main import get_command
 
 import poller
 from poller import errors
-from poller.cli import plugin_runner
 from poller.cli.command_tree import Branch, LazyGroup
+from poller.cli.direct import plugin_runner
 from poller.cli.output import render
 from poller.domain.inventory.did_you_mean import nearest
 
 INTERRUPTED = 130
-#: What a shell reports of a program that SIGPIPE ended; we say it without dying, since servers must not.
+#: The code a shell reports after SIGPIPE. The signal itself stays ignored: it would end servers.
 READER_GONE = 141
 
-#: Typer's words for it.
+#: Typer's error texts.
 _NO_CHOICE = re.compile(r"'([^']*)' is not one of (.*)", re.DOTALL)
 _NO_COMMAND = re.compile(r"No such command '([^']*)'")
-#: What other programs call it; the first that the command has is meant.
+
+#: The commands that stand for a word of other programs; the first that the group has is suggested.
+_REMOVE = ("rm", "drop", "clear")
+_SHOW = ("show", "list")
+_ADD = ("add", "new")
 _SYNONYMS = {
-    **dict.fromkeys(("remove", "delete", "del", "drop"), ("rm", "drop", "clear")),
-    **dict.fromkeys(("show", "get", "ls", "info"), ("show", "list")),
-    **dict.fromkeys(("create", "new", "insert"), ("add", "new")),
-    **dict.fromkeys(("set", "update", "change", "modify", "rename"), ("edit",)),
-    **dict.fromkeys(("start", "run", "serve"), ("up",)),
+    "remove": _REMOVE,
+    "delete": _REMOVE,
+    "del": _REMOVE,
+    "drop": _REMOVE,
+    "show": _SHOW,
+    "get": _SHOW,
+    "ls": _SHOW,
+    "info": _SHOW,
+    "create": _ADD,
+    "new": _ADD,
+    "insert": _ADD,
+    "set": ("edit",),
+    "update": ("edit",),
+    "change": ("edit",),
+    "modify": ("edit",),
+    "rename": ("edit",),
+    "start": ("up",),
+    "run": ("up",),
+    "serve": ("up",),
 }
 
-_INVENTORY, _RUNNING, _LOOKING, _CARE = "Inventory", "Running", "Looking", "Care"
+#: (panel, command, attribute of its module, line in the help)
+_BRANCHES = (
+    ("Running", "up", "command", "Run everything on this machine."),
+    ("Running", "worker", "command", "Run workers, one per core."),
+    ("Running", "beat", "command", "Run the scheduler."),
+    ("Running", "web", "command", "Serve the page."),
+    ("Running", "traps", "command", "Receive SNMP notifications and poll their devices."),
+    ("Running", "flower", "command", "Run Celery's own monitor."),
+    ("Running", "sim", "command", "Run simulated devices."),
+    ("Running", "demo", "app", "Manage the simulated fleet."),
+    ("Inventory", "device", "app", "Add, list, edit, import and export devices."),
+    ("Inventory", "target", "app", "What is polled on a device, and how often."),
+    ("Inventory", "credential", "app", "Store the secrets that devices ask for."),
+    ("Inventory", "site", "app", "Where devices are, and which workers may poll them."),
+    ("Inspection", "status", "command", "Is polling on time, and what failed?"),
+    ("Inspection", "workers", "command", "List workers, their load, and those that were lost."),
+    ("Inspection", "readings", "command", "The latest values of a device."),
+    ("Inspection", "runs", "command", "The outcome of every poll."),
+    ("Inspection", "events", "command", "Past events, or new ones as they happen."),
+    ("Inspection", "poll", "command", "Poll targets now."),
+    ("Inspection", "collect", "command", "Try a collector on an address."),
+    ("Inspection", "snmp", "app", "Read an SNMP agent: walk, get, identify."),
+    ("Inspection", "discover", "command", "Suggest targets that suit an address."),
+    ("Inspection", "collectors", "app", "Installed collectors, their options and crashes."),
+    ("Inspection", "sinks", "command", "Where readings can go."),
+    ("Inspection", "breaker", "app", "Targets that are not polled, and why."),
+    ("Inspection", "deadletter", "app", "Targets that need a person."),
+    ("Inspection", "board", "app", "The schedule as it is in Redis."),
+    ("Inspection", "explain", "command", "What a code means, and what to do."),
+    ("Administration", "plugin", "app", "Write a collector of your own."),
+    ("Administration", "db", "app", "The database's schema."),
+    ("Administration", "settings", "command", "Every setting and its origin."),
+    ("Administration", "version", "command", "Version of this program."),
+)
+
+
+def _branches() -> Iterator[Branch]:
+    for panel, name, attribute, text in _BRANCHES:
+        yield Branch(name, f"poller.cli.commands.{name}:{attribute}", text, panel)
 
 
 class Root(LazyGroup):
-    branches = (
-        Branch("up", "poller.cli.commands.up:command", "Run everything on this machine.", _RUNNING),
-        Branch(
-            "worker", "poller.cli.commands.worker:command", "Run workers, one per core.", _RUNNING
-        ),
-        Branch("beat", "poller.cli.commands.beat:command", "Run the scheduler.", _RUNNING),
-        Branch("web", "poller.cli.commands.web:command", "Serve the page.", _RUNNING),
-        Branch(
-            name="traps",
-            place="poller.cli.commands.traps:command",
-            help="Hear what devices announce, and poll them at once.",
-            panel=_RUNNING,
-        ),
-        Branch(
-            "flower", "poller.cli.commands.flower:command", "Run Celery's own monitor.", _RUNNING
-        ),
-        Branch("sim", "poller.cli.commands.sim:command", "Run simulated devices.", _RUNNING),
-        Branch("demo", "poller.cli.commands.demo:app", "Manage the simulated fleet.", _RUNNING),
-        Branch(
-            "device",
-            "poller.cli.commands.device:app",
-            "Add, list, edit, import and export devices.",
-            _INVENTORY,
-        ),
-        Branch(
-            "target",
-            "poller.cli.commands.target:app",
-            "What is polled on a device, and how often.",
-            _INVENTORY,
-        ),
-        Branch(
-            "credential",
-            "poller.cli.commands.credential:app",
-            "Store the secrets devices ask for.",
-            _INVENTORY,
-        ),
-        Branch(
-            "site",
-            "poller.cli.commands.site:app",
-            "Where devices are, and who may poll them.",
-            _INVENTORY,
-        ),
-        Branch(
-            "status",
-            "poller.cli.commands.status:command",
-            "Is polling on time, and what broke?",
-            _LOOKING,
-        ),
-        Branch(
-            "workers",
-            "poller.cli.commands.workers:command",
-            "Who polls, what each carries, and who was lost.",
-            _LOOKING,
-        ),
-        Branch(
-            "readings",
-            "poller.cli.commands.readings:command",
-            "The latest values of a device.",
-            _LOOKING,
-        ),
-        Branch("runs", "poller.cli.commands.runs:command", "What became of every poll.", _LOOKING),
-        Branch(
-            "events",
-            "poller.cli.commands.events:command",
-            "What changed, and what changes now.",
-            _LOOKING,
-        ),
-        Branch("poll", "poller.cli.commands.poll:command", "Poll targets now.", _LOOKING),
-        Branch(
-            "collect",
-            "poller.cli.commands.collect:command",
-            "Try a collector on an address.",
-            _LOOKING,
-        ),
-        Branch(
-            "snmp",
-            "poller.cli.commands.snmp:app",
-            "Ask an SNMP agent: walk, get, identify.",
-            _LOOKING,
-        ),
-        Branch(
-            "discover",
-            "poller.cli.commands.discover:command",
-            "What is at an address, and which targets suit it?",
-            _LOOKING,
-        ),
-        Branch(
-            "collectors",
-            "poller.cli.commands.collectors:app",
-            "What is installed, its options, and its crashes.",
-            _LOOKING,
-        ),
-        Branch("sinks", "poller.cli.commands.sinks:command", "Where readings can go.", _LOOKING),
-        Branch(
-            "breaker",
-            "poller.cli.commands.breaker:app",
-            "Targets that are left alone, and why.",
-            _LOOKING,
-        ),
-        Branch(
-            "deadletter",
-            "poller.cli.commands.deadletter:app",
-            "Targets that need a person.",
-            _LOOKING,
-        ),
-        Branch(
-            "board", "poller.cli.commands.board:app", "The schedule as it is in Redis.", _LOOKING
-        ),
-        Branch(
-            "explain",
-            "poller.cli.commands.explain:command",
-            "What a code means, and what to do.",
-            _LOOKING,
-        ),
-        Branch("plugin", "poller.cli.commands.plugin:app", "Write a collector of your own.", _CARE),
-        Branch("db", "poller.cli.commands.db:app", "The database's schema.", _CARE),
-        Branch(
-            "settings",
-            "poller.cli.commands.settings:command",
-            "Every setting and its origin.",
-            _CARE,
-        ),
-        Branch("version", "poller.cli.commands.version:command", "Version of this program.", _CARE),
-    )
+    branches = tuple(_branches())
 
 
 app = typer.Typer(
@@ -180,8 +113,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         render.echo(f"poller {poller.__version__}")
         raise typer.Exit
 
@@ -200,21 +133,23 @@ def _root(
     ] = "auto",
 ) -> None:
     render.verbose = verbose
-    if color != "auto":
-        os.environ["NO_COLOR" if color == "never" else "FORCE_COLOR"] = "1"
+    if color == "never":
+        os.environ["NO_COLOR"] = "1"
+    elif color == "always":
+        os.environ["FORCE_COLOR"] = "1"
 
 
 def main() -> None:
-    plugin_runner.leave(run(sys.argv[1:]))
+    plugin_runner.exit_process(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code; whatever happens is said on stderr."""
+    """Run one command line and return its exit code. Every failure is printed on stderr."""
     render.begin(as_json="--json" in arguments)
     try:
         return _run(arguments)
     except BrokenPipeError:
-        _forget_readers()
+        _discard_output()
         return READER_GONE
 
 
@@ -231,13 +166,13 @@ def _run(arguments: Sequence[str]) -> int:
         if isinstance(stop.__context__, BrokenPipeError):
             raise stop.__context__ from None  # Typer and Rich turn one into exit code 1
         return stop.code if isinstance(stop.code, int) else 1
-    except Exception as error:  # noqa: BLE001  the last line: a person gets a sentence, not a traceback
+    except Exception as error:  # noqa: BLE001  the door to the terminal: a sentence, no traceback
         return _report(error)
 
 
 def _report(error: Exception) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
-        return 2  # the help has been printed
+        return 2  # the help is printed already
     if render.verbose:
         traceback.print_exception(error)
     if isinstance(error, errors.PollerError):
@@ -251,39 +186,42 @@ def _report(error: Exception) -> int:
 
 
 def _usage(error: TyperException) -> errors.ConfigError:
+    """The printed error for a wrong command line, with the nearest right word."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "poller"
+    commands = getattr(context.command, "commands", ()) if context else ()
     message = error.format_message().rstrip(".")
-    near = _meant(message)
-    if called := _called(message, getattr(context.command, "commands", ()) if context else ()):
-        message, near = (
-            message.partition(". ")[0],
-            called,
-        )  # Typer's guess goes by letters: `start` is like `status`
-    return errors.ConfigError(
-        message, hint=f"did you mean {near}? (or: {path} --help)" if near else f"{path} --help"
-    )
+
+    near = _nearest_choice(message)
+    synonym = _synonym(message, commands)
+    if synonym:
+        near = synonym
+        message = message.partition(". ")[0]  # drops Typer's guess by spelling: `start`, `status`
+    hint = f"did you mean {near}? (or: {path} --help)" if near else f"{path} --help"
+    return errors.ConfigError(message, hint=hint)
 
 
-def _meant(message: str) -> str | None:
-    """Of a value that is none of the choices, the choice that is most like it."""
-    found = _NO_CHOICE.search(message)
-    if not found:
+def _nearest_choice(message: str) -> str | None:
+    """The choice that is spelled most like the value that is none of the choices."""
+    match = _NO_CHOICE.search(message)
+    if not match:
         return None
-    word, choices = found[1], re.findall(r"'([^']*)'", found[2])
-    return nearest(word, choices) or next(
-        (each for each in choices if word and each.startswith(word)), None
-    )
+    word = match[1]
+    choices = re.findall(r"'([^']*)'", match[2])
+    near = nearest(word, choices)
+    if near:
+        return near
+    longer = [choice for choice in choices if word and choice.startswith(word)]
+    return longer[0] if longer else None
 
 
-def _called(message: str, known: Container[str]) -> str | None:
-    """The command that goes by this name elsewhere."""
-    found = _NO_COMMAND.search(message)
-    return (
-        next((name for name in _SYNONYMS.get(found[1], ()) if name in known), None)
-        if found
-        else None
-    )
+def _synonym(message: str, commands: Container[str]) -> str | None:
+    """The command that other programs call by the unknown word."""
+    match = _NO_COMMAND.search(message)
+    if not match:
+        return None
+    names = _SYNONYMS.get(match[1], ())
+    return next((name for name in names if name in commands), None)
 
 
 def _bug(error: Exception) -> errors.PollerError:
@@ -294,8 +232,8 @@ def _bug(error: Exception) -> errors.PollerError:
     )
 
 
-def _forget_readers() -> None:
-    """Whoever read our output is gone: let the interpreter flush into nothing at exit."""
+def _discard_output() -> None:
+    """Redirect closed output to nowhere, so that the interpreter's flush at exit does not fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:

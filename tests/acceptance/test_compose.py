@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from poller.cli.up.role_commands import free_port
+from poller.cli.up.listen_ports import free_port
 from poller.db import engine as sql
 from poller.db.record import run_ledger
 from poller.domain.failures.outcome import Result

@@ -189,7 +189,7 @@ def test_a_reset_closes_at_once_and_is_told_with_the_name_of_the_person(
     assert due <= world.board.now_ms() + MINUTE_MS
     told = world.events(Kind.BREAKER_CLOSED)
     assert [(event.device, event.data["who"], event.data["failures"]) for event in told] == [
-        ("d1", target_arguments.who(), 7)
+        ("d1", target_arguments.operator_name(), 7)
     ]
     assert world.seen().breakers_open == 0
     assert world.sound(ids)
@@ -216,14 +216,14 @@ def test_an_opening_by_hand_holds_until_its_end(world: World, cli: Cli) -> None:
     """Not its slot, not an edit and not a lost lease ends it; only time does, and then no slot counts as missed."""
     ids = world.add(2)
     done = cli("breaker", "open", "d1", "--for", "2h", "--json").json
-    assert (done["opened"], done["by"]) == (1, target_arguments.who())
+    assert (done["opened"], done["by"]) == (1, target_arguments.operator_name())
     now_ms, until_ms = world.board.now_ms(), world.board.now_ms() + 7_200_000
     assert world.claim(now_ms + 10 * MINUTE_MS).parts[0].ids == [str(ids[1])]
     world.board.place("", [(TargetSpec(ids[0], 2, QUEUE, 30_000, 5_000), now_ms)], 2)
     assert world.claim(now_ms + 11 * MINUTE_MS).targets == 0
     item = cli("breaker", "list", "--json").json["items"][0]
     assert (item["by"], item["breaker"], item["trips"]) == (
-        f"hand ({target_arguments.who()})",
+        f"hand ({target_arguments.operator_name()})",
         "open",
         0,
     )
@@ -235,7 +235,7 @@ def test_an_opening_by_hand_holds_until_its_end(world: World, cli: Cli) -> None:
     assert world.seen().opened_by_hand == 0
     told = world.events(Kind.BREAKER_OPENED)
     assert [(event.device, event.data["who"], event.data["by"]) for event in told] == [
-        ("d1", target_arguments.who(), "hand")
+        ("d1", target_arguments.operator_name(), "hand")
     ]
 
 
@@ -325,7 +325,7 @@ def test_few_letters_are_tried_at_once_and_many_are_spread(world: World, cli: Cl
     assert world.sound(ids)
     told = world.events(Kind.DEAD_LETTER_REQUEUED)
     assert [(event.data["who"], len(event.data["targets"])) for event in told] == [
-        (target_arguments.who(), 149)
+        (target_arguments.operator_name(), 149)
     ]
 
 

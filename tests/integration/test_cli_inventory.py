@@ -248,7 +248,7 @@ def test_lists_come_in_pages_that_say_how_to_go_on(cli: Cli) -> None:
 def test_an_edit_works_without_redis_and_says_that_nobody_was_told(cli: Cli) -> None:
     """The change is stored; the scheduler finds it later."""
     added = ok(cli("device", "add", "sw1", "192.0.2.1"))
-    assert "it will see the change when it runs" in added.err
+    assert "it will read the change when it runs" in added.err
 
 
 def test_an_edit_wakes_the_scheduler(
@@ -327,7 +327,7 @@ def test_the_last_decision_is_told_where_the_board_is(
     """As one sentence for people, as numbers for programs; without a board it is missing, and that is said."""
     ok(cli("device", "add", "sw1", "192.0.2.1", "--collector", "snmp", "--policy", "adaptive"))
     decision = Decision(0.983051, 2, 0, 5_000, 6_100, 6_100, "steady")
-    assert "what was decided last is not shown" in ok(cli("device", "show", "sw1")).err
+    assert "the last decisions are not shown" in ok(cli("device", "show", "sw1")).err
     monkeypatch.setenv("POLLER_REDIS_URL", valkey_url)
     redis_client.hset(
         "poller:status", "1", Status(State.FAILING, code="timeout", decision=decision).pack()

@@ -12,7 +12,7 @@ import pytest
 from poller import bootstrap
 from poller.bootstrap import Services
 from poller.cli import main
-from poller.cli.commands import demo
+from poller.cli.actions import demo_fleet
 from poller.db import migrate
 from poller.db.inventory import credential_rows, devices, sites
 from poller.domain.inventory.draft import DeviceDraft
@@ -48,7 +48,7 @@ def names(services: Services) -> list[str]:
 
 
 def install(services: Services, size: int = 10) -> bool:
-    return demo.install(services, size, 16161, 18728)
+    return demo_fleet.install(services, size, demo_fleet.Ports(snmp=16161, routeros=18728))
 
 
 def test_clearing_takes_all_that_was_installed(services: Services, run: Run) -> None:

@@ -1,4 +1,4 @@
-"""Are you sure? Asked on a terminal only; without one nothing is asked and nothing is done unless `--yes`."""
+"""Confirmation of a change: asked on a terminal; without a terminal `--yes` is required."""
 
 from __future__ import annotations
 
@@ -9,49 +9,53 @@ import typer
 
 from poller import errors
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 Number = Annotated[
     int | None,
     typer.Option(
         "--confirm",
         metavar="N",
-        help="Do not ask: yes, so many. Needed instead of --yes beyond 1,000.",
+        help="Confirm this number without a question. Required instead of --yes above 1,000.",
     ),
 ]
 
-#: Above this the number has to be typed: a `y` is given too easily.
+#: Above this count the operator types the number: a `y` is typed too easily.
 MANY = 1_000
 
 
-def confirm(what: str, count: int, yes: bool) -> None:
-    """Return when the operator agrees that `what` (a phrase: "remove 3 devices") be done."""
+def confirm(action: str, count: int, yes: bool) -> None:
+    """Return if the operator agrees to the action (a phrase: "remove 3 devices"). Raises NotConfirmed."""
     if yes:
         return
     if not sys.stdin.isatty():
         raise errors.NotConfirmed(
-            f"this would {what}; stdin is not a terminal, so it was not asked and not done",
+            f"this would {action}; stdin is not a terminal, so it was not asked and not done",
             hint="the same command with --yes",
         )
     if count > MANY:
-        answer = typer.prompt(
-            f"This would {what}. Type {count} to go on", default="", show_default=False
-        )
-        agreed = answer.strip() == str(count)
+        question = f"This would {action}. Type {count} to go on"
+        typed = typer.prompt(question, default="", show_default=False)
+        agreed = typed.strip() == str(count)
     else:
-        agreed = typer.confirm(f"This would {what}. Go on?")
+        agreed = typer.confirm(f"This would {action}. Go on?")
     if not agreed:
         raise errors.NotConfirmed("not confirmed; nothing was done")
 
 
-def confirm_counted(what: str, count: int, yes: bool, number: int | None) -> None:
-    """The same for what can hit a whole fleet: beyond 1,000 only the right number will do, also without a terminal."""
+def confirm_counted(action: str, count: int, yes: bool, number: int | None) -> None:
+    """Confirm an action that can reach a whole fleet: above 1,000 only the right number is accepted.
+
+    Raises NotConfirmed.
+    """
     if number is not None and number != count:
         raise errors.NotConfirmed(
-            f"this would {what}, not {number:,}; nothing was done", hint=f"--confirm {count}"
+            f"this would {action}, not {number:,}; nothing was done", hint=f"--confirm {count}"
         )
-    if count > MANY and number is None and (yes or not sys.stdin.isatty()):
+    unattended = yes or not sys.stdin.isatty()
+    if count > MANY and number is None and unattended:
         raise errors.NotConfirmed(
-            f"this would {what}; nothing was done", hint=f"the same command with --confirm {count}"
+            f"this would {action}; nothing was done",
+            hint=f"the same command with --confirm {count}",
         )
-    confirm(what, count, yes or number is not None)
+    confirm(action, count, yes or number is not None)

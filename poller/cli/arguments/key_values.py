@@ -1,4 +1,4 @@
-"""Command-line words to values: `key=value` pairs, and option texts in the type the collector declares."""
+"""`key=value` words to values of the types that a collector declares for its options."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pydantic import BaseModel
 
 from poller import errors
 
-_SEQUENCES = (list, tuple, set, frozenset)
+_SEQUENCES = frozenset((list, tuple, set, frozenset))
 
 
 def pairs(words: Iterable[str]) -> dict[str, str]:
-    """`-o key=value` words; a key given twice is an error, not a guess."""
+    """`key=value` words as a dictionary. Raises InvalidInput for a key that is given twice."""
     found: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
@@ -28,23 +28,32 @@ def pairs(words: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def option_values(model: type[BaseModel], words: Iterable[str]) -> dict[str, Any]:
+    """`key=value` words as options of the model: `port=1161`, `tls=true`, `modules=[system]`."""
+    return typed(model, pairs(words))
+
+
 def typed(model: type[BaseModel], texts: Mapping[str, str]) -> dict[str, Any]:
-    """Texts for the fields that take lists or structures are taken apart; the model does the rest."""
+    """Texts for list and mapping fields as lists and mappings; the model converts the other texts."""
     return {key: _typed(model, key, text) for key, text in texts.items()}
 
 
 def _typed(model: type[BaseModel], key: str, text: str) -> Any:
     field = model.model_fields.get(key)
     kinds = _kinds(field.annotation) if field else set()
-    if kinds & {dict, *_SEQUENCES} and text[:1] in ("[", "{"):
+    takes_sequence = bool(kinds & _SEQUENCES)
+    takes_structure = takes_sequence or dict in kinds
+
+    if takes_structure and text[:1] in ("[", "{"):
         return structure(key, text)
-    if kinds & set(_SEQUENCES) and str not in kinds:
-        return [part.strip() for part in text.split(",") if part.strip()]
+    if takes_sequence and str not in kinds:
+        parts = (part.strip() for part in text.split(","))
+        return [part for part in parts if part]
     return text
 
 
 def structure(key: str, text: str) -> Any:
-    """A list or mapping as YAML, which JSON is too: `[system, if_mib]`."""
+    """A list or mapping written as YAML, which includes JSON: `[system, if_mib]`."""
     import yaml
 
     try:
@@ -59,7 +68,8 @@ def _kinds(annotation: Any) -> set[Any]:
     """The types an annotation allows, one level deep: `list[str] | None` -> {list, NoneType}."""
     origin = get_origin(annotation)
     if origin in (Union, types.UnionType):
-        return set().union(*(_kinds(part) for part in get_args(annotation)))
+        parts = get_args(annotation)
+        return set().union(*(_kinds(part) for part in parts))
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return {dict}
     return {origin or annotation}

@@ -1,4 +1,4 @@
-"""How far back does a question go? `--since 2h`, for the commands that look at the past."""
+"""Durations on the command line: `--since 2h` and other options that take one."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from poller.domain.inventory import duration
 
 Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="DURATION", help="Only what is younger: 90s, 2h, 1d."),
+    typer.Option("--since", metavar="DURATION", help="Only newer than this: 90s, 2h, 1d."),
 ]
 
 
 def instant_ms(since: str | None) -> int:
-    """The instant so long ago, by this machine's clock; 0 when nothing was said."""
+    """The instant `since` before now, by this machine's clock; 0 for None."""
     if since is None:
         return 0
-    return max(0, time.time_ns() // 1_000_000 - length_ms("--since", since))
+    now_ms = time.time_ns() // 1_000_000
+    return max(0, now_ms - length_ms("--since", since))
 
 
 def length_ms(option: str, text: str) -> int:
-    """A duration; the error names the option."""
+    """A duration in milliseconds. Raises InvalidInput, which names the option."""
     try:
         return duration.parse_ms(text)
     except errors.InvalidInput as error:

@@ -1,4 +1,4 @@
-"""Which targets does a person mean, and who is that person? `DEVICE` is all of its targets, `DEVICE/TARGET` is one."""
+"""Targets named on the command line: `DEVICE` is all of its targets, `DEVICE/TARGET` is one."""
 
 from __future__ import annotations
 
@@ -18,60 +18,72 @@ if TYPE_CHECKING:
 
     from poller.db.inventory.targets import Target
 
-_PLACE = "DEVICE[/TARGET]"
-_HELP = "A device, or one target of it."
+_METAVAR = "DEVICE[/TARGET]"
 
-One = Annotated[str, typer.Argument(metavar=_PLACE, help=_HELP, autocompletion=completion.devices)]
-Some = Annotated[
-    list[str] | None,
+TargetWord = Annotated[
+    str,
     typer.Argument(
-        metavar=f"[{_PLACE}...]",
-        help="Devices, or single targets.",
+        metavar=_METAVAR,
+        help="A device, or one target of it.",
         autocompletion=completion.devices,
     ),
 ]
-Many = Annotated[
+TargetWords = Annotated[
     list[str],
     typer.Argument(
-        metavar=f"{_PLACE}...",
+        metavar=f"{_METAVAR}...",
         help="Devices, or single targets.",
         autocompletion=completion.devices,
     ),
 ]
+OptionalTargetWords = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar=f"[{_METAVAR}...]",
+        help="Devices, or single targets.",
+        autocompletion=completion.devices,
+    ),
+]
+TargetOption = Annotated[
+    str | None,
+    typer.Option(help="Only this target of the device.", autocompletion=completion.targets),
+]
 
 
-def place(word: str, target: str | None = None) -> tuple[str, str | None]:
-    """The device and, if one is named in either way, its target."""
+def split_target(word: str, target: str | None = None) -> tuple[str, str | None]:
+    """The device and, if it is named after the slash or as `target`, its target."""
     device, slash, name = word.partition("/")
-    if slash and not name:
+    if not slash:
+        return device, target
+    if not name:
         raise errors.InvalidInput(
-            f'"{word}" has no target behind the slash', hint=f"leave out the slash: {device}"
+            f'"{word}" has no target after the slash', hint=f"leave out the slash: {device}"
         )
-    if slash and target not in (None, name):
+    if target not in (None, name):
         raise errors.InvalidInput(
             f'"{word}" and "{target}" are two targets', hint=f"{device}/{name} or {device}/{target}"
         )
-    return device, name if slash else target
+    return device, name
 
 
-def target(word: str, name: str | None) -> tuple[str, str]:
-    """The device and its target, which has to be named in one of the two ways."""
-    device, found = place(word, name)
-    if found is None:
+def one_target(word: str, target: str | None) -> tuple[str, str]:
+    """The device and its target. Raises InvalidInput if neither form names a target."""
+    device, name = split_target(word, target)
+    if name is None:
         raise errors.InvalidInput(
             f'which target of "{device}"?', hint=f"poller target list {device}"
         )
-    return device, found
+    return device, name
 
 
 def device_only(ctx: typer.Context, param: typer.CallbackParam, value: str | None) -> str | None:
-    """For an argument that is a device alone, whatever lists print. Raises InvalidInput with the words that do."""
+    """Refuse `DEVICE/TARGET`, which lists print, where a command takes a device alone."""
     device, slash, name = (value or "").partition("/")
     if not slash or ctx.resilient_parsing:
         return value
-    hint = f'leave out "/{name}": {ctx.command_path} {device}'
     raise errors.InvalidInput(
-        f'{param.metavar}: "{value}" is a target, and this takes a device', hint=hint
+        f'{param.metavar}: "{value}" is a target, and this takes a device',
+        hint=f'leave out "/{name}": {ctx.command_path} {device}',
     )
 
 
@@ -86,37 +98,54 @@ def device_argument(metavar: str) -> Any:
 
 
 def targets(engine: Engine, words: Sequence[str]) -> dict[int, Target]:
-    """By id, in the order in which they were named. Raises NotFound for the first name that does not exist."""
+    """The named targets by id, in the order of the words. Raises NotFound for an unknown name."""
     found: dict[int, Target] = {}
     for word in words:
-        found.update({target.id: target for target in _targets(engine, word)})
+        for target in _targets(engine, word):
+            found[target.id] = target
     return found
 
 
 def _targets(engine: Engine, word: str) -> list[Target]:
     from poller.db.inventory import targets
 
-    device, name = place(word)
+    device, name = split_target(word)
     if name:
         return [targets.show(engine, device, name)]
-    of_device = targets.of_device(engine, device)
-    if not of_device:
-        hint = f"poller target add {device} --collector snmp"
-        raise errors.NotFound(f'device "{device}" has no target', hint=hint)
-    return of_device
+    found = targets.of_device(engine, device)
+    if not found:
+        raise no_target(device)
+    return found
 
 
-def refuse_unknown(noun: str, name: str, known: Sequence[str], command: str = "") -> None:
-    """Raises NotFound, with the nearest name, for one that is not known; `command` lists them."""
-    if name in known:
+def no_target(device: str) -> errors.NotFound:
+    """The error for a device without any target."""
+    return errors.NotFound(
+        f'device "{device}" has no target', hint=f"poller target add {device} --collector snmp"
+    )
+
+
+def not_on_board(target: Target) -> errors.NotFound:
+    """The error for a target that the board does not hold."""
+    return errors.NotFound(
+        f'target "{target.device}/{target.name}" is not on the board',
+        "it is disabled, or no scheduler has run since it was added",
+        "poller status",
+    )
+
+
+def refuse_unknown(noun: str, name: str, names: Sequence[str], command: str = "") -> None:
+    """Raise NotFound with the nearest name unless `name` is one of the names; `command` lists them."""
+    if name in names:
         return
-    near, command = nearest(name, known), command or f"poller {noun} list"
+    command = command or f"poller {noun} list"
+    near = nearest(name, names)
     hint = f"did you mean {near}? (or: {command})" if near else command
     raise errors.NotFound(f'no {noun} named "{name}"', hint=hint)
 
 
-def who() -> str:
-    """The name of the user who runs this, for the record: the system's, not what the environment claims."""
+def operator_name() -> str:
+    """The user that runs this command, by the system's records rather than the environment."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:

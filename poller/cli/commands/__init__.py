@@ -1,1 +1,1 @@
-"""One module for each typed word (`poller device` is `device.py`). Work that two commands share belongs to a room beside this one."""
+"""One module per typed word: `poller device` is `device.py`. A module reads options, acts and prints."""

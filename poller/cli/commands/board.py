@@ -1,4 +1,4 @@
-"""`poller board`: does the schedule in Redis keep its promise? Every enabled target in exactly one place."""
+"""`poller board`: checks and repairs the schedule in Redis: every enabled target in exactly one place."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from poller.cli.up import up_summary
 
 if TYPE_CHECKING:
     from poller.bootstrap import Services
+    from poller.domain.inventory.poll_target import TargetSpec
 
+#: Maximum number of target ids that are printed per fault.
 SHOWN = 20
-#: A million targets are counted anew in one script.
+#: Repair counts a million targets in one script.
 PATIENCE_S = 60.0
+_FAULTS = ("lost", "doubled", "misplaced", "stray", "unreadable")
 
 app = typer.Typer(no_args_is_help=True, help="The schedule as it is in Redis.")
 
 
 @app.command()
 def check(as_json: render.Json = False) -> None:
-    """Compare the board with the inventory. Exit code 1 when a target is lost, in two places, or not known to SQL."""
+    """Compare the board with the inventory. Exit code 1 when a target is lost, in two places, or not in SQL."""
     services = bootstrap.services()
     database(services)
     report = up_summary.verify(services)
@@ -40,15 +43,16 @@ def check(as_json: render.Json = False) -> None:
         "unreadable_targets": report.unreadable[:SHOWN],
     }
     render.record("poller.board.check/1", item, as_json)
-    if not report.sound:
-        if not as_json:
-            render.note("mend it with: poller board repair")
-        raise typer.Exit(1)
+    if report.sound:
+        return
+    if not as_json:
+        render.note("repair it with: poller board repair")
+    raise typer.Exit(1)
 
 
 @app.command()
 def repair(as_json: render.Json = False) -> None:
-    """Put every target into exactly one place, and say what was wrong. Harmless when nothing is, and while polling."""
+    """Put every target into exactly one place and print what was wrong. Safe to run while polling."""
     from poller.db.inventory import inventory_feed
     from poller.domain.scheduling import slots
     from poller.state import redis_client
@@ -59,31 +63,28 @@ def repair(as_json: render.Json = False) -> None:
     database(services)
     board = Board(redis_client.connect(services.settings.broker_url, PATIENCE_S), services.keys)
     now_ms = board.now_ms()
+
+    def next_slot_ms(spec: TargetSpec) -> int:
+        return slots.next_slot_ms(spec.id, spec.interval_ms, now_ms)
+
     with inventory_feed.all_specs(services.engine) as fleet:
-        done = Repair(board).repair(
-            fleet.specs,
-            fleet.version,
-            lambda spec: slots.next_slot_ms(spec.id, spec.interval_ms, now_ms),
-        )
-    wrong = ("lost", "doubled", "misplaced", "stray", "unreadable")
-    item: dict[str, Any] = {f"{word}_mended": len(done.targets.get(word, ())) for word in wrong}
-    item |= {"sums_mended": done.sums}
-    _tell(services, now_ms, {word: n for word, n in item.items() if n})
-    item |= {f"{word}_targets": ids[:SHOWN] for word, ids in done.targets.items()}
-    render.record("poller.board.repair/1", item, as_json)
+        done = Repair(board).repair(fleet.specs, fleet.version, next_slot_ms)
+    counts = {f"{fault}_mended": len(done.targets.get(fault, ())) for fault in _FAULTS}
+    counts["sums_mended"] = done.sums
+    _emit_event(services, now_ms, counts)
+    samples = {f"{fault}_targets": ids[:SHOWN] for fault, ids in done.targets.items()}
+    render.record("poller.board.repair/1", {**counts, **samples}, as_json)
 
 
-def _tell(services: Services, now_ms: int, mended: dict[str, int]) -> None:
-    """Whoever looks at events shall know that somebody had to repair the board."""
+def _emit_event(services: Services, now_ms: int, counts: dict[str, int]) -> None:
+    """Publish what was repaired; nothing if the board was sound."""
     from poller import event_publisher
     from poller.domain.record.event_kinds import Event, Kind
 
-    if mended:
-        services.configure_logs()  # its line goes to stderr
-        counted = ", ".join(
-            f"{number:,} {word.removesuffix('_mended')}" for word, number in mended.items()
-        )
-        event_publisher.emit(
-            services,
-            [Event(now_ms, Kind.BOARD_REPAIRED, f"the board was repaired: {counted}", data=mended)],
-        )
+    mended = {name: number for name, number in counts.items() if number}
+    if not mended:
+        return
+    services.configure_logs()  # the event's log line goes to stderr
+    parts = [f"{number:,} {name.removesuffix('_mended')}" for name, number in mended.items()]
+    message = f"the board was repaired: {', '.join(parts)}"
+    event_publisher.emit(services, [Event(now_ms, Kind.BOARD_REPAIRED, message, data=mended)])

@@ -1,20 +1,29 @@
-"""`poller breaker`: which targets are left alone, since when and why; close a breaker, or open one by hand."""
+"""`poller breaker`: targets that are not polled because they keep failing; close a breaker, or open one by hand."""
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from poller import bootstrap, errors, event_publisher
 from poller.cli.arguments import since, target_arguments
+from poller.cli.arguments.target_arguments import TargetWord, TargetWords, operator_name
 from poller.cli.output import progress, render
-from poller.cli.output.columns import Column, Fit, column, plain
-from poller.cli.output.render import Json
+from poller.cli.output.columns import (
+    Fit,
+    age_column,
+    column,
+    error_column,
+    instant,
+    plain,
+    target_column,
+)
+from poller.cli.output.render import Json, Limit
 from poller.domain.inventory import duration
 from poller.domain.record.event_kinds import Event, Kind
 from poller.presentation import formatting
@@ -31,46 +40,56 @@ SHORTEST_MS = 1_000
 LONGEST_MS = 30 * 86_400_000
 
 app = typer.Typer(
-    no_args_is_help=True, help="Targets that are left alone because they keep failing, or by hand."
+    no_args_is_help=True, help="Targets that are not polled: they keep failing, or by hand."
+)
+
+_COLUMNS = (
+    target_column(),
+    column("BREAKER", "breaker", fit=Fit.WHOLE),
+    column("BY", "by", fit=Fit.WHOLE, spare=1),
+    age_column("FOR", "for_seconds"),
+    column("FAILURES", "failures", right=True, fit=Fit.WHOLE, spare=2),
+    column("TRIPS", "trips", right=True, fit=Fit.WHOLE, spare=3),
+    age_column("NEXT POLL IN", "in_seconds"),
+    error_column("LAST ERROR"),
 )
 
 
 @app.command("list")
-def list_(
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
-    as_json: Json = False,
-) -> None:
-    """Open breakers, those that are open the longest first."""
+def list_(limit: Limit = 50, as_json: Json = False) -> None:
+    """List open breakers, those open the longest first."""
     from poller.cli.inventory.inventory_database import database
     from poller.db.inventory import inventory_feed
 
     services = bootstrap.services()
-    breakers, view = Breakers(services.board), overview_reader.read(services.redis, services.keys)
-    every = progress.track(
-        breakers.list_open(view.as_of_ms),
-        view.breakers_open + view.opened_by_hand,
-        "looking at breakers",
-    )
-    found = {each.id: each for each in every}
-    worst = heapq.nsmallest(limit, found.values(), key=lambda each: each.since_ms)
-    seen = breakers.show([each.id for each in worst], view.as_of_ms)
-    targets = inventory_feed.poll_targets(database(services), seen)
-    items = [
-        _item(each, targets[each.id], view.as_of_ms) for each in seen.values() if each.id in targets
-    ]
+    breakers = Breakers(services.board)
+    view = overview_reader.read(services.redis, services.keys)
+    now_ms = view.as_of_ms
+    expected = view.breakers_open + view.opened_by_hand
+    scan = progress.track(breakers.list_open(now_ms), expected, "reading breakers")
+    found = {each.id: each for each in scan}
+
+    longest = heapq.nsmallest(limit, found.values(), key=attrgetter("since_ms"))
+    states = breakers.show([each.id for each in longest], now_ms)
+    targets = inventory_feed.poll_targets(database(services), states)
+    items = []
+    for each in states.values():
+        if each.id in targets:
+            items.append(_item(each, targets[each.id], now_ms))
     render.listing("poller.breaker.list/1", items, _COLUMNS, as_json, total=len(found))
     if not as_json:
         render.note(_totals(found, len(items)))
 
 
 @app.command("show")
-def show(place: target_arguments.One, as_json: Json = False) -> None:
-    """The breaker of each target of a device, open or closed."""
-    services, targets = _chosen([place])
+def show(target: TargetWord, as_json: Json = False) -> None:
+    """Show the breaker of each target of a device, open or closed."""
+    services = bootstrap.services()
+    targets = _targets(services, [target])
     now_ms = services.board.now_ms()
-    seen = Breakers(services.board).show(list(targets), now_ms)
-    _refuse_absent(targets, seen)
-    items = [_item(each, targets[each.id], now_ms) for each in seen.values()]
+    states = Breakers(services.board).show(list(targets), now_ms)
+    _refuse_absent(targets, states)
+    items = [_item(each, targets[each.id], now_ms) for each in states.values()]
     if as_json or len(items) > 1:
         render.listing("poller.breaker.show/1", items, _COLUMNS, as_json)
     else:
@@ -78,137 +97,146 @@ def show(place: target_arguments.One, as_json: Json = False) -> None:
 
 
 @app.command("reset")
-def reset(places: target_arguments.Many, as_json: Json = False) -> None:
-    """Close breakers and forget their failures: polled at the next slot. What a poll that is under way finds wins."""
-    services, targets = _chosen(places)
-    breakers, now_ms = Breakers(services.board), services.board.now_ms()
+def reset(words: TargetWords, as_json: Json = False) -> None:
+    """Close breakers and clear their failures: polled at the next slot. The result of a running poll wins."""
+    services = bootstrap.services()
+    targets = _targets(services, words)
+    breakers = Breakers(services.board)
+    now_ms = services.board.now_ms()
     before = breakers.show(list(targets), now_ms)
     _refuse_absent(targets, before)
-    answers = breakers.reset(list(before), now_ms)
-    done = [i for i, answer in answers.items() if answer in ("due", "inflight", "held")]
-    event_publisher.publish(
-        services, [_closed(before[i], targets[i], now_ms) for i in done if before[i].is_open]
-    )
+
+    results = breakers.reset(list(before), now_ms)
+    done = [key for key, result in results.items() if result in ("due", "inflight", "held")]
+    closed = [_closed(before[key], targets[key], now_ms) for key in done if before[key].is_open]
+    event_publisher.publish(services, closed)
     services.board.wake("demand")
-    counts = Counter(answers.values())
-    item = {"reset": len(done), "closed_already": counts["closed"], "in_flight": counts["inflight"]}
-    item |= {
+
+    counts = Counter(results.values())
+    item = {
+        "reset": len(done),
+        "closed_already": counts["closed"],
+        "in_flight": counts["inflight"],
         "site_dark": counts["held"],
         "not_on_board": len(targets) - len(before) + counts["gone"],
     }
     text = f"reset {formatting.counted(len(done), 'breaker')}"
-    text += f", {counts['closed']:,} closed already" if counts["closed"] else ""
+    if counts["closed"]:
+        text += f", {counts['closed']:,} closed already"
     render.changed(text, "poller.breaker.reset/1", item, as_json)
     if counts["held"] and not as_json:
-        render.note(
-            f"{formatting.counted(counts['held'], 'target')} of a dark site: polled when the site is back"
-        )
+        held = formatting.counted(counts["held"], "target")
+        render.note(f"{held} of a dark site: polled when the site is back")
     if counts["changed"]:
-        raise errors.StoreConflict(
-            f"{formatting.counted(counts['changed'], 'target')} changed at every look",
-            hint="repeat it",
-        )
+        changed = formatting.counted(counts["changed"], "target")
+        raise errors.StoreConflict(f"{changed} changed at every try", hint="repeat it")
 
 
 @app.command("open")
 def open_(
-    places: target_arguments.Many,
+    words: TargetWords,
     for_: Annotated[
         str, typer.Option("--for", metavar="DURATION", help="For how long, 1s to 30d.")
     ] = "30m",
     as_json: Json = False,
 ) -> None:
-    """Open breakers by hand: nobody polls these targets until then, unless `poller poll` asks for one."""
+    """Open breakers by hand: these targets are not polled until then, except by `poller poll`."""
     length_ms = since.length_ms("--for", for_)
     if not SHORTEST_MS <= length_ms <= LONGEST_MS:
         hint = "choose 1s to 30d; to stop for good: poller target edit DEVICE TARGET --disable"
         raise errors.InvalidInput(f"--for {for_} is out of bounds", hint=hint)
-    services, targets = _chosen(places)
+    services = bootstrap.services()
+    targets = _targets(services, words)
     now_ms = services.board.now_ms()
-    opening = Opening(now_ms + length_ms, now_ms, target_arguments.who())
-    answers = Breakers(services.board).open(list(targets), opening)
-    opened = {i: targets[i] for i, answer in answers.items() if answer != "gone"}
+    opening = Opening(now_ms + length_ms, now_ms, operator_name())
+
+    places = Breakers(services.board).open(list(targets), opening)
+    opened = {key: targets[key] for key, place in places.items() if place != "gone"}
     _refuse_absent(targets, opened)
     event_publisher.publish(services, [_opened(target, opening) for target in opened.values()])
-    until = _instant(opening.until_ms)
+
+    until = instant(opening.until_ms)
     item = {
         "opened": len(opened),
-        "in_flight": Counter(answers.values())["inflight"],
+        "in_flight": Counter(places.values())["inflight"],
         "until": until,
         "by": opening.who,
     }
     text = f"opened {formatting.counted(len(opened), 'breaker')} until {plain(until)}"
-    render.changed(
-        text, "poller.breaker.open/1", item, as_json, f"poller breaker reset {' '.join(places)}"
-    )
+    then = f"poller breaker reset {' '.join(words)}"
+    render.changed(text, "poller.breaker.open/1", item, as_json, then)
 
 
-def _chosen(places: Sequence[str]) -> tuple[Services, dict[int, Target]]:
+def _targets(services: Services, words: Sequence[str]) -> dict[int, Target]:
     from poller.cli.inventory.inventory_database import database
 
-    services = bootstrap.services()
-    return services, target_arguments.targets(database(services), places)
+    return target_arguments.targets(database(services), words)
 
 
 def _refuse_absent(targets: Mapping[int, Target], present: Mapping[int, Any]) -> None:
+    """Raise NotFound if the board holds none of the targets."""
     if not present:
         first = next(iter(targets.values()))
-        cause = "it is disabled, or no scheduler has run since it was added"
-        raise errors.NotFound(
-            f'target "{first.device}/{first.name}" is not on the board', cause, "poller status"
-        )
+        raise target_arguments.not_on_board(first)
 
 
 def _opened(target: Target, opening: Opening) -> Event:
-    until = plain(_instant(opening.until_ms))
-    message = f"{target.device}/{target.name} is left alone until {until}: opened by hand by {opening.who}"
-    data = {"who": opening.who, "by": "hand", "until_ms": opening.until_ms}
+    until = plain(instant(opening.until_ms))
+    name = f"{target.device}/{target.name}"
     return Event(
-        opening.since_ms,
-        Kind.BREAKER_OPENED,
-        message,
-        target.device,
-        target.name,
-        target.id,
-        data=data,
+        at_ms=opening.since_ms,
+        kind=Kind.BREAKER_OPENED,
+        message=f"{name} is not polled until {until}: opened by hand by {opening.who}",
+        device=target.device,
+        target=target.name,
+        target_id=target.id,
+        data={"who": opening.who, "by": "hand", "until_ms": opening.until_ms},
     )
 
 
-def _closed(was: BoardTarget, target: Target, now_ms: int) -> Event:
-    spoken, who = duration.rounded_text(max(0, now_ms - was.since_ms)), target_arguments.who()
-    message = (
-        f"{target.device}/{target.name} is polled as usual again after {spoken}: reset by {who}"
-    )
-    data = {"who": who, "by": "hand", "failures": was.status.failures}
+def _closed(before: BoardTarget, target: Target, now_ms: int) -> Event:
+    who = operator_name()
+    name = f"{target.device}/{target.name}"
+    length = duration.rounded_text(max(0, now_ms - before.since_ms))
     return Event(
-        now_ms, Kind.BREAKER_CLOSED, message, target.device, target.name, target.id, data=data
+        at_ms=now_ms,
+        kind=Kind.BREAKER_CLOSED,
+        message=f"{name} is polled as usual again after {length}: reset by {who}",
+        device=target.device,
+        target=target.name,
+        target_id=target.id,
+        data={"who": who, "by": "hand", "failures": before.status.failures},
     )
 
 
 def _totals(found: Mapping[int, BoardTarget], shown: int) -> str:
     if not found:
         return "no breaker is open"
+    text = f"{formatting.counted(len(found), 'breaker')} open"
     by_hand = sum(each.opening is not None for each in found.values())
-    text = f"{formatting.counted(len(found), 'breaker')} open" + (
-        f", {by_hand:,} of them by hand" if by_hand else ""
-    )
-    return f"{text}; --limit {len(found)} shows all" if len(found) > shown else text
+    if by_hand:
+        text += f", {by_hand:,} of them by hand"
+    if len(found) > shown:
+        text += f"; --limit {len(found)} shows all"
+    return text
 
 
 def _item(seen: BoardTarget, target: Target | PollTarget, now_ms: int) -> dict[str, Any]:
-    status, opening = seen.status, seen.opening
+    status = seen.status
+    since_ms = seen.since_ms
+    next_ms = seen.next_ms
     return {
         "target_id": seen.id,
         "device": target.device,
         "target": target.name,
         "breaker": seen.breaker_state(now_ms).value,
-        "by": "" if not seen.is_open else f"hand ({opening.who})" if opening else "failures",
-        "since": _instant(seen.since_ms),
-        "for_seconds": max(0, now_ms - seen.since_ms) // 1000 if seen.since_ms else None,
+        "by": _opened_by(seen),
+        "since": instant(since_ms),
+        "for_seconds": max(0, now_ms - since_ms) // 1000 if since_ms else None,
         "failures": status.failures,
         "trips": status.breaker.trips,
-        "next_poll": _instant(seen.next_ms),
-        "in_seconds": max(0, seen.next_ms - now_ms) // 1000 if seen.next_ms else None,
+        "next_poll": instant(next_ms),
+        "in_seconds": max(0, next_ms - now_ms) // 1000 if next_ms else None,
         "place": seen.place,
         "dead_letter": status.reason.value if status.reason else "",
         "error_code": status.code,
@@ -216,25 +244,7 @@ def _item(seen: BoardTarget, target: Target | PollTarget, now_ms: int) -> dict[s
     }
 
 
-def _instant(ms: int) -> datetime | None:
-    return datetime.fromtimestamp(ms / 1000, UTC) if ms else None
-
-
-def _age(key: str) -> Any:
-    return lambda item: "" if item[key] is None else formatting.age(item[key] * 1000)
-
-
-_COLUMNS = (
-    Column("TARGET", lambda item: f"{item['device']}/{item['target']}", fit=Fit.WHOLE),
-    column("BREAKER", "breaker", fit=Fit.WHOLE),
-    column("BY", "by", fit=Fit.WHOLE, spare=1),
-    Column("FOR", _age("for_seconds"), right=True, fit=Fit.WHOLE),
-    column("FAILURES", "failures", right=True, fit=Fit.WHOLE, spare=2),
-    column("TRIPS", "trips", right=True, fit=Fit.WHOLE, spare=3),
-    Column("NEXT POLL IN", _age("in_seconds"), right=True, fit=Fit.WHOLE),
-    Column(
-        "LAST ERROR",
-        lambda item: ": ".join(filter(None, (item["error_code"], item["message"]))),
-        fit=Fit.REST,
-    ),
-)
+def _opened_by(seen: BoardTarget) -> str:
+    if not seen.is_open:
+        return ""
+    return f"hand ({seen.opening.who})" if seen.opening else "failures"

@@ -1,53 +1,103 @@
-"""`poller collectors`: which are installed here, what they take, which cannot be used, and which crash."""
+"""`poller collectors`: the installed collectors, their options, and those that are broken or crash."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poller import errors
+from poller import bootstrap, errors
 from poller.cli.arguments import completion
 from poller.cli.command_tree import Listing
-from poller.cli.commands import collectors_release
 from poller.cli.output import render
-from poller.cli.output.columns import Column, Fit, Item, column, plain
+from poller.cli.output.columns import (
+    Column,
+    Fit,
+    Item,
+    age_column,
+    column,
+    origin_column,
+    plain,
+)
 from poller.cli.output.render import Json
 
 if TYPE_CHECKING:
     from poller.collectors.api import Collector
+    from poller.presentation.collector_trust import Known
+
+SCHEMA = "poller.collectors/1"
+
+Items = list[dict[str, Any]]
+
+
+def _api_versions(item: Item) -> str:
+    versions = map(str, item["api_versions"])
+    return "-".join(dict.fromkeys(versions))
+
+
+def _credential_kinds(item: Item) -> str:
+    return " or ".join(item["credentials"]) or "none"
+
+
+def _abilities(item: Item) -> str:
+    return " ".join(item["abilities"])
 
 
 def _state(item: Item) -> str:
-    """What an operator should know first: that it is not trusted, else that its time will be over."""
+    """The state of a collector: isolated or quarantined first, a deprecated API second."""
     state = item["state"] or "unknown"
-    return "deprecated API" if item["deprecated"] and state in ("ok", "unknown") else str(state)
+    if item["deprecated"] and state in ("ok", "unknown"):
+        return "deprecated API"
+    return str(state)
+
+
+def _assignment(item: Item) -> str:
+    """An option as it is typed, with its default: `port=161`."""
+    default = "" if item["required"] else _default_text(item["default"])
+    return f"{item['name']}={default}"
+
+
+def _default_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple | set | frozenset):
+        return ",".join(map(str, value))
+    return plain(value)
+
+
+def _type(item: Item) -> str:
+    return f"{item['type']}, required" if item["required"] else str(item["type"])
 
 
 _COLUMNS = (
     column("NAME", "name", fit=Fit.WHOLE),
-    Column("FROM", lambda item: f"{item['distribution']} {item['version']}".rstrip()),
-    Column("API", lambda item: "-".join(dict.fromkeys(map(str, item["api_versions"]))), right=True),
-    Column("CREDENTIALS", lambda item: " or ".join(item["credentials"]) or "none"),
-    Column("ABILITIES", lambda item: " ".join(item["abilities"]), fit=Fit.WRAP),
+    origin_column(),
+    Column("API", _api_versions, right=True),
+    Column("CREDENTIALS", _credential_kinds),
+    Column("ABILITIES", _abilities, fit=Fit.WRAP),
     Column("STATE", _state, fit=Fit.WHOLE),
 )
-_OPTIONS = (
-    column("COLLECTOR", "collector"),
-    Column(
-        "OPTION",
-        lambda item: f"{item['name']}={'' if item['required'] else _written(item['default'])}",
-    ),
-    Column("TYPE", lambda item: f"{item['type']}, required" if item["required"] else item["type"]),
+_OPTION_DETAILS = (
+    Column("TYPE", _type),
     column("MEANING", "description", fit=Fit.WRAP),
 )
+_OPTIONS = (column("COLLECTOR", "collector"), Column("OPTION", _assignment), *_OPTION_DETAILS)
 _DEPRECATED = (
     column("DEPRECATED", "name", fit=Fit.WHOLE),
-    Column("FROM", lambda item: f"{item['distribution']} {item['version']}".rstrip()),
+    origin_column(),
     column("REASON", "deprecated", fit=Fit.WRAP),
+)
+_DOUBTED = (
+    column("DOUBTED", "collector", fit=Fit.WHOLE),
+    column("FROM", "distribution", fit=Fit.WHOLE),
+    column("STATE", "state", fit=Fit.WHOLE),
+    age_column("FOR", "since_seconds", fit=Fit.CUT),
+    column("CRASHES", "crashes", right=True),
+    column("LAST REASON", "reason", fit=Fit.WRAP),
 )
 _BROKEN = (
     column("BROKEN", "name", fit=Fit.WHOLE),
@@ -59,7 +109,7 @@ _BROKEN = (
 
 
 app = typer.Typer(
-    cls=Listing, help="What is installed, its options, and what becomes of those that crash."
+    cls=Listing, help="Installed collectors, their options, and those that are broken or crash."
 )
 
 
@@ -74,9 +124,7 @@ def list_(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Installed collectors, their abilities and options, those that failed to load, and those that crashed."""
-    from dataclasses import asdict
-
+    """List installed collectors with abilities and options, those that failed to load, and those that crashed."""
     from poller.collectors import api, descriptions, registry
 
     found = registry.load()
@@ -84,24 +132,26 @@ def list_(
     if schema:
         _print_schema(name, found.collectors)
         return
-    known = collectors_release.read()
-    items = [
-        {**descriptions.describe(each, found), **known.of(each, found)} for each in chosen.values()
-    ]
-    doubted = [item for item in known.doubted() if name in (None, item["collector"])]
+
+    trust = _trust()
+    items: Items = []
+    for each in chosen.values():
+        items.append({**descriptions.describe(each, found), **trust.of(each, found)})
+    doubted = [item for item in trust.doubted() if name in (None, item["collector"])]
     broken = [asdict(each) for each in found.broken if name in (None, each.name)]
-    if as_json:
-        items = [{**item, "schema": descriptions.schema(chosen[item["name"]])} for item in items]
-        more = {
-            "api_version": api.API_VERSION,
-            "api_served": sorted(api.SERVED),
-            "items": items,
-            "doubted": doubted,
-            "broken": broken,
-        }
-        render.document("poller.collectors/1", more)
+    if not as_json:
+        _show(items, doubted, broken)
         return
-    _show(items, doubted, broken)
+    for item in items:
+        item["schema"] = descriptions.schema(chosen[item["name"]])
+    body = {
+        "api_version": api.API_VERSION,
+        "api_served": sorted(api.SERVED),
+        "items": items,
+        "doubted": doubted,
+        "broken": broken,
+    }
+    render.document(SCHEMA, body)
 
 
 @app.command("release")
@@ -111,34 +161,53 @@ def release(
         float, typer.Option("--wait", min=0, help="Seconds to wait for the results.")
     ] = 0.0,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done.")
+        bool, typer.Option("--dry-run", help="Only print what would be done.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Forget the crashes of a collector: it runs like any other again, and its dead letters are tried again."""
-    collectors_release.release(name, wait_s, dry_run, as_json)
+    """End the isolation or quarantine of a collector and requeue its dead letters."""
+    from poller.cli.actions import collector_release
+
+    collector_release.release(name, wait_s, dry_run, as_json)
 
 
-def _show(
-    items: list[dict[str, Any]], doubted: list[dict[str, Any]], broken: list[dict[str, Any]]
-) -> None:
-    """The collectors, their options (on a terminal a table for each, else one for all), and what is broken."""
-    options = [
-        [{"collector": item["name"], **option} for option in item["options"]] for item in items
-    ]
-    sections: list[tuple[list[dict[str, Any]], Sequence[Column]]] = [(items, _COLUMNS)]
-    if sys.stdout.isatty():
-        sections += [
-            (group, (_titled(group[0]["collector"]), *_OPTIONS[2:])) for group in options if group
-        ]
-    else:
-        sections.append(([option for group in options for option in group], _OPTIONS))
-    sections += [([item for item in items if item["deprecated"]], _DEPRECATED)]
-    sections += [(doubted, collectors_release.COLUMNS), (broken, _BROKEN)]
-    for number, (rows, head) in enumerate(section for section in sections if section[0]):
-        if number:
-            render.echo("")
-        render.listing("poller.collectors/1", rows, head, as_json=False)
+def _trust() -> Known:
+    """The crash records of all collectors; without Redis a note, and no records."""
+    from poller.presentation import collector_trust
+    from poller.presentation.collector_trust import Known
+
+    services = bootstrap.services()
+    try:
+        return collector_trust.read(services)
+    except errors.StoreError as error:
+        render.note(
+            f"note: which collectors are isolated or quarantined is not known: {error.message}"
+        )
+        return Known(None, collector_trust.declared(services))
+
+
+def _show(items: Items, doubted: Items, broken: Items) -> None:
+    """Print the tables that have rows; on a terminal each collector has its own table of options."""
+    sections: list[tuple[Items, Sequence[Column]]] = [(items, _COLUMNS)]
+    all_options: Items = []
+    for item in items:
+        options = [{"collector": item["name"], **option} for option in item["options"]]
+        all_options += options
+        if sys.stdout.isatty():
+            title = Column(f"OPTION OF {item['name']}", _assignment)
+            sections.append((options, (title, *_OPTION_DETAILS)))
+    if not sys.stdout.isatty():
+        sections.append((all_options, _OPTIONS))
+    deprecated = [item for item in items if item["deprecated"]]
+    sections += [(deprecated, _DEPRECATED), (doubted, _DOUBTED), (broken, _BROKEN)]
+
+    separator = False
+    for rows, columns in sections:
+        if rows:
+            if separator:
+                render.echo("")
+            render.listing(SCHEMA, rows, columns, as_json=False)
+            separator = True
 
 
 def _print_schema(name: str | None, collectors: Mapping[str, Collector]) -> None:
@@ -148,19 +217,5 @@ def _print_schema(name: str | None, collectors: Mapping[str, Collector]) -> None
         raise errors.InvalidInput(
             "--schema is of one collector", hint="poller collectors list snmp --schema"
         )
-    render.echo(json.dumps(descriptions.schema(collectors[name]), indent=2, ensure_ascii=False))
-
-
-def _titled(collector: str) -> Column:
-    return Column(f"OPTION OF {collector}", _OPTIONS[1].text)
-
-
-def _written(value: Any) -> str:
-    """A value as one types it behind `-o key=`."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return (
-        ",".join(map(str, value))
-        if isinstance(value, list | tuple | set | frozenset)
-        else plain(value)
-    )
+    schema = descriptions.schema(collectors[name])
+    render.echo(json.dumps(schema, indent=2, ensure_ascii=False))

@@ -1,8 +1,10 @@
-"""`poller credential`: secrets go in, and never come out again."""
+"""`poller credential`: stored secrets. They are encrypted and never printed."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,10 +23,11 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
 
     from poller.collectors.credentials import Credential
+    from poller.security.vault import Keyring
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Store the secrets devices ask for. They are encrypted, and never shown.",
+    help="Store the secrets that devices ask for. They are encrypted and never shown.",
 )
 
 NewName = Annotated[str, typer.Argument(metavar="NAME", help="The credential's name.")]
@@ -35,14 +38,14 @@ Name = Annotated[
     ),
 ]
 Kind = Annotated[str, typer.Option(help="community, login, snmpv3, token, or a plugin's.")]
-Username = Annotated[str | None, typer.Option(help="Of a login or an SNMPv3 user.")]
+Username = Annotated[str | None, typer.Option(help="User name of a login or an SNMPv3 user.")]
 Fields = Annotated[
     list[str] | None,
     typer.Option(
         "--field",
         "-f",
         metavar="KEY=VALUE",
-        help="Another field that is no secret, e.g. auth_protocol=SHA256.",
+        help="Another field that is not secret, for example auth_protocol=SHA256.",
     ),
 ]
 
@@ -63,7 +66,7 @@ def add(
     field: Fields = None,
     as_json: Json = False,
 ) -> None:
-    """Store a credential; its secret is asked for, or read from stdin."""
+    """Store a credential. Its secret is read from a prompt, or from stdin when it is piped."""
     from poller.db.inventory import credential_rows
 
     naming.checked_name(name, "credential name")
@@ -74,19 +77,18 @@ def add(
         )
     secret = _read(kind, username, field)
     sealed = _sealed(engine, secret, name)
-    credential_rows.add(engine, name, secret.kind, sealed)  # nobody uses it yet: no one to wake
+    credential_rows.add(engine, name, secret.kind, sealed)  # not used yet: no worker to notify
+    text = f"stored credential {name} ({secret.kind})"
+    body = {"name": name, "kind": kind}
     then = f"poller device edit DEVICE --credential {name}"
-    render.changed(
-        f"stored credential {name} ({secret.kind})",
-        "poller.credential/1",
-        {"name": name, "kind": kind},
-        as_json,
-        then,
-    )
+    render.changed(text, "poller.credential/1", body, as_json, then)
 
 
 def _sealed(engine: Engine, secret: Credential, name: str) -> str:
-    """Encrypted with the key the other credentials were encrypted with: a wrong one is noticed here, not by workers."""
+    """The encrypted secret. Raises SecretKeyError if the key is not the one of the other credentials.
+
+    Without this check only workers would detect a wrong key.
+    """
     from poller.db.inventory import credential_rows
 
     ring = bootstrap.services().keyring
@@ -120,18 +122,14 @@ def rotate(
     secret = _read(kind or credential_rows.kind(engine, name), username, field)
     sealed = _sealed(engine, secret, name)
     used = credential_rows.rotate(engine, name, secret.kind, sealed, inventory_database.wake_up())
+    text = f"changed credential {name}, used by {formatting.counted(used, 'target')}"
     body = {"name": name, "kind": secret.kind, "targets": used}
-    render.changed(
-        f"changed credential {name}, used by {formatting.counted(used, 'target')}",
-        "poller.credential.rotate/1",
-        body,
-        as_json,
-    )
+    render.changed(text, "poller.credential.rotate/1", body, as_json)
 
 
 @app.command("rm")
 def remove(name: Name, yes: Yes = False, as_json: Json = False) -> None:
-    """Remove a credential that nobody uses."""
+    """Remove a credential that no device and no target uses."""
     from poller.db.inventory import credential_rows
 
     engine = inventory_database.database()
@@ -143,13 +141,64 @@ def remove(name: Name, yes: Yes = False, as_json: Json = False) -> None:
 
 @app.command("rotate-key")
 def rotate_key(as_json: Json = False) -> None:
-    """Encrypt everything with a new key. The old key stays readable, for your backups."""
-    from poller.cli.commands import credential_rekey
+    """Encrypt all credentials with a new key. The old key stays in the key file, for your backups."""
+    from poller.db.inventory import credential_rows
 
-    done = credential_rekey.run(bootstrap.services(), inventory_database.database())
-    body = {"credentials": done.credentials, "key_id": done.key_id, "key": done.place}
-    text = f"encrypted {formatting.counted(done.credentials, 'credential')} with key {done.key_id}; the key is in {done.place}"
+    services = bootstrap.services()
+    engine = inventory_database.database()
+    if services.settings.secret_key:
+        ring = services.keyring
+        _refuse_single_key(ring)
+    else:
+        # A credential that does not open now would not open with the new key either.
+        credential_rows.reseal(engine, partial(_opened, services.keyring))
+        ring = _with_new_key(services.settings.home)
+    count = credential_rows.reseal(engine, partial(_resealed, ring))
+
+    body = {"credentials": count, "key_id": ring.first_id, "key": ring.source}
+    counted = formatting.counted(count, "credential")
+    text = f"encrypted {counted} with key {ring.first_id}; the key is in {ring.source}"
     render.changed(text, "poller.credential.rotate-key/1", body, as_json)
+
+
+def _with_new_key(home: Path) -> Keyring:
+    """The keyring with a new first key, which is on disk before any credential is encrypted with it.
+
+    In this order every credential stays readable after a crash: the old key is still in the file.
+    """
+    from poller.security import vault_keys
+    from poller.security.vault import Keyring
+
+    path = home / vault_keys.FILE_NAME
+    vault_keys.replace(path, [vault_keys.new(), *vault_keys.read(path)])
+    return Keyring.load(None, home)
+
+
+def _opened(ring: Keyring, name: str, envelope: str) -> str:
+    """The same envelope. Raises SecretKeyError if the keyring cannot open it."""
+    ring.open(envelope, name)
+    return envelope
+
+
+def _resealed(ring: Keyring, name: str, envelope: str) -> str:
+    """The envelope sealed with the keyring's first key."""
+    from poller.security import vault
+
+    if vault.sealed_with(envelope) == ring.first_id:
+        return envelope
+    return ring.seal(ring.open(envelope, name), name)
+
+
+def _refuse_single_key(ring: Keyring) -> None:
+    from poller.security import vault_keys
+
+    if len(ring.ids) < 2:
+        variable = vault_keys.ENVIRONMENT
+        raise errors.SecretKeyError(
+            f"{variable} holds one key only, so there is no new one to change to",
+            hint=f"set {variable}=NEW,OLD everywhere (openssl rand -base64 32 makes one), "
+            "then repeat",
+        )
 
 
 def _read(kind: str, username: str | None, field: list[str] | None) -> Credential:
@@ -162,16 +211,17 @@ def _read(kind: str, username: str | None, field: list[str] | None) -> Credentia
 
 
 def _model(kind: str) -> type[Credential]:
-    """The model of a kind; plugins are only asked when it is not one of ours."""
+    """The model of a credential kind. Plugins are loaded only for a kind that is not built in."""
     from poller.collectors.credentials import BUILT_IN
 
-    known: dict[str, Any] = dict(BUILT_IN)
-    if kind not in known:
+    models: dict[str, Any] = dict(BUILT_IN)
+    if kind not in models:
         for collector in bootstrap.services().registry.collectors.values():
-            known.update({model.kind: model for model in collector.credentials})
-    if kind not in known:
+            for model in collector.credentials:
+                models[model.kind] = model
+    if kind not in models:
         raise errors.InvalidInput(
-            f'unknown credential kind "{kind}"', hint="use " + ", ".join(sorted(known))
+            f'unknown credential kind "{kind}"', hint="use " + ", ".join(sorted(models))
         )
-    model: type[Credential] = known[kind]
-    return model
+    found: type[Credential] = models[kind]
+    return found

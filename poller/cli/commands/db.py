@@ -1,4 +1,4 @@
-"""`poller db`: bring the database to the schema this program needs, or see where it is."""
+"""`poller db`: the revision of the database's schema, and its upgrade."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ def upgrade(as_json: Json = False) -> None:
     from poller.db import migrate
 
     before, after = migrate.upgrade(bootstrap.services().engine)
-    text = (
-        f"already at revision {after}"
-        if before == after
-        else f"upgraded from {before or 'nothing'} to revision {after}"
-    )
+    if before == after:
+        text = f"already at revision {after}"
+    else:
+        text = f"upgraded from {before or 'nothing'} to revision {after}"
     render.changed(text, "poller.db.upgrade/1", {"before": before, "after": after}, as_json)
 
 
@@ -31,7 +30,8 @@ def current(as_json: Json = False) -> None:
     from poller.db import revision
 
     found = revision.current(bootstrap.services().engine)
-    body = {"revision": found, "needed": revision.HEAD, "up_to_date": found == revision.HEAD}
+    up_to_date = found == revision.HEAD
+    body = {"revision": found, "needed": revision.HEAD, "up_to_date": up_to_date}
     render.record("poller.db.current/1", body, as_json)
-    if found != revision.HEAD:
+    if not up_to_date:
         raise typer.Exit(1)

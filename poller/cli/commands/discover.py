@@ -1,40 +1,31 @@
-"""`poller discover`: what is at an address, as far as the installed collectors can tell, and which targets suit it."""
+"""`poller discover`: the targets that installed collectors suggest for an address."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from poller import bootstrap, errors
-from poller.cli import plugin_runner
-from poller.cli.arguments import completion
+from poller.cli.arguments import completion, key_values
+from poller.cli.direct import discovery, plugin_runner
+from poller.cli.direct.discovery import NO_LOGIN, Discovery, Login, Suggested
 from poller.cli.output import render
-from poller.cli.output.columns import Column, Fit, column, plain, word
+from poller.cli.output.columns import Fit, column, option_text
 from poller.domain.inventory import duration
 
 if TYPE_CHECKING:
-    from poller.collectors.api import Collector, Credential, Discovers, Poll
+    from poller.collectors.api import Collector, Credential
     from poller.collectors.registry import Registry
-
-    Named = tuple[
-        str, Credential | None
-    ]  # as it is stored, if it is; and what is in it, if anything is needed
-
-#: Who suggests more than this for one address will not end by itself.
-_MOST = 100
 
 _COLUMNS = (
     column("COLLECTOR", "collector", fit=Fit.WHOLE),
-    Column("OPTIONS", lambda item: plain(item["options"]), fit=Fit.WRAP),
+    column("OPTIONS", "options", fit=Fit.WRAP),
     column("WHY", "reason", fit=Fit.WRAP),
 )
-
-_NO_LOGIN: Named = ("", None)
 
 
 def command(
@@ -44,13 +35,14 @@ def command(
     collector: Annotated[
         list[str] | None,
         typer.Option(
-            help="Ask only this one; may be given again.", autocompletion=completion.collectors
+            help="Ask only this collector. Repeat for more.",
+            autocompletion=completion.collectors,
         ),
     ] = None,
     credential: Annotated[
         list[str] | None,
         typer.Option(
-            help="A stored credential to try; may be given again.",
+            help="A stored credential to try. Repeat for more.",
             autocompletion=completion.credentials,
         ),
     ] = None,
@@ -66,38 +58,29 @@ def command(
     timeout: Annotated[str, typer.Option(help="When to give up.")] = "10s",
     as_json: render.Json = False,
 ) -> None:
-    """Ask each collector that can discover what it would read there. Nothing is stored.
+    """Ask each collector that can discover for targets that suit an address. Nothing is stored.
 
-    Only credentials that are named are sent. With one --collector and none, the secret is taken as by `poller collect`.
+    Only named credentials are sent. With one --collector and no credential, the secret is read as by
+    `poller collect`.
     """
     from poller.collectors import registry
 
     found = registry.load()
-    asked = _asked(found, collector or ())
-    chosen = asked[0] if collector and len(asked) == 1 else None
-    options = _options(found, asked, chosen, option or ())
-    logins = _logins(asked, chosen, credential or (), options)
+    chosen = _chosen(found, collector or ())
+    single = chosen[0] if collector and len(chosen) == 1 else None
+    options = _options(found, chosen, single, option or ())
+    logins = _logins(chosen, single, credential or (), options)
+    chosen.sort(key=lambda each: logins[each.name] == [NO_LOGIN])  # a login reads more
+
     budget_s = duration.timeout_ms(timeout) / 1000
-    asked.sort(key=lambda each: logins[each.name] == [_NO_LOGIN])  # who logs in knows more
-    longest_s = budget_s * max(map(len, logins.values()), default=1)
-    answers = plugin_runner.run(
-        _ask_all(address, asked, options, logins, budget_s), longest_s + plugin_runner.TIDY_S
-    )
-    items = [item for _, suggested, _ in answers for item in suggested]
-    silent = [
-        {"collector": name, "reason": reason}
-        for name, suggested, reason in answers
-        if not suggested
-    ]
-    render.listing("poller.discover/1", items, _COLUMNS, as_json, address=address, nothing=silent)
-    if not as_json:
-        _say(address, items, silent, logins)
-    if not items:
-        raise typer.Exit(1)
+    most_logins = max(map(len, logins.values()), default=1)
+    work = discovery.discover_all(address, chosen, options, logins, budget_s)
+    results = plugin_runner.run(work, budget_s * most_logins + plugin_runner.CLEAN_UP_S)
+    _print(address, results, as_json)
 
 
-def _asked(found: Registry, names: Sequence[str]) -> list[Collector]:
-    """Those named, else all that can. Raises InvalidInput for one that cannot."""
+def _chosen(found: Registry, names: Sequence[str]) -> list[Collector]:
+    """The named collectors, else all that can discover. Raises InvalidInput for one that cannot."""
     from poller.collectors.api import Discovers
 
     able = {name: each for name, each in found.collectors.items() if isinstance(each, Discovers)}
@@ -108,55 +91,56 @@ def _asked(found: Registry, names: Sequence[str]) -> list[Collector]:
             )
     if not able:
         raise errors.InvalidInput("no installed collector can discover", hint="poller collectors")
-    return [able[name] for name in dict.fromkeys(names)] or list(able.values())
+    unique = dict.fromkeys(names or able)
+    return [able[name] for name in unique]
 
 
 def _options(
-    found: Registry, asked: Sequence[Collector], chosen: Collector | None, words: Sequence[str]
+    found: Registry, chosen: Sequence[Collector], single: Collector | None, words: Sequence[str]
 ) -> dict[str, Any]:
-    from poller.cli.commands import collect
-
-    if words and chosen is None:
+    """The checked options by collector; a collector whose required options are missing is absent."""
+    if words and single is None:
         raise errors.InvalidInput("--option is for one collector", hint="name it with --collector")
-    given = collect.values(chosen.Options, words) if chosen else {}
-    return {
-        each.name: found.checked_options(each.name, given)
-        for each in asked
-        if given or _needs_nothing(each)
-    }
+    values = key_values.option_values(single.Options, words) if single else {}
+    options = {}
+    for each in chosen:
+        if values or not _has_required_option(each):
+            options[each.name] = found.checked_options(each.name, values)
+    return options
 
 
-def _needs_nothing(collector: Collector) -> bool:
-    return not any(field.is_required() for field in collector.Options.model_fields.values())
+def _has_required_option(collector: Collector) -> bool:
+    return any(field.is_required() for field in collector.Options.model_fields.values())
 
 
 def _logins(
-    asked: Sequence[Collector],
-    chosen: Collector | None,
+    chosen: Sequence[Collector],
+    single: Collector | None,
     names: Sequence[str],
     options: Mapping[str, Any],
-) -> dict[str, list[Named]]:
-    """What each may log in with: the named credentials of a kind it takes."""
-    from poller.cli.commands import collect
+) -> dict[str, list[Login]]:
+    """The logins that each collector may try: the named credentials of a kind it takes."""
+    from poller.cli.arguments import secret_input
 
-    if not names and chosen is not None and chosen.name in options:
-        return {chosen.name: [("", collect.credential_for(chosen, options[chosen.name]))]}
-    opened: list[Named] = [(name, _open(name)) for name in names]
-    return {each.name: _suited(each, opened, options.get(each.name)) for each in asked}
+    if not names and single is not None and single.name in options:
+        credential = secret_input.for_collector(single, options[single.name])
+        return {single.name: [Login(credential=credential)]}
+    opened = [Login(name, _open(name)) for name in names]
+    return {each.name: _suitable(each, opened, options.get(each.name)) for each in chosen}
 
 
-def _suited(collector: Collector, opened: Sequence[Named], options: Any) -> list[Named]:
+def _suitable(collector: Collector, opened: Sequence[Login], options: Any) -> list[Login]:
     from poller.collectors.api import needs_credential
 
-    suited = [one for one in opened if isinstance(one[1], collector.credentials)]
-    return (
-        suited
-        if suited or (options is not None and needs_credential(collector, options))
-        else [_NO_LOGIN]
-    )
+    suitable = [login for login in opened if isinstance(login.credential, collector.credentials)]
+    if suitable:
+        return suitable
+    needed = options is not None and needs_credential(collector, options)
+    return [] if needed else [NO_LOGIN]
 
 
 def _open(name: str) -> Credential:
+    """The decrypted stored credential. Raises NotFound."""
     from poller.cli.inventory import inventory_database
     from poller.collectors import credentials
     from poller.db import engine
@@ -169,112 +153,38 @@ def _open(name: str) -> Credential:
     sealed = inventory_feed.credential(database, key or 0)
     if sealed is None:
         raise errors.NotFound(f'no credential named "{name}"', hint="poller credential list")
-    models = {
-        model.kind: model
-        for each in services.registry.collectors.values()
-        for model in each.credentials
-    }
+    models = {}
+    for collector in services.registry.collectors.values():
+        for model in collector.credentials:
+            models[model.kind] = model
     return credentials.from_json(services.keyring.open(sealed.envelope, sealed.name), models)
 
 
-async def _ask_all(
-    address: str,
-    asked: Sequence[Collector],
-    options: Mapping[str, Any],
-    logins: Mapping[str, Sequence[Named]],
-    budget_s: float,
-) -> list[tuple[str, list[dict[str, Any]], str]]:
-    """Of each: its name, what it suggests, and why nothing. All at the same time."""
-    work = [
-        _ask(address, each, options.get(each.name), logins[each.name], budget_s) for each in asked
-    ]
-    return [
-        (each.name, *answer)
-        for each, answer in zip(asked, await asyncio.gather(*work), strict=True)
-    ]
+def _print(address: str, results: Sequence[Discovery], as_json: bool) -> None:
+    """Print the suggestions, the reasons of collectors without any, and the command that adds the first."""
+    suggestions: list[Suggested] = []
+    silent = []
+    for result in results:
+        suggestions += result.suggestions
+        if not result.suggestions:
+            silent.append({"collector": result.collector, "reason": result.reason})
+    items = [asdict(each) for each in suggestions]
+    render.listing("poller.discover/1", items, _COLUMNS, as_json, address=address, nothing=silent)
+    if not as_json:
+        for each in silent:
+            render.note(f"{each['collector']}: {each['reason']}")
+        if suggestions:
+            render.note(f"next: {_add_command(address, suggestions[0])}")
+    if not suggestions:
+        raise typer.Exit(1)
 
 
-async def _ask(
-    address: str, collector: Any, options: Any, logins: Sequence[Named], budget_s: float
-) -> tuple[list[dict[str, Any]], str]:
-    if options is None:
-        return [], "some of its options must be given"
-    reason = "no credential of a kind it takes was named" if not logins else ""
-    for name, credential in logins:
-        try:
-            found = await _suggestions(address, collector, options, credential, budget_s)
-        except errors.DeviceError as error:
-            reason = str(error)
-            continue
-        if found:
-            return [{**each, "credential": name} for each in found], ""
-        reason = "it suggests nothing"
-    return [], reason
-
-
-async def _suggestions(
-    address: str, collector: Any, options: Any, credential: Credential | None, budget_s: float
-) -> list[dict[str, Any]]:
-    """Raises DeviceError, whatever the collector does."""
-    from poller.collectors import poll_runner
-    from poller.collectors.api import Poll
-
-    poll = Poll(
-        0, address, address, options, credential, asyncio.get_running_loop().time() + budget_s
-    )
-    finding = asyncio.create_task(_find(collector, poll))
-    _, late = await asyncio.wait([finding], timeout=budget_s)
-    if late:
-        finding.cancel()
-        raise errors.DeviceTimeout(f"no answer within {budget_s:g} s")
-    try:
-        return finding.result()
-    except errors.DeviceError as error:
-        texts = [
-            poll_runner.scrub(text, credential) for text in (error.message, error.cause, error.hint)
-        ]
-        raise errors.DeviceError(*texts) from None
-
-
-async def _find(collector: Any, poll: Poll) -> list[dict[str, Any]]:
-    """What it suggests, as far as anybody could want it. Raises DeviceError, whatever the collector does."""
-    from poller import plugins
-    from poller.collectors.api import Suggestion
-
-    finder: Discovers = collector
-    found: list[dict[str, Any]] = []
-    try:
-        async for each in finder.discover(poll):
-            if not isinstance(each, Suggestion):
-                raise TypeError(f"it suggests a {type(each).__name__}, not an api.Suggestion")
-            options = json.loads(json.dumps(dict(each.options)))
-            found.append(
-                {"collector": collector.name, "options": options, "reason": str(each.reason)}
-            )
-            if len(found) == _MOST:
-                break
-    except errors.DeviceError:
-        raise
-    except BaseException as error:  # noqa: BLE001  a plugin may raise anything, SystemExit too
-        text = plugins.error_text(error)
-        raise errors.CollectorCrashed(f"collector {collector.name} crashed", cause=text) from None
-    return found
-
-
-def _say(
-    address: str,
-    items: Sequence[Mapping[str, Any]],
-    silent: Sequence[Mapping[str, str]],
-    logins: Mapping[str, Any],
-) -> None:
-    for each in silent:
-        render.note(f"{each['collector']}: {each['reason']}")
-    if items:
-        best = items[0]
-        login = f" --credential {shlex.quote(best['credential'])}" if best["credential"] else ""
-        words = "".join(
-            f" -o {shlex.quote(f'{key}={word(value)}')}" for key, value in best["options"].items()
-        )
-        render.note(
-            f"next: poller device add NAME {address}{login} --collector {best['collector']}{words}"
-        )
+def _add_command(address: str, suggested: Suggested) -> str:
+    words = ["poller device add NAME", address]
+    if suggested.credential:
+        words.append(f"--credential {shlex.quote(suggested.credential)}")
+    words.append(f"--collector {suggested.collector}")
+    for key, value in suggested.options.items():
+        assignment = f"{key}={option_text(value)}"
+        words.append(f"-o {shlex.quote(assignment)}")
+    return " ".join(words)

@@ -1,9 +1,10 @@
-"""`poller explain CODE`: what a code of a run, an error or an exit means, and what to do about it."""
+"""`poller explain CODE`: the meaning of a code of a run, an error or an exit, and what to do about it."""
 
 from __future__ import annotations
 
 import difflib
 import re
+from operator import attrgetter
 from typing import Annotated, Any
 
 import typer
@@ -15,15 +16,15 @@ from poller.cli.output.render import Json
 from poller.domain.failures import error_codes
 
 EXIT_CODES = {
-    0: "done, and the answer is good",
-    1: "done, and the answer is bad: a device fails, a part was refused",
+    0: "done, and the result is good",
+    1: "done, and the result is bad: a device fails, a part was refused",
     2: "wrong usage or configuration; nothing was changed",
     3: "a name that does not exist",
     4: "not allowed",
     5: "Redis or the database cannot be reached; it is safe to run the same again",
     124: "--wait ran out",
     130: "interrupted",
-    141: "nobody reads the output any more",
+    141: "the program that reads the output has ended",
 }
 _COLUMNS = (
     column("CODE", "code", fit=Fit.WHOLE),
@@ -36,18 +37,18 @@ def command(
     codes: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[CODE]...", help="As timeout, P301, 5 or exit-codes. None: all there are."
+            metavar="[CODE]...",
+            help="For example timeout, P301, 5 or exit-codes. Default: all codes.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what a code means: of a run, of an error, or of an exit."""
-    known = {item["code"].lower(): item for item in entries()}
+    """Explain codes of runs, errors and exits."""
+    by_code = {item["code"].lower(): item for item in entries()}
     items: list[dict[str, Any]] = []
     for word in codes or ("runs", "errors", "exit-codes"):
-        kind = word.lower()
-        found = [item for item in known.values() if item["kind"] == kind]
-        items += found or [_one(word, known)]
+        of_kind = [item for item in by_code.values() if item["kind"] == word.lower()]
+        items += of_kind or [_one(word, by_code)]
     if codes and len(items) == 1:
         render.record("poller.explain/1", items[0], as_json)
     else:
@@ -73,21 +74,21 @@ def _run_item(row: error_codes.ErrorCode) -> dict[str, Any]:
 
 
 def tree() -> dict[type[errors.PollerError], str]:
-    """Every error class that is printed, with its meaning from the tree in poller/errors.py."""
+    """Every printed error class with its meaning, from the tree in the docstring of poller/errors.py."""
     meanings = dict(re.findall(r"[|' ]- (\w+) +(.+)", errors.__doc__ or ""))
     kinds: list[type[errors.PollerError]] = [vars(errors)[name] for name in meanings]
-    return {kind: meanings[kind.__name__] for kind in sorted(kinds, key=lambda kind: kind.code)}
+    kinds.sort(key=attrgetter("code"))
+    return {kind: meanings[kind.__name__] for kind in kinds}
 
 
 def _errors() -> list[dict[str, Any]]:
     items = []
     for kind, meaning in tree().items():
-        of_runs = error_codes.TABLE.get(getattr(kind, "error_code", ""))
-        hint = (
-            of_runs.hint
-            if of_runs
-            else f"the error says it behind `try:`; the exit code is {kind.exit_code}"
-        )
+        run_code = error_codes.TABLE.get(getattr(kind, "error_code", ""))
+        if run_code:
+            hint = run_code.hint
+        else:
+            hint = f"the error says it after `try:`; the exit code is {kind.exit_code}"
         items.append(_item("errors", kind.code, f"{kind.__name__}: {meaning}", hint))
     return items
 
@@ -96,14 +97,13 @@ def _item(kind: str, code: str, meaning: str, hint: str = "") -> dict[str, Any]:
     return {"code": code, "kind": kind, "meaning": meaning, "try": hint}
 
 
-def _one(word: str, known: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    found = known.get(word.lower())
-    if found is None:
-        near = difflib.get_close_matches(word.lower(), known, n=1)
-        hint = (
-            f"poller explain {known[near[0]]['code']}   (poller explain lists all)"
-            if near
-            else "poller explain"
-        )
-        raise errors.NotFound(f'there is no code "{word}"', hint=hint)
-    return found
+def _one(word: str, by_code: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The item of a code. Raises NotFound with the nearest code."""
+    item = by_code.get(word.lower())
+    if item is not None:
+        return item
+    hint = "poller explain"
+    near = difflib.get_close_matches(word.lower(), by_code, n=1)
+    if near:
+        hint = f"poller explain {by_code[near[0]]['code']}   (poller explain lists all)"
+    raise errors.NotFound(f'there is no code "{word}"', hint=hint)

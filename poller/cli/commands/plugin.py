@@ -1,4 +1,4 @@
-"""`poller plugin new`: a package with a collector that installs, passes its tests and polls, before the first edit."""
+"""`poller plugin new`: writes a package with a collector that installs, passes its tests and polls."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from poller.cli.output.render import Json
 
 app = typer.Typer(no_args_is_help=True, help="Write a collector of your own.")
 
-#: Part of a metric's name, a module, a distribution and a queue; short enough for all of them.
+#: The name becomes part of a metric, a module, a distribution and a queue; it fits all of them.
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 LONGEST = 40
-#: Where the routers of `poller up --demo` listen.
+#: The port of the routers of `poller up --demo`.
 PORT = 18728
 
-#: Template to file; `{package}` and `{module}` are filled in.
+#: Templates and the files they become.
 FILES = {
     "pyproject.toml.jinja": "pyproject.toml",
     "README.md.jinja": "README.md",
@@ -37,7 +37,7 @@ FILES = {
 @app.command("new")
 def new(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="What targets will call it: --collector NAME.")
+        str, typer.Argument(metavar="NAME", help="The collector's name, as in --collector NAME.")
     ],
     path: Annotated[
         Path | None,
@@ -45,54 +45,68 @@ def new(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a package with one collector, its test and its README. Nothing that exists is touched."""
+    """Write a package with one collector, its test and its README. Existing files are never changed."""
     words = _words(name)
-    place = path or Path(name)
-    files = write(place, words)
-    body = {"name": name, "path": str(place), "files": files, "distribution": words["distribution"]}
-    text = f"wrote {len(files)} files to {place}"
-    # A word without a slash would be the name of somebody else's package.
-    here = place if place.is_absolute() else f"./{place}"
-    render.changed(
-        text, "poller.plugin.new/1", body, as_json, f"pip install {shlex.quote(str(here))}"
-    )
+    folder = path or Path(name)
+    files = write(folder, words)
+    text = f"wrote {len(files)} files to {folder}"
+    body = {
+        "name": name,
+        "path": str(folder),
+        "files": files,
+        "distribution": words["distribution"],
+    }
+    # Without a slash pip would install a package of that name from the index.
+    requirement = str(folder) if folder.is_absolute() else f"./{folder}"
+    then = f"pip install {shlex.quote(requirement)}"
+    render.changed(text, "poller.plugin.new/1", body, as_json, then)
 
 
-def write(place: Path, words: Mapping[str, str]) -> list[str]:
-    """The files of the package, relative to the place. Raises AlreadyExists, InvalidInput; then nothing was made."""
+def write(folder: Path, words: Mapping[str, str]) -> list[str]:
+    """Write the package's files and return their paths in the folder.
+
+    Raises AlreadyExists or InvalidInput; then no file is written.
+    """
+    texts = _rendered(words)
+    try:
+        folder.mkdir(parents=True)
+        for name, text in texts.items():
+            path = folder / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    except FileExistsError:
+        raise errors.AlreadyExists(
+            f"{folder} exists already; nothing was written", hint="--path DIRECTORY"
+        ) from None
+    except OSError as error:
+        raise errors.InvalidInput(f"{folder}: {error.strerror}", hint="--path DIRECTORY") from None
+    return sorted(texts)
+
+
+def _rendered(words: Mapping[str, str]) -> dict[str, str]:
+    """The text of each file, by its path in the package."""
     import jinja2
 
     templates = jinja2.Environment(
         loader=jinja2.PackageLoader("poller.cli", "plugin_template"),
         undefined=jinja2.StrictUndefined,
-        autoescape=False,  # noqa: S701  no HTML, and every word was checked
+        autoescape=False,  # noqa: S701  no HTML, and every word is checked
         keep_trailing_newline=True,
     )
-    texts = {
-        target.format(**words): templates.get_template(source).render(words)
-        for source, target in FILES.items()
-    }
-    try:
-        place.mkdir(parents=True)
-        for file, text in texts.items():
-            (place / file).parent.mkdir(exist_ok=True)
-            (place / file).write_text(text, encoding="utf-8")
-    except FileExistsError:
-        raise errors.AlreadyExists(
-            f"{place} exists already; nothing was written", hint="--path DIRECTORY"
-        ) from None
-    except OSError as error:
-        raise errors.InvalidInput(f"{place}: {error.strerror}", hint="--path DIRECTORY") from None
-    return sorted(texts)
+    texts = {}
+    for template, path in FILES.items():
+        texts[path.format(**words)] = templates.get_template(template).render(words)
+    return texts
 
 
 def _words(name: str) -> dict[str, str]:
-    """What stands in the templates. Raises InvalidInput for a name that cannot be all of these."""
+    """The words for the templates. Raises InvalidInput for an unusable name, AlreadyExists for a taken one."""
     if not _NAME.fullmatch(name) or len(name) > LONGEST:
         shown = name if name.isprintable() else ascii(name)
         raise errors.InvalidInput(
             f'"{shown}" cannot be the name of a collector',
-            cause=f"it takes small letters, digits, - and _ between them, a letter first, at most {LONGEST} in all",
+            cause="it takes small letters, digits, - and _ between them, a letter first, "
+            f"at most {LONGEST} in all",
             hint=f"poller plugin new {_nearest(name)}",
         )
     _refuse_taken(name)

@@ -1,16 +1,16 @@
-"""`poller poll DEVICE`: poll its targets now, wait, and print what came. A poll that is running is waited for."""
+"""`poller poll DEVICE`: polls its targets now, waits, and prints the outcome. A running poll is waited for."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from poller import bootstrap, errors
-from poller.cli.arguments import completion
-from poller.cli.arguments.target_arguments import place
+from poller.cli.actions import result_wait
+from poller.cli.arguments import target_arguments
+from poller.cli.arguments.target_arguments import TargetOption, TargetWord, split_target
 from poller.cli.output import render
 from poller.cli.output.columns import Fit, column
 from poller.domain.failures import error_codes
@@ -23,20 +23,19 @@ if TYPE_CHECKING:
     from poller.db.inventory.targets import Target
     from poller.db.record.stored_readings import Stored
 
-TIMED_OUT = 124
-LOOK_EVERY_S = 0.1
+_COLUMNS = [
+    column("TARGET", "target", fit=Fit.WHOLE),
+    column("COLLECTOR", "collector", fit=Fit.WHOLE, spare=1),
+    column("STATE", "state", fit=Fit.WHOLE),
+    column("SAMPLES", "samples", right=True, fit=Fit.WHOLE, spare=2),
+    column("ERROR", "error_code", fit=Fit.WHOLE),
+    column("MESSAGE", "message", fit=Fit.REST),
+]
 
 
 def command(
-    device: Annotated[
-        str,
-        typer.Argument(
-            metavar="DEVICE[/TARGET]", help="The device's name.", autocompletion=completion.devices
-        ),
-    ],
-    target: Annotated[
-        str | None, typer.Option(help="Only this target of it.", autocompletion=completion.targets)
-    ] = None,
+    device: TargetWord,
+    target: TargetOption = None,
     wait_s: Annotated[
         float, typer.Option("--wait", min=0, help="Seconds to wait for the result.")
     ] = 30.0,
@@ -47,37 +46,37 @@ def command(
     from poller.db.inventory import targets
     from poller.db.record import stored_readings
 
-    device, target = place(device, target)
+    device, target = split_target(device, target)
     services = bootstrap.services()
     engine = database(services)
-    wanted = _wanted(targets.of_device(engine, device), device, target)
-    asked_ms, places = services.board.demand([t.id for t in wanted])
-    _refuse_absent(wanted, places)
-    _refuse_unserved(services, wanted)
-    done = _wait(services, [t.id for t in wanted], asked_ms, wait_s)
-    found = stored_readings.latest(
-        engine, [t.id for t in wanted if t.id in done and _has_readings(done[t.id])]
-    )
-    items = [_item(t, done.get(t.id), found.get(t.id)) for t in wanted]
+    chosen = _chosen(targets.of_device(engine, device), device, target)
+    ids = [each.id for each in chosen]
+    requested_ms, places = services.board.demand(ids)
+    _refuse_absent(chosen, places)
+    _refuse_unserved(services, chosen)
+
+    done = dict(result_wait.finished(services, ids, requested_ms, wait_s))
+    with_readings = [key for key, status in done.items() if _has_readings(status)]
+    readings = stored_readings.latest(engine, with_readings)
+    items = [_item(each, done.get(each.id), readings.get(each.id)) for each in chosen]
     render.listing("poller.poll/1", items, _COLUMNS, as_json)
-    if len(done) < len(wanted):
-        _explain(services, len(wanted) - len(done), wait_s)
-        raise typer.Exit(TIMED_OUT)
+    if len(done) < len(chosen):
+        _explain(services, len(chosen) - len(done), wait_s)
+        raise typer.Exit(result_wait.TIMED_OUT)
     if any(status.state is State.FAILING for status in done.values()):
         raise typer.Exit(1)
 
 
 def _has_readings(status: Status) -> bool:
-    """Of this poll, not of one before it."""
+    """True if this poll, not only an earlier one, stored readings."""
     return status.state is not State.FAILING or status.code in error_codes.FINDINGS
 
 
-def _wanted(found: Sequence[Target], device: str, name: str | None) -> list[Target]:
-    chosen = [t for t in found if name in (None, t.name)]
+def _chosen(found: Sequence[Target], device: str, name: str | None) -> list[Target]:
+    """The named target, or all of the device. Raises NotFound if there is none."""
     if not found:
-        raise errors.NotFound(
-            f'device "{device}" has no target', hint=f"poller target add {device} --collector snmp"
-        )
+        raise target_arguments.no_target(device)
+    chosen = [target for target in found if name in (None, target.name)]
     if not chosen:
         raise errors.NotFound(
             f'device "{device}" has no target named "{name}"', hint=f"poller target list {device}"
@@ -85,77 +84,51 @@ def _wanted(found: Sequence[Target], device: str, name: str | None) -> list[Targ
     return chosen
 
 
-def _refuse_absent(wanted: Sequence[Target], places: Mapping[int, str]) -> None:
-    absent = [t for t in wanted if places[t.id] == "gone"]
-    if len(absent) == len(wanted):
-        first = absent[0]
-        raise errors.NotFound(
-            f'target "{first.device}/{first.name}" is not on the board',
-            "it is disabled, or no scheduler has run since it was added",
-            "poller status",
-        )
+def _refuse_absent(chosen: Sequence[Target], places: Mapping[int, str]) -> None:
+    """Raise NotFound if the board holds none of the targets."""
+    if all(places[target.id] == "gone" for target in chosen):
+        raise target_arguments.not_on_board(chosen[0])
 
 
-def _refuse_unserved(services: Services, wanted: Sequence[Target]) -> None:
-    """Nobody would ever answer: say so at once."""
+def _refuse_unserved(services: Services, chosen: Sequence[Target]) -> None:
+    """Raise NotFound for a target in a queue without a worker, instead of waiting in vain."""
     from poller.state.cluster import overview_reader
     from poller.state.redis_client import store_errors
 
-    ids = [str(target.id) for target in wanted]
-    for each in health.unroutable(overview_reader.read(services.redis, services.keys)):
+    ids = [str(target.id) for target in chosen]
+    view = overview_reader.read(services.redis, services.keys)
+    for unroutable in health.unroutable(view):
         with store_errors(services.redis):
-            waits: Any = services.redis.zmscore(services.keys.urgent(each.queue), ids)
-        for target, at in zip(wanted, waits, strict=True):
-            if at is not None:
+            scores: Any = services.redis.zmscore(services.keys.urgent(unroutable.queue), ids)
+        for target, score in zip(chosen, scores, strict=True):
+            if score is not None:
                 raise errors.NotFound(
                     f'no running worker takes target "{target.device}/{target.name}"',
-                    f"its queue is {each.queue}: {each.reason}",
-                    f"start a worker that has {health.needs(each.queue)}; "
+                    f"its queue is {unroutable.queue}: {unroutable.reason}",
+                    f"start a worker that has {health.needs(unroutable.queue)}; "
                     "a running one finds a new plugin after a restart",
                 )
 
 
-def _wait(
-    services: Services, ids: Sequence[int], asked_ms: int, wait_s: float
-) -> dict[int, Status]:
-    """Statuses that are newer than our question."""
-    until = time.monotonic() + wait_s
-    while True:
-        statuses = services.board.statuses(ids)
-        done = {i: status for i, status in statuses.items() if status.finished_ms >= asked_ms}
-        if len(done) == len(ids) or time.monotonic() >= until:
-            return done
-        time.sleep(LOOK_EVERY_S)
-
-
 def _explain(services: Services, missing: int, wait_s: float) -> None:
-    """Why is there no answer? What the whole cluster is doing says it best."""
+    """Note the number of missing results and the health of the cluster, which explains them."""
     from poller.state.cluster import overview_reader
 
     verdict = health.judge(overview_reader.read(services.redis, services.keys)).text
-    render.note(
-        f"{formatting.counted(missing, 'target')} without a result after {wait_s:g} s. {verdict}"
-    )
+    counted = formatting.counted(missing, "target")
+    render.note(f"{counted} without a result after {wait_s:g} s. {verdict}")
 
 
 def _item(target: Target, status: Status | None, stored: Stored | None) -> dict[str, Any]:
-    fresh = stored if status and stored and stored.at_ms >= status.run_ms else None
+    item = {"device": target.device, "target": target.name, "collector": target.collector}
+    if status is None:
+        missing = {"state": "waiting", "samples": 0, "error_code": "", "message": "no result yet"}
+        return item | missing
+    is_fresh = stored is not None and stored.at_ms >= status.run_ms
     return {
-        "device": target.device,
-        "target": target.name,
-        "collector": target.collector,
-        "state": status.state.value if status else "waiting",
-        "samples": len(fresh.readings.values) if fresh else 0,
-        "error_code": status.code if status else "",
-        "message": status.message if status else "no result yet",
+        **item,
+        "state": status.state.value,
+        "samples": len(stored.readings.values) if stored is not None and is_fresh else 0,
+        "error_code": status.code,
+        "message": status.message,
     }
-
-
-_COLUMNS = [
-    column("TARGET", "target", fit=Fit.WHOLE),
-    column("COLLECTOR", "collector", fit=Fit.WHOLE, spare=1),
-    column("STATE", "state", fit=Fit.WHOLE),
-    column("SAMPLES", "samples", right=True, fit=Fit.WHOLE, spare=2),
-    column("ERROR", "error_code", fit=Fit.WHOLE),
-    column("MESSAGE", "message", fit=Fit.REST),
-]

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from poller import errors
-from poller.cli.arguments import completion
 from poller.cli.arguments.since import Since, instant_ms
-from poller.cli.arguments.target_arguments import place
+from poller.cli.arguments.target_arguments import TargetOption, TargetWord, split_target
 from poller.cli.commands import readings_rate
 from poller.cli.inventory import inventory_database
 from poller.cli.output import render
-from poller.cli.output.columns import Column, Fit, column, plain
-from poller.cli.output.render import Json
-from poller.domain.inventory import duration
+from poller.cli.output.columns import Column, Fit, Item, column, plain
+from poller.cli.output.render import Json, Limit
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
@@ -27,31 +25,33 @@ if TYPE_CHECKING:
     from poller.db.inventory.targets import Target
     from poller.db.record.stored_readings import Stored
 
+
+def _labels(item: Item) -> str:
+    return plain(item["labels"])
+
+
+def _value(item: Item) -> str:
+    value = item["value"]
+    if value is None:
+        return "–"
+    if value == int(value) and abs(value) < 2**63:
+        return str(int(value))
+    return f"{value:.6g}"
+
+
 _COLUMNS = (
     column("TARGET", "target", fit=Fit.WHOLE),
     column("METRIC", "metric", fit=Fit.WHOLE),
-    Column("LABELS", lambda item: plain(item["labels"]), least=16),
-    Column("VALUE", lambda item: _number(item["value"]), right=True, fit=Fit.WHOLE),
+    Column("LABELS", _labels, minimum=16),
+    Column("VALUE", _value, right=True, fit=Fit.WHOLE),
     column("KIND", "kind", fit=Fit.WHOLE, spare=2),
-    Column(
-        "AGE",
-        lambda item: duration.format_ms(round(item["age_seconds"]) * 1000),
-        right=True,
-        spare=1,
-    ),
+    Column("AGE", readings_rate.age_text, right=True, spare=1),
 )
 
 
 def command(
-    device: Annotated[
-        str,
-        typer.Argument(
-            metavar="DEVICE[/TARGET]", help="The device's name.", autocompletion=completion.devices
-        ),
-    ],
-    target: Annotated[
-        str | None, typer.Option(help="Only this target of it.", autocompletion=completion.targets)
-    ] = None,
+    device: TargetWord,
+    target: TargetOption = None,
     metric: Annotated[
         str | None, typer.Option(help="Only metrics whose name contains this.")
     ] = None,
@@ -59,10 +59,10 @@ def command(
         bool, typer.Option("--rate", help="Counters per second, each with its verdict.")
     ] = False,
     since: Since = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 200,
+    limit: Limit = 200,
     as_json: Json = False,
 ) -> None:
-    """Print the values of the last poll of each target; with --rate what its counters count per second."""
+    """Print the values of the last poll of each target; with --rate the rates of its counters per second."""
     from poller.db.inventory import targets
 
     if since and not rate:
@@ -70,81 +70,65 @@ def command(
             "--since goes with --rate", hint=f"poller readings {device} --rate --since {since}"
         )
     since_ms = instant_ms(since)
-    device, target = place(device, target)
+    device, target = split_target(device, target)
     engine = inventory_database.database()
     chosen = [targets.show(engine, device, target)] if target else targets.of_device(engine, device)
     if rate:
         from poller.db.record.stored_rates import Asked
 
-        wanted = metric or ""
-        asked = Asked(lambda names: [name for name in names if wanted in name], limit, since_ms)
-        readings_rate.show(engine, device, chosen, asked, as_json)
+        def matching(names: Collection[str]) -> list[str]:
+            return [name for name in names if (metric or "") in name]
+
+        readings_rate.show(engine, device, chosen, Asked(matching, limit, since_ms), as_json)
     else:
-        _show(engine, device, chosen, metric, limit, as_json)
+        _show(engine, device, chosen, metric or "", limit, as_json)
 
 
 def _show(
-    engine: Engine,
-    device: str,
-    chosen: Sequence[Target],
-    metric: str | None,
-    limit: int,
-    as_json: bool,
+    engine: Engine, device: str, chosen: Sequence[Target], metric: str, limit: int, as_json: bool
 ) -> None:
     from poller.db.record import stored_readings
 
-    latest = stored_readings.latest(engine, [each.id for each in chosen])
-    rows = [
-        row
-        for each in chosen
-        if each.id in latest
-        for row in _rows(each, latest[each.id], time.time())
-    ]
-    rows = [row for row in rows if metric is None or metric in row["metric"]]
+    latest = stored_readings.latest(engine, [target.id for target in chosen])
+    now_s = time.time()
+    rows: list[dict[str, Any]] = []
+    unread = []
+    for target in chosen:
+        stored = latest.get(target.id)
+        if stored is None:
+            unread.append(target.name)
+        else:
+            rows += [row for row in _rows(target, stored, now_s) if metric in row["metric"]]
+
     more = {"device": device, "total": len(rows)}
     render.listing("poller.readings/1", rows[:limit], _COLUMNS, as_json, **more)
-    if not as_json:
-        _explain(
-            device,
-            chosen,
-            {each.name for each in chosen if each.id not in latest},
-            len(rows),
-            limit,
-        )
+    if as_json:
+        return
+    if not chosen:
+        render.note(f"{device} has no targets: poller target add {device} --collector snmp")
+    elif not rows and not unread:
+        render.note("nothing matches")
+    for name in sorted(unread):
+        path = f"{device}/{name}"
+        render.note(f"{path}: nothing has been read yet; poller runs {path} shows its polls")
+    if len(rows) > limit:
+        total = len(rows)
+        render.note(f"{total:,} values in all; more with --limit {total} or --metric NAME")
 
 
-def _rows(target: Target, stored: Stored, now: float) -> Iterator[dict[str, Any]]:
-    at = datetime.fromtimestamp(stored.at_ms / 1000, UTC)
-    age = max(0.0, round(now - stored.at_ms / 1000, 3))
-    for series, value in zip(stored.readings.series.series, stored.readings.values, strict=True):
+def _rows(target: Target, stored: Stored, now_s: float) -> Iterator[dict[str, Any]]:
+    at_s = stored.at_ms / 1000
+    at = datetime.fromtimestamp(at_s, UTC)
+    age = max(0.0, round(now_s - at_s, 3))
+    readings = stored.readings
+    for series, value in zip(readings.series.series, readings.values, strict=True):
         yield {
             "target": target.name,
             "metric": series.name,
             "labels": dict(series.labels),
-            "value": value if math.isfinite(value) else None,  # JSON has no other word for it
+            "value": value if math.isfinite(value) else None,  # JSON has no NaN and no infinity
             "kind": series.kind.value,
             "width_bits": series.width or None,
             "at": at,
             "age_seconds": age,
         }
-
-
-def _explain(
-    device: str, targets: Sequence[Target], unread: set[str], rows: int, limit: int
-) -> None:
-    if not targets:
-        render.note(f"{device} has no targets: poller target add {device} --collector snmp")
-    elif not rows and not unread:
-        render.note("nothing matches")
-    for name in sorted(unread):
-        render.note(
-            f"{device}/{name}: nothing has been read yet; poller runs {device}/{name} tells how its polls went"
-        )
-    if rows > limit:
-        render.note(f"{rows:,} values in all; more with --limit {rows} or --metric NAME")
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return str(int(value)) if value == int(value) and abs(value) < 2**63 else f"{value:.6g}"

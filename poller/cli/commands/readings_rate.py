@@ -1,11 +1,11 @@
-"""`poller readings --rate`: what counters count per second, what each rate is worth, and how it went."""
+"""`poller readings --rate`: the rate of each counter, its verdict, and a plot of the time before."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from poller.cli.output import render, sparkline
@@ -21,80 +21,84 @@ if TYPE_CHECKING:
     from poller.db.record.stored_rates import Asked, Rated
     from poller.domain.metrics.rates import Line
 
-_PLOT_WIDTH, _SMALL_PLOT_WIDTH = 24, 12
+_PLOT_WIDTH = 24
+_SMALL_PLOT_WIDTH = 12
 _WIDE_SCREEN = 130
-_LABELS_WIDTH = 32  # ifName=GigabitEthernet1/0/24 and a little: cut to ifName=… a row is nobody's
-
-
-def show(
-    engine: Engine, device: str, chosen: Sequence[Target], asked: Asked, as_json: bool
-) -> None:
-    """Print the newest rate of every counter; over a span also the mean, the highest and all of them (JSON)."""
-    from poller.db.record import stored_rates as stored
-
-    rated = stored.of_targets(engine, chosen, asked)
-    now_ms, span = time.time_ns() // 1_000_000, bool(asked.since_ms)
-    rows = [
-        _Row(rates_json.item(each.target.name, line, span, now_ms), line)
-        for each in rated
-        for line in each.answer.lines
-    ]
-    total = sum(each.answer.total for each in rated)
-    render.listing(
-        rates_json.SCHEMA, rows, list(_columns(span)), as_json, device=device, total=total
-    )
-    if not as_json:
-        for text in _notes(device, rated, len(rows), total):
-            render.note(text)
+#: Room for `ifName=GigabitEthernet1/0/24`: a row cut to `ifName=…` cannot be identified.
+_LABELS_WIDTH = 32
 
 
 class _Row(dict[str, Any]):
-    """What goes into JSON, and the line it was made of, for the eye."""
+    """The JSON fields of a counter, with the line they were made of for labels and plot."""
 
     def __init__(self, fields: dict[str, Any], line: Line) -> None:
         super().__init__(fields)
         self.line = line
 
 
+def show(
+    engine: Engine, device: str, chosen: Sequence[Target], asked: Asked, as_json: bool
+) -> None:
+    """Print the newest rate of every counter; over a span also its mean and maximum, in JSON all rates."""
+    from poller.db.record import stored_rates
+
+    rated = stored_rates.of_targets(engine, chosen, asked)
+    now_ms = time.time_ns() // 1_000_000
+    span = bool(asked.since_ms)
+    rows = []
+    for each in rated:
+        for line in each.answer.lines:
+            fields = rates_json.item(each.target.name, line, span, now_ms)
+            rows.append(_Row(fields, line))
+
+    total = sum(each.answer.total for each in rated)
+    columns = list(_columns(span))
+    render.listing(rates_json.SCHEMA, rows, columns, as_json, device=device, total=total)
+    if not as_json:
+        for text in _notes(device, rated, len(rows), total):
+            render.note(text)
+
+
 def _columns(span: bool) -> Iterator[Column]:
-    """On a screen things are called by what they are known by, and there is a picture; a pipe gets all labels."""
     yield column("TARGET", "target", fit=Fit.WHOLE, spare=3)
     yield column("METRIC", "metric", fit=Fit.WHOLE)
-    yield Column(
-        "LABELS",
-        lambda item: plain(item["labels"]),
-        short=lambda item: plain(dict(_line(item).known_by)),
-        least=_LABELS_WIDTH,
-    )
-    yield _number("RATE", "per_second")
+    yield Column("LABELS", _labels, short=_identifying_labels, minimum=_LABELS_WIDTH)
+    yield _rate_column("RATE", "per_second")
     if span:
-        yield _number("MEAN", "mean_per_second", spare=2)
-        yield _number("MAX", "max_per_second", spare=1)
+        yield _rate_column("MEAN", "mean_per_second", spare=2)
+        yield _rate_column("MAX", "max_per_second", spare=1)
     yield column("VERDICT", "verdict", fit=Fit.WHOLE)
     if _can_draw():
         yield Column("PLOT", _plot, fit=Fit.WHOLE, spare=5)
-    yield Column(
-        "AGE",
-        lambda item: duration.format_ms(round(item["age_seconds"]) * 1000),
-        right=True,
-        fit=Fit.WHOLE,
-        spare=4,
-    )
+    yield Column("AGE", age_text, right=True, fit=Fit.WHOLE, spare=4)
     yield column("WHY", "reason", fit=Fit.REST)
 
 
-def _number(title: str, key: str, spare: int = 0) -> Column:
+def _rate_column(title: str, key: str, spare: int = 0) -> Column:
     def text(item: Item) -> str:
         return counter_units.per_second(item["metric"], item[key])
 
     return Column(title, text, right=True, fit=Fit.WHOLE, spare=spare)
 
 
+def age_text(item: Item) -> str:
+    """The age of a value in whole seconds: `1m30s`."""
+    return duration.format_ms(round(item["age_seconds"]) * 1000)
+
+
+def _labels(item: Item) -> str:
+    return plain(item["labels"])
+
+
+def _identifying_labels(item: Item) -> str:
+    """The labels that people know the series by, for a screen."""
+    return plain(dict(_line(item).known_by))
+
+
 def _plot(item: Item) -> str:
-    wide = shutil.get_terminal_size().columns >= _WIDE_SCREEN
-    return sparkline.draw(
-        [rate.per_second for rate in _line(item).rates], _PLOT_WIDTH if wide else _SMALL_PLOT_WIDTH
-    )
+    is_wide = shutil.get_terminal_size().columns >= _WIDE_SCREEN
+    width = _PLOT_WIDTH if is_wide else _SMALL_PLOT_WIDTH
+    return sparkline.draw([rate.per_second for rate in _line(item).rates], width)
 
 
 def _line(item: Item) -> Line:
@@ -116,13 +120,21 @@ def _notes(device: str, rated: Sequence[Rated], shown: int, total: int) -> Itera
         yield "no counter matches" if total == 0 else "no rate in that time"
     if shown < total:
         yield f"{total:,} counters in all; more with --limit {total} or --metric NAME"
-    for target in (each.target for each in rated if _only_first(each)):
-        wait = duration.format_ms(target.max_ms or target.interval_ms)
-        yield f"{device}/{target.name} has one poll, and a rate takes two: the next one is due within {wait}"
-    for each in (each for each in rated if each.cut):
-        yield f"{device}/{each.target.name}: only the newest {formatting.exact(each.polls)} polls of that time"
+
+    for each in rated:
+        if _has_one_poll(each):
+            wait = duration.format_ms(each.target.max_ms or each.target.interval_ms)
+            yield (
+                f"{device}/{each.target.name} has one poll, and a rate takes two: "
+                f"the next one is due within {wait}"
+            )
+    for each in rated:
+        if each.cut:
+            polls = formatting.exact(each.polls)
+            yield f"{device}/{each.target.name}: only the newest {polls} polls of that time"
 
 
-def _only_first(rated: Rated) -> bool:
-    verdicts: Iterable[Verdict] = (line.newest.verdict for line in rated.answer.lines)
-    return rated.polls == 1 and Verdict.FIRST in verdicts
+def _has_one_poll(rated: Rated) -> bool:
+    if rated.polls != 1:
+        return False
+    return any(line.newest.verdict is Verdict.FIRST for line in rated.answer.lines)

@@ -1,4 +1,4 @@
-"""`poller settings`: every setting, its value here and now, and where that came from. Secrets are masked."""
+"""`poller settings`: every setting, its value, and the origin of the value. Secrets are masked."""
 
 from __future__ import annotations
 
@@ -20,10 +20,5 @@ _COLUMNS = (
 
 def command(as_json: Json = False) -> None:
     """Print every setting, its value and its origin."""
-    rows = setting_table.rows(load(), os.environ)
-    render.listing(
-        "poller.settings/1",
-        [asdict(row) for row in rows],
-        _COLUMNS,
-        as_json,
-    )
+    items = [asdict(row) for row in setting_table.rows(load(), os.environ)]
+    render.listing("poller.settings/1", items, _COLUMNS, as_json)

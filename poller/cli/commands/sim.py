@@ -1,4 +1,4 @@
-"""`poller sim`: a simulated fleet on loopback, to try things out, to demonstrate and to measure."""
+"""`poller sim`: a simulated fleet on loopback, for trials, demonstrations and measurements."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -24,9 +25,9 @@ ROUTEROS_PORT = 18_728
 
 
 def command(
-    devices: Annotated[int, typer.Option("--devices", "-n", help="How many devices.")] = 100,
+    devices: Annotated[int, typer.Option("--devices", "-n", help="Number of devices.")] = 100,
     seed: Annotated[
-        int, typer.Option(help="Another seed is another fleet; the same one is the same fleet.")
+        int, typer.Option(help="Seed of the fleet: the same seed gives the same fleet.")
     ] = 1,
     snmp_port: Annotated[
         int, typer.Option(min=0, max=65535, help="UDP port of all SNMP agents; 0 takes a free one.")
@@ -38,11 +39,11 @@ def command(
         ),
     ] = ROUTEROS_PORT,
     faulty: Annotated[
-        float, typer.Option(help="Share of the devices that misbehave, 0 to 1.")
+        float, typer.Option(help="Share of the devices that are faulty, 0 to 1.")
     ] = 0.1,
     slow: Annotated[
-        float, typer.Option(help="Seconds after which a slow device answers, give or take half.")
-    ] = (fleet.SLOW_SECONDS),
+        float, typer.Option(help="Response time of a slow device in seconds, plus or minus half.")
+    ] = fleet.SLOW_SECONDS,
     interval: Annotated[
         str, typer.Option(help="Interval of the targets written with --write.")
     ] = "60s",
@@ -80,27 +81,30 @@ def command(
             typer.echo(line)
         sys.stdout.flush()
 
+    tls = None if tls_port is None else TlsPorts(tls_port)
+    frozen = None if freeze is None else clock.frozen(_moment(freeze))
     fleet_server.run(
         simulated,
         snmp_port,
         routeros_port,
         ready,
         status=reporter(sys.stderr.isatty()),
-        tls=None if tls_port is None else TlsPorts(tls_port),
-        clock=None if freeze is None else clock.frozen(_moment(freeze)),
+        tls=tls,
+        clock=frozen,
     )
 
 
 def introduction(devices: Sequence[SimDevice], ports: Ports, written: Path | None) -> Iterator[str]:
-    """What listens where, a sample of the devices, and commands to copy."""
+    """The listening ports, a sample of the devices, and commands to copy."""
     faulty = sum(device.fault is not Fault.NONE for device in devices)
     number = formatting.counted(len(devices), "simulated device")
     yield f"{number} on loopback, {faulty:,} of them faulty. Ctrl-C stops them."
     yield ""
     yield f"{'device':<14} {'address':<15} {'port':>5}  {'protocol':<9} {'model':<14} fault"
     for device in sample(devices):
+        port = ports.snmp if device.protocol is Protocol.SNMP else ports.routeros
         yield (
-            f"{device.name:<14} {device.address:<15} {_port(device, ports):>5}  "
+            f"{device.name:<14} {device.address:<15} {port:>5}  "
             f"{device.protocol:<9} {device.model:<14} {device.fault}"
         )
     yield ""
@@ -108,73 +112,85 @@ def introduction(devices: Sequence[SimDevice], ports: Ports, written: Path | Non
     yield f"RouterOS  TCP {ports.routeros:<6} user {fleet.USERNAME}, password {fleet.PASSWORD}"
     if ports.routeros_tls:
         yield f"api-ssl   TCP {ports.routeros_tls:<6} certificate of the CA in {ports.ca_file}"
-        yield f"api-ssl   TCP {ports.routeros_anonymous:<6} no certificate: anonymous Diffie-Hellman"
+        port = ports.routeros_anonymous
+        yield f"api-ssl   TCP {port:<6} no certificate: anonymous Diffie-Hellman"
     yield from _examples(devices, ports, written)
 
 
 def sample(devices: Sequence[SimDevice]) -> list[SimDevice]:
-    """The first device of each protocol and fault: one of everything."""
+    """The first device of each combination of protocol and fault."""
     first: dict[tuple[Protocol, Fault], SimDevice] = {}
     for device in devices:
         first.setdefault((device.protocol, device.fault), device)
-    return sorted(first.values(), key=lambda device: device.index)
+    return sorted(first.values(), key=attrgetter("index"))
 
 
 def reporter(terminal: bool) -> Callable[[Activity], None]:
-    """A status line on standard error: rewritten in place on a terminal, a new one each time elsewhere."""
-    before, before_at = Activity(0, 0, 0, 0), time.monotonic()
+    """A function that prints a status line on stderr: rewritten on a terminal, a new line elsewhere."""
+    before = Activity(0, 0, 0, 0)
+    before_mono = time.monotonic()
 
     def report(activity: Activity) -> None:
-        nonlocal before, before_at
+        nonlocal before, before_mono
         now = time.monotonic()
-        line = rates(before, activity, now - before_at)
-        before, before_at = activity, now
-        typer.echo(f"\r\x1b[K{line}" if terminal else line, err=True, nl=not terminal)
+        line = rates(before, activity, now - before_mono)
+        before = activity
+        before_mono = now
+        text = f"\r\x1b[K{line}" if terminal else line
+        typer.echo(text, err=True, nl=not terminal)
 
     return report
 
 
 def rates(before: Activity, after: Activity, seconds: float) -> str:
+    """The requests and replies per second between two counts."""
+
     def per_second(number: int) -> str:
         return f"{number / seconds:,.0f}/s"
 
+    datagrams = per_second(after.datagrams - before.datagrams)
+    replies = per_second(after.replies - before.replies)
+    commands = per_second(after.commands - before.commands)
     return (
-        f"SNMP {per_second(after.datagrams - before.datagrams)} asked, "
-        f"{per_second(after.replies - before.replies)} answered; "
-        f"RouterOS {per_second(after.commands - before.commands)}, {after.connections:,} connections"
+        f"SNMP {datagrams} asked, {replies} answered; "
+        f"RouterOS {commands}, {after.connections:,} connections"
     )
 
 
 def _moment(text: str) -> float:
+    """An instant as a Unix time; UTC unless the text names a zone. Raises InvalidInput."""
     try:
         at = datetime.datetime.fromisoformat(text)
     except ValueError:
         raise errors.InvalidInput(
             f'--freeze: "{text}" is not a time', hint="give one like 2026-11-16T12:00:00Z"
         ) from None
-    return (at if at.tzinfo else at.replace(tzinfo=datetime.UTC)).timestamp()
-
-
-def _port(device: SimDevice, ports: Ports) -> int:
-    return ports.snmp if device.protocol is Protocol.SNMP else ports.routeros
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=datetime.UTC)
+    return at.timestamp()
 
 
 def _examples(devices: Sequence[SimDevice], ports: Ports, written: Path | None) -> Iterator[str]:
     healthy = {d.protocol: d.address for d in reversed(devices) if d.fault is Fault.NONE}
-    if agent := healthy.get(Protocol.SNMP):
+    login = f"{fleet.USERNAME}:{fleet.PASSWORD}"
+    agent = healthy.get(Protocol.SNMP)
+    if agent:
         yield f"try: snmpbulkwalk -v2c -c {fleet.COMMUNITY} {agent}:{ports.snmp} 1.3.6.1.2.1.2"
-    if router := healthy.get(Protocol.ROUTEROS):
-        login = f"{fleet.USERNAME}:{fleet.PASSWORD}"
+    router = healthy.get(Protocol.ROUTEROS)
+    if router:
         yield f"try: echo {login} | poller collect routeros {router} -o port={ports.routeros}"
-    if written:
-        yield f"The inventory of {formatting.counted(len(devices), 'device')} is in {written}. To poll them:"
-        yield f"  echo {fleet.COMMUNITY} | poller credential add {fleet.SNMP_CREDENTIAL} --kind community"
+    if written is None:
         yield (
-            f"  echo {fleet.USERNAME}:{fleet.PASSWORD} | poller credential add {fleet.ROUTEROS_CREDENTIAL} --kind login"
+            "The same command with --write devices.json "
+            "also writes this fleet as an inventory to import."
         )
-        yield f"  poller device import {written}"
-    else:
-        yield "The same command with --write devices.json also writes this fleet as an inventory to import."
+        return
+    counted = formatting.counted(len(devices), "device")
+    add = "poller credential add"
+    yield f"The inventory of {counted} is in {written}. To poll them:"
+    yield f"  echo {fleet.COMMUNITY} | {add} {fleet.SNMP_CREDENTIAL} --kind community"
+    yield f"  echo {login} | {add} {fleet.ROUTEROS_CREDENTIAL} --kind login"
+    yield f"  poller device import {written}"
 
 
 def _write(path: Path, rows: list[dict[str, object]]) -> None:

@@ -1,4 +1,4 @@
-"""`poller sinks`: where readings can go, where they go here, and which sinks cannot be used."""
+"""`poller sinks`: the installed sinks, those that workers of this machine write to, and broken ones."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from dataclasses import asdict
 from typing import Any
 
 from poller.cli.output import render
-from poller.cli.output.columns import Column, Fit, column
+from poller.cli.output.columns import Fit, column, origin_column
 from poller.cli.output.render import Json
 
+SCHEMA = "poller.sinks/1"
 _COLUMNS = (
     column("NAME", "name", fit=Fit.WHOLE),
-    Column("FROM", lambda item: f"{item['distribution']} {item['version']}".rstrip()),
+    origin_column(),
     column("API", "api_version", right=True),
     column("USED", "used"),
     column("STATE", "state", fit=Fit.WHOLE),
@@ -26,33 +27,36 @@ _BROKEN = (
 
 
 def command(as_json: Json = False) -> None:
-    """Installed sinks, which of them this machine's workers write to, and which cannot be used."""
+    """List installed sinks, whether the workers of this machine write to them, and broken ones."""
     from poller.settings import load
     from poller.sinks import api, registry
 
-    found, used = registry.survey(), load().sinks
-    items = [_item(name, found, used) for name in found.plugins]
+    found = registry.survey()
+    used = load().sinks
+    items = [_item(name, found, name in used) for name in found.plugins]
     broken = [asdict(each) for each in found.broken]
     if as_json:
-        document = {
+        body = {
             "api_version": api.API_VERSION,
             "api_served": sorted(api.SERVED),
             "items": items,
             "broken": broken,
         }
-        render.document("poller.sinks/1", document)
+        render.document(SCHEMA, body)
         return
-    render.listing("poller.sinks/1", items, _COLUMNS, as_json=False)
+
+    render.listing(SCHEMA, items, _COLUMNS, as_json=False)
     if broken:
         render.echo("")
-        render.listing("poller.sinks/1", broken, _BROKEN, as_json=False)
-    for name in [name for name in used if name not in found.plugins]:
-        render.note(
-            f"note: the setting sinks names {name}, which cannot be used: no worker will start"
-        )
+        render.listing(SCHEMA, broken, _BROKEN, as_json=False)
+    for name in used:
+        if name not in found.plugins:
+            render.note(
+                f"note: the setting sinks names {name}, which cannot be used: no worker will start"
+            )
 
 
-def _item(name: str, found: Any, used: Any) -> dict[str, Any]:
+def _item(name: str, found: Any, used: bool) -> dict[str, Any]:
     distribution, _, version = found.distributions[name].rpartition(" ")
     admitted = found.plugins[name]
     return {
@@ -60,7 +64,7 @@ def _item(name: str, found: Any, used: Any) -> dict[str, Any]:
         "distribution": distribution,
         "version": version,
         "api_version": admitted.api_version,
-        "used": name in used,
+        "used": used,
         "state": "deprecated API" if admitted.notice else "ok",
         "deprecated": admitted.notice,
     }

@@ -1,4 +1,4 @@
-"""`poller site`: where devices are, and what a worker must carry to poll there."""
+"""`poller site`: the sites of devices, and the tags that a worker must have to poll there."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from poller.cli.output.columns import Fit, column
 from poller.cli.output.render import Json
 from poller.domain.inventory import naming
 
-app = typer.Typer(
-    no_args_is_help=True, help="Where devices are, and what a worker must carry to poll there."
-)
+app = typer.Typer(no_args_is_help=True, help="Where devices are, and which workers may poll them.")
 
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="The site's name.", autocompletion=completion.sites)
@@ -33,12 +31,12 @@ _COLUMNS = (
 
 @app.command("list")
 def list_(as_json: Json = False) -> None:
-    """List sites. A site is made by its first device."""
+    """List sites. The first device of a site makes it."""
     from poller.db.inventory import sites
 
-    found = [asdict(site) for site in sites.listing(inventory_database.database())]
-    render.listing("poller.site.list/1", found, _COLUMNS, as_json)
-    if not found and not as_json:
+    items = [asdict(site) for site in sites.listing(inventory_database.database())]
+    render.listing("poller.site.list/1", items, _COLUMNS, as_json)
+    if not items and not as_json:
         render.note(
             "no sites yet; the first device makes one: poller device add NAME ADDRESS --site SITE"
         )
@@ -50,7 +48,9 @@ def edit(
     require: Annotated[
         list[str] | None,
         typer.Option(
-            "--require", metavar="KEY=VALUE", help="Tags its workers must carry, all of them."
+            "--require",
+            metavar="KEY=VALUE",
+            help="Tags that its workers must have, instead of all old ones.",
         ),
     ] = None,
     no_requires: Annotated[
@@ -58,17 +58,14 @@ def edit(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Set the requirements of a site's devices."""
+    """Set the tags that workers must have to poll a site's devices."""
     from poller.db.inventory import sites
 
     if require is None and not no_requires:
         raise errors.InvalidInput("nothing to change", hint="poller site edit --help")
-    changed = sites.edit(
-        inventory_database.database(),
-        name,
-        naming.parse_requirements(require or ()),
-        inventory_database.wake_up(),
-    )
+    requires = naming.parse_requirements(require or ())
+    engine = inventory_database.database()
+    changed = sites.edit(engine, name, requires, inventory_database.wake_up())
     render.changed(f"changed site {name}", "poller.site/1", asdict(changed), as_json)
 
 

@@ -1,35 +1,32 @@
-"""`poller snmp walk|get|identify`: ask an agent directly, with names instead of numbers; no database, no Redis."""
+"""`poller snmp walk|get|identify`: reads an agent directly, with names instead of OIDs; no database, no Redis."""
 
 from __future__ import annotations
 
 import asyncio
 import shlex
-import sys
-import time
-from collections.abc import Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from poller import errors
-from poller.cli.arguments import completion
+from poller.cli.arguments import completion, key_values
 from poller.cli.output import render
 from poller.domain.inventory import duration, naming
-from poller.presentation import formatting
 
 if TYPE_CHECKING:
+    from poller.cli.output.snmp_values import ValuePrinter
     from poller.collectors.credentials import Credential
     from poller.collectors.snmp.modules.oid_names import OidNames, OidScope
     from poller.collectors.snmp.options import SnmpOptions
 
-app = typer.Typer(no_args_is_help=True, help="Ask an SNMP agent directly.")
+app = typer.Typer(no_args_is_help=True, help="Read an SNMP agent directly.")
 
-T = TypeVar("T")
-
-#: What `walk` reads when nothing is named.
+#: The subtree that `walk` reads if none is named.
 EVERYTHING = "mib-2"
-#: Of the collector's options, those that mean something to somebody who asks but once.
-TALKING = frozenset(
+#: The options of the collector that have a meaning without a target.
+SESSION_OPTIONS = frozenset(
     {
         "port",
         "version",
@@ -42,7 +39,6 @@ TALKING = frozenset(
         "auth",
     }
 )
-PROGRESS_EVERY_S = 0.5
 SYSTEM = {
     "sys_name": "1.3.6.1.2.1.1.5.0",
     "sys_descr": "1.3.6.1.2.1.1.1.0",
@@ -62,8 +58,19 @@ Option = Annotated[
     ),
 ]
 Timeout = Annotated[str, typer.Option(help="When to give up.")]
-Numeric = Annotated[bool, typer.Option("--numeric", help="Print numbers, translate nothing.")]
+Numeric = Annotated[bool, typer.Option("--numeric", help="Print OIDs and numbers, no names.")]
 JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object per value.")]
+
+
+@dataclass(slots=True)
+class Agent:
+    """The agent to read, the options and credential to read it with, and the number of packets sent."""
+
+    address: str
+    options: SnmpOptions
+    credential: Credential | None
+    budget_s: float
+    sent: int = 0
 
 
 @app.command()
@@ -83,30 +90,32 @@ def walk(
     timeout: Timeout = "5m",
     as_json: JsonLines = False,
 ) -> None:
-    """Read a subtree and print every value as it comes.
+    """Read a subtree and print every value as it arrives.
 
-    The secret is taken from POLLER_COLLECT_SECRET, else from stdin when it is piped, else asked for.
+    The secret comes from POLLER_COLLECT_SECRET, else from stdin when it is piped, else from a prompt.
     """
+    from poller.cli.output.snmp_values import ValuePrinter
+
     options, names = _prepared(option, "modules")
-    sought = (
-        [where]
-        if where
-        else list(options.modules)
-        if "modules" in options.model_fields_set
-        else [EVERYTHING]
-    )
-    places = [place for text in sought for place in names.scopes(text)]
-    asked = Asked(address, options, _credential(options), timeout)
-    printer = Printer(names, numeric, as_json)
+    if where:
+        subtrees = [where]
+    elif "modules" in options.model_fields_set:
+        subtrees = list(options.modules)
+    else:
+        subtrees = [EVERYTHING]
+    scopes = [scope for text in subtrees for scope in names.scopes(text)]
+
+    agent = _agent(address, options, timeout)
+    printer = ValuePrinter(names, numeric, as_json)
     try:
-        _run(_walk(asked, places, printer))
+        asyncio.run(_walk(agent, scopes, printer))
     finally:
-        if asked.sent:
-            printer.end(asked.sent)
+        if agent.sent:
+            printer.end(agent.sent)
     if not printer.printed:
         raise errors.NotFound(
-            f"{address} has nothing under {', '.join(sought)}",
-            hint=f"poller snmp walk {address} system{_again(option, 'modules')}",
+            f"{address} has nothing under {', '.join(subtrees)}",
+            hint=f"poller snmp walk {address} system{_options_text(option, 'modules')}",
         )
 
 
@@ -127,17 +136,19 @@ def get(
     as_json: JsonLines = False,
 ) -> None:
     """Read single values. Exits with 1 when the agent lacks one of them."""
+    from poller.cli.output.snmp_values import ValuePrinter
+
     options, names = _prepared(option)
-    wanted = {names.instance(text): text for text in what}
-    asked = Asked(address, options, _credential(options), timeout)
-    found = _run(_get(asked, list(wanted)))
-    printer = Printer(names, numeric, as_json)
-    for number in wanted:
-        if number in found:
-            printer.line(number, found[number])
-    missing = [text for number, text in wanted.items() if number not in found]
-    for text in missing:
-        render.note(f"{text}: the agent has no such value")
+    words_by_oid = {names.instance(word): word for word in what}
+    found = asyncio.run(_get(_agent(address, options, timeout), list(words_by_oid)))
+
+    printer = ValuePrinter(names, numeric, as_json)
+    for oid in words_by_oid:
+        if oid in found:
+            printer.line(oid, found[oid])
+    missing = [word for oid, word in words_by_oid.items() if oid not in found]
+    for word in missing:
+        render.note(f"{word}: the agent has no such value")
     if missing:
         raise typer.Exit(1)
 
@@ -149,142 +160,75 @@ def identify(
     timeout: Timeout = "10s",
     as_json: render.Json = False,
 ) -> None:
-    """What is it, and which modules would a target without any get?"""
+    """Show what the agent is, and the modules that a target without -o modules would read."""
     options, names = _prepared(option, "match")
-    found = _run(
-        _get(Asked(address, options, _credential(options), timeout), list(SYSTEM.values()))
-    )
-    item = _identity(
-        address, options, names, {key: found[oid] for key, oid in SYSTEM.items() if oid in found}
-    )
+    rows = asyncio.run(_get(_agent(address, options, timeout), list(SYSTEM.values())))
+    found = {key: rows[oid] for key, oid in SYSTEM.items() if oid in rows}
+    item = _identity(address, options, names, found)
     render.record("poller.snmp.identify/1", item, as_json)
     if not as_json:
-        chosen = ",".join(item["modules"])
-        render.note(
-            f"next: poller collect snmp {address}{_again(option, 'match')} -o modules={chosen}"
-        )
+        modules = ",".join(item["modules"])
+        same_options = _options_text(option, "match")
+        render.note(f"next: poller collect snmp {address}{same_options} -o modules={modules}")
 
 
-def _again(option: Sequence[str] | None, *but: str) -> str:
-    """The same options for another command, but for those of these names."""
-    return "".join(
-        f" -o {shlex.quote(word)}" for word in option or () if word.partition("=")[0] not in but
-    )
+def _options_text(option: Sequence[str] | None, without: str) -> str:
+    """The given options for another command, except the one named `without`."""
+    words = [word for word in option or () if word.partition("=")[0] != without]
+    return "".join(f" -o {shlex.quote(word)}" for word in words)
 
 
-class Asked:
-    """Whom, how, and how many requests it took."""
+def _agent(address: str, options: SnmpOptions, timeout: str) -> Agent:
+    """The agent with its credential; none where the options name a login of a file."""
+    from poller.cli.arguments import secret_input
+    from poller.collectors.snmp import SnmpCollector
 
-    def __init__(
-        self, address: str, options: SnmpOptions, credential: Credential | None, timeout: str
-    ) -> None:
-        self.address, self.options, self.credential = (
-            naming.checked_address(address),
-            options,
-            credential,
-        )
-        self.budget_s = duration.timeout_ms(timeout) / 1000
-        self.sent = 0
+    credential = secret_input.for_collector(SnmpCollector(), options)
+    budget_s = duration.timeout_ms(timeout) / 1000
+    return Agent(naming.checked_address(address), options, credential, budget_s)
 
 
-class Printer:
-    """Values in the form their reader wants, as they come; how far we are goes to stderr, on a terminal."""
-
-    def __init__(self, names: OidNames, numeric: bool, as_json: bool) -> None:
-        from poller.cli.output import snmp_values
-
-        self._names, self._numeric, self._as_json = names, numeric, as_json
-        self._make = snmp_values.line
-        self._people = sys.stdout.isatty()
-        self._progress = sys.stderr.isatty() and not self._people and not render.accessible()
-        self._began = self._said = time.monotonic()
-        self.printed = 0
-
-    def line(self, oid: str, value: Any) -> None:
-        made = self._make(oid, value, self._names, self._numeric)
-        if self._as_json:
-            import json
-
-            render.echo(json.dumps(made.fields(), ensure_ascii=False))
-        elif self._people or render.accessible():
-            render.echo(made.for_people())
-        else:
-            if not self.printed:
-                render.echo("\t".join(("oid", "name", "type", "value")))
-            render.echo("\t".join(made.cells()))
-        self.printed += 1
-
-    def page(self, rows: Sequence[tuple[str, Any]]) -> None:
-        """What was read is seen at once, also by the next program in the pipe."""
-        for row in rows:
-            self.line(*row)
-        sys.stdout.flush()
-        now = time.monotonic()
-        if self._progress and now - self._said > PROGRESS_EVERY_S:
-            self._said = now
-            sys.stderr.write(f"\r{self.printed:,} values ")
-
-    def end(self, sent: int) -> None:
-        if self._progress and self._said != self._began:
-            sys.stderr.write("\r")
-        took_s = time.monotonic() - self._began
-        render.note(
-            f"{formatting.counted(self.printed, 'value')} in {formatting.counted(sent, 'packet')}, {took_s:.1f} s"
-        )
-
-
-async def _walk(asked: Asked, places: Sequence[OidScope], printer: Printer) -> None:
+async def _walk(agent: Agent, scopes: Sequence[OidScope], printer: ValuePrinter) -> None:
     from poller.collectors.snmp import terminal_session
 
     async with terminal_session.open_session(
-        asked.address, asked.options, asked.credential, asked.budget_s
-    ) as agent:
+        agent.address, agent.options, agent.credential, agent.budget_s
+    ) as session:
         try:
-            for place in places:
-                await agent.walk(place, printer.page)
+            for scope in scopes:
+                await session.walk(scope, printer.page)
         finally:
-            asked.sent = agent.sent
+            agent.sent = session.sent
 
 
-async def _get(asked: Asked, oids: Sequence[str]) -> Mapping[str, Any]:
+async def _get(agent: Agent, oids: Sequence[str]) -> Mapping[str, Any]:
     from poller.collectors.snmp import terminal_session
 
     async with terminal_session.open_session(
-        asked.address, asked.options, asked.credential, asked.budget_s
-    ) as agent:
-        return await agent.get(oids)
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(work)
+        agent.address, agent.options, agent.credential, agent.budget_s
+    ) as session:
+        return await session.get(oids)
 
 
 def _prepared(option: Sequence[str] | None, *more: str) -> tuple[SnmpOptions, OidNames]:
-    """The options as a target would have them, and the names their modules know. `more` may be given, too."""
-    from poller.cli.commands import collect
+    """The checked options and the names of their modules. Options in `more` are allowed, too.
+
+    Raises InvalidInput for an option that only a target has.
+    """
     from poller.collectors import registry
     from poller.collectors.snmp.modules import module_catalog
     from poller.collectors.snmp.modules.oid_names import OidNames
     from poller.collectors.snmp.options import SnmpOptions
 
-    options: Any = registry.load().checked_options(
-        "snmp", collect.values(SnmpOptions, option or ())
-    )
+    values = key_values.option_values(SnmpOptions, option or ())
+    options: Any = registry.load().checked_options("snmp", values)
     assert isinstance(options, SnmpOptions)
-    for name in sorted(options.model_fields_set - TALKING - {*more}):
+    allowed = SESSION_OPTIONS.union(more)
+    for name in sorted(options.model_fields_set - allowed):
         raise errors.InvalidInput(
-            f"option {name} means nothing here",
-            hint=f"it takes {', '.join(sorted({*TALKING, *more}))}",
+            f"option {name} means nothing here", hint=f"it takes {', '.join(sorted(allowed))}"
         )
     return options, OidNames(module_catalog.modules(options.config))
-
-
-def _credential(options: SnmpOptions) -> Credential | None:
-    """None where the options name a login of a file."""
-    from poller.cli.commands import collect
-    from poller.collectors.snmp import SnmpCollector
-
-    return collect.credential_for(SnmpCollector(), options)
 
 
 def _identity(
@@ -293,11 +237,9 @@ def _identity(
     from poller.cli.output import snmp_values
     from poller.collectors.snmp.modules import device_table
 
-    lines = {
-        key: snmp_values.line(SYSTEM[key], value, names, numeric=True)
-        for key, value in found.items()
-    }
-    texts = {key: lines[key].text if key in lines else "" for key in SYSTEM}
+    texts = dict.fromkeys(SYSTEM, "")
+    for key, value in found.items():
+        texts[key] = snmp_values.line(SYSTEM[key], value, names, numeric=True).text
     choice = device_table.table(options.match).choose(texts["sys_object_id"], texts["sys_descr"])
     entry = choice.entry
     return {
@@ -313,5 +255,7 @@ def _identity(
 def _why(entry: Any) -> str:
     if entry is None:
         return "no pattern matches its sysObjectID: the base alone"
-    text = f', and "{entry.descr}" is in its sysDescr' if entry.descr else ""
-    return f"the longest pattern that matches its sysObjectID, of {entry.source}{text}"
+    text = f"the longest pattern that matches its sysObjectID, of {entry.source}"
+    if entry.descr:
+        text += f', and "{entry.descr}" is in its sysDescr'
+    return text

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from poller import bootstrap, errors
-from poller.cli.arguments import completion, interval_arguments, key_values, target_arguments
+from poller.cli.arguments import completion, key_values, schedule_options, target_arguments
 from poller.cli.arguments.confirm import Yes, confirm
-from poller.cli.arguments.target_arguments import One, device_argument, device_only
-from poller.cli.commands import device
-from poller.cli.commands.device import (
-    CredentialName,
-    Interval,
-    Max,
-    Min,
-    Options,
-    Policy,
-    Requires,
-    Staleness,
-    Timeout,
-)
-from poller.cli.inventory import inventory_database
+from poller.cli.arguments.option_group import expand_options
+from poller.cli.arguments.schedule_options import ScheduleOptions
+from poller.cli.arguments.target_arguments import TargetWord, device_argument, device_only
+from poller.cli.inventory import inventory_database, target_draft
 from poller.cli.output import render
-from poller.cli.output.columns import Column, Fit, column
-from poller.cli.output.render import Json
+from poller.cli.output.columns import Column, Fit, Item, column
+from poller.cli.output.render import Json, Limit
 from poller.domain.inventory import draft, duration
+from poller.domain.scheduling.schedule import Defaults
+
+if TYPE_CHECKING:
+    from poller.db.inventory.targets import Target
 
 app = typer.Typer(no_args_is_help=True, help="What is polled on a device, and how often.")
 
@@ -36,18 +31,23 @@ Name = Annotated[
     str | None,
     typer.Argument(
         metavar="[TARGET]",
-        help="The target's name, if not behind a slash.",
+        help="The target's name, if it is not after a slash.",
         autocompletion=completion.targets,
     ),
 ]
+
+
+def _timeout(item: Item) -> str:
+    return duration.format_ms(item["timeout_ms"])
+
 
 COLUMNS = (
     column("DEVICE", "device", fit=Fit.WHOLE),
     column("TARGET", "name", fit=Fit.WHOLE),
     column("COLLECTOR", "collector"),
-    Column("POLICY", interval_arguments.policy_word),
-    Column("INTERVAL", interval_arguments.span, right=True),
-    Column("TIMEOUT", lambda item: duration.format_ms(item["timeout_ms"]), right=True),
+    Column("POLICY", schedule_options.policy_text),
+    Column("INTERVAL", schedule_options.interval_text, right=True),
+    Column("TIMEOUT", _timeout, right=True),
     column("CREDENTIAL", "credential"),
     column("OPTIONS", "options"),
     column("ENABLED", "enabled"),
@@ -55,24 +55,24 @@ COLUMNS = (
 
 
 @app.command("add")
+@expand_options
 def add(
     device_name: Device,
+    *,
     collector: Annotated[
         str,
-        typer.Option(help="What reads it, for example snmp.", autocompletion=completion.collectors),
+        typer.Option(
+            help="The collector that polls it, for example snmp.",
+            autocompletion=completion.collectors,
+        ),
     ],
     name: Annotated[
         str | None, typer.Option(help="Its name on the device.", show_default="the collector's")
     ] = None,
-    policy: Policy = None,
-    interval: Interval = None,
-    min_: Min = None,
-    max_: Max = None,
-    staleness: Staleness = None,
-    timeout: Timeout = None,
-    option: Options = None,
-    require: Requires = None,
-    credential: CredentialName = None,
+    schedule: ScheduleOptions,
+    option: target_draft.Options = None,
+    require: target_draft.Requires = None,
+    credential: target_draft.CredentialName = None,
     as_json: Json = False,
 ) -> None:
     """Add a target to a device."""
@@ -80,24 +80,18 @@ def add(
 
     engine = inventory_database.database()
     used = credential or devices.show(engine, device_name).credential
-    fields: dict[str, Any] = {
+    fields = {
         "collector": collector,
         "name": name,
         "requires": require,
         "credential": credential,
+        **schedule.fields(),
     }
-    fields |= {
-        "policy": policy,
-        "interval": interval,
-        "min": min_,
-        "max": max_,
-        "staleness": staleness,
-    }
-    fields |= {"timeout": timeout}
-    wanted = device.target_draft(engine, fields, option, used)
-    made = item(targets.add(engine, device_name, wanted, inventory_database.wake_up()))
-    text = f"added target {device_name}/{made['name']}: {collector} every {interval_arguments.span(made)}"
-    render.changed(text, "poller.target/1", made, as_json)
+    target = target_draft.checked(engine, fields, option, used)
+    added = asdict(targets.add(engine, device_name, target, inventory_database.wake_up()))
+    interval = schedule_options.interval_text(added)
+    text = f"added target {device_name}/{added['name']}: {collector} every {interval}"
+    render.changed(text, "poller.target/1", added, as_json)
 
 
 @app.command("list")
@@ -115,151 +109,142 @@ def list_(
         str | None,
         typer.Option(help="Only with this collector.", autocompletion=completion.collectors),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    limit: Limit = 50,
     after: Annotated[
-        str, typer.Option(metavar="DEVICE/TARGET", help="Continue behind this one.")
+        str, typer.Option(metavar="DEVICE/TARGET", help="Start after this target.")
     ] = "",
     as_json: Json = False,
 ) -> None:
     """List targets by device and name."""
+    found = _listed(device_name, collector, limit + 1, _after(after))
+    shown = found[:limit]
+    last = f"{shown[-1].device}/{shown[-1].name}" if len(found) > limit else None
+    described = schedule_options.described if as_json else _items
+    items = described(shown)
+    render.listing("poller.target.list/1", items, COLUMNS, as_json, next=last)
+    if as_json:
+        return
+    if last:
+        render.note(f"there are more: --after {last} or a higher --limit")
+    elif not shown and (device_name or collector or after):
+        render.note("no target matches")
+    elif not shown:
+        render.note("no targets yet: poller target add DEVICE --collector snmp")
+
+
+def _items(targets: Sequence[Target]) -> list[dict[str, Any]]:
+    return [asdict(target) for target in targets]
+
+
+def _listed(
+    device: str | None, collector: str | None, limit: int, after: tuple[str, str] | None
+) -> list[Target]:
     from poller.db.inventory import targets
 
     engine = inventory_database.database()
-    if device_name is not None:
-        found = targets.of_device(engine, device_name)
-        behind = _place(after)
-        found = [
-            t
-            for t in found
-            if collector in (None, t.collector) and (not behind or (t.device, t.name) > behind)
-        ]
-    else:
-        found = targets.listing(engine, collector=collector, limit=limit + 1, after=_place(after))
-    shown = found[:limit]
-    follow = f"{shown[-1].device}/{shown[-1].name}" if len(found) > limit else None
-    items = interval_arguments.described(shown) if as_json else [item(t) for t in shown]
-    render.listing("poller.target.list/1", items, COLUMNS, as_json, next=follow)
-    if follow and not as_json:
-        render.note(f"there are more: --after {follow} or a higher --limit")
-    elif not shown and not as_json:
-        filtered = device_name or collector or after
-        render.note(
-            "no target matches"
-            if filtered
-            else "no targets yet: poller target add DEVICE --collector snmp"
-        )
+    if device is None:
+        return targets.listing(engine, collector=collector, limit=limit, after=after)
+    found = []
+    for target in targets.of_device(engine, device):
+        is_after = after is None or (target.device, target.name) > after
+        if is_after and collector in (None, target.collector):
+            found.append(target)
+    return found
 
 
-def _place(after: str) -> tuple[str, str] | None:
-    if not after:
+def _after(text: str) -> tuple[str, str] | None:
+    """The device and target of `--after`."""
+    if not text:
         return None
-    device_name, slash, name = after.partition("/")
+    device, slash, name = text.partition("/")
     if not slash:
-        raise errors.InvalidInput(f'--after takes DEVICE/TARGET, not "{after}"')
-    return device_name, name
+        raise errors.InvalidInput(f'--after takes DEVICE/TARGET, not "{text}"')
+    return device, name
 
 
 @app.command("edit")
+@expand_options
 def edit(
-    device_name: One,
+    device_name: TargetWord,
     name: Name = None,
+    *,
     rename: Annotated[str | None, typer.Option(metavar="NEW", help="New name.")] = None,
-    policy: Policy = None,
-    interval: Interval = None,
-    min_: Min = None,
-    max_: Max = None,
-    staleness: Staleness = None,
-    timeout: Timeout = None,
+    schedule: ScheduleOptions,
     option: Annotated[
         list[str] | None,
         typer.Option("--option", "-o", metavar="KEY=VALUE", help="Set an option; KEY= removes it."),
     ] = None,
-    require: Annotated[
-        list[str] | None,
-        typer.Option("--require", metavar="KEY=VALUE", help="New requirements, all of them."),
-    ] = None,
-    no_requires: Annotated[
-        bool, typer.Option("--no-requires", help="Remove all requirements.")
-    ] = False,
+    require: target_draft.NewRequires = None,
+    no_requires: target_draft.NoRequires = False,
     credential: Annotated[
         str | None,
         typer.Option(
             help='New credential; "" for the device\'s.', autocompletion=completion.credentials
         ),
     ] = None,
-    enabled: Annotated[
-        bool | None, typer.Option("--enable/--disable", help="Poll it or not.")
-    ] = None,
+    enabled: target_draft.Enabled = None,
     as_json: Json = False,
 ) -> None:
-    """Change a target. What is not given stays as it is."""
+    """Change a target. Fields without an option stay as they are."""
     from poller.db.inventory import credential_rows, targets
 
-    requires = [] if no_requires else require
-    fields: dict[str, Any] = {"name": rename, "timeout": timeout, "requires": requires}
-    fields |= {
-        "policy": policy,
-        "interval": interval,
-        "min": min_,
-        "max": max_,
-        "staleness": staleness,
+    fields: dict[str, Any] = {
+        "name": rename,
+        "requires": [] if no_requires else require,
+        "credential": credential,
+        "enabled": enabled,
+        **schedule.fields(),
     }
-    fields |= {"credential": credential, "enabled": enabled}
     if option is None and all(value is None for value in fields.values()):
         raise errors.InvalidInput("nothing to change", hint="poller target edit --help")
-    device_name, name = target_arguments.target(device_name, name)
+    device_name, name = target_arguments.one_target(device_name, name)
     engine = inventory_database.database()
     old = targets.show(engine, device_name, name)
-    fields["options"] = _merged(old, option)
-    wanted, problems = draft.target(
-        fields,
-        _unchecked,
-        interval_arguments.check_staleness,
-        lambda _: interval_arguments.defaults_of(old.collector),
+    fields["options"] = _merged_options(old, option)
+
+    def defaults(_collector: str | None) -> Defaults:
+        return schedule_options.defaults_of(old.collector)
+
+    target, problems = draft.target(
+        fields, _already_checked, schedule_options.check_staleness, defaults
     )
     draft.raise_first(problems)
     if credential:
         registry = bootstrap.services().registry
-        inventory_database.check_kind(
-            registry, old.collector, credential, credential_rows.kind(engine, credential)
-        )
-    changed = targets.edit(engine, device_name, name, wanted, inventory_database.wake_up())
-    render.changed(
-        f"changed target {device_name}/{changed.name}", "poller.target/1", item(changed), as_json
-    )
+        kind = credential_rows.kind(engine, credential)
+        inventory_database.check_kind(registry, old.collector, credential, kind)
+    changed = targets.edit(engine, device_name, name, target, inventory_database.wake_up())
+    text = f"changed target {device_name}/{changed.name}"
+    render.changed(text, "poller.target/1", asdict(changed), as_json)
 
 
-def _merged(old: Any, option: list[str] | None) -> dict[str, Any] | None:
-    """The stored options with the given ones set or, when empty, removed; checked by the collector."""
-    if option is None:
+def _merged_options(old: Target, words: list[str] | None) -> dict[str, Any] | None:
+    """The stored options, with the given ones set or, when empty, removed; checked by the collector."""
+    if words is None:
         return None
     registry = bootstrap.services().registry
-    given = key_values.pairs(option)
-    typed = key_values.typed(
-        registry.get(old.collector).Options, {k: v for k, v in given.items() if v}
-    )
-    kept = {key: value for key, value in old.options.items() if key not in given}
-    return inventory_database.stored_options(registry, old.collector, kept | typed)
+    given = key_values.pairs(words)
+    texts = {key: text for key, text in given.items() if text}
+    typed = key_values.typed(registry.get(old.collector).Options, texts)
+    unchanged = {key: value for key, value in old.options.items() if key not in given}
+    return inventory_database.stored_options(registry, old.collector, unchanged | typed)
 
 
-def _unchecked(collector: str, options: Any) -> Any:
+def _already_checked(_collector: str, options: Any) -> Any:
     return options
 
 
 @app.command("rm")
-def remove(device_name: One, name: Name = None, yes: Yes = False, as_json: Json = False) -> None:
+def remove(
+    device_name: TargetWord, name: Name = None, yes: Yes = False, as_json: Json = False
+) -> None:
     """Remove a target."""
     from poller.db.inventory import targets
 
-    device_name, name = target_arguments.target(device_name, name)
+    device_name, name = target_arguments.one_target(device_name, name)
     engine = inventory_database.database()
-    targets.show(engine, device_name, name)
+    targets.show(engine, device_name, name)  # an unknown name is refused before the question
     confirm(f"remove target {device_name}/{name}", 1, yes)
     targets.remove(engine, device_name, name, inventory_database.wake_up())
-    render.changed(
-        f"removed target {device_name}/{name}", "poller.target.rm/1", {"removed": 1}, as_json
-    )
-
-
-def item(target: Any) -> dict[str, Any]:
-    return asdict(target)
+    text = f"removed target {device_name}/{name}"
+    render.changed(text, "poller.target.rm/1", {"removed": 1}, as_json)

@@ -1,4 +1,4 @@
-"""`poller traps`: hear what devices announce, and have those that are known polled at once."""
+"""`poller traps`: receives SNMP notifications and has known devices that send them polled at once."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def command() -> None:
-    """Listen for SNMP notifications; have the devices that send them polled. Ctrl-C stops it.
+    """Receive SNMP notifications and poll the devices that send them. Ctrl-C stops it.
 
-    It hears POLLER_TRAP_BIND and POLLER_TRAP_PORT: 127.0.0.1 and 1162, unless you say otherwise.
+    It listens on POLLER_TRAP_BIND and POLLER_TRAP_PORT, by default 127.0.0.1 and 1162.
     """
     from poller.cli.inventory.inventory_database import database
     from poller.observability import logs
@@ -51,8 +51,8 @@ async def _listen(services: Services, sock: socket.socket) -> None:
 
 
 def _reach(host: str) -> dict[str, str]:
-    if ipaddress.ip_address(host.partition("%")[0]).is_loopback:
-        return {
-            "note": "only this machine is heard; POLLER_TRAP_BIND=0.0.0.0 hears all (:: with IPv6)"
-        }
-    return {}
+    """The log field that explains a loopback address, which other machines do not reach."""
+    address = ipaddress.ip_address(host.partition("%")[0])
+    if not address.is_loopback:
+        return {}
+    return {"note": "only this machine is heard; POLLER_TRAP_BIND=0.0.0.0 hears all (:: with IPv6)"}

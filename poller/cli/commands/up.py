@@ -1,4 +1,4 @@
-"""`poller up`: every role in one terminal, on an embedded server unless you bring your own."""
+"""`poller up`: every role in one terminal, on an embedded server unless a Redis URL is configured."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ import typer
 
 from poller import bootstrap, errors
 from poller.bootstrap import Services
-from poller.cli.commands import demo, flower
-from poller.cli.output.log_lines import LogView
-from poller.cli.up import embedded_server, home_lock, role_commands, up_summary
-from poller.cli.up.plugin_watch import Installed
-from poller.cli.up.process_supervisor import Supervisor
+from poller.cli.actions import demo_fleet
+from poller.cli.commands import flower
+from poller.cli.output.log_lines import POLLER, LogLines
+from poller.cli.up import embedded_server, home_lock, listen_ports, role_commands, up_summary
+from poller.cli.up.plugin_watch import PluginWatch
+from poller.cli.up.process_supervisor import Supervisor, any_role
 from poller.db import migrate
 from poller.db.inventory import devices
 from poller.presentation import formatting
@@ -29,9 +30,10 @@ from poller.state.redis_client import store_errors
 DEMO_DEVICES = 200
 LONGEST_DRAIN_S = 2.5
 START_UP_S = 10.0
-#: What a worker may take to finish its polls when it makes room for one that knows a new plugin.
+#: The time a worker has to finish its polls when it is replaced by one that knows a new plugin.
 REPLACE_S = 10.0
 WEB_PORT = 8080
+_CHECK_EVERY_S = 0.1
 
 
 def command(
@@ -45,7 +47,7 @@ def command(
         int, typer.Option(min=1, max=100_000, help="Size of the simulated fleet.")
     ] = DEMO_DEVICES,
     seconds: Annotated[
-        float | None, typer.Option("--for", min=1, help="Stop by itself after so many seconds.")
+        float | None, typer.Option("--for", min=1, help="Stop after this many seconds of polling.")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a summary as one JSON object on the last line.")
@@ -53,67 +55,67 @@ def command(
 ) -> None:
     """Run everything: server, migrations, scheduler, workers, page and Flower. Ctrl-C stops it all."""
     settings = load()
-    with home_lock.occupied(settings.home):
-        Up(settings, LogView(to_stderr=as_json)).run(
-            workers or os.cpu_count() or 1, devices if with_demo else 0, seconds, as_json
-        )
+    workers = workers or os.cpu_count() or 1
+    demo_size = devices if with_demo else 0
+    with home_lock.locked(settings.home):
+        cluster = LocalCluster(settings, LogLines(to_stderr=as_json))
+        report = cluster.run(workers, demo_size, seconds)
+    cluster.lines.summary(report)
+    if as_json:
+        print(json.dumps(report), flush=True)
 
 
-class Up:
-    """One run from start to stop."""
+class LocalCluster:
+    """All roles of one `poller up`, from start to stop."""
 
-    def __init__(self, settings: Settings, view: LogView) -> None:
+    def __init__(self, settings: Settings, lines: LogLines) -> None:
         self.settings = settings
-        self.view = view
+        self.lines = lines
         self.env: dict[str, str] = {"PYTHONUNBUFFERED": "1", **_same_settings(settings)}
-        self.supervisor = Supervisor(settings.home / "logs", self._say)
+        self.supervisor = Supervisor(settings.home / "logs", self._print_line)
         self.stopping = threading.Event()
-        self.unread = False  # nobody reads what we say
-        self.home_given = "POLLER_HOME" in os.environ
+        self.reader_gone = False  # the program that reads the output has ended
+        self.home_configured = "POLLER_HOME" in os.environ
         self.first: up_summary.Mark | None = None
 
-    def run(self, workers: int, demo_size: int, seconds: float | None, as_json: bool) -> None:
+    def run(self, workers: int, demo_size: int, seconds: float | None) -> dict[str, Any]:
+        """Run until a signal or until `seconds` have passed. Returns the summary."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         try:
             services = self._prepare()
             if demo_size:
                 self._start_demo(services, demo_size)
-            since_ms, began = self._start_roles(services, workers)
-            counted_from = self._watch(services, seconds, began)
-            report = self._stop_and_report(services, since_ms, counted_from)
+            since_ms = int(services.redis.time()[0] * 1000)
+            self._start_roles(services, workers)
+            counted_mono = self._watch(services, seconds)
+            report = self._stop_and_report(services, since_ms, counted_mono)
         finally:
             self._stop_all()
-        if self.unread:
+        if self.reader_gone:
             raise BrokenPipeError
-        self.view.summary(report)
-        if as_json:
-            print(json.dumps(report), flush=True)
+        return report
 
     def _prepare(self) -> Services:
-        """The server and the database, ready and at the right revision."""
+        """Start the server, upgrade the database, and publish where both are."""
         settings = self.settings
         flower.check(settings)
-        self.web_port = role_commands.choose_port(
-            "web_port", settings.web_port, WEB_PORT, settings.web_bind, self._note
-        )
-        self.flower_port = role_commands.choose_port(
-            "flower_port",
-            settings.flower_port,
-            flower.DEFAULT_PORT,
-            settings.flower_bind,
-            self._note,
-        )
-        url = settings.broker_url
+        self._choose_ports()
+
+        redis_url = settings.broker_url
         if origins(os.environ)["redis_url"] == "default":
-            role, url = embedded_server.prepare(settings.home / "valkey", role_commands.free_port())
+            folder = settings.home / "valkey"
+            role, redis_url = embedded_server.prepare(folder, listen_ports.free_port())
             self.supervisor.add(role)
-            embedded_server.wait_ready(url)
-        self.env.update(
-            POLLER_REDIS_URL=url, POLLER_FLOWER_URL=settings.flower_url or self._flower_address()
-        )
-        self.env.update(POLLER_WORKER_DRAIN_S=str(min(settings.worker_drain_s, LONGEST_DRAIN_S)))
+            embedded_server.wait_ready(redis_url)
+
+        flower_url = settings.flower_url or self._flower_address()
+        drain_s = min(settings.worker_drain_s, LONGEST_DRAIN_S)
+        self.env["POLLER_REDIS_URL"] = redis_url
+        self.env["POLLER_FLOWER_URL"] = flower_url
+        self.env["POLLER_WORKER_DRAIN_S"] = str(drain_s)
         os.environ.update(self.env)
+
         services = Services(load())
         bootstrap.services.cache_clear()
         with store_errors(services.redis):
@@ -122,21 +124,36 @@ class Up:
         if before != after:
             self._note(f"database upgraded to revision {after}")
         services.keyring  # noqa: B018  made now, so that the roles do not race for it
-        places = {"web_url": self._page_address(), "flower_url": self.env["POLLER_FLOWER_URL"]}
-        home_lock.publish(settings.home, {"redis_url": url, **places})
+
+        published = {
+            "redis_url": redis_url,
+            "web_url": self._page_address(),
+            "flower_url": flower_url,
+        }
+        home_lock.publish(settings.home, published)
         return services
 
-    def _start_demo(self, services: Services, size: int) -> None:
-        snmp_port, routeros_port = demo.ports(services)
-        self.supervisor.add(role_commands.simulator(self.env, size, snmp_port, routeros_port))
-        changed = demo.install(services, size, snmp_port, routeros_port)
-        self._note(
-            f"demo fleet: {formatting.counted(size, 'simulated device')}"
-            + ("" if changed else " (already there)")
+    def _choose_ports(self) -> None:
+        settings = self.settings
+        self.web_port = listen_ports.choose_port(
+            "web_port", settings.web_port, WEB_PORT, settings.web_bind, self._note
+        )
+        self.flower_port = listen_ports.choose_port(
+            "flower_port",
+            settings.flower_port,
+            flower.DEFAULT_PORT,
+            settings.flower_bind,
+            self._note,
         )
 
-    def _start_roles(self, services: Services, workers: int) -> tuple[int, float]:
-        now = services.redis.time()
+    def _start_demo(self, services: Services, size: int) -> None:
+        ports = demo_fleet.ports(services)
+        self.supervisor.add(role_commands.simulator(self.env, size, ports.snmp, ports.routeros))
+        changed = demo_fleet.install(services, size, ports)
+        already = "" if changed else " (already there)"
+        self._note(f"demo fleet: {formatting.counted(size, 'simulated device')}{already}")
+
+    def _start_roles(self, services: Services, workers: int) -> None:
         self.supervisor.add(role_commands.beat(self.env))
         for number in range(1, workers + 1):
             self.supervisor.add(role_commands.worker(number, self.env))
@@ -144,77 +161,80 @@ class Up:
         self.supervisor.add(role_commands.flower(self.env, self.flower_port))
         if self.settings.trap_listener:
             self.supervisor.add(role_commands.traps(self.env))
-        self.view.addresses(self._page_address(), self._flower_address(), self.settings.home)
+        self.lines.addresses(self._page_address(), self._flower_address(), self.settings.home)
         self._note(f"next    {self._next(services)}")
-        return int(now[0] * 1000), time.monotonic()
 
     def _next(self, services: Services) -> str:
-        """What to do now, in a second terminal, which finds us by our home."""
-        where = f"POLLER_HOME={self.settings.home} " if self.home_given else ""
+        """The command to type in a second terminal, which finds this process by its home."""
+        where = f"POLLER_HOME={self.settings.home} " if self.home_configured else ""
         if devices.count(services.engine):
             return f"in another terminal here: {where}poller status"
         return f"nothing to poll yet; in another terminal here: {where}poller device add --help"
 
-    def _watch(self, services: Services, seconds: float | None, began: float) -> float:
-        """Restart what dies, until we are told to stop or the time is over. Returns when the time began to count.
+    def _watch(self, services: Services, seconds: float | None) -> float:
+        """Restart ended processes until a signal or the end of the time. Returns when counting started.
 
-        It counts from the first poll on (or a moment later, if nothing is polled): a run of one interval
-        then reaches every target once, and start-up hides neither the rate nor the CPU of a poll.
+        Counting starts with the first poll, or after START_UP_S without a poll. A run of one interval
+        then reaches every target once, and start-up does not distort the rate or the CPU per poll.
         """
-        counted_from = began + START_UP_S
-        before = up_summary.mark(services, {}).polls
-        installed = Installed()
-        while not self.stopping.wait(0.1):
-            self.supervisor.look()
-            if self.supervisor.hopeless(_is_worker):
+        counted_mono = time.monotonic() + START_UP_S
+        polls_before = up_summary.mark(services, {}).polls
+        plugin_watch = PluginWatch()
+        while not self.stopping.wait(_CHECK_EVERY_S):
+            self.supervisor.check()
+            if self.supervisor.all_misconfigured(_is_worker):
                 raise errors.InvalidSetting(
                     "no worker can run as it is configured", hint="what their own lines say"
                 )
-            if news := installed.news(time.monotonic()):
-                self._note(f"{news}: workers and page start again")
-                self.supervisor.replace(lambda name: _is_worker(name) or name == "web", REPLACE_S)
+            changes = plugin_watch.changes(time.monotonic())
+            if changes:
+                self._note(f"{changes}: workers and page start again")
+                self.supervisor.replace(_knows_plugins, REPLACE_S)
             if self.first is None:
-                self.first = self._mark_if_polling(services, before)
-                counted_from = min(counted_from, self.first.at) if self.first else counted_from
-            if seconds is not None and time.monotonic() >= counted_from + seconds:
+                self.first = self._mark_if_polling(services, polls_before)
+                if self.first:
+                    counted_mono = min(counted_mono, self.first.at_mono)
+            if seconds is not None and time.monotonic() >= counted_mono + seconds:
                 self._note("time is over, stopping")
                 break
-        return min(counted_from, time.monotonic())
+        return min(counted_mono, time.monotonic())
 
-    def _mark_if_polling(self, services: Services, before: int) -> up_summary.Mark | None:
+    def _mark_if_polling(self, services: Services, polls_before: int) -> up_summary.Mark | None:
         try:
             mark = up_summary.mark(services, self._processes())
         except errors.StoreError:
-            return None  # the server is just being started again
-        return mark if mark.polls > before else None
+            return None  # the server is starting again
+        return mark if mark.polls > polls_before else None
 
-    def _stop_and_report(self, services: Services, since_ms: int, began: float) -> dict[str, Any]:
+    def _stop_and_report(
+        self, services: Services, since_ms: int, counted_mono: float
+    ) -> dict[str, Any]:
         last = up_summary.mark(services, self._processes())
         board = up_summary.places(services)
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - counted_mono
         self._stop_polling()
         cpu = up_summary.cpu_per_poll(self.first, last)
-        return up_summary.summarise(
-            services, since_ms, seconds, cpu, board, up_summary.verify(services)
-        )
+        return up_summary.summarise(services, since_ms, seconds, cpu, board)
 
     def _stop_polling(self) -> None:
-        """First nothing new is scheduled, then what runs may finish."""
-        self.supervisor.ask(lambda name: name == "beat", 1.0)
-        self.supervisor.ask(_is_worker, 5.0)
+        """Stop scheduling first; then let the workers finish."""
+        self.supervisor.stop(_is_beat, 1.0)
+        self.supervisor.stop(_is_worker, 5.0)
 
     def _stop_all(self) -> None:
-        """Everything in order, the server last; nine seconds at the very most."""
+        """Stop every process, the server last, within nine seconds."""
         self._stop_polling()
-        self.supervisor.ask(lambda name: name != "valkey", 1.0)
-        self.supervisor.end(lambda name: name != "valkey")
-        self.supervisor.ask(lambda name: True, 1.5)
-        self.supervisor.end(lambda name: True)
+        self.supervisor.stop(_is_not_server, 1.0)
+        self.supervisor.kill(_is_not_server)
+        self.supervisor.stop(any_role, 1.5)
+        self.supervisor.kill(any_role)
 
     def _processes(self) -> Mapping[str, int]:
-        return {
-            c.role.name: c.process.pid for c in self.supervisor.children if c.process is not None
-        }
+        processes = {}
+        for child in self.supervisor.children:
+            if child.process is not None:
+                processes[child.role.name] = child.process.pid
+        return processes
 
     def _page_address(self) -> str:
         return f"http://{_host(self.settings.web_bind)}:{self.web_port}/"
@@ -223,14 +243,14 @@ class Up:
         return f"http://{_host(self.settings.flower_bind)}:{self.flower_port}/"
 
     def _note(self, text: str) -> None:
-        self._say("poller", text)
+        self._print_line(POLLER, text)
 
-    def _say(self, who: str, text: str) -> None:
-        """Never fails: a reader that left (`poller up | head`) stops us, as a closed terminal does."""
+    def _print_line(self, role: str, text: str) -> None:
+        """Print a line. A closed output (`poller up | head`) stops everything instead of failing."""
         try:
-            self.view.line(who, text)
-        except (BrokenPipeError, SystemExit):  # Rich turns the one into the other
-            self.unread = True
+            self.lines.line(role, text)
+        except (BrokenPipeError, SystemExit):  # Rich turns the first into the second
+            self.reader_gone = True
             self.stopping.set()
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
@@ -243,12 +263,32 @@ def _is_worker(name: str) -> bool:
     return name.startswith("worker")
 
 
+def _is_beat(name: str) -> bool:
+    return name == "beat"
+
+
+def _is_not_server(name: str) -> bool:
+    return name != "valkey"
+
+
+def _knows_plugins(name: str) -> bool:
+    return _is_worker(name) or name == "web"
+
+
 def _same_settings(settings: Settings) -> dict[str, str]:
-    """Who is told of a home looks for nothing above the working directory; what we found there is told, too."""
+    """The environment that gives child processes this process's settings.
+
+    With POLLER_HOME set, settings search no configuration file above the working directory. A file
+    that this process found there is therefore passed on.
+    """
+    env = {"POLLER_HOME": str(settings.home)}
     config = setting_sources.config_file(os.environ)
-    above = {"POLLER_CONFIG": str(config)} if config.is_absolute() and config.is_file() else {}
-    return {"POLLER_HOME": str(settings.home), **above}
+    if config.is_absolute() and config.is_file():
+        env["POLLER_CONFIG"] = str(config)
+    return env
 
 
 def _host(bind: str) -> str:
-    return "127.0.0.1" if bind in ("0.0.0.0", "::") else f"[{bind}]" if ":" in bind else bind  # noqa: S104
+    if bind in ("0.0.0.0", "::"):  # noqa: S104
+        return "127.0.0.1"
+    return f"[{bind}]" if ":" in bind else bind

@@ -1,4 +1,4 @@
-"""`poller version`: what to write into a bug report."""
+"""`poller version`: the versions that a bug report needs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from importlib.metadata import version
 import poller
 from poller.cli.output import render
 
-#: What decides how polling behaves.
+#: The libraries that decide how polling behaves.
 _LIBRARIES = ("celery", "kombu", "celery-redbeat", "redis", "sqlalchemy")
 
 
 def command(as_json: render.Json = False) -> None:
     """Print the versions of poller, Python and the libraries that matter."""
-    found = {
+    versions = {
         "poller": poller.__version__,
         "python": platform.python_version(),
         "system": platform.platform(),
     }
-    found |= {name: version(name) for name in _LIBRARIES}
-    render.record("poller.version/1", found, as_json)
+    for name in _LIBRARIES:
+        versions[name] = version(name)
+    render.record("poller.version/1", versions, as_json)

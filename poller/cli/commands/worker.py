@@ -1,4 +1,4 @@
-"""`poller worker`: one worker process per core, each the very command one would type, watched and restarted."""
+"""`poller worker`: one worker process per core, each a plain Celery worker, supervised and restarted."""
 
 from __future__ import annotations
 
@@ -14,31 +14,32 @@ from typing import Annotated
 import typer
 
 from poller import errors
-from poller.cli.output.log_lines import LogView
+from poller.cli.output.log_lines import POLLER, LogLines
 from poller.cli.up import role_commands
-from poller.cli.up.process_supervisor import Role, Supervisor
+from poller.cli.up.process_supervisor import Role, Supervisor, any_role
 from poller.domain.scheduling import queue_routing
 from poller.settings import Settings, load
 from poller.workers.guard import black_box
 from poller.workers.process import process_limits
 
-#: A process needs this much before it polls anything; a lower limit would only restart it for ever.
-LEAST_MEMORY = 160 * 2**20
-#: What a process has when it polls, and what each target that it remembers adds to that.
-OWN_MEMORY = 200 * 2**20
+#: A process uses this much memory before its first poll; below it would restart for ever.
+MINIMUM_MEMORY = 160 * 2**20
+#: Memory of a process that polls, and the memory that each cached target adds.
+BASE_MEMORY = 200 * 2**20
 TARGET_MEMORY = 30_000
-#: After its polls were cut off, a process that stops still writes, says good-bye and leaves.
-LEAVING_S = 15.0
+#: After its polls are cut off, a stopping process still writes its results and deregisters.
+EXIT_S = 15.0
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+_CHECK_EVERY_S = 0.2
 
 
 def command(
     tags: Annotated[
         str | None,
         typer.Option(
-            help="What these workers carry: key=value,key=value.", show_default="worker_tags"
+            help="Tags of these workers: key=value,key=value.", show_default="worker_tags"
         ),
     ] = None,
     processes: Annotated[
@@ -54,35 +55,34 @@ def command(
     memory_limit: Annotated[
         str | None,
         typer.Option(
-            help="A process above it is stopped softly and replaced: 512M, 1G.", show_default="none"
+            help="A process above this is stopped softly and replaced: 512M, 1G.",
+            show_default="none",
         ),
     ] = None,
     name: Annotated[
-        str, typer.Option(help="What they are called: NAME1@host, NAME2@host and so on.")
+        str, typer.Option(help="Prefix of their names: NAME1@host, NAME2@host and so on.")
     ] = "poller",
 ) -> None:
-    """Run workers, and keep them running. Ctrl-C lets them finish what they poll; a second one ends them at once."""
+    """Run workers and restart those that end. Ctrl-C lets them finish their polls; a second one ends them at once."""
     settings = load()
     env = {"PYTHONUNBUFFERED": "1", **_tags(settings, tags)}
+    batches = concurrency or settings.worker_concurrency
     file_limit = process_limits.raise_file_limit()
-    process_limits.check_file_limit(
-        concurrency or settings.worker_concurrency, settings.batch_size, file_limit
-    )
+    process_limits.check_file_limit(batches, settings.batch_size, file_limit)
     limit = _memory(memory_limit)
-    many = processes or len(os.sched_getaffinity(0))
-    crew = Crew(settings)
-    if (needed := OWN_MEMORY + TARGET_MEMORY * settings.target_cache) > limit > 0:
-        crew.say("poller", _too_low(limit, needed, settings.target_cache))
-    crew.run(
-        [
-            role_commands.worker(number, env, _named(name), concurrency, limit)
-            for number in range(1, many + 1)
-        ]
-    )
+    _check_name(name)
+
+    workers = WorkerProcesses(settings)
+    needed = BASE_MEMORY + TARGET_MEMORY * settings.target_cache
+    if 0 < limit < needed:
+        workers.print_line(POLLER, _low_limit(limit, needed, settings.target_cache))
+    count = processes or len(os.sched_getaffinity(0))
+    numbers = range(1, count + 1)
+    workers.run([role_commands.worker(number, env, name, concurrency, limit) for number in numbers])
 
 
 def _tags(settings: Settings, text: str | None) -> dict[str, str]:
-    """Those of the command line instead of the setting's; either is refused here, before anything runs."""
+    """The environment variable for `--tags`. Raises InvalidInput for bad tags, also of the setting."""
     if text is None:
         queue_routing.parse_tags(settings.worker_tags)
         return {}
@@ -91,71 +91,74 @@ def _tags(settings: Settings, text: str | None) -> dict[str, str]:
     return {"POLLER_WORKER_TAGS": ",".join(words)}
 
 
-def parse_bytes(text: str, what: str) -> int:
-    """Return the bytes of `512M`, `1.5G` or `800 MiB`, in powers of 1024. Raises InvalidInput."""
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
-        raise errors.InvalidInput(f'{what}: "{text}" is not a size', hint="write 512M or 1.5G")
-    return round(float(found[1]) * _UNITS[found[2].lower()])
+def parse_bytes(text: str, option: str) -> int:
+    """The bytes of `512M`, `1.5G` or `800 MiB`, in powers of 1024. Raises InvalidInput."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise errors.InvalidInput(f'{option}: "{text}" is not a size', hint="write 512M or 1.5G")
+    number, unit = match.groups()
+    return round(float(number) * _UNITS[unit.lower()])
 
 
 def _memory(text: str | None) -> int:
-    """In bytes; 0 is no limit."""
-    limit = 0 if text is None else parse_bytes(text, "--memory-limit")
-    if text is not None and limit < LEAST_MEMORY:
+    """The memory limit in bytes; 0 is no limit. Raises InvalidInput."""
+    if text is None:
+        return 0
+    limit = parse_bytes(text, "--memory-limit")
+    if limit < MINIMUM_MEMORY:
         raise errors.InvalidInput(
             f"--memory-limit: {text} is less than a worker needs to start",
-            hint=f"give it {LEAST_MEMORY // 2**20}M or more, or run fewer --processes",
+            hint=f"give it {MINIMUM_MEMORY // 2**20}M or more, or run fewer --processes",
         )
     return limit
 
 
-def _too_low(limit: int, needed: int, targets: int) -> str:
-    many = f"{targets:,} targets (target_cache)"
+def _low_limit(limit: int, needed: int, targets: int) -> str:
     return (
-        f"warning: --memory-limit is {limit / 2**20:.0f} MiB; a process that remembers {many} has about "
-        f"{needed / 2**20:.0f} MiB and would be replaced again and again: "
-        "with a fleet of that size raise it, or lower POLLER_TARGET_CACHE"
+        f"warning: --memory-limit is {limit / 2**20:.0f} MiB; a process that caches "
+        f"{targets:,} targets (target_cache) has about {needed / 2**20:.0f} MiB and would be "
+        "replaced again and again: with a fleet of that size raise it, or lower POLLER_TARGET_CACHE"
     )
 
 
-def _named(name: str) -> str:
+def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise errors.InvalidInput(
             f'--name: "{name}" cannot be part of a node name',
             hint="use letters, digits, dots and dashes; the number and @host are added",
         )
-    return name
 
 
-class Crew:
+class WorkerProcesses:
     """The processes of one `poller worker`, from start to stop."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._patience_s = settings.worker_drain_s + LEAVING_S
-        self._view = LogView(to_stderr=True)
-        self._supervisor = Supervisor(None, self.say, self._patience_s)
-        self._stopping, self._hurrying = threading.Event(), threading.Event()
-        self._unread = False  # nobody reads what we say
+        self._patience_s = settings.worker_drain_s + EXIT_S
+        self._lines = LogLines(to_stderr=True)
+        self._supervisor = Supervisor(None, self.print_line, self._patience_s)
+        self._stopping = threading.Event()
+        self._hurrying = threading.Event()
+        self._reader_gone = False  # the program that reads the output has ended
 
-    def run(self, members: list[Role]) -> None:
+    def run(self, roles: list[Role]) -> None:
+        """Run until a signal. Exits with 1 if a process had to be killed."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         try:
-            for role in members:
+            for role in roles:
                 self._supervisor.add(role)
-            while not self._stopping.wait(0.2):
-                self._supervisor.look()
-                if self._supervisor.hopeless(lambda _: True):
+            while not self._stopping.wait(_CHECK_EVERY_S):
+                self._supervisor.check()
+                if self._supervisor.all_misconfigured(any_role):
                     raise errors.InvalidSetting(
                         "no worker can run as it is configured", hint="what their own lines say"
                     )
-            self._supervisor.ask(lambda _: True, self._patience_s, self._hurrying.is_set)
+            self._supervisor.stop(any_role, self._patience_s, self._hurrying.is_set)
         finally:
-            killed = self._supervisor.end(lambda _: True)
+            killed = self._supervisor.kill(any_role)
         black_box.discard(self._settings.home, killed)
-        if self._unread:
+        if self._reader_gone:
             raise BrokenPipeError
         if killed:
             raise typer.Exit(1)
@@ -164,29 +167,28 @@ class Crew:
         name = signal.Signals(number).name
         if self._stopping.is_set():
             self._hurrying.set()
-            self.say(
-                "poller",
-                f"{name} again: ending at once; what was under way comes back when its leases end",
-            )
+            text = "ending at once; unfinished polls come back when their leases end"
+            self.print_line(POLLER, f"{name} again: {text}")
         else:
-            self.say("poller", f"{name}: stopping; what is polled may finish (once more: at once)")
+            text = "stopping; running polls may finish (once more: at once)"
+            self.print_line(POLLER, f"{name}: {text}")
         self._stopping.set()
 
-    def say(self, who: str, text: str) -> None:
-        """Never fails: a reader that left stops us, as a closed terminal does."""
+    def print_line(self, role: str, text: str) -> None:
+        """Print a line. A closed output stops all workers instead of failing."""
         try:
             if self._settings.log_format == "json":
-                sys.stderr.write(_as_json(who, text) + "\n")
+                sys.stderr.write(_as_json(role, text) + "\n")
             else:
-                self._view.line(who, text)
-        except (BrokenPipeError, SystemExit):  # Rich turns the one into the other
-            self._unread = True
+                self._lines.line(role, text)
+        except (BrokenPipeError, SystemExit):  # Rich turns the first into the second
+            self._reader_gone = True
             self._stopping.set()
 
 
-def _as_json(who: str, text: str) -> str:
-    """A worker's line is an object already, and gets the name of its process; anything else becomes one."""
-    head = f'{{"process": {json.dumps(who)}'
-    return (
-        f"{head}, {text[1:]}" if text.startswith('{"') else f'{head}, "event": {json.dumps(text)}}}'
-    )
+def _as_json(role: str, text: str) -> str:
+    """One JSON object per line: a worker's own object gains the field `process`; a text becomes `event`."""
+    process = f'{{"process": {json.dumps(role)}'
+    if text.startswith('{"'):
+        return f"{process}, {text[1:]}"
+    return f'{process}, "event": {json.dumps(text)}}}'

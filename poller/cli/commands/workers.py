@@ -1,40 +1,38 @@
-"""`poller workers`: who polls, what each carries and takes, and who was lost."""
+"""`poller workers`: the workers, their tags, collectors and load, and those that were lost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from poller import bootstrap
 from poller.cli.output import render
-from poller.cli.output.columns import Column, Fit, column
+from poller.cli.output.columns import Column, Fit, Item, column, instant
 from poller.domain.record.overview import Overview, Worker
 from poller.presentation import formatting, health
 from poller.state.cluster import overview_reader
 
 
 def command(as_json: render.Json = False) -> None:
-    """Workers with their tags, collectors, load and last poll; those that run come first."""
+    """List workers with their tags, collectors, load and last poll; running workers come first."""
     services = bootstrap.services()
     view = overview_reader.read(services.redis, services.keys)
     items = [_item(worker, view) for worker in view.workers]
     items.sort(key=lambda item: (item["state"] != "running", item["name"]))
     render.listing("poller.workers/1", items, _COLUMNS, as_json)
     if not items and not as_json:
-        render.note("nobody polls: poller worker, or celery -A poller worker, starts one")
+        render.note("no worker runs: poller worker, or celery -A poller worker, starts one")
 
 
 def _item(worker: Worker, view: Overview) -> dict[str, Any]:
+    is_running = health.running(worker, view)
+    last_poll_ms = view.as_of_ms - worker.polled_ms
     return {
         "name": view.labels[worker.key],
-        "state": "running" if health.running(worker, view) else "lost",
-        "seen": _instant(worker.seen_ms),
-        "started": _instant(worker.started_ms),
-        "last_poll": _instant(worker.polled_ms),
-        "last_poll_seconds": (view.as_of_ms - worker.polled_ms) // 1000
-        if worker.polled_ms
-        else None,
+        "state": "running" if is_running else "lost",
+        "seen": instant(worker.seen_ms),
+        "started": instant(worker.started_ms),
+        "last_poll": instant(worker.polled_ms),
+        "last_poll_seconds": last_poll_ms // 1000 if worker.polled_ms else None,
         "seen_seconds": (view.as_of_ms - worker.seen_ms) // 1000,
         "polls": worker.polls,
         "batches": worker.in_flight,
@@ -48,52 +46,56 @@ def _item(worker: Worker, view: Overview) -> dict[str, Any]:
     }
 
 
-def _instant(ms: int) -> datetime | None:
-    return datetime.fromtimestamp(ms / 1000, UTC) if ms else None
-
-
-def _state(item: Mapping[str, Any]) -> str:
+def _state(item: Item) -> str:
     if item["state"] == "running":
         return "running"
     return f"lost {formatting.age(item['seen_seconds'] * 1000)} ago"
 
 
-def _last(item: Mapping[str, Any]) -> str:
-    since = item["last_poll_seconds"]
-    return "none yet" if since is None else f"{formatting.age(since * 1000)} ago"
+def _tags(item: Item) -> str:
+    return " ".join(f"{key}={value}" for key, value in item["tags"].items()) or "none"
 
 
-def _collectors(item: Mapping[str, Any]) -> str:
-    """Names alone for what comes with poller itself; others with their package and its version."""
-    return ", ".join(
-        name if origin.startswith("poller ") else f"{name} ({origin})"
-        for name, origin in item["collectors"].items()
-    )
+def _batches(item: Item) -> str:
+    return f"{item['batches']} of {item['slots']}"
+
+
+def _polls(item: Item) -> str:
+    return formatting.exact(item["polls"])
+
+
+def _last_poll(item: Item) -> str:
+    seconds = item["last_poll_seconds"]
+    if seconds is None:
+        return "none yet"
+    return f"{formatting.age(seconds * 1000)} ago"
+
+
+def _memory(item: Item) -> str:
+    return formatting.size(item["rss_bytes"])
+
+
+def _queues(item: Item) -> str:
+    return str(len(item["queues"]))
+
+
+def _collectors(item: Item) -> str:
+    """Built-in collectors by name alone, plugins with their package and its version."""
+    parts = []
+    for name, origin in item["collectors"].items():
+        is_built_in = origin.startswith("poller ")
+        parts.append(name if is_built_in else f"{name} ({origin})")
+    return ", ".join(parts)
 
 
 _COLUMNS = (
     column("WORKER", "name", fit=Fit.WHOLE),
     Column("STATE", _state, fit=Fit.WHOLE),
-    Column(
-        "TAGS",
-        lambda item: " ".join(f"{key}={value}" for key, value in item["tags"].items()) or "none",
-    ),
-    Column(
-        "BATCHES",
-        lambda item: f"{item['batches']} of {item['slots']}",
-        right=True,
-        fit=Fit.WHOLE,
-        spare=1,
-    ),
-    Column("POLLS", lambda item: formatting.exact(item["polls"]), right=True, fit=Fit.WHOLE),
-    Column("LAST", _last, right=True, fit=Fit.WHOLE),
-    Column(
-        "MEMORY",
-        lambda item: formatting.size(item["rss_bytes"]),
-        right=True,
-        fit=Fit.WHOLE,
-        spare=2,
-    ),
-    Column("QUEUES", lambda item: str(len(item["queues"])), right=True, fit=Fit.WHOLE, spare=3),
+    Column("TAGS", _tags),
+    Column("BATCHES", _batches, right=True, fit=Fit.WHOLE, spare=1),
+    Column("POLLS", _polls, right=True, fit=Fit.WHOLE),
+    Column("LAST", _last_poll, right=True, fit=Fit.WHOLE),
+    Column("MEMORY", _memory, right=True, fit=Fit.WHOLE, spare=2),
+    Column("QUEUES", _queues, right=True, fit=Fit.WHOLE, spare=3),
     Column("COLLECTORS", _collectors, fit=Fit.REST),
 )

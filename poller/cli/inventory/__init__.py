@@ -1,1 +1,1 @@
-"""Inventory files and the database behind the inventory commands: read, check, import, export."""
+"""Inventory files and the database of the inventory commands: parse, check, import, export."""

@@ -11,19 +11,17 @@ from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from poller import errors
+from poller.cli.inventory import inventory_rows
 from poller.cli.inventory.inventory_rows import (
     DEVICE_FIELDS,
     TARGET_FIELDS,
-    Complaint,
-    Exported,
-    Raw,
-    Read,
-    broken,
-    device_fields,
-    target_fields,
+    ExportedDevices,
+    LineProblem,
+    ParsedFile,
+    RawRow,
 )
 
-#: How target fields are called where a device field has taken the name.
+#: Columns of target fields whose names are taken by device fields.
 NAMES = {
     "name": "target",
     "credential": "target_credential",
@@ -34,98 +32,92 @@ TARGET_COLUMNS = tuple(NAMES.get(name, name) for name in TARGET_FIELDS)
 COLUMNS = DEVICE_FIELDS + TARGET_COLUMNS
 
 
-def read(text: str, file: str) -> Read:
-    first = text.partition("\n")[0]
-    lines = csv.reader(
-        io.StringIO(text), delimiter=";" if ";" in first and "," not in first else ",", strict=True
-    )
-    devices: dict[str, Raw] = {}
-    complaints: list[Complaint] = []
+def read(text: str, file: str) -> ParsedFile:
+    """Parse a CSV file with a header line; a header without commas may use semicolons."""
+    first_line = text.partition("\n")[0]
+    delimiter = ";" if ";" in first_line and "," not in first_line else ","
+    lines = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
     try:
         header = [name.strip().lower() for name in next(lines, [])]
-        complaints += _header_complaints(header, file)
-        if complaints:
-            return Read([], complaints)
-        before = lines.line_num
+        problems = list(_header_problems(header, file))
+        if problems:
+            return ParsedFile([], problems)
+
+        parser = _LineParser(file, header)
+        last_line = lines.line_num
         for cells in lines:
-            line, before = before + 1, lines.line_num
+            line = last_line + 1
+            last_line = lines.line_num
             if any(cell.strip() for cell in cells):
-                _csv_line(
-                    dict(zip(header, cells, strict=False)),
-                    len(cells) - len(header),
-                    line,
-                    file,
-                    devices,
-                    complaints,
-                )
+                parser.add(cells, line)
     except csv.Error as error:
-        raise broken(file, lines.line_num, str(error)) from None
-    return Read(list(devices.values()), complaints)
+        raise inventory_rows.unreadable(file, lines.line_num, str(error)) from None
+    return ParsedFile(list(parser.devices.values()), parser.problems)
 
 
-def _header_complaints(header: list[str], file: str) -> list[Complaint]:
-    found = [
-        Complaint(file, 1, name, f'the column "{name}" is missing')
-        for name in ("name",)
-        if name not in header
-    ]
-    found += [
-        Complaint(file, 1, name, f'the column "{name}" is there twice')
-        for name in sorted(set(header))
-        if header.count(name) > 1
-    ]
+def _header_problems(header: list[str], file: str) -> Iterator[LineProblem]:
+    if "name" not in header:
+        yield LineProblem(file, 1, "name", 'the column "name" is missing')
+    for name in sorted(set(header)):
+        if header.count(name) > 1:
+            yield LineProblem(file, 1, name, f'the column "{name}" is there twice')
     for name in header:
         if name not in COLUMNS:
             near = difflib.get_close_matches(name, COLUMNS, n=1)
             hint = f"did you mean {near[0]}?" if near else "there are " + ", ".join(COLUMNS)
-            found.append(Complaint(file, 1, name or "header", f'unknown column "{name}"', hint))
-    return found
+            yield LineProblem(file, 1, name or "header", f'unknown column "{name}"', hint)
 
 
-def _csv_line(
-    cells: dict[str, str],
-    surplus: int,
-    line: int,
-    file: str,
-    devices: dict[str, Raw],
-    complaints: list[Complaint],
-) -> None:
-    if surplus:
-        complaints.append(
-            Complaint(
-                file,
-                line,
-                "line",
-                f"{abs(surplus)} cells {'too many' if surplus > 0 else 'missing'}",
-            )
-        )
-        return
-    values = {}
-    for name, text in cells.items():
-        try:
-            values[name] = _CELLS.get(name, _plain_cell)(text.strip())
-        except errors.InvalidInput as error:
-            complaints.append(Complaint(file, line, name, str(error), error.hint))
-    device = Raw({name: values[name] for name in DEVICE_FIELDS if name in values}, line)
-    known = devices.setdefault(str(values.get("name") or f"\0{line}"), device)
-    if known is not device:
-        complaints += _contradictions(known, device, file)
-    target = {
-        name: values[NAMES.get(name, name)]
-        for name in TARGET_FIELDS
-        if NAMES.get(name, name) in values
-    }
-    if target.get("name") or target.get("collector"):
-        known.targets.append(Raw(target, line, names=NAMES))
+class _LineParser:
+    """Collects the devices and problems of a file line by line."""
 
+    def __init__(self, file: str, header: list[str]) -> None:
+        self.devices: dict[str, RawRow] = {}
+        self.problems: list[LineProblem] = []
+        self._file = file
+        self._header = header
 
-def _contradictions(known: Raw, again: Raw, file: str) -> Iterator[Complaint]:
-    """Lines of one device must agree on the device."""
-    for name, value in again.fields.items():
-        if value != known.fields.get(name):
-            yield again.complaint(
-                file, name, f"differs from line {known.line}, which is about the same device"
-            )
+    def add(self, cells: list[str], line: int) -> None:
+        surplus = len(cells) - len(self._header)
+        if surplus:
+            verb = "too many" if surplus > 0 else "missing"
+            message = f"{abs(surplus)} cells {verb}"
+            self.problems.append(LineProblem(self._file, line, "line", message))
+            return
+
+        values = self._values(cells, line)
+        device = self._device(values, line)
+        target = {}
+        for name in TARGET_FIELDS:
+            column = NAMES.get(name, name)
+            if column in values:
+                target[name] = values[column]
+        if target.get("name") or target.get("collector"):
+            device.targets.append(RawRow(target, line, names=NAMES))
+
+    def _values(self, cells: list[str], line: int) -> dict[str, Any]:
+        values = {}
+        for name, text in zip(self._header, cells, strict=True):
+            parse = _CELLS.get(name, _plain_cell)
+            try:
+                values[name] = parse(text.strip())
+            except errors.InvalidInput as error:
+                self.problems.append(LineProblem(self._file, line, name, str(error), error.hint))
+        return values
+
+    def _device(self, values: dict[str, Any], line: int) -> RawRow:
+        """The row of the line's device; later lines of a device must agree with its first."""
+        fields = {name: values[name] for name in DEVICE_FIELDS if name in values}
+        repeated = RawRow(fields, line)
+        unnamed = f"\0{line}"
+        device = self.devices.setdefault(str(values.get("name") or unnamed), repeated)
+        if device is repeated:
+            return device
+        for name, value in repeated.fields.items():
+            if value != device.fields.get(name):
+                message = f"differs from line {device.line}, which is about the same device"
+                self.problems.append(repeated.problem(self._file, name, message))
+        return device
 
 
 def _plain_cell(text: str) -> str | None:
@@ -137,7 +129,7 @@ def _words_cell(text: str) -> list[str]:
 
 
 def _options_cell(text: str) -> dict[str, Any] | None:
-    """A JSON object, or words of the form key=value."""
+    """Options as a JSON object, or as words of the form key=value."""
     if not text:
         return None
     if text.startswith("{"):
@@ -146,17 +138,21 @@ def _options_cell(text: str) -> dict[str, Any] | None:
         except ValueError as error:
             raise errors.InvalidInput(f"not valid JSON: {error}") from None
     try:
-        pairs = [word.partition("=") for word in shlex.split(text)]
+        words = shlex.split(text)
     except ValueError as error:
         raise errors.InvalidInput(str(error)) from None
-    for key, equals, _ in pairs:
+
+    options = {}
+    for word in words:
+        key, equals, value = word.partition("=")
         if not equals:
             raise errors.InvalidInput(f'"{key}" is not of the form key=value')
-    return {key: value for key, _, value in pairs}
+        options[key] = value
+    return options
 
 
 _CELLS: dict[str, Callable[[str], Any]] = {
-    # An empty cell means: none. For the others it means: not given.
+    # An empty cell of these columns means "none"; an empty cell of other columns means "not given".
     "site": str,
     "credential": str,
     "target_credential": str,
@@ -167,16 +163,21 @@ _CELLS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def write(file: TextIO, devices: Exported) -> int:
+def write(file: TextIO, devices: ExportedDevices) -> int:
+    """Write the devices; a device without targets has one line. Returns the number of devices."""
     lines = csv.DictWriter(file, COLUMNS, lineterminator="\n")
     lines.writeheader()
     count = 0
-    for count, (device, targets) in enumerate(devices, 1):  # noqa: B007
-        first = {name: _cell(name, value) for name, value in device_fields(device).items()}
-        for columns in [target_fields(target) for target in targets] or [{}]:
-            lines.writerow(
-                first | {NAMES.get(name, name): _cell(name, columns[name]) for name in columns}
-            )
+    for device, targets in devices:
+        count += 1
+        fields = inventory_rows.device_fields(device)
+        device_cells = {name: _cell(name, value) for name, value in fields.items()}
+        if not targets:
+            lines.writerow(device_cells)
+        for target in targets:
+            fields = inventory_rows.target_fields(target)
+            cells = {NAMES.get(name, name): _cell(name, value) for name, value in fields.items()}
+            lines.writerow(device_cells | cells)
     return count
 
 
@@ -187,4 +188,6 @@ def _cell(name: str, value: Any) -> str:
         return " ".join(f"{key}={word}" for key, word in value.items())
     if isinstance(value, bool):
         return "true" if value else "false"
-    return " ".join(value) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return " ".join(value)
+    return str(value)

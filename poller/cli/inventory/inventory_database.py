@@ -1,4 +1,4 @@
-"""What inventory commands stand on: a database at the right revision, a wake-up that may fail, option checks."""
+"""The database of the inventory commands: its revision, the scheduler's wake-up, and option checks."""
 
 from __future__ import annotations
 
@@ -20,27 +20,33 @@ if TYPE_CHECKING:
 
 
 def database(services: Services | None = None) -> Engine:
-    """The engine, its schema checked. The private SQLite file of a home is made and upgraded on the way."""
+    """The engine of a database at the right revision.
+
+    The private SQLite file of a home is created and upgraded; a configured database is only checked.
+    """
     from poller.db import revision
 
     services = services or bootstrap.services()
     engine = services.engine
     if services.settings.database_url.get_secret_value():
         revision.check(engine)
-    elif (found := revision.current(engine)) != revision.HEAD:
-        revision.refuse_newer(found)
-        from poller.db import migrate
+        return engine
 
-        migrate.upgrade(engine)
-        verb = "created" if found is None else f"upgraded from {found}"
-        render.note(
-            f"{verb} the database {services.settings.home / 'poller.db'} (revision {revision.HEAD})"
-        )
+    found = revision.current(engine)
+    if found == revision.HEAD:
+        return engine
+    revision.refuse_newer(found)
+    from poller.db import migrate
+
+    migrate.upgrade(engine)
+    verb = "created" if found is None else f"upgraded from {found}"
+    path = services.settings.home / "poller.db"
+    render.note(f"{verb} the database {path} (revision {revision.HEAD})")
     return engine
 
 
 def wake_up() -> Notify:
-    """Tell the scheduler, or tell the operator why that did not work: the change is stored anyway."""
+    """A callback that notifies the scheduler of a stored change; without Redis it prints a note."""
     return partial(_wake, bootstrap.services())
 
 
@@ -49,17 +55,20 @@ def _wake(services: Services, version: int) -> None:
         services.notify(version)
     except errors.StoreError:
         render.note(
-            "note: no scheduler could be told (Redis is not reachable); it will see the change when it runs"
+            "note: the scheduler was not notified (Redis is not reachable); "
+            "it will read the change when it runs"
         )
 
 
 def stored_options(registry: Registry, collector: str, raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Options checked by the collector, as they go into the database. Raises InvalidInput, naming the option."""
+    """Options in their stored form, checked by the collector. Raises InvalidInput, naming the option."""
     options_model(registry, collector)
-    return registry.checked_options(collector, raw).model_dump(mode="json", exclude_unset=True)
+    checked = registry.checked_options(collector, raw)
+    return checked.model_dump(mode="json", exclude_unset=True)
 
 
 def options_model(registry: Registry, collector: str) -> type[Options]:
+    """The collector's options model. Raises UnknownCollector."""
     try:
         return registry.get(collector).Options
     except errors.InvalidInput as error:
@@ -67,14 +76,14 @@ def options_model(registry: Registry, collector: str) -> type[Options]:
 
 
 def needs_credential(registry: Registry, collector: str, options: Mapping[str, Any]) -> bool:
-    """If not, the device's may be of any kind."""
+    """True if the collector needs a credential with these options."""
     from poller.collectors import api
 
     return api.needs_credential(registry.get(collector), registry.options(collector, options))
 
 
 def check_kind(registry: Registry, collector: str, credential: str, kind: str) -> None:
-    """Can this collector use a credential of that kind?"""
+    """Raise InvalidInput unless the collector accepts a credential of that kind."""
     accepted = [model.kind for model in registry.get(collector).credentials]
     if accepted and kind not in accepted:
         raise errors.InvalidInput(

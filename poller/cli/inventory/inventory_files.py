@@ -1,6 +1,6 @@
-"""Inventories as files: CSV, JSON or YAML. What is written here is read back unchanged.
+"""Inventories as files: CSV, JSON or YAML. A written file is read back unchanged.
 
-Reading keeps the line of every device and field, so that each complaint can say where; it judges form only.
+Reading checks the form of a file only, and keeps the line of every field for problem reports.
 """
 
 from __future__ import annotations
@@ -11,45 +11,45 @@ from typing import TextIO
 
 from poller import errors
 from poller.cli.inventory import csv_form, tree_form
-from poller.cli.inventory.inventory_rows import Exported, Read, broken
+from poller.cli.inventory.inventory_rows import ExportedDevices, ParsedFile, unreadable
 
-#: A path that means: read what is piped in.
+#: The path that stands for standard input.
 STDIN = "-"
 FORMS = {".csv": "csv", ".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 
 _READERS = {"csv": csv_form.read, "json": tree_form.read_json, "yaml": tree_form.read_yaml}
 _WRITERS = {"csv": csv_form.write, "json": tree_form.write_json, "yaml": tree_form.write_yaml}
+_FORMAT_HINT = "add --format csv, json or yaml"
 
 
 def form_of(path: Path) -> str:
-    """csv, json or yaml, by the file's name."""
+    """csv, json or yaml, by the file's name. Raises InvalidInput."""
     if str(path) == STDIN:
+        raise errors.InvalidInput("stdin has no name to tell its format by", hint=_FORMAT_HINT)
+    form = FORMS.get(path.suffix.lower())
+    if form is None:
         raise errors.InvalidInput(
-            "stdin has no name to tell its format by", hint="add --format csv, json or yaml"
+            f'cannot tell the format of "{path.name}" by its name', hint=_FORMAT_HINT
         )
-    if path.suffix.lower() in FORMS:
-        return FORMS[path.suffix.lower()]
-    raise errors.InvalidInput(
-        f'cannot tell the format of "{path.name}" by its name',
-        hint="add --format csv, json or yaml",
-    )
+    return form
 
 
-def read(path: Path, form: str | None = None) -> Read:
-    """Every device of a file. Raises BadFile when it is not of its form at all."""
+def read(path: Path, form: str | None = None) -> ParsedFile:
+    """Every device of a file. Raises BadFile if the file cannot be parsed at all."""
     reader = _READERS[form or form_of(path)]
+    name = display_name(path)
     try:
-        return reader(_bytes(path).decode("utf-8-sig"), name_of(path))
+        return reader(_bytes(path).decode("utf-8-sig"), name)
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise broken(name_of(path), line, f"not UTF-8 text (byte {error.start})") from None
+        raise unreadable(name, line, f"not UTF-8 text (byte {error.start})") from None
     except OSError as error:
         hint = "name a file you may read; poller device export --format csv shows the form"
         raise errors.InvalidInput(f"cannot read {path}", error.strerror or "", hint) from None
 
 
-def name_of(path: Path) -> str:
-    """What complaints call it."""
+def display_name(path: Path) -> str:
+    """The file's name in problem reports."""
     return "stdin" if str(path) == STDIN else path.name
 
 
@@ -60,6 +60,6 @@ def _bytes(path: Path) -> bytes:
     return binary.read() if binary else sys.stdin.read().encode()
 
 
-def write(file: TextIO, form: str, devices: Exported) -> int:
-    """Write in a form that `read` gives back unchanged; returns how many devices."""
+def write(file: TextIO, form: str, devices: ExportedDevices) -> int:
+    """Write in a form that `read` accepts. Returns the number of devices."""
     return _WRITERS[form](file, devices)

@@ -1,19 +1,19 @@
-"""From a file to the inventory: every line is judged before the first is stored, and all are stored at once."""
+"""Imports an inventory file: every row is checked before the first is stored, and all are stored at once."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy.engine import Engine
 
 from poller import bootstrap, errors
-from poller.cli.arguments import interval_arguments, key_values
-from poller.cli.inventory import inventory_database, new_sites
-from poller.cli.inventory.inventory_files import name_of, read
-from poller.cli.inventory.inventory_rows import Complaint, Raw, grouped
+from poller.cli.arguments import key_values, schedule_options
+from poller.cli.inventory import inventory_database, inventory_files, new_sites
+from poller.cli.inventory.inventory_rows import LineProblem, RawRow, grouped
 from poller.cli.inventory.new_sites import NewSite
 from poller.cli.output import progress
 from poller.collectors.registry import Registry
@@ -21,14 +21,21 @@ from poller.db.inventory import credential_rows, imports
 from poller.db.inventory.imports import Imported, Misfit, Row
 from poller.db.inventory.inventory_feed import Notify
 from poller.domain.inventory import draft
-from poller.domain.inventory.draft import Problem
+from poller.domain.inventory.draft import DeviceDraft, Problem, TargetDraft
 from poller.domain.scheduling.schedule import Defaults
+from poller.presentation import formatting
 
-#: Kinds of complaints that are listed; who has more corrects these first.
+#: Maximum number of problem groups that are listed.
 GROUPS = 20
 
 
-def run(
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    counts: Imported
+    new_sites: Sequence[NewSite]
+
+
+def import_file(
     engine: Engine,
     path: Path,
     form: str | None,
@@ -36,127 +43,149 @@ def run(
     update: bool,
     dry_run: bool,
     notify: Notify | None,
-) -> tuple[Imported, list[NewSite]]:
-    """Import a file; the sites are those it made. Raises BadFile with every complaint, having changed nothing."""
-    raws, complaints = read(path, form)
-    judge = _Judge(name_of(path), bootstrap.services().registry, credential_rows.kinds(engine))
-    rows = [judge.row(raw) for raw in progress.track(raws, len(raws), "checking")]
-    complaints += judge.complaints
-    if complaints:
-        said = {(complaint.line, complaint.field) for complaint in complaints}
-        misfits = judge.place(raws, imports.check(engine, rows, update=update))
-        complaints += [misfit for misfit in misfits if (misfit.line, misfit.field) not in said]
-        raise _refusal(path, update, complaints)
-    made = new_sites.of(engine, [row.device.site for row in rows])
+) -> ImportResult:
+    """Import a file, all or nothing. Raises BadFile with every problem."""
+    raw_rows, problems = inventory_files.read(path, form)
+    registry = bootstrap.services().registry
+    file = inventory_files.display_name(path)
+    checker = RowChecker(file, registry, credential_rows.kinds(engine))
+    rows = [checker.check(raw) for raw in progress.track(raw_rows, len(raw_rows), "checking")]
+    problems += checker.problems
+    if problems:
+        misfits = imports.check(engine, rows, update=update)
+        problems += _unreported(checker.located(raw_rows, misfits), problems)
+        raise _refusal(path, update, problems)
+
+    created = new_sites.missing(engine, [row.device.site for row in rows])
     try:
-        return imports.apply_import(
-            engine, rows, update=update, dry_run=dry_run, notify=notify
-        ), made
+        counts = imports.apply_import(engine, rows, update=update, dry_run=dry_run, notify=notify)
     except imports.Refused as refused:
-        raise _refusal(path, update, judge.place(raws, refused.misfits)) from None
+        problems = checker.located(raw_rows, refused.misfits)
+        raise _refusal(path, update, problems) from None
+    return ImportResult(counts, created)
 
 
-def _refusal(path: Path, update: bool, complaints: list[Complaint]) -> errors.BadFile:
-    groups = grouped(complaints)
+def _unreported(more: Iterable[LineProblem], problems: list[LineProblem]) -> list[LineProblem]:
+    """The problems of fields that have no other problem."""
+    reported = {(problem.line, problem.field) for problem in problems}
+    return [problem for problem in more if (problem.line, problem.field) not in reported]
+
+
+def _refusal(path: Path, update: bool, problems: list[LineProblem]) -> errors.BadFile:
+    groups = grouped(problems)
     count = sum(len(group.lines) for group in groups)
-    many = "1 problem" if count == 1 else f"{count:,} problems"
-    cut = f" of {len(groups)} kinds, {GROUPS} of which are listed" if len(groups) > GROUPS else ""
-    again = f"poller device import {path}" + (" --update" if update else "")
-    refused = errors.BadFile(
-        f"{name_of(path)}: {many}{cut}; nothing was changed", hint=f"correct them, then: {again}"
-    )
-    refused.details = groups[:GROUPS]
-    return refused
+    text = f"{inventory_files.display_name(path)}: {formatting.counted(count, 'problem')}"
+    if len(groups) > GROUPS:
+        text += f" of {len(groups)} kinds, {GROUPS} of which are listed"
+    command = f"poller device import {path}" + (" --update" if update else "")
+    error = errors.BadFile(f"{text}; nothing was changed", hint=f"correct them, then: {command}")
+    error.details = groups[:GROUPS]
+    return error
 
 
-class _Judge:
-    """Checks raw rows; remembers option sets, because a fleet repeats a few of them a thousand times."""
+class RowChecker:
+    """Checks raw rows. Checked option sets are cached: a fleet repeats a few of them many times."""
 
     def __init__(self, file: str, registry: Registry, kinds: Mapping[str, str]) -> None:
-        self.complaints: list[Complaint] = []
-        self._file, self._registry, self._kinds = file, registry, kinds
+        self.problems: list[LineProblem] = []
+        self._file = file
+        self._registry = registry
+        self._kinds = kinds  # of the stored credentials, by name
         self._options: dict[str, Mapping[str, Any] | errors.InvalidInput] = {}
         self._defaults: dict[str | None, Defaults] = {}
 
-    def row(self, raw: Raw) -> Row:
+    def check(self, raw: RawRow) -> Row:
+        """The checked row of a device and its targets; problems are collected."""
         device, problems = draft.device(raw.fields)
-        self._complain(raw, problems)
+        self._report(raw, problems)
         targets = [self._target(target, device) for target in raw.targets]
-        self._check_known(raw, device.credential, [target.collector for target in targets])
+        collectors = [target.collector for target in targets]
+        self._check_credential_exists(raw, device.credential, collectors)
         return Row(device, targets)
 
-    def place(self, raws: list[Raw], misfits: list[Misfit]) -> list[Complaint]:
-        """Give the database's objections the lines they are about."""
-        return [
-            (raws[row] if target is None else raws[row].targets[target]).complaint(
-                self._file, *problem
-            )
-            for row, problem, target in misfits
-            if raws[row].fields.get("name")
-        ]
+    def located(self, raw_rows: list[RawRow], misfits: list[Misfit]) -> list[LineProblem]:
+        """The database's objections, with the lines they are about."""
+        problems = []
+        for index, problem, target in misfits:
+            row = raw_rows[index]
+            if row.fields.get("name"):
+                raw = row if target is None else row.targets[target]
+                problems.append(raw.problem(self._file, *problem))
+        return problems
 
-    def _target(self, raw: Raw, device: draft.DeviceDraft) -> draft.TargetDraft:
+    def _target(self, raw: RawRow, device: DeviceDraft) -> TargetDraft:
         target, problems = draft.target(
-            raw.fields, self._checked, interval_arguments.check_staleness, self._defaults_of
+            raw.fields,
+            self._checked_options,
+            schedule_options.check_staleness,
+            self._defaults_of,
         )
-        self._complain(raw, problems)
-        self._check_known(raw, target.credential, [target.collector])
-        used, collector = target.credential or device.credential or "", target.collector or ""
-        if used in self._kinds and collector in self._registry.collectors:
-            try:
-                inventory_database.check_kind(self._registry, collector, used, self._kinds[used])
-            except errors.InvalidInput as error:
-                if target.credential or self._needs_credential(target):
-                    self._complain(raw, [Problem("credential", str(error), error.hint)])
+        self._report(raw, problems)
+        self._check_credential_exists(raw, target.credential, [target.collector])
+        self._check_credential_kind(raw, target, device)
         return target
 
-    def _needs_credential(self, target: draft.TargetDraft) -> bool:
-        """Of one with wrong options it cannot be said: their complaint is enough."""
+    def _check_credential_kind(self, raw: RawRow, target: TargetDraft, device: DeviceDraft) -> None:
+        credential = target.credential or device.credential or ""
+        collector = target.collector or ""
+        if credential not in self._kinds or collector not in self._registry.collectors:
+            return
+        kind = self._kinds[credential]
+        try:
+            inventory_database.check_kind(self._registry, collector, credential, kind)
+        except errors.InvalidInput as error:
+            # The device's credential may be of another kind if the target needs none.
+            if target.credential or self._needs_credential(target):
+                self._report(raw, [Problem("credential", str(error), error.hint)])
+
+    def _needs_credential(self, target: TargetDraft) -> bool:
+        """True for a target that needs one, and for a target whose wrong options decide nothing."""
         if target.options is None:
             return True
-        return inventory_database.needs_credential(
-            self._registry, target.collector or "", target.options
-        )
+        collector = target.collector or ""
+        return inventory_database.needs_credential(self._registry, collector, target.options)
 
-    def _check_known(self, raw: Raw, credential: str | None, collectors: list[str | None]) -> None:
-        """The database would find it too, but only here is known which kind the collectors take."""
-        if credential and credential not in self._kinds:
-            known = [self._registry.collectors.get(name or "") for name in collectors]
-            kinds = [model.kind for each in known if each for model in each.credentials] or [
-                "community"
-            ]
-            hint = f"poller credential add {credential} --kind {kinds[0]}"
-            self._complain(
-                raw, [Problem("credential", f'no credential named "{credential}"', hint)]
-            )
+    def _check_credential_exists(
+        self, raw: RawRow, credential: str | None, collectors: list[str | None]
+    ) -> None:
+        """Report an unknown credential. The database would too, but its hint lacks the right kind."""
+        if not credential or credential in self._kinds:
+            return
+        kind = "community"
+        for name in collectors:
+            collector = self._registry.collectors.get(name or "")
+            if collector and collector.credentials:
+                kind = collector.credentials[0].kind
+                break
+        message = f'no credential named "{credential}"'
+        hint = f"poller credential add {credential} --kind {kind}"
+        self._report(raw, [Problem("credential", message, hint)])
 
-    def _complain(self, raw: Raw, problems: list[Problem]) -> None:
-        self.complaints += [raw.complaint(self._file, *problem) for problem in problems]
+    def _report(self, raw: RawRow, problems: list[Problem]) -> None:
+        self.problems += [raw.problem(self._file, *problem) for problem in problems]
 
     def _defaults_of(self, collector: str | None) -> Defaults:
         if collector not in self._defaults:
-            self._defaults[collector] = interval_arguments.defaults_of(collector)
+            self._defaults[collector] = schedule_options.defaults_of(collector)
         return self._defaults[collector]
 
-    def _checked(self, collector: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _checked_options(self, collector: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
         key = json.dumps([collector, options], sort_keys=True, default=str)
         if key not in self._options:
-            self._options[key] = self._judged(collector, options)
+            self._options[key] = self._stored_options(collector, options)
         found = self._options[key]
         if isinstance(found, errors.InvalidInput):
             raise found
         return found
 
-    def _judged(
+    def _stored_options(
         self, collector: str, options: Mapping[str, Any]
     ) -> Mapping[str, Any] | errors.InvalidInput:
         try:
+            model = inventory_database.options_model(self._registry, collector)
             texts = {name: value for name, value in options.items() if isinstance(value, str)}
-            typed = key_values.typed(
-                inventory_database.options_model(self._registry, collector), texts
-            )
-            return inventory_database.stored_options(
-                self._registry, collector, {**options, **typed}
-            )
+            typed = key_values.typed(model, texts)
+            merged = {**options, **typed}
+            return inventory_database.stored_options(self._registry, collector, merged)
         except errors.InvalidInput as error:
             return error

@@ -1,9 +1,10 @@
-"""The rows of an inventory file: raw fields with the lines they stand on, and what is wrong with them."""
+"""The rows of an inventory file: raw fields with their lines, and the problems found in them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from poller import errors
@@ -27,14 +28,14 @@ TARGET_FIELDS = (
     "enabled",
 )
 
-#: Lines of a group that are named; the rest is counted.
+#: Lines of a problem group that are named; the others are counted.
 LINES_NAMED = 3
 
-Exported = Iterable[tuple[DeviceDraft, list[TargetDraft]]]
+ExportedDevices = Iterable[tuple[DeviceDraft, list[TargetDraft]]]
 
 
-class Complaint(NamedTuple):
-    """One thing wrong in one place of a file."""
+class LineProblem(NamedTuple):
+    """One problem of one field on one line of a file; line 0 stands for the whole file."""
 
     file: str
     line: int
@@ -44,14 +45,14 @@ class Complaint(NamedTuple):
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{where}: {self.field}: {self.message}" + (f"; {self.hint}" if self.hint else "")
+        return f"{where}: {_sentence(self.field, self.message, self.hint)}"
 
 
-class Group(NamedTuple):
-    """The same complaint about many lines, told once."""
+class ProblemGroup(NamedTuple):
+    """The same problem on several lines; `line` is the first of them."""
 
     file: str
-    line: int  # the first
+    line: int
     field: str
     message: str
     hint: str
@@ -59,51 +60,69 @@ class Group(NamedTuple):
 
     def __str__(self) -> str:
         if len(self.lines) == 1:
-            return str(Complaint(*self[:5]))
-        named, more = self.lines[:LINES_NAMED], len(self.lines) - LINES_NAMED
-        where = ", ".join(map(str, named)) + (f" and {more:,} more" if more > 0 else "")
-        return f"{self.file}: line {where}: {self.field}: {self.message}" + (
-            f"; {self.hint}" if self.hint else ""
+            return str(LineProblem(self.file, self.line, self.field, self.message, self.hint))
+        where = ", ".join(map(str, self.lines[:LINES_NAMED]))
+        more = len(self.lines) - LINES_NAMED
+        if more > 0:
+            where += f" and {more:,} more"
+        return f"{self.file}: line {where}: {_sentence(self.field, self.message, self.hint)}"
+
+
+def _sentence(name: str, message: str, hint: str) -> str:
+    sentence = f"{name}: {message}"
+    return f"{sentence}; {hint}" if hint else sentence
+
+
+def grouped(problems: Iterable[LineProblem]) -> list[ProblemGroup]:
+    """Equal problems as one group each, in the order of their first lines."""
+    lines: dict[LineProblem, set[int]] = {}
+    for problem in problems:
+        without_line = problem._replace(line=0)
+        lines.setdefault(without_line, set()).add(problem.line)
+
+    groups = []
+    for problem, numbers in lines.items():
+        group = ProblemGroup(
+            file=problem.file,
+            line=min(numbers),
+            field=problem.field,
+            message=problem.message,
+            hint=problem.hint,
+            lines=tuple(sorted(numbers)),
         )
-
-
-def grouped(complaints: Iterable[Complaint]) -> list[Group]:
-    """Equal complaints together, in the order of their first lines."""
-    lines: dict[Complaint, set[int]] = {}
-    for complaint in complaints:
-        lines.setdefault(complaint._replace(line=0), set()).add(complaint.line)
-    groups = [Group(*said._replace(line=min(at)), tuple(sorted(at))) for said, at in lines.items()]
-    return sorted(groups, key=lambda group: (group.line, group.field))
+        groups.append(group)
+    return sorted(groups, key=attrgetter("line", "field"))
 
 
 @dataclass
-class Raw:
-    """The fields of a device or target as they stand in the file, and where."""
+class RawRow:
+    """The unchecked fields of a device or target, and the lines they stand on."""
 
     fields: dict[str, Any]
     line: int
     lines: Mapping[str, int] = field(default_factory=dict)
-    names: Mapping[str, str] = field(default_factory=dict)  # what a field is called in this file
-    targets: list[Raw] = field(default_factory=list)
+    names: Mapping[str, str] = field(default_factory=dict)  # the names of fields in this file
+    targets: list[RawRow] = field(default_factory=list)
 
-    def complaint(self, file: str, name: str, message: str, hint: str = "") -> Complaint:
-        return Complaint(
-            file, self.lines.get(name, self.line), self.names.get(name, name), message, hint
-        )
-
-
-class Read(NamedTuple):
-    devices: list[Raw]
-    complaints: list[Complaint]
+    def problem(self, file: str, name: str, message: str, hint: str = "") -> LineProblem:
+        line = self.lines.get(name, self.line)
+        return LineProblem(file, line, self.names.get(name, name), message, hint)
 
 
-def broken(file: str, line: int, message: str) -> errors.BadFile:
-    refused = errors.BadFile(f"{file} cannot be read; nothing was changed")
-    refused.details = [Complaint(file, line, "file", message)]
-    return refused
+class ParsedFile(NamedTuple):
+    devices: list[RawRow]
+    problems: list[LineProblem]
+
+
+def unreadable(file: str, line: int, message: str) -> errors.BadFile:
+    """The error for a file that cannot be parsed."""
+    error = errors.BadFile(f"{file} cannot be read; nothing was changed")
+    error.details = [LineProblem(file, line, "file", message)]
+    return error
 
 
 def device_fields(device: DeviceDraft) -> dict[str, Any]:
+    """The exported fields of a device, in the order of DEVICE_FIELDS."""
     return {
         "name": device.name,
         "address": device.address,
@@ -116,26 +135,34 @@ def device_fields(device: DeviceDraft) -> dict[str, Any]:
 
 
 def target_fields(target: TargetDraft) -> dict[str, Any]:
-    """In the order of TARGET_FIELDS; a fixed interval has no bounds to tell of."""
+    """The exported fields of a target, in the order of TARGET_FIELDS; a fixed one has no bounds."""
     policy = target.policy or Policy.FIXED
-    bounds = {"min": target.min_ms, "max": target.max_ms}
-    return {
+    fields: dict[str, Any] = {
         "name": target.name,
         "collector": target.collector,
         "options": _sorted(target.options or {}),
         "policy": policy.value,
         "interval": duration.format_ms(target.interval_ms or 0),
-        **{name: duration.format_ms(value) for name, value in bounds.items() if value is not None},
-        **({"staleness": target.staleness} if target.staleness is not None else {}),
+    }
+    if target.min_ms is not None:
+        fields["min"] = duration.format_ms(target.min_ms)
+    if target.max_ms is not None:
+        fields["max"] = duration.format_ms(target.max_ms)
+    if target.staleness is not None:
+        fields["staleness"] = target.staleness
+    fields |= {
         "timeout": duration.format_ms(target.timeout_ms or 0),
         "credential": target.credential,
         "requires": _sorted(target.requires or {}),
         "enabled": target.enabled,
     }
+    return fields
 
 
 def _sorted(value: Any) -> Any:
-    """Keys in one order, whatever order a database gives them back in: equal inventories are equal files."""
+    """The value with sorted keys: databases return keys in any order, and equal fleets give equal files."""
     if isinstance(value, Mapping):
         return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_sorted(item) for item in value]
+    return value

@@ -1,10 +1,11 @@
-"""Which sites does a change make? A site is made by its first device, so a typo makes one, too."""
+"""The sites that a change creates. The first device of a site creates it, and so does a typing error."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from poller.cli.output import render
 from poller.domain.inventory.did_you_mean import nearest
@@ -13,37 +14,45 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
 
 _DIGITS = re.compile(r"\d+")
-#: So many are told one by one; a file may name a thousand.
-MOST = 5
+#: Maximum number of new sites that are noted one by one.
+MAXIMUM = 5
 
 
-class NewSite(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class NewSite:
     name: str
-    near: str | None  # one that was there before, and is spelled much like it
+    near: str | None  # an existing site with a similar name
 
 
-def of(engine: Engine, names: Iterable[str | None]) -> list[NewSite]:
-    """Those that do not exist yet. To be asked before the change."""
+def missing(engine: Engine, names: Iterable[str | None]) -> list[NewSite]:
+    """The named sites that do not exist. Call this before the change that creates them."""
     from poller.db.inventory import sites
 
-    wanted = dict.fromkeys(name for name in names if name)
-    known = [site.name for site in sites.listing(engine)] if wanted else []
-    new = [name for name in wanted if name not in known]
-    return [
-        NewSite(name, nearest(name, [each for each in known if not _next_to(name, each)]))
-        for name in new
-    ]
+    named = dict.fromkeys(name for name in names if name)
+    if not named:
+        return []
+    existing = [site.name for site in sites.listing(engine)]
+    found = []
+    for name in named:
+        if name not in existing:
+            similar = [other for other in existing if not _differ_in_number(name, other)]
+            found.append(NewSite(name, nearest(name, similar)))
+    return found
 
 
-def _next_to(name: str, other: str) -> bool:
-    """`pop-12` is no misspelled `pop-11`."""
-    numbers = [list(map(int, _DIGITS.findall(each))) for each in (name, other)]
-    return _DIGITS.sub("", name) == _DIGITS.sub("", other) and numbers[0] != numbers[1]
+def _differ_in_number(name: str, other: str) -> bool:
+    """True for `pop-12` and `pop-11`, which are two sites and no misspelling."""
+    if _DIGITS.sub("", name) != _DIGITS.sub("", other):
+        return False
+    return _numbers(name) != _numbers(other)
 
 
-def tell(made: Sequence[NewSite], dry_run: bool = False) -> None:
+def _numbers(name: str) -> list[int]:
+    return [int(digits) for digits in _DIGITS.findall(name)]
+
+
+def print_notes(created: Sequence[NewSite], dry_run: bool = False) -> None:
     verb = "would make" if dry_run else "made"
-    for name, near in made[:MOST]:
-        render.note(
-            f"note: {verb} the new site {name}" + (f"; did you mean {near}?" if near else "")
-        )
+    for site in created[:MAXIMUM]:
+        guess = f"; did you mean {site.near}?" if site.near else ""
+        render.note(f"note: {verb} the new site {site.name}{guess}")

@@ -1,52 +1,70 @@
-"""Inventories as JSON or YAML: a list of devices that carry their targets with them."""
+"""Inventories as JSON or YAML: a list of devices, each with a list of its targets."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+from poller.cli.inventory import inventory_rows
 from poller.cli.inventory.inventory_rows import (
     TARGET_FIELDS,
-    Complaint,
-    Exported,
-    Raw,
-    Read,
-    broken,
-    device_fields,
-    target_fields,
+    ExportedDevices,
+    LineProblem,
+    ParsedFile,
+    RawRow,
 )
 
+_OPENING = re.compile(r'\s*(?:\{\s*"devices"\s*:\s*)?\[')
+_BLANK = re.compile(r"[\s,]*")
 
-def read_json(text: str, file: str) -> Read:
-    """Item by item, which is how each one's line is known."""
-    decoder = json.JSONDecoder()
-    blank = re.compile(r"[\s,]*")
-    opening = re.match(r'\s*(?:\{\s*"devices"\s*:\s*)?\[', text)
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One item of the list, its line, and the lines of its keys where they are known."""
+
+    value: Any
+    line: int
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_json(text: str, file: str) -> ParsedFile:
+    """Parse a JSON file item by item: that gives the line of each item."""
+    opening = _OPENING.match(text)
     if not opening:
-        raise broken(file, 1, 'a list of devices, or an object with a list "devices", is expected')
-    found: list[Any] = []
-    lines: list[int] = []
+        message = 'a list of devices, or an object with a list "devices", is expected'
+        raise inventory_rows.unreadable(file, 1, message)
     try:
-        json.loads(text)  # commas, brackets and whatever comes behind
-        place, line, counted = opening.end(), 1, 0
-        while text[(place := _end(blank, text, place))] != "]":
-            line, counted = line + text.count("\n", counted, place), place
-            item, place = decoder.raw_decode(text, place)
-            found.append(item)
-            lines.append(line)
+        json.loads(text)  # checks commas, brackets and the text after the list
+        items = list(_json_items(text, opening.end()))
     except json.JSONDecodeError as error:
-        raise broken(file, error.lineno, f"column {error.colno}: {error.msg}") from None
-    return _structured(((item, line, {}) for item, line in zip(found, lines, strict=True)), file)
+        message = f"column {error.colno}: {error.msg}"
+        raise inventory_rows.unreadable(file, error.lineno, message) from None
+    return _parsed(items, file)
 
 
-def _end(pattern: re.Pattern[str], text: str, place: int) -> int:
-    match = pattern.match(text, place)
-    return match.end() if match else place
+def _json_items(text: str, start: int) -> Iterator[_Item]:
+    decoder = json.JSONDecoder()
+    line = 1
+    counted_to = 0
+    position = _skip_blank(text, start)
+    while text[position] != "]":
+        line += text.count("\n", counted_to, position)
+        counted_to = position
+        value, end = decoder.raw_decode(text, position)
+        yield _Item(value, line)
+        position = _skip_blank(text, end)
 
 
-def read_yaml(text: str, file: str) -> Read:
+def _skip_blank(text: str, position: int) -> int:
+    match = _BLANK.match(text, position)
+    return match.end() if match else position
+
+
+def read_yaml(text: str, file: str) -> ParsedFile:
+    """Parse a YAML file; its nodes give the line of every key."""
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
@@ -55,93 +73,104 @@ def read_yaml(text: str, file: str) -> Read:
         if isinstance(top, yaml.MappingNode):
             top = next((value for key, value in top.value if key.value == "devices"), None)
         if not isinstance(top, yaml.SequenceNode):
-            raise broken(
-                file, 1, 'a list of devices, or a mapping with a list "devices", is expected'
-            )
-        items = [
-            (loader.construct_object(n, deep=True), n.start_mark.line + 1, _lines(n))
-            for n in top.value
-        ]
+            message = 'a list of devices, or a mapping with a list "devices", is expected'
+            raise inventory_rows.unreadable(file, 1, message)
+        items = []
+        for node in top.value:
+            value = loader.construct_object(node, deep=True)
+            items.append(_Item(value, node.start_mark.line + 1, _lines(node)))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else 1
         reason = getattr(error, "problem", None) or "not valid YAML"
-        raise broken(file, mark.line + 1 if mark else 1, str(reason)) from None
+        raise inventory_rows.unreadable(file, line, str(reason)) from None
     finally:
         loader.dispose()
-    return _structured(items, file)
+    return _parsed(items, file)
 
 
 def _lines(node: Any, path: str = "") -> dict[str, int]:
     """The line of every key, targets included: {"site": 3, "targets.0.interval": 9}."""
+    parts = getattr(node, "value", None)
+    if not isinstance(parts, list):
+        return {}
     found: dict[str, int] = {}
-    if hasattr(node, "value") and isinstance(node.value, list):
-        for number, part in enumerate(node.value):
-            if isinstance(part, tuple):
-                name = f"{path}{part[0].value}"
-                found[name] = part[0].start_mark.line + 1
-                found |= _lines(part[1], f"{name}.") if name == "targets" else {}
-            else:
-                found[f"{path}{number}"] = part.start_mark.line + 1
-                found |= _lines(part, f"{path}{number}.")
+    for number, part in enumerate(parts):
+        if isinstance(part, tuple):
+            key, value = part
+            name = f"{path}{key.value}"
+            found[name] = key.start_mark.line + 1
+            if name == "targets":
+                found |= _lines(value, f"{name}.")
+        else:
+            name = f"{path}{number}"
+            found[name] = part.start_mark.line + 1
+            found |= _lines(part, f"{name}.")
     return found
 
 
-def _structured(items: Iterable[tuple[Any, int, Mapping[str, int]]], file: str) -> Read:
-    """Devices that carry their targets with them."""
-    devices: list[Raw] = []
-    complaints: list[Complaint] = []
-    for item, line, lines in items:
-        if not isinstance(item, dict):
-            complaints.append(
-                Complaint(file, line, "device", f"a device must be a mapping, not {_shown(item)}")
-            )
+def _parsed(items: Iterable[_Item], file: str) -> ParsedFile:
+    devices: list[RawRow] = []
+    problems: list[LineProblem] = []
+    for item in items:
+        if not isinstance(item.value, dict):
+            message = f"a device must be a mapping, not {_excerpt(item.value)}"
+            problems.append(LineProblem(file, item.line, "device", message))
             continue
-        device = Raw({key: value for key, value in item.items() if key != "targets"}, line, lines)
-        for number, target in enumerate(item.get("targets") or ()):
+        fields = {key: value for key, value in item.value.items() if key != "targets"}
+        device = RawRow(fields, item.line, item.lines)
+        for number, target in enumerate(item.value.get("targets") or ()):
             if isinstance(target, dict):
                 device.targets.append(_target(target, number, device))
             else:
-                complaints.append(
-                    device.complaint(file, f"targets.{number}", "a target must be a mapping")
-                )
+                name = f"targets.{number}"
+                problems.append(device.problem(file, name, "a target must be a mapping"))
         devices.append(device)
-    return Read(devices, complaints)
+    return ParsedFile(devices, problems)
 
 
-def _target(fields: dict[str, Any], number: int, device: Raw) -> Raw:
+def _target(fields: dict[str, Any], number: int, device: RawRow) -> RawRow:
     prefix = f"targets.{number}."
-    lines = {
-        name.removeprefix(prefix): line
-        for name, line in device.lines.items()
-        if name.startswith(prefix)
-    }
+    lines = {}
+    for name, line in device.lines.items():
+        if name.startswith(prefix):
+            lines[name.removeprefix(prefix)] = line
     names = {name: f"targets[{number}].{name}" for name in {*fields, *TARGET_FIELDS}}
-    return Raw(fields, device.lines.get(f"targets.{number}", device.line), lines, names)
+    first_line = device.lines.get(f"targets.{number}", device.line)
+    return RawRow(fields, first_line, lines, names)
 
 
-def _shown(item: Any) -> str:
-    return json.dumps(item, default=str)[:40]
+def _excerpt(value: Any) -> str:
+    return json.dumps(value, default=str)[:40]
 
 
-def write_json(file: TextIO, devices: Exported) -> int:
-    file.write("[")
+def write_json(file: TextIO, devices: ExportedDevices) -> int:
+    """Write the devices, one per line. Returns their number."""
     count = 0
-    for count, (device, targets) in enumerate(devices, 1):
-        item = {**device_fields(device), "targets": [target_fields(target) for target in targets]}
-        file.write(",\n" if count > 1 else "\n")
-        file.write(json.dumps(item, ensure_ascii=False))
-    file.write("\n]\n")
+    separator = "[\n"
+    for item in _exported(devices):
+        file.write(separator + json.dumps(item, ensure_ascii=False))
+        separator = ",\n"
+        count += 1
+    file.write("\n]\n" if count else "[\n]\n")
     return count
 
 
-def write_yaml(file: TextIO, devices: Exported) -> int:
+def write_yaml(file: TextIO, devices: ExportedDevices) -> int:
+    """Write the devices one by one. Returns their number."""
     import yaml
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     count = 0
-    for count, (device, targets) in enumerate(devices, 1):  # noqa: B007
-        item = {**device_fields(device), "targets": [target_fields(target) for target in targets]}
+    for item in _exported(devices):
         yaml.dump([item], file, dumper, sort_keys=False, allow_unicode=True)
+        count += 1
     if not count:
         file.write("[]\n")
     return count
+
+
+def _exported(devices: ExportedDevices) -> Iterator[dict[str, Any]]:
+    for device, targets in devices:
+        fields = inventory_rows.device_fields(device)
+        yield {**fields, "targets": [inventory_rows.target_fields(target) for target in targets]}

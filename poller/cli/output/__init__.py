@@ -1,1 +1,1 @@
-"""How commands print: tables, columns, progress, error form, Prometheus text. Nothing here reads a store."""
+"""Everything commands print: tables, columns, progress, errors, Prometheus text. No store is read here."""

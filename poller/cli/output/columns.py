@@ -1,60 +1,125 @@
-"""The columns of a list: what each says of an item, and what may happen to it on a narrow screen."""
+"""The columns of a list: the text of an item in each, and how each gives way on a narrow screen."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
+
+from poller.presentation import formatting
 
 Item = Mapping[str, Any]
+Text = Callable[[Item], str]
 
 
 class Fit(enum.Enum):
-    """What may happen to a text when there is no room for all of it."""
+    """How a text gives way on a screen that is too narrow for it."""
 
     CUT = "cut"  # shortened to one line
-    WHOLE = "whole"  # nothing: names, times and codes, which people copy
-    WRAP = "wrap"  # more lines rather than fewer words
-    REST = "rest"  # gets what is left on the line; too little, and it goes below the row
+    WHOLE = "whole"  # never shortened: names, times and codes, which people copy
+    WRAP = "wrap"  # wrapped over several lines
+    REST = "rest"  # gets the rest of the line, or a line below its row
 
 
-class Column(NamedTuple):
-    """Its title, and the text of an item in it. Of the `spare` ones the highest is left out first."""
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a list. Spare columns are left out first, the highest `spare` before others."""
 
     title: str
-    text: Callable[[Item], str]
+    text: Text
     right: bool = False
     fit: Fit = Fit.CUT
     spare: int = 0
-    short: Callable[[Item], str] | None = None  # for a screen, where people read it now
-    least: int = 0  # cells that it keeps, if it needs them, when others may be left out instead
+    short: Text | None = None  # replaces `text` on a screen
+    minimum: int = 0  # cells this column keeps while a spare column can be left out instead
 
     def on_screen(self, item: Item) -> str:
-        return one_line((self.short or self.text)(item))
+        text = self.short or self.text
+        return one_line(text(item))
 
 
 def column(title: str, key: str, right: bool = False, fit: Fit = Fit.CUT, spare: int = 0) -> Column:
-    return Column(title, lambda item: plain(item[key]), right, fit, spare)
+    """A column that shows one field of the item."""
+
+    def text(item: Item) -> str:
+        return plain(item[key])
+
+    return Column(title, text, right, fit, spare)
 
 
 def moment(title: str, key: str) -> Column:
-    """An instant; on a screen one of today has no date."""
+    """A column for an instant. On a screen, an instant of today has no date."""
+
+    def text(item: Item) -> str:
+        return plain(item[key])
 
     def short(item: Item) -> str:
-        instant = item[key]
-        today = instant is not None and instant.astimezone(UTC).date() == datetime.now(UTC).date()
-        return plain(instant).partition("T")[2] if today else plain(instant)
+        at = item[key]
+        today = datetime.now(UTC).date()
+        if at is None or at.astimezone(UTC).date() != today:
+            return plain(at)
+        return plain(at).partition("T")[2]
 
-    return Column(title, lambda item: plain(item[key]), fit=Fit.WHOLE, short=short)
+    return Column(title, text, fit=Fit.WHOLE, short=short)
 
 
-def rfc3339(instant: datetime) -> str:
-    return instant.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+def age_column(
+    title: str, key: str, tail: str = "", fit: Fit = Fit.WHOLE, spare: int = 0
+) -> Column:
+    """A column for a number of seconds, as in `3 m 20 s`; empty where the item has None."""
+
+    def text(item: Item) -> str:
+        seconds = item[key]
+        if seconds is None:
+            return ""
+        return formatting.age(seconds * 1000) + tail
+
+    return Column(title, text, right=True, fit=fit, spare=spare)
+
+
+def target_column() -> Column:
+    """The column `DEVICE/TARGET`."""
+
+    def text(item: Item) -> str:
+        return f"{item['device']}/{item['target']}"
+
+    return Column("TARGET", text, fit=Fit.WHOLE)
+
+
+def error_column(title: str) -> Column:
+    """The column `error_code: message`, which gets the rest of the line."""
+
+    def text(item: Item) -> str:
+        parts = (item["error_code"], item["message"])
+        return ": ".join(part for part in parts if part)
+
+    return Column(title, text, fit=Fit.REST)
+
+
+def origin_column() -> Column:
+    """The column with a plugin's distribution and version."""
+
+    def text(item: Item) -> str:
+        return f"{item['distribution']} {item['version']}".rstrip()
+
+    return Column("FROM", text)
+
+
+def instant(ms: int) -> datetime | None:
+    """An instant in UTC; None for 0, which stands for "never"."""
+    if not ms:
+        return None
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def rfc3339(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def plain(value: Any) -> str:
-    """A value as people read it; nothing for nothing."""
+    """A value as people read it; an empty text for None."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -62,22 +127,25 @@ def plain(value: Any) -> str:
     if isinstance(value, datetime):
         return rfc3339(value)
     if isinstance(value, Mapping):
-        return " ".join(f"{key}={word(part)}" for key, part in value.items())
+        return " ".join(f"{key}={option_text(part)}" for key, part in value.items())
     if isinstance(value, list | tuple):
         return " ".join(map(str, value))
     return str(value)
 
 
-def word(part: Any) -> str:
-    """The value of an option as `-o` takes it."""
-    if isinstance(part, bool):
-        return "true" if part else "false"
-    if isinstance(part, Mapping):
-        return ",".join(f"{key}={word(each)}" for key, each in part.items())
-    if isinstance(part, list | tuple):
-        return ",".join(map(word, part))
-    return str(int(part)) if isinstance(part, float) and part.is_integer() else str(part)
+def option_text(value: Any) -> str:
+    """The value of an option as `-o key=value` takes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={option_text(part)}" for key, part in value.items())
+    if isinstance(value, list | tuple):
+        return ",".join(map(option_text, value))
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
 
 
 def one_line(text: str) -> str:
+    """The text with every unprintable character, line ends included, replaced by a space."""
     return "".join(c if c.isprintable() else " " for c in text)

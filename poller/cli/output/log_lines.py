@@ -1,4 +1,4 @@
-"""The lines of all roles in one terminal: a coloured name in front of each, plain when piped."""
+"""The log lines of all roles in one terminal: a coloured role name before each line, plain text in a pipe."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from rich.text import Text
 
 from poller.presentation import formatting
 
+#: The role name of lines by `poller up` and `poller worker` themselves.
+POLLER = "poller"
+
 _COLOURS = {
-    "poller": "bold",
+    POLLER: "bold",
     "beat": "magenta",
     "worker": "blue",
     "web": "cyan",
@@ -24,46 +27,58 @@ _COLOURS = {
 _WIDTH = 8
 
 
-class LogView:
-    def __init__(self, to_stderr: bool = False) -> None:
-        self._console = Console(
-            file=sys.stderr if to_stderr else sys.stdout, highlight=False, soft_wrap=True
-        )
-        self._lock = threading.RLock()  # a signal may want to say something while we do
+class LogLines:
+    """Prints lines from several threads, one at a time."""
 
-    def line(self, who: str, text: str) -> None:
-        prefix = Text(f"{who:<{_WIDTH}} | ", style=_COLOURS.get(who.rstrip("0123456789"), "dim"))
+    def __init__(self, to_stderr: bool = False) -> None:
+        file = sys.stderr if to_stderr else sys.stdout
+        self._console = Console(file=file, highlight=False, soft_wrap=True)
+        self._lock = threading.RLock()  # a signal handler prints while this thread prints
+
+    def line(self, role: str, text: str) -> None:
+        colour = _COLOURS.get(role.rstrip("0123456789"), "dim")
+        prefix = Text(f"{role:<{_WIDTH}} | ", style=colour)
         with self._lock:
             self._console.print(prefix + Text(text))
 
     def addresses(self, page: str, flower: str, home: Path) -> None:
-        self.line("poller", f"page    {page}")
-        self.line("poller", f"Flower  {flower}")
-        self.line("poller", f"logs    {home / 'logs'}   (Ctrl-C stops everything)")
+        self.line(POLLER, f"page    {page}")
+        self.line(POLLER, f"Flower  {flower}")
+        self.line(POLLER, f"logs    {home / 'logs'}   (Ctrl-C stops everything)")
 
     def summary(self, report: Mapping[str, Any]) -> None:
-        late, cpu, board = report["lateness_ms"], report["cpu_ms_per_poll"], report["board"]
-        self.line("poller", _polls(report))
+        """Print the summary of a run of `poller up`."""
+        late = report["lateness_ms"]
+        cpu = report["cpu_ms_per_poll"]
+        board = report["board"]
+
+        self.line(POLLER, _polls(report))
         self.line(
-            "poller",
-            f"late by {late['p50']:.0f} ms (median), {late['p99']:.0f} ms (p99), {late['max']:.0f} ms (most)",
+            POLLER,
+            f"late by {late['p50']:.0f} ms (median), {late['p99']:.0f} ms (p99), "
+            f"{late['max']:.0f} ms (most)",
         )
         self.line(
-            "poller",
-            f"CPU per poll {cpu['total']:.2f} ms (beat {cpu['beat']:.2f}, worker {cpu['worker']:.2f}), "
+            POLLER,
+            f"CPU per poll {cpu['total']:.2f} ms "
+            f"(beat {cpu['beat']:.2f}, worker {cpu['worker']:.2f}), "
             f"waiting included, at {report['polls_per_second']:.1f} polls/s",
         )
-        self.line("poller", f"lost {board['lost']}, doubled {board['doubled']}")
+        self.line(POLLER, f"lost {board['lost']}, doubled {board['doubled']}")
 
 
 def _polls(report: Mapping[str, Any]) -> str:
-    """What was polled adds up; what came to no poll is beside it."""
+    """`12 polls (11 ok, 1 failed), 2 refused; 6 targets at the end`: polls in brackets add up."""
     from poller.cli.up.up_summary import POLLED
 
     outcomes = report["outcomes"]
-    polled = ", ".join(f"{outcomes[name]:,} {name}" for name in POLLED if name in outcomes)
-    others = "".join(
-        f", {number:,} {name}" for name, number in sorted(outcomes.items()) if name not in POLLED
-    )
-    text = formatting.counted(report["polls"], "poll") + (f" ({polled})" if polled else "")
-    return f"{text}{others}; {formatting.counted(report['targets'], 'target')} at the end"
+    polled = [f"{outcomes[name]:,} {name}" for name in POLLED if name in outcomes]
+    others = [
+        f"{number:,} {name}" for name, number in sorted(outcomes.items()) if name not in POLLED
+    ]
+
+    text = formatting.counted(report["polls"], "poll")
+    if polled:
+        text += f" ({', '.join(polled)})"
+    text = ", ".join([text, *others])
+    return f"{text}; {formatting.counted(report['targets'], 'target')} at the end"

@@ -1,4 +1,4 @@
-"""How far are we? A bar on a terminal, a line now and then elsewhere, nothing for what is done in a moment."""
+"""Progress of long work: a bar on a terminal, a line every ten seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -11,34 +11,40 @@ from poller.cli.output import render
 
 T = TypeVar("T")
 
+#: Work that takes less than this shows no bar.
 QUIET_S = 1.0
 LINE_EVERY_S = 10.0
+#: The bar is updated once in so many items.
+_STEP = 256
 
 
-def track(items: Iterable[T], total: int, what: str) -> Iterator[T]:
-    """Pass items through, showing progress on stderr once it takes longer than a second."""
+def track(items: Iterable[T], total: int, activity: str) -> Iterator[T]:
+    """Pass the items through and show on stderr how many of `total` have passed."""
     if sys.stderr.isatty() and not render.accessible():
-        yield from _bar(items, total, what)
+        yield from _bar(items, total, activity)
     else:
-        yield from _lines(items, total, what)
+        yield from _lines(items, total, activity)
 
 
-def _lines(items: Iterable[T], total: int, what: str) -> Iterator[T]:
-    said = time.monotonic()
+def _lines(items: Iterable[T], total: int, activity: str) -> Iterator[T]:
+    printed_mono = time.monotonic()
     for done, item in enumerate(items):
-        if time.monotonic() - said > LINE_EVERY_S:
-            said = time.monotonic()
-            render.note(f"{what}: {done:,} of {total:,} ({100 * done // max(total, 1)} %)")
+        now = time.monotonic()
+        if now - printed_mono > LINE_EVERY_S:
+            printed_mono = now
+            percent = 100 * done // max(total, 1)
+            render.note(f"{activity}: {done:,} of {total:,} ({percent} %)")
         yield item
 
 
-def _bar(items: Iterable[T], total: int, what: str) -> Iterator[T]:
+def _bar(items: Iterable[T], total: int, activity: str) -> Iterator[T]:
     from rich.progress import Progress
 
-    begin = time.monotonic()
+    started_mono = time.monotonic()
     with Progress(console=render.console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=total, visible=False)
+        task = progress.add_task(activity, total=total, visible=False)
         for done, item in enumerate(items):
-            if done % 256 == 0:
-                progress.update(task, completed=done, visible=time.monotonic() - begin > QUIET_S)
+            if done % _STEP == 0:
+                visible = time.monotonic() - started_mono > QUIET_S
+                progress.update(task, completed=done, visible=visible)
             yield item

@@ -1,13 +1,14 @@
-"""Readings as Prometheus text: what an exporter would have answered for the same device.
+"""Readings as Prometheus text, as an exporter would print them for the same device.
 
-Counts at and above 2**53 are given modulo 2**53, as snmp_exporter gives them: a float cannot count by ones
-up there. Info metrics are gauges here, because this format has no other word for them.
+Counters at and above 2**53 are printed modulo 2**53, as snmp_exporter prints them: a float cannot
+count by ones above that. Info metrics are printed as gauges: this format has no type for them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 
 from poller.domain.metrics.reading import Kind, Labels, ReadingSet
 
@@ -15,19 +16,27 @@ _FLOAT_MANTISSA = 2**53
 _HELP_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n"})
 _LABEL_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
+Sample = tuple[Labels, float, Kind]
+
 
 def lines(readings: ReadingSet, help_texts: Mapping[str, str]) -> Iterator[str]:
-    """The exposition line by line: metrics by name, each with its HELP (where known) and TYPE, then its samples."""
-    families: dict[str, list[tuple[Labels, float, Kind]]] = {}
-    for series, value in zip(readings.series.series, readings.values, strict=True):
-        families.setdefault(series.name, []).append((series.labels, value, series.kind))
-    for name, samples in sorted(families.items()):
+    """The exposition line by line: metrics sorted by name, each with HELP, TYPE and its samples."""
+    for name, samples in sorted(_families(readings).items()):
         if name in help_texts:
-            yield f"# HELP {name} {help_texts[name].translate(_HELP_ESCAPES)}"
+            text = help_texts[name].translate(_HELP_ESCAPES)
+            yield f"# HELP {name} {text}"
         kind = Kind.COUNTER if samples[0][2] is Kind.COUNTER else Kind.GAUGE
         yield f"# TYPE {name} {kind.value}"
-        for labels, value, _ in sorted(samples, key=lambda sample: sample[0]):
+        for labels, value, _ in sorted(samples, key=itemgetter(0)):
             yield f"{name}{_labels(labels)} {_value(value)}"
+
+
+def _families(readings: ReadingSet) -> dict[str, list[Sample]]:
+    families: dict[str, list[Sample]] = {}
+    for series, value in zip(readings.series.series, readings.values, strict=True):
+        samples = families.setdefault(series.name, [])
+        samples.append((series.labels, value, series.kind))
+    return families
 
 
 def _labels(labels: Labels) -> str:
@@ -39,9 +48,12 @@ def _labels(labels: Labels) -> str:
 
 def _value(value: float) -> str:
     if isinstance(value, int):
-        return str(value % _FLOAT_MANTISSA if value >= _FLOAT_MANTISSA else int(value))
+        wrapped = value % _FLOAT_MANTISSA if value >= _FLOAT_MANTISSA else int(value)
+        return str(wrapped)
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
-    return str(int(value)) if value.is_integer() and abs(value) < _FLOAT_MANTISSA else repr(value)
+    if value.is_integer() and abs(value) < _FLOAT_MANTISSA:
+        return str(int(value))
+    return repr(value)

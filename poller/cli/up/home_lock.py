@@ -1,4 +1,4 @@
-"""The home directory of a `poller up`: one at a time, private, and able to tell a second terminal where things are."""
+"""The home directory of `poller up`: private, held by one process, with a file that other terminals read."""
 
 from __future__ import annotations
 
@@ -14,16 +14,9 @@ from poller.settings.setting_sources import RUN_FILE
 
 
 @contextmanager
-def occupied(home: Path) -> Iterator[None]:
-    """Hold the home for this process. A second one is refused by name."""
-    try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        home.chmod(0o700)
-        lock = os.open(home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise errors.InvalidSetting(
-            f"home: {error.strerror}: {error.filename}", hint="set POLLER_HOME"
-        ) from None
+def locked(home: Path) -> Iterator[None]:
+    """Hold the home for this process. Raises AlreadyRunning with the process that holds it."""
+    lock = _open(home)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -42,8 +35,19 @@ def occupied(home: Path) -> Iterator[None]:
         os.close(lock)
 
 
+def _open(home: Path) -> int:
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        home.chmod(0o700)
+        return os.open(home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise errors.InvalidSetting(
+            f"home: {error.strerror}: {error.filename}", hint="set POLLER_HOME"
+        ) from None
+
+
 def publish(home: Path, settings: Mapping[str, object]) -> None:
-    """What other terminals need to find us; only our own user may read it."""
+    """Write the settings that commands in other terminals need; only the same user may read them."""
     path = home / RUN_FILE
     scratch = path.with_suffix(".new")
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -1,62 +1,78 @@
-"""Was a plugin installed, upgraded or removed since? For `poller up`, whose workers must start again to know it."""
+"""Detects plugins that are installed, upgraded or removed while `poller up` runs: workers restart then."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.metadata import Distribution
 
-GROUPS = ("poller.collectors", "poller.sinks", "poller.staleness")
-LOOK_EVERY_S = 1.0
-#: So long nothing must change before we believe that pip is done.
+GROUPS = {
+    "poller.collectors": "collector",
+    "poller.sinks": "sink",
+    "poller.staleness": "staleness source",
+}
+CHECK_EVERY_S = 1.0
+#: Directories must stay unchanged for this long before an installation counts as finished.
 QUIET_S = 1.0
 
-Plugin = tuple[str, str, str]  # group, name, and distribution with version
+
+@dataclass(frozen=True, slots=True, order=True)
+class Plugin:
+    """An installed entry point and the distribution, with version, that provides it."""
+
+    kind: str
+    name: str
+    distribution: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} ({self.distribution})"
 
 
-class Installed:
-    """Looks at the times of directories, which costs next to nothing, and at their contents only when these changed."""
+class PluginWatch:
+    """Compares the modification times of directories, which is cheap; reads contents only on a change."""
 
     def __init__(self) -> None:
         self._times = _times()
         self._plugins = _plugins()
-        self._look_at = 0.0
-        self._changed_at: float | None = None
+        self._check_mono = 0.0
+        self._changed_mono: float | None = None
 
-    def news(self, now: float) -> str:
-        """What came and went since it last said something; mostly nothing. `now` is of a monotonic clock."""
-        if now < self._look_at:
+    def changes(self, now_mono: float) -> str:
+        """The plugins installed and removed since the last non-empty result; usually an empty text."""
+        if now_mono < self._check_mono:
             return ""
-        self._look_at = now + LOOK_EVERY_S
+        self._check_mono = now_mono + CHECK_EVERY_S
+
         times = _times()
         if times != self._times:
-            self._times, self._changed_at = times, now
-        if self._changed_at is None or now < self._changed_at + QUIET_S:
+            self._times = times
+            self._changed_mono = now_mono
+        if self._changed_mono is None or now_mono < self._changed_mono + QUIET_S:
             return ""
-        self._changed_at = None
-        before, self._plugins = self._plugins, _plugins()
-        return _told(before, self._plugins)
+
+        self._changed_mono = None
+        before = self._plugins
+        self._plugins = _plugins()
+        return _difference(before, self._plugins)
 
 
-def _told(before: Mapping[Plugin, int], after: Mapping[Plugin, int]) -> str:
+def _difference(before: Mapping[Plugin, int], after: Mapping[Plugin, int]) -> str:
     """`installed: collector demo (poller-demo 0.1.0)`"""
-    again = {plugin for plugin in before.keys() & after.keys() if before[plugin] != after[plugin]}
+    both = before.keys() & after.keys()
     parts = [
-        ("installed", after.keys() - before.keys()),
-        ("installed again", again),
-        ("removed", before.keys() - after.keys()),
+        _phrase("installed", after.keys() - before.keys()),
+        _phrase("installed again", {plugin for plugin in both if before[plugin] != after[plugin]}),
+        _phrase("removed", before.keys() - after.keys()),
     ]
-    return "; ".join(
-        f"{verb}: {', '.join(sorted(map(_named, found)))}" for verb, found in parts if found
-    )
+    return "; ".join(part for part in parts if part)
 
 
-def _named(plugin: Plugin) -> str:
-    group, name, distribution = plugin
-    kind = {"poller.collectors": "collector", "poller.sinks": "sink"}.get(group, "staleness source")
-    return f"{kind} {name} ({distribution})"
+def _phrase(verb: str, plugins: Iterable[Plugin]) -> str:
+    names = ", ".join(map(str, sorted(plugins)))
+    return f"{verb}: {names}" if names else ""
 
 
 def _times() -> tuple[int, ...]:
@@ -68,26 +84,26 @@ def _times() -> tuple[int, ...]:
 
 
 def _plugins() -> dict[Plugin, int]:
-    """Each with the time of its installation: who works on a plugin installs the same version many times.
+    """Installed plugins with the time of their installation: a developer repeats the same version.
 
-    Not our own: a new poller beside a scheduler of the old one is worse than an old one.
+    Poller's own are left out: new workers beside a scheduler of the old version are worse than old workers.
     """
     from poller import plugins
 
-    found = ((group, point) for group in GROUPS for point in plugins.points(group)[0])
-    return {
-        (group, point.name, plugins.origin(point)): _installed_ns(point.dist)
-        for group, point in found
-        if not plugins.is_ours(point)
-    }
+    found = {}
+    for group, kind in GROUPS.items():
+        for point in plugins.points(group)[0]:
+            if not plugins.is_ours(point):
+                plugin = Plugin(kind, point.name, plugins.origin(point))
+                found[plugin] = _installed_ns(point.dist)
+    return found
 
 
 def _installed_ns(distribution: Distribution | None) -> int:
-    """When its RECORD was written, the last thing an installer does; 0 if it has none."""
+    """The time at which an installer wrote RECORD, its last step; 0 without a RECORD."""
     files = (distribution.files if distribution else None) or ()
-    with suppress(OSError):
-        return max(
-            (os.stat(str(file.locate())).st_mtime_ns for file in files if file.name == "RECORD"),
-            default=0,
-        )
-    return 0
+    records = [str(file.locate()) for file in files if file.name == "RECORD"]
+    try:
+        return max((os.stat(record).st_mtime_ns for record in records), default=0)
+    except OSError:
+        return 0

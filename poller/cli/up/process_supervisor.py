@@ -1,7 +1,7 @@
-"""A small supervisor: starts children, shows and keeps what they say, restarts what dies, stops all in order.
+"""A small supervisor: starts child processes, relays their output, restarts and stops them.
 
-Every child leads its own process group and dies with us even if we are killed. Only the main thread
-starts processes: the kernel ties a child's parent-death signal to the thread that made it.
+Every child leads its own process group and dies with this process even if this process is killed.
+Only the main thread starts children: the kernel ties a child's parent-death signal to that thread.
 """
 
 from __future__ import annotations
@@ -24,19 +24,26 @@ from poller.domain.failures import backoff
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
-Say = Callable[[str, str], None]  # who, what
-Wanted = Callable[[str], bool]  # a role's name -> is it meant?
+PrintLine = Callable[[str, str], None]  # role name, text
+RoleFilter = Callable[[str], bool]  # by role name
 
 LOG_BYTES = 10_000_000
 LOG_FILES = 3
-#: A child that lived this long starts with a clean slate when it dies.
+#: A child that ran this long restarts without a pause from earlier failures.
 HEALTHY_S = 30.0
-#: Between two looks at how much memory a child has.
-MEMORY_EVERY_S = 1.0
-RESTART_BASE_S, RESTART_CAP_S = 0.5, 15.0
-#: After a mistake in its configuration, which a person has to mend: longer than all of them need to find it.
-MISTAKE_S = 60.0
+MEMORY_CHECK_EVERY_S = 1.0
+RESTART_BASE_S = 0.5
+RESTART_CAP_S = 15.0
+#: Pause after a configuration error, which a person must correct. It is long enough for every
+#: other child to fail for the same reason first.
+MISCONFIGURED_S = 60.0
+_STOP_CHECK_S = 0.02
 _MIB = 2**20
+
+
+def any_role(_name: str) -> bool:
+    """The role filter that accepts every role."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +53,30 @@ class Role:
     name: str
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
-    quiet: bool = False  # what it says goes to its file only
-    memory_bytes: int = 0  # above this it is stopped softly and replaced; 0: no limit
+    quiet: bool = False  # its output goes to its log file only
+    memory_bytes: int = 0  # above this the process is stopped and replaced; 0 is no limit
 
 
 class Child:
     """One role with its current process."""
 
-    def __init__(self, role: Role, log: logging.Handler | None, say: Say) -> None:
+    def __init__(self, role: Role, log: logging.Handler | None, print_line: PrintLine) -> None:
         self.role = role
         self.process: subprocess.Popen[str] | None = None
         self.failures = 0
-        self.started_at = 0.0
-        self.restart_at: float | None = None
-        self.retired = False
-        self.replaced_by: float | None = (
-            None  # it was asked to make room for its successor, until then
-        )
-        self.renewed = False  # that was our wish, and no fault of its own
+        self.started_mono = 0.0
+        self.restart_mono: float | None = None
+        self.stopping = False  # this role is not restarted any more
+        self.replace_by_mono: float | None = None  # deadline of a process that is being replaced
+        self.replace_requested = False  # replaced by `replace`, not for its memory
         self._log = log
-        self._say = say
+        self._print_line = print_line
 
     def start(self) -> None:
-        self.restart_at = self.replaced_by = None
-        self.renewed = False
-        self.started_at = time.monotonic()
+        self.restart_mono = None
+        self.replace_by_mono = None
+        self.replace_requested = False
+        self.started_mono = time.monotonic()
         self.process = subprocess.Popen(
             self.role.argv,
             env={**os.environ, **self.role.env},
@@ -86,26 +92,29 @@ class Child:
         threading.Thread(target=self._relay, args=(self.process.stdout,), daemon=True).start()
 
     def signal(self, number: int) -> None:
-        """To the whole group, so that a grandchild never stays behind."""
+        """Signal the whole process group, so that no grandchild stays behind."""
         if self.process is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
 
-    def ask(self) -> None:
-        """To the process alone: what it started is for it to stop, in its own time."""
+    def terminate(self) -> None:
+        """Signal the process alone, which stops its own children in its own time."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            self.process.send_signal(signal.SIGCONT)  # a stopped process cannot obey
+            self.process.send_signal(signal.SIGCONT)  # a suspended process handles no SIGTERM
+
+    def replace(self, by_mono: float) -> None:
+        """Stop the process; the supervisor starts its successor, and kills it after the deadline."""
+        self.replace_by_mono = by_mono
+        self.terminate()
 
     @property
     def rss_bytes(self) -> int:
-        """What it has in memory; 0 if nobody knows."""
+        """Resident memory of the process; 0 if it cannot be read."""
+        if self.process is None:
+            return 0
         try:
-            pages = (
-                Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
-                if self.process
-                else "0"
-            )
+            pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
         except (OSError, IndexError):
             return 0
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
@@ -115,158 +124,156 @@ class Child:
         return self.process is not None and self.process.poll() is None
 
     @property
-    def mistaken(self) -> bool:
-        """It ended for a mistake in its configuration, and was not tried again yet."""
-        return (
-            not self.running
-            and self.process is not None
-            and self.process.returncode == os.EX_CONFIG
-        )
+    def replaceable(self) -> bool:
+        return self.running and not self.stopping and self.replace_by_mono is None
+
+    @property
+    def misconfigured(self) -> bool:
+        """True after the process ended with a configuration error, until it starts again."""
+        if self.process is None or self.running:
+            return False
+        return self.process.returncode == os.EX_CONFIG
 
     def _relay(self, output: IO[str]) -> None:
         for line in output:
             text = line.rstrip()
-            if text:
-                if self._log is not None:
-                    self._log.emit(
-                        logging.makeLogRecord({"msg": text.replace("%", "%%"), "args": None})
-                    )
-                if not self.role.quiet:
-                    self._say(self.role.name, text)
+            if not text:
+                continue
+            if self._log is not None:
+                message = {"msg": text.replace("%", "%%"), "args": None}
+                self._log.emit(logging.makeLogRecord(message))
+            if not self.role.quiet:
+                self._print_line(self.role.name, text)
 
 
 class Supervisor:
-    """`logs`: where to keep what the children say, if anywhere. `patience_s`: what one may take to make room."""
+    """Keeps roles running. `patience_s` is the time a process above its memory limit has to stop."""
 
-    def __init__(self, logs: Path | None, say: Say, patience_s: float = 0.0) -> None:
+    def __init__(self, logs: Path | None, print_line: PrintLine, patience_s: float = 0.0) -> None:
         self.children: list[Child] = []
         self._logs = logs
-        self._say = say
+        self._print_line = print_line
         self._patience_s = patience_s
-        self._weigh_at = 0.0
+        self._check_memory_mono = 0.0
         if logs is not None:
             logs.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def add(self, role: Role) -> Child:
-        """Start a role now and keep it running."""
-        child = Child(role, self._log_file(role.name), self._say)
+        """Start a role and keep it running."""
+        child = Child(role, self._log_file(role.name), self._print_line)
         self.children.append(child)
         child.start()
         return child
 
-    def look(self) -> None:
-        """Restart what died, with growing pauses. Call it a few times a second."""
+    def check(self) -> None:
+        """Restart ended processes, with growing pauses. Call this a few times a second."""
         now = time.monotonic()
         for child in self.children:
-            if child.retired:
-                continue
-            if child.restart_at is not None:
-                if now >= child.restart_at:
-                    self._start_again(child, now)
-            elif not child.running:
-                self._plan_restart(child, now)
-            elif child.replaced_by is not None and now >= child.replaced_by:
-                self._say("poller", f"{child.role.name} did not stop in time: killed")
-                child.signal(signal.SIGKILL)
-        if now >= self._weigh_at:
-            self._weigh_at = now + MEMORY_EVERY_S
-            self._weigh(now)
+            if not child.stopping:
+                self._check_child(child, now)
+        if now >= self._check_memory_mono:
+            self._check_memory_mono = now + MEMORY_CHECK_EVERY_S
+            self._check_memory(now)
 
-    def hopeless(self, wanted: Wanted) -> bool:
-        """None of these can run as it is configured. Each has said why."""
-        meant = [child for child in self.children if wanted(child.role.name)]
-        return bool(meant) and all(child.mistaken for child in meant)
+    def _check_child(self, child: Child, now: float) -> None:
+        if child.restart_mono is not None:
+            if now >= child.restart_mono:
+                self._restart(child, now)
+        elif not child.running:
+            self._plan_restart(child, now)
+        elif child.replace_by_mono is not None and now >= child.replace_by_mono:
+            self._note(f"{child.role.name} did not stop in time: killed")
+            child.signal(signal.SIGKILL)
 
-    def _weigh(self, now: float) -> None:
-        """Who has grown beyond its limit is asked to stop; what it was doing it finishes, or hands back."""
+    def _check_memory(self, now: float) -> None:
+        """Replace processes above their memory limit; each finishes its polls or hands them back."""
         for child in self.children:
-            limit, has = child.role.memory_bytes, child.rss_bytes
-            if (
-                limit
-                and has > limit
-                and child.running
-                and not child.retired
-                and child.replaced_by is None
-            ):
-                child.replaced_by = now + self._patience_s
-                text = f"{has / _MIB:.0f} MiB, more than its limit of {limit / _MIB:.0f} MiB"
-                self._say("poller", f"{child.role.name} has {text}: it is replaced")
-                child.ask()
+            limit = child.role.memory_bytes
+            used = child.rss_bytes
+            if limit and used > limit and child.replaceable:
+                text = f"{used / _MIB:.0f} MiB, more than its limit of {limit / _MIB:.0f} MiB"
+                self._note(f"{child.role.name} has {text}: it is replaced")
+                child.replace(now + self._patience_s)
 
-    def replace(self, wanted: Wanted, patience_s: float) -> None:
-        """Each of these finishes what it does, goes, and has a successor at once. Does not wait for it."""
-        until = time.monotonic() + patience_s
-        for child in self.children:
-            if (
-                wanted(child.role.name)
-                and child.running
-                and not child.retired
-                and child.replaced_by is None
-            ):
-                child.replaced_by, child.renewed = until, True
-                child.ask()
+    def all_misconfigured(self, chosen: RoleFilter) -> bool:
+        """True if there are such roles and each ended with a configuration error, which it printed."""
+        children = self._chosen(chosen)
+        return bool(children) and all(child.misconfigured for child in children)
 
-    def ask(
-        self, wanted: Wanted, patience_s: float, enough: Callable[[], bool] = lambda: False
+    def replace(self, chosen: RoleFilter, patience_s: float) -> None:
+        """Start successors of these processes as soon as each has finished. Does not wait."""
+        until_mono = time.monotonic() + patience_s
+        for child in self._chosen(chosen):
+            if child.replaceable:
+                child.replace_requested = True
+                child.replace(until_mono)
+
+    def stop(
+        self, chosen: RoleFilter, patience_s: float, hurry: Callable[[], bool] = lambda: False
     ) -> None:
-        """Ask roles to stop and give them time; who needs longer is not killed yet. They are not restarted.
+        """Terminate roles for good and wait for them. Nothing is killed; `hurry` ends the wait."""
+        children = self._chosen(chosen)
+        for child in children:
+            child.stopping = True
+            child.terminate()
+        until_mono = time.monotonic() + patience_s
+        while any(child.running for child in children):
+            if time.monotonic() >= until_mono or hurry():
+                return
+            time.sleep(_STOP_CHECK_S)
 
-        `enough` ends the wait: somebody is in a hurry.
-        """
-        asked = [child for child in self.children if wanted(child.role.name)]
-        for child in asked:
-            child.retired = True
-            child.ask()
-        until = time.monotonic() + patience_s
-        while any(child.running for child in asked) and time.monotonic() < until and not enough():
-            time.sleep(0.02)
-
-    def end(self, wanted: Wanted) -> list[int]:
-        """Whatever of these still runs, or left something behind, is killed. Nothing stays. Returns who ran."""
-        ended, killed = [child for child in self.children if wanted(child.role.name)], []
-        for child in ended:
+    def kill(self, chosen: RoleFilter) -> list[int]:
+        """Kill these processes and their groups. Returns the ids of the processes that still ran."""
+        children = self._chosen(chosen)
+        killed = []
+        for child in children:
             if child.process is not None and child.running:
                 killed.append(child.process.pid)
-                self._say("poller", f"{child.role.name} did not stop in time: killed")
+                self._note(f"{child.role.name} did not stop in time: killed")
             child.signal(signal.SIGKILL)
-        for child in ended:
+        for child in children:
             if child.process is not None:
                 child.process.wait()
-        self.children = [child for child in self.children if child not in ended]
+        self.children = [child for child in self.children if child not in children]
         return killed
 
-    def _start_again(self, child: Child, now: float) -> None:
-        """If there is no memory, process or thread left for it just now, the others run on, and it is tried later."""
+    def _chosen(self, chosen: RoleFilter) -> list[Child]:
+        return [child for child in self.children if chosen(child.role.name)]
+
+    def _restart(self, child: Child, now: float) -> None:
+        """Start a child. Without memory, processes or threads for it, plan the next try."""
         try:
             child.start()
         except (OSError, RuntimeError) as error:
-            if child.running:  # and nobody would read what it says
+            if child.running:  # its relay thread is missing, so its output would block it
                 child.signal(signal.SIGKILL)
             self._restart_later(child, now, f"cannot be started ({error})")
 
     def _plan_restart(self, child: Child, now: float) -> None:
         assert child.process is not None
-        if child.renewed:
-            child.restart_at = now
+        if child.replace_requested:
+            child.restart_mono = now
             return
-        if now - child.started_at > HEALTHY_S:
+        if now - child.started_mono > HEALTHY_S:
             child.failures = 0
-            if child.replaced_by is not None:
-                child.restart_at = now
+            if child.replace_by_mono is not None:
+                child.restart_mono = now
                 return
-        child.signal(signal.SIGKILL)  # whatever it left behind in its group
+        child.signal(signal.SIGKILL)  # processes that it left behind in its group
         self._restart_later(child, now, _reason(child.process.returncode))
 
     def _restart_later(self, child: Child, now: float, reason: str) -> None:
         child.failures += 1
-        pause = (
-            MISTAKE_S
-            if child.mistaken
-            else backoff.exponential(child.failures, RESTART_BASE_S, RESTART_CAP_S)
-        )
-        child.restart_at = now + pause
-        if not self.hopeless(lambda _: True):  # else it is the end of us all
-            self._say("poller", f"{child.role.name} {reason}; starting it again in {pause:g} s")
+        if child.misconfigured:
+            pause = MISCONFIGURED_S
+        else:
+            pause = backoff.exponential(child.failures, RESTART_BASE_S, RESTART_CAP_S)
+        child.restart_mono = now + pause
+        if not self.all_misconfigured(any_role):  # otherwise the caller ends with an error
+            self._note(f"{child.role.name} {reason}; starting it again in {pause:g} s")
+
+    def _note(self, text: str) -> None:
+        self._print_line("poller", text)
 
     def _log_file(self, name: str) -> logging.Handler | None:
         if self._logs is None:
@@ -281,7 +288,9 @@ class Supervisor:
 def _reason(code: int) -> str:
     if code < 0:
         return f"was ended by {signal.Signals(-code).name}"
-    return f"ended with exit code {code}" + (", its configuration" if code == os.EX_CONFIG else "")
+    if code == os.EX_CONFIG:
+        return f"ended with exit code {code}, its configuration"
+    return f"ended with exit code {code}"
 
 
 def _die_with_parent() -> None:

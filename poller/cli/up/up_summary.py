@@ -1,10 +1,10 @@
-"""What a run of `poller up` achieved: polls, punctuality, CPU per poll, and whether the board kept its promise."""
+"""The result of a run of `poller up`: polls, lateness, CPU per poll, and the check of the board."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,55 +22,60 @@ POLLED = (Result.OK, Result.PARTIAL, Result.FAILED)
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A point in time: polls so far, and CPU milliseconds used so far by role name."""
+    """The counters at one instant: polls so far, and CPU milliseconds so far by role name."""
 
-    at: float
+    at_mono: float
     polls: int
     cpu_ms: Mapping[str, float]
 
 
 def mark(services: Services, processes: Mapping[str, int]) -> Mark:
-    """Where we are now. `processes` maps role names to process ids."""
+    """The counters now. `processes` maps role names to process ids. Raises StoreError."""
     with store_errors(services.redis):
         polls = int(services.redis.hget(services.keys.totals, "polls") or 0)
-    return Mark(time.monotonic(), polls, {name: cpu_ms(pid) for name, pid in processes.items()})
+    cpu = {name: cpu_ms(pid) for name, pid in processes.items()}
+    return Mark(time.monotonic(), polls, cpu)
 
 
 def cpu_ms(pid: int) -> float:
-    """User and system CPU time of a process; 0 once it is gone."""
+    """User and system CPU time of a process; 0 once it has ended."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rpartition(")")[2].split()
     except OSError:
         return 0.0
-    return (int(fields[11]) + int(fields[12])) * _TICK_MS
+    user, system = int(fields[11]), int(fields[12])
+    return (user + system) * _TICK_MS
 
 
 def cpu_per_poll(first: Mark | None, last: Mark) -> dict[str, float]:
-    """CPU milliseconds per poll of beat, of all workers, and of these together with the embedded server."""
+    """CPU milliseconds per poll: of beat, of all workers, and of both with the embedded server."""
     polls = last.polls - first.polls if first else 0
     if not first or polls <= 0:
         return {"beat": 0.0, "worker": 0.0, "total": 0.0}
 
-    def used(prefixes: Iterable[str]) -> float:
-        names = [name for name in last.cpu_ms if name.startswith(tuple(prefixes))]
-        return round(sum(last.cpu_ms[n] - first.cpu_ms.get(n, 0.0) for n in names) / polls, 4)
+    def used(*prefixes: str) -> float:
+        total = 0.0
+        for name, cpu in last.cpu_ms.items():
+            if name.startswith(prefixes):
+                total += cpu - first.cpu_ms.get(name, 0.0)
+        return round(total / polls, 4)
 
     return {
-        "beat": used(["beat"]),
-        "worker": used(["worker"]),
-        "total": used(["beat", "worker", "valkey"]),
+        "beat": used("beat"),
+        "worker": used("worker"),
+        "total": used("beat", "worker", "valkey"),
     }
 
 
 def places(services: Services) -> Mapping[str, int]:
-    """How many targets are where, while everything runs."""
+    """The number of targets in each place of the board."""
     view = overview_reader.read(services.redis, services.keys)
     return {"due": view.due, "in_flight": view.in_flight, "parked": view.parked, "held": view.held}
 
 
 def verify(services: Services) -> Report:
-    """Every enabled target of the inventory must be in exactly one place."""
+    """Check that every enabled target of the inventory is in exactly one place."""
     with inventory_feed.all_specs(services.engine) as fleet:
         return Repair(services.board).check(fleet.specs)
 
@@ -81,13 +86,13 @@ def summarise(
     seconds: float,
     cpu: Mapping[str, float],
     board: Mapping[str, int],
-    check: Report,
 ) -> dict[str, Any]:
-    """The object that `poller up --json` prints."""
+    """The object that `poller up --json` prints. Call this once nothing polls any more."""
+    check = verify(services)
     outcomes = run_ledger.counts(services.engine, since_ms)
     late = run_ledger.lateness(services.engine, since_ms)
-    polls = sum(outcomes.get(result, 0) for result in POLLED)
     overlaps = run_ledger.overlaps(services.engine, since_ms)
+    polls = sum(outcomes.get(result, 0) for result in POLLED)
     with inventory_feed.all_specs(services.engine) as fleet:
         targets = sum(spec.enabled for spec in fleet.specs)
     return {

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from poller.domain.record.event_kinds import Event
 from poller.domain.record.overview import LastError, Load, Overview, Point, Worker
-from poller.presentation import formatting, health
+from poller.presentation import event_json, formatting, health
 
 SCHEMA = "poller.overview/1"
 
@@ -44,7 +43,7 @@ def of(overview: Overview) -> dict[str, Any]:
         "standbys": overview.standbys,
         "workers": [_worker(worker) for worker in overview.workers],
         "errors": [_error(error) for error in overview.errors],
-        "events": [_event(event) for event in overview.events],
+        "events": [event_json.item(event) for event in overview.events],
         "totals": dict(overview.totals),
     }
 
@@ -125,17 +124,4 @@ def _error(error: LastError) -> dict[str, Any]:
         "target": error.target,
         "code": error.code,
         "message": error.message,
-    }
-
-
-def _event(event: Event) -> dict[str, Any]:
-    return {
-        "at": formatting.instant(event.at_ms),
-        "kind": event.kind.value,
-        "device": event.device,
-        "target": event.target,
-        "device_id": event.device_id,
-        "target_id": event.target_id,
-        "message": event.message,
-        "data": dict(event.data),
     }

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from poller import errors
-from poller.cli.up import role_commands
+from poller.cli.up import listen_ports
 
 HERE = "127.0.0.1"
 
@@ -23,27 +23,27 @@ def taken() -> Iterator[int]:
 def test_the_usual_port_is_taken_without_a_word(free_port: int) -> None:
     """Nothing to say when all is as expected."""
     said: list[str] = []
-    assert role_commands.choose_port("web_port", None, free_port, HERE, said.append) == free_port
+    assert listen_ports.choose_port("web_port", None, free_port, HERE, said.append) == free_port
     assert said == []
 
 
 def test_the_next_free_one_is_named(taken: int) -> None:
     """With the setting that chooses another."""
     said: list[str] = []
-    port = role_commands.choose_port("web_port", None, taken, HERE, said.append)
-    assert taken < port <= taken + role_commands.NEAR
+    port = listen_ports.choose_port("web_port", None, taken, HERE, said.append)
+    assert taken < port <= taken + listen_ports.NEAR
     assert said == [f"{taken} is in use, took {port}; POLLER_WEB_PORT chooses another"]
 
 
 def test_a_port_that_was_asked_for_is_never_replaced(taken: int) -> None:
     """The error names the setting."""
     with pytest.raises(errors.PortInUse, match=f"web_port: {HERE}:{taken} is in use") as refused:
-        role_commands.choose_port("web_port", taken, 8080, HERE, pytest.fail)
+        listen_ports.choose_port("web_port", taken, 8080, HERE, pytest.fail)
     assert "POLLER_WEB_PORT" in refused.value.hint
 
 
 def test_zero_is_any_port(free_port: int) -> None:
     """As everywhere."""
-    assert role_commands.is_free(
-        HERE, role_commands.choose_port("web_port", 0, free_port, HERE, pytest.fail)
+    assert listen_ports.is_free(
+        HERE, listen_ports.choose_port("web_port", 0, free_port, HERE, pytest.fail)
     )

@@ -35,7 +35,7 @@ class Stage:
         until = time.monotonic() + 20
         while not done():
             assert time.monotonic() < until, self.said
-            self.supervisor.look()
+            self.supervisor.check()
             time.sleep(0.01)
 
     def was_said(self, text: str) -> bool:
@@ -44,10 +44,10 @@ class Stage:
 
 @pytest.fixture(params=[10.0])
 def stage(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Stage]:
-    monkeypatch.setattr(process_supervisor, "MEMORY_EVERY_S", 0.05)
+    monkeypatch.setattr(process_supervisor, "MEMORY_CHECK_EVERY_S", 0.05)
     made = Stage(patience_s=request.param)
     yield made
-    made.supervisor.end(lambda _: True)
+    made.supervisor.kill(lambda _: True)
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_a_mistake_that_no_restart_mends_is_tried_seldom(stage: Stage) -> None:
             "kid ended with exit code 78, its configuration; starting it again in 60 s"
         )
     )
-    assert not stage.supervisor.hopeless(lambda _: True)
-    assert not stage.supervisor.hopeless(lambda name: name == "somebody else")
+    assert not stage.supervisor.all_misconfigured(lambda _: True)
+    assert not stage.supervisor.all_misconfigured(lambda name: name == "somebody else")
     stage.supervisor.children.remove(healthy)
     healthy.signal(signal.SIGKILL)
     stage.said.clear()
     stage.run("raise SystemExit(78)")
-    stage.until(lambda: stage.supervisor.hopeless(lambda _: True))
-    stage.supervisor.look()
+    stage.until(lambda: stage.supervisor.all_misconfigured(lambda _: True))
+    stage.supervisor.check()
     assert stage.said == []
 
 
@@ -150,12 +150,12 @@ def test_one_that_is_to_be_renewed_has_a_successor_at_once(stage: Stage) -> None
     first = child.process
     assert first is not None
     stage.supervisor.replace(lambda name: name == "somebody else", 10)
-    assert child.replaced_by is None
+    assert child.replace_by_mono is None
     stage.supervisor.replace(lambda name: name == "kid", 10)
     stage.until(lambda: child.process is not first and child.running)
     assert first.returncode == 0
     assert not stage.was_said("starting it again")
-    assert not child.renewed
+    assert not child.replace_requested
 
 
 def test_one_below_its_limit_is_left_alone(stage: Stage) -> None:
@@ -164,7 +164,7 @@ def test_one_below_its_limit_is_left_alone(stage: Stage) -> None:
     stage.until(lambda: stage.was_said("ready"))
     first = child.process
     for _ in range(20):
-        stage.supervisor.look()
+        stage.supervisor.check()
         time.sleep(0.02)
     assert child.process is first
     assert child.running
@@ -174,9 +174,9 @@ def test_somebody_in_a_hurry_need_not_wait(stage: Stage) -> None:
     """Who was asked and did not go is named to the one who asked."""
     child = stage.run(STUBBORN + "time.sleep(60)")
     stage.until(lambda: stage.was_said("ready"))
-    stage.supervisor.ask(lambda _: True, 60, enough=lambda: True)
+    stage.supervisor.stop(lambda _: True, 60, hurry=lambda: True)
     assert child.process is not None
-    assert stage.supervisor.end(lambda _: True) == [child.process.pid]
+    assert stage.supervisor.kill(lambda _: True) == [child.process.pid]
     assert child.process.returncode == -signal.SIGKILL
 
 

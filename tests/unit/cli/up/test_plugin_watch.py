@@ -1,4 +1,4 @@
-"""`poller up` sees that a plugin came, was upgraded or went, once pip is done; and pays next to nothing for looking."""
+"""`poller up` sees that a plugin came, was upgraded or went, once pip is done; and pays next to nothing for watch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from poller.cli.up import plugin_watch
-from poller.cli.up.plugin_watch import QUIET_S, Installed
+from poller.cli.up.plugin_watch import QUIET_S, PluginWatch
 
 
 def put(directory: Path, version: str = "1.0", name: str = "olt") -> Path:
@@ -39,64 +39,64 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_new_plugin_is_told_once_after_things_have_calmed_down(place: Path) -> None:
-    looking = Installed()
-    assert looking.news(0) == ""
+    watch = PluginWatch()
+    assert watch.changes(0) == ""
     put(place)
-    assert looking.news(10) == "", "pip may still be at work"
-    assert looking.news(10 + QUIET_S) == "installed: collector olt (acme-olt 1.0)"
-    assert looking.news(20) == looking.news(30) == ""
+    assert watch.changes(10) == "", "pip may still be at work"
+    assert watch.changes(10 + QUIET_S) == "installed: collector olt (acme-olt 1.0)"
+    assert watch.changes(20) == watch.changes(30) == ""
 
 
 def test_an_upgrade_and_a_removal_are_news_too(place: Path) -> None:
     old = put(place)
-    looking = Installed()
+    watch = PluginWatch()
     shutil.rmtree(old)
     put(place, "1.1")
-    looking.news(0)
-    assert looking.news(5) == (
+    watch.changes(0)
+    assert watch.changes(5) == (
         "installed: collector olt (acme-olt 1.1); removed: collector olt (acme-olt 1.0)"
     )
     shutil.rmtree(place / "acme_olt-1.1.dist-info")
     touch(place)
-    looking.news(10)
-    assert looking.news(15) == "removed: collector olt (acme-olt 1.1)"
+    watch.changes(10)
+    assert watch.changes(15) == "removed: collector olt (acme-olt 1.1)"
 
 
 def test_the_same_version_installed_again_is_news(place: Path) -> None:
     """So works whoever writes a plugin: edit, install, look."""
     record = put(place) / "RECORD"
     record.write_text("acme_olt-1.0.dist-info/RECORD,,\n")
-    looking = Installed()
+    watch = PluginWatch()
     os.utime(record, ns=(touch.times, touch.times))  # type: ignore[attr-defined]
     touch(place)
-    looking.news(0)
-    assert looking.news(5) == "installed again: collector olt (acme-olt 1.0)"
+    watch.changes(0)
+    assert watch.changes(5) == "installed again: collector olt (acme-olt 1.0)"
     touch(place)
-    looking.news(10)
-    assert looking.news(15) == "", "something else was installed"
+    watch.changes(10)
+    assert watch.changes(15) == "", "something else was installed"
 
 
 def test_what_is_no_plugin_is_no_news(place: Path) -> None:
-    looking = Installed()
+    watch = PluginWatch()
     (place / "something.py").write_text("")
     touch(place)
-    looking.news(0)
-    assert looking.news(5) == ""
+    watch.changes(0)
+    assert watch.changes(5) == ""
 
 
 def test_a_new_poller_is_left_to_whoever_installed_it(place: Path) -> None:
     """Its scheduler would stay the old one."""
-    looking = Installed()
+    watch = PluginWatch()
     about = put(place)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: poller\nVersion: 99.0\n")
-    looking.news(0)
-    assert looking.news(5) == ""
+    watch.changes(0)
+    assert watch.changes(5) == ""
 
 
 def test_nothing_is_read_while_nothing_changes(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It looks ten times a second for months."""
-    looking = Installed()
+    watch = PluginWatch()
     monkeypatch.setattr(plugin_watch, "_plugins", lambda: pytest.fail("it looked inside"))
-    assert [looking.news(now / 10) for now in range(100)] == [""] * 100
+    assert [watch.changes(now / 10) for now in range(100)] == [""] * 100

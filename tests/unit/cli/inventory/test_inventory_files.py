@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from poller import errors
 from poller.cli.inventory import inventory_files
-from poller.cli.inventory.inventory_rows import TARGET_FIELDS, Complaint, Read, grouped
+from poller.cli.inventory.inventory_rows import TARGET_FIELDS, LineProblem, ParsedFile, grouped
 from poller.domain.inventory import draft
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
 from poller.domain.scheduling.interval import Policy
@@ -67,12 +67,12 @@ FLEETS = st.lists(
 )
 
 
-def read(path: Path, text: str, name: str) -> Read:
+def read(path: Path, text: str, name: str) -> ParsedFile:
     (path / name).write_text(text, encoding="utf-8", newline="")
     return inventory_files.read(path / name)
 
 
-def drafts(found: Read) -> list[tuple[DeviceDraft, list[TargetDraft]]]:
+def drafts(found: ParsedFile) -> list[tuple[DeviceDraft, list[TargetDraft]]]:
     made = []
     for raw in found.devices:
         device, problems = draft.device(raw.fields)
@@ -96,15 +96,15 @@ def test_what_is_written_is_read_back(
     text = io.StringIO(newline="")
     assert inventory_files.write(text, form, fleet) == len(fleet)
     found = read(tmp_path_factory.getbasetemp(), text.getvalue(), f"fleet.{form}")
-    assert found.complaints == []
+    assert found.problems == []
     assert drafts(found) == fleet
 
 
 CSV_HEAD = "name,address,collector,interval\n"
 
 
-def lines_of(found: Read) -> list[tuple[int, str]]:
-    return [(complaint.line, complaint.field) for complaint in found.complaints]
+def lines_of(found: ParsedFile) -> list[tuple[int, str]]:
+    return [(problem.line, problem.field) for problem in found.problems]
 
 
 @pytest.mark.parametrize(
@@ -182,8 +182,8 @@ def test_yaml_fields_know_their_lines(tmp_path: Path) -> None:
     """Also those of targets."""
     found = read(tmp_path, YAML, "x.yaml")
     a, b = found.devices
-    assert a.targets[0].complaint("x", "interval", "m")[1:3] == (6, "targets[0].interval")
-    assert b.complaint("x", "site", "m")[1:3] == (8, "site")
+    assert a.targets[0].problem("x", "interval", "m")[1:3] == (6, "targets[0].interval")
+    assert b.problem("x", "site", "m")[1:3] == (8, "site")
     assert lines_of(found) == [(9, "device")]
 
 
@@ -205,7 +205,7 @@ def test_a_file_that_is_not_of_its_form_is_refused_with_the_line(
     """One complaint is enough then."""
     with pytest.raises(BadFile) as caught:
         read(tmp_path, text, name)
-    assert [complaint.line for complaint in caught.value.details] == [line]
+    assert [problem.line for problem in caught.value.details] == [line]
 
 
 def test_text_that_is_not_utf_8_is_refused_with_the_line(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_text_that_is_not_utf_8_is_refused_with_the_line(tmp_path: Path) -> None
     (tmp_path / "x.csv").write_bytes(b"name\nok\ncaf\xe9\n")
     with pytest.raises(BadFile) as caught:
         inventory_files.read(tmp_path / "x.csv")
-    assert [complaint.line for complaint in caught.value.details] == [3]
+    assert [problem.line for problem in caught.value.details] == [3]
 
 
 def test_a_yaml_file_cannot_run_code(tmp_path: Path) -> None:
@@ -273,9 +273,9 @@ def test_a_fixed_target_tells_of_no_bounds_and_an_adaptive_one_of_all() -> None:
 def test_equal_complaints_are_told_once() -> None:
     """Three lines by number, the rest counted; others in the order of their first lines."""
     many = [
-        Complaint("f.csv", line, "name", "is taken", "add --update") for line in (9, 3, 4, 5, 6)
+        LineProblem("f.csv", line, "name", "is taken", "add --update") for line in (9, 3, 4, 5, 6)
     ]
-    one = Complaint("f.csv", 4, "interval", "is bad")
+    one = LineProblem("f.csv", 4, "interval", "is bad")
     groups = grouped([*many, one, one])
     assert [str(group) for group in groups] == [
         "f.csv: line 3, 4, 5 and 2 more: name: is taken; add --update",

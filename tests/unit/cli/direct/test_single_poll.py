@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from poller.cli.commands import collect
+from poller.cli.direct import single_poll
 from poller.collectors import api
 from poller.domain.failures.outcome import Result
 
@@ -38,15 +38,15 @@ class Slow(Clumsy):
 def test_a_collector_that_cannot_be_closed_has_polled_all_the_same(
     collector: Clumsy, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    drained = asyncio.run(collect._collect(collector, "127.0.0.1", api.Options(), None, 5))
+    drained = asyncio.run(single_poll.collect(collector, "127.0.0.1", api.Options(), None, 5))
     assert drained.outcome.result is Result.OK
     assert f"clumsy could not be closed: {said}" in capsys.readouterr().err
 
 
 ENDS = """
 import asyncio, os
-from poller.cli import plugin_runner
-from poller.cli.commands import collect
+from poller.cli.direct import plugin_runner, single_poll
+from poller.cli.direct import single_poll
 
 async def poll():
     if os.fork() == 0:
@@ -54,7 +54,7 @@ async def poll():
     os.wait()
     os._exit(3)
 
-with collect._last_words("suicidal"):
+with single_poll.exit_reported("suicidal"):
     plugin_runner.run(poll(), 5)
 """
 

@@ -242,7 +242,7 @@ def test_labels_keep_their_room_while_others_can_go(
     """A picture is left out before the name of what it shows is cut; where nothing can go, the name is."""
     terminal(monkeypatch, "stdout")
     monkeypatch.setenv("COLUMNS", str(width))
-    labels = Column("LABELS", lambda item: str(item["labels"]), least=32)
+    labels = Column("LABELS", lambda item: str(item["labels"]), minimum=32)
     columns = (
         column("METRIC", "metric", fit=Fit.WHOLE),
         labels,

@@ -13,7 +13,7 @@ from poller.cli.commands import worker
 @pytest.fixture(autouse=True)
 def nobody(home: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """No process is started."""
-    monkeypatch.setattr(worker.Crew, "run", lambda *_: None)
+    monkeypatch.setattr(worker.WorkerProcesses, "run", lambda *_: None)
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

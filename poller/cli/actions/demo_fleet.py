@@ -1,0 +1,150 @@
+"""The demo fleet: simulated devices as ordinary inventory rows.
+
+A device belongs to the demo fleet if it has the tag `demo` and an address of the simulator. Other
+devices with that tag are the operator's own and stay.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from poller import errors
+from poller.bootstrap import Services
+from poller.cli.up import listen_ports
+from poller.collectors import credentials as models
+from poller.db.inventory import credential_rows, devices, imports, sites, targets
+from poller.db.inventory.devices import Device
+from poller.db.inventory.targets import Target
+from poller.domain.inventory import draft
+from poller.sim import fleet
+
+TAG = "demo"
+#: The addresses of the first 130,000 simulated devices; `poller up` makes at most 100,000.
+NETWORK = ipaddress.ip_network(f"127.{fleet.FIRST_NETWORK}.0.0/15")
+SNMP_PORT = 16161
+ROUTEROS_PORT = 18728
+
+Essence = set[tuple[str, str, int]]  # name, address and port of each device
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    snmp: int
+    routeros: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """The devices with the demo tag: simulated ones, and others."""
+
+    simulated: list[Device]
+    others: list[Device]
+
+
+def ports(services: Services) -> Ports:
+    """The ports for the simulator: those of the last time if they are free."""
+    last = {target.collector: target.options.get("port") for target in _targets(services)}
+    snmp = int(last.get("snmp") or SNMP_PORT)
+    routeros = int(last.get("routeros") or ROUTEROS_PORT)
+    return Ports(_port(snmp, socket.SOCK_DGRAM), _port(routeros, socket.SOCK_STREAM))
+
+
+def install(services: Services, count: int, ports: Ports, interval: str = "60s") -> bool:
+    """Make the inventory hold exactly this demo fleet. Returns whether anything changed."""
+    rows = fleet.inventory(fleet.devices(count), ports.snmp, ports.routeros, interval)
+    # Without the extra `routeros` its devices are left out.
+    installed = services.registry.collectors
+    rows = [row for row in rows if row["targets"][0]["collector"] in installed]
+    if _installed(services) == _essence(rows):
+        return False
+
+    clear(services)
+    for name, fields in fleet.CREDENTIALS.items():
+        secret = models.from_json(json.dumps(dict(fields)))
+        sealed = services.keyring.seal(secret.to_json(), name)
+        with suppress(errors.AlreadyExists):  # a device outside the fleet uses it
+            credential_rows.add(services.engine, name, secret.kind, sealed)
+    drafts = [_row(services, row) for row in rows]
+    imports.apply_import(services.engine, drafts, notify=services.notify)
+    return True
+
+
+def clear(services: Services) -> None:
+    """Remove everything `install` made, except credentials and sites that are in use."""
+    names = [device.name for device in tagged(services).simulated]
+    if names:
+        devices.remove(services.engine, names, services.notify)
+    for name in fleet.CREDENTIALS:
+        with suppress(errors.ConfigError):  # never made, or in use
+            credential_rows.remove(services.engine, name)
+    for site in sites.listing(services.engine):
+        unused = not site.devices and not site.requires
+        if unused and site.name in fleet.SITES:
+            with suppress(errors.ConfigError):  # it got a device meanwhile
+                sites.remove(services.engine, site.name)
+
+
+def tagged(services: Services) -> Tagged:
+    found = Tagged([], [])
+    for device in devices.listing(services.engine, tag=TAG, limit=None):
+        group = found.simulated if _is_simulated(device.address) else found.others
+        group.append(device)
+    return found
+
+
+def _is_simulated(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address) in NETWORK
+    except ValueError:
+        return False  # a host name
+
+
+def _port(preferred: int, kind: int) -> int:
+    everywhere = "0.0.0.0"  # noqa: S104  the simulator binds this, on the loopback device only
+    if listen_ports.is_free(everywhere, preferred, kind):
+        return preferred
+    return listen_ports.free_port(everywhere, kind)
+
+
+def _row(services: Services, row: Mapping[str, Any]) -> imports.Row:
+    def checked(collector: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        services.registry.options(collector, options)
+        return options
+
+    fields = {key: value for key, value in row.items() if key != "targets"}
+    device, problems = draft.device(fields)
+    drafts = []
+    for target_fields in row["targets"]:
+        target, more = draft.target(target_fields, checked)
+        drafts.append(target)
+        problems += more
+    draft.raise_first(problems)
+    return imports.Row(device, drafts)
+
+
+def _essence(rows: list[dict[str, Any]]) -> Essence:
+    return {(row["name"], row["address"], row["targets"][0]["options"]["port"]) for row in rows}
+
+
+def _installed(services: Services) -> Essence:
+    addresses = {device.name: device.address for device in tagged(services).simulated}
+    essence = set()
+    for target in _targets(services):
+        port = int(target.options.get("port", 0))
+        essence.add((target.device, addresses[target.device], port))
+    return essence
+
+
+def _targets(services: Services) -> list[Target]:
+    names = {device.name for device in tagged(services).simulated}
+    if not names:
+        return []
+    return [
+        target for target in targets.listing(services.engine, limit=None) if target.device in names
+    ]

@@ -1,0 +1,75 @@
+"""`poller discover`: whatever a collector does, discovery ends in time and names the reason."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from poller.cli.direct import discovery, plugin_runner
+from poller.cli.direct.discovery import NO_LOGIN, Discovery, Suggested
+from poller.collectors import api
+
+
+class Finder:
+    """Suggests whatever its test says."""
+
+    name = "finder"
+
+    def __init__(self, deed: str) -> None:
+        self._deed = deed
+
+    async def discover(self, poll: api.Poll) -> AsyncIterator[Any]:
+        if self._deed == "rubbish":
+            yield 5
+        if self._deed == "unsayable":
+            yield api.Suggestion({"x": object()}, "it might")
+        if self._deed == "exit":
+            raise SystemExit(3)
+        if self._deed == "cancelled":
+            raise asyncio.CancelledError
+        while self._deed == "endless":
+            yield api.Suggestion({}, "again")
+        if self._deed == "deaf":
+            for _ in range(2):
+                try:
+                    await asyncio.sleep(0.5)
+                except asyncio.CancelledError:
+                    continue
+        yield api.Suggestion({"port": 1}, "it answers")
+
+
+@pytest.mark.parametrize(
+    ("deed", "reason"),
+    [
+        ("rubbish", "it suggests a int"),
+        ("unsayable", "not JSON serializable"),
+        ("exit", "SystemExit: 3"),
+        ("cancelled", "CancelledError"),
+        ("deaf", "no answer within 0.2 s"),
+    ],
+)
+def test_the_failure_of_one_collector_does_not_stop_the_others(deed: str, reason: str) -> None:
+    """The result of the faulty collector has the reason; the healthy one has its suggestion."""
+    collectors: Any = [Finder(deed), Finder("")]
+    collectors[0].name = "odd"
+    options = {"odd": 1, "finder": 1}
+    logins = {"odd": [NO_LOGIN], "finder": [NO_LOGIN]}
+    work = discovery.discover_all("127.0.0.1", collectors, options, logins, 0.2)
+    [odd, good] = plugin_runner.run(work, 5.0)
+    suggested = Suggested("finder", {"port": 1}, "it answers")
+    assert good == Discovery("finder", [suggested])
+    assert odd.collector == "odd"
+    assert odd.suggestions == ()
+    assert reason in odd.reason
+
+
+def test_endless_suggestions_are_cut_off() -> None:
+    """A collector that never ends yields its first hundred suggestions."""
+    finder: Any = Finder("endless")
+    logins = {"finder": [NO_LOGIN]}
+    work = discovery.discover_all("127.0.0.1", [finder], {"finder": 1}, logins, 5.0)
+    [found] = plugin_runner.run(work, 10.0)
+    assert len(found.suggestions) == discovery.MAXIMUM == 100
