@@ -19,7 +19,7 @@ from benchmarks.two_sites import FAR, NEAR, Pace
 from poller import errors
 from poller.db.inventory import inventory_feed
 from poller.db.record import event_rows
-from poller.domain.record.event_kinds import Kind, Wanted
+from poller.domain.record.event_kinds import EventFilter, Kind
 from poller.settings import Settings, policies
 from poller.sim.sim_process import Running, simulated
 from poller.state.cluster import overview_reader, site_windows
@@ -277,7 +277,7 @@ def _told(stage: Stage, phases: Sequence[Phase], size: Size) -> Iterator[Figure]
         return [
             e.at_ms
             for e in event_rows.recent(
-                stage.services.engine, Wanted((kind,), since_ms=began_ms), 100_000
+                stage.services.engine, EventFilter((kind,), since_ms=began_ms), 100_000
             )
         ]
 

@@ -6,7 +6,7 @@ from sqlalchemy.engine import Engine
 
 from poller.db import engine as sql
 from poller.db.record import event_rows
-from poller.domain.record.event_kinds import Event, Kind, Wanted
+from poller.domain.record.event_kinds import Event, EventFilter, Kind
 
 
 def event(
@@ -31,7 +31,7 @@ def test_an_event_comes_back_as_it_was_recorded(engine: Engine) -> None:
     )
     plain = event(4, Kind.CLOCK_MOVED)
     record(engine, made, plain)
-    assert event_rows.recent(engine, Wanted(), 10) == [made, plain]
+    assert event_rows.recent(engine, EventFilter(), 10) == [made, plain]
 
 
 def test_an_entry_is_recorded_once(engine: Engine) -> None:
@@ -39,7 +39,7 @@ def test_an_entry_is_recorded_once(engine: Engine) -> None:
     page = [(f"{number}-0", event(number)) for number in range(1, 101)]
     event_rows.record(engine, page[:60])
     event_rows.record(engine, page)
-    assert [each.at_ms for each in event_rows.recent(engine, Wanted(), 1000)] == list(
+    assert [each.at_ms for each in event_rows.recent(engine, EventFilter(), 1000)] == list(
         range(100, 0, -1)
     )
 
@@ -47,7 +47,7 @@ def test_an_entry_is_recorded_once(engine: Engine) -> None:
 def test_nothing_to_record_is_fine(engine: Engine) -> None:
     """An empty page is no statement."""
     event_rows.record(engine, [])
-    assert event_rows.recent(engine, Wanted(), 10) == []
+    assert event_rows.recent(engine, EventFilter(), 10) == []
 
 
 def test_events_are_found_by_kind_device_and_age(engine: Engine) -> None:
@@ -55,16 +55,16 @@ def test_events_are_found_by_kind_device_and_age(engine: Engine) -> None:
     one, two = event(1, Kind.DEVICE_WENT_DOWN, "sw1"), event(2, Kind.DEVICE_WENT_DOWN, "sw2")
     three, four = event(3, Kind.DEVICE_RECOVERED, "sw1"), event(4, Kind.CLOCK_MOVED)
     record(engine, one, two, three, four)
-    assert event_rows.recent(engine, Wanted(), 3) == [four, three, two]
-    assert event_rows.recent(engine, Wanted(device="sw1"), 9) == [three, one]
-    assert event_rows.recent(engine, Wanted((Kind.DEVICE_WENT_DOWN,)), 9) == [two, one]
-    assert event_rows.recent(engine, Wanted((Kind.DEVICE_WENT_DOWN, Kind.CLOCK_MOVED)), 9) == [
+    assert event_rows.recent(engine, EventFilter(), 3) == [four, three, two]
+    assert event_rows.recent(engine, EventFilter(device="sw1"), 9) == [three, one]
+    assert event_rows.recent(engine, EventFilter((Kind.DEVICE_WENT_DOWN,)), 9) == [two, one]
+    assert event_rows.recent(engine, EventFilter((Kind.DEVICE_WENT_DOWN, Kind.CLOCK_MOVED)), 9) == [
         four,
         two,
         one,
     ]
-    assert event_rows.recent(engine, Wanted(since_ms=3), 9) == [four, three]
-    assert event_rows.recent(engine, Wanted((Kind.DEVICE_WENT_DOWN,), "sw1", 2), 9) == []
+    assert event_rows.recent(engine, EventFilter(since_ms=3), 9) == [four, three]
+    assert event_rows.recent(engine, EventFilter((Kind.DEVICE_WENT_DOWN,), "sw1", 2), 9) == []
 
 
 def test_what_a_later_version_recorded_is_left_out(engine: Engine) -> None:
@@ -72,4 +72,4 @@ def test_what_a_later_version_recorded_is_left_out(engine: Engine) -> None:
     record(engine, event(1), event(2))
     with sql.writing(engine) as conn:
         conn.exec_driver_sql("UPDATE events SET kind = 'the_moon_rose' WHERE at_ms = 2")
-    assert event_rows.recent(engine, Wanted(), 9) == [event(1)]
+    assert event_rows.recent(engine, EventFilter(), 9) == [event(1)]

@@ -10,7 +10,7 @@ from poller.db import tables
 from poller.db.record import event_rows, retention, run_ledger, stored_readings
 from poller.domain.failures.outcome import Result
 from poller.domain.metrics.reading import Reading, ReadingSet
-from poller.domain.record.event_kinds import Event, Kind, Wanted
+from poller.domain.record.event_kinds import Event, EventFilter, Kind
 from poller.domain.record.run import Run
 
 DAY = 86_400_000
@@ -85,7 +85,7 @@ def test_events_have_a_time_of_their_own(engine: Engine) -> None:
     happened = [Event(NOW - day * DAY, Kind.CLOCK_MOVED, f"{day} days ago") for day in (10, 59, 61)]
     event_rows.record(engine, [(f"{event.at_ms}-0", event) for event in happened])
     assert prune(engine).events == 1
-    assert [event.message for event in event_rows.recent(engine, Wanted(), 10)] == [
+    assert [event.message for event in event_rows.recent(engine, EventFilter(), 10)] == [
         "10 days ago",
         "59 days ago",
     ]

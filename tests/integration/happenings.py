@@ -6,7 +6,7 @@ import pytest
 
 from poller.bootstrap import Services
 from poller.db.record import event_rows as table
-from poller.domain.record.event_kinds import Event, Kind, Wanted
+from poller.domain.record.event_kinds import Event, EventFilter, Kind
 from poller.settings import Settings
 from poller.state.cluster import event_stream as stream
 
@@ -26,7 +26,7 @@ NOWHERE = "redis://127.0.0.1:1/0"
 
 
 def recorded(services: Services) -> list[Event]:
-    return table.recent(services.engine, Wanted(), 20_000)
+    return table.recent(services.engine, EventFilter(), 20_000)
 
 
 def in_stream(services: Services) -> list[Event | None]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from poller.collectors.snmp import SnmpCollector
 from poller.domain.metrics import rates
 from poller.domain.metrics.counters import Verdict
-from poller.domain.metrics.rates import Line, Poll, Question
+from poller.domain.metrics.rates import Line, Poll, RateQuery
 from tests.integration.test_collector_snmp import PUBLIC, free_udp_port, running_snmpd
 from tests.unit.collectors.polls import outcome
 
@@ -33,7 +33,7 @@ def send(datagrams: int) -> None:
 
 
 def loopback(polls: list[Poll], metric: str) -> Line:
-    lines = rates.answer(polls, Question(60_000)).lines
+    lines = rates.compute(polls, RateQuery(60_000)).lines
     return next(
         line for line in lines if line.series.name == metric and ("ifName", "lo") in line.known_by
     )
@@ -61,6 +61,6 @@ def test_traffic_is_counted_and_a_restart_is_no_traffic(tmp_path: Path) -> None:
         restarted = poll(port)
     # As if an hour lay between them: an agent that is up for a second cannot be the one of before.
     hour = [(at_ms - 3_600_000, readings) for at_ms, readings in (before, after)]
-    found = rates.answer([*hour, restarted], Question(3_600_000)).lines
+    found = rates.compute([*hour, restarted], RateQuery(3_600_000)).lines
     assert {line.newest.verdict for line in found} == {Verdict.RESET}
     assert {line.newest.reason for line in found} == {"the device restarted"}

@@ -18,7 +18,7 @@ from poller.cli.arguments.target_arguments import split_target
 from poller.cli.inventory import inventory_database
 from poller.cli.output import render
 from poller.cli.output.columns import Column, Fit, Item, column, instant, moment, one_line
-from poller.domain.record.event_kinds import Event, Kind, Wanted
+from poller.domain.record.event_kinds import Event, EventFilter, Kind
 from poller.presentation import event_json
 from poller.state.cluster import event_stream
 
@@ -83,7 +83,7 @@ def command(
             "--limit does not go with --follow", hint=f"poller events --limit {limit}"
         )
     device, target = split_target(device)
-    chosen = Wanted(
+    chosen = EventFilter(
         kinds=tuple(kind or ()), device=device, since_ms=instant_ms(since), target=target or ""
     )
     services = bootstrap.services()
@@ -105,13 +105,13 @@ def _item(event: Event) -> dict[str, Any]:
     return {**event_json.item(event), "at": instant(event.at_ms)}
 
 
-def _refuse_unknown(services: Services, chosen: Wanted) -> None:
+def _refuse_unknown(services: Services, chosen: EventFilter) -> None:
     """Raise NotFound for a device or target that neither the inventory nor any event names."""
     from poller.db.inventory import devices, targets
 
     if not chosen.device:
         return
-    same_name = Wanted(device=chosen.device, target=chosen.target)
+    same_name = EventFilter(device=chosen.device, target=chosen.target)
     if _recent(services, same_name, 1):
         return
     engine = inventory_database.database(services)
@@ -121,7 +121,7 @@ def _refuse_unknown(services: Services, chosen: Wanted) -> None:
         devices.show(engine, chosen.device)
 
 
-def _recent(services: Services, chosen: Wanted, limit: int) -> list[Event]:
+def _recent(services: Services, chosen: EventFilter, limit: int) -> list[Event]:
     """The newest events from SQL, and from the stream those that the leader has not recorded yet."""
     from poller.db.record import event_rows
 
@@ -133,7 +133,7 @@ def _recent(services: Services, chosen: Wanted, limit: int) -> list[Event]:
     return events[:limit]
 
 
-def _unrecorded(services: Services, chosen: Wanted) -> list[Event]:
+def _unrecorded(services: Services, chosen: EventFilter) -> list[Event]:
     client = services.redis
     keys = services.keys
     try:
@@ -149,7 +149,7 @@ def _unrecorded(services: Services, chosen: Wanted) -> list[Event]:
     return events
 
 
-def _follow(services: Services, chosen: Wanted, as_json: bool) -> None:
+def _follow(services: Services, chosen: EventFilter, as_json: bool) -> None:
     """Print events for ever. While Redis is away this waits; it misses no event that Redis stores."""
     client = services.redis
     keys = services.keys
@@ -176,7 +176,7 @@ def _follow(services: Services, chosen: Wanted, as_json: bool) -> None:
         _print((entry.event for entry in entries), chosen, as_json)
 
 
-def _print(events: Iterable[Event | None], chosen: Wanted, as_json: bool) -> None:
+def _print(events: Iterable[Event | None], chosen: EventFilter, as_json: bool) -> None:
     for event in events:
         if event is not None and chosen.accepts(event):
             render.echo(_line(event, as_json))

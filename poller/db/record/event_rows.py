@@ -12,7 +12,7 @@ from poller.db import bulk
 from poller.db import engine as sql
 from poller.db.in_list import in_list
 from poller.db.tables import events
-from poller.domain.record.event_kinds import Event, Kind, Wanted
+from poller.domain.record.event_kinds import Event, EventFilter, Kind
 
 _COLUMNS = (
     "stream_id",
@@ -49,7 +49,7 @@ def _row(stream_id: str, event: Event) -> tuple[Any, ...]:
     )
 
 
-def recent(engine: Engine, wanted: Wanted, limit: int) -> list[Event]:
+def recent(engine: Engine, wanted: EventFilter, limit: int) -> list[Event]:
     """Return events, the newest first. Kinds of a later release are left out."""
     query = sa.select(*(events.c[name] for name in _COLUMNS[1:])).order_by(
         events.c.at_ms.desc(), events.c.id.desc()

@@ -12,7 +12,7 @@ from poller.db.inventory.targets import Target
 from poller.db.record import stored_readings
 from poller.db.record.stored_readings import Stored
 from poller.domain.metrics import rates, series_identity
-from poller.domain.metrics.rates import Answer, Question
+from poller.domain.metrics.rates import RateQuery, RateResult
 from poller.domain.metrics.reading import Kind
 
 #: Rates shown for the last polls of a target.
@@ -42,7 +42,7 @@ class Rated:
     target: Target
     polls: int
     names: Collection[str]
-    answer: Answer
+    answer: RateResult
     cut: bool = False  # the span has more polls than are read
 
 
@@ -94,16 +94,16 @@ def _rates_of_target(
     # When the limit was reached, the oldest poll serves only as the start of the next one's rate.
     is_cut = len(stored) == maximum_polls(asked)
     first_ms = stored[0].at_ms + 1 if is_cut else 0
-    question = Question(
+    question = RateQuery(
         target.max_ms or target.interval_ms,
-        series_identity.chosen(target.options),
+        series_identity.identity_option(target.options),
         lambda series: series.name in names,
         asked.most,
         max(asked.since_ms, first_ms),
         asked.skip,
     )
     polls = [(poll.at_ms, poll.readings) for poll in stored]
-    answer = rates.answer(polls, question)
+    answer = rates.compute(polls, question)
     return Rated(
         target=target,
         polls=len(stored),

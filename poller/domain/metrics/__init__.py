@@ -1,1 +1,1 @@
-"""What a poll yields and what counters mean: readings, rates with a verdict, series identity, histograms."""
+"""The readings of a poll, and the rates of counters with a verdict for each."""

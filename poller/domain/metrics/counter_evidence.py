@@ -1,6 +1,7 @@
-"""What else does a poll say about a counter? When its owner started, when it was set back, what its link carries.
+"""What a poll says about a counter besides its value: uptime, discontinuity, speed of the link.
 
-The names are those of the IF-MIB and of our own collectors; a poll without them leaves the counter on its own.
+The names are those of the IF-MIB and of the built-in collectors. A poll without them gives a
+counter no evidence.
 """
 
 from __future__ import annotations
@@ -12,23 +13,24 @@ from dataclasses import dataclass
 from poller.domain.metrics.counters import UPTIME_RANGE, Point
 from poller.domain.metrics.reading import Labels, Series, SeriesSet
 
-#: Metrics that say how long the owner is up, and hundredths of a second in one of them.
+#: Metrics of the uptime, and the hundredths of a second in one unit of each.
 _UPTIMES = {"sysUpTime": 1.0, "routeros_system_uptime": 100.0}
-_DISCONTINUITY, _HIGH_SPEED, _SPEED, _CONNECTOR = (
-    "ifCounterDiscontinuityTime", "ifHighSpeed", "ifSpeed", "ifConnectorPresent",
-)  # fmt: skip
+_DISCONTINUITY = "ifCounterDiscontinuityTime"
+_HIGH_SPEED = "ifHighSpeed"
+_SPEED = "ifSpeed"
+_CONNECTOR = "ifConnectorPresent"
 _ROUTEROS_RATE = "routeros_interface_rate"  # Mbit/s, as ifHighSpeed
 _ABOUT_A_ROW = frozenset({_DISCONTINUITY, _HIGH_SPEED, _SPEED, _CONNECTOR, _ROUTEROS_RATE})
-#: ifSpeed stands still here when the link is faster.
+#: The value of ifSpeed for every faster link.
 _SPEED_IS_MORE = 2.0**32 - 1
 _NO_CONNECTOR = 2.0
-#: Bits of a link's speed that one count takes at least. The shortest Ethernet frame has 64 octets.
+#: The least bits on the link for one count. The shortest Ethernet frame has 64 octets.
 _BITS_EACH = {"Octets": 8.0, "Pkts": 8.0 * 64, "x_byte": 8.0, "x_packet": 8.0 * 64}
 
 
 @dataclass(frozen=True, slots=True)
-class Witnesses:
-    """Where in a poll's values the evidence for one counter stands; None: nowhere."""
+class EvidenceColumns:
+    """The indexes of one counter and its evidence in the values of a poll; None: absent."""
 
     counter: int
     uptime: int | None
@@ -37,61 +39,76 @@ class Witnesses:
     high_speed: int | None
     speed: int | None
     connector: int | None
-    bits_each: float  # 0: it does not count what a link carries
+    bits_each: float  # 0: the counter does not count what a link carries
 
     def point(self, at_ms: int, values: Sequence[float]) -> Point:
+        """Return the sample of the counter in one poll."""
         uptime = _number(values, self.uptime)
+        uptime_cs = None
+        if uptime is not None:
+            uptime_cs = uptime * self.uptime_unit_cs % UPTIME_RANGE
         return Point(
-            at_ms,
-            values[self.counter],
-            None if uptime is None else uptime * self.uptime_unit_cs % UPTIME_RANGE,
-            _number(values, self.discontinuity),
-            self._most_per_s(values) if self.bits_each else None,
+            at_ms=at_ms,
+            value=values[self.counter],
+            uptime_cs=uptime_cs,
+            discontinuity_cs=_number(values, self.discontinuity),
+            max_per_s=self._max_per_s(values) if self.bits_each else None,
         )
 
-    def _most_per_s(self, values: Sequence[float]) -> float | None:
-        """None where it is not known; what has no connector (a bridge, a tunnel) has a speed in name only."""
+    def _max_per_s(self, values: Sequence[float]) -> float | None:
+        """Return the limit by the speed of the link, or None.
+
+        An interface without a connector (a bridge, a tunnel) has a nominal speed only.
+        """
         if _number(values, self.connector) == _NO_CONNECTOR:
             return None
-        slow = _number(values, self.speed) or 0.0
-        bits = max(
-            (_number(values, self.high_speed) or 0.0) * 1e6, slow if slow < _SPEED_IS_MORE else 0.0
-        )
-        return bits / self.bits_each if bits else None
+        speed = _number(values, self.speed) or 0.0
+        if speed >= _SPEED_IS_MORE:
+            speed = 0.0
+        high_speed = (_number(values, self.high_speed) or 0.0) * 1e6
+        bits_per_s = max(high_speed, speed)
+        return bits_per_s / self.bits_each if bits_per_s else None
 
 
-class Finder:
-    """Looks the witnesses of a shape's counters up, once for all polls of that shape."""
+class EvidenceFinder:
+    """Finds the evidence of a shape's counters, once for all polls of that shape."""
 
     def __init__(self, shape: SeriesSet) -> None:
         self._uptime: int | None = None
         self._uptime_unit_cs = 1.0
         self._rows: dict[Labels, dict[str, int]] = {}
-        for at, series in enumerate(shape.series):
+        for index, series in enumerate(shape.series):
             if series.name in _ABOUT_A_ROW:
-                self._rows.setdefault(series.labels, {})[series.name] = at
+                self._rows.setdefault(series.labels, {})[series.name] = index
             elif series.name in _UPTIMES and not series.labels:
-                self._uptime, self._uptime_unit_cs = at, _UPTIMES[series.name]
+                self._uptime = index
+                self._uptime_unit_cs = _UPTIMES[series.name]
 
-    def of(self, at: int, series: Series) -> Witnesses:
-        bits = next(
-            (bits for ending, bits in _BITS_EACH.items() if series.name.endswith(ending)), 0.0
-        )
+    def columns(self, index: int, series: Series) -> EvidenceColumns:
+        """Return the columns of the counter at this index of the shape."""
         row = self._rows.get(series.labels, {})
-        speeds = row.get(_HIGH_SPEED, row.get(_ROUTEROS_RATE)), row.get(_SPEED)
-        return Witnesses(
-            at,
-            self._uptime,
-            self._uptime_unit_cs,
-            row.get(_DISCONTINUITY),
-            *speeds,
-            row.get(_CONNECTOR),
-            bits,
+        return EvidenceColumns(
+            counter=index,
+            uptime=self._uptime,
+            uptime_unit_cs=self._uptime_unit_cs,
+            discontinuity=row.get(_DISCONTINUITY),
+            high_speed=row.get(_HIGH_SPEED, row.get(_ROUTEROS_RATE)),
+            speed=row.get(_SPEED),
+            connector=row.get(_CONNECTOR),
+            bits_each=_bits_each(series.name),
         )
 
 
-def _number(values: Sequence[float], at: int | None) -> float | None:
-    if at is None:
+def _bits_each(name: str) -> float:
+    for ending, bits in _BITS_EACH.items():
+        if name.endswith(ending):
+            return bits
+    return 0.0
+
+
+def _number(values: Sequence[float], index: int | None) -> float | None:
+    """Return the value at the index if it is a number from 0 on."""
+    if index is None:
         return None
-    value = values[at]
+    value = values[index]
     return value if 0 <= value < math.inf else None

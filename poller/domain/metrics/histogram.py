@@ -1,4 +1,4 @@
-"""A histogram small enough to add up in Redis: logarithmic buckets, about 10 % wide, from 1 ms upwards."""
+"""A histogram that Redis can add up: logarithmic buckets, about 10 % wide, from 1 ms on."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ _GROWTH = math.log(1.1)
 
 
 def bucket(value_ms: float) -> int:
-    """The bucket of a value; what is not positive goes to bucket 0."""
-    return 0 if value_ms < 1 else 1 + int(math.log(value_ms) / _GROWTH)
+    """Return the bucket of a value; a value below 1 ms goes to bucket 0."""
+    if value_ms < 1:
+        return 0
+    return 1 + int(math.log(value_ms) / _GROWTH)
 
 
 def upper_ms(index: int) -> float:
-    """The upper edge of a bucket, in milliseconds."""
+    """Return the upper edge of a bucket in milliseconds."""
     return float(math.exp(index * _GROWTH)) if index > 0 else 0.0
 
 
 def quantile_ms(counts: Mapping[int, int], share: float) -> float:
-    """The value below which that share of all values lies (upper edge of its bucket); 0 when empty."""
-    wanted = share * sum(counts.values())
-    seen = 0
+    """Return the upper edge of the bucket where that share of the values is reached; 0 if empty."""
+    rank = share * sum(counts.values())
+    cumulated = 0
     for index in sorted(counts):
-        seen += counts[index]
-        if seen >= wanted:
+        cumulated += counts[index]
+        if cumulated >= rank:
             return upper_ms(index)
     return 0.0

@@ -1,4 +1,4 @@
-"""The polls of one target to lines of rates: one line for each counter, wherever it stood in its table."""
+"""The polls of one target to lines of rates: one line per counter, whatever its row is."""
 
 from __future__ import annotations
 
@@ -6,33 +6,37 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from poller.domain.metrics import counters
-from poller.domain.metrics.counter_evidence import Finder, Witnesses
+from poller.domain.metrics.counter_evidence import EvidenceColumns, EvidenceFinder
 from poller.domain.metrics.counters import Point, Rate
 from poller.domain.metrics.reading import Kind, Labels, ReadingSet, Series, SeriesSet
-from poller.domain.metrics.series_identity import Identity, Key, keys
+from poller.domain.metrics.series_identity import Identity, Key, series_keys
 
-#: An instant in UTC milliseconds, and what was read then.
+#: An instant in UTC milliseconds, and the readings of that poll.
 Poll = tuple[int, ReadingSet]
 
 
+def _every(series: Series) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
-class Question:
-    """Which rates are asked for: of which counters, at most how many of them behind the first so many, since when."""
+class RateQuery:
+    """Selects counters and rates: at most `limit` counters after the first `offset`."""
 
     interval_ms: int
     by: Identity = Identity.IF_NAME
-    wanted: Callable[[Series], bool] = lambda series: True
-    most: int = 1000
+    selects: Callable[[Series], bool] = _every
+    limit: int = 1000
     since_ms: int = 0
-    skip: int = 0
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A counter, named as in its newest poll, and its rates, oldest first; there is at least one."""
+    """A counter, named as in its newest poll, and its rates, oldest first; at least one."""
 
     series: Series
-    known_by: Labels  # what of its labels tells it from others
+    known_by: Labels  # the labels that identify the counter
     rates: Sequence[Rate]
 
     @property
@@ -40,23 +44,24 @@ class Line:
         return self.rates[-1]
 
     def mean(self) -> float | None:
-        """Growth by time, of the spans whose rate is known."""
-        known = [
+        """Return growth by time, over the spans with a rate."""
+        spans = [
             (rate.per_second, rate.seconds) for rate in self.rates if rate.per_second is not None
         ]
-        seconds = sum(each for _, each in known)
-        return sum(each * length for each, length in known) / seconds if seconds else None
+        total_s = sum(seconds for _, seconds in spans)
+        if not total_s:
+            return None
+        return sum(per_second * seconds for per_second, seconds in spans) / total_s
 
     def highest(self) -> float | None:
-        return max(
-            (rate.per_second for rate in self.rates if rate.per_second is not None), default=None
-        )
+        known = [rate.per_second for rate in self.rates if rate.per_second is not None]
+        return max(known, default=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RateResult:
     lines: list[Line]
-    total: int  # counters there are, shown or not
+    total: int  # all selected counters, with or without a line
 
 
 @dataclass(slots=True)
@@ -66,44 +71,58 @@ class _Counter:
     points: list[Point] = field(default_factory=list)
 
 
-_Counters = Mapping[Key, tuple[Series, Witnesses]]
+_Counters = Mapping[Key, tuple[Series, EvidenceColumns]]
 
 
-def answer(polls: Sequence[Poll], asked: Question) -> Answer:
-    """Of polls, oldest first. The counters stand as in the newest poll, and behind them those that it lacks."""
+def compute(polls: Sequence[Poll], query: RateQuery) -> RateResult:
+    """Return the rates of polls, oldest first.
+
+    The counters have the order of the newest poll; those of older polls only come last.
+    """
     shapes: dict[int, _Counters] = {}
     for _, readings in reversed(polls):
         if readings.series.id not in shapes:
-            shapes[readings.series.id] = _counters(readings.series, asked)
-    names = dict.fromkeys(key for shape in shapes.values() for key in shape)
-    shown = list(names)[asked.skip : asked.skip + asked.most]
-    lines = [_line(key, _gathered(key, polls, shapes), asked) for key in shown]
-    return Answer([line for line in lines if line.rates], len(names))
+            shapes[readings.series.id] = _counters(readings.series, query)
+
+    keys: dict[Key, None] = {}
+    for shape in shapes.values():
+        keys.update(dict.fromkeys(shape))
+    shown = list(keys)[query.offset : query.offset + query.limit]
+
+    lines = []
+    for key in shown:
+        line = _line(key, _samples(key, polls, shapes), query)
+        if line.rates:
+            lines.append(line)
+    return RateResult(lines, len(keys))
 
 
-def _counters(shape: SeriesSet, asked: Question) -> _Counters:
-    finder = Finder(shape)
-    return {
-        key: (series, finder.of(at, series))
-        for at, (key, series) in enumerate(zip(keys(shape, asked.by), shape.series, strict=True))
-        if series.kind is Kind.COUNTER and asked.wanted(series)
-    }
+def _counters(shape: SeriesSet, query: RateQuery) -> _Counters:
+    """Return the selected counters of a shape."""
+    finder = EvidenceFinder(shape)
+    keys = series_keys(shape, query.by)
+    found = {}
+    for index, series in enumerate(shape.series):
+        if series.kind is Kind.COUNTER and query.selects(series):
+            found[keys[index]] = (series, finder.columns(index, series))
+    return found
 
 
-def _gathered(key: Key, polls: Sequence[Poll], shapes: Mapping[int, _Counters]) -> _Counter:
-    """Its samples in all polls that have it. An older width counts while a newer one is not known."""
-    counter = _Counter(Series(key[0], key[1], Kind.COUNTER))
+def _samples(key: Key, polls: Sequence[Poll], shapes: Mapping[int, _Counters]) -> _Counter:
+    """Return the samples of a counter in all polls. An older width counts while the newest is 0."""
+    name, labels = key
+    counter = _Counter(Series(name, labels, Kind.COUNTER))
     for at_ms, readings in polls:
         found = shapes[readings.series.id].get(key)
-        if found is not None:
-            counter.series, witnesses = found
-            counter.width = counter.series.width or counter.width
-            counter.points.append(witnesses.point(at_ms, readings.values))
+        if found is None:
+            continue
+        counter.series, columns = found
+        counter.width = counter.series.width or counter.width
+        counter.points.append(columns.point(at_ms, readings.values))
     return counter
 
 
-def _line(key: Key, counter: _Counter, asked: Question) -> Line:
-    known = counters.rates(counter.points, counter.width, asked.interval_ms)
-    return Line(
-        counter.series, key[1], tuple(rate for rate in known if rate.at_ms >= asked.since_ms)
-    )
+def _line(key: Key, counter: _Counter, query: RateQuery) -> Line:
+    rates = counters.rates(counter.points, counter.width, query.interval_ms)
+    shown = tuple(rate for rate in rates if rate.at_ms >= query.since_ms)
+    return Line(counter.series, key[1], shown)

@@ -1,7 +1,7 @@
-"""What a poll yields: readings, and the shape (series set) that polls of the same kind share.
+"""The readings of a poll, and the shape (series set) that polls of the same kind share.
 
-A series set is content-addressed: its id is a hash of its names, labels and kinds, so any process
-can make it without asking a database, and a poll of a known shape is only a time and some floats.
+A series set is content-addressed: its id is a hash of its names, labels and kinds. Every process
+can make it without a database, and a poll of a stored shape is only a time and some floats.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from functools import cached_property
 from json.encoder import encode_basestring
 
 Labels = tuple[tuple[str, str], ...]
+_BIG_ENDIAN = array("H", [1]).tobytes() == b"\x00\x01"
 
 
 class Kind(enum.StrEnum):
-    """How a value may be read: a counter only grows, a gauge moves, an info is 1 and its labels matter."""
+    """The meaning of a value: a counter only grows, a gauge moves, an info is 1 and has labels."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -29,7 +30,7 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One sample: the contract between a collector and everybody else."""
+    """One sample: the contract between a collector and the rest of the program."""
 
     name: str
     value: float
@@ -41,7 +42,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Name, labels (sorted by key) and kind of one line of values; the width of a counter, where it is known."""
+    """Name, labels (sorted by key) and kind of one line of values; the width of a counter or 0."""
 
     name: str
     labels: Labels
@@ -51,23 +52,26 @@ class Series:
 
 @dataclass(frozen=True)
 class SeriesSet:
-    """An ordered tuple of series: the shape of a poll. Cache and reuse it; its id is made once."""
+    """The shape of a poll: an ordered tuple of series.
+
+    Reuse an instance, its id is computed once.
+    """
 
     series: tuple[Series, ...]
 
     @cached_property
     def id(self) -> int:
-        """A stable signed 64-bit hash of the content, fit for a BIGINT column."""
-        return self._made[0]
+        """A stable signed 64-bit hash of the content, for a BIGINT column."""
+        return self._id_and_packed[0]
 
     @property
     def packed(self) -> bytes:
-        """Its text, compressed to a twentieth: label names and interface names repeat themselves a lot."""
-        return self._made[1]
+        """The canonical text, compressed to about a twentieth: labels repeat."""
+        return self._id_and_packed[1]
 
     @cached_property
-    def _made(self) -> tuple[int, bytes]:
-        """Both come of the text, which takes long to write: once is enough."""
+    def _id_and_packed(self) -> tuple[int, bytes]:
+        # Both need the text, and the text is slow to write.
         text = self.to_json().encode()
         digest = hashlib.blake2b(text, digest_size=8).digest()
         return int.from_bytes(digest, "big", signed=True), zlib.compress(text, 1)
@@ -77,16 +81,17 @@ class SeriesSet:
         return cls.from_json(zlib.decompress(packed).decode())
 
     def to_json(self) -> str:
-        """The canonical text: what is hashed and what is stored. An unknown width leaves no trace in it.
+        """Return the canonical text, which is hashed and stored. An unknown width is left out.
 
-        As `json.dumps` would write it, in a third of the time: a worker that starts makes thousands of these.
+        The text equals that of `json.dumps`, in a third of the time: a worker that starts writes
+        thousands of them.
         """
-        known: dict[int, str] = {}  # the columns of a row share their labels: written once
+        texts: dict[int, str] = {}  # by identity: the columns of a row share their labels
         rows = []
         for series in self.series:
-            labels = known.get(id(series.labels))
+            labels = texts.get(id(series.labels))
             if labels is None:
-                labels = known[id(series.labels)] = _labels_json(series.labels)
+                labels = texts[id(series.labels)] = _labels_json(series.labels)
             width = f",{series.width}" if series.width else ""
             rows.append(
                 f'[{encode_basestring(series.name)},{labels},"{series.kind._value_}"{width}]'
@@ -95,19 +100,20 @@ class SeriesSet:
 
     @classmethod
     def from_json(cls, text: str) -> SeriesSet:
-        rows = json.loads(text)
-        return cls(
-            tuple(Series(row[0], tuple(row[1].items()), Kind(row[2]), *row[3:]) for row in rows)
-        )
+        series = []
+        for name, labels, kind, *width in json.loads(text):
+            series.append(Series(name, tuple(labels.items()), Kind(kind), *width))
+        return cls(tuple(series))
 
 
 def _labels_json(labels: Labels) -> str:
-    return f"{{{','.join([f'{encode_basestring(label)}:{encode_basestring(text)}' for label, text in labels])}}}"
+    pairs = [f"{encode_basestring(label)}:{encode_basestring(text)}" for label, text in labels]
+    return f"{{{','.join(pairs)}}}"
 
 
 @dataclass(frozen=True)
 class ReadingSet:
-    """A whole shape with its values, in the same order: the cheap way to hand over many readings."""
+    """The values of a shape, in its order: the cheap form of many readings."""
 
     series: SeriesSet
     values: Sequence[float]
@@ -122,7 +128,7 @@ class ReadingSet:
 
     @classmethod
     def of(cls, readings: Iterable[Reading]) -> ReadingSet:
-        """Readings one by one to a set. The last of two with the same name and labels wins."""
+        """Return the set of these readings. The last of two with the same name and labels wins."""
         rows: dict[tuple[str, Labels], tuple[Series, float]] = {}
         for reading in readings:
             labels = tuple(sorted(reading.labels.items()))
@@ -133,7 +139,7 @@ class ReadingSet:
 
 
 def pack(values: Sequence[float]) -> bytes:
-    """Little-endian float64, eight bytes a value."""
+    """Return the values as little-endian float64, eight bytes each."""
     if type(values) is array and values.typecode == "d" and not _BIG_ENDIAN:
         return values.tobytes()
     packed = array("d", values)
@@ -143,11 +149,9 @@ def pack(values: Sequence[float]) -> bytes:
 
 
 def unpack(blob: bytes) -> array[float]:
+    """Return the values of little-endian float64 bytes."""
     values = array("d")
     values.frombytes(blob)
     if _BIG_ENDIAN:
         values.byteswap()
     return values
-
-
-_BIG_ENDIAN = array("H", [1]).tobytes() == b"\x00\x01"

@@ -1,8 +1,8 @@
-"""Which series of two polls are the same thing? Its name says so, not its place in a table.
+"""Which series of two polls are the same: by the name of the thing, not by its row in a table.
 
-A device may number its interfaces anew after a restart, and people edit descriptions: neither starts a new series.
-The rule holds for every table whose labels have an index and a name (`ifIndex` and `ifName`, `entPhysicalIndex`
-and `entPhysicalName`, `hrStorageIndex` and `hrStorageDescr`).
+A device may number its interfaces anew after a restart, and operators edit descriptions; neither
+starts a new series. The rule holds for every table whose labels have an index and a name (`ifIndex`
+and `ifName`, `entPhysicalIndex` and `entPhysicalName`, `hrStorageIndex` and `hrStorageDescr`).
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from typing import NamedTuple
 
 from poller.domain.metrics.reading import Labels, SeriesSet
 
-#: Name of the metric, and the labels that tell its owner from others.
+#: Name of the metric, and the labels that identify its owner.
 Key = tuple[str, Labels]
 
 _INDEX = "Index"
-#: Labels of these endings only describe; where the wanted one is missing, the first of them that is there names.
+#: Endings of labels that name a row when the configured one is missing, in this order.
 _NAMING = ("Name", "Descr")
+#: Endings of labels that only describe a row.
 _DESCRIBING = ("Name", "Descr", "Alias", "Description")
 
 
 class Identity(enum.StrEnum):
-    """What an interface is known by; other tables go by what is called alike in them."""
+    """The label that identifies an interface; other tables use their label of the same ending."""
 
     IF_NAME = "ifName"
     IF_DESCR = "ifDescr"
@@ -36,67 +37,76 @@ class Identity(enum.StrEnum):
         return self.value.removeprefix("if")
 
 
-def chosen(options: Mapping[str, object]) -> Identity:
-    """What a target's options say, or the default."""
+def identity_option(options: Mapping[str, object]) -> Identity:
+    """Return the identity of a target's options, or the default."""
     text = options.get("identity")
-    return Identity(text) if isinstance(text, str) and text in set(Identity) else Identity.IF_NAME
+    if isinstance(text, str) and text in set(Identity):
+        return Identity(text)
+    return Identity.IF_NAME
 
 
 class _Name(NamedTuple):
-    """What a row says about one thing: its place in a table, and what it is called."""
+    """The name of one row of a table: its label and text replace the index label."""
 
-    of: str  # the label of its place
-    place: str
+    index_label: str
+    row: str  # the text of the index label
     label: str
     text: str
 
 
-def keys(shape: SeriesSet, by: Identity = Identity.IF_NAME) -> list[Key]:
-    """The identity of each series of a poll. Two of one poll never share one."""
+def series_keys(shape: SeriesSet, by: Identity = Identity.IF_NAME) -> list[Key]:
+    """Return the identity of each series of a poll. No two series of one poll share one."""
     rows = {series.labels for series in shape.series}
     shared = _shared(name for labels in rows for name in _names(labels, by))
-    own = {labels: _own(labels, by, shared) for labels in rows}
-    found: list[Key] = [(series.name, own[series.labels]) for series in shape.series]
-    times = Counter(found)
-    return [
-        key if times[key] == 1 else (series.name, series.labels)
-        for key, series in zip(found, shape.series, strict=True)
-    ]
+    identifying = {labels: _identifying(labels, by, shared) for labels in rows}
+    keys: list[Key] = [(series.name, identifying[series.labels]) for series in shape.series]
+
+    uses = Counter(keys)
+    for position, series in enumerate(shape.series):
+        if uses[keys[position]] > 1:
+            keys[position] = (series.name, series.labels)
+    return keys
 
 
 def _names(labels: Labels, by: Identity) -> Iterator[_Name]:
-    """One for each index among the labels that has a name which is not empty."""
+    """Yield the name of each index among the labels that has one."""
+    if by is Identity.IF_INDEX:
+        return
     texts = dict(labels)
-    for index, place in labels:
-        if not index.endswith(_INDEX) or by is Identity.IF_INDEX:
+    for index_label, row in labels:
+        if not index_label.endswith(_INDEX):
             continue
-        table = index.removesuffix(_INDEX)
-        label = next(
-            (table + ending for ending in (by.ending, *_NAMING) if table + ending in texts), ""
-        )
+        label = _name_label(index_label.removesuffix(_INDEX), texts, by)
         if label and texts[label].strip():
-            yield _Name(index, place, label, texts[label])
+            yield _Name(index_label, row, label, texts[label])
+
+
+def _name_label(table: str, texts: Mapping[str, str], by: Identity) -> str:
+    """Return the label that names the rows of a table, or "" if there is none."""
+    for ending in (by.ending, *_NAMING):
+        if table + ending in texts:
+            return table + ending
+    return ""
 
 
 def _shared(names: Iterable[_Name]) -> set[tuple[str, str]]:
-    """Names (label and text) that more than one place has: they tell nobody apart."""
-    places: dict[tuple[str, str], str] = {}
+    """Return the names (label and text) of more than one row: they identify no row."""
+    rows: dict[tuple[str, str], str] = {}
     shared = set()
     for name in names:
-        if places.setdefault((name.label, name.text), name.place) != name.place:
+        if rows.setdefault((name.label, name.text), name.row) != name.row:
             shared.add((name.label, name.text))
     return shared
 
 
-def _own(labels: Labels, by: Identity, shared: set[tuple[str, str]]) -> Labels:
-    """The labels without those that only describe; a name of one's own stands for the index."""
-    names = {name.of: name for name in _names(labels, by) if (name.label, name.text) not in shared}
-    tables = tuple(label.removesuffix(_INDEX) for label, _ in labels if label.endswith(_INDEX))
+def _identifying(labels: Labels, by: Identity, shared: set[tuple[str, str]]) -> Labels:
+    """Return the labels without describing ones; a unique name replaces the index."""
+    names = {}
+    for name in _names(labels, by):
+        if (name.label, name.text) not in shared:
+            names[name.index_label] = (name.label, name.text)
+
+    tables = [label.removesuffix(_INDEX) for label, _ in labels if label.endswith(_INDEX)]
     describing = {table + ending for table in tables for ending in _DESCRIBING}
-    kept = ((label, text) for label, text in labels if label not in describing)
-    return tuple(sorted(_renamed(label, text, names) for label, text in kept))
-
-
-def _renamed(label: str, text: str, names: Mapping[str, _Name]) -> tuple[str, str]:
-    name = names.get(label)
-    return (name.label, name.text) if name else (label, text)
+    kept = [(label, text) for label, text in labels if label not in describing]
+    return tuple(sorted(names.get(label, (label, text)) for label, text in kept))

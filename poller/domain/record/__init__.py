@@ -1,1 +1,1 @@
-"""What is kept of a poll: its run, the target's status, events, and the overview people see first."""
+"""The record of polls: runs, the status of each target, events, and the overview for operators."""

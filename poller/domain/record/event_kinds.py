@@ -1,4 +1,4 @@
-"""What happened that a person may want to know of: changes, not polls. Values only; nothing is told to anybody here."""
+"""Events: changes that an operator may want to know, not polls. This module publishes nothing."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any
 from poller.domain.failures.outcome import clean
 
 NAME_LIMIT = 200
-_MOST = 2**63 - 1
+#: The largest integer of a BIGINT column.
+_MAX_INTEGER = 2**63 - 1
 
 
 class Kind(enum.StrEnum):
-    """A closed list; each is in the past tense."""
+    """A closed list of kinds, each in the past tense."""
 
     DEVICE_WENT_DOWN = "device_went_down"
     DEVICE_RECOVERED = "device_recovered"
@@ -65,7 +66,7 @@ _BAD = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`at_ms` is UTC; the names are those of that moment. `data` is for programs, `message` for people."""
+    """One event. `at_ms` is UTC; the names are those of that moment. `data` is for programs."""
 
     at_ms: int
     kind: Kind
@@ -78,8 +79,8 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which events somebody asks for; nothing said is everything."""
+class EventFilter:
+    """Selects events; an empty field selects all."""
 
     kinds: Collection[Kind] = ()
     device: str = ""
@@ -87,28 +88,32 @@ class Wanted:
     target: str = ""
 
     def accepts(self, event: Event) -> bool:
-        known = not self.kinds or event.kind in self.kinds
-        named = self.device in ("", event.device) and self.target in ("", event.target)
-        return known and named and event.at_ms >= self.since_ms
+        if self.kinds and event.kind not in self.kinds:
+            return False
+        if self.device not in ("", event.device):
+            return False
+        if self.target not in ("", event.target):
+            return False
+        return event.at_ms >= self.since_ms
 
 
 def pack(event: Event) -> dict[str, str]:
-    """The fields of its entry in the stream; those that say nothing are left out."""
+    """Return the fields of the event's entry in the stream, without empty ones."""
     fields = {
         "at_ms": str(event.at_ms),
         "kind": event.kind.value,
         "message": clean(event.message),
         "device": event.device,
         "target": event.target,
-        "target_id": "" if event.target_id is None else str(event.target_id),
-        "device_id": "" if event.device_id is None else str(event.device_id),
+        "target_id": _text(event.target_id),
+        "device_id": _text(event.device_id),
         "data": json.dumps(dict(event.data), default=str) if event.data else "",
     }
     return {name: text for name, text in fields.items() if text}
 
 
 def unpack(fields: Mapping[str, str]) -> Event | None:
-    """The event of an entry, fit for any database; None for what is no event of this version."""
+    """Return the event of an entry, or None for an entry that is no event of this version."""
     try:
         return Event(
             at_ms=_number(fields["at_ms"]),
@@ -116,24 +121,32 @@ def unpack(fields: Mapping[str, str]) -> Event | None:
             message=clean(fields.get("message", "")),
             device=clean(fields.get("device", ""), NAME_LIMIT),
             target=clean(fields.get("target", ""), NAME_LIMIT),
-            target_id=_number(fields["target_id"]) if "target_id" in fields else None,
-            device_id=_number(fields["device_id"]) if "device_id" in fields else None,
+            target_id=_optional_number(fields, "target_id"),
+            device_id=_optional_number(fields, "device_id"),
             data=_data(fields.get("data", "{}")),
         )
     except (KeyError, ValueError, TypeError, RecursionError):
         return None
 
 
+def _text(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _optional_number(fields: Mapping[str, str], name: str) -> int | None:
+    return _number(fields[name]) if name in fields else None
+
+
 def _number(text: str) -> int:
     value = int(text)
-    if not 0 <= value <= _MOST:
+    if not 0 <= value <= _MAX_INTEGER:
         raise ValueError(text)
     return value
 
 
 def _data(text: str) -> dict[str, Any]:
-    # PostgreSQL has no place for this one character.
-    found = json.loads(text.replace("\\u0000", " "))
-    if not isinstance(found, dict):
+    # A JSON column of PostgreSQL cannot hold this character.
+    data = json.loads(text.replace("\\u0000", " "))
+    if not isinstance(data, dict):
         raise TypeError(text)
-    return found
+    return data

@@ -1,4 +1,4 @@
-"""What a person wants to see first: is polling on time, and what broke? Plain values for CLI, page and metrics."""
+"""The overview for operators: is polling on time, and what failed. Used by CLI, web and metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poller.domain.record.event_kinds import Event
 
 
 class State(enum.StrEnum):
-    """The state of a target, as people see it. Each enabled target has exactly one."""
+    """The state of a target for operators. Each enabled target has exactly one."""
 
     OK = "ok"
     DEGRADED = "degraded"  # the last poll was partial
@@ -19,16 +19,16 @@ class State(enum.StrEnum):
     UNKNOWN = "unknown"  # not polled yet
 
 
-#: What may become of a notification. Each that was received is one of these; names in the totals begin with `traps_`.
+#: The results of a received notification. The names in the totals begin with `traps_`.
 TRAP_RESULTS = (
-    "accepted",  # its device is polled
-    "ignored",  # true, and of a kind that has nothing polled
+    "accepted",  # the device is polled
+    "ignored",  # genuine, but of a kind that causes no poll
     "unknown_sender",
     "bad_credential",
     "replayed",
     "malformed",
-    "undecided",  # the credential could not be read just then
-    "dropped",  # more than one address may send, or than can wait
+    "undecided",  # the credential could not be read at that time
+    "dropped",  # over the limit of one address, or of waiting notifications
 )
 
 
@@ -49,30 +49,26 @@ class Worker:
     rss_bytes: int
     tags: Mapping[str, str] = field(default_factory=dict)
     collectors: Mapping[str, str] = field(default_factory=dict)  # name -> distribution and version
-    queues: Sequence[str] = ()  # the ones it takes batches from
-    sessions: Sequence[str] = ()  # those of its collectors that keep sessions
-    costs: Mapping[str, float] = field(
-        default_factory=dict
-    )  # what a poll costs, of collectors that cost more than 1
-    broken: Mapping[str, str] = field(
-        default_factory=dict
-    )  # collectors it has and cannot use -> the state of each
+    queues: Sequence[str] = ()  # shared queues of its subscriptions
+    sessions: Sequence[str] = ()  # collectors that hold sessions
+    costs: Mapping[str, float] = field(default_factory=dict)  # by collector: cost above 1
+    broken: Mapping[str, str] = field(default_factory=dict)  # unusable collectors -> state of each
     slots: int = 1  # batches it polls at a time
-    spool_waiting: int = (
-        0  # polls whose rows wait on its disk, counted once for each store they wait for
-    )
-    spool_dropped: int = 0  # of these, the ones it had to drop since it started
-    instance: str = ""  # random: tells workers of the same name apart
-    polled_ms: int = 0  # heartbeat after its last poll; 0 if it did none yet
+    spool_waiting: int = 0  # polls with rows on its disk, once for each store they wait for
+    spool_dropped: int = 0  # polls with rows that were dropped since the start
+    instance: str = ""  # random: distinguishes workers of the same name
+    polled_ms: int = 0  # heartbeat after the last poll; 0 before the first
 
     @property
     def key(self) -> str:
-        """Its own, even if another worker has the same name."""
+        """A unique key, even if another worker has the same name."""
         return f"{self.name}#{self.instance}" if self.instance else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class LastError:
+    """One recent failure of a target."""
+
     at_ms: int
     target_id: int
     device: str
@@ -83,7 +79,7 @@ class LastError:
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """Start of the poll minus its slot, in milliseconds, from a histogram of about 10 % resolution."""
+    """Start of the poll minus its slot, from a histogram of about 10 % resolution."""
 
     count: int = 0
     p50_ms: float = 0.0
@@ -93,7 +89,7 @@ class Lateness:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One slice of the recent past."""
+    """The polls of one slice of the recent past."""
 
     at_ms: int
     seconds: float
@@ -104,18 +100,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One queue: what its targets need and what its workers do."""
+    """One queue: the polls its targets need, and the polls its workers do."""
 
     queue: str
     due: int
     overdue: int
-    waiting: int  # batches, published and not taken yet
+    waiting: int  # published batches that no worker has taken yet
     needed_per_s: float  # polls
     done_per_s: float  # over the last minute
     workers: int  # living ones that serve it
-    shortage: (
-        float | None
-    )  # so many times the workers are needed; 0 = they keep up, None = nothing is done
+    shortage: float | None  # factor of needed workers; 0 = they keep up, None = no polls are done
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +118,7 @@ class Overview:
     targets: int  # on the board
     states: Mapping[State, int]
     due: int  # waiting for their slot, or overdue
-    overdue: int  # of these, past their slot by more than a second
+    overdue: int  # past their slot by more than a second
     in_flight: int
     parked: int
     polls_per_second: float  # over the last minute
@@ -136,37 +130,31 @@ class Overview:
     standbys: int
     workers: Sequence[Worker]
     errors: Sequence[LastError]  # newest first
-    totals: Mapping[
-        str, int
-    ]  # counters since the board was made: polls, samples, missed_slots, ...
+    totals: Mapping[str, int]  # counters since the board was made: polls, samples, missed_slots...
     events: Sequence[Event] = ()  # the last changes, newest first
-    held: int = 0  # wait for their site, which is dark
-    dark: Mapping[str, int] = field(default_factory=dict)  # sites that are, and since when, in ms
-    long_overdue: int = (
-        0  # of the overdue ones, by more than two of their own intervals; at least so many
-    )
+    held: int = 0  # wait for their dark site
+    dark: Mapping[str, int] = field(default_factory=dict)  # dark sites -> since when, in ms
+    long_overdue: int = 0  # overdue by more than two of their own intervals; a lower bound
     breakers_open: int = 0  # because of failures
     opened_by_hand: int = 0
-    dead_letters: Mapping[str, int] = field(
-        default_factory=dict
-    )  # targets that need a person, by reason
+    dead_letters: Mapping[str, int] = field(default_factory=dict)  # targets by reason
 
     @property
     def labels(self) -> dict[str, str]:
-        """What to call each worker, by its key: its name, unless another one has the same."""
-        names = Counter(worker.name for worker in self.workers)
-        return {
-            worker.key: worker.key if names[worker.name] > 1 else worker.name
-            for worker in self.workers
-        }
+        """The label of each worker by its key: its name, or the key if the name is not unique."""
+        uses = Counter(worker.name for worker in self.workers)
+        labels = {}
+        for worker in self.workers:
+            labels[worker.key] = worker.key if uses[worker.name] > 1 else worker.name
+        return labels
 
     @property
     def unserved(self) -> dict[str, int]:
-        """Targets that wait, by queue that no living worker takes."""
+        """Waiting targets by queue, of queues that no living worker serves."""
         return {load.queue: load.due for load in self.loads if load.due and not load.workers}
 
 
-#: A target that waits for more than so many of its own intervals is not late, it is stuck.
+#: A target that is overdue by more of its own intervals than this is not late, but stuck.
 LONG_OVERDUE = 2
 
 

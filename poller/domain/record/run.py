@@ -1,4 +1,4 @@
-"""One line of the ledger: what became of one planned poll of one target."""
+"""A run: one row of the ledger, for one planned poll of one target."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from poller.domain.failures.outcome import Result
 
-_CLAIM = re.compile(r"[0-9]+\.([0-9a-f]{1,13})\.[0-9a-f]+")
+#: A claim token: `<epoch>.<ms in hex>.<random>`.
+_TOKEN = re.compile(r"[0-9]+\.([0-9a-f]{1,13})\.[0-9a-f]+")
 
 
 class Run(NamedTuple):
-    """Instants are UTC milliseconds; `started_ms` is 0 when the poll never began."""
+    """Instants are UTC milliseconds; `started_ms` is 0 when the poll never started."""
 
     target_id: int
     plan_ms: int
@@ -23,14 +24,14 @@ class Run(NamedTuple):
     finished_ms: int = 0
     samples: int = 0
     runner: str = ""  # the worker
-    token: str = ""  # the lease under which it ran: the same for all attempts of one run
+    token: str = ""  # claim token, the same for all attempts of one run
     queue_ms: int = 0  # from the claim to the first start
     collect_ms: int = 0  # of the last attempt
-    write_ms: int = 0  # its readings, to all sinks
+    write_ms: int = 0  # for the readings, to all sinks
 
     @property
     def lateness_ms(self) -> int | None:
-        """Start minus slot; None when it never began."""
+        """Start minus slot; None when the poll never started."""
         return self.started_ms - self.plan_ms if self.started_ms else None
 
     @property
@@ -39,12 +40,12 @@ class Run(NamedTuple):
 
 
 def claimed_ms(token: str) -> int | None:
-    """When the leader claimed it, from a token `<epoch>.<ms in hex>.<random>`; None for any other token."""
-    found = _CLAIM.fullmatch(token)
-    return int(found[1], 16) if found else None
+    """Return when the leader claimed the run, or None for a token of another form."""
+    match = _TOKEN.fullmatch(token)
+    return int(match[1], 16) if match else None
 
 
 def queue_ms(token: str, started_ms: int) -> int:
-    """How long it waited in its queue; 0 when the token does not say, or the clock was set back meanwhile."""
+    """Return the wait in the queue; 0 for a token without a time, or a clock that was set back."""
     claimed = claimed_ms(token)
     return 0 if claimed is None else max(0, started_ms - claimed)

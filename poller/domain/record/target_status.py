@@ -1,7 +1,7 @@
-"""What the board remembers of a target between polls, and how one more outcome changes it.
+"""The status of a target, which the board stores between polls.
 
-The text starts with its mark: a letter for the state, B if its breaker is open, and a letter for the reason if it is
-a dead letter. So the board can count all three without reading on.
+The stored text starts with its mark: a letter for the state, B for an open breaker, and a letter
+for the reason of a dead letter. The board counts all three without parsing the rest.
 """
 
 from __future__ import annotations
@@ -27,30 +27,37 @@ REASONS = {
     "L": Reason.OPEN_TOO_LONG,
 }
 _REASON_LETTERS = {reason: letter for letter, reason in REASONS.items()}
+_RESULT_STATES = {Result.OK: State.OK, Result.PARTIAL: State.DEGRADED}
+#: Values of a status with extras.
+_WITH_EXTRAS = 9
 
 
 class Status(NamedTuple):
+    """The status of one target. Instants are UTC milliseconds; 0: never."""
+
     state: State = State.UNKNOWN
     since_ms: int = 0  # of the state
     run_ms: int = 0  # plan time of the last run
     finished_ms: int = 0
     ok_ms: int = 0  # end of the last good run
     failures: int = 0  # in a row
-    missed: int = 0  # slots skipped, ever
+    missed: int = 0  # missed slots, in total
     code: str = ""
     message: str = ""
-    decision: Decision | None = None  # the last one, of an adaptive target
+    decision: Decision | None = None  # the last decision for an adaptive target
     breaker: Breaker = circuit_breaker.CLOSED
-    parked_ms: int = 0  # since when it is a dead letter; 0 = it is none
-    reason: Reason | None = None  # why it is one
+    parked_ms: int = 0  # since when the target is a dead letter; 0: it is none
+    reason: Reason | None = None  # of the dead letter
 
     @property
     def mark(self) -> str:
+        state = LETTERS[self.state]
+        breaker = OPEN if self.breaker.trips else ""
         reason = _REASON_LETTERS[self.reason] if self.reason else ""
-        return LETTERS[self.state] + (OPEN if self.breaker.trips else "") + reason
+        return state + breaker + reason
 
     def pack(self) -> str:
-        """Most have no error and no extras, and there are a million of them."""
+        """Return the stored text, without code, message and extras where there are none."""
         values: list[Any] = [
             self.since_ms,
             self.run_ms,
@@ -67,7 +74,9 @@ class Status(NamedTuple):
         return self.mark + json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
     def _extras(self) -> dict[str, Any]:
-        extras: dict[str, Any] = {"d": self.decision.pack()} if self.decision else {}
+        extras: dict[str, Any] = {}
+        if self.decision:
+            extras["d"] = self.decision.pack()
         if self.breaker.trips:
             extras["b"] = self.breaker.pack()
         if self.parked_ms:
@@ -75,48 +84,46 @@ class Status(NamedTuple):
         return extras
 
 
-def steady(before: Status, after: Status) -> bool:
-    """It was well and is well, so that the board counts it as before."""
+def is_steady(before: Status, after: Status) -> bool:
+    """Whether the target was ok and is ok, so that the counts of the board stay the same."""
     return before.mark == after.mark == LETTERS[State.OK]
 
 
 def unpack(text: str) -> Status:
-    """The stored text back to a status; a text that is not ours counts as never polled."""
+    """Return the status of a stored text; any other text counts as never polled."""
     mark, bracket, rest = text.partition("[")
     state = STATES.get(mark[:1], State.UNKNOWN)
     if len(text) < 2:
         return Status(state)
     try:
-        plain = json.loads(bracket + rest)
-        if len(plain) > _WITH_EXTRAS:
+        values = json.loads(bracket + rest)
+        if len(values) > _WITH_EXTRAS:
             return Status()
-        if not all(type(number) is int for number in plain[:6]):
+        if not all(type(number) is int for number in values[:6]):
             return Status()
-        if len(plain) < _WITH_EXTRAS and len(mark) == 1:  # nearly all
-            return Status(state, *plain)
-        extras = plain.pop() if len(plain) == _WITH_EXTRAS else {}
-        return Status(state, *plain)._replace(**_read(extras, mark))
+        if len(values) < _WITH_EXTRAS and len(mark) == 1:  # nearly all
+            return Status(state, *values)
+        extras = values.pop() if len(values) == _WITH_EXTRAS else {}
+        return Status(state, *values)._replace(**_unpack_extras(extras, mark))
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return Status()
 
 
-def _read(extras: dict[str, Any], mark: str) -> dict[str, Any]:
-    read: dict[str, Any] = {"parked_ms": int(extras.get("p", 0)), "reason": REASONS.get(mark[-1:])}
+def _unpack_extras(extras: dict[str, Any], mark: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "parked_ms": int(extras.get("p", 0)),
+        "reason": REASONS.get(mark[-1:]),
+    }
     if "d" in extras:
-        read["decision"] = interval.unpack(extras["d"])
+        fields["decision"] = interval.unpack(extras["d"])
     if "b" in extras:
-        read["breaker"] = circuit_breaker.unpack(extras["b"])
-    return read
-
-
-_STATES = {Result.OK: State.OK, Result.PARTIAL: State.DEGRADED}
-#: Values of a status that has everything.
-_WITH_EXTRAS = 9
+        fields["breaker"] = circuit_breaker.unpack(extras["b"])
+    return fields
 
 
 def record(status: Status, outcome: Outcome, plan_ms: int, finished_ms: int, missed: int) -> Status:
-    """The status after one more outcome; what was decided for the poll is not decided for the next one."""
-    state = _STATES.get(outcome.result, State.FAILING)
+    """Return the status after one more outcome, without a decision for the next poll."""
+    state = _RESULT_STATES.get(outcome.result, State.FAILING)
     return status._replace(
         state=state,
         since_ms=status.since_ms if state is status.state else finished_ms,

@@ -104,7 +104,7 @@ class Judge:
         else:
             next_ms = slots.next_slot_ms(target.id, target.interval_ms, after.finished_ms)
         is_same_queue = poll.started.queue == start.queue
-        is_steady = is_same_queue and target_status.steady(poll.started.status, after)
+        is_steady = is_same_queue and target_status.is_steady(poll.started.status, after)
         return Move(target.id, next_ms, status, steady=is_steady)
 
 

@@ -50,7 +50,7 @@ def test_without_time_there_is_no_rate(minute: float) -> None:
 
 # --- full or set back ---------------------------------------------------------------------------
 
-LINK = {"most_per_s": FAST_ETHERNET}
+LINK = {"max_per_s": FAST_ETHERNET}
 UP = {"uptime_cs": 30 * DAY_CS}
 UP_LATER = {"uptime_cs": 30 * DAY_CS + 6_000}
 
@@ -175,7 +175,7 @@ def test_a_full_link_is_plausible(share: float, verdict: Verdict) -> None:
 
 def test_a_link_that_became_slower_is_held_against_the_faster_of_both() -> None:
     """It may have changed at the last moment."""
-    before, now = point(0, **LINK), point(60 * FAST_ETHERNET, 1, most_per_s=FAST_ETHERNET / 10)
+    before, now = point(0, **LINK), point(60 * FAST_ETHERNET, 1, max_per_s=FAST_ETHERNET / 10)
     assert judged(before, now).verdict is Verdict.OK
 
 
@@ -190,7 +190,7 @@ def test_after_lost_polls_a_rate_is_the_average_and_says_so(minutes: int, verdic
 
 def test_a_counter_too_small_for_its_link_gives_the_least_it_can_be() -> None:
     """32 bits of octets on 10 Gbit/s are full several times a minute: it grew, and who knows how often."""
-    fast = {"most_per_s": 1.25e9}
+    fast = {"max_per_s": 1.25e9}
     rate = judged(point(0, **fast), point(6_000, 1, **fast), 32)
     assert (rate.verdict, rate.per_second) == (Verdict.GAP, 100)
     assert "at least" in rate.reason
@@ -257,7 +257,7 @@ class Life:
     """A device with one counter of `width` bits on a link, polled once a minute or less; it may restart."""
 
     width: int
-    most_per_s: float
+    max_per_s: float
     steps: list[
         tuple[float, bool, bool, float]
     ]  # share of the link, restart?, lost poll?, part of the minute
@@ -297,10 +297,10 @@ def polled(life: Life) -> list[Poll]:
     """What a poller sees of it."""
     full = 2**life.width
     value, uptime_cs = life.start % full, life.uptime_cs
-    seen = [Poll(Point(0, float(value), uptime_cs, None, life.most_per_s), 0, False)]
+    seen = [Poll(Point(0, float(value), uptime_cs, None, life.max_per_s), 0, False)]
     growth, restarted = 0, False
     for minute, (share, restarts, lost, part) in enumerate(life.steps, 1):
-        counted = round(60 * share * life.most_per_s)
+        counted = round(60 * share * life.max_per_s)
         growth += counted
         known_cs = max(uptime_cs, seen[-1].point.uptime_cs or 0)  # it may have started over unseen
         if restarts and known_cs < 2**32 - 6_000 * len(
@@ -314,7 +314,7 @@ def polled(life: Life) -> list[Poll]:
         else:
             value, uptime_cs = (value + counted) % full, (uptime_cs + 6_000) % 2**32
         if not lost:
-            now = Point(minute * MINUTE, float(value), uptime_cs, None, life.most_per_s)
+            now = Point(minute * MINUTE, float(value), uptime_cs, None, life.max_per_s)
             seen.append(Poll(now, growth, restarted))
             growth, restarted = 0, False
     return seen
@@ -338,7 +338,7 @@ def test_no_life_of_a_device_yields_an_impossible_rate(life: Life) -> None:
     ):
         assert not (poll.restarted and rate.per_second is not None)
         if rate.per_second is not None:
-            most = life.most_per_s * counters.SPEED_MARGIN * (rate.seconds + counters.REFRESH_S)
+            most = life.max_per_s * counters.SPEED_MARGIN * (rate.seconds + counters.REFRESH_S)
             assert 0 <= rate.per_second * rate.seconds <= most
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from poller.domain.metrics import rates
 from poller.domain.metrics.counters import Verdict
-from poller.domain.metrics.rates import Question
+from poller.domain.metrics.rates import RateQuery
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 from poller.domain.metrics.series_identity import Identity
 
 MINUTE = 60_000
-ASKED = Question(MINUTE)
+ASKED = RateQuery(MINUTE)
 GIGABIT = {
     "ifHighSpeed": 1000,
     "ifSpeed": 1e9,
@@ -36,13 +36,13 @@ def poll(minute: float, *found: list[Reading], uptime_s: float | None = None) ->
 
 
 def told(
-    polls: list[rates.Poll], asked: Question = ASKED
+    polls: list[rates.Poll], asked: RateQuery = ASKED
 ) -> dict[str, list[tuple[str, float | None]]]:
     return {
         dict(line.known_by).get("ifName", "?"): [
             (rate.verdict.value, rate.per_second) for rate in line.rates
         ]
-        for line in rates.answer(polls, asked).lines
+        for line in rates.compute(polls, asked).lines
     }
 
 
@@ -52,7 +52,7 @@ def test_a_line_for_every_counter_and_none_for_what_is_no_counter() -> None:
         poll(0, interface("eth0", 1, 0, **GIGABIT)),
         poll(1, interface("eth0", 1, 6_000, **GIGABIT)),
     ]
-    [line] = rates.answer(polls, ASKED).lines
+    [line] = rates.compute(polls, ASKED).lines
     assert (line.series.name, dict(line.series.labels)) == (
         "ifHCInOctets",
         {"ifIndex": "1", "ifName": "eth0"},
@@ -71,7 +71,7 @@ def test_interfaces_that_change_places_keep_their_lines() -> None:
     ]
     found = told(polls)
     assert found == {"eth0": [("first", None), ("ok", 1)], "eth1": [("first", None), ("ok", 100)]}
-    by_index = rates.answer(polls, Question(MINUTE, Identity.IF_INDEX)).lines
+    by_index = rates.compute(polls, RateQuery(MINUTE, Identity.IF_INDEX)).lines
     assert [line.newest.verdict for line in by_index] == [Verdict.OK, Verdict.RESET]
 
 
@@ -113,7 +113,7 @@ def test_octets_are_held_against_the_speed_of_their_own_link(
         )
         for minute in (0, 1)
     ]
-    assert rates.answer(polls, ASKED).lines[0].newest.verdict is verdict
+    assert rates.compute(polls, ASKED).lines[0].newest.verdict is verdict
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_packets_are_held_against_it_too_and_errors_are_not(metric: str, verdict
         )
         for m in (0, 1)
     ]
-    assert rates.answer(polls, ASKED).lines[0].newest.verdict == verdict
+    assert rates.compute(polls, ASKED).lines[0].newest.verdict == verdict
 
 
 def test_a_device_says_which_interface_it_set_back() -> None:
@@ -173,8 +173,8 @@ def test_a_width_that_was_known_once_is_known() -> None:
         return poll(minute, found)
 
     polls = [counted(0, 0, 32), counted(1, 2**32 - 600, 0), counted(2, 5_400, 0)]
-    assert rates.answer([polls[0], *polls[1:]], ASKED).lines[0].newest.verdict is Verdict.WRAP
-    assert rates.answer(polls[1:], ASKED).lines[0].newest.verdict is Verdict.RESET
+    assert rates.compute([polls[0], *polls[1:]], ASKED).lines[0].newest.verdict is Verdict.WRAP
+    assert rates.compute(polls[1:], ASKED).lines[0].newest.verdict is Verdict.RESET
 
 
 def test_only_what_was_asked_for() -> None:
@@ -183,23 +183,23 @@ def test_only_what_was_asked_for() -> None:
         poll(m, interface("eth0", 1, m), interface("eth1", 2, m), [_counter("other", m)])
         for m in range(5)
     ]
-    answer = rates.answer(polls, Question(MINUTE, most=1, since_ms=3 * MINUTE))
+    answer = rates.compute(polls, RateQuery(MINUTE, limit=1, since_ms=3 * MINUTE))
     assert (len(answer.lines), answer.total) == (1, 3)
     assert [rate.at_ms for rate in answer.lines[0].rates] == [3 * MINUTE, 4 * MINUTE]
-    second = rates.answer(polls, Question(MINUTE, most=1, skip=1))
+    second = rates.compute(polls, RateQuery(MINUTE, limit=1, offset=1))
     assert [dict(line.known_by) for line in second.lines] == [{"ifName": "eth1"}]
-    named = rates.answer(polls, Question(MINUTE, wanted=lambda series: series.name == "other"))
+    named = rates.compute(polls, RateQuery(MINUTE, selects=lambda series: series.name == "other"))
     assert [line.series.name for line in named.lines] == ["other"]
-    assert rates.answer([], ASKED).lines == []
+    assert rates.compute([], ASKED).lines == []
 
 
 def test_mean_and_highest_leave_out_what_is_not_known() -> None:
     """A mean is by time: a long span counts for more."""
     polls = [poll(at, [_counter("c", value)]) for at, value in [(0, 0), (1, 60), (2, 30), (4, 270)]]
-    [line] = rates.answer(polls, ASKED).lines
+    [line] = rates.compute(polls, ASKED).lines
     assert [rate.per_second for rate in line.rates] == [None, 1, None, 2]
     assert (line.highest(), line.mean()) == (2, pytest.approx(300 / 180))
-    [single] = rates.answer(polls[:1], ASKED).lines
+    [single] = rates.compute(polls[:1], ASKED).lines
     assert (single.highest(), single.mean()) == (None, None)
 
 
@@ -227,7 +227,7 @@ def test_a_router_of_another_protocol_has_links_too(
         )
         for m, growth in ((0, 0), (1, 6_250_000 if metric.endswith("byte") else 1000))
     ]
-    [line] = rates.answer(polls, ASKED).lines
+    [line] = rates.compute(polls, ASKED).lines
     assert line.newest.verdict is verdict
 
 
@@ -244,7 +244,7 @@ def test_a_router_of_another_protocol_has_an_uptime_too() -> None:
             ],
         )
 
-    line: Any = rates.answer(
+    line: Any = rates.compute(
         [routed(0, 0, days), routed(1, 60, days + 60), routed(2, 99, 15)], ASKED
     ).lines[0]
     assert [rate.verdict.value for rate in line.rates] == ["first", "ok", "reset"]

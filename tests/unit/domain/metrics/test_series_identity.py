@@ -19,7 +19,7 @@ def shape(*rows: dict[str, str], metric: str = "octets") -> SeriesSet:
 
 
 def known(*rows: dict[str, str], by: Identity = Identity.IF_NAME) -> list[dict[str, str]]:
-    return [dict(labels) for _, labels in series_identity.keys(shape(*rows), by)]
+    return [dict(labels) for _, labels in series_identity.series_keys(shape(*rows), by)]
 
 
 def test_an_interface_keeps_its_name_when_it_is_numbered_anew() -> None:
@@ -66,7 +66,7 @@ def test_a_name_is_judged_over_the_whole_poll() -> None:
             for metric, index in [("in", "5"), ("in", "6"), ("out", "5")]
         )
     )
-    assert [dict(labels) for _, labels in series_identity.keys(twins)] == [
+    assert [dict(labels) for _, labels in series_identity.series_keys(twins)] == [
         {"ifIndex": "5"},
         {"ifIndex": "6"},
         {"ifIndex": "5"},
@@ -113,4 +113,4 @@ def test_two_series_of_one_poll_are_never_the_same() -> None:
 )
 def test_the_options_of_a_target_choose(options: dict[str, object], by: Identity) -> None:
     """Another collector may use the word for something else."""
-    assert series_identity.chosen(options) is by
+    assert series_identity.identity_option(options) is by

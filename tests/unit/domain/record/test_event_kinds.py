@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poller.domain.record import event_kinds
-from poller.domain.record.event_kinds import Event, Kind, Wanted
+from poller.domain.record.event_kinds import Event, EventFilter, Kind
 
 NAMES = st.text(
     st.characters(min_codepoint=33, max_codepoint=0x2FF, categories=["L", "N", "P"]), max_size=40
@@ -75,11 +75,11 @@ def test_texts_are_made_fit_for_any_database_and_terminal() -> None:
 def test_somebody_asks_for_some() -> None:
     """By kind, by device, by age; nothing said is everything."""
     event = Event(1_000, Kind.WORKER_LOST, "w is gone", device="sw1")
-    assert Wanted().accepts(event)
-    assert Wanted((Kind.WORKER_LOST, Kind.CLOCK_MOVED), "sw1", 1_000).accepts(event)
-    assert not Wanted((Kind.CLOCK_MOVED,)).accepts(event)
-    assert not Wanted(device="sw2").accepts(event)
-    assert not Wanted(since_ms=1_001).accepts(event)
+    assert EventFilter().accepts(event)
+    assert EventFilter((Kind.WORKER_LOST, Kind.CLOCK_MOVED), "sw1", 1_000).accepts(event)
+    assert not EventFilter((Kind.CLOCK_MOVED,)).accepts(event)
+    assert not EventFilter(device="sw2").accepts(event)
+    assert not EventFilter(since_ms=1_001).accepts(event)
 
 
 def test_kinds_are_in_the_past_tense() -> None:
