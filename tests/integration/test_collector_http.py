@@ -419,7 +419,7 @@ def test_of_several_addresses_a_silent_one_does_not_keep_us_from_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its queue is full, so that it drops what comes."""
-    monkeypatch.setattr(http_connection, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(http_connection, "_CONNECT_S", 0.1)
 
     async def made(full: socket.socket, port: int) -> int:
         addresses = [(socket.AF_INET, full.getsockname()), (socket.AF_INET, ("127.0.0.1", port))]

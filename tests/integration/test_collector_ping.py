@@ -101,7 +101,7 @@ def test_a_silent_device_is_down_and_the_readings_say_so(address: str, privilege
 
     outcome, took_s, busy_s = alone(work)
     assert (outcome.result, outcome.error_code, outcome.retryable) == (Result.FAILED, "down", False)
-    assert outcome.message == f"{address} is down: no answer to 3 questions (ICMP)"
+    assert outcome.message == f"{address} is down: no answer to 3 probes (ICMP)"
     found = values(outcome)
     assert (found["ping_up"], found["ping_received"], found["ping_loss_ratio"]) == (0, 0, 1)
     assert "ping_rtt_avg_seconds" not in found
@@ -152,7 +152,7 @@ def test_no_route_is_told_at_once() -> None:
     outcome = alone(lambda: ping("192.0.2.9", timeout_s=20, timeout=15.0))
     assert (
         outcome.message
-        == "192.0.2.9 is down: no answer to 3 questions (ICMP) (Network is unreachable)"
+        == "192.0.2.9 is down: no answer to 3 probes (ICMP) (Network is unreachable)"
     )
     assert time.monotonic() - began < 5
 
@@ -225,7 +225,7 @@ def test_tcp_to_a_silent_port_is_down() -> None:
     with full_server() as port:
         outcome = ping("127.0.0.1", method="tcp", port=port)
     assert (outcome.result, outcome.error_code) == (Result.FAILED, "down")
-    assert outcome.message == f"127.0.0.1 is down: no answer to 3 questions (TCP port {port})"
+    assert outcome.message == f"127.0.0.1 is down: no answer to 3 probes (TCP port {port})"
     assert (values(outcome)["ping_up"], values(outcome)["ping_loss_ratio"]) == (0, 1)
 
 

@@ -39,7 +39,7 @@ LOOPS = pytest.mark.parametrize("loop", [asyncio.run, uvloop.run], ids=["asyncio
 
 
 def with_router(
-    answer: Answer, work: Callable[[api_client.Router, Script], Awaitable[None]]
+    answer: Answer, work: Callable[[api_client.ApiClient, Script], Awaitable[None]]
 ) -> None:
     async def run() -> None:
         async with scripted(answer) as script:
@@ -54,7 +54,7 @@ def with_router(
 
 
 def test_a_call_sends_attributes_and_query_words_and_gives_every_row_as_text() -> None:
-    async def work(router: api_client.Router, script: Script) -> None:
+    async def work(router: api_client.ApiClient, script: Script) -> None:
         rows = await router.call(
             "/interface/print", "?type=ether", "?#!", **{".proplist": "name", "stats": ""}
         )
@@ -75,7 +75,7 @@ def test_a_call_sends_attributes_and_query_words_and_gives_every_row_as_text() -
 def test_what_comes_with_the_end_is_a_row() -> None:
     """Such as the number that count-only asks for."""
 
-    async def work(router: api_client.Router, script: Script) -> None:
+    async def work(router: api_client.ApiClient, script: Script) -> None:
         assert await router.call("/ip/route/print", **{"count-only": ""}) == [{"ret": "12"}]
 
     with_router(
@@ -87,7 +87,7 @@ def test_a_refusal_leaves_the_session_as_it_was() -> None:
     def some(sentence: Sentence) -> list[Sentence]:
         return [[b"!trap", b"=message=busy"], DONE] if sentence[0] == b"/bad" else healthy(sentence)
 
-    async def work(router: api_client.Router, script: Script) -> None:
+    async def work(router: api_client.ApiClient, script: Script) -> None:
         with pytest.raises(api_client.CommandRefused, match="busy"):
             await router.call("/bad")
         assert len(await router.call("/interface/print")) == 3
@@ -98,7 +98,7 @@ def test_a_refusal_leaves_the_session_as_it_was() -> None:
 def test_after_a_time_out_nothing_more_is_asked_nor_read() -> None:
     """Whoever forgets to let go of the session meets a closed connection, not the answer that came late."""
 
-    async def work(router: api_client.Router, script: Script) -> None:
+    async def work(router: api_client.ApiClient, script: Script) -> None:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(router.call("/late"), 0.05)
         for _ in range(2):
@@ -119,7 +119,7 @@ def test_who_has_repeated_a_tag_is_not_believed_without_one() -> None:
             else encode(b"!re", b"=name=x") + encode(b"!done")
         )
 
-    async def work(router: api_client.Router, script: Script) -> None:
+    async def work(router: api_client.ApiClient, script: Script) -> None:
         for problem in (
             errors.DeviceProtocolError,
             errors.DeviceUnreachable,

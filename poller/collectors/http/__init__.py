@@ -1,4 +1,4 @@
-"""The http collector: does it answer as it should, how fast, and how long is its certificate good for?"""
+"""The http collector: checks web servers, their responses and their certificates."""
 
 from poller.collectors.http.collector import HttpCollector
 

@@ -1,4 +1,10 @@
-"""One http poll, top to bottom: ask, follow redirections, judge the answer, hand over. Nobody there is a result."""
+"""One http poll, top to bottom.
+
+The collector builds the URL and the login header, opens a new connection and sends the request. It
+follows redirections as far as the options allow. Then it checks the status and the body against
+the options and yields the readings. A server that does not answer yields `http_up` 0 and raises
+DeviceDown; a wrong answer raises DeviceUnwell. Each failure is stored with its readings.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +17,28 @@ from poller import errors
 from poller.collectors import api
 from poller.collectors.credentials import Login, Token
 from poller.collectors.http import (
-    http_auth,
     http_connection,
     http_discovery,
     http_readings,
     http_request,
-    status_ranges,
     urls,
 )
-from poller.collectors.http.exchange_record import Seen
+from poller.collectors.http.exchange_record import Exchange
 from poller.collectors.http.http_request import Request
 from poller.collectors.http.options import HttpOptions, expression
 from poller.collectors.http.urls import Url
 
-#: We stop this long before the platform's deadline, so that what was seen can still be handed over.
-_HAND_OVER_S = 0.05
-#: These say nothing of the server.
-_OURS = (api.DeviceAuthFailed, api.OptionsUnusable, errors.CollectorBusy)
+#: The poll ends this long before the platform's deadline, to yield its readings in time.
+_REPORT_S = 0.05
+#: Failures of the worker or its settings, which say nothing about the server.
+_NOT_THE_SERVER = (api.DeviceAuthFailed, api.OptionsUnusable, errors.CollectorBusy)
 _REDIRECTIONS = frozenset({301, 302, 303, 307, 308})
 
 
 class HttpCollector:
-    """Does a web server answer as it should, how fast, and how long is its certificate good for?
+    """Checks whether a web server answers as required, how fast, and when its certificate expires.
 
-    A connection of its own for each poll: how long it takes to make one is half of the answer.
+    Each poll opens its own connection: the time of the connection is part of the result.
     """
 
     name: ClassVar[str] = "http"
@@ -43,151 +47,155 @@ class HttpCollector:
     credentials: ClassVar[tuple[type[api.Credential], ...]] = (Token, Login)
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
-        visit = _Visit(poll)
-        error = await visit.run()
-        if isinstance(error, _OURS):
+        http_poll = _HttpPoll(poll)
+        error = await http_poll.run()
+        if isinstance(error, _NOT_THE_SERVER):
             raise error
-        for reading in visit.readings(up=error is None):
+
+        for reading in http_poll.readings(up=error is None):
             yield reading
-        yield api.Traffic(visit.asked)
+        yield api.Traffic(http_poll.requests)
         if error is not None:
             raise error
-        for item in http_readings.values(visit.seen, poll.options.values):
+        for item in http_readings.body_values(http_poll.exchange, poll.options.values):
             yield item
 
     def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
         return http_discovery.discover(poll)
 
     def brings_credential(self, options: Any) -> bool:
-        """Without auth none is needed, and none is used."""
+        """With auth=none a target needs no credential and uses none."""
         return bool(options.auth == "none")
 
     def check_options(self, options: Any) -> None:
-        try:
-            options.trust.context()
-        except api.OptionsUnusable as error:
-            raise errors.ConfigError(error.message, error.cause, error.hint) from None
+        options.trust.check_files()
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
-        return {
-            **http_readings.HELP,
-            **{metric: f"{path} of the body" for metric, path in options.values.items()},
-        }
+        texts = dict(http_readings.HELP)
+        for metric, path in options.values.items():
+            texts[metric] = f"{path} of the body"
+        return texts
 
 
-class _Visit:
-    """The requests of one poll, and what came of the last one."""
+class _HttpPoll:
+    """The requests of one poll. `exchange` records the last one."""
 
     def __init__(self, poll: api.Poll) -> None:
-        self.seen = Seen()
-        self.asked = 0
+        self.exchange = Exchange()
+        self.requests = 0
         self._poll = poll
         self._options: HttpOptions = poll.options
-        self._began = time.perf_counter()
+        self._started = time.perf_counter()
         self._matched: bool | None = None
-        self._url: Url | None = None  # the one that is asked
+        self._url: Url | None = None  # of the last request
 
     async def run(self) -> api.DeviceError | None:
-        """What is wrong with the server, or with us; None when all is well."""
+        """Send the requests and check the last response. Return the failure, None for none."""
         try:
-            async with asyncio.timeout_at(self._poll.deadline - _HAND_OVER_S):
-                url = await self._follow()
+            async with asyncio.timeout_at(self._poll.deadline - _REPORT_S):
+                url = await self._follow_redirections()
         except TimeoutError:
             text = f"{self._url or self._poll.address} gave no complete answer in time"
-            return self._told(
-                api.DeviceTimeout(text, cause=f"the time of the poll was up at {self.seen.doing}")
-            )
+            cause = f"the time of the poll was up at {self.exchange.step}"
+            return self._finding(api.DeviceTimeout(text, cause=cause))
         except api.DeviceError as error:
-            return self._told(error)
-        return self._judge(url)
+            return self._finding(error)
+        return self._check_response(url)
 
     def readings(self, *, up: bool) -> list[api.Reading]:
-        took_s = time.perf_counter() - self._began
-        return list(http_readings.of(self.seen, up, took_s, max(0, self.asked - 1), self._matched))
+        return http_readings.readings(
+            self.exchange,
+            up=up,
+            duration_s=time.perf_counter() - self._started,
+            redirections=max(0, self.requests - 1),
+            matched=self._matched,
+        )
 
-    async def _follow(self) -> Url:
-        """To the end of the redirections, as far as the options allow. The secret goes only to who it is for."""
+    async def _follow_redirections(self) -> Url:
+        """Send requests until a response is no redirection, and return its URL.
+
+        Only the origin of the target receives the secret and the host option.
+        """
         options = self._options
-        url = first = _where(options, self._poll.address)
-        secret = http_auth.header(options, self._poll.credential)
+        first = _target_url(options, self._poll.address)
+        secret = http_request.authorization(options, self._poll.credential)
+        url = first
         while True:
-            for_it = url.origin == first.origin
-            self.seen, self._url = Seen(), url
-            await self._ask(url, options.host if for_it else "", secret if for_it else None)
-            if (
-                self.seen.status not in _REDIRECTIONS
-                or not self.seen.location
-                or not options.redirects
-            ):
+            if url.origin == first.origin:
+                await self._send(url, options.host, secret)
+            else:
+                await self._send(url, "", None)
+            if not options.redirects or not self._is_redirected():
                 return url
-            if self.asked > options.redirects:
+            if self.requests > options.redirects:
                 raise api.DeviceUnwell(
                     f"{first} redirects more than {options.redirects} times, at last at {url}"
                 )
-            url = _next(url, self.seen.location)
+            url = _redirection(url, self.exchange.location)
 
-    async def _ask(self, url: Url, host: str, secret: tuple[str, str] | None) -> None:
+    def _is_redirected(self) -> bool:
+        return self.exchange.status in _REDIRECTIONS and bool(self.exchange.location)
+
+    async def _send(self, url: Url, host: str, secret: tuple[str, str] | None) -> None:
         options = self._options
+        self.exchange = Exchange()
+        self._url = url
+        self.requests += 1
         request = Request(options.method, options.max_body, options.trust, host, secret)
-        self.asked += 1
         try:
-            await http_request.run(url, request, self.seen)
+            await http_request.send(url, request, self.exchange)
         except http_connection.Untrusted:
-            if self.seen.certificate is None:
-                await _glance(url, host, self.seen)
+            if self.exchange.certificate is None:
+                await _try_read_certificate(url, host, self.exchange)
             raise
 
-    def _told(self, error: api.DeviceError) -> api.DeviceError:
-        """Nobody there is another matter than an answer that is wrong, or breaks off."""
-        if isinstance(error, _OURS):
+    def _finding(self, error: api.DeviceError) -> api.DeviceError:
+        """Turn an error of the server into DeviceDown (no response) or DeviceUnwell."""
+        if isinstance(error, _NOT_THE_SERVER):
             return error
-        nobody = (
-            isinstance(error, api.DeviceUnreachable | api.DeviceTimeout) and not self.seen.status
-        )
-        return (api.DeviceDown if nobody else api.DeviceUnwell)(
-            error.message, error.cause, error.hint
-        )
+        is_silent = isinstance(error, api.DeviceUnreachable | api.DeviceTimeout)
+        is_down = is_silent and not self.exchange.status
+        kind = api.DeviceDown if is_down else api.DeviceUnwell
+        return kind(error.message, error.cause, error.hint)
 
-    def _judge(self, url: Url) -> api.DeviceError | None:
-        options, seen = self._options, self.seen
-        if not status_ranges.fits(seen.status, options.expect):
-            return _unexpected(url, seen.status, options)
+    def _check_response(self, url: Url) -> api.DeviceError | None:
+        options = self._options
+        if not options.expects(self.exchange.status):
+            return _unexpected(url, self.exchange.status, options)
         if not options.match:
             return None
-        self._matched = bool(expression(options.match).search(seen.body.decode(errors="replace")))
-        return (
-            None
-            if self._matched
-            else api.DeviceUnwell(f"{url}: the expression is not found in its body")
-        )
+        body = self.exchange.body.decode(errors="replace")
+        self._matched = bool(expression(options.match).search(body))
+        if self._matched:
+            return None
+        return api.DeviceUnwell(f"{url}: the expression is not found in its body")
 
 
-def _where(options: HttpOptions, address: str) -> Url:
+def _target_url(options: HttpOptions, address: str) -> Url:
     try:
-        return options.where(address)
+        return options.target_url(address)
     except ValueError as error:
-        raise api.OptionsUnusable(
-            f'"{address}" cannot be asked by HTTP', cause=str(error)
-        ) from None
+        text = f'"{address}" cannot be asked by HTTP'
+        raise api.OptionsUnusable(text, cause=str(error)) from None
 
 
-def _next(url: Url, location: str) -> Url:
+def _redirection(url: Url, location: str) -> Url:
     try:
-        return urls.joined(url, location)
+        return urls.join(url, location)
     except ValueError as error:
         raise api.DeviceProtocolError(f"{url} redirects to nowhere", cause=str(error)) from None
 
 
 def _unexpected(url: Url, status: int, options: HttpOptions) -> api.DeviceError:
-    wanted = ", ".join(options.expect)
     if status == 401 and options.auth != "none":
         return api.DeviceAuthFailed(f"{url} refused our credential", cause="status 401")
-    return api.DeviceUnwell(f"{url} answered with status {status}", cause=f"expected is {wanted}")
+    cause = f"expected is {', '.join(options.expect)}"
+    return api.DeviceUnwell(f"{url} answered with status {status}", cause=cause)
 
 
-async def _glance(url: Url, host: str, seen: Seen) -> None:
-    """When does the certificate expire that we do not trust? If that cannot be had either, never mind."""
+async def _try_read_certificate(url: Url, host: str, exchange: Exchange) -> None:
+    """Record the expiry of an untrusted certificate; without success the reading is missing."""
     try:
-        await http_connection.look_at_certificate(url, host or url.host, seen)
+        await http_connection.read_certificate(url, host or url.host, exchange)
     except (api.DeviceError, OSError):
         return

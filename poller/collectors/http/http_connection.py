@@ -1,4 +1,7 @@
-"""A connection to a web server: resolve, connect, TLS; each step timed. Deadlines are the caller's."""
+"""Opens a connection to a web server: resolve, connect, TLS handshake, each step timed.
+
+The caller sets the deadline.
+"""
 
 from __future__ import annotations
 
@@ -10,102 +13,107 @@ from collections.abc import Sequence
 from typing import Any
 
 from poller import errors
-from poller.collectors.http import http_tls
-from poller.collectors.http.exchange_record import Seen
-from poller.collectors.http.http_tls import Trust
+from poller.collectors import tls
+from poller.collectors.http.exchange_record import Certificate, Exchange
 from poller.collectors.http.urls import Url
+from poller.collectors.tls import Trust
 
-_Address = tuple[int, tuple[Any, ...]]  # family, and what `connect` takes
+_Address = tuple[int, tuple[Any, ...]]  # family, and the argument of `connect`
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _BUFFER_BYTES = 64 * 1024
-#: For an address of several, before the next is tried.
-_PATIENCE_S = 1.0
+#: Time for each of several addresses before the next one is tried.
+_CONNECT_S = 1.0
 
 
 class Untrusted(errors.DeviceProtocolError):
-    """Its certificate is none that we may trust; nothing was asked."""
+    """The certificate is not one that the target trusts; no request was sent."""
 
 
-async def streams(url: Url, name: str, trust: Trust, seen: Seen) -> Streams:
-    """Abort the writer's transport when done. `name` is what the certificate must be for.
+async def open_streams(url: Url, name: str, trust: Trust, exchange: Exchange) -> Streams:
+    """Connect; the certificate must be valid for `name`. The caller aborts the writer's transport.
 
-    Raises Untrusted, OptionsUnusable, OSError, and whatever ends the caller's patience.
+    Raises Untrusted, OptionsUnusable and OSError.
     """
     context = trust.context() if url.scheme == "https" else None
-    with seen.phase("resolve", "resolving its name"):
-        addresses = await _addresses(url)
-    with seen.phase("connect", "connecting"):
-        made = await _connect(addresses)
+    with exchange.phase("resolve", "resolving its name"):
+        addresses = await _resolve(url)
+    with exchange.phase("connect", "connecting"):
+        connected = await _connect(addresses)
     try:
         if context is None:
-            return await asyncio.open_connection(sock=made, limit=_BUFFER_BYTES)
-        with seen.phase("tls", "the TLS handshake"):
-            return await _secured(made, name, context, trust, seen)
+            return await asyncio.open_connection(sock=connected, limit=_BUFFER_BYTES)
+        with exchange.phase("tls", "the TLS handshake"):
+            reader, writer = await _handshake(connected, name, context)
+            _check_certificate(writer, trust, exchange)
+            return reader, writer
     except BaseException:
-        made.close()
+        connected.close()
         raise
 
 
-async def _addresses(url: Url) -> Sequence[_Address]:
-    """Looked up with every poll: how long that takes is a result, too."""
+async def _resolve(url: Url) -> Sequence[_Address]:
+    """Look the name up in every poll: the time of the lookup is a reading."""
     try:
         ipaddress.ip_address(url.host)
     except ValueError:
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+        results = await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
     else:
         flags = socket.AI_NUMERICHOST
-        found = socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM, flags=flags)
-    return [(family, where) for family, _, _, _, where in found]
+        results = socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM, flags=flags)
+    return [(family, address) for family, _, _, _, address in results]
 
 
 async def _connect(addresses: Sequence[_Address]) -> socket.socket:
-    """To the first that lets us; the error of the last. One that is silent must not keep us from the next."""
-    failed: OSError = OSError("it has no address")
-    for number, (family, where) in enumerate(addresses, 1):
-        made = socket.socket(family, socket.SOCK_STREAM)
+    """Connect to the first address that accepts. Raises the error of the last address."""
+    failure = OSError("it has no address")
+    for number, (family, address) in enumerate(addresses, 1):
+        is_last = number == len(addresses)
+        connecting = socket.socket(family, socket.SOCK_STREAM)
         try:
-            made.setblocking(False)
-            async with asyncio.timeout(_PATIENCE_S if number < len(addresses) else None):
-                await asyncio.get_running_loop().sock_connect(made, where)
-            return made
+            connecting.setblocking(False)
+            async with asyncio.timeout(None if is_last else _CONNECT_S):
+                await asyncio.get_running_loop().sock_connect(connecting, address)
+            return connecting
         except OSError as error:
-            made.close()
-            failed = error
+            connecting.close()
+            failure = error
         except BaseException:
-            made.close()
+            connecting.close()
             raise
-    raise failed
+    raise failure
 
 
-async def _secured(
-    made: socket.socket, name: str, context: ssl.SSLContext, trust: Trust, seen: Seen
-) -> Streams:
+async def _handshake(connected: socket.socket, name: str, context: ssl.SSLContext) -> Streams:
     try:
-        reader, writer = await asyncio.open_connection(
-            sock=made, ssl=context, server_hostname=name, limit=_BUFFER_BYTES
+        return await asyncio.open_connection(
+            sock=connected, ssl=context, server_hostname=name, limit=_BUFFER_BYTES
         )
     except ssl.SSLCertVerificationError as error:
         raise _untrusted(error.verify_message) from None
+
+
+def _check_certificate(writer: asyncio.StreamWriter, trust: Trust, exchange: Exchange) -> None:
     session = writer.get_extra_info("ssl_object")
     certificate = session.getpeercert(True)
-    seen.protocol = session.version() or ""
-    seen.certificate = http_tls.read(certificate)
-    if objection := trust.objection(certificate):
+    exchange.protocol = session.version() or ""
+    exchange.certificate = Certificate.parse(certificate)
+    if not trust.accepts(certificate):
         writer.transport.abort()
-        raise _untrusted(objection)
-    seen.trusted = not trust.insecure
-    return reader, writer
+        found = tls.fingerprint_of(certificate)
+        raise _untrusted(f"it is not the pinned one: its SHA-256 is {found}")
+    exchange.trusted = not trust.insecure
 
 
-def _untrusted(why: str) -> Untrusted:
+def _untrusted(reason: str) -> Untrusted:
     hint = "set ca_file, fingerprint or insecure=true; where the address is not the name, set host"
-    return Untrusted("its certificate cannot be trusted", cause=why, hint=hint)
+    return Untrusted("its certificate cannot be trusted", cause=reason, hint=hint)
 
 
-async def look_at_certificate(url: Url, name: str, seen: Seen) -> None:
-    """Of a server that we do not trust: when does its certificate expire? Nothing is asked of it."""
-    glance = Seen()
-    _, writer = await streams(url, name, http_tls.ANY, glance)
+async def read_certificate(url: Url, name: str, exchange: Exchange) -> None:
+    """Record the certificate of an untrusted server. Sends no request."""
+    handshake = Exchange()
+    _, writer = await open_streams(url, name, tls.ANY, handshake)
     writer.transport.abort()
-    seen.certificate, seen.protocol = glance.certificate, glance.protocol
+    exchange.certificate = handshake.certificate
+    exchange.protocol = handshake.protocol

@@ -1,24 +1,24 @@
-"""The options of an http target. A wrong one says what it takes."""
+"""The options of an http target. Every validation error states what the option takes."""
 
 from __future__ import annotations
 
-import os
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 import re2
 from pydantic import Field, field_validator, model_validator
 
-from poller.collectors import api, fingerprints
-from poller.collectors.http import json_paths, status_ranges, urls
-from poller.collectors.http.http_tls import Trust
+from poller.collectors import api, tls
+from poller.collectors.http import json_paths, urls
 from poller.collectors.http.urls import PORTS, Url
+from poller.collectors.tls import Trust
 
 _METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
+_STATUS_RANGE = re.compile(r"([1-5][0-9]{2})(?:-([1-5][0-9]{2}))?")
 _PLACE = ("scheme", "port", "path")
-_TRUST = ("ca_file", "fingerprint", "insecure")
 _QUIET = re2.Options()
 _QUIET.log_errors = False
 
@@ -27,7 +27,7 @@ class HttpOptions(api.Options):
     url: Annotated[
         str,
         Field(
-            description="What to ask for, in full; without it scheme, port and path, at the device's address"
+            description="URL to request; without it scheme, port and path at the device's address"
         ),
     ] = ""
     scheme: Annotated[Literal["http", "https"], Field(description="Plain, or TLS")] = "http"
@@ -38,7 +38,9 @@ class HttpOptions(api.Options):
     host: Annotated[
         str,
         Field(
-            description="Name to ask for when the address is not it: Host header, SNI, the certificate's name"
+            description=(
+                "Server name if it is not the address: Host header, SNI, the certificate's name"
+            )
         ),
     ] = ""
     method: Annotated[Literal["GET", "HEAD"], Field(description="HEAD: without a body")] = "GET"
@@ -57,40 +59,31 @@ class HttpOptions(api.Options):
         ),
     ]
     redirects: Annotated[
-        int, Field(ge=0, le=10, description="Redirections to follow, wherever they lead")
+        int, Field(ge=0, le=10, description="Maximum of redirections to follow, to any server")
     ] = 0
     max_body: Annotated[
-        int, Field(ge=0, le=16_777_216, description="Bytes of the body to read, no more")
+        int, Field(ge=0, le=16_777_216, description="Maximum of bytes of the body to read")
     ] = 1_048_576
-    ca_file: Annotated[
-        str, Field(description="PEM file, on the worker, of the CA that signed the certificate")
-    ] = ""
-    fingerprint: Annotated[
-        str,
-        Field(
-            description="SHA-256 of the certificate: this one is trusted, whoever signed it, and no other"
-        ),
-    ] = ""
+    ca_file: tls.CaFile = ""
+    fingerprint: tls.Fingerprint = ""
     insecure: Annotated[bool, Field(description="With https: accept any certificate")] = False
     auth: Annotated[
         Literal["none", "basic", "bearer", "header"],
-        Field(
-            description="How to log in: basic with a login, bearer or a header of your own with a token"
-        ),
+        Field(description="Login: basic with a login, bearer or header with a token"),
     ] = "none"
     header: Annotated[
         str, Field(description="The header that carries the token, with auth=header")
     ] = "X-API-Key"
 
-    def where(self, address: str) -> Url:
-        """Raises ValueError when the device's address is no name of a host."""
+    def target_url(self, address: str) -> Url:
+        """Return the URL to request. Raises ValueError if the address is no host name."""
         if self.url:
             return urls.parse(self.url)
         return Url(
-            self.scheme,
-            urls.host_name(address),
-            self.port or PORTS[self.scheme],
-            urls.target(self.path),
+            scheme=self.scheme,
+            host=urls.host_name(address),
+            port=self.port or PORTS[self.scheme],
+            target=urls.request_target(self.path),
         )
 
     @property
@@ -101,22 +94,26 @@ class HttpOptions(api.Options):
     def reads_body(self) -> bool:
         return bool(self.match or self.values)
 
+    def expects(self, status: int) -> bool:
+        """Return whether `expect` contains a status code."""
+        return any(status in codes for codes in status_ranges(self.expect))
+
     @field_validator("url")
     @classmethod
-    def _is_url(cls, text: str) -> str:
+    def _check_url(cls, text: str) -> str:
         if text:
             urls.parse(text)
         return text
 
     @field_validator("path")
     @classmethod
-    def _is_path(cls, text: str) -> str:
-        urls.target(text)
+    def _check_path(cls, text: str) -> str:
+        urls.request_target(text)
         return text
 
     @field_validator("host")
     @classmethod
-    def _is_host(cls, text: str) -> str:
+    def _check_host(cls, text: str) -> str:
         return urls.host_name(text) if text else ""
 
     @field_validator("expect", mode="before")
@@ -132,14 +129,14 @@ class HttpOptions(api.Options):
 
     @field_validator("expect")
     @classmethod
-    def _are_statuses(cls, words: tuple[str, ...]) -> tuple[str, ...]:
-        if not status_ranges.ranges(words):
+    def _check_statuses(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        if not status_ranges(words):
             raise ValueError("name at least one status code")
         return words
 
     @field_validator("match")
     @classmethod
-    def _is_expression(cls, text: str) -> str:
+    def _check_expression(cls, text: str) -> str:
         if text:
             expression(text)
         return text
@@ -147,17 +144,22 @@ class HttpOptions(api.Options):
     @field_validator("values", mode="before")
     @classmethod
     def _split_values(cls, value: Any) -> Any:
-        """`load=nodes[0].load,free=memory.free` as one types it."""
+        """Accept `load=nodes[0].load,free=memory.free` from a command line."""
         if not isinstance(value, str):
             return value
-        pairs = [word.partition("=") for word in value.split(",") if word.strip()]
-        if not all(equals for _, equals, _ in pairs):
-            raise ValueError("write metric=path, several separated by commas")
-        return {metric.strip(): path.strip() for metric, _, path in pairs}
+        paths = {}
+        for word in value.split(","):
+            if not word.strip():
+                continue
+            metric, equals, path = word.partition("=")
+            if not equals:
+                raise ValueError("write metric=path, several separated by commas")
+            paths[metric.strip()] = path.strip()
+        return paths
 
     @field_validator("values")
     @classmethod
-    def _are_values(cls, values: dict[str, str]) -> dict[str, str]:
+    def _check_values(cls, values: dict[str, str]) -> dict[str, str]:
         for metric, path in values.items():
             if not _METRIC.fullmatch(metric):
                 raise ValueError(f'"{metric}" is no name of a metric; it has letters, digits and _')
@@ -168,55 +170,55 @@ class HttpOptions(api.Options):
             json_paths.parse(path)
         return values
 
-    @field_validator("ca_file")
-    @classmethod
-    def _whole_path(cls, path: str) -> str:
-        """A worker has another current directory than whoever adds a target."""
-        return os.path.abspath(os.path.expanduser(path)) if path else ""
-
-    @field_validator("fingerprint")
-    @classmethod
-    def _is_sha256(cls, text: str) -> str:
-        return fingerprints.parse(text) if text else ""
-
     @field_validator("header")
     @classmethod
-    def _is_header(cls, name: str) -> str:
+    def _check_header(cls, name: str) -> str:
         if not _HEADER.fullmatch(name):
             raise ValueError("a name of a header has letters, digits and -")
         return name
 
     @model_validator(mode="after")
-    def _fit_together(self) -> Self:
-        given = [
-            name for name in _PLACE if getattr(self, name) != HttpOptions.model_fields[name].default
-        ]
-        if self.url and given:
-            raise ValueError(f"url says it all: leave {', '.join(given)} away")
-        self._check_trust([name for name in _TRUST if getattr(self, name)])
+    def _check_combination(self) -> Self:
+        defaults = {name: field.default for name, field in HttpOptions.model_fields.items()}
+        place = [name for name in _PLACE if getattr(self, name) != defaults[name]]
+        if self.url and place:
+            raise ValueError(f"url says it all: leave out {', '.join(place)}")
+
+        trust = tls.trust_options(self)
+        is_tls = self.url.startswith("https:") if self.url else self.scheme == "https"
+        if trust and not self.redirects and not is_tls:
+            raise ValueError(f"{trust[0]} needs https")
         if self.reads_body and (self.method == "HEAD" or not self.max_body):
             raise ValueError("match and values need a body: method GET, and a max_body above 0")
-        if self.header != HttpOptions.model_fields["header"].default and self.auth != "header":
+        if self.header != defaults["header"] and self.auth != "header":
             raise ValueError("header needs auth=header")
         return self
 
-    def _check_trust(self, given: list[str]) -> None:
-        if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)} contradict each other: give one")
-        if given and not self.redirects and not self._is_tls:
-            raise ValueError(f"{given[0]} needs https")
 
-    @property
-    def _is_tls(self) -> bool:
-        return self.url.startswith("https:") if self.url else self.scheme == "https"
+@lru_cache(maxsize=256)
+def status_ranges(words: Sequence[str]) -> tuple[range, ...]:
+    """Return the status codes of words such as `200` and `200-399`. Raises ValueError."""
+    return tuple(_status_range(word) for word in words)
+
+
+def _status_range(word: str) -> range:
+    match = _STATUS_RANGE.fullmatch(word)
+    if not match:
+        raise ValueError(f'"{word}" is no status code; write 200, or 200-299')
+    first = int(match[1])
+    last = int(match[2] or match[1])
+    if last < first:
+        raise ValueError(f'"{word}" is empty: the first code is above the second')
+    return range(first, last + 1)
 
 
 @lru_cache(maxsize=1024)
 def expression(text: str) -> Any:
-    """Compiled; RE2 needs time in proportion to the body, whatever the expression. Raises ValueError."""
+    """Compile an RE2 expression, whose search time is linear in the body. Raises ValueError."""
     try:
         return re2.compile(text, _QUIET)
     except re2.error as error:
-        said = error.args[0] if error.args else ""
-        said = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
-        raise ValueError(f"it is no regular expression: {said}") from None
+        reason = error.args[0] if error.args else ""
+        if isinstance(reason, bytes):
+            reason = reason.decode(errors="replace")
+        raise ValueError(f"it is no regular expression: {reason}") from None

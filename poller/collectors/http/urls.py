@@ -1,4 +1,4 @@
-"""URLs, taken apart and checked. Printed without their query: that is where people put tokens."""
+"""Parses and checks URLs. A URL is printed without its query, which may hold a token."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
-_LONGEST = 8000
+_MAX_LENGTH = 8000
 
 
 class Url(NamedTuple):
@@ -20,21 +20,22 @@ class Url(NamedTuple):
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """Who is asked: a secret goes to nobody else."""
+        """The server of the URL. A secret is sent to one origin only."""
         return self.scheme, self.host, self.port
 
     @property
     def authority(self) -> str:
-        """The `Host` header: without the port where it goes without saying."""
+        """The `Host` header; a default port is left out."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
     def __str__(self) -> str:
-        return f"{self.scheme}://{self.authority}{self.target.partition('?')[0]}"
+        path = self.target.partition("?")[0]
+        return f"{self.scheme}://{self.authority}{path}"
 
 
 def parse(text: str) -> Url:
-    """Raises ValueError, which says what is wrong and repeats nothing."""
+    """Parse a URL. Raises ValueError, which repeats nothing of the text."""
     parts = urlsplit(text)
     if parts.scheme not in PORTS:
         raise ValueError("a URL begins with http:// or https://")
@@ -44,33 +45,34 @@ def parse(text: str) -> Url:
         )
     if not parts.hostname:
         raise ValueError("the URL names no host")
-    port = (
-        parts.port if parts.port is not None else PORTS[parts.scheme]
-    )  # raises ValueError beyond 65535
+    port = parts.port  # raises ValueError beyond 65535
+    if port is None:
+        port = PORTS[parts.scheme]
     if not port:
         raise ValueError("port 0 is none")
     query = f"?{parts.query}" if parts.query else ""
-    return Url(parts.scheme, host_name(parts.hostname), port, target((parts.path or "/") + query))
+    path = parts.path or "/"
+    return Url(parts.scheme, host_name(parts.hostname), port, request_target(path + query))
 
 
-def joined(base: Url, location: str) -> Url:
-    """Where a redirection leads. Raises ValueError."""
-    if len(location) > _LONGEST:
+def join(base: Url, location: str) -> Url:
+    """Return the URL a redirection leads to. Raises ValueError."""
+    if len(location) > _MAX_LENGTH:
         raise ValueError("it is too long")
     return parse(urljoin(f"{base.scheme}://{base.authority}{base.target}", location))
 
 
-def target(text: str) -> str:
-    """Path and query as they may be sent: what is not ASCII is percent-encoded. Raises ValueError."""
+def request_target(text: str) -> str:
+    """Return path and query as they are sent, in ASCII. Raises ValueError."""
     if not text.startswith("/"):
         raise ValueError("a path begins with /")
-    if len(text) > _LONGEST:
-        raise ValueError(f"a path has at most {_LONGEST} characters")
+    if len(text) > _MAX_LENGTH:
+        raise ValueError(f"a path has at most {_MAX_LENGTH} characters")
     return quote(text, safe="/%?=&:;,@!$'()*+~[]-._|{}")
 
 
 def host_name(text: str) -> str:
-    """A name or an IP address, as it is sent. Raises ValueError."""
+    """Return a host name or IP address as it is sent. Raises ValueError."""
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:

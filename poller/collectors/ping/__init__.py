@@ -1,4 +1,4 @@
-"""The ping collector: is it there, how far away, and how much gets lost? ICMP where the system allows, else TCP."""
+"""The ping collector: availability, loss and round trips, by ICMP or TCP."""
 
 from poller.collectors.ping.collector import PingCollector
 

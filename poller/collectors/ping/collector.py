@@ -1,4 +1,9 @@
-"""One ping, top to bottom: resolve, choose how to ask, ask, say what came back. Nobody there is a result, too."""
+"""One ping poll, top to bottom.
+
+The collector resolves the address and chooses the method: ICMP if the system allows it, else TCP.
+It sends the probes, spread over the time of the poll, and yields loss and round trips. A device
+without any answer yields `ping_up` 0 and raises DeviceDown; both are stored.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +16,18 @@ from typing import Any, ClassVar
 from poller.collectors import api, file_limit
 from poller.collectors.dns_cache import Resolver
 from poller.collectors.ping import round_trips, tcp_ping
-from poller.collectors.ping.icmp import Pings
+from poller.collectors.ping.icmp import IcmpPinger
 from poller.collectors.ping.options import PingOptions
-from poller.collectors.ping.round_trips import Trips
+from poller.collectors.ping.round_trips import RoundTrips
 
-#: We stop this long before the platform's deadline, so that what was seen can still be handed over.
-_HAND_OVER_S = 0.05
-_INFO, _UP, _ACCEPTED = "ping_info", "ping_up", "ping_tcp_accepted"
+#: The poll ends this long before the platform's deadline, to yield its readings in time.
+_REPORT_S = 0.05
+_INFO = "ping_info"
+_UP = "ping_up"
+_SENT = "ping_sent"
+_RECEIVED = "ping_received"
+_LOSS = "ping_loss_ratio"
+_ACCEPTED = "ping_tcp_accepted"
 _RTT = (
     "ping_rtt_min_seconds",
     "ping_rtt_avg_seconds",
@@ -25,21 +35,21 @@ _RTT = (
     "ping_rtt_stddev_seconds",
 )
 HELP = {
-    _INFO: "How it was asked: icmp or tcp",
-    _UP: "Did anything come back? 1 yes, 0 no",
-    "ping_sent": "Questions of this poll",
-    "ping_received": "Those that were answered in time",
-    "ping_loss_ratio": "Share of the questions that were not answered, 0 to 1",
+    _INFO: "Method of the probes: icmp or tcp",
+    _UP: "Was any probe answered? 1 yes, 0 no",
+    _SENT: "Probes of this poll",
+    _RECEIVED: "Probes answered in time",
+    _LOSS: "Share of the probes without an answer, 0 to 1",
     _RTT[0]: "Shortest round trip of this poll",
     _RTT[1]: "Mean round trip of this poll",
     _RTT[2]: "Longest round trip of this poll",
     _RTT[3]: "Standard deviation of the round trips of this poll: jitter",
-    _ACCEPTED: "Did the TCP port accept a connection? 0: it refused, or nobody was there",
+    _ACCEPTED: "Did the TCP port accept a connection? 0: it refused, or did not answer",
 }
 
 
 class PingCollector:
-    """Is it there? ICMP echo over one socket for all targets of a process, or TCP connections."""
+    """Checks whether a device answers, by ICMP echo over one shared socket or by TCP."""
 
     name: ClassVar[str] = "ping"
     api_version: ClassVar[int] = api.API_VERSION
@@ -48,58 +58,63 @@ class PingCollector:
 
     def __init__(self) -> None:
         self._resolver = Resolver()
-        self._pings: dict[int, Pings] = {}
+        self._pingers: dict[int, IcmpPinger] = {}
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
-        method, seen = await self._ask(poll)
-        yield _readings(method, seen)
-        yield api.Traffic(seen.sent)
-        if not seen.seconds:
-            raise _down(poll, method, seen)
+        method, trips = await self._ping(poll)
+        yield _readings(method, trips)
+        yield api.Traffic(trips.sent)
+        if not trips.seconds:
+            raise _down(poll, method, trips)
 
     async def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
-        method, seen = await self._ask(poll)
-        if not seen.seconds:
-            raise _down(poll, method, seen)
-        given = poll.options.model_dump(mode="json", exclude_unset=True)
-        yield api.Suggestion(
-            given, f"it answers {_named(poll, method)} within {max(seen.seconds) * 1000:.3g} ms"
-        )
+        method, trips = await self._ping(poll)
+        if not trips.seconds:
+            raise _down(poll, method, trips)
+        options = poll.options.model_dump(mode="json", exclude_unset=True)
+        longest_ms = max(trips.seconds) * 1000
+        reason = f"it answers {_method_text(poll, method)} within {longest_ms:.3g} ms"
+        yield api.Suggestion(options, reason)
 
-    async def _ask(self, poll: api.Poll) -> tuple[str, Trips]:
-        """How it was asked, and what came back."""
+    async def close(self) -> None:
+        while self._pingers:
+            _, pinger = self._pingers.popitem()
+            pinger.close()
+
+    def help_texts(self, options: Any) -> Mapping[str, str]:
+        return HELP
+
+    async def _ping(self, poll: api.Poll) -> tuple[str, RoundTrips]:
+        """Send all probes of a poll. Return the method and the round trips."""
         try:
             return await self._burst(poll)
         except OSError as error:
             unable = api.DeviceUnreachable("this system cannot ask it", cause=str(error))
             raise file_limit.no_file_left(error, poll.address) or unable from None
 
-    async def _burst(self, poll: api.Poll) -> tuple[str, Trips]:
+    async def _burst(self, poll: api.Poll) -> tuple[str, RoundTrips]:
         options: PingOptions = poll.options
-        family, where = _socket_address(await self._resolver.address(poll.address))
-        pings = None if options.method == "tcp" else self._icmp(family, options.method)
-        left_s = poll.deadline - asyncio.get_running_loop().time() - _HAND_OVER_S
-        pace = round_trips.pace(options.count, options.interval, options.timeout, left_s)
-        if pings is not None:
-            return "icmp", await pings.burst(where, pace, options.size)
-        return "tcp", await tcp_ping.burst(family, (where[0], options.port, *where[2:]), pace)
+        family, address = _socket_address(await self._resolver.address(poll.address))
+        pinger = None
+        if options.method != "tcp":
+            pinger = self._icmp_pinger(family, options.method)
 
-    async def close(self) -> None:
-        while self._pings:
-            self._pings.popitem()[1].close()
+        left_s = poll.deadline - asyncio.get_running_loop().time() - _REPORT_S
+        pace = round_trips.plan(options.count, options.interval, options.timeout, left_s)
+        if pinger is not None:
+            return "icmp", await pinger.burst(address, pace, options.size)
+        host, _, *scope = address
+        return "tcp", await tcp_ping.burst(family, (host, options.port, *scope), pace)
 
-    def help_texts(self, options: Any) -> Mapping[str, str]:
-        return HELP
-
-    def _icmp(self, family: int, method: str) -> Pings | None:
-        """The socket of this process; None where the system allows none, and TCP will do. Raises OSError."""
-        known = self._pings.get(family)
-        if known is not None and known.loop is asyncio.get_running_loop():
-            return known
-        if known is not None:  # of a loop that is gone
-            self._pings.pop(family).close()
+    def _icmp_pinger(self, family: int, method: str) -> IcmpPinger | None:
+        """Return the ICMP socket of this process; None if `auto` must use TCP. Raises OSError."""
+        pinger = self._pingers.get(family)
+        if pinger is not None and pinger.loop is asyncio.get_running_loop():
+            return pinger
+        if pinger is not None:  # of an earlier event loop
+            self._pingers.pop(family).close()
         try:
-            self._pings[family] = Pings(family)
+            self._pingers[family] = IcmpPinger(family)
         except PermissionError:
             if method == "auto":
                 return None
@@ -108,40 +123,45 @@ class PingCollector:
                 cause="its group is not in net.ipv4.ping_group_range, and it lacks CAP_NET_RAW",
                 hint="sysctl -w net.ipv4.ping_group_range='0 2147483647', or method=tcp",
             ) from None
-        return self._pings[family]
+        return self._pingers[family]
 
 
 def _socket_address(literal: str) -> tuple[int, tuple[Any, ...]]:
-    """Family and address of an IP literal, as the kernel writes them in answers. No name is looked up."""
-    found = socket.getaddrinfo(literal, 0, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-    family, _, _, _, where = found[0]
-    return family, where
+    """Return family and socket address of an IP literal, without a DNS lookup."""
+    flags = socket.AI_NUMERICHOST
+    results = socket.getaddrinfo(literal, 0, type=socket.SOCK_STREAM, flags=flags)
+    family, _, _, _, address = results[0]
+    return family, address
 
 
-def _named(poll: api.Poll, method: str) -> str:
+def _method_text(poll: api.Poll, method: str) -> str:
     return "ICMP" if method == "icmp" else f"TCP port {poll.options.port}"
 
 
-def _down(poll: api.Poll, method: str, seen: Trips) -> api.DeviceDown:
-    asked = "1 question" if seen.sent == 1 else f"{seen.sent} questions"
-    text = f"{poll.address} is down: no answer to {asked} ({_named(poll, method)})"
-    return api.DeviceDown(text, cause=seen.told)
+def _down(poll: api.Poll, method: str, trips: RoundTrips) -> api.DeviceDown:
+    probes = "1 probe" if trips.sent == 1 else f"{trips.sent} probes"
+    text = f"{poll.address} is down: no answer to {probes} ({_method_text(poll, method)})"
+    return api.DeviceDown(text, cause=trips.error)
 
 
-def _readings(method: str, seen: Trips) -> api.ReadingSet:
-    numbers: list[float] = [1, bool(seen.seconds), seen.sent, len(seen.seconds), seen.loss]
-    if seen.seconds:
-        numbers += round_trips.spread(seen.seconds)
+def _readings(method: str, trips: RoundTrips) -> api.ReadingSet:
+    answered = bool(trips.seconds)
+    values: list[float] = [1, answered, trips.sent, len(trips.seconds), trips.loss]
+    if answered:
+        values += round_trips.summarize(trips.seconds)
     if method == "tcp":
-        numbers.append(seen.accepted)
-    return api.ReadingSet(_shape(method, bool(seen.seconds)), numbers)
+        values.append(trips.accepted)
+    return api.ReadingSet(_shape(method, answered), values)
 
 
 @lru_cache(maxsize=4)
 def _shape(method: str, answered: bool) -> api.SeriesSet:
-    """One for all targets of the world: nothing in it tells them apart."""
-    names = [_UP, "ping_sent", "ping_received", "ping_loss_ratio"]
-    names += _RTT if answered else ()
-    names += [_ACCEPTED] if method == "tcp" else []
+    """Return the series of a poll. All targets share them: no label names the target."""
+    names = [_UP, _SENT, _RECEIVED, _LOSS]
+    if answered:
+        names += _RTT
+    if method == "tcp":
+        names.append(_ACCEPTED)
     info = api.Series(_INFO, (("method", method),), api.Kind.INFO)
-    return api.SeriesSet((info, *(api.Series(name, (), api.Kind.GAUGE) for name in names)))
+    gauges = [api.Series(name, (), api.Kind.GAUGE) for name in names]
+    return api.SeriesSet((info, *gauges))

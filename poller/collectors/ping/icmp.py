@@ -1,7 +1,7 @@
-"""One ICMP socket for all pings of a process: who asks is told about its answer, and nobody else's.
+"""Sends all ICMP pings of a process over one socket and assigns each reply to its request.
 
-An answer counts if its sender, its identifier, its number and all of its data are those of a question under way.
-While nothing comes nothing is done: no thread, no polling, one reader on the loop.
+A reply counts if its sender, identifier, number and data are those of a pending request. One
+reader on the event loop waits for replies; an idle socket costs nothing.
 """
 
 from __future__ import annotations
@@ -18,42 +18,48 @@ from typing import Any
 
 from poller.collectors.ping import icmp_packet, icmp_sockets
 from poller.collectors.ping.icmp_packet import Echo
-from poller.collectors.ping.options import LEAST_BYTES
-from poller.collectors.ping.round_trips import Pace, Trips
+from poller.collectors.ping.options import MIN_BYTES
+from poller.collectors.ping.round_trips import Pace, RoundTrips
 
-#: So many datagrams are read before others have their turn on the loop.
-_AT_A_TIME = 256
-#: And after so many questions what has come is read: the kernel holds only so much for us.
+#: Datagrams read before the event loop serves other polls.
+_DATAGRAMS_PER_STEP = 256
+#: Requests sent before the replies are read: the kernel's buffer is limited.
 _READ_AFTER = 32
-_LARGEST = 9000 + 128
-_FULL = (errno.EAGAIN, errno.ENOBUFS)
-_FULL_PAUSE_S, _FULL_PAUSES = 0.005, 40
+_MAX_DATAGRAM = 9000 + 128
+_BUFFER_FULL = (errno.EAGAIN, errno.ENOBUFS)
+_FULL_PAUSE_S = 0.005
+_MAX_FULL_PAUSES = 40
+#: Tolerated difference between the kernel's clock and ours.
+_CLOCK_TOLERANCE_S = 0.001
 
-_Key = tuple[str, int]  # address, number
+_Key = tuple[str, int]  # address, sequence number
 
 
 @dataclass(slots=True, eq=False)
-class _Question:
-    """One echo request under way."""
+class _EchoRequest:
+    """One pending echo request."""
 
     payload: bytes
-    sent_at: float  # not by the loop's clock: uvloop's has milliseconds
-    sent_ns: int  # by the clock of the day, which is the kernel's for what it receives
-    on_answer: Callable[[float], None]
-    on_complaint: Callable[[str], None]
+    on_reply: Callable[[float], None]
+    on_error: Callable[[str], None]
+    sent_at: float = 0.0  # perf_counter: the clock of uvloop counts milliseconds only
+    sent_ns: int = 0  # wall clock, like the kernel's timestamp of the reply
 
 
-class Pings:
-    """The socket of one family, on one loop. Raises OSError when the system does not allow one."""
+class IcmpPinger:
+    """The ICMP socket of one address family, on one event loop.
+
+    Raises OSError if the system does not allow a socket.
+    """
 
     def __init__(self, family: int) -> None:
-        self._door = icmp_sockets.opened(family)
-        self._pending: dict[_Key, _Question] = {}
+        self._icmp = icmp_sockets.open_socket(family)
+        self._pending: dict[_Key, _EchoRequest] = {}
         self._sequence = int.from_bytes(os.urandom(2), "big")
-        self._unread = 0
-        # The loop watches this one in place of the socket: libuv gives up on a socket that has an error to tell.
+        self._sent_since_read = 0
+        # The loop watches an epoll object: libuv stops watching a socket that has an error.
         self._events = select.epoll()
-        self._events.register(self._door.socket, select.EPOLLIN)
+        self._events.register(self._icmp.socket, select.EPOLLIN)
         self.loop = asyncio.get_running_loop()
         self.loop.add_reader(self._events.fileno(), self._on_events)
 
@@ -61,35 +67,37 @@ class Pings:
         if not self.loop.is_closed():
             self.loop.remove_reader(self._events.fileno())
         self._events.close()
-        self._door.socket.close()
+        self._icmp.socket.close()
 
-    async def burst(self, where: tuple[Any, ...], pace: Pace, size: int) -> Trips:
-        """Ask `pace.count` times and wait for the answers, no longer than the pace says."""
-        asked = _Burst(self, where, pace, size)
+    async def burst(self, address: tuple[Any, ...], pace: Pace, size: int) -> RoundTrips:
+        """Send `pace.count` requests and wait for the replies, no longer than the pace allows."""
+        burst = _Burst(self, address, pace, size)
         try:
-            return await asked.run()
+            return await burst.run()
         finally:
-            for key, question in asked.questions:
-                if (
-                    self._pending.get(key) is question
-                ):  # not another's, that got the same number meanwhile
+            for key, request in burst.requests:
+                # A later request may have the same key by now.
+                if self._pending.get(key) is request:
                     del self._pending[key]
 
-    def send(self, where: tuple[Any, ...], question: _Question) -> _Key:
-        """Raises OSError. The key under which its answer is waited for."""
-        key = self._free_key(where[0])
-        echo = Echo(self._door.identifier, key[1], question.payload)
-        data = icmp_packet.request(self._door.family, echo, summed=self._door.sums)
-        question.sent_at, question.sent_ns = time.perf_counter(), time.time_ns()
-        self._pending[key] = question
+    def send(self, address: tuple[Any, ...], request: _EchoRequest) -> _Key:
+        """Send a request and return the key of its reply. Raises OSError."""
+        key = self._free_key(address[0])
+        echo = Echo(self._icmp.identifier, key[1], request.payload)
+        data = icmp_packet.encode_request(
+            self._icmp.family, echo, with_checksum=self._icmp.needs_checksum
+        )
+        request.sent_at = time.perf_counter()
+        request.sent_ns = time.time_ns()
+        self._pending[key] = request
         try:
-            self._put(data, where)
+            self._send_datagram(data, address)
         except OSError:
             del self._pending[key]
             raise
-        self._unread += 1
-        if self._unread >= _READ_AFTER:
-            self._read_answers()
+        self._sent_since_read += 1
+        if self._sent_since_read >= _READ_AFTER:
+            self._read_replies()
         return key
 
     def _free_key(self, address: str) -> _Key:
@@ -98,119 +106,130 @@ class Pings:
             if (address, self._sequence) not in self._pending:
                 return address, self._sequence
 
-    def _put(self, data: bytes, where: tuple[Any, ...]) -> None:
+    def _send_datagram(self, data: bytes, address: tuple[Any, ...]) -> None:
         try:
-            self._door.socket.sendto(data, where)
+            self._icmp.socket.sendto(data, address)
         except OSError as error:
-            if error.errno in _FULL:
+            if error.errno in _BUFFER_FULL:
                 raise
-            # It may be what a router said of another question: that is told once, to whoever comes first.
-            self._door.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            self._door.socket.sendto(data, where)
+            # The error may belong to another request: the kernel reports it once, to any call.
+            self._icmp.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            self._icmp.socket.sendto(data, address)
 
     def _on_events(self) -> None:
         for _, events in self._events.poll(0):
             if events & select.EPOLLERR:
-                self._read_complaints()
-            self._read_answers()
+                self._read_errors()
+            self._read_replies()
 
-    def _read_answers(self) -> None:
-        self._unread = 0
-        for _ in range(_AT_A_TIME):
+    def _read_replies(self) -> None:
+        self._sent_since_read = 0
+        for _ in range(_DATAGRAMS_PER_STEP):
             try:
-                data, ancillary, _, sender = self._door.socket.recvmsg(_LARGEST, 256)
+                data, ancillary, _, sender = self._icmp.socket.recvmsg(_MAX_DATAGRAM, 256)
             except BlockingIOError:
                 return
-            except OSError:  # somebody's complaint: it is read below, in full
+            except OSError:  # a delivery error; `_read_errors` reads it in full
                 continue
-            self._take(data, ancillary, sender)
+            self._take_reply(data, ancillary, sender)
 
-    def _take(
+    def _take_reply(
         self, data: bytes, ancillary: icmp_sockets.Ancillary, sender: tuple[Any, ...]
     ) -> None:
-        body = icmp_packet.without_ip_header(data) if self._door.sums else data
-        echo = icmp_packet.reply(self._door.family, body)
-        if echo is None or echo.identifier != self._door.identifier:
+        if self._icmp.needs_checksum:
+            data = icmp_packet.without_ip_header(data)
+        echo = icmp_packet.decode_reply(self._icmp.family, data)
+        if echo is None or echo.identifier != self._icmp.identifier:
             return
-        question = self._pending.get((sender[0], echo.sequence))
-        if question is not None and question.payload == echo.payload:
-            del self._pending[sender[0], echo.sequence]
-            question.on_answer(self._trip_s(question, icmp_sockets.arrived_ns(ancillary)))
+        key = (sender[0], echo.sequence)
+        request = self._pending.get(key)
+        if request is not None and request.payload == echo.payload:
+            del self._pending[key]
+            request.on_reply(_round_trip_s(request, icmp_sockets.arrived_ns(ancillary)))
 
-    def _trip_s(self, question: _Question, arrived_ns: int | None) -> float:
-        """By the kernel's clock, which does not count how busy we were; unless somebody has set it meanwhile."""
-        seen_s = time.perf_counter() - question.sent_at
-        if arrived_ns is None:
-            return seen_s
-        kernel_s = (arrived_ns - question.sent_ns) / 1_000_000_000
-        return kernel_s if 0 < kernel_s <= seen_s + 0.001 else seen_s
-
-    def _read_complaints(self) -> None:
-        for _ in range(_AT_A_TIME):
+    def _read_errors(self) -> None:
+        for _ in range(_DATAGRAMS_PER_STEP):
             try:
-                data, ancillary, _, asked = self._door.socket.recvmsg(
-                    _LARGEST, 512, socket.MSG_ERRQUEUE
+                data, ancillary, _, address = self._icmp.socket.recvmsg(
+                    _MAX_DATAGRAM, 512, socket.MSG_ERRQUEUE
                 )
             except OSError:
                 return
-            echo = icmp_packet.asked(self._door.family, data)
-            if echo is None or echo.identifier != self._door.identifier or not asked:
+            echo = icmp_packet.decode_request(self._icmp.family, data)
+            if echo is None or echo.identifier != self._icmp.identifier or not address:
                 continue
-            question = self._pending.pop((asked[0], echo.sequence), None)
-            if question is not None:
-                question.on_complaint(icmp_sockets.complaint(ancillary))
+            request = self._pending.pop((address[0], echo.sequence), None)
+            if request is not None:
+                request.on_error(icmp_sockets.delivery_error(ancillary))
+
+
+def _round_trip_s(request: _EchoRequest, arrived_ns: int | None) -> float:
+    """Return the round trip by the kernel's clock, which excludes our own delays.
+
+    Our monotonic clock counts instead if the wall clock was set meanwhile.
+    """
+    elapsed_s = time.perf_counter() - request.sent_at
+    if arrived_ns is None:
+        return elapsed_s
+    kernel_s = (arrived_ns - request.sent_ns) / 1_000_000_000
+    plausible = 0 < kernel_s <= elapsed_s + _CLOCK_TOLERANCE_S
+    return kernel_s if plausible else elapsed_s
 
 
 class _Burst:
-    """The questions of one poll."""
+    """The echo requests of one poll."""
 
-    def __init__(self, pings: Pings, where: tuple[Any, ...], pace: Pace, size: int) -> None:
-        self.questions: list[tuple[_Key, _Question]] = []
-        self._pings, self._where, self._pace = pings, where, pace
-        self._padding = bytes(size - LEAST_BYTES)
+    def __init__(self, pinger: IcmpPinger, address: tuple[Any, ...], pace: Pace, size: int) -> None:
+        self.requests: list[tuple[_Key, _EchoRequest]] = []
+        self._pinger = pinger
+        self._address = address
+        self._pace = pace
+        self._padding = bytes(size - MIN_BYTES)
         self._seconds: list[float] = []
-        self._told = ""
-        self._open = pace.count
-        self._over: asyncio.Future[None] = pings.loop.create_future()
+        self._error = ""
+        self._pending_count = pace.count
+        self._all_done: asyncio.Future[None] = pinger.loop.create_future()
 
-    async def run(self) -> Trips:
-        loop, began = self._pings.loop, self._pings.loop.time()
+    async def run(self) -> RoundTrips:
+        loop = self._pinger.loop
+        started = loop.time()
         for number in range(self._pace.count):
             if number:
-                await asyncio.sleep(began + number * self._pace.interval_s - loop.time())
-            await self._ask()
+                send_at = started + number * self._pace.interval_s
+                await asyncio.sleep(send_at - loop.time())
+            await self._send()
         try:
-            async with asyncio.timeout(self._pace.patience_s):
-                await self._over
+            async with asyncio.timeout(self._pace.timeout_s):
+                await self._all_done
         except TimeoutError:
             pass
-        return Trips(self._pace.count, self._seconds, self._told)
+        return RoundTrips(self._pace.count, self._seconds, self._error)
 
-    async def _ask(self) -> None:
-        question = _Question(
-            os.urandom(LEAST_BYTES) + self._padding, 0.0, 0, self._answered, self._complained
-        )
-        for _ in range(_FULL_PAUSES):
+    async def _send(self) -> None:
+        payload = os.urandom(MIN_BYTES) + self._padding
+        request = _EchoRequest(payload, self._on_reply, self._on_error)
+        for _ in range(_MAX_FULL_PAUSES):
             try:
-                self.questions.append((self._pings.send(self._where, question), question))
+                key = self._pinger.send(self._address, request)
+                self.requests.append((key, request))
                 return
             except OSError as error:
-                if error.errno not in _FULL:
-                    self._complained(os.strerror(error.errno or 0))
+                if error.errno not in _BUFFER_FULL:
+                    self._on_error(os.strerror(error.errno or 0))
                     return
             await asyncio.sleep(_FULL_PAUSE_S)
-        self._complained("this system's network is too busy to send")
+        self._on_error("this system's network is too busy to send")
 
-    def _answered(self, trip_s: float) -> None:
-        if trip_s <= self._pace.patience_s:  # else it was lost before it came
-            self._seconds.append(trip_s)
-        self._one_less()
+    def _on_reply(self, round_trip_s: float) -> None:
+        if round_trip_s <= self._pace.timeout_s:  # a later reply counts as lost
+            self._seconds.append(round_trip_s)
+        self._count_done()
 
-    def _complained(self, text: str) -> None:
-        self._told = text
-        self._one_less()
+    def _on_error(self, text: str) -> None:
+        self._error = text
+        self._count_done()
 
-    def _one_less(self) -> None:
-        self._open -= 1
-        if not self._open and not self._over.done():
-            self._over.set_result(None)
+    def _count_done(self) -> None:
+        self._pending_count -= 1
+        if not self._pending_count and not self._all_done.done():
+            self._all_done.set_result(None)

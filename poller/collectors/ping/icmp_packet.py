@@ -1,4 +1,4 @@
-"""ICMP echo on the wire, of both versions: what we send, and what of the received is an answer. Knows no sockets."""
+"""Encodes and decodes ICMP echo messages of IPv4 and IPv6. Opens no sockets."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ _REPLY: dict[int, int] = {AF_INET: 0, AF_INET6: 129}
 
 
 class Echo(NamedTuple):
-    """What tells one question from another: who asks, and its number there."""
+    """The fields of an echo message: the sender's identifier, a number, and data."""
 
     identifier: int
     sequence: int
     payload: bytes
 
 
-def request(family: int, echo: Echo, *, summed: bool) -> bytes:
-    """`summed`: with its checksum, which the kernel makes for all sockets but raw ones of IPv4."""
-    kind, identifier, sequence, payload = _REQUEST[family], *echo
-    plain = _HEADER.pack(kind, 0, 0, identifier, sequence) + payload
-    if not summed:
-        return plain
-    return _HEADER.pack(kind, 0, checksum(plain), identifier, sequence) + payload
+def encode_request(family: int, echo: Echo, *, with_checksum: bool) -> bytes:
+    """Encode a request. Only raw IPv4 sockets need the checksum; the kernel makes all others."""
+    identifier, sequence, payload = echo
+    kind = _REQUEST[family]
+    message = _HEADER.pack(kind, 0, 0, identifier, sequence) + payload
+    if not with_checksum:
+        return message
+    return _HEADER.pack(kind, 0, checksum(message), identifier, sequence) + payload
 
 
 def checksum(data: bytes) -> int:
@@ -37,25 +38,28 @@ def checksum(data: bytes) -> int:
     return ~total & 0xFFFF
 
 
-def reply(family: int, data: bytes) -> Echo | None:
-    """The answer in a datagram that begins with its ICMP header; None for anything else."""
-    return _echo(data, _REPLY[family])
+def decode_reply(family: int, data: bytes) -> Echo | None:
+    """Decode a datagram that begins with its ICMP header; None if it is no echo reply."""
+    return _decode(data, _REPLY[family])
 
 
-def asked(family: int, data: bytes) -> Echo | None:
-    """Our own question, as a router quotes it when it says why it did not deliver it; mostly cut short."""
-    return _echo(data, _REQUEST[family])
+def decode_request(family: int, data: bytes) -> Echo | None:
+    """Decode our own request as a router quotes it in an error, often cut short."""
+    return _decode(data, _REQUEST[family])
 
 
-def _echo(data: bytes, wanted: int) -> Echo | None:
+def _decode(data: bytes, expected_kind: int) -> Echo | None:
     if len(data) < _HEADER.size:
         return None
     kind, code, _, identifier, sequence = _HEADER.unpack_from(data)
-    return (
-        Echo(identifier, sequence, data[_HEADER.size :]) if kind == wanted and code == 0 else None
-    )
+    if kind != expected_kind or code != 0:
+        return None
+    return Echo(identifier, sequence, data[_HEADER.size :])
 
 
 def without_ip_header(data: bytes) -> bytes:
-    """Raw sockets of IPv4 hand over the whole packet; empty if it is none."""
-    return data[(data[0] & 0x0F) * 4 :] if data and data[0] >> 4 == 4 else b""
+    """Strip the IP header, which raw IPv4 sockets deliver; b"" if the data is no IPv4 packet."""
+    if not data or data[0] >> 4 != 4:
+        return b""
+    header_bytes = (data[0] & 0x0F) * 4
+    return data[header_bytes:]

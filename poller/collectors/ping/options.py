@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from poller.collectors import api, option_durations
+from poller.collectors import api
+from poller.collectors.option_types import Seconds
 
-#: Enough to tell every question of this process from every other.
-LEAST_BYTES = 8
+#: Random bytes that distinguish every request of this process.
+MIN_BYTES = 8
 
 
 class PingOptions(api.Options):
     method: Annotated[
         Literal["auto", "icmp", "tcp"],
-        Field(
-            description="How to ask: auto is ICMP where the worker's system allows it, else a TCP connection"
-        ),
+        Field(description="Kind of probe; auto: ICMP if the worker's system allows it, else TCP"),
     ] = "auto"
-    count: Annotated[int, Field(ge=1, le=100, description="Questions per poll")] = 3
+    count: Annotated[int, Field(ge=1, le=100, description="Probes per poll")] = 3
     interval: Annotated[
-        float,
+        Seconds,
         Field(
             ge=0,
             le=60,
-            description="Seconds between two questions; less when the poll's time is too short",
+            description="Seconds between two probes; less if the time of the poll is too short",
         ),
     ] = 0.2
     timeout: Annotated[
-        float, Field(gt=0, le=60, description="Seconds after which a question counts as lost")
+        Seconds, Field(gt=0, le=60, description="Seconds after which a probe counts as lost")
     ] = 1.0
     size: Annotated[
         int,
         Field(
-            ge=LEAST_BYTES,
+            ge=MIN_BYTES,
             le=9000,
-            description="Bytes of data in an ICMP echo request, headers not counted",
+            description="Bytes of data in an ICMP echo request, without headers",
         ),
     ] = 56
     port: Annotated[
@@ -44,11 +43,6 @@ class PingOptions(api.Options):
         Field(
             ge=1,
             le=65535,
-            description="TCP port; an answer counts, be it a connection or a refusal",
+            description="TCP port; a connection counts as an answer, and so does a refusal",
         ),
     ] = 443
-
-    @field_validator("interval", "timeout", mode="before")
-    @classmethod
-    def _read_duration(cls, value: Any) -> Any:
-        return option_durations.seconds(value)

@@ -1,4 +1,4 @@
-"""How are the questions of one poll spread over its time, and what do their round trips say? Pure numbers."""
+"""Plans the probes of one ping poll and summarizes their round trips. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -9,39 +9,43 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """So many questions, one every `interval_s`; each is waited for `patience_s`, and after that it is lost."""
+    """The plan of a poll: one probe every `interval_s`, each lost after `timeout_s`."""
 
     count: int
     interval_s: float
-    patience_s: float
+    timeout_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class Trips:
-    """What became of the questions: `seconds` are the round trips of those that were answered."""
+class RoundTrips:
+    """The result of a poll: `seconds` holds the round trip of each answered probe."""
 
     sent: int
     seconds: Sequence[float]
-    #: What the network, or our own system, said about one that was not.
-    told: str = ""
-    #: Of TCP: did the port accept a connection?
+    #: An error of the network, or of this system, for a probe without an answer.
+    error: str = ""
+    #: TCP only: whether the port accepted a connection.
     accepted: bool = False
 
     @property
     def loss(self) -> float:
-        return 1 - len(self.seconds) / self.sent if self.sent else 1.0
+        if not self.sent:
+            return 1.0
+        return 1 - len(self.seconds) / self.sent
 
 
-def pace(count: int, interval_s: float, timeout_s: float, left_s: float) -> Pace:
-    """As asked for; faster where too little time is left for that, so that each question gets the same patience."""
+def plan(count: int, interval_s: float, timeout_s: float, left_s: float) -> Pace:
+    """Fit the probes into the time left: shorten the interval, then the timeout of all probes."""
     left_s = max(0.0, left_s)
-    patience_s = min(timeout_s, left_s)
-    room_s = left_s - patience_s
-    return Pace(count, min(interval_s, room_s / (count - 1)) if count > 1 else 0.0, patience_s)
+    timeout_s = min(timeout_s, left_s)
+    if count == 1:
+        return Pace(count, 0.0, timeout_s)
+    longest_interval_s = (left_s - timeout_s) / (count - 1)
+    return Pace(count, min(interval_s, longest_interval_s), timeout_s)
 
 
-def spread(seconds: Sequence[float]) -> tuple[float, float, float, float]:
-    """Shortest, mean, longest, and standard deviation (of these, not of what they are a sample of)."""
+def summarize(seconds: Sequence[float]) -> tuple[float, float, float, float]:
+    """Return minimum, mean, maximum and (population) standard deviation."""
     mean = sum(seconds) / len(seconds)
     variance = sum((each - mean) ** 2 for each in seconds) / len(seconds)
     return min(seconds), mean, max(seconds), math.sqrt(variance)

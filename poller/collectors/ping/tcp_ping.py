@@ -1,4 +1,4 @@
-"""Ping by TCP: how long does it take until a connection is accepted or refused? Either way somebody is there."""
+"""Pings by TCP: measures the time until a port accepts or refuses a connection."""
 
 from __future__ import annotations
 
@@ -7,53 +7,66 @@ import os
 import socket
 import struct
 import time
+from dataclasses import dataclass
 from typing import Any
 
-from poller.collectors.ping.round_trips import Pace, Trips
+from poller.collectors.ping.round_trips import Pace, RoundTrips
 
-#: Where `struct tcp_info` of Linux has its round trip time, in microseconds.
-_RTT_AT = 68
-_RTT_END = _RTT_AT + 4
+#: Offset of the round trip time in `struct tcp_info` of Linux, in microseconds.
+_RTT_OFFSET = 68
+_RTT_END = _RTT_OFFSET + 4
 
 
-async def burst(family: int, where: tuple[Any, ...], pace: Pace) -> Trips:
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One connection: its round trip, or None without an answer."""
+
+    seconds: float | None
+    error: str = ""
+    accepted: bool = False
+
+
+async def burst(family: int, address: tuple[Any, ...], pace: Pace) -> RoundTrips:
     """Connect `pace.count` times; each connection is closed at once."""
-    answers = await asyncio.gather(
-        *(
-            _knock(family, where, number * pace.interval_s, pace.patience_s)
-            for number in range(pace.count)
-        )
-    )
-    seconds = [answer for answer, _, _ in answers if answer is not None]
-    told = next((text for _, text, _ in answers if text), "")
-    return Trips(pace.count, seconds, told, any(accepted for _, _, accepted in answers))
+    connecting = []
+    for number in range(pace.count):
+        connecting.append(_connect(family, address, number * pace.interval_s, pace.timeout_s))
+    attempts = await asyncio.gather(*connecting)
+
+    seconds = [attempt.seconds for attempt in attempts if attempt.seconds is not None]
+    error = next((attempt.error for attempt in attempts if attempt.error), "")
+    accepted = any(attempt.accepted for attempt in attempts)
+    return RoundTrips(pace.count, seconds, error, accepted)
 
 
-async def _knock(
-    family: int, where: tuple[Any, ...], wait_s: float, patience_s: float
-) -> tuple[float | None, str, bool]:
-    """Round trip, or what was said instead; and whether the port accepted."""
+async def _connect(
+    family: int, address: tuple[Any, ...], wait_s: float, timeout_s: float
+) -> _Attempt:
     await asyncio.sleep(wait_s)
     loop = asyncio.get_running_loop()
-    with socket.socket(family, socket.SOCK_STREAM) as made:
-        made.setblocking(False)
-        began = time.perf_counter()
+    with socket.socket(family, socket.SOCK_STREAM) as connecting:
+        connecting.setblocking(False)
+        started = time.perf_counter()
         try:
-            async with asyncio.timeout(patience_s):
-                await loop.sock_connect(made, where)
+            async with asyncio.timeout(timeout_s):
+                await loop.sock_connect(connecting, address)
         except ConnectionRefusedError:
-            return time.perf_counter() - began, "", False
+            return _Attempt(time.perf_counter() - started)
         except TimeoutError:
-            return None, "", False
+            return _Attempt(None)
         except OSError as error:
-            return None, os.strerror(error.errno) if error.errno else str(error), False
-        return _handshake_s(made) or time.perf_counter() - began, "", True
+            return _Attempt(None, os.strerror(error.errno) if error.errno else str(error))
+        elapsed_s = time.perf_counter() - started
+        return _Attempt(_handshake_s(connecting) or elapsed_s, accepted=True)
 
 
 def _handshake_s(connected: socket.socket) -> float:
-    """As the kernel measured it, which does not count how busy we were; 0 when it does not know."""
+    """Return the kernel's round trip time, which excludes our own delays; 0 if unknown."""
     try:
         info = connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RTT_END)
     except OSError:
         return 0.0
-    return struct.unpack_from("=I", info, _RTT_AT)[0] / 1_000_000 if len(info) >= _RTT_END else 0.0
+    if len(info) < _RTT_END:
+        return 0.0
+    microseconds: int = struct.unpack_from("=I", info, _RTT_OFFSET)[0]
+    return microseconds / 1_000_000

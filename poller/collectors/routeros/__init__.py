@@ -1,4 +1,4 @@
-"""The RouterOS collector, on librouteros (GPL-2.0-or-later, hence an extra): nothing else of ours imports that."""
+"""The RouterOS collector. Only this package imports librouteros (GPL-2.0-or-later, an extra)."""
 
 from poller import errors
 

@@ -1,7 +1,8 @@
-"""librouteros made safe: text stays text, nothing is logged, memory is bounded, no answer is taken for another.
+"""A client of the RouterOS API on top of librouteros, with text rows and bounded memory.
 
-Each command carries a tag, which the router repeats. A trap ends one command; anything else that goes wrong, a
-cancellation too, ends the connection at once, since the router may still be answering. Deadlines are the caller's.
+Each command carries a tag, which the router repeats. A trap ends one command. Any other failure,
+a cancellation too, cuts the connection, because the router may still be replying. Nothing is
+logged. The caller sets the deadlines.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from librouteros.protocol import AsyncApiProtocol, encode_sentence
 
 from poller import errors
 from poller.collectors.api import SessionLost
-from poller.collectors.routeros import librouteros_errors
+from poller.collectors.routeros import librouteros_errors, router_connection
 from poller.collectors.routeros.families.family import Row
 from poller.collectors.routeros.librouteros_errors import EXPECTED, TRAPS, CommandRefused, translate
-from poller.collectors.routeros.router_connection import Link, OutOfTurn, open_link
+from poller.collectors.routeros.router_connection import RouterConnection, UnsolicitedData
 
-#: The router refused a command, and the session is as good as before.
+#: Errors that mean "the router refused this command"; the session stays usable.
 REFUSALS = (errors.DeviceUnsupported, errors.DeviceAuthFailed, CommandRefused)
 _ENCODING = "utf-8"
-#: Replies that are taken for something; others are passed over.
-_ANSWERS = ("!re", "!done", "!trap")
+#: Reply words that carry the tag of their command; other reply words are ignored.
+_TAGGED_REPLIES = ("!re", "!done", "!trap")
 
 
 class _Protocol(AsyncApiProtocol):  # type: ignore[misc]
-    """Whole sentences at a time; the library's own reads twice per word, and logs each, passwords too."""
+    """Reads whole sentences. The library's version reads twice per word and logs passwords."""
 
-    transport: Link
+    transport: RouterConnection
 
     async def writeSentence(self, cmd: str, *words: str) -> None:
         await self.transport.write(encode_sentence(cmd, *words, encoding=self.encoding))
@@ -45,17 +46,18 @@ class _Protocol(AsyncApiProtocol):  # type: ignore[misc]
 
 
 class _Api(AsyncApi):  # type: ignore[misc]
-    """Rows of text: the library's own would turn a name like `007` or `yes` into something else."""
+    """Returns rows of text. The library's version would convert a name like `007` or `yes`."""
 
-    heard = 0  # sentences
-    tag = ""  # of the command under way
-    repeats_tags = False  # it did so once, and so it always will
+    sentences_read = 0
+    tag = ""  # of the open command
+    repeats_tags = False  # set by the first reply with a tag
 
     async def readSentence(self) -> tuple[str, dict[str, str]]:
         reply, words = await self.protocol.readSentence()
-        self.heard += 1
+        self.sentences_read += 1
         if not reply.startswith("!"):
             raise exceptions.ProtocolError("its answer does not begin with a reply word")
+
         fields: dict[str, str] = {}
         tagged = False
         for word in words:
@@ -65,146 +67,148 @@ class _Api(AsyncApi):  # type: ignore[misc]
             elif word == self.tag:
                 tagged = self.repeats_tags = True
             else:
-                raise exceptions.ProtocolError(_strange(word))
-        if self.repeats_tags and not tagged and reply in _ANSWERS:
+                raise exceptions.ProtocolError(_word_fault(word))
+        if self.repeats_tags and not tagged and reply in _TAGGED_REPLIES:
             raise exceptions.ProtocolError(
                 "it does not say which command it answers, as it did before"
             )
-        if reply == "!trap":  # the library takes exactly these two
-            fields = {
-                "message": fields.get("message", "no reason given"),
-                "category": fields.get("category", ""),
-            }
-        return reply, fields
+        return reply, _trap_fields(fields) if reply == "!trap" else fields
 
 
-def _strange(word: str) -> str:
-    return (
-        "it answers another command"
-        if word.startswith(".tag=")
-        else "it said a word that is no attribute"
-    )
+def _word_fault(word: str) -> str:
+    if word.startswith(".tag="):
+        return "it answers another command"
+    return "it said a word that is no attribute"
 
 
-class Router:
-    """A connection to one router. `close` must be called, whatever happened."""
+def _trap_fields(fields: dict[str, str]) -> dict[str, str]:
+    """Return the two fields of a trap that the library accepts."""
+    return {
+        "message": fields.get("message", "no reason given"),
+        "category": fields.get("category", ""),
+    }
 
-    def __init__(self, name: str, link: Link, *, over_tls: bool = False) -> None:
+
+class ApiClient:
+    """A connection to one router. The caller must call `close` in every case."""
+
+    def __init__(self, name: str, connection: RouterConnection, *, over_tls: bool = False) -> None:
         self._name = name
         self._over_tls = over_tls
-        self._link = link
-        self._api = _Api(_Protocol(transport=link, encoding=_ENCODING))
+        self._connection = connection
+        self._api = _Api(_Protocol(transport=connection, encoding=_ENCODING))
         self._tags = itertools.count(1)
         self._polls = 0
-        self._mark = (0, 0)  # sentences and bytes that had come when the poll began
+        # Counters at the begin of the current poll.
+        self._sentences_before = 0
+        self._received_before = 0
         self._sent_before = 0
 
-    def begin(self) -> None:
-        """A poll begins. Until something is read, an end of a kept connection is no news of the router: SessionLost."""
+    def begin_poll(self) -> None:
+        """Begin a poll. An open session that ends before its first reply raises SessionLost."""
         self._polls += 1
-        self._link.begin_poll()
-        self._mark = (self._api.heard, self._link.received)
-        self._sent_before = self._link.sent if self._polls > 1 else 0
+        self._connection.begin_poll()
+        self._sentences_before = self._api.sentences_read
+        self._received_before = self._connection.received
+        if self._polls > 1:  # the login counts as part of the first poll
+            self._sent_before = self._connection.sent
 
     @property
     def sent(self) -> int:
-        """Sentences sent in this poll; the login belongs to the first."""
-        return self._link.sent - self._sent_before
+        """Sentences sent in this poll; the login belongs to the first poll."""
+        return self._connection.sent - self._sent_before
 
     async def log_in(self, username: str, password: str) -> None:
-        """The login of 6.43 and later; an older router answers with a challenge, which we then take up."""
+        """Log in as of RouterOS 6.43, or with the challenge of older versions."""
         try:
-            challenge = _challenge(
-                await self._ask("/login", f"=name={username}", f"=password={password}")
-            )
-            if challenge is None:
-                return
-            proof = _response(challenge, password)
-            if (
-                _challenge(await self._ask("/login", f"=name={username}", f"=response={proof}"))
-                is not None
-            ):
-                raise errors.DeviceAuthFailed(
-                    f"{self._name} refused the login", cause="it asks for another proof"
-                )
-        except UnicodeEncodeError:  # its text would show a piece
+            await self._log_in(username, password)
+        except UnicodeEncodeError:  # the text of this error would show a part of the password
             raise errors.DeviceAuthFailed(
                 "user name or password are no text that could be sent"
             ) from None
         except EXPECTED as error:
             raise librouteros_errors.of_login(error, self._name, self._over_tls) from None
 
-    async def call(self, command: str, /, *queries: str, **attributes: str) -> Sequence[Row]:
-        """One command and all rows of its answer, as text; what `!done` carries (`ret`) is the last one.
+    async def _log_in(self, username: str, password: str) -> None:
+        name = f"=name={username}"
+        rows = await self._run("/login", name, f"=password={password}")
+        challenge = _challenge(rows)
+        if challenge is None:
+            return
+        rows = await self._run("/login", name, f"=response={_response(challenge, password)}")
+        if _challenge(rows) is not None:
+            text = f"{self._name} refused the login"
+            raise errors.DeviceAuthFailed(text, cause="it asks for another proof")
 
-        Raises one of REFUSALS when the router says no; after any other error the connection is cut.
+    async def call(self, command: str, /, *queries: str, **attributes: str) -> Sequence[Row]:
+        """Run a command and return the rows of its reply; a value of `!done` (`ret`) comes last.
+
+        Raises one of REFUSALS if the router refuses. Any other error cuts the connection.
         """
         words = [f"={name}={value}" for name, value in attributes.items()]
         try:
-            return await self._ask(command, *words, *queries)
+            return await self._run(command, *words, *queries)
         except EXPECTED as error:
-            if self._was_over(error):
+            if self._had_ended(error):
                 raise SessionLost(f"{self._name} has ended the session", cause=str(error)) from None
             raise translate(error, self._name, command) from None
 
     async def print(self, path: str, proplist: str = "", *queries: str) -> Sequence[Row]:
-        """All rows of a menu, or those that pass the query words, with these properties."""
-        return await self.call(
-            f"{path}/print", *queries, **({".proplist": proplist} if proplist else {})
-        )
+        """Return the rows of a menu that pass the queries, with these properties."""
+        attributes = {".proplist": proplist} if proplist else {}
+        return await self.call(f"{path}/print", *queries, **attributes)
 
-    async def _ask(self, command: str, *words: str) -> list[dict[str, str]]:
-        self._link.begin()
+    async def _run(self, command: str, *words: str) -> list[dict[str, str]]:
+        self._connection.begin_command()
         self._api.tag = f".tag={next(self._tags)}"
         try:
             await self._api.protocol.writeSentence(command, *words, self._api.tag)
             rows: list[dict[str, str]] = await self._api.readResponse()
         except TRAPS:
-            self._link.end()
+            self._connection.end_command()
             raise
         except BaseException:
-            self._link.abort()
+            self._connection.abort()
             raise
-        self._link.end()
+        self._connection.end_command()
         return rows
 
-    def _was_over(self, error: BaseException) -> bool:
-        """Had a kept session ended before this poll asked anything? It hung up, maybe with a word, or forgot us."""
-        heard, received = self._mark
-        if self._polls < 2 or self._api.heard != heard:
+    def _had_ended(self, error: BaseException) -> bool:
+        """Return whether an open session had ended before the first reply of this poll."""
+        if self._polls < 2 or self._api.sentences_read != self._sentences_before:
             return False
-        if isinstance(error, exceptions.FatalError | OutOfTurn):
+        if isinstance(error, exceptions.FatalError | UnsolicitedData):
             return True
-        silent = self._link.received == received
-        return silent and isinstance(error, exceptions.ConnectionClosed | ConnectionError)
+        nothing_received = self._connection.received == self._received_before
+        return nothing_received and isinstance(error, exceptions.ConnectionClosed | ConnectionError)
 
     async def close(self, *, politely: bool) -> None:
-        """Ends the session. After an error there is nothing to wait for: the connection is cut."""
+        """End the session; after an error cut the connection without a wait."""
         if politely:
-            await self._link.close()
+            await self._connection.close()
         else:
-            self._link.abort()
+            self._connection.abort()
 
     def certificate(self) -> bytes | None:
-        return self._link.certificate()
+        return self._connection.certificate()
 
 
 async def connect(
     address: str, port: int, tls: ssl.SSLContext | None, server_name: str = ""
-) -> Router:
-    """A connection, not logged in yet."""
+) -> ApiClient:
+    """Open a connection without a login."""
     name = f"{address} port {port}"
+    over_tls = tls is not None
     try:
-        return Router(
-            name, await open_link(address, port, tls, server_name), over_tls=tls is not None
-        )
+        connection = await router_connection.open_connection(address, port, tls, server_name)
     except ConnectionRefusedError:
         raise errors.DeviceUnreachable(
             f"{name} refused the connection",
             cause="the api service is off, or an access list is in the way",
         ) from None
     except EXPECTED as error:
-        raise librouteros_errors.of_connecting(error, name, tls is not None) from None
+        raise librouteros_errors.of_connecting(error, name, over_tls) from None
+    return ApiClient(name, connection, over_tls=over_tls)
 
 
 def _challenge(rows: Sequence[Row]) -> str | None:
@@ -212,11 +216,9 @@ def _challenge(rows: Sequence[Row]) -> str | None:
 
 
 def _response(challenge: str, password: str) -> str:
-    """The proof of the password that RouterOS before 6.43 wants."""
-    digest = hashlib.md5(
-        b"\0" + password.encode() + bytes.fromhex(challenge), usedforsecurity=False
-    )
-    return "00" + digest.hexdigest()
+    """Return the proof of the password that RouterOS before 6.43 requires."""
+    proof = b"\0" + password.encode() + bytes.fromhex(challenge)
+    return "00" + hashlib.md5(proof, usedforsecurity=False).hexdigest()
 
 
-__all__ = ["REFUSALS", "CommandRefused", "Router", "connect"]
+__all__ = ["REFUSALS", "ApiClient", "CommandRefused", "connect"]

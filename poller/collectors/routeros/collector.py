@@ -1,4 +1,9 @@
-"""One RouterOS poll, top to bottom: get a session (connect, log in), print each family, hand over."""
+"""One RouterOS poll, top to bottom.
+
+The collector takes a session from the pool, or connects and logs in. It reads the families that
+are due, menu by menu, and turns the rows into readings. A failed family makes the poll partial. A
+family that ends the connection repeatedly pauses, so that the other families are read.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +12,29 @@ import contextlib
 from collections.abc import AsyncIterator, Hashable, Mapping
 from typing import Any, ClassVar
 
-from poller import errors
-from poller.collectors import api
+from poller.collectors import api, tls
 from poller.collectors.credentials import Credential, Login
-from poller.collectors.routeros import api_client, families, router_discovery
-from poller.collectors.routeros.command_cache import Conversation
+from poller.collectors.routeros import api_client, families
+from poller.collectors.routeros.api_client import ApiClient
 from poller.collectors.routeros.families import FAMILIES
-from poller.collectors.routeros.family_reader import Asking
+from poller.collectors.routeros.families.family import Rows
+from poller.collectors.routeros.family_reader import CommandCache, FamilyReader
 from poller.collectors.routeros.options import RouterOsOptions
-from poller.collectors.routeros.router_memory import Memory
+from poller.collectors.routeros.router_memory import RouterMemory
+from poller.collectors.tls import Trust
 
-#: We stop this long before the platform's deadline, so that what was read can still be handed over: at least, and for
-#: each row, but never more than this share of the poll.
-_HAND_OVER_S, _HAND_OVER_ROW_S, _HAND_OVER_SHARE = 0.05, 150e-6, 0.25
+#: The poll stops reading this long before the platform's deadline, to yield its readings in time:
+#: a minimum, an addition per row, and a maximum share of the poll.
+_REPORT_S = 0.05
+_REPORT_ROW_S = 150e-6
+_REPORT_SHARE = 0.25
 
-#: A family that is asked for within this share of the poll had its chance.
+#: A family whose read starts within this share of the poll is blamed for a timeout.
 _FAIR_SHARE = 0.25
 
 
 class RouterOsCollector:
-    """MikroTik RouterOS 6 and 7 over the API, plain or TLS."""
+    """Polls MikroTik RouterOS 6 and 7 over the API, plain or with TLS."""
 
     name: ClassVar[str] = "routeros"
     api_version: ClassVar[int] = api.API_VERSION
@@ -34,26 +42,27 @@ class RouterOsCollector:
     credentials: ClassVar[tuple[type[Credential], ...]] = (Login,)
 
     async def collect(self, poll: api.Poll) -> AsyncIterator[api.Yielded]:
-        memory: Memory = poll.memory.setdefault("routeros", Memory())
-        dialogue = _Dialogue(poll, memory)
-        asked = dialogue.asking
+        memory: RouterMemory = poll.memory.setdefault("routeros", RouterMemory())
+        router_poll = _RouterPoll(poll, memory)
+        reader = router_poll.reader
         try:
-            await poll.session(self, dialogue.ask_all)
+            await poll.session(self, router_poll.read)
         except api.DeviceError as error:
-            if not asked.at:  # there was no session
+            if not reader.current:  # no session was open
                 raise
-            asked.failures.append(api.PartFailed(asked.at, error))
-        yield api.Traffic(dialogue.sent)
-        failures = asked.failures + memory.remembered(dialogue.left_out, dialogue.now)
-        present = memory.presence(dialogue.wanted, dialogue.now)
+            reader.failures.append(api.PartFailed(reader.current, error))
+        yield api.Traffic(router_poll.sent)
+
+        standing = memory.standing_failures(router_poll.skipped, router_poll.now)
+        failures = reader.failures + standing
+        present = memory.presence(router_poll.families, router_poll.now)
         if not failures and not any(present.values()):
-            memory.refused.clear()  # somebody will mend that, here or there: the next poll asks again
+            memory.missing.clear()  # the next poll reads all menus: a person may fix this
             raise api.DeviceUnsupported(
                 f"the router has nothing of {', '.join(poll.options.families)}"
             )
-        # What is only remembered makes no failed poll a partial one, nor does a router that refuses all that is wanted.
-        if asked.answers or not failures or (asked.is_there and memory.is_well(dialogue.wanted)):
-            yield await memory.shapes.read_in_turns(asked.answers, present)
+        if reader.tables or not failures or router_poll.is_partial_success():
+            yield await memory.series.readings(reader.tables, present)
         for failure in failures:
             yield failure
 
@@ -61,31 +70,38 @@ class RouterOsCollector:
         options: RouterOsOptions = poll.options
         return (options.effective_port, options.trust)
 
-    async def open_session(self, poll: api.Poll) -> api_client.Router:
-        login, where = _login(poll), f"{poll.address} port {poll.options.effective_port}"
-        async with _deadline(poll, f"no connection to {where}"):
-            router = await _connect(poll.address, poll.options)
+    async def open_session(self, poll: api.Poll) -> ApiClient:
+        login = _login(poll)
+        options: RouterOsOptions = poll.options
+        router = f"{poll.address} port {options.effective_port}"
+        async with _time_limit(poll, f"no connection to {router}"):
+            client = await _connect(poll.address, options)
         try:
-            if poll.options.trust is not None:
-                poll.options.trust.check(router.certificate(), where)
-            async with _deadline(
-                poll, f"{where} accepted the connection and did not answer the login"
-            ):
-                await router.log_in(login.username, login.password.get_secret_value())
+            if options.trust is not None:
+                _check_pin(options.trust, client.certificate(), router)
+            text = f"{router} accepted the connection and did not answer the login"
+            async with _time_limit(poll, text):
+                await client.log_in(login.username, login.password.get_secret_value())
         except BaseException:
-            await router.close(politely=False)
+            await client.close(politely=False)
             raise
-        return router
+        return client
 
-    async def close_session(self, session: api_client.Router, *, politely: bool) -> None:
+    async def close_session(self, session: ApiClient, *, politely: bool) -> None:
         await session.close(politely=politely)
 
-    def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
-        return router_discovery.discover(self, poll)
+    async def discover(self, poll: api.Poll) -> AsyncIterator[api.Suggestion]:
+        """Suggest a target if a router at the address accepts the login."""
+        rows = await poll.session(self, _read_resource)
+        resource = rows[0] if rows else {}
+        version = resource.get("version", "of an unknown version")
+        board = resource.get("board-name", "unknown hardware")
+        options = poll.options.model_dump(mode="json", exclude_unset=True)
+        yield api.Suggestion(options, f"RouterOS {version} on {board}")
 
     def check_options(self, options: Any) -> None:
         if options.trust is not None:
-            options.trust.context()
+            options.trust.check_files()
 
     def help_texts(self, options: Any) -> Mapping[str, str]:
         texts = {families.PRESENT: families.PRESENT_HELP}
@@ -94,55 +110,82 @@ class RouterOsCollector:
         return texts
 
 
-class _Dialogue:
-    """What is asked of a router in one poll, and what it answers."""
+class _RouterPoll:
+    """One poll of a router: the families that are due, and their reader."""
 
-    def __init__(self, poll: api.Poll, memory: Memory) -> None:
-        self.wanted = [FAMILIES[name] for name in poll.options.families]
+    def __init__(self, poll: api.Poll, memory: RouterMemory) -> None:
+        options: RouterOsOptions = poll.options
+        self.families = [FAMILIES[name] for name in options.families]
         self.now = asyncio.get_running_loop().time()
-        left_s = poll.deadline - self.now
-        chosen = {"address_lists": poll.options.address_lists}
-        self.asking = Asking(memory, chosen, self.now, self.now + left_s * _FAIR_SHARE)
+        self._due = memory.due(self.families, options.every, self.now)
+        self.skipped = [family for family in self.families if family not in self._due]
         self.sent = 0  # sentences
-        self._due = memory.due(self.wanted, poll.options.every, self.now)
-        self.left_out = [family for family in self.wanted if family not in self._due]
-        self._poll = poll
-        self._most_hand_over_s = max(_HAND_OVER_S, left_s * _HAND_OVER_SHARE)
 
-    async def ask_all(self, router: api_client.Router) -> None:
-        """Raises when the connection is not in step with the router any more."""
-        router.begin()
+        left_s = poll.deadline - self.now
+        selected = {"address_lists": options.address_lists}
+        fair_until = self.now + left_s * _FAIR_SHARE
+        self.reader = FamilyReader(memory, selected, self.now, fair_until)
+        self._poll = poll
+        self._memory = memory
+        self._max_report_s = max(_REPORT_S, left_s * _REPORT_SHARE)
+
+    async def read(self, client: ApiClient) -> None:
+        """Read the families that are due. Raises the DeviceError that cut the connection."""
+        client.begin_poll()
         try:
-            await self.asking.read(Conversation(router, self._within), self._due)
+            await self.reader.read(CommandCache(client, self._time_limit), self._due)
         except api.SessionLost:
-            self.asking.at = ""
+            self.reader.current = ""
             raise
         finally:
-            self.sent += router.sent
+            self.sent += client.sent
 
-    def _within(self, text: str, rows: int) -> contextlib.AbstractAsyncContextManager[None]:
-        return _deadline(
-            self._poll, text, min(_HAND_OVER_S + rows * _HAND_OVER_ROW_S, self._most_hand_over_s)
-        )
+    def is_partial_success(self) -> bool:
+        """Return whether a poll without rows is partial and not failed.
+
+        The router must reply, and an earlier poll must have read one of the families.
+        """
+        return self.reader.router_replies and self._memory.any_healthy(self.families)
+
+    def _time_limit(self, text: str, rows: int) -> contextlib.AbstractAsyncContextManager[None]:
+        report_s = min(_REPORT_S + rows * _REPORT_ROW_S, self._max_report_s)
+        return _time_limit(self._poll, text, report_s)
 
 
-async def _connect(address: str, options: RouterOsOptions) -> api_client.Router:
+async def _read_resource(client: ApiClient) -> Rows:
+    client.begin_poll()
+    return await client.print("/system/resource", "version,board-name")
+
+
+async def _connect(address: str, options: RouterOsOptions) -> ApiClient:
     trust = options.trust
     if trust is None:
         return await api_client.connect(address, options.effective_port, None)
-    try:
-        context = trust.context()
-    except errors.ConfigError as error:
-        raise api.OptionsUnusable(error.message, error.cause, error.hint) from None
+    context = trust.context(anonymous=True)
     return await api_client.connect(address, options.effective_port, context, trust.server_name)
 
 
+def _check_pin(trust: Trust, certificate: bytes | None, router: str) -> None:
+    """Compare the certificate with the pinned one, before anything is sent."""
+    if not trust.accepts(certificate):
+        found = tls.fingerprint_of(certificate)
+        raise api.DeviceProtocolError(
+            f"{router} has another certificate than the pinned one; nothing was sent to it",
+            cause=f"its SHA-256 is {found}, not {trust.fingerprint}",
+            hint=(
+                "if its certificate was renewed, set the new fingerprint; "
+                "else another host may be intercepting the connection"
+            ),
+        )
+
+
 @contextlib.asynccontextmanager
-async def _deadline(
-    poll: api.Poll, text: str, hand_over_s: float = _HAND_OVER_S
+async def _time_limit(
+    poll: api.Poll, text: str, report_s: float = _REPORT_S
 ) -> AsyncIterator[None]:
+    """Raise DeviceTimeout with this text shortly before the deadline of the poll."""
     try:
-        async with asyncio.timeout_at(poll.deadline - hand_over_s):
+        async with asyncio.timeout_at(poll.deadline - report_s):
             yield
     except TimeoutError:
         raise api.DeviceTimeout(text, cause="the time of the poll is up") from None

@@ -1,4 +1,4 @@
-"""Exceptions of librouteros, and of the socket beneath it, as errors of ours. The only place that knows them all."""
+"""Translates the exceptions of librouteros and its sockets into errors of `poller.errors`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRANSLATION: dict[type[BaseException], type[errors.DeviceError]] = {
     socket.gaierror: errors.DeviceUnreachable,
     TimeoutError: errors.DeviceTimeout,
     OSError: errors.DeviceUnreachable,
-    # What the library lets slip when a router's answer is not what it expects.
+    # Raised by the library for replies it does not expect.
     ValueError: errors.DeviceProtocolError,
     TypeError: errors.DeviceProtocolError,
     LookupError: errors.DeviceProtocolError,
@@ -29,73 +29,78 @@ _TRANSLATION: dict[type[BaseException], type[errors.DeviceError]] = {
 EXPECTED = tuple(_TRANSLATION)
 TRAPS = (exceptions.TrapError, exceptions.MultiTrapError)
 
-_NO_SUCH_COMMAND, _NO_SUCH_ITEM = "no such command", "no such item"
-_MISSING = "0"  # category of a trap: a command or an item is not there
-_NOT_ALLOWED = ("not enough permissions", "(9)")  # newer versions, all of them
+_NO_SUCH_COMMAND = "no such command"
+_NO_SUCH_ITEM = "no such item"
+_MISSING_CATEGORY = "0"  # category of a trap: a command or an item does not exist
+_NOT_ALLOWED = ("not enough permissions", "(9)")  # text of newer versions, number of all
 _SLOW_RADIUS = "(13)"
 _HANDSHAKE_HINT = "a router without a certificate needs insecure=true, and the plain API tls=false"
 _LOGIN_HINTS = {
-    False: "if that is the port of api-ssl, set tls=true; else see in /ip/service whom the router listens to",
+    False: (
+        "if that is the port of api-ssl, set tls=true; "
+        "else see in /ip/service whom the router listens to"
+    ),
     True: "see in /ip/service whom the router listens to",
 }
 _HUNG_UP = "it hung up"
 TRUST_HINT = "set ca_file, fingerprint or server_name, or insecure=true"
+_HANDSHAKE_FAILURES = (ssl.SSLError, ConnectionResetError, ConnectionAbortedError)
 
 
 class CommandRefused(errors.DeviceProtocolError):
-    """The router said no to one command, for a reason of its own. The session goes on."""
+    """The router refused one command for a reason of its own. The session stays usable."""
 
 
-def translate(error: BaseException, router: str, doing: str) -> errors.DeviceError:
-    """One of EXPECTED as one of ours."""
-    if (short := file_limit.no_file_left(error, router)) is not None:
-        return short
+def translate(error: BaseException, router: str, action: str) -> errors.DeviceError:
+    """Translate one of EXPECTED."""
+    busy = file_limit.no_file_left(error, router)
+    if busy is not None:
+        return busy
     if isinstance(error, TRAPS):
-        return _of_trap(error)(f"{router} refused {doing}", cause=str(error))
+        return _trap_class(error)(f"{router} refused {action}", cause=str(error))
+
     kind = next(_TRANSLATION[base] for base in type(error).__mro__ if base in _TRANSLATION)
-    text, hint = (
-        str(error) or (_HUNG_UP if isinstance(error, ConnectionError) else type(error).__name__),
-        "",
-    )
+    text = f"{router} failed at {action}"
+    cause = str(error)
     if isinstance(error, ssl.SSLCertVerificationError):
-        text, hint = (
-            f"certificate verify failed: {getattr(error, 'verify_message', text)}",
-            TRUST_HINT,
-        )
-    return kind(f"{router} failed at {doing}", cause=text, hint=hint)
+        reason = getattr(error, "verify_message", cause)
+        return kind(text, cause=f"certificate verify failed: {reason}", hint=TRUST_HINT)
+    if not cause:
+        cause = _HUNG_UP if isinstance(error, ConnectionError) else type(error).__name__
+    return kind(text, cause=cause)
 
 
 def of_connecting(error: BaseException, router: str, over_tls: bool) -> errors.DeviceError:
-    """The same, before anything was said. Who hangs up in a handshake has no certificate, or speaks no TLS."""
-    shaking = over_tls and isinstance(
-        error, ssl.SSLError | ConnectionResetError | ConnectionAbortedError
-    )
-    made = translate(error, router, "the TLS handshake" if shaking else "connecting")
-    hint = _HANDSHAKE_HINT if shaking and not made.hint else made.hint
-    return type(made)(made.message, made.cause, hint)
+    """Translate an error of the connection setup.
+
+    A router that hangs up in the handshake has no certificate, or speaks no TLS.
+    """
+    if not over_tls or not isinstance(error, _HANDSHAKE_FAILURES):
+        return translate(error, router, "connecting")
+    made = translate(error, router, "the TLS handshake")
+    return type(made)(made.message, made.cause, made.hint or _HANDSHAKE_HINT)
 
 
 def of_login(error: BaseException, router: str, over_tls: bool) -> errors.DeviceError:
-    """The same, of a login: a trap there means user name or password, unless whoever knows them was too slow.
+    """Translate an error of the login. A trap means a wrong user name or password.
 
-    Who hangs up instead does not want us, or speaks TLS.
+    The exception is a slow RADIUS server. A router that hangs up refuses our address, or speaks
+    TLS.
     """
     if isinstance(error, TRAPS) and _SLOW_RADIUS not in str(error):
         return errors.DeviceAuthFailed(f"{router} refused the login", cause=str(error))
     made = translate(error, router, "login")
-    hint = (
-        _LOGIN_HINTS[over_tls]
-        if isinstance(error, exceptions.ConnectionClosed | ConnectionError)
-        else made.hint
-    )
-    return type(made)(made.message, made.cause, hint)
+    if isinstance(error, exceptions.ConnectionClosed | ConnectionError):
+        return type(made)(made.message, made.cause, _LOGIN_HINTS[over_tls])
+    return made
 
 
-def _of_trap(error: BaseException) -> type[errors.DeviceError]:
-    first = error.traps[0] if isinstance(error, exceptions.MultiTrapError) else error
-    text, category = str(first), getattr(first, "category", None)
+def _trap_class(error: BaseException) -> type[errors.DeviceError]:
+    trap = error.traps[0] if isinstance(error, exceptions.MultiTrapError) else error
+    text = str(trap)
     if any(sign in text for sign in _NOT_ALLOWED):
         return errors.DeviceAuthFailed
-    if _NO_SUCH_COMMAND in text or (category == _MISSING and _NO_SUCH_ITEM not in text):
+    is_missing = getattr(trap, "category", None) == _MISSING_CATEGORY
+    if _NO_SUCH_COMMAND in text or (is_missing and _NO_SUCH_ITEM not in text):
         return errors.DeviceUnsupported
     return CommandRefused

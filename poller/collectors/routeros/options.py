@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from poller.collectors import api, fingerprints
+from poller.collectors import api
 from poller.collectors.routeros import family_options
-from poller.collectors.routeros.router_tls import Trust
+from poller.collectors.tls import TRUST_OPTIONS, CaFile, Fingerprint, Trust, trust_options
 
-PLAIN_PORT, TLS_PORT = 8728, 8729
+PLAIN_PORT = 8728
+TLS_PORT = 8729
 
 
 class RouterOsOptions(api.Options):
@@ -19,7 +19,7 @@ class RouterOsOptions(api.Options):
         tuple[str, ...],
         Field(
             validate_default=True,
-            description="What to read: families, a list or separated by commas; basic, all",
+            description="Families to read, a list or separated by commas; basic, all",
         ),
     ] = (family_options.BASIC,)
     every: Annotated[
@@ -36,21 +36,14 @@ class RouterOsOptions(api.Options):
     port: Annotated[
         int | None, Field(ge=1, le=65535, description="TCP port; 8728, or 8729 with tls")
     ] = None
-    tls: Annotated[bool, Field(description="Speak api-ssl and check the router's certificate")] = (
+    tls: Annotated[bool, Field(description="Use api-ssl and check the router's certificate")] = (
         False
     )
-    ca_file: Annotated[
-        str, Field(description="PEM file, on the worker, of the CA that signed the certificate")
-    ] = ""
+    ca_file: CaFile = ""
     server_name: Annotated[
         str, Field(description="The name in the certificate, if it is not the address")
     ] = ""
-    fingerprint: Annotated[
-        str,
-        Field(
-            description="SHA-256 of the certificate: this one is trusted, whoever signed it, and no other"
-        ),
-    ] = ""
+    fingerprint: Fingerprint = ""
     insecure: Annotated[
         bool, Field(description="With tls: accept any certificate, and none at all")
     ] = False
@@ -61,57 +54,45 @@ class RouterOsOptions(api.Options):
 
     @property
     def trust(self) -> Trust | None:
-        """None for the plain API."""
-        return (
-            Trust(self.ca_file, self.fingerprint, self.server_name, self.insecure)
-            if self.tls
-            else None
-        )
+        """The accepted certificates; None for the plain API."""
+        if not self.tls:
+            return None
+        return Trust(self.ca_file, self.fingerprint, self.insecure, self.server_name)
 
     @field_validator("families", "address_lists", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
-        return family_options.words(value)
+        return family_options.split_words(value)
 
     @field_validator("families")
     @classmethod
-    def _known_families(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _expand_families(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         return family_options.families(names)
 
     @field_validator("every", mode="before")
     @classmethod
-    def _lengths(cls, value: Any) -> Any:
+    def _parse_intervals(cls, value: Any) -> Any:
         return family_options.intervals(value)
 
     @field_validator("every", "address_lists")
     @classmethod
-    def _about_families_that_are_read(cls, value: Any, info: ValidationInfo) -> Any:
-        named = value if info.field_name == "every" else ("address_lists",) if value else ()
-        if "families" in info.data:  # else it has an error of its own
-            family_options.in_list(info.data["families"], *named)
+    def _check_families_are_read(cls, value: Any, info: ValidationInfo) -> Any:
+        names = value
+        if info.field_name == "address_lists":
+            names = ("address_lists",) if value else ()
+        if "families" in info.data:  # missing: `families` has an error of its own
+            family_options.check_selected(info.data["families"], *names)
         return value
 
-    @field_validator("ca_file")
-    @classmethod
-    def _whole_path(cls, path: str) -> str:
-        """A worker has another current directory than whoever adds a target."""
-        return os.path.abspath(os.path.expanduser(path)) if path else ""
-
-    @field_validator("fingerprint")
-    @classmethod
-    def _is_sha256(cls, text: str) -> str:
-        return fingerprints.parse(text) if text else ""
-
     @model_validator(mode="after")
-    def _one_kind_of_trust(self) -> Self:
-        given = [name for name in ("ca_file", "fingerprint", "insecure") if getattr(self, name)]
-        named = ["server_name"] if self.server_name else []
-        if not self.tls and (given or named):
-            raise ValueError(f"{' and '.join(given + named)} needs tls=true")
-        if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)} contradict each other: give one")
-        if named and given not in ([], ["ca_file"]):
+    def _check_trust(self) -> Self:
+        trust = [name for name in TRUST_OPTIONS if getattr(self, name)]
+        names = [*trust, "server_name"] if self.server_name else trust
+        if not self.tls and names:
+            raise ValueError(f"{' and '.join(names)} needs tls=true")
+        trust_options(self)
+        if self.server_name and (self.fingerprint or self.insecure):
             raise ValueError(
-                f"server_name means nothing with {given[0]}, which checks no name: leave one away"
+                f"server_name means nothing with {trust[0]}, which checks no name: leave one out"
             )
         return self

@@ -1,6 +1,7 @@
-"""One TCP or TLS connection to a router: bytes out, sentences in, and whose turn it is. Knows no commands.
+"""One TCP or TLS connection to a router: writes bytes, reads sentences. Knows no commands.
 
-What comes when nothing was asked would be taken for the next answer, so that it ends the connection.
+Data that arrives while no command is open ends the connection: it would be taken for the reply to
+the next command.
 """
 
 from __future__ import annotations
@@ -14,70 +15,75 @@ from typing import cast
 
 from librouteros import exceptions
 
-from poller.collectors.routeros.sentence_parser import Decoder, Malformed, Sentence
+from poller.collectors.routeros.sentence_parser import MalformedSentence, Sentence, SentenceParser
 
 _CLOSE_S = 0.2
-#: An idle connection whose other end is gone is noticed before the next poll; and firewalls on the way remember it.
+#: Detects a dead peer of an idle connection before the next poll, and keeps firewalls on the path
+#: from dropping the connection.
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
-class OutOfTurn(exceptions.ProtocolError):  # type: ignore[misc]
-    """The router spoke when it was not asked."""
+class UnsolicitedData(exceptions.ProtocolError):  # type: ignore[misc]
+    """The router sent data while no command was open."""
+
+    def __init__(self) -> None:
+        super().__init__("it said something that nobody asked for")
 
 
-class Link(asyncio.Protocol):
-    """What librouteros calls a transport. Once something is wrong, nothing more is read of it."""
+class RouterConnection(asyncio.Protocol):
+    """The transport of librouteros. After a failure nothing more is read.
+
+    The order of calls for a command: `begin_command`, `write`, `sentence` until the reply is
+    complete, `end_command`.
+    """
 
     def __init__(self) -> None:
         self.received = 0  # bytes
         self.sent = 0  # sentences
-        self._decoder = Decoder()
+        self._parser = SentenceParser()
         self._sentences: deque[Sentence] = deque()
-        self._asked = False
-        self._over: Exception | None = None  # why nothing more will come
+        self._in_command = False
+        self._failure: Exception | None = None  # why nothing more will arrive
         self._waiting: asyncio.Future[None] | None = None
         self._lost = asyncio.Event()
 
     def begin_poll(self) -> None:
-        """What it may say is counted from here."""
-        self._decoder.begin()
+        """Restart the limits of the replies of one poll."""
+        self._parser.begin_poll()
 
-    # A command: begin, write, sentence until it is answered, end.
-
-    def begin(self) -> None:
-        """Raises when there is nobody to answer, or something left of what was said before."""
-        if self._asked:
+    def begin_command(self) -> None:
+        """Open a command. Raises if the connection is over, or has unread data."""
+        if self._in_command:
             raise RuntimeError("one command at a time")
-        if isinstance(self._over, OutOfTurn):
-            raise self._over
-        if self._over is not None or self._transport.is_closing():
+        if isinstance(self._failure, UnsolicitedData):
+            raise self._failure
+        if self._failure is not None or self._transport.is_closing():
             raise exceptions.ConnectionClosed("it hung up")
-        self._asked = True
+        self._in_command = True
 
     async def write(self, data: bytes) -> None:
-        """A sentence. Commands are short: the system's buffer takes them."""
+        """Write a sentence. Commands are short: the system's buffer takes them."""
         self.sent += 1
         self._transport.write(data)
 
     async def sentence(self) -> Sentence:
-        """The next one. Raises what ended the connection."""
+        """Wait for the next sentence. Raises the failure that ended the connection."""
         while not self._sentences:
-            if self._over is not None:
-                raise self._over
+            if self._failure is not None:
+                raise self._failure
             self._waiting = asyncio.get_running_loop().create_future()
             await self._waiting
         return self._sentences.popleft()
 
-    def end(self) -> None:
-        """The command is answered."""
-        self._asked = False
-        if self._sentences or not self._decoder.between:
-            self._fail(_out_of_turn())
-
-    # The other end.
+    def end_command(self) -> None:
+        """Close a command whose reply is complete."""
+        self._in_command = False
+        if self._sentences or not self._parser.at_boundary:
+            self._fail(UnsolicitedData())
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one without saying so
+        # The transport of uvloop does not inherit from asyncio.Transport.
+        self._transport = cast(asyncio.Transport, transport)
         sock = transport.get_extra_info("socket")
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -87,45 +93,43 @@ class Link(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.received += len(data)
-        if self._over is not None:
+        if self._failure is not None:
             return
-        if not self._asked:
-            self._fail(_out_of_turn())
+        if not self._in_command:
+            self._fail(UnsolicitedData())
             return
         try:
-            self._sentences += self._decoder.feed(data)
-        except Malformed as error:
+            self._sentences += self._parser.feed(data)
+        except MalformedSentence as error:
             self._fail(error)
             return
         if self._sentences:
-            self._wake()
+            self._wake_reader()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost.set()
-        if self._over is None:
-            self._over = exc or exceptions.ConnectionClosed("it hung up")
-        self._wake()
+        if self._failure is None:
+            self._failure = exc or exceptions.ConnectionClosed("it hung up")
+        self._wake_reader()
 
     def _fail(self, error: Exception) -> None:
-        self._over = error
+        self._failure = error
         self.abort()
-        self._wake()
+        self._wake_reader()
 
-    def _wake(self) -> None:
+    def _wake_reader(self) -> None:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
-    # The end.
-
     def abort(self) -> None:
-        """Cut it: what was not read is lost."""
-        self._asked = False
-        if self._over is None:
-            self._over = exceptions.ConnectionClosed("the connection was cut")
+        """Cut the connection; unread data is lost."""
+        self._in_command = False
+        if self._failure is None:
+            self._failure = exceptions.ConnectionClosed("the connection was cut")
         self._transport.abort()
 
     async def close(self) -> None:
-        """End it in order, but do not wait long for the other end to agree."""
+        """Close the connection in order, with a short wait for the router."""
         self._transport.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_S):
@@ -133,20 +137,16 @@ class Link(asyncio.Protocol):
         self._transport.abort()
 
     def certificate(self) -> bytes | None:
-        """What the other end showed, as DER; None for nothing."""
-        spoken = self._transport.get_extra_info("ssl_object")
-        return spoken.getpeercert(binary_form=True) if spoken else None
+        """Return the router's certificate in DER; None without one."""
+        session = self._transport.get_extra_info("ssl_object")
+        return session.getpeercert(binary_form=True) if session else None
 
 
-async def open_link(
+async def open_connection(
     address: str, port: int, tls: ssl.SSLContext | None, server_name: str = ""
-) -> Link:
+) -> RouterConnection:
     loop = asyncio.get_running_loop()
-    _, link = await loop.create_connection(
-        Link, address, port, ssl=tls, server_hostname=server_name or None
+    _, connection = await loop.create_connection(
+        RouterConnection, address, port, ssl=tls, server_hostname=server_name or None
     )
-    return link
-
-
-def _out_of_turn() -> OutOfTurn:
-    return OutOfTurn("it said something that nobody asked for")
+    return connection

@@ -1,4 +1,7 @@
-"""Rows of menus to readings. Series are made once per row and reused while its labels stay what they are."""
+"""Turns the rows of menus into readings.
+
+The series of a row are made once and reused while the labels of the row stay the same.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,21 @@ from poller.collectors.routeros import families, value_parser
 from poller.collectors.routeros.families.family import PREFIX, WIDTH, Rows, Table
 from poller.domain.metrics.reading import Kind, ReadingSet, Series, SeriesSet
 
-#: Shapes remembered: with and without the families that are read less often.
-_KEPT = 4
-#: So many rows in a row, before others have their turn.
-_BREATH = 500
+#: Shapes cached per router: with and without the families that are read less often.
+_CACHED_SHAPES = 4
+#: Rows converted before the event loop serves other polls.
+_ROWS_PER_STEP = 500
 
-#: Table, texts of labels and of the info, and which of its metrics are there.
+#: What determines the series of a row: its table, the texts of labels and info, and which of the
+#: table's metrics are present.
 _RowKey = tuple[Table, tuple[str, ...], tuple[bool, ...]]
-_Known = dict[_RowKey, tuple[Series, ...]]
-_Measured = tuple[str, _RowKey, list[float]]  # of a family
+_MeasuredRow = tuple[str, _RowKey, list[float]]  # family, key, values
+_RowSeries = dict[_RowKey, tuple[Series, ...]]
+#: Property, parser and value of a missing property. A plain tuple: it is unpacked for each value.
+_Column = tuple[str, value_parser.Parse, float | None]
 
 
-class Answer(NamedTuple):
+class TableRows(NamedTuple):
     """Rows for one table of a family."""
 
     family: str
@@ -32,26 +38,21 @@ class Answer(NamedTuple):
 
 
 @dataclass(slots=True)
-class Shapes:
-    """What is remembered of one router's series between its polls."""
+class SeriesCache:
+    """The series of one router, cached between polls."""
 
-    rows: dict[str, _Known] = field(default_factory=dict)  # by family
-    recent: tuple[SeriesSet, ...] = ()
+    rows: dict[str, _RowSeries] = field(default_factory=dict)  # by family
+    shapes: tuple[SeriesSet, ...] = ()
 
-    def read(self, answers: Sequence[Answer], present: Mapping[str, bool]) -> ReadingSet:
-        """One set of all rows, the identical series set while nothing but numbers changed."""
-        steps = self._steps(answers, present)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as done:
-                return cast(ReadingSet, done.value)
-
-    async def read_in_turns(
-        self, answers: Sequence[Answer], present: Mapping[str, bool]
+    async def readings(
+        self, tables: Sequence[TableRows], present: Mapping[str, bool]
     ) -> ReadingSet:
-        """The same, and between two steps others have their turn: a large router must not stop a worker's loop."""
-        steps = self._steps(answers, present)
+        """Return the readings of all rows as one set.
+
+        The series set is the identical object while only numbers change. Other polls run between
+        the steps: a large router must not block the event loop of a worker.
+        """
+        steps = self._steps(tables, present)
         while True:
             try:
                 next(steps)
@@ -60,98 +61,100 @@ class Shapes:
             await asyncio.sleep(0)
 
     def _steps(
-        self, answers: Sequence[Answer], present: Mapping[str, bool]
+        self, tables: Sequence[TableRows], present: Mapping[str, bool]
     ) -> Generator[None, None, ReadingSet]:
-        series = [_presence(family) for family in present]
-        numbers: list[float] = [float(there) for there in present.values()]
-        fresh: dict[str, _Known] = {answer.family: {} for answer in answers}
-        merged = yield from _merged(answers)
-        for number, (family, key, found) in enumerate(merged, 1):
-            known = self.rows.get(family, {}).get(key) or _series(key)
-            fresh[family][key] = known
-            series += known
-            numbers += found
-            if number % _BREATH == 0:
+        series = [_presence_series(family) for family in present]
+        values: list[float] = [float(is_there) for is_there in present.values()]
+        fresh: dict[str, _RowSeries] = {table.family: {} for table in tables}
+        merged = yield from _merge(tables)
+        for number, (family, key, row_values) in enumerate(merged, 1):
+            row_series = self.rows.get(family, {}).get(key) or _series(key)
+            fresh[family][key] = row_series
+            series += row_series
+            values += row_values
+            if number % _ROWS_PER_STEP == 0:
                 yield
         self.rows |= fresh
-        return ReadingSet(self._same_as_before(tuple(series)), numbers)
+        return ReadingSet(self._shape(tuple(series)), values)
 
-    def _same_as_before(self, series: tuple[Series, ...]) -> SeriesSet:
-        for shape in self.recent:
+    def _shape(self, series: tuple[Series, ...]) -> SeriesSet:
+        for shape in self.shapes:
             if shape.series == series:
                 return shape
         shape = SeriesSet(series)
-        self.recent = (*self.recent[-_KEPT + 1 :], shape)
+        self.shapes = (*self.shapes[-_CACHED_SHAPES + 1 :], shape)
         return shape
 
 
-def _merged(answers: Iterable[Answer]) -> Generator[None, None, Iterable[_Measured]]:
-    """Every row once: of two with the same labels the last one counts, or their sum."""
-    rows: dict[tuple[str, tuple[str, ...]], _Measured] = {}
-    for family, table, found in answers:
-        for number, row in enumerate(found, 1):
-            if number % _BREATH == 0:
+def _merge(tables: Iterable[TableRows]) -> Generator[None, None, Iterable[_MeasuredRow]]:
+    """Merge rows with the same labels: the last row counts, or the sum of the rows."""
+    rows: dict[tuple[str, tuple[str, ...]], _MeasuredRow] = {}
+    for family, table, table_rows in tables:
+        name = _row_name(table)
+        label_count = len(table.labels)
+        for number, row in enumerate(table_rows, 1):
+            if number % _ROWS_PER_STEP == 0:
                 yield
-            key, numbers = _measure(table, row)
-            identity = (_mark(table), key[1][: len(table.labels)])
+            key, values = _measure(table, row)
+            _, texts, present = key
+            identity = (name, texts[:label_count])
             before = rows.get(identity)
-            if before is not None and table.adds_up and before[1][2] == key[2]:
-                numbers = [one + other for one, other in zip(before[2], numbers, strict=True)]
-                if table.info:
-                    numbers[0] = 1
-            rows[identity] = (family, key, numbers)
+            if before is not None and table.sums_rows:
+                _, (_, _, present_before), values_before = before
+                if present_before == present:
+                    values = [one + other for one, other in zip(values_before, values, strict=True)]
+                    if table.info:
+                        values[0] = 1
+            rows[identity] = (family, key, values)
     return rows.values()
 
 
 def _measure(table: Table, row: Mapping[str, str]) -> tuple[_RowKey, list[float]]:
-    texts, columns = _plan(table)
-    numbers: list[float] = [1] if table.info else []
-    there = []
+    text_properties, columns = _row_plan(table)
+    values: list[float] = [1] if table.info else []
+    present = []
     for name, parse, absent in columns:
         text = row.get(name)
-        number = parse(text) if text else absent
-        there.append(number is not None)
-        if number is not None:
-            numbers.append(number)
-    return (table, tuple([row.get(name, "") for name in texts]), tuple(there)), numbers
+        value = parse(text) if text else absent
+        present.append(value is not None)
+        if value is not None:
+            values.append(value)
+    texts = tuple([row.get(name, "") for name in text_properties])
+    return (table, texts, tuple(present)), values
 
 
 @cache
-def _plan(
-    table: Table,
-) -> tuple[tuple[str, ...], tuple[tuple[str, value_parser.Parse, float | None], ...]]:
-    """What to look up in a row: texts, then numbers."""
-    info = table.info.labels.values() if table.info else ()
-    columns = tuple((metric.property, metric.parse, metric.absent) for metric in table.metrics)
-    return (*table.labels.values(), *info), columns
+def _row_plan(table: Table) -> tuple[tuple[str, ...], tuple[_Column, ...]]:
+    """Return the properties of a row that are texts, and those that are numbers."""
+    info_properties = table.info.labels.values() if table.info else ()
+    columns = [(each.property, each.parse, each.absent) for each in table.metrics]
+    return (*table.labels.values(), *info_properties), tuple(columns)
 
 
-def _mark(table: Table) -> str:
-    """What its rows are: two tables may give the same metrics, of menus of different versions."""
+def _row_name(table: Table) -> str:
+    """Name the kind of a table's rows. Menus of different versions may give the same metrics."""
     return table.info.name if table.info else table.metrics[0].name
 
 
 def _series(key: _RowKey) -> tuple[Series, ...]:
-    table, texts, there = key
-    labels = dict(
-        zip((*table.labels, *(table.info.labels if table.info else ())), texts, strict=True)
-    )
-    identity = tuple(sorted((label, labels[label]) for label in table.labels))
-    made = [
-        Series(
-            PREFIX + metric.name, identity, metric.kind, WIDTH if metric.kind is Kind.COUNTER else 0
-        )
-        for metric, present in zip(table.metrics, there, strict=True)
-        if present
-    ]
-    info = (
-        [Series(PREFIX + table.info.name, tuple(sorted(labels.items())), Kind.INFO)]
-        if table.info
-        else []
-    )
-    return (*info, *made)
+    table, texts, present = key
+    names = [*table.labels]
+    if table.info:
+        names += table.info.labels
+    labels = dict(zip(names, texts, strict=True))
+    row_labels = tuple(sorted((label, labels[label]) for label in table.labels))
+
+    series = []
+    if table.info:
+        info_labels = tuple(sorted(labels.items()))
+        series.append(Series(PREFIX + table.info.name, info_labels, Kind.INFO))
+    for metric, is_present in zip(table.metrics, present, strict=True):
+        if is_present:
+            width = WIDTH if metric.kind is Kind.COUNTER else 0
+            series.append(Series(PREFIX + metric.name, row_labels, metric.kind, width))
+    return tuple(series)
 
 
 @cache
-def _presence(family: str) -> Series:
+def _presence_series(family: str) -> Series:
     return Series(families.PRESENT, (("family", family),), Kind.GAUGE)

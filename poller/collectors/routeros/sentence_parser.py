@@ -1,12 +1,13 @@
-"""Bytes of a router to sentences: each byte is looked at once, however they are cut. Knows no socket.
+"""Splits the bytes of a router into sentences, however the bytes are cut. Opens no sockets.
 
-A word is its length and its bytes; an empty one ends the sentence. Texts are UTF-8, or Latin-1 where they are not.
+A word is its length and its bytes; an empty word ends the sentence. Texts are UTF-8, or Latin-1 if
+they are no valid UTF-8. Each byte is parsed once.
 """
 
 from __future__ import annotations
 
-#: More than all menus of a router that anybody polls: a peer that says more in one poll is not answering us, and what
-#: it said is in memory until the poll ends. A word takes a hundred bytes there.
+#: Limits of one poll. All menus of a large router are smaller; a peer that sends more does not
+#: answer our commands. A word takes about a hundred bytes of memory until the poll ends.
 MAX_BYTES = 64 * 1024 * 1024
 MAX_WORDS = 2_000_000
 _WIRE = "latin-1"  # one byte, one character
@@ -14,87 +15,98 @@ _WIRE = "latin-1"  # one byte, one character
 Sentence = list[str]
 
 
-class Malformed(ValueError):
-    """These bytes are no sentences, or there are too many of them."""
+class MalformedSentence(ValueError):
+    """The bytes are no sentences, or exceed the limits of a poll."""
 
 
-class Decoder:
-    """Takes bytes as they come and gives back the sentences that are complete."""
+class SentenceParser:
+    """Takes bytes as they arrive and returns the sentences that are complete."""
 
-    __slots__ = ("_bytes", "_need", "_rest", "_sentence", "_words")
+    __slots__ = ("_byte_count", "_partial", "_partial_needs", "_sentence", "_word_count")
 
     def __init__(self) -> None:
-        self._sentence: Sentence = []  # the words there are of one that has not ended
-        self._rest = bytearray()  # the beginning of a word
-        self._need = 0  # how many bytes it has at least, its length included
-        self._bytes = self._words = 0
+        self._sentence: Sentence = []  # the words so far of an incomplete sentence
+        self._partial = bytearray()  # the bytes so far of an incomplete word
+        self._partial_needs = 0  # minimum length of that word, with its length prefix
+        self._byte_count = 0
+        self._word_count = 0
 
     @property
-    def between(self) -> bool:
-        """Does the next byte begin a sentence?"""
-        return not (self._rest or self._sentence)
+    def at_boundary(self) -> bool:
+        """Whether the next byte begins a sentence."""
+        return not (self._partial or self._sentence)
 
-    def begin(self) -> None:
-        """The next poll: what its answers may take is counted from here."""
-        self._bytes = self._words = 0
+    def begin_poll(self) -> None:
+        """Restart the counts that limit the replies of one poll."""
+        self._byte_count = 0
+        self._word_count = 0
 
     def feed(self, data: bytes) -> list[Sentence]:
-        """The sentences that these bytes complete, empty ones left out. Raises Malformed."""
-        self._bytes += len(data)
-        if self._bytes > MAX_BYTES:
-            raise Malformed(f"it said more than {MAX_BYTES:,} bytes in one poll")
-        if self._rest:
-            self._rest += data
-            if len(self._rest) < self._need:
+        """Return the non-empty sentences these bytes complete. Raises MalformedSentence."""
+        self._byte_count += len(data)
+        if self._byte_count > MAX_BYTES:
+            raise MalformedSentence(f"it said more than {MAX_BYTES:,} bytes in one poll")
+        if self._partial:
+            self._partial += data
+            if len(self._partial) < self._partial_needs:
                 return []
-            data, self._rest = bytes(self._rest), bytearray()
-        done = self._take(data)
-        if self._words + len(self._sentence) > MAX_WORDS:
-            raise Malformed(f"it said more than {MAX_WORDS:,} words in one poll")
-        return done
+            data = bytes(self._partial)
+            self._partial = bytearray()
 
-    def _take(self, data: bytes) -> list[Sentence]:
+        sentences = self._parse(data)
+        if self._word_count + len(self._sentence) > MAX_WORDS:
+            raise MalformedSentence(f"it said more than {MAX_WORDS:,} words in one poll")
+        return sentences
+
+    def _parse(self, data: bytes) -> list[Sentence]:
         text = data.decode(_WIRE)
-        at, end, sentence = 0, len(data), self._sentence
-        done: list[Sentence] = []
+        at = 0
+        end = len(data)
+        sentence = self._sentence
+        sentences: list[Sentence] = []
         while at < end:
-            size, start = data[at], at + 1
+            size = data[at]
+            start = at + 1
             if size >= 0x80:
-                size, start = _long(data, at)
+                size, start = _long_length(data, at)
             stop = start + size
             if stop > end:
-                self._rest, self._need = bytearray(data[at:]), stop - at
+                self._partial = bytearray(data[at:])
+                self._partial_needs = stop - at
                 break
             if size:
                 word = text[start:stop]
                 sentence.append(word if word.isascii() else decode(word))
             else:
-                self._words += len(sentence) + 1
+                self._word_count += len(sentence) + 1
                 if sentence:
-                    done.append(sentence)
+                    sentences.append(sentence)
                     sentence = []
             at = stop
         self._sentence = sentence
-        return done
+        return sentences
 
 
-def _long(data: bytes, at: int) -> tuple[int, int]:
-    """Size of a word whose length takes several bytes, and where it starts; size 0 if not all of these are there."""
+def _long_length(data: bytes, at: int) -> tuple[int, int]:
+    """Return size and start of a word with a long length prefix; size 0 if the prefix is cut."""
     first = data[at]
-    more = 1 if first < 0xC0 else 2 if first < 0xE0 else 3
-    if first >= 0xF0:  # four more bytes, for what nobody sends; or reserved for what nobody knows
-        raise Malformed(f"a word begins with the byte {first:#x}")
-    start = at + 1 + more
+    if first >= 0xF0:  # four more bytes, which no router sends, or a reserved prefix
+        raise MalformedSentence(f"a word begins with the byte {first:#x}")
+    more_bytes = 1
+    if first >= 0xC0:
+        more_bytes = 2 if first < 0xE0 else 3
+    start = at + 1 + more_bytes
     if start > len(data):
         return 0, start
-    size = int.from_bytes(data[at:start], "big") & (1 << 7 * (more + 1)) - 1
+    length_bits = 7 * (more_bytes + 1)
+    size = int.from_bytes(data[at:start], "big") & ((1 << length_bits) - 1)
     if size > MAX_BYTES:
-        raise Malformed(f"a word is longer than {MAX_BYTES:,} bytes")
+        raise MalformedSentence(f"a word is longer than {MAX_BYTES:,} bytes")
     return size, start
 
 
 def decode(text: str) -> str:
-    """One character per byte, as UTF-8 if it is that; else as it is, which old Windows tools leave behind."""
+    """Decode a text with one character per byte as UTF-8; keep it as Latin-1 if it is none."""
     try:
         return text.encode(_WIRE).decode()
     except UnicodeDecodeError:

@@ -1,6 +1,6 @@
-"""RouterOS property texts as numbers. Only properties declared numeric get here: names and comments stay text.
+"""Parsers of RouterOS property texts. A parser returns None for a text that it cannot read.
 
-Every parser takes any text and gives None for what it cannot read.
+Only properties declared as numbers are parsed; names and comments stay text.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _PIECE = re.compile(r"([0-9]+)(ms|us|w|d|h|m|s)")
 _CLOCK = re.compile(r"([0-9]+):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?")
 _DECIMAL = re.compile(r"-?[0-9]+\.[0-9]+")
 _INTEGER = re.compile(r"-?[0-9]+")
-_LEADING = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?) ?(?:[A-Za-z%]*(?:@.*)?)(?<!iB)")
+_QUANTITY = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?) ?(?:[A-Za-z%]*(?:@.*)?)(?<!iB)")
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT])iB")
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([GMk]?)(?:bps|bit/s)(?:[-/@ ].*)?", re.IGNORECASE)
-_TIMES = {"g": 1e9, "m": 1e6, "k": 1e3, "": 1.0}
+_DECIMAL_UNITS = {"g": 1e9, "m": 1e6, "k": 1e3, "": 1.0}
 _TRUTH = {"true": 1, "yes": 1, "false": 0, "no": 0}
 _DATES = ("%Y-%m-%d %H:%M:%S", "%b/%d/%Y %H:%M:%S", "%Y-%m-%d", "%b/%d/%Y")
-#: Longer texts are no numbers, and int() and float() of a long one take their time.
-_LONGEST = 64
+#: Longer texts are no numbers; int() and float() of a long text are slow.
+_MAX_LENGTH = 64
 
 
 def number(text: str) -> float | None:
-    """A plain number; None for anything else, such as the empty text or `4GiB`."""
-    if len(text) > _LONGEST:
+    """Parse a plain number; None for any other text, such as the empty one or `4GiB`."""
+    if len(text) > _MAX_LENGTH:
         return None
-    if text.isdecimal() and text.isascii():  # nearly always
+    if text.isdecimal() and text.isascii():  # the usual case
         return int(text)
     if _INTEGER.fullmatch(text):
         return int(text)
@@ -47,67 +47,79 @@ def number(text: str) -> float | None:
 
 
 def truth(text: str) -> float | None:
+    """Parse `true` and `yes` as 1, `false` and `no` as 0."""
     return _TRUTH.get(text)
 
 
 def quantity(text: str) -> float | None:
-    """A number and what it is measured in: `24.1V`, `-52dBm`, `-52@6Mbps`, `3 %`, `120m`; or the bare number."""
-    found = _LEADING.fullmatch(text) if len(text) <= _LONGEST else None
-    return number(found[1]) if found else None
+    """Parse a number with or without a unit: `24.1V`, `-52dBm`, `-52@6Mbps`, `3 %`, `120m`."""
+    if len(text) > _MAX_LENGTH:
+        return None
+    match = _QUANTITY.fullmatch(text)
+    return number(match[1]) if match else None
 
 
 def size(text: str) -> float | None:
-    """Bytes: `2048`, `2560KiB`, `1.5MiB`."""
-    found = _SIZE.fullmatch(text) if len(text) <= _LONGEST else None
-    return float(found[1]) * _BINARY[found[2]] if found else number(text)
+    """Parse bytes: `2048`, `2560KiB`, `1.5MiB`."""
+    if len(text) > _MAX_LENGTH:
+        return None
+    match = _SIZE.fullmatch(text)
+    return float(match[1]) * _BINARY[match[2]] if match else number(text)
 
 
 def kibibytes(text: str) -> float | None:
-    """Bytes of a size that is in KiB where it does not say otherwise."""
-    value = size(text)
-    return value if value is None or number(text) is None else value * _BINARY["K"]
+    """Parse a size into bytes; a number without a unit counts KiB."""
+    plain = number(text)
+    return size(text) if plain is None else plain * _BINARY["K"]
 
 
 def seconds(text: str) -> float | None:
-    """`1w2d3h4m5s`, `4d05:06:07` or `05:06:07.250`; None when it is no duration."""
-    if len(text) > _LONGEST:
+    """Parse a duration: `1w2d3h4m5s`, `4d05:06:07` or `05:06:07.250`."""
+    if len(text) > _MAX_LENGTH:
         return None
-    total = 0.0
+    total_s = 0.0
     at = 0
     for piece in _PIECE.finditer(text):
         if piece.start() != at:
             break
-        total += int(piece[1]) * _UNITS_S[piece[2]]
+        total_s += int(piece[1]) * _UNITS_S[piece[2]]
         at = piece.end()
+
     clock = _CLOCK.fullmatch(text, at)
     if clock is not None:
         hours, minutes, whole, fraction = clock.groups()
-        return total + int(hours) * 3600 + int(minutes) * 60 + float(f"{whole}.{fraction or 0}")
-    return total if at == len(text) and at > 0 else None
+        total_s += int(hours) * 3600 + int(minutes) * 60
+        return total_s + float(f"{whole}.{fraction or 0}")
+    return total_s if at == len(text) and at > 0 else None
 
 
 def milliseconds(text: str) -> float | None:
-    length = seconds(text)
-    return None if length is None else round(length * 1000, 6)
+    length_s = seconds(text)
+    return None if length_s is None else round(length_s * 1000, 6)
 
 
 def bits(text: str) -> float | None:
-    """A rate in bit/s: `1Gbps`, `2.5Gbps`, `130Mbps-20MHz/2S/SGI`; a bare number is bit/s already."""
-    if len(text) > _LONGEST:
+    """Parse a rate into bit/s: `1Gbps`, `130Mbps-20MHz/2S/SGI`; a plain number is bit/s."""
+    if len(text) > _MAX_LENGTH:
         return None
-    found = _RATE.fullmatch(text)
-    return float(found[1]) * _TIMES[found[2].lower()] if found else number(text)
+    match = _RATE.fullmatch(text)
+    return float(match[1]) * _DECIMAL_UNITS[match[2].lower()] if match else number(text)
 
 
 def megabits(text: str) -> float | None:
-    """A rate in Mbit/s; a bare number means bit/s."""
+    """Parse a rate into Mbit/s; a plain number is bit/s."""
     rate = bits(text)
     return None if rate is None else rate / 1e6
 
 
 def instant(text: str) -> float | None:
-    """A date of RouterOS 7 (`2026-01-31 23:59:59`) or 6 (`jan/31/2026 23:59:59`) in UTC seconds since 1970."""
-    for form in _DATES if len(text) <= _LONGEST else ():
+    """Parse a UTC date of RouterOS 7 (`2026-01-31 23:59:59`) or 6 (`jan/31/2026 23:59:59`).
+
+    The result is in seconds since 1970.
+    """
+    if len(text) > _MAX_LENGTH:
+        return None
+    for form in _DATES:
         try:
             return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp()
         except ValueError:
@@ -116,15 +128,20 @@ def instant(text: str) -> float | None:
 
 
 def total(text: str) -> float | None:
-    """The sum of numbers with commas between them: a switch counts each lane of its CPU port."""
+    """Add up numbers separated by commas: a switch counts each lane of its CPU port."""
     if "," not in text:
         return number(text)
-    parts = [number(part) for part in text.split(",")]
-    return sum(part for part in parts if part is not None) if None not in parts else None
+    sum_: float = 0
+    for item in text.split(","):
+        value = number(item)
+        if value is None:
+            return None
+        sum_ += value
+    return sum_
 
 
 def times(factor: float, parse: Parse = number) -> Parse:
-    """The same in another unit."""
+    """Make a parser that multiplies the result of another one."""
 
     def scaled(text: str) -> float | None:
         value = parse(text)
@@ -134,7 +151,7 @@ def times(factor: float, parse: Parse = number) -> Parse:
 
 
 def part(at: int, separator: str, parse: Parse = number) -> Parse:
-    """One of several values in a text, such as `upload/download`."""
+    """Make a parser of one of several values in a text, such as `upload/download`."""
 
     def picked(text: str) -> float | None:
         parts = text.split(separator)
@@ -144,8 +161,12 @@ def part(at: int, separator: str, parse: Parse = number) -> Parse:
 
 
 def is_(*words: str) -> Parse:
-    """1 for these words, 0 for any other."""
-    return lambda text: 1 if text in words else 0
+    """Make a parser that returns 1 for these words and 0 for any other text."""
+
+    def matches(text: str) -> float | None:
+        return 1 if text in words else 0
+
+    return matches
 
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from poller import errors
-from poller.collectors import api, option_durations
+from poller.collectors import api, option_types
 from poller.collectors.credentials import Credential, SnmpV3
 from poller.collectors.snmp.modules import device_table, module_catalog
 from poller.collectors.snmp.modules.module_model import WalkParams, WalkSettings
@@ -244,7 +244,7 @@ class SnmpOptions(api.Options):
     @classmethod
     def _parse_duration(cls, value: Any) -> Any:
         """Accept a duration such as `500ms`."""
-        return option_durations.seconds(value)
+        return option_types.parse_seconds(value)
 
     @field_validator("version", mode="before")
     @classmethod

@@ -1,4 +1,4 @@
-"""What can be read from a router. To add a family, write it down in one of these files; nothing else changes."""
+"""The families: what can be read from a router. A new family is data in one of these modules."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from poller.collectors.routeros.families import (
 )
 from poller.collectors.routeros.families.family import PREFIX, Family
 
-#: In the order in which they are read: what others build on comes first.
+#: All families in the order they are read; a family comes after those it depends on.
 FAMILIES: Mapping[str, Family] = {
     family.name: family
-    for group in (system, interfaces, addresses, firewall, routing, tunnels, radio)
-    for family in group.FAMILIES
+    for module in (system, interfaces, addresses, firewall, routing, tunnels, radio)
+    for family in module.FAMILIES
 }
-#: Cheap on every router, and what most people want: five sentences.
+#: The default families. They need five commands, which are cheap on every router.
 DEFAULT = ("resource", "identity", "health", "interfaces", "ethernet")
 
-#: A reading for each family of a target: people see which of them a router does not have.
+#: A gauge for each family of a target: shows which families a router lacks.
 PRESENT = f"{PREFIX}family_present"
 PRESENT_HELP = "Does the router have what the family reads? 1 yes, 0 no"

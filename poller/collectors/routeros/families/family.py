@@ -1,6 +1,6 @@
-"""How a family is written down: what to ask a router, and what becomes of the rows it answers. Data, and no code.
+"""The model of a family: the menus to read, and the metrics their rows become.
 
-`asking.py` sends the commands, `shapes.py` makes the readings.
+Families are data. `family_reader.py` sends the commands, `row_readings.py` makes the readings.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from poller.domain.metrics.reading import Kind
 Row = Mapping[str, str]
 Rows = Sequence[Row]
 
-#: Before every name of a metric. What follows is the name mktxp gives the same number, where it has it.
+#: Prefix of every metric name. The rest is the name that mktxp gives the same number, if it has it.
 PREFIX = "routeros_"
-#: Every counter of RouterOS has so many bits.
+#: Bits of every RouterOS counter.
 WIDTH = 64
-#: Where the answer to a `count-only` stands.
+#: The property that holds the reply to a `count-only` command.
 COUNT = "ret"
-#: Made of the DHCP leases that were read last, for rows with a `mac-address` or a `src-address`.
-DHCP_NAME, DHCP_ADDRESS = "dhcp-name", "dhcp-address"
+#: Properties computed from the DHCP leases, for rows with a `mac-address` or a `src-address`.
+DHCP_NAME = "dhcp-name"
+DHCP_ADDRESS = "dhcp-address"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,12 @@ class Metric:
     help: str
     kind: Kind = Kind.GAUGE
     parse: value_parser.Parse = value_parser.number
-    absent: float | None = None  # what a row means that lacks the property; None: nothing
+    absent: float | None = None  # value of a row without the property; None: no reading
 
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What describes a row: a metric that is always 1, with these labels besides those of the table."""
+    """The description of a row: a metric that is always 1, with these additional labels."""
 
     name: str  # without PREFIX
     help: str
@@ -47,45 +48,48 @@ class Info:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """What rows become. `labels` tell rows apart, and are on every metric: so they must not change by themselves."""
+    """The metrics of a menu's rows.
+
+    `labels` identify a row and are on all of its metrics, so they must not change on their own.
+    """
 
     labels: Mapping[str, str] = field(default_factory=dict)  # label to property
     metrics: tuple[Metric, ...] = ()
     info: Info | None = None
-    reshape: Callable[[Rows], Rows] | None = (
-        None  # rows to other rows, such as how many there are of a kind
-    )
-    reads: tuple[str, ...] = ()  # properties that only `reshape` looks at
-    made: tuple[str, ...] = ()  # properties that no router knows: we make them
-    adds_up: bool = False  # rows with the same labels are added up; else the last one counts
+    transform: Callable[[Rows], Rows] | None = None  # applied before the metrics are read
+    transform_inputs: tuple[str, ...] = ()  # properties that only `transform` reads
+    computed: tuple[str, ...] = ()  # properties that we compute; the router has no such property
+    sums_rows: bool = False  # rows with equal labels are added up; else the last one counts
 
     def properties(self) -> Iterator[str]:
-        """What to ask for."""
-        info = self.info.labels.values() if self.info else ()
-        names = (
-            *self.labels.values(),
-            *info,
-            *(metric.property for metric in self.metrics),
-            *self.reads,
-        )
-        yield from (name for name in names if name not in self.made)
+        """Yield the properties to request."""
+        yield from (name for name in self._all_properties() if name not in self.computed)
+
+    def _all_properties(self) -> Iterator[str]:
+        yield from self.labels.values()
+        if self.info:
+            yield from self.info.labels.values()
+        for metric in self.metrics:
+            yield metric.property
+        yield from self.transform_inputs
 
     def help_texts(self) -> Iterator[tuple[str, str]]:
         if self.info:
             yield PREFIX + self.info.name, self.info.help
-        yield from ((PREFIX + metric.name, metric.help) for metric in self.metrics)
+        for metric in self.metrics:
+            yield PREFIX + metric.name, metric.help
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Then:
-    """A second command about the rows of the first: as a rule `monitor`, once, for all of them."""
+class FollowUp:
+    """A second command about the rows of the first, usually one `monitor` for all of them."""
 
     path: str
     verb: str
     join: Callable[[Rows, Rows], Rows]
-    numbers: str = ""  # the word that takes the names of the rows; empty: the command is about a menu of its own
-    properties: tuple[str, ...] = ()  # empty: the same as in the first command
-    one_by_one: bool = False  # it takes one name
+    names_word: str = ""  # the word that takes the names of the rows; "": the command takes none
+    properties: tuple[str, ...] = ()  # (): the properties of the first command
+    one_by_one: bool = False  # the command takes one name at a time
 
     @property
     def command(self) -> str:
@@ -93,56 +97,66 @@ class Then:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ask:
-    """A print of a menu, and what becomes of its rows. A menu the router does not have is left out."""
+class Menu:
+    """A menu to print, and the tables of its rows. A menu that the router lacks is left out."""
 
     path: str
     tables: tuple[Table, ...]
-    words: tuple[str, ...] = ()  # such as `stats`
-    queries: tuple[str, ...] = ()  # the router leaves out the other rows
-    called: Mapping[str, str] = field(default_factory=dict)  # a property to what this menu calls it
-    count: bool = False  # only how many rows there are, as the property COUNT
-    wanted: tuple[str, str] | None = (
-        None  # property and option: only rows with one of these values; none: do not ask
-    )
-    only: Callable[[Row], bool] | None = (
-        None  # which rows, if the whole menu was read before in the same poll
-    )
-    then: Then | None = None
+    words: tuple[str, ...] = ()  # words of the command, such as `stats`
+    queries: tuple[str, ...] = ()  # the router returns only rows that match
+    renames: Mapping[str, str] = field(default_factory=dict)  # our property to the menu's name
+    count_only: bool = False  # the reply is the number of rows, as the property COUNT
+    #: Property and option: only rows with a value of the option; without values no command.
+    selected: tuple[str, str] | None = None
+    #: Selects the rows if the same poll has read the whole menu before.
+    row_filter: Callable[[Row], bool] | None = None
+    follow_up: FollowUp | None = None
 
     @property
     def command(self) -> str:
         return f"{self.path}/print"
 
     def commands(self) -> tuple[str, ...]:
-        return (self.command, self.then.command) if self.then else (self.command,)
+        if self.follow_up is None:
+            return (self.command,)
+        return (self.command, self.follow_up.command)
 
     def proplist(self) -> tuple[str, ...]:
-        """The router computes nothing else."""
+        """Return the properties to request; the router computes no others."""
         names = (name for table in self.tables for name in table.properties())
-        return tuple(dict.fromkeys(self.called.get(name, name) for name in names))
+        return tuple(dict.fromkeys(self.renames.get(name, name) for name in names))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Family:
-    """What people choose: some menus that belong together."""
+    """A group of menus that an operator selects by name."""
 
     name: str
     help: str
-    asks: tuple[Ask, ...]
-    every_s: int = 0  # read it no more often, unless the target says otherwise; 0: in every poll
+    menus: tuple[Menu, ...]
+    every_s: int = 0  # minimum interval of reads, unless the target sets one; 0: every poll
 
     @property
     def policies(self) -> tuple[str, ...]:
-        """What the group of the login must be allowed."""
-        monitors = any(ask.then and ask.then.numbers for ask in self.asks)
+        """The policies that the group of the login needs."""
+        monitors = any(menu.follow_up and menu.follow_up.names_word for menu in self.menus)
         return ("api", "read", "test") if monitors else ("api", "read")
 
     def tables(self) -> tuple[Table, ...]:
-        return tuple(dict.fromkeys(table for ask in self.asks for table in ask.tables))
+        return tuple(dict.fromkeys(table for menu in self.menus for table in menu.tables))
 
     def help_texts(self) -> dict[str, str]:
         return dict(text for table in self.tables() for text in table.help_texts())
+
+
+def gauge(
+    property_: str,
+    name: str,
+    help_: str,
+    parse: value_parser.Parse = value_parser.number,
+    absent: float | None = None,
+) -> Metric:
+    return Metric(property_, name, help_, Kind.GAUGE, parse, absent)
 
 
 def counter(
@@ -152,10 +166,10 @@ def counter(
 
 
 def flag(property_: str, name: str, help_: str) -> Metric:
-    """Yes or no; a router leaves it out where it is no."""
+    """Make a metric of yes (1) or no (0); a router leaves the property out for no."""
     return Metric(property_, name, f"{help_} 1 yes, 0 no", parse=value_parser.truth, absent=0)
 
 
-def same(*properties: str) -> dict[str, str]:
-    """Labels named like the properties, with underscores."""
+def labels_from(*properties: str) -> dict[str, str]:
+    """Name labels like the properties, with underscores."""
     return {name.replace("-", "_").replace(".", "_"): name for name in properties}

@@ -21,12 +21,12 @@ IDENTIFIERS = st.integers(0, 0xFFFF)
 
 def test_a_request_as_the_book_has_it() -> None:
     """Checked by hand: the words 0800 1234 0001 6869 add up to 829e."""
-    assert icmp_packet.request(AF_INET, Echo(0x1234, 1, b"hi"), summed=True) == bytes.fromhex(
-        "08007d61123400016869"
-    )
-    assert icmp_packet.request(AF_INET6, Echo(0x1234, 1, b"hi"), summed=False) == bytes.fromhex(
-        "80000000123400016869"
-    )
+    assert icmp_packet.encode_request(
+        AF_INET, Echo(0x1234, 1, b"hi"), with_checksum=True
+    ) == bytes.fromhex("08007d61123400016869")
+    assert icmp_packet.encode_request(
+        AF_INET6, Echo(0x1234, 1, b"hi"), with_checksum=False
+    ) == bytes.fromhex("80000000123400016869")
 
 
 @given(IDENTIFIERS, IDENTIFIERS, st.binary(max_size=70))
@@ -36,7 +36,9 @@ def test_a_receiver_finds_the_checksum_right(
     """Over the whole of it, its own included, it is 0."""
     assert (
         icmp_packet.checksum(
-            icmp_packet.request(AF_INET, Echo(identifier, sequence, payload), summed=True)
+            icmp_packet.encode_request(
+                AF_INET, Echo(identifier, sequence, payload), with_checksum=True
+            )
         )
         == 0
     )
@@ -48,16 +50,16 @@ def test_what_was_asked_is_known_again(
 ) -> None:
     """In an answer, in a router's complaint; and a question is no answer."""
     echo = Echo(identifier, sequence, payload)
-    sent = icmp_packet.request(family, echo, summed=False)
+    sent = icmp_packet.encode_request(family, echo, with_checksum=False)
     kind = bytes([0 if family == AF_INET else 129])
-    assert icmp_packet.asked(family, sent) == echo
-    assert icmp_packet.reply(family, kind + sent[1:]) == echo
-    assert icmp_packet.reply(family, sent) is None
+    assert icmp_packet.decode_request(family, sent) == echo
+    assert icmp_packet.decode_reply(family, kind + sent[1:]) == echo
+    assert icmp_packet.decode_reply(family, sent) is None
 
 
 @given(st.sampled_from([AF_INET, AF_INET6]), st.binary(max_size=40))
 def test_any_bytes_are_an_answer_or_none(family: int, data: bytes) -> None:
-    found = icmp_packet.reply(family, data)
+    found = icmp_packet.decode_reply(family, data)
     assert found is None or len(found.payload) == len(data) - 8
     assert len(icmp_packet.without_ip_header(data)) <= len(data)
 
@@ -72,19 +74,19 @@ def test_all_questions_fit_and_wait_equally_long(
     count: int, interval_s: float, timeout_s: float, left_s: float
 ) -> None:
     """Never longer than asked for, never past the end; and as asked for where there is time for that."""
-    found = round_trips.pace(count, interval_s, timeout_s, left_s)
+    found = round_trips.plan(count, interval_s, timeout_s, left_s)
     assert found.count == count
-    assert 0 <= found.patience_s <= timeout_s
+    assert 0 <= found.timeout_s <= timeout_s
     assert 0 <= found.interval_s <= interval_s
-    assert (count - 1) * found.interval_s + found.patience_s <= max(0.0, left_s) + 1e-6
+    assert (count - 1) * found.interval_s + found.timeout_s <= max(0.0, left_s) + 1e-6
     if (count - 1) * interval_s + timeout_s <= left_s - 1e-6 and count > 1:
         assert math.isclose(found.interval_s, interval_s)
-        assert found.patience_s == timeout_s
+        assert found.timeout_s == timeout_s
 
 
 @given(st.lists(st.floats(1e-6, 10), min_size=1, max_size=20))
 def test_the_spread_of_round_trips(seconds: list[float]) -> None:
-    low, mean, high, deviation = round_trips.spread(seconds)
+    low, mean, high, deviation = round_trips.summarize(seconds)
     assert (low, high) == (min(seconds), max(seconds))
     assert math.isclose(mean, statistics.fmean(seconds))
     assert math.isclose(deviation, statistics.pstdev(seconds), rel_tol=1e-6, abs_tol=1e-9)
@@ -92,7 +94,7 @@ def test_the_spread_of_round_trips(seconds: list[float]) -> None:
 
 @pytest.mark.parametrize(("answered", "loss"), [(0, 1.0), (1, 0.75), (4, 0.0)])
 def test_loss(answered: int, loss: float) -> None:
-    assert round_trips.Trips(4, [0.1] * answered).loss == loss
+    assert round_trips.RoundTrips(4, [0.1] * answered).loss == loss
 
 
 def test_durations_are_written_as_everywhere() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poller import errors
-from poller.collectors.http import json_paths, status_ranges, urls
+from poller.collectors.http import json_paths, urls
 from poller.collectors.http.options import HttpOptions
 from poller.collectors.registry import load
 
@@ -84,7 +84,7 @@ def test_urls_are_printed_without_their_query(text: str, said: str) -> None:
 @given(st.text(max_size=30))
 def test_any_redirection_leads_to_a_url_or_nowhere(location: str) -> None:
     try:
-        found = urls.joined(urls.parse("http://192.0.2.1/a"), location)
+        found = urls.join(urls.parse("http://192.0.2.1/a"), location)
     except ValueError:
         return
     assert found.scheme in urls.PORTS
@@ -97,7 +97,7 @@ def test_any_redirection_leads_to_a_url_or_nowhere(location: str) -> None:
     ("words", "good"), [(("200-399",), True), (("404", "301"), True), (("200-299",), False)]
 )
 def test_statuses(words: tuple[str, ...], good: bool) -> None:
-    assert status_ranges.fits(301, words) is good
+    assert options(expect=words).expects(301) is good
 
 
 def options(**raw: Any) -> HttpOptions:
@@ -108,12 +108,14 @@ def options(**raw: Any) -> HttpOptions:
 
 def test_where_to_ask() -> None:
     """At the device's address, unless a URL says otherwise."""
-    assert str(options().where("192.0.2.1")) == "http://192.0.2.1/"
+    assert str(options().target_url("192.0.2.1")) == "http://192.0.2.1/"
     assert (
-        str(options(scheme="https", port=8443, path="/a").where("2001:db8::1"))
+        str(options(scheme="https", port=8443, path="/a").target_url("2001:db8::1"))
         == "https://[2001:db8::1]:8443/a"
     )
-    assert str(options(url="https://example.org/b").where("192.0.2.1")) == "https://example.org/b"
+    assert (
+        str(options(url="https://example.org/b").target_url("192.0.2.1")) == "https://example.org/b"
+    )
 
 
 def test_lists_may_be_typed() -> None:
@@ -129,7 +131,7 @@ def test_lists_may_be_typed() -> None:
         ({"url": "ftp://a"}, 'option "url": a URL begins with http:// or https://'),
         ({"url": "http://"}, "the URL names no host"),
         ({"url": "http://a:99999/"}, 'option "url"'),
-        ({"url": "http://a/", "port": 80}, "url says it all: leave port away"),
+        ({"url": "http://a/", "port": 80}, "url says it all: leave out port"),
         ({"path": "x"}, 'option "path": a path begins with /'),
         ({"host": "a b"}, 'option "host": that is no name of a host'),
         ({"expect": "2xx"}, '"2xx" is no status code; write 200, or 200-299'),

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from benchmarks import same_numbers
 from poller.collectors.routeros.families import FAMILIES, PRESENT, PRESENT_HELP
-from poller.collectors.routeros.families.family import PREFIX, Ask, Family, Table
+from poller.collectors.routeros.families.family import PREFIX, Family, Menu, Table
 from poller.domain.inventory import duration
 from poller.domain.metrics.reading import Kind
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[4] / "docs"
 PAGE, REFERENCE = DOCS / "routeros.md", DOCS / "reference" / "routeros-metrics.md"
-HINT = "is out of date: UPDATE_DOCS=1 pytest tests/unit/collectors/test_routeros_page.py"
+HINT = "is out of date: UPDATE_DOCS=1 pytest tests/unit/collectors/routeros/test_routeros_page.py"
 
 
 def written(path: Path, text: str) -> None:
@@ -57,15 +57,15 @@ def test_every_metric_is_in_the_reference() -> None:
 
 
 def _menus(family: Family) -> str:
-    paths = dict.fromkeys(path for ask in family.asks for path in _paths(ask))
+    paths = dict.fromkeys(path for menu in family.menus for path in _paths(menu))
     return "<br>".join(f"`{path}`" for path in paths)
 
 
-def _paths(ask: Ask) -> Iterator[str]:
-    if not (ask.then and ask.only):
-        yield ask.path
-    if ask.then:
-        yield ask.then.command.removesuffix("/print")
+def _paths(menu: Menu) -> Iterator[str]:
+    if not (menu.follow_up and menu.row_filter):
+        yield menu.path
+    if menu.follow_up:
+        yield menu.follow_up.command.removesuffix("/print")
 
 
 def _every(family: Family) -> str:

@@ -14,8 +14,8 @@ import pytest
 
 from poller import testing
 from poller.collectors.ping import PingCollector, icmp, icmp_sockets
-from poller.collectors.ping.icmp import Pings
-from poller.collectors.ping.round_trips import Pace, Trips
+from poller.collectors.ping.icmp import IcmpPinger
+from poller.collectors.ping.round_trips import Pace, RoundTrips
 from poller.domain.failures.outcome import Result
 
 IDENTIFIER = 4711
@@ -71,10 +71,10 @@ def obliging(network: Network, data: bytes, where: str) -> None:
 
 async def ask(
     network: Network, monkeypatch: pytest.MonkeyPatch, pace: Pace, host: str = HOST
-) -> Trips:
-    made = icmp_sockets.Door(network, socket.AF_INET, IDENTIFIER, raw=False)  # type: ignore[arg-type]
-    monkeypatch.setattr(icmp.icmp_sockets, "opened", lambda family: made)
-    pings = Pings(socket.AF_INET)
+) -> RoundTrips:
+    made = icmp_sockets.IcmpSocket(network, socket.AF_INET, IDENTIFIER, raw=False)  # type: ignore[arg-type]
+    monkeypatch.setattr(icmp.icmp_sockets, "open_socket", lambda family: made)
+    pings = IcmpPinger(socket.AF_INET)
     try:
         seen = await pings.burst((host, 0), pace, 56)
         assert not pings._pending  # nothing is remembered of who does not wait any more
@@ -83,7 +83,9 @@ async def ask(
         pings.close()
 
 
-def run(script: Script, monkeypatch: pytest.MonkeyPatch, pace: Pace = Pace(3, 0.0, 0.05)) -> Trips:
+def run(
+    script: Script, monkeypatch: pytest.MonkeyPatch, pace: Pace = Pace(3, 0.0, 0.05)
+) -> RoundTrips:
     return asyncio.run(ask(Network(script), monkeypatch, pace))
 
 
@@ -109,11 +111,11 @@ def test_numbers_that_come_again_belong_to_who_asked_last(monkeypatch: pytest.Mo
     def slow(network: Network, data: bytes, where: str) -> None:
         held.append(data)
 
-    async def scenario() -> tuple[Trips, Trips]:
+    async def scenario() -> tuple[RoundTrips, RoundTrips]:
         network = Network(slow)
-        made = icmp_sockets.Door(network, socket.AF_INET, IDENTIFIER, raw=False)  # type: ignore[arg-type]
-        monkeypatch.setattr(icmp.icmp_sockets, "opened", lambda family: made)
-        pings = Pings(socket.AF_INET)
+        made = icmp_sockets.IcmpSocket(network, socket.AF_INET, IDENTIFIER, raw=False)  # type: ignore[arg-type]
+        monkeypatch.setattr(icmp.icmp_sockets, "open_socket", lambda family: made)
+        pings = IcmpPinger(socket.AF_INET)
         first = asyncio.ensure_future(pings.burst((HOST, 0), Pace(2, 0.0, 0.1), 56))
         await asyncio.sleep(0.01)
         network.say(answer(held[0]))
@@ -208,26 +210,26 @@ def test_a_routers_complaint_ends_the_wait_and_is_told(monkeypatch: pytest.Monke
     def unreachable(network: Network, data: bytes, where: str) -> None:
         network._complaints.append((data[:8], [(socket.IPPROTO_IP, 11, told)], where))
 
-    async def scenario() -> Trips:
+    async def scenario() -> RoundTrips:
         network = Network(unreachable)
-        made = icmp_sockets.Door(network, socket.AF_INET, IDENTIFIER, raw=False)  # type: ignore[arg-type]
-        monkeypatch.setattr(icmp.icmp_sockets, "opened", lambda family: made)
-        pings = Pings(socket.AF_INET)
-        asyncio.get_running_loop().call_later(0.01, pings._read_complaints)  # what an EPOLLERR does
+        made = icmp_sockets.IcmpSocket(network, socket.AF_INET, IDENTIFIER, raw=False)  # type: ignore[arg-type]
+        monkeypatch.setattr(icmp.icmp_sockets, "open_socket", lambda family: made)
+        pings = IcmpPinger(socket.AF_INET)
+        asyncio.get_running_loop().call_later(0.01, pings._read_errors)  # what an EPOLLERR does
         try:
             return await pings.burst((HOST, 0), Pace(2, 0.0, 60.0), 56)
         finally:
             pings.close()
 
     seen = asyncio.run(scenario())
-    assert (seen.seconds, seen.told) == ([], "No route to host, says 10.0.0.1")
+    assert (seen.seconds, seen.error) == ([], "No route to host, says 10.0.0.1")
 
 
 def test_a_route_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_route(network: Network, data: bytes, where: str) -> None:
         raise OSError(errno.ENETUNREACH, "Network is unreachable")
 
-    assert run(no_route, monkeypatch, Pace(3, 0.0, 60.0)).told == "Network is unreachable"
+    assert run(no_route, monkeypatch, Pace(3, 0.0, 60.0)).error == "Network is unreachable"
 
 
 def test_anothers_complaint_costs_us_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,11 +263,11 @@ def test_without_permission_it_is_tcp_or_a_clear_refusal(
 ) -> None:
     """`auto` finds another way, `icmp` says what to do; also where the system has no such sockets for anybody."""
 
-    def forbidden(family: int) -> icmp_sockets.Door:
+    def forbidden(family: int) -> icmp_sockets.IcmpSocket:
         raise OSError(number, "no")
 
-    monkeypatch.setattr(icmp.icmp_sockets, "_unprivileged", forbidden)
-    monkeypatch.setattr(icmp.icmp_sockets, "_raw", forbidden)
+    monkeypatch.setattr(icmp.icmp_sockets, "_open_unprivileged", forbidden)
+    monkeypatch.setattr(icmp.icmp_sockets, "_open_raw", forbidden)
     with socket.create_server(("127.0.0.1", 0)) as server:
         options = {"port": server.getsockname()[1], "count": 1}
         auto = asyncio.run(testing.collect(PingCollector(), "127.0.0.1", **options))

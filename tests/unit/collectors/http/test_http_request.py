@@ -9,7 +9,7 @@ import h11
 import pytest
 
 from poller.collectors.http import http_request
-from poller.collectors.http.exchange_record import Seen
+from poller.collectors.http.exchange_record import Exchange
 from poller.collectors.http.urls import Url
 
 ANSWERS = [
@@ -29,10 +29,10 @@ PIECES = [
     b"Transfer-Encoding: chunked\r\n",
     b"Content-Length: 3\r\n",
 ]
-MOST = 20
+MAX_BODY = 20
 
 
-async def read(data: bytes, method: str = "GET") -> Seen:
+async def read(data: bytes, method: str = "GET") -> Exchange:
     reader = asyncio.StreamReader()
     reader.feed_data(data)
     reader.feed_eof()
@@ -41,9 +41,9 @@ async def read(data: bytes, method: str = "GET") -> Seen:
         h11.Request(method=method, target="/", headers=[("Host", "a"), ("Connection", "close")])
     )
     state.send(h11.EndOfMessage())
-    seen = Seen()
-    await http_request._Answer(state, reader, MOST, seen).read()
-    return seen
+    exchange = Exchange()
+    await http_request._ResponseReader(state, reader, MAX_BODY, exchange).read()
+    return exchange
 
 
 def mutated(dice: random.Random) -> bytes:
@@ -93,7 +93,7 @@ def test_mutated_answers_are_read_or_refused_in_our_words(seed: int) -> None:
         for _ in range(500):
             data, method = mutated(dice), dice.choice(["GET", "HEAD"])
             try:
-                assert len((await read(data, method)).body) <= MOST
+                assert len((await read(data, method)).body) <= MAX_BODY
             except http_request.EXPECTED as error:
                 refused.append(error)
         return refused
@@ -101,6 +101,6 @@ def test_mutated_answers_are_read_or_refused_in_our_words(seed: int) -> None:
     refused = asyncio.run(all_of_them())
     assert 0 < len(refused) < 500
     assert all(
-        http_request.translate(error, Url("http", "a", 80, "/"), Seen()).message
+        http_request.translate(error, Url("http", "a", 80, "/"), Exchange()).message
         for error in refused
     )

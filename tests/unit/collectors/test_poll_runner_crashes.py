@@ -82,7 +82,7 @@ def test_rubbish_is_told_by_its_metric_and_its_line() -> None:
     assert said.startswith(
         "collector scripted yielded what is no reading (fan_speed is not a number"
     )
-    assert f"(test_drain_crashes.py:{line})" in said
+    assert f"(test_poll_runner_crashes.py:{line})" in said
 
 
 def test_of_more_readings_than_a_device_has_nothing_is_kept(

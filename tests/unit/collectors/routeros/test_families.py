@@ -1,9 +1,11 @@
-"""What families ask for, what rows become, and which families a target may choose."""
+"""The families: their menus, the readings of their rows, and the options that select them."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -14,11 +16,11 @@ from poller.collectors import registry
 from poller.collectors.routeros import RouterOsCollector
 from poller.collectors.routeros.families import DEFAULT, FAMILIES, PRESENT, row_transforms
 from poller.collectors.routeros.families.addresses import KID_CONTROL
-from poller.collectors.routeros.families.family import PREFIX, Ask, Family, Rows
+from poller.collectors.routeros.families.family import PREFIX, Family, Menu, Rows
 from poller.collectors.routeros.families.firewall import CONNECTIONS, FIREWALL
 from poller.collectors.routeros.families.interfaces import INTERFACES
 from poller.collectors.routeros.options import RouterOsOptions
-from poller.collectors.routeros.row_readings import Answer, Shapes
+from poller.collectors.routeros.row_readings import SeriesCache, TableRows
 from poller.domain.metrics.reading import Kind, Reading, ReadingSet
 
 REGISTRY = registry.Registry({"routeros": RouterOsCollector()})
@@ -32,12 +34,20 @@ ETHER = {
 }
 
 
-def answers(family: Family, rows: Rows) -> list[Answer]:
-    return [Answer(family.name, table, rows) for table in family.asks[0].tables]
+def tables(family: Family, rows: Rows) -> list[TableRows]:
+    return [TableRows(family.name, table, rows) for table in family.menus[0].tables]
 
 
-def interfaces(shapes: Shapes, *rows: dict[str, str]) -> ReadingSet:
-    return shapes.read(answers(INTERFACES, rows), {})
+def readings_of(
+    table_rows: Sequence[TableRows],
+    cache: SeriesCache | None = None,
+    present: Mapping[str, bool] | None = None,
+) -> ReadingSet:
+    return asyncio.run((cache or SeriesCache()).readings(table_rows, present or {}))
+
+
+def interfaces(cache: SeriesCache, *rows: dict[str, str]) -> ReadingSet:
+    return readings_of(tables(INTERFACES, rows), cache)
 
 
 def by_name(readings: ReadingSet, label: str) -> dict[tuple[str, str], Reading]:
@@ -50,7 +60,8 @@ def by_name(readings: ReadingSet, label: str) -> dict[tuple[str, str], Reading]:
 def test_rows_become_readings_and_text_stays_text() -> None:
     """A comment of `007` or an interface called `yes` is not a number and not a truth."""
     found = by_name(
-        interfaces(Shapes(), ETHER, {"name": "yes", "rx-byte": "5", "actual-mtu": "auto"}), "name"
+        interfaces(SeriesCache(), ETHER, {"name": "yes", "rx-byte": "5", "actual-mtu": "auto"}),
+        "name",
     )
     assert found["interface_rx_byte", "ether1"].value == 100
     assert (
@@ -67,34 +78,35 @@ def test_rows_become_readings_and_text_stays_text() -> None:
 
 def test_what_a_router_leaves_out_is_no_where_that_is_meant() -> None:
     """Flags are left out when they are not set; numbers are not zero because nobody said them."""
-    found = by_name(interfaces(Shapes(), {"name": "ether1"}), "name")
+    found = by_name(interfaces(SeriesCache(), {"name": "ether1"}), "name")
     assert found["interface_running", "ether1"].value == 0
     assert ("interface_rx_byte", "ether1") not in found
 
 
 def test_new_numbers_keep_the_series_object() -> None:
-    shapes = Shapes()
-    first = interfaces(shapes, ETHER)
-    second = interfaces(shapes, {**ETHER, "rx-byte": "200"})
-    renamed = interfaces(shapes, {**ETHER, "comment": "new"})
+    cache = SeriesCache()
+    first = interfaces(cache, ETHER)
+    second = interfaces(cache, {**ETHER, "rx-byte": "200"})
+    renamed = interfaces(cache, {**ETHER, "comment": "new"})
     assert second.series is first.series
     assert 200 in second.values
     assert renamed.series is not second.series
 
 
 def test_a_poll_without_the_slow_families_has_a_shape_of_its_own_that_is_kept_too() -> None:
-    shapes = Shapes()
+    cache = SeriesCache()
     both = [
-        *answers(INTERFACES, [ETHER]),
-        *answers(FAMILIES["packages"], [{"name": "routeros", "version": "7"}]),
+        *tables(INTERFACES, [ETHER]),
+        *tables(FAMILIES["packages"], [{"name": "routeros", "version": "7"}]),
     ]
-    whole, part = shapes.read(both, {}), interfaces(shapes, ETHER)
-    assert shapes.read(both, {}).series is whole.series
-    assert interfaces(shapes, ETHER).series is part.series
+    whole = readings_of(both, cache)
+    part = interfaces(cache, ETHER)
+    assert readings_of(both, cache).series is whole.series
+    assert interfaces(cache, ETHER).series is part.series
 
 
 def test_of_two_rows_with_the_same_name_the_last_one_counts() -> None:
-    readings = interfaces(Shapes(), ETHER, {**ETHER, "rx-byte": "7"})
+    readings = interfaces(SeriesCache(), ETHER, {**ETHER, "rx-byte": "7"})
     assert len({(s.name, s.labels) for s in readings.series.series}) == len(readings.values)
     assert by_name(readings, "name")["interface_rx_byte", "ether1"].value == 7
 
@@ -102,25 +114,25 @@ def test_of_two_rows_with_the_same_name_the_last_one_counts() -> None:
 def test_rules_that_look_alike_are_added_up() -> None:
     rule = {"chain": "forward", "action": "accept", "bytes": "10", "packets": "1"}
     found = by_name(
-        Shapes().read(answers(FIREWALL, [rule, rule, {**rule, "action": "drop"}]), {}), "action"
+        readings_of(tables(FIREWALL, [rule, rule, {**rule, "action": "drop"}])), "action"
     )
     assert found["firewall_filter", "accept"].value == 20
     assert found["firewall_filter", "drop"].value == 10
 
 
 def test_counts_of_both_ip_versions_are_added_up() -> None:
-    told = [
-        Answer("connections", table, [{"ret": count}])
-        for ask, count in zip(CONNECTIONS.asks, ("5", "7"), strict=True)
-        for table in ask.tables
+    rows_of_tables = [
+        TableRows("connections", table, [{"ret": count}])
+        for menu, count in zip(CONNECTIONS.menus, ("5", "7"), strict=True)
+        for table in menu.tables
     ]
-    found = by_name(Shapes().read(told, {}), "")
+    found = by_name(readings_of(rows_of_tables), "")
     assert found["ip_connections_total", ""].value == 12
     assert found["ipv6_connections_total", ""].value == 7
 
 
 def test_a_target_sees_which_families_its_router_has() -> None:
-    found = Shapes().read([], {"health": True, "lte": False})
+    found = readings_of([], present={"health": True, "lte": False})
     assert {reading.labels["family"]: reading.value for reading in found} == {"health": 1, "lte": 0}
     assert {reading.name for reading in found} == {PRESENT}
 
@@ -130,10 +142,10 @@ def test_a_family_is_well_declared(family: Family) -> None:
     texts = family.help_texts()
     assert all(texts.values())
     assert all(re.fullmatch(r"routeros_[a-z0-9_]+", name) for name in texts)
-    for ask in family.asks:
-        assert all(command.startswith("/") for command in ask.commands())
-        assert len(set(ask.proplist())) == len(ask.proplist())
-        for table in ask.tables:
+    for menu in family.menus:
+        assert all(command.startswith("/") for command in menu.commands())
+        assert len(set(menu.proplist())) == len(menu.proplist())
+        for table in menu.tables:
             assert table.info or table.metrics
             assert not set(table.labels) & set(table.info.labels if table.info else ())
     if family.every_s:
@@ -153,23 +165,23 @@ def test_one_name_has_one_meaning() -> None:
 TEXTS = st.text(max_size=8) | st.sampled_from(
     ["", "true", "1,2", "3/4", "9" * 70, "1Gbps", "-52@6Mbps", "10.0.0.1-9", "::/0"]
 )
-ASKS = [ask for family in FAMILIES.values() for ask in family.asks]
+MENUS = [menu for family in FAMILIES.values() for menu in family.menus]
 
 
-@given(st.sampled_from(ASKS), st.data())
+@given(st.sampled_from(MENUS), st.data())
 def test_whatever_a_router_answers_becomes_readings_or_nothing(
-    ask: Ask, data: st.DataObject
+    menu: Menu, data: st.DataObject
 ) -> None:
     """Properties missing or full of rubbish, rows twice, a second command about other rows: no series comes twice."""
-    row = st.dictionaries(st.sampled_from([*ask.proplist(), "name", "ret"]), TEXTS, max_size=12)
+    row = st.dictionaries(st.sampled_from([*menu.proplist(), "name", "ret"]), TEXTS, max_size=12)
     rows: Rows = data.draw(st.lists(row, max_size=4))
-    if ask.then:
-        rows = ask.then.join(rows, data.draw(st.lists(row, max_size=4)))
-    told = [
-        Answer("some", table, table.reshape(rows) if table.reshape else rows)
-        for table in ask.tables
+    if menu.follow_up:
+        rows = menu.follow_up.join(rows, data.draw(st.lists(row, max_size=4)))
+    rows_of_tables = [
+        TableRows("some", table, table.transform(rows) if table.transform else rows)
+        for table in menu.tables
     ]
-    readings = Shapes().read(told, {})
+    readings = readings_of(rows_of_tables)
     assert len({(series.name, series.labels) for series in readings.series.series}) == len(
         readings.values
     )
@@ -184,9 +196,9 @@ def test_sensors_of_both_versions_are_one_row() -> None:
         {"name": "voltage", "value": "24.1", "type": "V"},
         {"name": "temperature", "value": "41", "type": "C"},
     ]
-    assert row_transforms.sensors(v7) == [{"voltage": "24.1", "temperature": "41"}]
-    assert row_transforms.sensors([{"voltage": "24.1"}]) == [{"voltage": "24.1"}]
-    assert row_transforms.sensors([]) == []
+    assert row_transforms.one_sensor_row(v7) == [{"voltage": "24.1", "temperature": "41"}]
+    assert row_transforms.one_sensor_row([{"voltage": "24.1"}]) == [{"voltage": "24.1"}]
+    assert row_transforms.one_sensor_row([]) == []
 
 
 @pytest.mark.parametrize(
@@ -201,7 +213,9 @@ def test_sensors_of_both_versions_are_one_row() -> None:
     ],
 )
 def test_the_size_of_a_pool(ranges: str, size: int) -> None:
-    assert row_transforms.sized([{"ranges": ranges}]) == [{"ranges": ranges, "total": str(size)}]
+    assert row_transforms.add_pool_size([{"ranges": ranges}]) == [
+        {"ranges": ranges, "total": str(size)}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -216,13 +230,15 @@ def test_the_size_of_a_pool(ranges: str, size: int) -> None:
 )
 def test_the_size_of_an_ipv6_pool(prefix: str, length: str, size: int) -> None:
     """It gives prefixes away, not addresses."""
-    assert row_transforms.sized([{"prefix": prefix, "prefix-length": length}])[0]["total"] == str(
-        size
-    )
+    assert row_transforms.add_pool_size([{"prefix": prefix, "prefix-length": length}])[0][
+        "total"
+    ] == str(size)
 
 
 def test_a_pool_with_nothing_taken_is_empty() -> None:
-    pools = row_transforms.used([{"name": "a"}, {"name": "b"}], [{"pool": "a"}, {"pool": "a"}, {}])
+    pools = row_transforms.add_pool_usage(
+        [{"name": "a"}, {"name": "b"}], [{"pool": "a"}, {"pool": "a"}, {}]
+    )
     assert [pool["used"] for pool in pools] == ["2", "0"]
 
 
@@ -231,20 +247,20 @@ def test_a_pool_with_nothing_taken_is_empty() -> None:
     [("10.0.0.1:443", "10.0.0.1"), ("[fe80::1]:53", "fe80::1"), ("fe80::1", "fe80::1"), ("", "")],
 )
 def test_an_address_without_its_port(address: str, host: str) -> None:
-    assert row_transforms.host(address) == host
+    assert row_transforms.without_port(address) == host
 
 
 def test_a_second_command_speaks_of_the_same_names() -> None:
     ports = [{"name": "a"}, {"name": "b"}]
-    assert row_transforms.by_name(ports, [{"name": "b", "rate": "1"}]) == [
+    assert row_transforms.join_by_name(ports, [{"name": "b", "rate": "1"}]) == [
         {"name": "a"},
         {"name": "b", "rate": "1"},
     ]
-    assert row_transforms.by_name(ports, [{"rate": "1"}, {"rate": "2"}])[1] == {
+    assert row_transforms.join_by_name(ports, [{"rate": "1"}, {"rate": "2"}])[1] == {
         "name": "b",
         "rate": "2",
     }
-    assert row_transforms.by_name(ports, [{"rate": "1"}]) == ports
+    assert row_transforms.join_by_name(ports, [{"rate": "1"}]) == ports
 
 
 # Options
@@ -297,7 +313,7 @@ def test_refused_options(raw: dict[str, object], text: str) -> None:
 
 
 def test_a_device_under_kid_control_is_known_by_its_lease() -> None:
-    table = KID_CONTROL.asks[0].tables[0]
-    assert "dhcp-name" not in KID_CONTROL.asks[0].proplist()
+    table = KID_CONTROL.menus[0].tables[0]
+    assert "dhcp-name" not in KID_CONTROL.menus[0].proplist()
     assert table.info is not None
     assert "dhcp_name" in table.info.labels

@@ -13,11 +13,10 @@ import pytest
 
 from poller import errors
 from poller.collectors.api import SessionLost
-from poller.collectors.routeros.command_cache import Conversation
 from poller.collectors.routeros.families import DEFAULT, FAMILIES
 from poller.collectors.routeros.families.family import Rows
-from poller.collectors.routeros.family_reader import MOST_ROWS, Asking
-from poller.collectors.routeros.router_memory import FORGET_S, Memory
+from poller.collectors.routeros.family_reader import MAX_ROWS, CommandCache, FamilyReader
+from poller.collectors.routeros.router_memory import FORGET_S, RouterMemory
 
 Answer = Callable[..., Rows]
 NOTHING: Rows = []
@@ -57,12 +56,12 @@ async def forever(text: str, rows: int) -> AsyncIterator[None]:
 
 
 def ask(
-    router: Script, memory: Memory, *names: str, now: float = 0.0, lists: tuple[str, ...] = ()
-) -> Asking:
-    asking = Asking(memory, {"address_lists": lists}, now)
+    router: Script, memory: RouterMemory, *names: str, now: float = 0.0, lists: tuple[str, ...] = ()
+) -> FamilyReader:
+    reader = FamilyReader(memory, {"address_lists": lists}, now)
     due = memory.due([FAMILIES[name] for name in names], {}, now)
-    asyncio.run(asking.read(Conversation(router, forever), due))
-    return asking
+    asyncio.run(reader.read(CommandCache(router, forever), due))
+    return reader
 
 
 def test_ports_are_monitored_in_one_sentence_and_only_those_that_exist() -> None:
@@ -70,7 +69,7 @@ def test_ports_are_monitored_in_one_sentence_and_only_those_that_exist() -> None
     router = Script(
         interface_print=PORTS, interface_ethernet_monitor=[{"name": "ether1", "rate": "1Gbps"}]
     )
-    ask(router, Memory(), "interfaces", "ethernet")
+    ask(router, RouterMemory(), "interfaces", "ethernet")
     assert router.commands == ["/interface/print", "/interface/ethernet/monitor"]
     assert router.heard[1][2]["numbers"] == "ether1"
     assert "once" in router.heard[1][2]
@@ -78,13 +77,13 @@ def test_ports_are_monitored_in_one_sentence_and_only_those_that_exist() -> None
 
 def test_without_the_interfaces_ports_are_asked_for_by_kind() -> None:
     router = Script(interface_print=PORTS[:1], interface_ethernet_monitor=NOTHING)
-    ask(router, Memory(), "ethernet")
+    ask(router, RouterMemory(), "ethernet")
     assert [queries for _, queries, _ in router.heard] == [("?type=ether",), ()]
 
 
 def test_a_router_without_ports_is_not_asked_about_them() -> None:
     router = Script(interface_print=[PORTS[2]])
-    ask(router, Memory(), "interfaces", "ethernet")
+    ask(router, RouterMemory(), "interfaces", "ethernet")
     assert router.commands == ["/interface/print"]
 
 
@@ -93,13 +92,13 @@ def test_default_families_cost_five_sentences() -> None:
         system_resource_print=[{"version": "7.18"}], system_identity_print=[{"name": "r"}], system_health_print=NOTHING,
         interface_print=PORTS, interface_ethernet_monitor=NOTHING,
     )  # fmt: skip
-    ask(router, Memory(), *DEFAULT)
+    ask(router, RouterMemory(), *DEFAULT)
     assert len(router.heard) == 5
     assert all(".proplist" in words for _, _, words in router.heard)
 
 
 def test_a_menu_that_is_not_there_is_skipped_remembered_and_no_error() -> None:
-    router, memory = Script(routing_bgp_session_print=NOTHING), Memory()
+    router, memory = Script(routing_bgp_session_print=NOTHING), RouterMemory()
     assert ask(router, memory, "bgp").failures == []
     ask(router, memory, "bgp", now=60)
     assert router.commands == [
@@ -113,7 +112,7 @@ def test_a_menu_that_is_not_there_is_skipped_remembered_and_no_error() -> None:
 
 
 def test_a_new_version_has_other_menus() -> None:
-    router, memory = Script(system_resource_print=[{"version": "6.49"}]), Memory()
+    router, memory = Script(system_resource_print=[{"version": "6.49"}]), RouterMemory()
     ask(router, memory, "resource", "bgp")
     router.menus["/system/resource/print"] = [{"version": "7.18"}]
     ask(router, memory, "resource", "bgp", now=60)
@@ -122,7 +121,7 @@ def test_a_new_version_has_other_menus() -> None:
 
 
 def test_a_family_the_router_has_nothing_of_is_not_asked_for_again() -> None:
-    router, memory = Script(), Memory()
+    router, memory = Script(), RouterMemory()
     ask(router, memory, "poe")
     assert memory.presence([FAMILIES["poe"]], 0) == {"poe": False}
     assert memory.due([FAMILIES["poe"]], {}, 60) == []
@@ -136,38 +135,38 @@ def test_no_permission_names_the_policy_and_costs_only_that_family() -> None:
         ),
         system_identity_print=[{"name": "r"}],
     )
-    asking = ask(router, Memory(), "resource", "identity")
-    [failure] = asking.failures
+    reader = ask(router, RouterMemory(), "resource", "identity")
+    [failure] = reader.failures
     assert failure.part == "resource"
     assert "needs the policies api, read" in failure.error.cause
     assert failure.error.hint.endswith("policy=api,read")
-    assert [answer.family for answer in asking.answers] == ["identity"]
+    assert [table.family for table in reader.tables] == ["identity"]
 
 
 def test_trouble_with_the_connection_ends_the_pass_and_says_where() -> None:
     router = Script(
         system_resource_print=NOTHING, system_identity_print=errors.DeviceTimeout("no answer")
     )
-    memory = Memory()
-    asking = Asking(memory, {}, 0.0)
+    memory = RouterMemory()
+    reader = FamilyReader(memory, {}, 0.0)
     with pytest.raises(errors.DeviceTimeout):
         asyncio.run(
-            asking.read(Conversation(router, forever), [FAMILIES[name] for name in DEFAULT])
+            reader.read(CommandCache(router, forever), [FAMILIES[name] for name in DEFAULT])
         )
-    assert asking.at == "identity"
+    assert reader.current == "identity"
     assert memory.read == {"resource"}
 
 
-def cut(router: Script, memory: Memory, *names: str, now: float) -> Asking:
+def cut(router: Script, memory: RouterMemory, *names: str, now: float) -> FamilyReader:
     """A poll in which the connection ends."""
-    asking = Asking(memory, {}, now)
+    reader = FamilyReader(memory, {}, now)
     with pytest.raises(errors.DeviceTimeout):
         asyncio.run(
-            asking.read(
-                Conversation(router, forever), memory.due([FAMILIES[n] for n in names], {}, now)
+            reader.read(
+                CommandCache(router, forever), memory.due([FAMILIES[n] for n in names], {}, now)
             )
         )
-    return asking
+    return reader
 
 
 def test_a_family_that_ends_the_connection_keeps_no_other_from_being_read() -> None:
@@ -175,11 +174,11 @@ def test_a_family_that_ends_the_connection_keeps_no_other_from_being_read() -> N
     wanted = ("interfaces", "resource", "identity")
     router, memory = (
         Script(system_resource_print=NOTHING, system_identity_print=[{"name": "r"}]),
-        Memory(),
+        RouterMemory(),
     )
     router.menus["/interface/print"] = errors.DeviceTimeout("no complete answer")
-    assert cut(router, memory, *wanted, now=0).answers == []
-    assert {answer.family for answer in cut(router, memory, *wanted, now=60).answers} == {
+    assert cut(router, memory, *wanted, now=0).tables == []
+    assert {table.family for table in cut(router, memory, *wanted, now=60).tables} == {
         "resource",
         "identity",
     }
@@ -191,7 +190,7 @@ def test_a_family_that_ends_the_connection_keeps_no_other_from_being_read() -> N
             assert due[-1] is FAMILIES["interfaces"]
             cut(router, memory, *wanted, now=now)
         else:
-            [failure] = memory.remembered([FAMILIES["interfaces"]], now)
+            [failure] = memory.standing_failures([FAMILIES["interfaces"]], now)
             assert failure.part == "interfaces"
             assert " times in a row, and not asked again for " in failure.error.message
     pauses = [after - before for before, after in itertools.pairwise(asked)]
@@ -199,17 +198,17 @@ def test_a_family_that_ends_the_connection_keeps_no_other_from_being_read() -> N
     assert set(pauses[6:]) == {3240}
     router.menus["/interface/print"] = PORTS
     now = asked[-1] + 3600
-    assert [answer.family for answer in ask(router, memory, *wanted, now=now).answers][
+    assert [table.family for table in ask(router, memory, *wanted, now=now).tables][
         -1
     ] == "interfaces"
-    assert memory.remembered([FAMILIES["interfaces"]], now) == []
+    assert memory.standing_failures([FAMILIES["interfaces"]], now) == []
     assert [
         family.name for family in memory.due([FAMILIES[name] for name in wanted], {}, now + 60)
     ] == list(wanted)
 
 
 def test_one_bad_moment_costs_no_pause() -> None:
-    router, memory = Script(), Memory()
+    router, memory = Script(), RouterMemory()
     router.menus["/interface/print"] = errors.DeviceTimeout("no complete answer")
     cut(router, memory, "interfaces", now=0)
     assert memory.due([FAMILIES["interfaces"]], {}, 1) == [FAMILIES["interfaces"]]
@@ -217,7 +216,7 @@ def test_one_bad_moment_costs_no_pause() -> None:
 
 def test_without_others_there_is_no_pause() -> None:
     """A router that has healed is asked at the next probe, whatever it did before."""
-    router, memory = Script(), Memory()
+    router, memory = Script(), RouterMemory()
     router.menus["/system/resource/print"] = errors.DeviceTimeout("no complete answer")
     for now in range(5):
         cut(router, memory, "resource", now=now)
@@ -230,7 +229,7 @@ def test_who_was_not_reached_comes_first_the_next_time() -> None:
         FAMILIES[name]
         for name in ("resource", "identity", "interfaces", "routes", "dhcp", "queues")
     ]
-    memory, reads = Memory(), Counter[str]()
+    memory, reads = RouterMemory(), Counter[str]()
     for poll in range(12):
         now = 60.0 * poll
         time_s = 2.0
@@ -239,54 +238,61 @@ def test_who_was_not_reached_comes_first_the_next_time() -> None:
             late = time_s < 1.5
             time_s -= takes
             if time_s < 0:
-                memory.note_cut(
+                memory.record_cut(
                     family, errors.DeviceTimeout("no complete answer"), now, unlucky=late
                 )
                 break
-            memory.note_read(family, (), now)
+            memory.record_read(family, (), now)
             reads[family.name] += 1
     assert len(reads) == len(wanted)
     assert min(reads.values()) >= 5
-    assert all(trouble.cuts == 0 for trouble in memory.troubles.values())
+    assert all(trouble.cuts == 0 for trouble in memory.failures.values())
 
 
 def test_who_was_cut_for_want_of_time_is_guilty_when_it_has_enough() -> None:
     wanted = [FAMILIES[name] for name in ("resource", "interfaces", "routes")]
-    memory, slow = Memory(), FAMILIES["routes"]
-    memory.note_read(wanted[0], (), 0)
-    memory.note_cut(slow, errors.DeviceTimeout("x"), 0, unlucky=True)
+    memory, slow = RouterMemory(), FAMILIES["routes"]
+    memory.record_read(wanted[0], (), 0)
+    memory.record_cut(slow, errors.DeviceTimeout("x"), 0, unlucky=True)
     assert memory.due(wanted, {}, 60)[0] is slow
-    memory.note_cut(slow, errors.DeviceTimeout("x"), 60, unlucky=False)
-    memory.note_read(wanted[0], (), 60)
+    memory.record_cut(slow, errors.DeviceTimeout("x"), 60, unlucky=False)
+    memory.record_read(wanted[0], (), 60)
     assert memory.due(wanted, {}, 120)[-1] is slow
-    memory.note_cut(
+    memory.record_cut(
         slow, errors.DeviceTimeout("x"), 120, unlucky=True
     )  # at the end there never is enough
     assert slow not in memory.due(wanted, {}, 150)
 
 
 def test_a_session_that_was_over_before_is_nobodys_fault() -> None:
-    memory = Memory()
+    memory = RouterMemory()
     router = Script(interface_print=SessionLost("it has ended the session"))
     with pytest.raises(SessionLost):
         asyncio.run(
-            Asking(memory, {}, 0).read(Conversation(router, forever), [FAMILIES["interfaces"]])
+            FamilyReader(memory, {}, 0).read(
+                CommandCache(router, forever), [FAMILIES["interfaces"]]
+            )
         )
-    assert memory.troubles == {}
+    assert memory.failures == {}
 
 
 def test_what_was_refused_is_asked_for_at_its_own_interval_too() -> None:
     """And is known to be refused meanwhile."""
     refused = errors.DeviceAuthFailed("refused", cause="not enough permissions (9)")
-    router, memory = Script(certificate_print=refused, system_resource_print=NOTHING), Memory()
+    router, memory = (
+        Script(certificate_print=refused, system_resource_print=NOTHING),
+        RouterMemory(),
+    )
     for now in (0, 60, 120):
         ask(router, memory, "certificates", "resource", now=now)
-        [failure] = memory.remembered([FAMILIES["certificates"]], now)
+        [failure] = memory.standing_failures([FAMILIES["certificates"]], now)
         assert isinstance(failure.error, errors.DeviceAuthFailed)
     assert router.commands.count("/certificate/print") == 1
     router.menus["/certificate/print"] = NOTHING
     ask(router, memory, "certificates", now=FAMILIES["certificates"].every_s)
-    assert memory.remembered([FAMILIES["certificates"]], FAMILIES["certificates"].every_s) == []
+    assert (
+        memory.standing_failures([FAMILIES["certificates"]], FAMILIES["certificates"].every_s) == []
+    )
 
 
 def test_modems_of_version_6_are_asked_about_one_by_one() -> None:
@@ -301,26 +307,26 @@ def test_modems_of_version_6_are_asked_about_one_by_one() -> None:
         return [{"rssi": "-71" if words["number"] == "lte1" else "-88"}]
 
     router.call = call  # type: ignore[method-assign]
-    [answer] = ask(router, Memory(), "lte").answers
-    assert [row.get("rssi") for row in answer.rows] == ["-71", "-88", None]
+    [table] = ask(router, RouterMemory(), "lte").tables
+    assert [row.get("rssi") for row in table.rows] == ["-71", "-88", None]
 
 
 def test_routes_are_counted_by_the_router() -> None:
     router = Script(ip_route_print=[{"ret": "3"}], ipv6_route_print=[{"ret": "1"}])
-    asking = ask(router, Memory(), "routes")
+    reader = ask(router, RouterMemory(), "routes")
     assert len(router.heard) == 12
     assert all("count-only" in words and ".proplist" not in words for _, _, words in router.heard)
     assert ("?bgp=yes",) in [queries for _, queries, _ in router.heard]
-    assert len(asking.answers) == 12
+    assert len(reader.tables) == 12
 
 
 def test_entries_of_address_lists_are_read_for_lists_that_were_named() -> None:
     path = "/ip/firewall/address-list/print"
     router = Script()
     router.menus[path] = [{"ret": "1"}]
-    ask(router, Memory(), "address_lists")
+    ask(router, RouterMemory(), "address_lists")
     assert router.commands.count(path) == 3
-    ask(router, Memory(), "address_lists", lists=("a", "b", "c"))
+    ask(router, RouterMemory(), "address_lists", lists=("a", "b", "c"))
     assert ("?list=a", "?list=b", "?#|", "?list=c", "?#|") in [
         queries for _, queries, _ in router.heard
     ]
@@ -332,13 +338,13 @@ def test_a_sentence_is_sent_once_a_poll() -> None:
     router.menus["/interface/wifi/registration-table/print"] = [
         {"mac-address": "AA", "interface": "wifi1"}
     ]
-    asking = ask(router, Memory(), "wireless_clients", "capsman")
+    reader = ask(router, RouterMemory(), "wireless_clients", "capsman")
     assert router.commands.count("/interface/wifi/registration-table/print") == 1
-    assert {answer.family for answer in asking.answers} == {"wireless_clients", "capsman"}
+    assert {table.family for table in reader.tables} == {"wireless_clients", "capsman"}
 
 
 def test_clients_are_known_by_the_name_in_their_lease() -> None:
-    router, memory = Script(), Memory()
+    router, memory = Script(), RouterMemory()
     router.menus["/ip/dhcp-server/lease/print"] = [
         {"mac-address": "AA", "address": "10.0.0.5", "host-name": "phone"}
     ]
@@ -346,7 +352,7 @@ def test_clients_are_known_by_the_name_in_their_lease() -> None:
         {"mac-address": "AA"},
         {"mac-address": "BB"},
     ]
-    rows = ask(router, memory, "dhcp", "wireless_clients").answers[-1].rows
+    rows = ask(router, memory, "dhcp", "wireless_clients").tables[-1].rows
     assert (rows[0]["dhcp-name"], rows[0]["dhcp-address"]) == ("phone", "10.0.0.5")
     assert "dhcp-name" not in rows[1]
 
@@ -355,18 +361,18 @@ def test_version_6_calls_things_differently() -> None:
     router = Script(
         routing_bfd_neighbor_print=[{"address": "10.0.0.1", "interface": "ether1", "up": "true"}]
     )
-    [answer] = ask(router, Memory(), "bfd").answers
-    assert answer.rows[0]["remote-address"] == "10.0.0.1"
+    [table] = ask(router, RouterMemory(), "bfd").tables
+    assert table.rows[0]["remote-address"] == "10.0.0.1"
 
 
 def test_a_poll_with_nothing_due_still_asks_whether_the_router_is_there() -> None:
     router, memory = (
         Script(system_identity_print=[{"name": "r"}], ip_route_print=[{"ret": "3"}]),
-        Memory(),
+        RouterMemory(),
     )
     ask(router, memory, "routes")
     router.heard.clear()
-    assert ask(router, memory, "routes", now=60).answers == []
+    assert ask(router, memory, "routes", now=60).tables == []
     assert router.commands == ["/system/identity/print"]
 
 
@@ -384,11 +390,11 @@ def test_a_family_is_read_at_its_own_interval(
     every_s: dict[str, float], polled_s: int, read_at: list[int]
 ) -> None:
     """Polls come a little early or late; a family is not put off for that."""
-    memory, routes, read = Memory(), FAMILIES["routes"], []
+    memory, routes, read = RouterMemory(), FAMILIES["routes"], []
     for number, planned in enumerate(range(0, 601, polled_s)):
         now = planned + (-0.5 if number % 2 else 0.5)
         if memory.due([routes], every_s, now):
-            memory.note_read(routes, (), now)
+            memory.record_read(routes, (), now)
             read.append(planned)
     assert read == read_at
 
@@ -407,30 +413,30 @@ def test_another_router_at_the_address_is_asked_for_everything_again(after: dict
     router = Script(
         system_resource_print=[{"version": "7.15", "board-name": "hAP", "uptime": "1d"}]
     )
-    memory = Memory()
+    memory = RouterMemory()
     ask(router, memory, "resource", "interfaces")
-    memory.leases.learn([{"mac-address": "m", "address": "10.0.0.1", "host-name": "tv"}])
+    memory.dhcp.replace([{"mac-address": "m", "address": "10.0.0.1", "host-name": "tv"}])
     ask(router, memory, "resource", "interfaces")
-    assert (memory.refused != {}, memory.leases.names != {}) == (True, True)
+    assert (memory.missing != {}, memory.dhcp.names != {}) == (True, True)
     router.menus |= {"/system/resource/print": [after], "/interface/print": PORTS}
     ask(router, memory, "resource", "interfaces")  # learns of it
     router.heard.clear()
     found = ask(router, memory, "resource", "interfaces")
     assert router.commands == ["/system/resource/print", "/interface/print"]
-    assert [answer.family for answer in found.answers].count("interfaces") > 0
-    assert memory.leases.names == {}
+    assert [table.family for table in found.tables].count("interfaces") > 0
+    assert memory.dhcp.names == {}
 
 
 def test_a_menu_without_end_costs_itself_only() -> None:
     """Its readings would take a worker from all others for seconds."""
-    many = [{"name": f"e{number}"} for number in range(MOST_ROWS + 1)]
+    many = [{"name": f"e{number}"} for number in range(MAX_ROWS + 1)]
     found = ask(
         Script(interface_print=many, system_identity_print=[{"name": "r"}]),
-        Memory(),
+        RouterMemory(),
         "identity",
         "interfaces",
     )
-    assert {answer.family for answer in found.answers} == {"identity"}
+    assert {table.family for table in found.tables} == {"identity"}
     [failed] = found.failures
     assert failed.part == "interfaces"
     assert failed.error.message == "/interface/print has 20,001 rows, and at most 20,000 are read"
