@@ -1,1 +1,1 @@
-"""Notifications of devices: a word from one that is known becomes an immediate poll. Nothing else is believed."""
+"""SNMP notifications: a trap from a known device causes an immediate poll, and nothing else."""

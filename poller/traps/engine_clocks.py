@@ -1,41 +1,50 @@
-"""Is a signed message from now? What each engine last said of its restarts and its clock (RFC 3414, 3.2 step 7b)."""
+"""Whether a signed message is recent, by its engine's restarts and clock (RFC 3414, 3.2.7b)."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from typing import NamedTuple
 
-#: How far a message may lie behind what its engine's clock must show by now.
+#: How far a message may lie behind the current time of its engine.
 WINDOW_S = 150
-MOST_BOOTS = 2**31 - 1
-#: Engines that are remembered; a forgotten one is believed anew.
-MOST = 100_000
+MAX_BOOTS = 2**31 - 1
+#: Engines whose clocks are kept. The next message of a dropped engine sets its clock again.
+MAX_ENGINES = 100_000
 
 
-class _Seen(NamedTuple):
+class _EngineClock(NamedTuple):
     boots: int
-    latest: int  # the highest time of the engine that was received
-    ahead_s: float  # its clock minus ours
+    #: Highest engine time received.
+    latest: int
+    #: The engine's clock minus ours.
+    ahead_s: float
 
 
-class Clocks:
-    """Only for messages whose signature is right: anything else must not move a clock."""
+class EngineClocks:
+    """Clocks by engine and user. Only messages with a valid signature may be passed in."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[tuple[bytes, str], _Seen] = OrderedDict()
+        self._clocks: OrderedDict[tuple[bytes, str], _EngineClock] = OrderedDict()
 
-    def timely(self, engine_id: bytes, boots: int, time: int, now_s: float, user: str = "") -> bool:
-        """False for an old message; a newer one moves our idea of that engine's clock. `now_s` never goes back.
+    def is_timely(
+        self, engine_id: bytes, boots: int, time: int, now_s: float, user: str = ""
+    ) -> bool:
+        """False for an old message; a newer one advances the engine's clock. `now_s` is monotonic.
 
-        By `user`: whoever has one password can sign for any engine, and must not move the clock of others.
+        Each `user` has its own clocks: a password can sign for any engine, and must not make the
+        messages of other users old.
         """
-        name = engine_id, user
-        seen = self._seen.get(name)
-        if boots == MOST_BOOTS:
+        if boots == MAX_BOOTS:
             return False
-        if seen is None or boots > seen.boots or (boots == seen.boots and time > seen.latest):
-            self._seen[name] = seen = _Seen(boots, time, time - now_s)
-            self._seen.move_to_end(name)
-            while len(self._seen) > MOST:
-                self._seen.popitem(last=False)
-        return boots == seen.boots and time >= now_s + seen.ahead_s - WINDOW_S
+
+        key = (engine_id, user)
+        clock = self._clocks.get(key)
+        if clock is None or (boots, time) > (clock.boots, clock.latest):
+            clock = _EngineClock(boots, time, time - now_s)
+            self._clocks[key] = clock
+            self._clocks.move_to_end(key)
+            if len(self._clocks) > MAX_ENGINES:
+                self._clocks.popitem(last=False)
+
+        expected = now_s + clock.ahead_s
+        return boots == clock.boots and time >= expected - WINDOW_S

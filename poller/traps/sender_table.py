@@ -1,6 +1,6 @@
-"""Whose address is that? Devices by the address their datagrams come from, kept in step with the inventory.
+"""Devices by the addresses that their datagrams come from, refreshed from the inventory.
 
-Made in a thread of its own and swapped in whole: whoever looks up an address never waits.
+A refresh runs in a thread and replaces the table as a whole, so a lookup never waits.
 """
 
 from __future__ import annotations
@@ -10,57 +10,67 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
 
 from sqlalchemy.engine import Engine
 
 from poller.db.inventory import inventory_feed, trap_senders
 from poller.db.inventory.trap_senders import Sender
 
-#: Host names are asked for again after so long.
-RESOLVED_FOR_S = 600.0
-_RESOLVERS = 8
+#: A host name is resolved again after this time.
+_RESOLVED_FOR_S = 600.0
+_RESOLVER_THREADS = 8
 
 Resolve = Callable[[str], Sequence[str]]
 
 
 def addresses_of(name: str) -> list[str]:
-    """Every address of a host name; none when it has none."""
+    """All addresses of a host name; none if it does not resolve."""
     try:
-        return sorted(
-            {
-                normal(str(found[4][0]))
-                for found in socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
-            }
-        )
+        results = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
+        return sorted({normal_address(str(result[4][0])) for result in results})
     except (OSError, UnicodeError, ValueError):
         return []
 
 
-def normal(address: str) -> str:
-    """One spelling for one address: no scope, and an IPv4 one as such. ValueError if it is none."""
+def normal_address(address: str) -> str:
+    """One spelling per address: no scope, mapped IPv4 as IPv4. ValueError for a host name."""
     parsed = ipaddress.ip_address(address.partition("%")[0])
     mapped = getattr(parsed, "ipv4_mapped", None)
     return str(mapped or parsed)
 
 
-class Directory:
-    """`by_address` may be read at any time; `refresh` belongs to one thread."""
+class _Resolved(NamedTuple):
+    """Addresses of a host name, and the monotonic instant of their next resolution."""
+
+    addresses: Sequence[str] = ()
+    expires_mono: float = 0.0
+
+
+class SenderTable:
+    """`by_address` may be read at any time, from any thread; `refresh` belongs to one thread."""
 
     def __init__(self, engine: Engine, resolve: Resolve = addresses_of) -> None:
         self.by_address: Mapping[str, tuple[Sender, ...]] = {}
         self._engine = engine
         self._resolve = resolve
-        self._known: trap_senders.Senders | None = None
-        self._names: dict[str, tuple[float, Sequence[str]]] = {}
-        self._asked: dict[str, Future[Sequence[str]]] = {}
-        self._pool = ThreadPoolExecutor(_RESOLVERS, thread_name_prefix="resolve")
+        self._inventory: trap_senders.Senders | None = None
+        self._resolved: dict[str, _Resolved] = {}
+        self._pending: dict[str, Future[Sequence[str]]] = {}
+        self._pool = ThreadPoolExecutor(_RESOLVER_THREADS, thread_name_prefix="resolve")
 
     def refresh(self) -> bool:
-        """Read what changed. True when anything did. Raises StoreError, and then all stays as it was."""
-        changed = self._known is None or inventory_feed.version(self._engine) != self._known.version
-        if changed:
-            self._known = trap_senders.read(self._engine)
-        if self._settle_names() or changed:
+        """Read the inventory if it changed. True if the table changed.
+
+        Raises StoreError; the table then stays as it was.
+        """
+        version = inventory_feed.version(self._engine) if self._inventory else None
+        inventory_changed = self._inventory is None or version != self._inventory.version
+        if inventory_changed:
+            self._inventory = trap_senders.read(self._engine)
+
+        names_changed = self._refresh_names()
+        if inventory_changed or names_changed:
             self.by_address = self._index()
             return True
         return False
@@ -68,42 +78,45 @@ class Directory:
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
+    def _senders(self) -> Sequence[Sender]:
+        return self._inventory.senders if self._inventory else ()
+
     def _index(self) -> dict[str, tuple[Sender, ...]]:
         table: dict[str, list[Sender]] = {}
-        for sender in self._known.senders if self._known else ():
-            for address in self._places(sender.address):
+        for sender in self._senders():
+            for address in self._addresses(sender.address):
                 table.setdefault(address, []).append(sender)
-        return {address: tuple(found) for address, found in table.items()}
+        return {address: tuple(senders) for address, senders in table.items()}
 
-    def _places(self, address: str) -> Iterable[str]:
+    def _addresses(self, address: str) -> Iterable[str]:
         try:
-            return (normal(address),)
+            return (normal_address(address),)
         except ValueError:
-            return self._names.get(address, (0.0, ()))[1]
+            return self._resolved.get(address, _Resolved()).addresses
 
-    def _settle_names(self) -> bool:
-        """Take answers that came, ask for names that are new or old. True when an answer is news."""
+    def _refresh_names(self) -> bool:
+        """Store finished resolutions, start those that are due. True if an address changed."""
         now = time.monotonic()
-        news = False
-        for name in [name for name, answer in self._asked.items() if answer.done()]:
-            found = tuple(self._asked.pop(name).result())
-            news |= found != self._names.get(name, (0.0, ()))[1]
-            self._names[name] = (now + RESOLVED_FOR_S, found)
-        wanted = (
-            {sender.address for sender in self._known.senders if not _is_literal(sender.address)}
-            if self._known
-            else set()
-        )
-        for name in wanted:
-            if self._names.get(name, (0.0, ()))[0] <= now and name not in self._asked:
-                self._asked[name] = self._pool.submit(self._resolve, name)
-        self._names = {name: answer for name, answer in self._names.items() if name in wanted}
-        return news
+        changed = False
+        for name in [name for name, future in self._pending.items() if future.done()]:
+            addresses = tuple(self._pending.pop(name).result())
+            if addresses != self._resolved.get(name, _Resolved()).addresses:
+                changed = True
+            self._resolved[name] = _Resolved(addresses, now + _RESOLVED_FOR_S)
+
+        names = {sender.address for sender in self._senders() if not _is_literal(sender.address)}
+        for name in names:
+            expired = self._resolved.get(name, _Resolved()).expires_mono <= now
+            if expired and name not in self._pending:
+                self._pending[name] = self._pool.submit(self._resolve, name)
+        for name in self._resolved.keys() - names:
+            del self._resolved[name]
+        return changed
 
 
 def _is_literal(address: str) -> bool:
     try:
-        normal(address)
+        normal_address(address)
     except ValueError:
         return False
     return True

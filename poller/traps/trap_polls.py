@@ -1,4 +1,4 @@
-"""Have devices polled because of what they announced, at the pace the domain allows, and tell everybody."""
+"""Polls of devices that sent a notification, at the pace of `domain.scheduling.trap_pace`."""
 
 from __future__ import annotations
 
@@ -11,77 +11,100 @@ from poller.bootstrap import Services
 from poller.db.inventory.trap_senders import Sender
 from poller.domain.record.event_kinds import Event, Kind
 from poller.domain.scheduling.trap_pace import TrapPace
-from poller.traps.trap_message import Notice
+from poller.traps.trap_message import Notification
 
-#: Longest list of interfaces in one event.
-_NAMED = 5
+#: Maximum interfaces that one event names.
+_MAX_INTERFACES = 5
 
 
-class Asker:
-    """Keeps who waits for a poll, and why. All of it on one loop; the stores are asked from threads."""
+class TrapPolls:
+    """Devices that wait for a poll, with their notifications. Used on one event loop."""
 
     def __init__(self, services: Services, pace: TrapPace) -> None:
         self._services = services
         self._pace = pace
         self._senders: dict[int, Sender] = {}
-        self._why: dict[int, Counter[Notice]] = {}
+        self._notifications: dict[int, Counter[Notification]] = {}
 
-    def note(self, senders: Iterable[Sender], notice: Notice, now_ms: int) -> bool:
-        """A notification was accepted. False when each of its polls waits already."""
-        fresh = False
+    def add(self, senders: Iterable[Sender], notification: Notification, now_ms: int) -> bool:
+        """Record an accepted notification. False if all its devices already wait for a poll."""
+        added = False
         for sender in senders:
-            self._senders[sender.device_id] = sender
-            self._why.setdefault(sender.device_id, Counter())[notice] += 1
-            fresh |= self._pace.request(sender.device_id, now_ms)
-        return fresh
+            device = sender.device_id
+            self._senders[device] = sender
+            self._notifications.setdefault(device, Counter())[notification] += 1
+            if self._pace.request(device, now_ms):
+                added = True
+        return added
 
     @property
     def waiting(self) -> int:
+        """Number of devices that wait for a poll."""
         return self._pace.waiting
 
-    async def ask(self, now_ms: int) -> int:
-        """Demand the polls that are due; how many devices. Raises StoreError, and then they wait as before."""
+    async def demand_due(self, now_ms: int) -> int:
+        """Demand the polls that are due, and return the number of devices.
+
+        Raises StoreError; the devices then wait as before.
+        """
         due = self._pace.due(now_ms)
         if not due:
             return 0
-        ids = [target for device in due for target in self._senders[device].targets]
+
+        targets: list[int] = []
+        for device in due:
+            targets += self._senders[device].targets
         try:
-            _, places = await asyncio.to_thread(self._services.board.demand, ids)
+            _, places = await asyncio.to_thread(self._services.board.demand, targets)
         except errors.StoreError:
             for device in due:
                 self._pace.retry(device, now_ms)
             raise
-        told = [self._event(device, places) for device in due]
-        await asyncio.to_thread(event_publisher.emit, self._services, told)
+
+        events = [self._event(device, places) for device in due]
+        await asyncio.to_thread(event_publisher.emit, self._services, events)
         return len(due)
 
     def _event(self, device: int, places: dict[int, str]) -> Event:
-        sender, why = self._senders.pop(device), self._why.pop(device, Counter())
+        sender = self._senders.pop(device)
+        notifications = self._notifications.pop(device, Counter())
+        names = _count_names(notifications)
+        interfaces = _interfaces(notifications)
         polled = sum(places[target] != "gone" for target in sender.targets)
+
+        cause = _cause(names, interfaces)
+        total = len(sender.targets)
         return Event(
             at_ms=event_publisher.now_ms(),
             kind=Kind.TRAP_RECEIVED,
-            message=f"{sender.device} sent {_told(why)}; polling {polled} of its {len(sender.targets)} targets now",
+            message=f"{sender.device} sent {cause}; polling {polled} of its {total} targets now",
             device=sender.device,
             device_id=sender.device_id,
-            data={"traps": dict(_by_name(why)), "if_index": _interfaces(why), "targets": polled},
+            data={"traps": dict(names), "if_index": interfaces, "targets": polled},
         )
 
 
-def _told(why: Counter[Notice]) -> str:
-    words = [
-        name if number == 1 else f"{number} x {name}" for name, number in _by_name(why).items()
-    ]
-    places = _interfaces(why)
-    return ", ".join(words) + (f" (interface {', '.join(map(str, places))})" if places else "")
+def _cause(names: Counter[str], interfaces: list[int]) -> str:
+    """`linkUp, 3 x linkDown (interface 2, 7)`."""
+    parts: list[str] = []
+    for name, count in names.items():
+        parts.append(name if count == 1 else f"{count} x {name}")
+    text = ", ".join(parts)
+    if not interfaces:
+        return text
+    return f"{text} (interface {', '.join(map(str, interfaces))})"
 
 
-def _by_name(why: Counter[Notice]) -> Counter[str]:
+def _count_names(notifications: Counter[Notification]) -> Counter[str]:
     names: Counter[str] = Counter()
-    for notice, number in why.items():
-        names[notice.name] += number
+    for notification, count in notifications.items():
+        names[notification.name] += count
     return names
 
 
-def _interfaces(why: Counter[Notice]) -> list[int]:
-    return sorted({notice.if_index for notice in why if notice.if_index is not None})[:_NAMED]
+def _interfaces(notifications: Counter[Notification]) -> list[int]:
+    indexes: set[int] = set()
+    for notification in notifications:
+        if notification.if_index is not None:
+            indexes.add(notification.if_index)
+    return sorted(indexes)[:_MAX_INTERFACES]

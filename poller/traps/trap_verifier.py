@@ -1,4 +1,4 @@
-"""Is it true, and does it matter? A datagram from a known address, opened with the credentials of who lives there."""
+"""Verifies a datagram from a known address with the credentials of the devices at that address."""
 
 from __future__ import annotations
 
@@ -11,79 +11,90 @@ from poller import errors
 from poller.collectors.credentials import Credential
 from poller.db.inventory.trap_senders import Sender
 from poller.traps import trap_message, v3_traps
-from poller.traps.engine_clocks import Clocks
-from poller.traps.trap_message import COLD_START, LINK_DOWN, LINK_UP, WARM_START, Envelope, Notice
+from poller.traps.engine_clocks import EngineClocks
+from poller.traps.trap_message import (
+    COLD_START,
+    LINK_DOWN,
+    LINK_UP,
+    WARM_START,
+    Notification,
+    TrapMessage,
+)
 from poller.traps.trap_socket import Datagram
 
-#: What has a device polled; anything else is only counted.
-WANTED = frozenset((COLD_START, WARM_START, LINK_DOWN, LINK_UP))
-#: Several devices may share an address: so many of their credentials are tried.
-MOST_CREDENTIALS = 16
+#: Notifications that cause a poll; others are only counted.
+POLL_CAUSES = frozenset((COLD_START, WARM_START, LINK_DOWN, LINK_UP))
+#: Maximum credentials to try for one datagram: several devices may share an address.
+MAX_CREDENTIALS = 16
 
-Opened = Mapping[int, Credential | errors.PollerError]
-Fetch = Callable[[Collection[int]], Opened]
+Credentials = Mapping[int, Credential | errors.PollerError]
+FetchCredentials = Callable[[Collection[int]], Credentials]
 
 
 class Verdict(NamedTuple):
-    """`result` is how it is counted; with `accepted`, who sent what. `answer` is for the sender."""
+    """`result` names its counter. `senders` are the devices whose credential opened the message."""
 
     result: str
     senders: tuple[Sender, ...] = ()
-    notice: Notice | None = None
-    answer: bytes | None = None
+    notification: Notification | None = None
+    #: Datagram to send back to the sender.
+    acknowledgement: bytes | None = None
 
 
 @dataclass(slots=True)
-class Judge:
-    """`fetch` opens stored credentials, in a thread; one that cannot be read is a StoreError."""
+class TrapVerifier:
+    """`fetch` opens stored credentials in a thread; an unreadable one is an error value."""
 
-    fetch: Fetch
-    keys: v3_traps.Keys = field(default_factory=v3_traps.Keys)
-    clocks: Clocks = field(default_factory=Clocks)
+    fetch: FetchCredentials
+    clocks: EngineClocks = field(default_factory=EngineClocks)
 
-    async def judge(self, datagram: Datagram, senders: Sequence[Sender], now_s: float) -> Verdict:
-        """Raises StoreError when it may be a credential's that cannot be read."""
+    async def verify(self, datagram: Datagram, senders: Sequence[Sender], now_s: float) -> Verdict:
+        """Raises StoreError if an unreadable credential might open the message."""
         try:
-            envelope = self._envelope(datagram.content)
+            message = self._parse(datagram.content)
         except trap_message.Malformed:
             return Verdict("malformed")
-        ids = list(dict.fromkeys(key for sender in senders for key in sender.credentials))[
-            :MOST_CREDENTIALS
-        ]
-        opened = await asyncio.to_thread(self.fetch, ids)
-        return self._verdict(envelope, senders, opened, now_s)
 
-    def _envelope(self, content: bytes) -> Envelope:
+        ids: dict[int, None] = {}
+        for sender in senders:
+            ids.update(dict.fromkeys(sender.credentials))
+        credentials = await asyncio.to_thread(self.fetch, list(ids)[:MAX_CREDENTIALS])
+        return _verdict(message, senders, credentials, now_s)
+
+    def _parse(self, content: bytes) -> TrapMessage:
         version = trap_message.version_of(content)
         if version == 3:
-            return v3_traps.parse_secure(content, self.keys, self.clocks)
-        return trap_message.parse_plain(content, version)
-
-    def _verdict(
-        self, envelope: Envelope, senders: Sequence[Sender], opened: Opened, now_s: float
-    ) -> Verdict:
-        worst = "bad_credential"
-        for key, credential in _credentials(opened):
-            try:
-                notice = envelope.open(credential, now_s)
-            except trap_message.Replayed:
-                worst = "replayed"
-                continue
-            except trap_message.Refused:
-                continue
-            except trap_message.Malformed:
-                return Verdict("malformed")
-            who = tuple(sender for sender in senders if key in sender.credentials)
-            return Verdict(
-                "accepted" if notice.name in WANTED else "ignored", who, notice, envelope.answer()
-            )
-        for unread in opened.values():
-            if isinstance(unread, errors.StoreError):
-                raise unread
-        return Verdict(worst)
+            return v3_traps.parse_v3_trap(content, self.clocks)
+        return trap_message.parse_community_trap(content, version)
 
 
-def _credentials(opened: Opened) -> Iterator[tuple[int, Credential]]:
-    for key, credential in opened.items():
+def _verdict(
+    message: TrapMessage, senders: Sequence[Sender], credentials: Credentials, now_s: float
+) -> Verdict:
+    """The verdict of the first credential that opens the message. Raises StoreError."""
+    failure = "bad_credential"
+    for key, credential in _readable(credentials):
+        try:
+            notification = message.open(credential, now_s)
+        except trap_message.Replayed:
+            failure = "replayed"
+            continue
+        except trap_message.Refused:
+            continue
+        except trap_message.Malformed:
+            return Verdict("malformed")
+
+        result = "accepted" if notification.name in POLL_CAUSES else "ignored"
+        owners = tuple(sender for sender in senders if key in sender.credentials)
+        return Verdict(result, owners, notification, message.acknowledgement())
+
+    for error in credentials.values():
+        if isinstance(error, errors.StoreError):
+            raise error
+    return Verdict(failure)
+
+
+def _readable(credentials: Credentials) -> Iterator[tuple[int, Credential]]:
+    for key, credential in credentials.items():
         if isinstance(credential, Credential):
             yield key, credential

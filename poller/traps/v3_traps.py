@@ -1,196 +1,96 @@
-"""SNMPv3 notifications: who sent it, is it whole, is it from now, and what is inside?
+"""SNMPv3 notifications: sender, signature, age and content.
 
-The sender's engine is the authoritative one, so nothing has to be exchanged first: keys are made for the engine
-that the message names, from the passwords of the device it came from. pysnmp does the hashing and the ciphers.
+The sender's engine is the authoritative one, so no discovery precedes a trap: the keys are derived
+for the engine that the message names, from the passwords of the device it came from.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from pyasn1.codec.ber import decoder
-from pyasn1.type import univ
-from pysnmp.hlapi import v3arch
-from pysnmp.proto.mpmod.rfc3412 import ScopedPDU, SNMPv3Message
-from pysnmp.proto.secmod.rfc3414.service import SnmpUSMSecurityModel, UsmSecurityParameters
+from pysnmp.proto import rfc1905
 
 from poller.collectors.credentials import Credential, SnmpV3
-from poller.collectors.snmp.wire import usm
-from poller.traps.engine_clocks import Clocks
-from poller.traps.trap_message import BROKEN, Malformed, Notice, Refused, Replayed, notice
+from poller.collectors.snmp.wire import codec, usm, v3_message
+from poller.collectors.snmp.wire.usm_keys import Keys
+from poller.collectors.snmp.wire.v3_message import Envelope
+from poller.traps.engine_clocks import EngineClocks
+from poller.traps.trap_message import (
+    CODEC_ERRORS,
+    Malformed,
+    Notification,
+    Refused,
+    Replayed,
+    read_notification,
+)
 
-_AUTH_FLAG, _PRIV_FLAG = 1, 2
-_USM = 3
-_AUTH = {
-    "MD5": v3arch.USM_AUTH_HMAC96_MD5,
-    "SHA": v3arch.USM_AUTH_HMAC96_SHA,
-    "SHA224": v3arch.USM_AUTH_HMAC128_SHA224,
-    "SHA256": v3arch.USM_AUTH_HMAC192_SHA256,
-    "SHA384": v3arch.USM_AUTH_HMAC256_SHA384,
-    "SHA512": v3arch.USM_AUTH_HMAC384_SHA512,
-}
-_PRIV = {
-    "DES": v3arch.USM_PRIV_CBC56_DES,
-    "AES": v3arch.USM_PRIV_CFB128_AES,
-    "AES192": v3arch.USM_PRIV_CFB192_AES_BLUMENTHAL,
-    "AES192C": v3arch.USM_PRIV_CFB192_AES,
-    "AES256": v3arch.USM_PRIV_CFB256_AES_BLUMENTHAL,
-    "AES256C": v3arch.USM_PRIV_CFB256_AES,
-}
-MOST_KEYS = 4096
-
-
-class _Sender(NamedTuple):
-    """What the message says of its sender, in the clear."""
-
-    engine_id: bytes
-    boots: int
-    time: int
-    user: bytes
-    digest: Any
-    salt: Any
-
-
-@dataclass(slots=True)
-class Keys:
-    """Keys made of passwords, by credential and engine: making one takes a hash over a megabyte."""
-
-    _made: OrderedDict[tuple[str, SnmpV3, bytes], Any] = field(default_factory=OrderedDict)
-
-    def __repr__(self) -> str:
-        return f"<Keys, {len(self._made)}>"
-
-    def auth(self, credential: SnmpV3, engine_id: bytes) -> Any:
-        service, password = _auth_service(credential), credential.auth_password
-        return self._key(
-            "auth", credential, engine_id, password, service.hash_passphrase, service.localize_key
-        )
-
-    def priv(self, credential: SnmpV3, engine_id: bytes) -> Any:
-        service, auth = _priv_service(credential), _AUTH[credential.auth_protocol]
-        return self._key(
-            "priv",
-            credential,
-            engine_id,
-            credential.priv_password,
-            lambda password: service.hash_passphrase(auth, password),
-            lambda key, engine: service.localize_key(auth, key, engine),
-        )
-
-    def _key(
-        self,
-        use: str,
-        credential: SnmpV3,
-        engine_id: bytes,
-        password: Any,
-        hashed: Any,
-        localized: Any,
-    ) -> Any:
-        master = self._kept(
-            (f"{use} master", credential, b""), lambda: hashed(password.get_secret_value())
-        )
-        return self._kept(
-            (use, credential, engine_id), lambda: localized(master, univ.OctetString(engine_id))
-        )
-
-    def _kept(self, name: tuple[str, SnmpV3, bytes], make: Any) -> Any:
-        if name not in self._made:
-            self._made[name] = make()
-        self._made.move_to_end(name)
-        while len(self._made) > MOST_KEYS:
-            self._made.popitem(last=False)
-        return self._made[name]
-
-    def forget(self) -> None:
-        self._made.clear()
+#: Octets of an engine id (RFC 3411).
+_MIN_ENGINE_ID = 5
+_MAX_ENGINE_ID = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Secure:
-    """A v3 notification, not opened yet."""
+class UsmTrap:
+    """An SNMPv3 notification that is not verified yet."""
 
     datagram: bytes
-    message: Any
-    sender: _Sender
-    flags: int
-    keys: Keys
-    clocks: Clocks
+    envelope: Envelope
+    clocks: EngineClocks
 
-    def open(self, credential: Credential, now_s: float) -> Notice:
-        if not isinstance(credential, SnmpV3) or credential.username.encode() != self.sender.user:
+    def open(self, credential: Credential, now_s: float) -> Notification:
+        envelope = self.envelope
+        if not isinstance(credential, SnmpV3) or credential.username.encode() != envelope.user:
             raise Refused
+
+        passwords = usm.passwords(credential)
+        if passwords.auth:
+            auth_only = passwords._replace(priv=b"")
+            self._check_signature(auth_only.localized(envelope.engine_id))
+            self._check_age(usm.fingerprint(credential), now_s)
+        pdu = self._decrypt(passwords.localized(envelope.engine_id))
         try:
-            if credential.auth_password is not None:
-                self._authenticate(credential)
-                if not self._is_timely(usm.fingerprint(credential), now_s):
-                    raise Replayed
-            scoped = self._scoped(credential)
-            return notice(scoped.getComponentByName("data").getComponent())
-        except BROKEN as error:
+            return read_notification(pdu)
+        except CODEC_ERRORS as error:
             raise Malformed from error
 
-    def answer(self) -> bytes | None:
-        """A v3 inform is for an engine that answers: we are none, and nobody is led to believe it."""
+    def acknowledgement(self) -> bytes | None:
+        """None: only an SNMP engine of our own could acknowledge a v3 inform."""
         return None
 
-    def _is_timely(self, user: str, now_s: float) -> bool:
-        sender = self.sender
-        return self.clocks.timely(sender.engine_id, sender.boots, sender.time, now_s, user)
-
-    def _authenticate(self, credential: SnmpV3) -> None:
-        if not self.flags & _AUTH_FLAG:
+    def _check_signature(self, keys: Keys) -> None:
+        length = len(self.datagram)
+        if not v3_message.is_authentic(self.datagram, length, self.envelope, keys):
             raise Refused
-        key = self.keys.auth(credential, self.sender.engine_id)
+
+    def _check_age(self, user: str, now_s: float) -> None:
+        envelope = self.envelope
+        timely = self.clocks.is_timely(
+            envelope.engine_id, envelope.boots, envelope.time, now_s, user
+        )
+        if not timely:
+            raise Replayed
+
+    def _decrypt(self, keys: Keys) -> Any:
+        """The PDU inside. Raises Refused if the keys do not open it, Malformed if it is no PDU."""
+        encrypted = bool(self.envelope.flags & v3_message.PRIV)
+        if encrypted != (self.envelope.data_tag == codec.OCTETS):
+            raise Malformed
         try:
-            _auth_service(credential).authenticate_incoming_message(
-                key, self.sender.digest, self.datagram
-            )
-        except BROKEN:
-            raise Refused from None
-
-    def _scoped(self, credential: SnmpV3) -> Any:
-        data = self.message.getComponentByName("msgData")
-        if not self.flags & _PRIV_FLAG:
-            return data.getComponentByName("plaintext")
-        if credential.priv_password is None or credential.auth_password is None:
-            raise Refused
-        key = self.keys.priv(credential, self.sender.engine_id)
-        about = (self.sender.boots, self.sender.time, self.sender.salt)
-        try:
-            clear = _priv_service(credential).decrypt_data(
-                key, about, data.getComponentByName("encryptedPDU")
-            )
-            return decoder.decode(clear, asn1Spec=ScopedPDU())[0]
-        except BROKEN:
-            raise Refused from None
+            plain, at, end = v3_message.scoped(self.datagram, self.envelope, keys)
+            pdu, _ = decoder.decode(plain[at:end], asn1Spec=rfc1905.PDUs())
+            return pdu.getComponent()
+        except CODEC_ERRORS as error:
+            raise (Refused if encrypted else Malformed) from error
 
 
-def parse_secure(datagram: bytes, keys: Keys, clocks: Clocks) -> Secure:
+def parse_v3_trap(datagram: bytes, clocks: EngineClocks) -> UsmTrap:
     """Raises Malformed."""
     try:
-        message, rest = decoder.decode(datagram, asn1Spec=SNMPv3Message())
-        header = message.getComponentByName("msgGlobalData")
-        flags = bytes(header.getComponentByName("msgFlags"))[0]
-        model = int(header.getComponentByName("msgSecurityModel"))
-        fields, _ = decoder.decode(
-            message.getComponentByName("msgSecurityParameters"), asn1Spec=UsmSecurityParameters()
-        )
-        engine_id, boots, time, user, digest, salt = (
-            fields.getComponentByPosition(n) for n in range(6)
-        )
-        sender = _Sender(bytes(engine_id), int(boots), int(time), bytes(user), digest, salt)
-    except BROKEN as error:
+        envelope = v3_message.parse(datagram, len(datagram))
+    except codec.Malformed as error:
         raise Malformed from error
-    if rest or model != _USM or not 5 <= len(sender.engine_id) <= 32:
+    if not _MIN_ENGINE_ID <= len(envelope.engine_id) <= _MAX_ENGINE_ID:
         raise Malformed
-    return Secure(datagram, message, sender, flags, keys, clocks)
-
-
-def _auth_service(credential: SnmpV3) -> Any:
-    return SnmpUSMSecurityModel.AUTH_SERVICES[_AUTH[credential.auth_protocol]]
-
-
-def _priv_service(credential: SnmpV3) -> Any:
-    return SnmpUSMSecurityModel.PRIV_SERVICES[_PRIV[credential.priv_protocol]]
+    return UsmTrap(datagram, envelope, clocks)

@@ -59,7 +59,7 @@ class Running:
         self._task: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        wait_until(lambda: self.listener.directory.by_address, "the inventory")
+        wait_until(lambda: self.listener.senders.by_address, "the inventory")
 
     def _run(self) -> None:
         self._task = self._loop.create_task(self.listener.run())
@@ -76,7 +76,7 @@ class Running:
 
     @property
     def count(self) -> Counter[str]:
-        return self.listener.count
+        return self.listener.counters
 
     def until(self, **wanted: int) -> None:
         wait_until(
@@ -297,11 +297,11 @@ def test_a_device_that_is_added_is_heard_and_one_that_is_removed_is_not(
 ) -> None:
     """Without a restart."""
     add(services, "new", OTHER, Community.from_text(COMMUNITY))
-    wait_until(lambda: OTHER in running.listener.directory.by_address, "the new device")
+    wait_until(lambda: OTHER in running.listener.senders.by_address, "the new device")
     trap(running.port, OTHER, *v2c())
     running.until(accepted=1)
     devices.remove(services.engine, ["new"])
-    wait_until(lambda: OTHER not in running.listener.directory.by_address, "its removal")
+    wait_until(lambda: OTHER not in running.listener.senders.by_address, "its removal")
     trap(running.port, OTHER, *v2c())
     running.until(unknown_sender=1)
 

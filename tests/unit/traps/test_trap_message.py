@@ -10,8 +10,8 @@ from pysnmp.proto import api
 
 from poller.collectors.credentials import Community, SnmpV3
 from poller.traps import trap_message, v3_traps
-from poller.traps.engine_clocks import Clocks
-from poller.traps.trap_message import Malformed, Notice, Refused
+from poller.traps.engine_clocks import EngineClocks
+from poller.traps.trap_message import Malformed, Notification, Refused
 
 V1, V2C = api.PROTOCOL_MODULES[api.SNMP_VERSION_1], api.PROTOCOL_MODULES[api.SNMP_VERSION_2C]
 PUBLIC = Community.from_text("public")
@@ -48,11 +48,11 @@ def _wrapped(module: object, pdu: object, community: str) -> bytes:
     return bytes(encoder.encode(made))
 
 
-def read(datagram: bytes, credential: Community | SnmpV3 = PUBLIC) -> Notice:
+def read(datagram: bytes, credential: Community | SnmpV3 = PUBLIC) -> Notification:
     version = trap_message.version_of(datagram)
     if version == 3:
-        return v3_traps.parse_secure(datagram, v3_traps.Keys(), Clocks()).open(credential, 0.0)
-    return trap_message.parse_plain(datagram, version).open(credential, 0.0)
+        return v3_traps.parse_v3_trap(datagram, EngineClocks()).open(credential, 0.0)
+    return trap_message.parse_community_trap(datagram, version).open(credential, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def read(datagram: bytes, credential: Community | SnmpV3 = PUBLIC) -> Notice:
 )
 def test_a_v2c_trap_says_what_happened_and_where(trap: tuple[int, ...], name: str) -> None:
     """Standard ones by their names."""
-    assert read(v2c(trap)) == Notice(name, 3)
+    assert read(v2c(trap)) == Notification(name, 3)
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,13 @@ def test_a_v1_trap_has_its_own_numbers(generic: int, specific: int, name: str) -
 def test_only_an_inform_is_answered_and_with_its_own_content() -> None:
     """The sender recognises its request id."""
     asked = v2c((1, 3, 6, 1, 6, 3, 1, 1, 5, 3), inform=True)
-    answer = trap_message.parse_plain(asked, 1).answer()
+    answer = trap_message.parse_community_trap(asked, 1).acknowledgement()
     assert answer is not None
     assert answer == asked.replace(b"\xa6", b"\xa2", 1)
-    assert trap_message.parse_plain(v2c((1, 3, 6, 1, 6, 3, 1, 1, 5, 3)), 1).answer() is None
+    assert (
+        trap_message.parse_community_trap(v2c((1, 3, 6, 1, 6, 3, 1, 1, 5, 3)), 1).acknowledgement()
+        is None
+    )
 
 
 @pytest.mark.parametrize("community", ["Public", "", "publi", "public2"])

@@ -12,7 +12,7 @@ from poller.db import engine as sql
 from poller.db import migrate
 from poller.db.inventory import credential_rows, devices
 from poller.domain.inventory.draft import DeviceDraft, TargetDraft
-from poller.traps.sender_table import Directory, normal
+from poller.traps.sender_table import SenderTable, normal_address
 from tests.conftest import wait_until
 
 SNMP = [TargetDraft(collector="snmp")]
@@ -34,8 +34,8 @@ def names() -> dict[str, list[str]]:
 
 
 @pytest.fixture
-def directory(engine: Engine, names: dict[str, list[str]]) -> Iterator[Directory]:
-    made = Directory(engine, lambda name: names.get(name, []))
+def table(engine: Engine, names: dict[str, list[str]]) -> Iterator[SenderTable]:
+    made = SenderTable(engine, lambda name: names.get(name, []))
     yield made
     made.close()
 
@@ -51,39 +51,35 @@ def directory(engine: Engine, names: dict[str, list[str]]) -> Iterator[Directory
 )
 def test_an_address_has_one_spelling(address: str, same: str) -> None:
     """Sockets and people write them differently."""
-    assert normal(address) == same
+    assert normal_address(address) == same
 
 
-def test_a_device_is_known_by_its_address_and_its_names(
-    engine: Engine, directory: Directory
-) -> None:
+def test_a_device_is_known_by_its_address_and_its_names(engine: Engine, table: SenderTable) -> None:
     """A name may lead to several addresses; an answer that takes long delays nobody."""
     devices.add(engine, DeviceDraft("one", address="192.0.2.1", credential="pub"), SNMP)
     devices.add(engine, DeviceDraft("two", address="router.test", credential="pub"), SNMP)
     devices.add(engine, DeviceDraft("lost", address="nowhere.test", credential="pub"), SNMP)
-    assert directory.refresh()
-    assert [sender.device for sender in directory.by_address["192.0.2.1"]] == ["one"]
-    wait_until(lambda: (directory.refresh(), "192.0.2.9" in directory.by_address)[1], "the answer")
-    assert {
-        address: [s.device for s in found] for address, found in directory.by_address.items()
-    } == {
+    assert table.refresh()
+    assert [sender.device for sender in table.by_address["192.0.2.1"]] == ["one"]
+    wait_until(lambda: (table.refresh(), "192.0.2.9" in table.by_address)[1], "the answer")
+    assert {address: [s.device for s in found] for address, found in table.by_address.items()} == {
         "192.0.2.1": ["one"],
         "192.0.2.9": ["two"],
         "2001:db8::9": ["two"],
     }
-    assert not directory.refresh()
+    assert not table.refresh()
 
 
-def test_several_devices_may_share_an_address(engine: Engine, directory: Directory) -> None:
+def test_several_devices_may_share_an_address(engine: Engine, table: SenderTable) -> None:
     """Behind one NAT: each with its own credentials and targets."""
     for name in ("one", "two"):
         devices.add(engine, DeviceDraft(name, address="192.0.2.1", credential="pub"), SNMP)
-    directory.refresh()
-    assert [sender.device for sender in directory.by_address["192.0.2.1"]] == ["one", "two"]
+    table.refresh()
+    assert [sender.device for sender in table.by_address["192.0.2.1"]] == ["one", "two"]
 
 
 def test_who_has_nothing_to_vouch_with_or_to_poll_is_a_stranger(
-    engine: Engine, directory: Directory
+    engine: Engine, table: SenderTable
 ) -> None:
     """No SNMP credential, no target, or disabled."""
     devices.add(engine, DeviceDraft("web", address="192.0.2.1", credential="web"), SNMP)
@@ -94,5 +90,5 @@ def test_who_has_nothing_to_vouch_with_or_to_poll_is_a_stranger(
     )
     own = TargetDraft(collector="snmp", credential="pub")
     devices.add(engine, DeviceDraft("own", address="192.0.2.5", credential="web"), [own])
-    directory.refresh()
-    assert set(directory.by_address) == {"192.0.2.5"}
+    table.refresh()
+    assert set(table.by_address) == {"192.0.2.5"}
