@@ -152,7 +152,7 @@ class Listener:
             await self._guarded(store, task)
 
     async def _guarded(self, store: str, task: Callable[[], Awaitable[bool]]) -> None:
-        """Run a task that returns whether the store answered. Log the start and end of an outage."""
+        """Run a task, which returns whether the store answered. Log an outage's start and end."""
         try:
             answered = await task()
         except errors.StoreError as error:

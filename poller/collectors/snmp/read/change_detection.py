@@ -45,6 +45,7 @@ def signal_oids(parts: Iterable[Part]) -> tuple[str, ...]:
 
 
 def _touches_interfaces(root: str) -> bool:
+    """Whether the subtree holds interface tables, or is a part of one."""
     return any(oid.covers(table, root) or oid.covers(root, table) for table in _INTERFACE_TABLES)
 
 
@@ -76,8 +77,9 @@ def _restarted(before: Value, now: Value, passed_s: float) -> bool:
     """Whether sysUpTime went back, or advanced by less than the time that has passed."""
     if not isinstance(before, int) or not isinstance(now, int):
         return before != now
-    expected_ticks = (_SLOWEST_CLOCK * passed_s - _SLACK_S) * _TICKS_PER_S
-    return now < before or now - before < expected_ticks
+    advanced = now - before
+    expected_s = _SLOWEST_CLOCK * passed_s - _SLACK_S
+    return advanced < 0 or advanced < expected_s * _TICKS_PER_S
 
 
 def refresh_period(now: float, refresh_s: float, target_id: int) -> int | None:
@@ -91,6 +93,13 @@ def refresh_period(now: float, refresh_s: float, target_id: int) -> int | None:
     return int(now / refresh_s + phase)
 
 
+class PartRead(NamedTuple):
+    """One part of a full read."""
+
+    part: Part
+    rows: Sequence[Row]
+
+
 class TableProbe(NamedTuple):
     """A GETNEXT at `cursor` that shows whether one of these empty tables has rows now."""
 
@@ -98,15 +107,17 @@ class TableProbe(NamedTuple):
     roots: tuple[str, ...]
 
     def hits(self, name: str) -> bool:
+        """Whether the OID that follows the cursor belongs to one of the tables."""
         return any(oid.covers(root, name) for root in self.roots)
 
 
-PartRows = Sequence[tuple[Part, Sequence[Row]]]
 #: Whether the route meets a row that appears before row `at` of read number `read`.
 Meets = Callable[[int, int], bool]
 
 
-def find_probes(reads: PartRows, module_set: ModuleSet, meets: Meets) -> tuple[TableProbe, ...]:
+def find_probes(
+    reads: Sequence[PartRead], module_set: ModuleSet, meets: Meets
+) -> tuple[TableProbe, ...]:
     """The probes for all places where rows could appear without being met by the route.
 
     Absent groups of scalars count as empty tables.
@@ -121,7 +132,7 @@ def find_probes(reads: PartRows, module_set: ModuleSet, meets: Meets) -> tuple[T
     return tuple(probes)
 
 
-def _empty_tables(reads: PartRows, module_set: ModuleSet) -> dict[str, None]:
+def _empty_tables(reads: Sequence[PartRead], module_set: ModuleSet) -> dict[str, None]:
     """OIDs of tables and groups without a row, in the order of their modules."""
     tables: dict[str, None] = {}
     for module in module_set.modules:

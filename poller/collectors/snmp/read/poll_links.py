@@ -58,9 +58,13 @@ class PollLinks:
     @property
     def codec_only(self) -> bool:
         """Whether gufo cannot read this agent, in this poll or an earlier one."""
-        return self._codec_only or any(link.codec_only for _, link in self._open)
+        for _, link in self._open:
+            if link.codec_only:
+                return True
+        return self._codec_only
 
     def release(self, *, reusable: bool) -> None:
+        """Return all links to the pool; a `reusable` one serves the next poll."""
         for key, link in self._open:
             self._pool.release(key, link, reusable=reusable)
 
@@ -87,10 +91,12 @@ class ParallelWalkers:
 
     @property
     def first(self) -> Walker:
+        """The walker that every poll has."""
         return self._walkers[0]
 
     @property
     def answered(self) -> bool:
+        """Whether the device has responded in this poll."""
         return self.first.answered
 
     @property
@@ -100,12 +106,14 @@ class ParallelWalkers:
 
     @property
     def retried(self) -> int:
+        """Requests that were retries."""
         return sum(walker.retried for walker in self._walkers)
 
     @property
     def is_slow(self) -> bool:
         """Whether one walker alone would have made a slow poll."""
-        return (self._now() - self._started) * len(self._walkers) > SLOW_S
+        took_s = self._now() - self._started
+        return took_s * len(self._walkers) > SLOW_S
 
     async def map(self, action: Action[Item, T], items: Sequence[Item]) -> list[T]:
         """Results of `action` for each item, in their order. Its first error ends all work."""
@@ -119,9 +127,11 @@ class ParallelWalkers:
     def _should_share(self, items_left: int) -> bool:
         if self._limit == 1 or items_left == 1:
             return False
-        return self._now() - self._started > self._share_after_s
+        took_s = self._now() - self._started
+        return took_s > self._share_after_s
 
     async def _share(self, action: Action[Item, T], items: Sequence[Item]) -> list[T]:
+        """`map` with all walkers, each of which takes the next item from one queue."""
         queue = iter(enumerate(items))
         results: dict[int, T] = {}
 

@@ -15,10 +15,10 @@ from poller.collectors.snmp.modules.device_table import Choose, ChosenModules
 from poller.collectors.snmp.modules.module_model import WalkSettings
 from poller.collectors.snmp.modules.module_set import ModuleSet, Part
 from poller.collectors.snmp.read import change_detection, shortcut
+from poller.collectors.snmp.read.change_detection import PartRead
 from poller.collectors.snmp.read.poll_links import ParallelWalkers
 from poller.collectors.snmp.read.request_size import RequestSizes
-from poller.collectors.snmp.read.route import FullRead, PartRead
-from poller.collectors.snmp.read.shortcut import RouteFailed, Shortcut
+from poller.collectors.snmp.read.shortcut import FullRead, RouteFailed, Shortcut
 from poller.collectors.snmp.read.walker import Walked, Walker
 from poller.collectors.snmp.wire.value_types import Value
 
@@ -100,21 +100,26 @@ async def read(
         memory.shapes.forget_labels()
     items, plan = _mapped(full_read, module_set, memory)
 
+    repeatable = _remember(full_read, memory, now)
+    # Filters choose rows by the values of a column, so they need a full read every time.
+    if plan is not None and repeatable and period is not None and not module_set.filter_parts:
+        memory.shortcut = shortcut.make(
+            full_read, module_set, plan, memory.sizes, now, period, previous
+        )
+    return PollResult(items, complete=not full_read.failures)
+
+
+def _remember(full_read: FullRead, memory: TargetMemory, now: float) -> bool:
+    """Store the signals and size of a full read. True if the next poll may rely on it."""
     complete = not full_read.failures
     if complete:
         memory.signals = full_read.signals
         memory.signals_at = now
+
     row_count = len(full_read.rows)
     shrunk = row_count < memory.rows  # a busy agent may cut a table short: read all of it once more
     memory.rows = row_count
-
-    # Filters choose rows by the values of a column, so they need a full read every time.
-    repeatable = complete and not shrunk and not module_set.filter_parts
-    if plan is not None and repeatable and period is not None:
-        memory.shortcut = shortcut.make(
-            full_read, module_set, plan, memory.sizes, now, period, previous
-        )
-    return PollResult(items, complete)
+    return complete and not shrunk
 
 
 async def _module_set(
@@ -139,10 +144,14 @@ async def _module_set(
 
 
 async def _identity(walker: Walker, _: None) -> tuple[str, str]:
+    """sysObjectID and sysDescr as texts."""
     values = dict(await walker.get((device_table.SYS_OBJECT_ID, device_table.SYS_DESCR)))
     object_id = values.get(device_table.SYS_OBJECT_ID)
     descr = values.get(device_table.SYS_DESCR)
-    return value_text(object_id, "DisplayString"), value_text(descr, "DisplayString")
+    return (
+        value_text(object_id, "DisplayString"),
+        value_text(descr, "DisplayString"),
+    )
 
 
 async def read_everything(
@@ -207,6 +216,7 @@ async def _filtered_parts(
 def _full_read(
     parts: Sequence[Part], results: Sequence[Walked], signals: Sequence[str], extra: Sequence[str]
 ) -> FullRead:
+    """The results by part, without the `extra` signals in the rows of the first one."""
     reads = []
     failures = []
     for part, walked in zip(parts, results, strict=True):
@@ -225,6 +235,7 @@ def _full_read(
 
 
 async def _read_part(walker: Walker, part: Part, extra: tuple[str, ...]) -> Walked:
+    """One part; `extra` OIDs join its GET. Returns device errors, does not raise them."""
     if part.walk:
         return await walker.walk(part.walk)
     try:
@@ -236,6 +247,7 @@ async def _read_part(walker: Walker, part: Part, extra: tuple[str, ...]) -> Walk
 def _mapped(
     full_read: FullRead, module_set: ModuleSet, memory: TargetMemory
 ) -> tuple[list[api.Yielded], Plan | None]:
+    """Readings and failures of a full read, and the plan of the readings. Raises DeviceErrors."""
     rows = full_read.rows
     failures = full_read.failures
     if rows:
@@ -248,9 +260,12 @@ def _mapped(
 
 
 def _yielded(readings: api.ReadingSet, plan: Plan) -> list[api.Yielded]:
-    if not plan.duplicates:
-        return [readings]
-    return [readings, api.PartFailed("labels", _ambiguous(plan.duplicates))]
+    """The readings, with a failure for rows that share their name and labels."""
+    items: list[api.Yielded] = [readings]
+    if plan.duplicates:
+        error = _ambiguous(plan.duplicates)
+        items.append(api.PartFailed("labels", error))
+    return items
 
 
 def _ambiguous(duplicates: tuple[api.Series, ...]) -> api.DeviceProtocolError:

@@ -10,15 +10,12 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from poller.collectors import api
-from poller.collectors.snmp.engines.engine_protocol import Row
-from poller.collectors.snmp.modules.module_set import ModuleSet, Part
+from poller.collectors.snmp.modules.module_set import ModuleSet
 from poller.collectors.snmp.read import change_detection
-from poller.collectors.snmp.read.change_detection import TableProbe
-from poller.collectors.snmp.wire.value_types import Value
+from poller.collectors.snmp.read.change_detection import PartRead, TableProbe
 
 #: Measured: one exchange costs the CPU of this many walked rows, and a round trip of time.
 REQUEST_ROWS = 50
@@ -29,26 +26,6 @@ RANGE_RESPONSES = 4
 
 #: For each row of a part: the column of a needed row, "" for a needed scalar, None if not needed.
 Columns = Sequence[str | None]
-
-
-class PartRead(NamedTuple):
-    """One part of a full read."""
-
-    part: Part
-    rows: Sequence[Row]
-
-
-class FullRead(NamedTuple):
-    """Everything that one poll read from a device."""
-
-    reads: list[PartRead]
-    failures: list[api.PartFailed]
-    #: Values of the change signals, by OID.
-    signals: Mapping[str, Value]
-
-    @property
-    def rows(self) -> list[Row]:
-        return [row for read in self.reads for row in read.rows]
 
 
 class Capacity(NamedTuple):
@@ -97,13 +74,17 @@ class _Span(NamedTuple):
         return self.stop - self.start
 
     def covers(self, read: int, at: int) -> bool:
-        return read == self.read and self.start <= at < self.stop
+        """Whether row `at` of read number `read` is in the span."""
+        if read != self.read:
+            return False
+        return self.start <= at < self.stop
 
     def meets(self, read: int, at: int) -> bool:
         """Whether a walk of the span meets a new row before row `at`."""
         if self.covers(read, at):
             return True
-        return read == self.read and self.ends and at == self.stop
+        at_end = read == self.read and at == self.stop
+        return at_end and self.ends
 
 
 def find(
@@ -157,6 +138,7 @@ def _positions(
 
 
 def _needed_columns(read: PartRead, module_set: ModuleSet) -> Columns:
+    """The columns of the rows whose values change; see `Columns`."""
     walked = read.part.walk
     columns: list[str | None] = []
     for oid, _ in read.rows:
@@ -171,6 +153,7 @@ def _needed_columns(read: PartRead, module_set: ModuleSet) -> Columns:
 
 
 def _needed_rows(columns: Sequence[Columns]) -> Iterator[tuple[int, int]]:
+    """Read number and position of each needed row."""
     for read, needed in enumerate(columns):
         for at, column in enumerate(needed):
             if column is not None:
@@ -187,7 +170,10 @@ def _pieces(span: _Span, capacity: Capacity) -> Iterator[_Span]:
 
 
 def _range(read: PartRead, span: _Span) -> RowRange:
-    cursor = read.rows[span.start - 1][0] if span.start else read.part.walk
+    """The request for a span: it starts after the row before its first row."""
+    cursor = read.part.walk
+    if span.start:
+        cursor, _ = read.rows[span.start - 1]
     return RowRange(
         part=read.part.name,
         root=read.part.walk,
@@ -239,26 +225,35 @@ def _cost(span: _Span, run: _Span, needed: Columns, capacity: Capacity) -> float
     """Cost, in walked rows, of walking the span and getting the other needed rows of the run."""
     walked = _count(needed, span.start, min(span.stop, run.stop))
     left = _count(needed, run.start, run.stop) - walked
+    walk_cost = _requests(span, capacity) * REQUEST_ROWS + span.size
     get_cost = GET_ROWS + REQUEST_ROWS / capacity.oids
-    return _requests(span, capacity) * REQUEST_ROWS + span.size + left * get_cost
+    return walk_cost + left * get_cost
 
 
 def _requests(span: _Span, capacity: Capacity) -> int:
-    return -(-(span.size + span.ends) // capacity.rows)
+    """Requests that a walk of the span takes."""
+    rows = span.size + span.ends
+    return -(-rows // capacity.rows)
 
 
 def _count(needed: Columns, start: int, stop: int) -> int:
-    return sum(1 for column in needed[start:stop] if column)
+    """Number of needed table rows between two positions."""
+    columns = needed[start:stop]
+    return sum(1 for column in columns if column)
 
 
-def _longest_column(needed: Iterable[str | None]) -> int:
-    return max(Counter(filter(None, needed)).values())
+def _longest_column(run: _Span, needed: Columns) -> int:
+    """Rows of the longest column in the run."""
+    columns = filter(None, needed[run.start : run.stop])
+    lengths = Counter(columns)
+    return max(lengths.values())
 
 
 def _whole(run: _Span, needed: Columns) -> _Span:
     """The whole run. If it may hold a single whole column, the row after it is included."""
-    longest = _longest_column(needed[run.start : run.stop])
-    return run if run.size >= 2 * longest else _with_next_row(run, needed)
+    if run.size >= 2 * _longest_column(run, needed):
+        return run
+    return _with_next_row(run, needed)
 
 
 def _with_next_row(span: _Span, needed: Columns) -> _Span:
@@ -269,9 +264,14 @@ def _with_next_row(span: _Span, needed: Columns) -> _Span:
 
 
 def _one_column(run: _Span, needed: Columns) -> _Span:
+    """The first column of the run, and the row after it."""
     column = needed[run.start]
-    rows = [at for at in range(run.start, run.stop) if needed[at] == column]
-    return _with_next_row(_Span(run.read, rows[0], rows[-1] + 1), needed)
+    last = run.start
+    for at in range(run.start, run.stop):
+        if needed[at] == column:
+            last = at
+    only = _Span(run.read, run.start, last + 1)
+    return _with_next_row(only, needed)
 
 
 def _full_responses(
@@ -282,7 +282,7 @@ def _full_responses(
     if not 0 < size < run.size:
         return
     # Twice the longest column always holds one whole column and the row after it.
-    if watch and size < 2 * _longest_column(needed[run.start : run.stop]):
+    if watch and size < 2 * _longest_column(run, needed):
         return
 
     def needed_rows(start: int) -> int:

@@ -6,8 +6,9 @@ not where it was.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from poller import errors
 from poller.collectors import api
@@ -15,15 +16,33 @@ from poller.collectors.snmp.engines.engine_protocol import Row
 from poller.collectors.snmp.metrics.reading_plan import Plan
 from poller.collectors.snmp.modules.module_set import ModuleSet
 from poller.collectors.snmp.read import change_detection, route
-from poller.collectors.snmp.read.change_detection import Signals
+from poller.collectors.snmp.read.change_detection import PartRead, Signals, TableProbe
 from poller.collectors.snmp.read.poll_links import ParallelWalkers
 from poller.collectors.snmp.read.request_size import RequestSizes
-from poller.collectors.snmp.read.route import Capacity, FullRead, Route, RowRange
+from poller.collectors.snmp.read.route import Capacity, Route, RowRange
 from poller.collectors.snmp.read.walker import Walker
+from poller.collectors.snmp.wire.value_types import Value
 from poller.domain.metrics.reading import ReadingSet
 
 #: Routes cached for all devices of a module set together.
 _MAX_ROUTES = 1_024
+
+
+class FullRead(NamedTuple):
+    """Everything that one poll read from a device."""
+
+    reads: list[PartRead]
+    failures: list[api.PartFailed]
+    #: Values of the change signals, by OID.
+    signals: Mapping[str, Value]
+
+    @property
+    def rows(self) -> list[Row]:
+        """Rows of all parts."""
+        rows: list[Row] = []
+        for read in self.reads:
+            rows += read.rows
+        return rows
 
 
 @dataclass(slots=True)
@@ -58,6 +77,12 @@ class Shortcut:
         self.signals = signals
         return readings
 
+    def fits(self, full_plan: Plan, capacity: Capacity, signal_oids: tuple[str, ...]) -> bool:
+        """Whether a route for these would be the same one."""
+        if self.full_plan != full_plan or self.capacity != capacity:
+            return False
+        return self.signal_oids == signal_oids
+
 
 def make(
     full_read: FullRead,
@@ -73,20 +98,13 @@ def make(
     signal_oids = tuple(full_read.signals)
     signals = Signals(now, tuple(full_read.signals.values()))
 
-    made_for = (full_plan, capacity, signal_oids)
-    if previous is not None and made_for == (
-        previous.full_plan,
-        previous.capacity,
-        previous.signal_oids,
-    ):
-        chosen = previous.route
-        plan = previous.plan
-    else:
-        chosen = _cached_route(full_read, module_set, signal_oids, capacity)
-        if not chosen.positions:
-            return None
-        plan = _narrowed_plan(full_plan, full_read, chosen)
+    if previous is not None and previous.fits(full_plan, capacity, signal_oids):
+        return replace(previous, signals=signals, period=period)
 
+    chosen = _cached_route(full_read, module_set, signal_oids, capacity)
+    if not chosen.positions:
+        return None
+    plan = _narrowed_plan(full_plan, full_read, chosen)
     return Shortcut(
         route=chosen,
         plan=plan,
@@ -166,7 +184,7 @@ async def follow(chosen: Route, walkers: ParallelWalkers) -> list[Row]:
     return got if empty else []
 
 
-async def _are_empty(probes: Sequence[change_detection.TableProbe], walker: Walker) -> bool:
+async def _are_empty(probes: Sequence[TableProbe], walker: Walker) -> bool:
     """Whether all probed tables are still empty. An agent that does not answer counts as a yes."""
     at = 0
     while at < len(probes) and walker.sizes.multi_get_next:
@@ -193,4 +211,6 @@ async def still_responds(
 
 def _silent_parts(error: errors.DeviceError, parts: Sequence[str]) -> Sequence[str]:
     """The parts known to be silent. A GET of several parts does not show which one it was."""
-    return parts if isinstance(error, api.DeviceTimeout) and len(parts) == 1 else ()
+    if isinstance(error, api.DeviceTimeout) and len(parts) == 1:
+        return parts
+    return ()
