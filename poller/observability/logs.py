@@ -14,7 +14,8 @@ Redact = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 def _drop_colour(_logger: Any, _name: str, event: dict[str, Any]) -> dict[str, Any]:
-    event.pop("color_message", None)  # uvicorn repeats its message with colours
+    """Drop the copy of a message that uvicorn adds with colours."""
+    event.pop("color_message", None)
     return event
 
 
@@ -80,6 +81,7 @@ def configure(level: str = "INFO", form: str = "text", redact: Redact = dict) ->
 
 
 def _plain_lines() -> Any:
+    """A renderer of one line per record, without colours."""
     plain = structlog.dev.plain_traceback
     return structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0, exception_formatter=plain)
 

@@ -49,8 +49,11 @@ def _scrubbed_fields(fields: Mapping[Any, Any], redact: Redact, depth: int) -> d
     safe = {}
     for key, value in fields.items():
         name = str(key)
-        is_secret = _SECRET_NAME.search(name)
-        safe[text(name, redact)] = MASK if is_secret else scrubbed(value, redact, depth + 1)
+        if _SECRET_NAME.search(name):
+            safe_value = MASK
+        else:
+            safe_value = scrubbed(value, redact, depth + 1)
+        safe[text(name, redact)] = safe_value
     return safe
 
 

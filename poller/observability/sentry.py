@@ -85,14 +85,19 @@ class Reporter(logging.Handler):
 
     def flush_at_exit(self) -> None:
         """Wait a moment for the report of the bug that ends this process, if there is one."""
-        if self._dying and self._client is not None and self._pid == os.getpid():
-            self._client.flush(EXIT_FLUSH_S)
+        client = self._client
+        is_inherited = self._pid != os.getpid()
+        if client is None or is_inherited:
+            return
+        if self._dying:
+            client.flush(EXIT_FLUSH_S)
 
     def _report(self, record: logging.LogRecord) -> None:
         exc_info = _exc_info(record)
         error = exc_info[1] if exc_info else None
         if not _is_ours(error):
             return
+
         facts = _facts(record)
         fingerprint = _fingerprint(record, error, facts)
         suppressed = self._quota.admit(tuple(fingerprint))
@@ -102,6 +107,7 @@ class Reporter(logging.Handler):
         is_fatal = record.levelno >= logging.CRITICAL
         self._dying = self._dying or is_fatal
         client = self._connected()
+
         event: dict[str, Any] = _described(exc_info, client.options)
         event["logentry"] = {"formatted": _message(record)}
         event["level"] = "fatal" if is_fatal else "error"
@@ -123,6 +129,7 @@ class Reporter(logging.Handler):
         return scrubber.scrubbed(event, self._redact)
 
     def _log_undelivered(self, reason: str) -> None:
+        """Log a lost report, at most once a minute."""
         if self._undelivered.admit("") is not None:
             log.warning("report_not_delivered", reason=reason)
 
@@ -150,7 +157,17 @@ def install(reporter: Reporter) -> None:
 
 
 def _report_uncaught(reporter: Reporter, event: str, exc_info: ExcInfo, level: int) -> None:
-    reporter.handle(logging.LogRecord("poller", level, "", 0, event, (), exc_info))
+    """Report an exception that reached the end of its thread."""
+    record = logging.LogRecord(
+        name="poller",
+        level=level,
+        pathname="",
+        lineno=0,
+        msg=event,
+        args=(),
+        exc_info=exc_info,
+    )
+    reporter.handle(record)
 
 
 def _is_ours(error: BaseException | None) -> bool:
@@ -182,6 +199,7 @@ def _facts(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _message(record: logging.LogRecord) -> str:
+    """The text of a record, with its arguments."""
     if isinstance(record.msg, Mapping):
         return str(record.msg.get("event", ""))
     return record.getMessage()
@@ -193,11 +211,15 @@ def _fingerprint(
     """What makes two reports the same: collector and error class, or store and error class, else
     also the place in the code."""
     kind = type(error).__name__ if error is not None else ""
-    if facts.get("collector"):
-        return ["collector", str(facts["collector"]), kind or _template(record)]
+
+    collector = facts.get("collector")
+    if collector:
+        return ["collector", str(collector), kind or _template(record)]
+
     if isinstance(error, errors.StoreError):
         cause = type(error.__cause__).__name__ if error.__cause__ else ""
         return ["store", kind, cause]
+
     return ["poller", record.name, _template(record), kind, _place(error)]
 
 
@@ -221,11 +243,13 @@ def _place(error: BaseException | None) -> str:
 
 
 def _tags(role: str, error: BaseException | None, facts: Mapping[str, Any]) -> dict[str, str]:
+    """Searchable fields of a report."""
     tags = {"role": role}
     if error is not None:
         tags["error_class"] = type(error).__name__
-    if facts.get("collector"):
-        tags["collector"] = str(facts["collector"])
+    collector = facts.get("collector")
+    if collector:
+        tags["collector"] = str(collector)
     return tags
 
 

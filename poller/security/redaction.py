@@ -52,6 +52,7 @@ class Redactor:
         """Mask this text in everything redacted from now on."""
         if len(secret) < SHORTEST or secret in self._secrets:
             return
+
         beginning = secret[:SHORTEST]
         with self._lock:
             self._secrets.add(secret)
@@ -81,6 +82,7 @@ class Redactor:
         return "".join(pieces)
 
     def _length_at(self, start: int, text: str) -> int:
+        """The length of the longest secret that starts here, or 0."""
         for length in self._lengths[text[start : start + SHORTEST]]:
             if text[start : start + length] in self._secrets:
                 return length
@@ -90,8 +92,10 @@ class Redactor:
         """A log record with fields of secret names masked and all texts redacted, at any depth."""
         redacted = {}
         for name, value in record.items():
-            is_secret = _SECRET_NAME.search(str(name))
-            redacted[name] = mask(str(value)) if is_secret else self.value(value)
+            if _SECRET_NAME.search(str(name)):
+                redacted[name] = mask(str(value))
+            else:
+                redacted[name] = self.value(value)
         return redacted
 
     def value(self, value: Any) -> Any:

@@ -59,7 +59,9 @@ class Keyring:
     def load(cls, secret_key: str | None, home: Path) -> Self:
         """The keys of this installation. Creates the key file if there is none."""
         if secret_key:
-            return cls(key_store.parse(secret_key, key_store.ENVIRONMENT), key_store.ENVIRONMENT)
+            keys = key_store.parse(secret_key, key_store.ENVIRONMENT)
+            return cls(keys, key_store.ENVIRONMENT)
+
         path = home / key_store.FILE_NAME
         if not path.exists():
             key_store.create(path)
@@ -68,7 +70,11 @@ class Keyring:
     def _use(self, keys: Sequence[bytes]) -> None:
         if not keys:
             raise errors.SecretKeyError("there is no key to encrypt credentials with")
-        self._ciphers = {key_id(key): AESGCM(_checked(key)) for key in keys}
+
+        self._ciphers: dict[str, AESGCM] = {}
+        for key in keys:
+            cipher = AESGCM(_checked(key))
+            self._ciphers[key_id(key)] = cipher
         self.first_id = key_id(keys[0])
 
     @property
@@ -114,6 +120,7 @@ class Keyring:
             raise _translated(error, name) from None
 
     def _missing(self, needed: str, name: str) -> errors.SecretKeyError:
+        """The error of a key that is not in this ring."""
         origin = f" (from {self.source})" if self.source else ""
         return errors.SecretKeyError(
             f'credential "{name}" needs key {needed}, which is not here',
@@ -171,6 +178,8 @@ def _parse(envelope: str, name: str) -> tuple[str, bytes]:
 
 
 def _checked(key: bytes) -> bytes:
-    if len(key) != KEY_BYTES:
-        raise errors.SecretKeyError(f"a key must have {KEY_BYTES} bytes, this one has {len(key)}")
+    """The key itself. Raises SecretKeyError if its length is wrong."""
+    length = len(key)
+    if length != KEY_BYTES:
+        raise errors.SecretKeyError(f"a key must have {KEY_BYTES} bytes, this one has {length}")
     return key

@@ -29,6 +29,7 @@ def parse(text: str, source: str) -> list[bytes]:
     words = text.replace(",", " ").split()
     if not words:
         raise errors.SecretKeyError(f"{source} contains no key", hint=_HINT)
+
     return [_decoded(word, source) for word in words]
 
 
@@ -65,7 +66,8 @@ def create(path: Path) -> None:
 
 def replace(path: Path, keys: Sequence[bytes]) -> None:
     """Replace the keys of the file atomically."""
-    _written(path, keys).rename(path)
+    complete = _written(path, keys)
+    complete.rename(path)
 
 
 def _written(path: Path, keys: Sequence[bytes]) -> Path:

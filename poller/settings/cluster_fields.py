@@ -43,6 +43,7 @@ class PlaceFields(BaseModel):
     @field_validator("home", mode="after")
     @classmethod
     def _absolute(cls, value: Path) -> Path:
+        """Resolve `~` and relative paths once, at start."""
         return value.expanduser().absolute()
 
 
@@ -99,6 +100,7 @@ class SchedulingFields(BaseModel):
     @field_validator("leader_renew_s", mode="after")
     @classmethod
     def _check_renewal(cls, value: float, info: ValidationInfo) -> float:
+        """Refuse a period that allows no failed renewal."""
         lock_s = info.data.get("leader_lock_s", math.inf)
         if value > lock_s / 2:
             raise ValueError(
@@ -150,6 +152,7 @@ class AdaptiveFields(BaseModel):
     @field_validator("adaptive_base_s", "adaptive_max_s", mode="after")
     @classmethod
     def _check_adaptive_order(cls, value: float, info: ValidationInfo) -> float:
+        """Refuse a base below the minimum, and a maximum below the base."""
         lower_bounds = {"adaptive_base_s": "adaptive_min_s", "adaptive_max_s": "adaptive_base_s"}
         lower = lower_bounds[str(info.field_name)]
         lower_value = info.data.get(lower, 0)

@@ -8,6 +8,7 @@ import re
 DSN = re.compile(r"https?://[^/\s:@]+(:[^/\s:@]*)?@[^/\s@]+(/[^\s?#]*)?/\d+")
 
 _MASK = "********"
+_PART = re.compile("[:,]")
 
 
 def secret_parts(text: str) -> list[str]:
@@ -15,12 +16,13 @@ def secret_parts(text: str) -> list[str]:
     _, separator, rest = text.partition("://")
     if DSN.fullmatch(text):
         return rest.partition("@")[0].split(":")
-    if not separator:
-        return [part for part in re.split("[:,]", text) if part]
 
-    login = rest.rpartition("@")[0]
-    after_user = re.split("[:,]", login)[1:]
-    return [part for part in after_user if part]
+    if separator:
+        login = rest.rpartition("@")[0]
+        parts = _PART.split(login)[1:]  # the user name is no secret
+    else:
+        parts = _PART.split(text)
+    return [part for part in parts if part]
 
 
 def masked(secret: str) -> str:

@@ -28,8 +28,10 @@ def breaker_rules(settings: Settings) -> circuit_breaker.Rules:
     """When a target's breaker opens, and how long it waits."""
     base_ms = _ms(settings.breaker_base_s)
     cap_ms = max(base_ms, _ms(settings.breaker_cap_s))
+    auth_ms = _ms(settings.breaker_auth_s)
+
     usual = circuit_breaker.Rule(settings.breaker_failures, base_ms, cap_ms)
-    return circuit_breaker.rules(usual, _ms(settings.breaker_auth_s))
+    return circuit_breaker.rules(usual, auth_ms)
 
 
 def retry_limits(settings: Settings) -> retry.Limits:

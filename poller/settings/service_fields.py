@@ -92,6 +92,7 @@ class ReportFields(BaseModel):
     @field_validator("sentry_dsn", mode="after")
     @classmethod
     def _check_dsn(cls, value: SecretStr | None) -> SecretStr | None:
+        """Refuse a text of another form; an empty one counts as not set."""
         text = value.get_secret_value() if value else ""
         if not text:
             return None

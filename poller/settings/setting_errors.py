@@ -52,6 +52,7 @@ def translated(error: Exception) -> errors.PollerError:
 def _invalid_value(
     kind: type[errors.PollerError], error: pydantic.ValidationError
 ) -> errors.PollerError:
+    """The error of the first bad value."""
     details = error.errors(include_url=False, include_input=False, include_context=False)
     first = details[0]
     setting = str(first["loc"][0]) if first["loc"] else "settings"
@@ -90,6 +91,7 @@ def _accepted_values(field: FieldInfo) -> str:
 
 
 def _bounds(field: FieldInfo) -> list[str]:
+    """The bounds of a number in words, such as "from 1" and "to 60"."""
     bounds = []
     for constraint in field.metadata:
         for attribute, name in _BOUND_NAMES.items():

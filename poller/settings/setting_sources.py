@@ -35,17 +35,20 @@ def layers(environ: Mapping[str, str], fields: Collection[str]) -> list[tuple[st
     """The sources below the environment, strongest first: (name, values)."""
     base = _base_directory(environ)
     config = config_file(environ)
-    toml = _read_toml(config, fields, required="POLLER_CONFIG" in environ)
-    if "POLLER_CONFIG" not in environ:
+    config_is_named = "POLLER_CONFIG" in environ
+    toml = _read_toml(config, fields, required=config_is_named)
+    if not config_is_named:
         toml = _relative_to(base, toml)
 
     home = Path(environ.get("POLLER_HOME") or toml.get("home") or _owned(base / HOME))
     home = home.expanduser()
+    found_above = {"home": home} if base != HERE else {}
+
     return [
         ("file named by POLLER_*_FILE", _read_secret_files(environ)),
         (str(config), toml),
         (f"the poller up running on {home}", _read_run_file(home, fields)),
-        (f"found in {base}", {"home": home} if base != HERE else {}),
+        (f"found in {base}", found_above),
     ]
 
 
@@ -78,8 +81,10 @@ def _base_directory(environ: Mapping[str, str]) -> Path:
 
 
 def _is_base(directory: Path, any_config: bool) -> bool:
-    has_home = os.path.isdir(directory / HOME)
-    return has_home or (any_config and os.path.isfile(directory / CONFIG))
+    """True for a directory with a home or, if `any_config`, with a poller.toml."""
+    if os.path.isdir(directory / HOME):
+        return True
+    return any_config and os.path.isfile(directory / CONFIG)
 
 
 def _owned(path: Path) -> Path:
@@ -100,21 +105,29 @@ def _relative_to(base: Path, values: dict[str, Any]) -> dict[str, Any]:
     """Resolve the paths of a poller.toml that was found in a directory above."""
     if base == HERE:
         return values
+
     resolved = dict(values)
     home = str(values.get("home", ""))
     if home:
         resolved["home"] = str(base / Path(home).expanduser())
+
     url = str(values.get("database_url", ""))
     if url.startswith(SQLITE):
-        resolved["database_url"] = SQLITE + str(base / url.removeprefix(SQLITE))
+        path = base / url.removeprefix(SQLITE)
+        resolved["database_url"] = f"{SQLITE}{path}"
     return resolved
 
 
 def origins_of(environ: Mapping[str, str], fields: Collection[str]) -> dict[str, str]:
     """The source of each field's value, in words."""
     origins = dict.fromkeys(fields, "default")
-    for origin, values in reversed(layers(environ, fields)):
-        origins.update({name: origin for name in values if name in origins})
+
+    weakest_first = reversed(layers(environ, fields))
+    for origin, values in weakest_first:
+        for name in values:
+            if name in origins:
+                origins[name] = origin
+
     for name in fields:
         variable = PREFIX + name.upper()
         if variable in environ:
@@ -177,12 +190,18 @@ def refuse_unknown(environ: Mapping[str, str], fields: Collection[str]) -> None:
     variables = [PREFIX + name.upper() for name in fields]
     files = [f"{PREFIX}{name.upper()}_FILE" for name in SECRETS]
     names = [*variables, *files, *OTHER_NAMES]
+
     for name in environ:
-        if name.startswith(PREFIX) and name not in names:
+        is_ours = name.startswith(PREFIX)
+        if is_ours and name not in names:
             raise _unknown(f"unknown environment variable {name}", name, names)
 
 
 def _unknown(message: str, name: str, names: Iterable[str]) -> errors.InvalidSetting:
+    """An error with the most similar name as a hint."""
     near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]}?" if near else "`poller settings` lists all names"
+    if near:
+        hint = f"did you mean {near[0]}?"
+    else:
+        hint = "`poller settings` lists all names"
     return errors.InvalidSetting(message, hint=hint)

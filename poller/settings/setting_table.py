@@ -28,12 +28,18 @@ def rows(settings: Settings, environ: Mapping[str, str]) -> list[SettingRow]:
     origin_of = origins(environ)
     table = []
     for name, field in Settings.model_fields.items():
-        value = _shown(getattr(settings, name))
-        table.append(SettingRow(name, value, origin_of[name], field.description or ""))
+        row = SettingRow(
+            name=name,
+            value=_shown(getattr(settings, name)),
+            origin=origin_of[name],
+            description=field.description or "",
+        )
+        table.append(row)
     return table
 
 
 def _shown(value: Any) -> str:
+    """A value as text, without secrets."""
     if isinstance(value, SecretStr):
         return masking.masked(value.get_secret_value())
     if isinstance(value, tuple):

@@ -145,6 +145,7 @@ class WorkerFields(BaseModel):
     )
     @classmethod
     def _split_at_commas(cls, value: Any) -> Any:
+        """Turn the text of an environment variable into words."""
         if not isinstance(value, str):
             return value
         words = (word.strip() for word in value.split(","))
@@ -153,6 +154,7 @@ class WorkerFields(BaseModel):
     @field_validator("session_exceptions", mode="after")
     @classmethod
     def _check_session_exceptions(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse words that are no limit of a collector."""
         try:
             session_limits.parse_exceptions(words, session_limits.Limits())
         except errors.InvalidSetting as error:
@@ -162,6 +164,7 @@ class WorkerFields(BaseModel):
     @field_validator("spool_patience_s", mode="after")
     @classmethod
     def _check_spool_patience(cls, value: float, info: ValidationInfo) -> float:
+        """Refuse a patience that would let a lease run out during a write."""
         margin_s = info.data.get("lease_margin_s", math.inf)
         if value > margin_s / LONGEST_WRITE:
             raise ValueError(

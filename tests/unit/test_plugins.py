@@ -1,4 +1,4 @@
-"""Plugins as pip installs them: whatever one of them does when it is loaded, it is named, and the others are there."""
+"""Plugins as pip installs them: a broken one is reported by name, and the others load."""
 
 from __future__ import annotations
 
@@ -60,13 +60,15 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 
 def broken(name: str) -> plugins.Broken:
-    found = registry.load()
-    assert {"snmp", "routeros"} <= set(found.collectors), "the others go on"
-    [one] = [each for each in found.broken if each.name == name]
+    """The broken plugin of this name; the others are loaded."""
+    loaded = registry.load()
+    assert {"snmp", "routeros"} <= set(loaded.collectors)
+    [one] = [each for each in loaded.broken if each.name == name]
     return one
 
 
 def test_an_installed_plugin_is_found(install: Install) -> None:
+    """Its distribution and API version are listed."""
     install("acme-olt", "olt", COLLECTOR)
     found = registry.load()
     assert found.distributions["olt"] == "acme-olt 1.0"
@@ -93,18 +95,18 @@ def test_an_installed_plugin_is_found(install: Install) -> None:
     ],
     ids=["missing", "bug", "exit", "interrupt", "base", "syntax", "empty", "constructor"],
 )
-def test_one_that_fails_to_import_is_named_with_its_reason(
+def test_a_plugin_that_fails_to_import_is_reported_with_the_reason(
     install: Install, code: str, reason: str
 ) -> None:
-    """Whatever it raises."""
+    """Any exception is a reason, SystemExit and KeyboardInterrupt too."""
     install("acme-olt", "olt", code)
     found = broken("olt")
     assert (found.distribution, found.state) == ("acme-olt 1.0", "failed to import")
     assert found.reason.startswith(reason)
 
 
-def test_a_name_that_two_have_stays_with_one_and_both_are_named(install: Install) -> None:
-    """By distribution, not by chance."""
+def test_of_two_plugins_with_one_name_the_first_distribution_wins(install: Install) -> None:
+    """The broken one names the distribution that has the name."""
     install("zeta-olt", "olt", COLLECTOR)
     install("acme-olt", "olt", COLLECTOR)
     found = broken("olt")
@@ -114,34 +116,38 @@ def test_a_name_that_two_have_stays_with_one_and_both_are_named(install: Install
 
 
 def test_a_built_in_name_cannot_be_taken(install: Install) -> None:
+    """The built-in plugin stays, whatever the name of the other distribution."""
     install("acme-olt", "snmp", COLLECTOR)
     assert broken("snmp").reason.startswith("the name is taken by poller ")
 
 
-def test_a_broken_one_does_not_hold_its_name(install: Install) -> None:
+def test_a_broken_plugin_does_not_take_a_name(install: Install) -> None:
+    """A working plugin of the same name is loaded."""
     install("acme-olt", "olt", "1 / 0")
     install("zeta-olt", "olt", COLLECTOR)
     assert registry.load().distributions["olt"] == "zeta-olt 1.0"
 
 
-def test_another_api_version_says_which(install: Install) -> None:
+def test_an_unsupported_api_version_is_reported(install: Install) -> None:
+    """The reason names the needed and the served versions."""
     install("acme-olt", "olt", COLLECTOR.replace('"{name}", 1,', '"{name}", (8, 9),'))
     found = broken("olt")
     assert (found.state, found.hint) == ("other API version", "pip install --upgrade poller")
     assert found.reason == "it needs collector API 8 to 9, this poller serves 1"
 
 
-def test_a_broken_contract_says_what_is_missing(install: Install) -> None:
+def test_a_broken_contract_is_reported(install: Install) -> None:
+    """The reason lists the missing attributes."""
     install("acme-olt", "olt", "class Plugin:\n    name = 'olt'\n    api_version = 1\n")
     found = broken("olt")
     assert found.state == "breaks the contract"
     assert found.reason == "it lacks Options, credentials, collect"
 
 
-def test_an_import_that_hangs_is_named_while_it_lasts(
+def test_a_hanging_import_is_logged_while_it_lasts(
     install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody can end it, so somebody must be able to find it."""
+    """The log line names plugin and distribution."""
     monkeypatch.setattr(plugins, "SLOW_S", 0.05)
     code = (
         "import time\nwhile not any('olt' in text for text in SEEN): time.sleep(0.01)\n" + COLLECTOR
@@ -159,8 +165,8 @@ def test_an_import_that_hangs_is_named_while_it_lasts(
     )
 
 
-def test_sinks_come_in_by_the_same_door(install: Install) -> None:
-    """Listed with state and reason; asked for by name, a broken one stops the worker."""
+def test_sinks_are_loaded_in_the_same_way(install: Install) -> None:
+    """Broken sinks are listed; a broken sink in the settings is an error."""
     install("acme-lines", "lines", SINK, sinks.GROUP)
     install("acme-odd", "odd", "raise SystemExit(1)", sinks.GROUP)
     install("zeta-lines", "lines", SINK, sinks.GROUP)
@@ -176,35 +182,36 @@ def test_sinks_come_in_by_the_same_door(install: Install) -> None:
     assert [sink.name for sink in sinks.load(["lines"], stores=None)] == ["lines"]  # type: ignore[arg-type]
 
 
-def test_staleness_sources_come_in_by_the_same_door(install: Install) -> None:
-    install("acme-stale", "mine", "Plugin = len", staleness_registry.GROUP)
+def test_staleness_sources_are_loaded_in_the_same_way(install: Install) -> None:
+    """An object that cannot be called breaks the contract."""
+    install("acme-stale", "good", "Plugin = len", staleness_registry.GROUP)
     install("acme-worse", "worse", "Plugin = 3", staleness_registry.GROUP)
     found = staleness_registry.load()
-    assert "mine" in found.functions
+    assert "good" in found.functions
     assert [(each.name, each.reason) for each in found.broken] == [("worse", "it is no function")]
 
 
-def test_what_a_plugin_prints_when_it_is_loaded_is_not_taken_for_our_answer(
+def test_prints_of_a_plugin_during_its_import_go_to_stderr(
     install: Install, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`poller collectors --json` has readers."""
+    """The output of `poller collectors --json` stays valid JSON."""
     install("acme-olt", "olt", "print('welcome to Acme')\n" + COLLECTOR)
     assert "olt" in registry.load().collectors
     assert capsys.readouterr() == ("", "welcome to Acme\n")
 
 
-def test_what_is_left_of_a_broken_installation_harms_nobody(
+def test_the_rest_of_an_interrupted_installation_is_ignored(
     install: Install, tmp_path: Path
 ) -> None:
-    """A distribution without a name, as an interrupted pip leaves it, beside a whole one."""
+    """An interrupted pip leaves a distribution without a name."""
     install("acme-olt", "olt", COLLECTOR)
     install("zeta-olt", "olt", COLLECTOR)
     (tmp_path / "zeta_olt-1.0.dist-info" / "METADATA").unlink()
     assert broken("olt").state == "duplicate name"
 
 
-def test_ctrl_c_during_an_import_is_for_us(install: Install) -> None:
-    """Only one that a plugin makes up is its own fault; the handler is what it was."""
+def test_ctrl_c_during_an_import_interrupts_the_command(install: Install) -> None:
+    """It is not a fault of the plugin, and the signal handler is restored."""
     before = signal.getsignal(signal.SIGINT)
     install("acme-olt", "olt", "import signal\nsignal.raise_signal(signal.SIGINT)")
     with pytest.raises(KeyboardInterrupt):
@@ -212,8 +219,8 @@ def test_ctrl_c_during_an_import_is_for_us(install: Install) -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_thread_loads_plugins_as_well(install: Install) -> None:
-    """No signal comes there, and none may be awaited there."""
+def test_plugins_can_be_loaded_in_a_thread(install: Install) -> None:
+    """Signals reach the main thread only, so a KeyboardInterrupt is the plugin's."""
     install("acme-olt", "olt", "raise KeyboardInterrupt", staleness_registry.GROUP)
     found: list[staleness_registry.Sources] = []
     thread = threading.Thread(target=lambda: found.append(staleness_registry.load()))
@@ -230,10 +237,10 @@ def test_a_thread_loads_plugins_as_well(install: Install) -> None:
     ],
     ids=["line", "bytes"],
 )
-def test_a_list_of_entry_points_that_cannot_be_read_costs_its_distribution_only(
+def test_an_unreadable_list_of_entry_points_breaks_its_distribution_only(
     install: Install, tmp_path: Path, lines: bytes, why: str
 ) -> None:
-    """Python's own reader gives up on all of them."""
+    """The reader of Python fails for all distributions."""
     for group in (registry.GROUP, sinks.GROUP, staleness_registry.GROUP):
         install("zeta-olt", "olt", SINK, group)
         install("acme-bad", "bad", "", group)
@@ -253,14 +260,16 @@ def test_a_list_of_entry_points_that_cannot_be_read_costs_its_distribution_only(
             shutil.rmtree(tmp_path / f"{module}-1.0.dist-info")
 
 
-def test_who_has_nothing_for_us_is_not_named(install: Install) -> None:
+def test_an_unreadable_distribution_without_our_group_is_not_reported(install: Install) -> None:
+    """Its entry points are of other programs."""
     install("acme-bad", "bad", "", "console_scripts]\nno equals sign\n[other")
     found, unreadable = plugins.points(registry.GROUP)
     assert {"snmp", "routeros"} <= {point.name for point in found}
     assert unreadable == []
 
 
-def test_sinks_and_staleness_sources_name_what_cannot_be_read(install: Install) -> None:
+def test_unreadable_sinks_and_staleness_sources_are_reported(install: Install) -> None:
+    """The distribution is listed as broken, and the error of an unknown sink names it."""
     install("acme-bad", "bad", "", f"{sinks.GROUP}]\nno equals sign\n[{staleness_registry.GROUP}")
     assert [each.name for each in sinks.survey().broken] == ["acme-bad"]
     assert [each.name for each in staleness_registry.load().broken] == ["acme-bad"]
@@ -272,7 +281,7 @@ def test_sinks_and_staleness_sources_name_what_cannot_be_read(install: Install) 
 def test_of_two_distributions_of_one_name_the_first_counts(
     install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also while another cannot be read."""
+    """The same holds while another distribution is unreadable."""
     install("acme-bad", "bad", "", f"{staleness_registry.GROUP}]\nno equals sign\n[other")
     install("acme_olt", "old", "Plugin = len", staleness_registry.GROUP)
     monkeypatch.syspath_prepend(tmp_path / "first")

@@ -10,7 +10,6 @@ import pytest
 from poller import bootstrap
 from poller.observability import logs
 from poller.settings import Settings
-from poller.settings.masking import secret_parts
 
 
 @pytest.fixture(autouse=True)
@@ -65,19 +64,3 @@ def test_json_lines_are_json(
         "ours",
     )
     assert record["timestamp"].endswith("Z")
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("redis://:pw@host:6379/0", ["pw"]),
-        ("postgresql://user:pw@host/db", ["pw"]),
-        ("redis://host:6379/0", []),
-        ("sqlite:////x/y.db", []),
-        ("ops:pw", ["ops", "pw"]),
-        ("key1,key2", ["key1", "key2"]),
-    ],
-)
-def test_the_secret_parts_of_a_setting(text: str, parts: list[str]) -> None:
-    """The host of a URL is not secret."""
-    assert secret_parts(text) == parts

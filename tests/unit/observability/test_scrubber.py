@@ -22,10 +22,10 @@ def plain(text: str) -> str:
 @pytest.mark.parametrize(
     "name",
     [
-        "password", "passwd", "passphrase", "auth_password", "priv_password", "community", "communities",
-        "snmp_community", "auth_key", "priv_key", "authkey", "api_key", "apikey", "secret_key", "private_key", "secret",
-        "token", "access_token", "Authorization", "cookie", "Set-Cookie", "credential", "dsn", "sentry_dsn", "envelope",
-        "keys",
+        "password", "passwd", "passphrase", "auth_password", "priv_password", "community",
+        "communities", "snmp_community", "auth_key", "priv_key", "authkey", "api_key", "apikey",
+        "secret_key", "private_key", "secret", "token", "access_token", "Authorization", "cookie",
+        "Set-Cookie", "credential", "dsn", "sentry_dsn", "envelope", "keys",
     ],
 )  # fmt: skip
 def test_a_field_with_a_secret_name_is_masked_at_any_depth(name: str) -> None:
