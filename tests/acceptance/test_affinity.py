@@ -1,4 +1,4 @@
-"""Sessions stay where they are: each router has one worker, until that one dies or a new one takes its share."""
+"""Session affinity: each router has one worker until the worker dies or a new one joins."""
 
 from __future__ import annotations
 
@@ -37,10 +37,8 @@ NUMBERS = {
 @contextmanager
 def routers(count: int) -> Iterator[tuple[RouterOsServer, int]]:
     """A fleet of routers in a thread of the test, and their port."""
-    loop, server = (
-        asyncio.new_event_loop(),
-        RouterOsServer(fleet.devices(count, snmp_share=0, faulty_share=0)),
-    )
+    loop = asyncio.new_event_loop()
+    server = RouterOsServer(fleet.devices(count, snmp_share=0, faulty_share=0))
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
@@ -52,7 +50,7 @@ def routers(count: int) -> Iterator[tuple[RouterOsServer, int]]:
 
 
 def add_routers(cluster: Cluster, server: RouterOsServer, port: int) -> None:
-    """Each with two targets."""
+    """Add each router with two targets."""
     login = Login(username=fleet.USERNAME, password=fleet.PASSWORD)
     credential_rows.add(
         cluster.services.engine,
@@ -73,8 +71,8 @@ def add_routers(cluster: Cluster, server: RouterOsServer, port: int) -> None:
 
 
 def pollers(cluster: Cluster, since: float) -> dict[str, set[str]]:
-    """Which workers polled each router since then. Fails if any poll did."""
-    time.sleep(0.1)  # the routers are in this process, too, and want to answer
+    """The workers that polled each router since then. Fails if any poll failed."""
+    time.sleep(0.1)  # the simulated routers in this process need time to answer
     query = (
         sa.select(
             devices.c.address, runs.c.runner, runs.c.outcome, runs.c.error_code, runs.c.message
@@ -82,63 +80,63 @@ def pollers(cluster: Cluster, since: float) -> dict[str, set[str]]:
         .select_from(runs.join(targets, targets.c.id == runs.c.target_id).join(devices))
         .where(runs.c.started_ms >= since * 1000)
     )
-    found: dict[str, set[str]] = {}
+    workers: dict[str, set[str]] = {}
     with cluster.services.engine.connect() as conn:
         for address, runner, outcome, code, message in conn.execute(query):
             assert outcome == "ok" or code == "lease_lost", message
             if code != "lease_lost":
-                found.setdefault(address, set()).add(runner)
-    return found
+                workers.setdefault(address, set()).add(runner)
+    return workers
 
 
-def settled(
+def assignments(
     cluster: Cluster, server: RouterOsServer, workers: int, within_s: float
 ) -> dict[str, str]:
-    """Every router was polled by one worker only, and without a login, for an interval: who polls whom."""
+    """The worker of each router, after an interval with one worker per router and no login."""
 
-    def homes() -> dict[str, str] | None:
-        began, logins = time.time(), server.logins.copy()
+    def stable() -> dict[str, str] | None:
+        began = time.time()
+        logins = server.logins.copy()
         soon(lambda: time.time() > began + INTERVAL_S, 10, "the interval is over")
-        soon(lambda: len(pollers(cluster, began)) == ROUTERS, 20, "each is polled")
-        found = pollers(cluster, began)
-        alone = all(len(names) == 1 for names in found.values()) and server.logins == logins
-        here = {name for names in found.values() for name in names}
-        return (
-            {address: names.pop() for address, names in found.items()}
-            if alone and len(here) == workers
-            else None
-        )
+        soon(lambda: len(pollers(cluster, began)) == ROUTERS, 20, "each router is polled")
 
-    return soon(homes, within_s, f"each router has its own of {workers} workers")
+        by_router = pollers(cluster, began)
+        one_each = all(len(names) == 1 for names in by_router.values())
+        all_names = {name for names in by_router.values() for name in names}
+        if not one_each or server.logins != logins or len(all_names) != workers:
+            return None
+        return {address: names.pop() for address, names in by_router.items()}
+
+    return soon(stable, within_s, f"each router has one of {workers} workers")
 
 
-def test_routers_stay_with_the_worker_that_keeps_their_sessions(tmp_path: Path) -> None:
-    """Three workers; one is killed, and only its routers move; one comes, and only its share moves to it."""
+def test_routers_stay_with_the_worker_that_holds_their_sessions(tmp_path: Path) -> None:
+    """If a worker is killed, only its routers move; if one joins, only its share moves."""
     with routers(ROUTERS) as (server, port), Cluster(tmp_path, **NUMBERS) as cluster:
         cluster.valkey.start()
         add_routers(cluster, server, port)
         cluster.start_beat()
         started = [cluster.start_worker() for _ in range(3)]
-        homes = settled(cluster, server, 3, 30)
-        print(f"{server.logins.total()} logins of {ROUTERS} routers until all was settled")
+        before = assignments(cluster, server, 3, 30)
+        print(f"{server.logins.total()} logins of {ROUTERS} routers until no router moved")
         victim = started[0]
-        mine = {address for address, name in homes.items() if name == victim.name}
+        lost = {address for address, name in before.items() if name == victim.name}
         killed = kill(cluster, victim)
-        took_s = polled_again(cluster, mine, killed)
-        print(f"{len(mine)} routers of a killed worker were polled by others within {took_s:.1f} s")
+        took_s = polled_again(cluster, lost, killed)
+        print(f"{len(lost)} routers of a killed worker were polled by others within {took_s:.1f} s")
         assert took_s <= LEASE_S + 2
-        after = settled(cluster, server, 2, 20)
-        moved = {address for address, name in after.items() if homes[address] != name}
-        assert moved == mine
+        after = assignments(cluster, server, 2, 20)
+        moved = {address for address, name in after.items() if before[address] != name}
+        assert moved == lost
         others = {
             address: names
             for address, names in pollers(cluster, killed).items()
-            if address not in mine
+            if address not in lost
         }
-        assert others == {address: {homes[address]} for address in homes if address not in mine}
+        assert others == {a: {worker} for a, worker in before.items() if a not in lost}
         logins = server.logins.copy()
         newcomer = cluster.start_worker()
-        joined = settled(cluster, server, 3, 30)
+        joined = assignments(cluster, server, 3, 30)
         taken = {address for address, name in joined.items() if name != after[address]}
         assert {joined[address] for address in taken} == {newcomer.name}
         more = server.logins - logins
@@ -155,6 +153,10 @@ def kill(cluster: Cluster, victim: Program) -> float:
 
 
 def polled_again(cluster: Cluster, addresses: set[str], since: float) -> float:
-    """How long it took until others had polled all of these."""
-    soon(lambda: addresses <= pollers(cluster, since).keys(), LEASE_S + 10, "they are polled again")
+    """Seconds until other workers had polled all of these routers."""
+    soon(
+        lambda: addresses <= pollers(cluster, since).keys(),
+        LEASE_S + 10,
+        "the routers are polled again",
+    )
     return time.time() - since

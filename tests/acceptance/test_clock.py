@@ -1,4 +1,4 @@
-"""The server's clock is set by an hour while a fleet is polled: no burst, no stall, nothing lost, nothing doubled."""
+"""The server's clock is set by an hour while a fleet is polled: no burst, stall or lost poll."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ LIBRARIES = (Path("/usr/lib"), Path("/usr/lib64"))
 
 
 class Clock:
-    """What Valkey takes for the time, as an offset in a file that libfaketime reads."""
+    """The clock of Valkey, as an offset in a file that libfaketime reads."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self.set(0)
 
     def set(self, hours: int) -> None:
-        fresh = self._file.with_suffix(".new")
-        fresh.write_text(f"{hours * 3600:+d}\n")
-        fresh.rename(self._file)
+        complete = self._file.with_suffix(".new")
+        complete.write_text(f"{hours * 3600:+d}\n")
+        complete.rename(self._file)
 
 
 def _library() -> Path:
     for folder in LIBRARIES:
-        for found in folder.glob("**/faketime/libfaketime.so.1"):
-            return found
+        for library in folder.glob("**/faketime/libfaketime.so.1"):
+            return library
     return missing("libfaketime is not installed (Debian package faketime)")
 
 
@@ -69,10 +69,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[
 def test_a_step_of_the_clock_neither_bursts_nor_stalls(
     cluster: Cluster, clock: Clock, hours: int
 ) -> None:
-    """Every target is polled again within two intervals and a failover, and in no second more than usual."""
+    """All targets are polled within two intervals and a failover; no second has a burst."""
     pids = cluster.pids()
-    soon(lambda: cluster.leader(), 10, "somebody leads")
-    cluster.all_polled(time.time(), 2 * INTERVAL_S)  # a whole interval under the clock as it is
+    soon(lambda: cluster.leader(), 10, "a leader")
+    cluster.all_polled(time.time(), 2 * INTERVAL_S)  # a whole interval before the step
     before = time.time()
     clock.set(hours)
     soon(
@@ -86,9 +86,8 @@ def test_a_step_of_the_clock_neither_bursts_nor_stalls(
     polls = [poll.start for poll in cluster.record.polls(before)]
     usual = TARGETS / INTERVAL_S
     busiest = max(sum(at <= other < at + 1 for other in polls) for at in polls[::10])
-    assert (
-        busiest < 4.5 * usual < TARGETS
-    )  # a moment of catching up on a busy machine, not the fleet at once
+    # A busy machine catches up for a moment; the fleet is not polled at once.
+    assert busiest < 4.5 * usual < TARGETS
     assert records.overlapping(cluster.record.polls(before)) == []
     cluster.sound()
     assert cluster.pids() == pids

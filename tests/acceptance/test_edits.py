@@ -1,4 +1,4 @@
-"""The inventory is edited while the cluster polls: edits take effect, and nothing bursts, stalls or comes twice."""
+"""The inventory is edited while the cluster polls: edits take effect without burst or stall."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.acceptance.records import Poll
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(120)]
 
 FLEET, FLEET_INTERVAL_S = 10_000, 20.0
-#: Long enough for a busy machine to make up for a moment in which it did nothing; a burst would last longer.
+#: A busy machine catches up within this time; a burst would last longer.
 WINDOW_S = 5.0
 
 
@@ -33,7 +33,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def add(cluster: Cluster, name: str, interval_s: float, seconds: float = 0.0) -> int:
-    """A device with one target, whose id is returned; the scheduler is told."""
+    """Add a device with one target and wake the leader. Returns the id of the target."""
     draft = target(interval_s, seconds, timeout_s=interval_s / 2)
     devices.add(
         cluster.services.engine, DeviceDraft(name, "127.0.0.1"), [draft], cluster.services.notify
@@ -50,10 +50,10 @@ def polls_of(cluster: Cluster, target_id: int) -> list[Poll]:
 
 
 def running_poll(cluster: Cluster, target_id: int) -> Poll:
-    """A poll of the target that has begun and not ended."""
-    found = soon(lambda: polls_of(cluster, target_id), 5, "its poll begins")
-    assert found[-1].end is None
-    return found[-1]
+    """A poll of the target that started and did not end."""
+    polls = soon(lambda: polls_of(cluster, target_id), 5, "its poll starts")
+    assert polls[-1].end is None
+    return polls[-1]
 
 
 def on_board(cluster: Cluster, target_id: int) -> bool:
@@ -61,7 +61,7 @@ def on_board(cluster: Cluster, target_id: int) -> bool:
 
 
 def test_commands_reach_the_board_within_a_second(cluster: Cluster) -> None:
-    """By the note they leave: the backup check comes half a minute later."""
+    """A wake-up brings them there: the periodic check comes half a minute later."""
     done = cluster.run(
         "device", "add", "new", "127.0.0.1", "--collector", COLLECTOR, "--interval", "10s"
     )
@@ -79,12 +79,12 @@ def test_commands_reach_the_board_within_a_second(cluster: Cluster) -> None:
 
 
 def test_an_edit_in_flight_takes_effect_when_the_poll_ends(cluster: Cluster) -> None:
-    """Not before, and not a whole interval later."""
+    """The next poll starts right after the end of the running one, with the new options."""
     slow = add(cluster, "slow", interval_s=30, seconds=2)
     first = running_poll(cluster, slow)
     draft = TargetDraft(options={"seconds": 0.0, "word": "edited"})
     targets.edit(cluster.services.engine, "slow", COLLECTOR, draft, cluster.services.notify)
-    second = soon(lambda: polls_of(cluster, slow)[1:], 6, "it is polled anew")[0]
+    second = soon(lambda: polls_of(cluster, slow)[1:], 6, "it is polled again")[0]
     assert first.end is not None
     assert second.start > first.end
     assert second.word == "edited"
@@ -92,40 +92,40 @@ def test_an_edit_in_flight_takes_effect_when_the_poll_ends(cluster: Cluster) -> 
 
 
 def remove_while_polled(cluster: Cluster, name: str) -> int:
-    """Remove a target in the middle of a poll and wait until the worker is done with it."""
-    doomed = add(cluster, name, interval_s=30, seconds=1.5)
-    poll = running_poll(cluster, doomed)
+    """Remove a target during its poll, and wait for the end of the poll. Returns its id."""
+    removed = add(cluster, name, interval_s=30, seconds=1.5)
+    poll = running_poll(cluster, removed)
     devices.remove(cluster.services.engine, [name], cluster.services.notify)
-    soon(lambda: not on_board(cluster, doomed), 1, "the removed target is off the board")
+    soon(lambda: not on_board(cluster, removed), 1, "the removed target is off the board")
     assert poll.end is None
     soon(lambda: cluster.record.polls() and poll.end, 5, "the poll ends")
-    return doomed
+    return removed
 
 
 def test_a_target_removed_in_flight_is_forgotten_when_its_poll_ends(cluster: Cluster) -> None:
-    """It is gone: the late result brings nothing back to the board."""
+    """The late result puts no record of the target back on the board."""
     client, keys = cluster.valkey.client, cluster.services.keys
-    doomed = remove_while_polled(cluster, "doomed")
-    soon(lambda: not client.hexists(keys.run, doomed), 5, "its run is over")
-    assert client.zscore(keys.inflight, doomed) is None
-    assert not on_board(cluster, doomed)
+    removed = remove_while_polled(cluster, "removed")
+    soon(lambda: not client.hexists(keys.run, removed), 5, "its run is over")
+    assert client.zscore(keys.inflight, removed) is None
+    assert not on_board(cluster, removed)
     cluster.sound()
 
 
 def test_the_late_result_of_a_removed_target_is_not_stored(cluster: Cluster) -> None:
-    """Somebody removed it and does not want to find it in tomorrow's readings."""
-    doomed = remove_while_polled(cluster, "unwanted")
+    """SQL has no reading of the removed target."""
+    removed = remove_while_polled(cluster, "late")
     soon(
-        lambda: not cluster.valkey.client.hexists(cluster.services.keys.run, doomed),
+        lambda: not cluster.valkey.client.hexists(cluster.services.keys.run, removed),
         5,
         "its run is over",
     )
     with cluster.services.engine.connect() as conn:
-        assert conn.execute(readings.select().where(readings.c.target_id == doomed)).all() == []
+        assert conn.execute(readings.select().where(readings.c.target_id == removed)).all() == []
 
 
-def test_a_lost_note_costs_one_backup_check(cluster: Cluster) -> None:
-    """Edits that wake nobody are seen after reconcile_s at the latest."""
+def test_an_edit_without_a_wakeup_is_found_by_the_periodic_check(cluster: Cluster) -> None:
+    """The board follows after reconcile_s at the latest."""
     old = cluster.beats.pop()
     cluster.start_beat(POLLER_RECONCILE_S="1")
     soon(cluster.standbys, 10, "a standby")
@@ -140,7 +140,11 @@ def test_a_lost_note_costs_one_backup_check(cluster: Cluster) -> None:
     soon(lambda: not on_board(cluster, quiet), 2, "the disabled target is off the board")
     devices.remove(engine, ["quiet"])
     devices.add(engine, DeviceDraft("quiet", "127.0.0.1"), [target(10)])
-    soon(lambda: on_board(cluster, target_id(cluster, "quiet")), 2, "its successor is on the board")
+    soon(
+        lambda: on_board(cluster, target_id(cluster, "quiet")),
+        2,
+        "the new target of that name is on the board",
+    )
     cluster.sound()
 
 
@@ -158,7 +162,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def test_ten_thousand_edits_at_once_take_effect_without_a_burst(fleet: Cluster) -> None:
-    """On the board within two seconds; the rate stays below one and a half times what it was."""
+    """The board has them within two seconds; the rate stays below one and a half of the usual."""
     steady = FLEET / FLEET_INTERVAL_S
     began = time.time()
     soon(lambda: len(fleet.record.polls(began)) > steady, 10, "a steady rate")
@@ -175,17 +179,17 @@ def test_ten_thousand_edits_at_once_take_effect_without_a_burst(fleet: Cluster) 
     fleet.sound()
 
 
-#: A longer interval and other options: every slot moves, and every worker has to read every target again.
+#: A longer interval and other options: all slots move, and the workers read all targets again.
 EDITED = TargetDraft(
     COLLECTOR, COLLECTOR, {"word": "edited"}, interval_ms=round(1250 * FLEET_INTERVAL_S)
 )
 
 
 def busiest(polls: list[Poll], window_s: float) -> int:
-    """The most polls that began within any stretch of that length."""
-    most = first = 0
+    """The largest number of polls that started within any period of that length."""
+    largest = first = 0
     for last, poll in enumerate(polls):
         while polls[first].start < poll.start - window_s:
             first += 1
-        most = max(most, last - first + 1)
-    return most
+        largest = max(largest, last - first + 1)
+    return largest
