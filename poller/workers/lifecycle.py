@@ -63,10 +63,12 @@ def _configure(worker: Any, services: Services) -> None:
     from poller.db import migrate
 
     pool_choice.configure(worker)
+
     batches = pool_choice.batches_per_process(worker)
     file_limit = process_limits.raise_file_limit()
     process_limits.check_file_limit(batches, services.settings.batch_size, file_limit)
     migrate.check(services.engine)
+
     if pool_choice.is_prefork(worker.pool_cls):
         worker_process.state.children = PreforkChildren(pool_choice.max_slots(worker))
     worker_process.heartbeat(worker.hostname)
@@ -124,7 +126,8 @@ def _watch_consumer(consumer: Any) -> None:
     hostname = consumer.hostname
 
     def count_waiting() -> int:
-        return worker_queues.total_depth(services.redis, subscribed_queues(application.app))
+        queues = subscribed_queues(application.app)
+        return worker_queues.total_depth(services.redis, queues)
 
     watchdog = ConsumerWatchdog(consumer, count_waiting, StallEvents(services, hostname))
     if not watchdog.watch(worker_process.state.stopping):

@@ -56,7 +56,8 @@ class RunningBatch:
 
     @property
     def collector(self) -> str:
-        return queue_routing.parse(self.queue)[0]
+        collector, _ = queue_routing.parse(self.queue)
+        return collector
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,7 @@ class BlackBox:
         self._lock_file = os.open(hidden, flags, 0o600)
         fcntl.flock(self._lock_file, fcntl.LOCK_EX)
         os.posix_fallocate(self._lock_file, 0, _SIZE)
+
         page = mmap.mmap(self._lock_file, _SIZE)
         page.madvise(mmap.MADV_DONTFORK)  # a mapping keeps the lock as a descriptor does
         hidden.rename(path)
@@ -131,8 +133,11 @@ class BlackBox:
             self._page.close()
 
     def _put_text(self, text: str, start: int, end: int) -> None:
-        data = text.encode()[: end - start]
-        self._page[start : start + len(data)] = data
+        """Write a text to the page, cut off at `end`."""
+        size = end - start
+        data = text.encode()[:size]
+        end = start + len(data)
+        self._page[start:end] = data
 
     @contextmanager
     def record_batch(self, token: str, attempt: int, targets: int, queue: str) -> Iterator[int]:
@@ -141,6 +146,7 @@ class BlackBox:
             number = next(self._numbers)
             slot = self._free.pop() if self._free else None
             self._queues[number] = queue
+
         if slot is not None:
             self._put_batch(slot, f"{number} {token} {attempt} {targets} {queue}")
 
@@ -149,6 +155,7 @@ class BlackBox:
         finally:
             if slot is not None:
                 self._put_batch(slot, "")
+
             with self._lock:
                 del self._queues[number]
                 if slot is not None:
@@ -157,14 +164,19 @@ class BlackBox:
     def _put_batch(self, slot: int, text: str) -> None:
         if self._is_frozen:
             return
+
         start = _BATCHES_AT + slot * _SLOT_SIZE
+        end = start + _SLOT_SIZE
         data = text.encode()[:_SLOT_SIZE]
-        self._page[start : start + _SLOT_SIZE] = data.ljust(_SLOT_SIZE, b"\0")
+        self._page[start:end] = data.ljust(_SLOT_SIZE, b"\0")
 
     def collector_of(self, batch_number: int) -> str:
         """Return the collector of a running batch; empty when the batch has ended."""
         queue = self._queues.get(batch_number)
-        return queue_routing.parse(queue)[0] if queue else ""
+        if queue is None:
+            return ""
+        collector, _ = queue_routing.parse(queue)
+        return collector
 
     def record_fault(self, text: str) -> None:
         """Record why this process is about to end; see `running_code.blame` for the poll to blame.
@@ -173,12 +185,14 @@ class BlackBox:
         """
         self._is_frozen = True
         size = running_code.FAULT_SIZE
-        self._page[_FAULT_AT:_SIZE] = text.encode()[:size].ljust(size, b"\0")
+        data = text.encode()[:size]
+        self._page[_FAULT_AT:_SIZE] = data.ljust(size, b"\0")
 
     def enable_faulthandler(self) -> None:
         """Have faults in C code and CPU limits write their stack to this file."""
         if self._lock_file is None:
             return
+
         os.lseek(self._lock_file, _FAULT_AT, os.SEEK_SET)
         with suppress(OSError, ValueError, RuntimeError):
             faulthandler.enable(self._lock_file)
@@ -217,6 +231,7 @@ def read_crashes(home: Path, report: Callable[[CrashRecord], None]) -> None:
         descriptor = _lock_dead(path)
         if descriptor is None:
             continue
+
         try:
             page = os.pread(descriptor, _SIZE, 0)
             fault = running_code.read_fault(descriptor, _FAULT_AT)
@@ -231,8 +246,9 @@ def _lock_dead(path: Path) -> int | None:
 
     None: the process lives, or another reader has the file.
     """
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     with suppress(OSError):
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(path, flags)
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             status = os.fstat(descriptor)
@@ -245,6 +261,8 @@ def _lock_dead(path: Path) -> int | None:
 def _parse(page: bytes, fault: str) -> CrashRecord:
     """Parse a page. A damaged page gives less, and raises nothing."""
     page = page.ljust(_SIZE, b"\0")
+    name = page[_NAME_AT:_RELEASES_AT].rstrip(b"\0")
+
     batches: dict[int, RunningBatch] = {}
     for slot in range(SLOTS):
         batch = _parse_batch(page, slot)
@@ -253,9 +271,12 @@ def _parse(page: bytes, fault: str) -> CrashRecord:
 
     cells = memoryview(page)[:_NAME_AT].cast("q")
     suspects = running_code.suspects(cells, fault)
-    blamed = suspects[0] if len(suspects) == 1 else running_code.RunningPoll(0, 0)
+    blamed = running_code.RunningPoll(0, 0)
+    if len(suspects) == 1:
+        blamed = suspects[0]
+
     return CrashRecord(
-        worker=page[_NAME_AT:_RELEASES_AT].rstrip(b"\0").decode(errors="replace"),
+        worker=name.decode(errors="replace"),
         target_id=blamed.target_id,
         batch=batches.get(blamed.batch_number),
         batches=tuple(batches.values()),
@@ -267,8 +288,10 @@ def _parse(page: bytes, fault: str) -> CrashRecord:
 def _parse_releases(page: bytes) -> dict[str, str]:
     """Parse whole lines only: half a version is another version."""
     text = page[_RELEASES_AT:_BATCHES_AT].decode(errors="replace")
+    whole_lines = text.split("\n")[:-1]
+
     releases = {}
-    for line in text.split("\n")[:-1]:
+    for line in whole_lines:
         name, tab, release = line.partition("\t")
         if tab:
             releases[name] = release
@@ -277,8 +300,10 @@ def _parse_releases(page: bytes) -> dict[str, str]:
 
 def _parse_batch(page: bytes, slot: int) -> RunningBatch | None:
     start = _BATCHES_AT + slot * _SLOT_SIZE
-    text = page[start : start + _SLOT_SIZE].rstrip(b"\0").decode(errors="replace")
-    words = _BATCH.fullmatch(text)
+    end = start + _SLOT_SIZE
+    data = page[start:end].rstrip(b"\0")
+
+    words = _BATCH.fullmatch(data.decode(errors="replace"))
     if words is None:
         return None
     return RunningBatch(

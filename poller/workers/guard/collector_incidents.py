@@ -30,11 +30,14 @@ class CollectorIncidents:
         self._queue: queue.SimpleQueue[CollectorIncident] = queue.SimpleQueue()
 
     def __bool__(self) -> bool:
+        """Whether an incident waits."""
         return not self._queue.empty()
 
     def record(self, collector: str, cause: Cause, text: str) -> None:
+        """Queue an incident of now, and set `changed`."""
         now_ms = time.time_ns() // 1_000_000
-        self.put(CollectorIncident(collector, Incident(now_ms, cause, text)))
+        incident = Incident(now_ms, cause, text)
+        self.put(CollectorIncident(collector, incident))
         self.changed.set()
 
     def put(self, incident: CollectorIncident) -> None:

@@ -58,7 +58,9 @@ class CollectorThreads(ThreadPoolExecutor):
         poll = running_code.current_poll()
         collector = self._collector_of(poll.batch_number) if poll else ""
         pool = self._pool(collector)
-        return pool.submit(_BlockingCall(poll, partial(call, *args, **kwargs), pool))
+
+        bound_call = partial(call, *args, **kwargs)
+        return pool.submit(_BlockingCall(poll, bound_call, pool))
 
     def _pool(self, collector: str) -> _CollectorPool:
         with self._lock:
@@ -66,12 +68,17 @@ class CollectorThreads(ThreadPoolExecutor):
             if pool is None:
                 pool = _CollectorPool(collector, self._limits, self._marks, self._incidents)
                 self._pools[collector] = pool
+
             return pool
 
     def stuck(self) -> dict[str, int]:
         """Return the number of stuck threads by collector."""
+        counts = {}
         with self._lock:
-            return {name: len(pool.stuck) for name, pool in self._pools.items() if pool.stuck}
+            for name, pool in self._pools.items():
+                if pool.stuck:
+                    counts[name] = len(pool.stuck)
+        return counts
 
 
 class _BlockingCall(Future[Any]):
@@ -121,12 +128,14 @@ class _CollectorPool:
         self._limits = limits
         self._marks = marks
         self._incidents = incidents
+
         self._waiting: deque[_BlockingCall] = deque()
         self._running: set[_BlockingCall] = set()
         self._idle = 0
         self._changed = threading.Condition()
 
     def submit(self, call: _BlockingCall) -> _BlockingCall:
+        """Queue a call, and wake or start a thread for it."""
         with self._changed:
             self._waiting.append(call)
             self._wake_or_start_thread()
@@ -154,8 +163,10 @@ class _CollectorPool:
         available = self._limits.threads - len(self._running)
         if not self._waiting or available <= 0:
             return
+
         self._changed.notify()
-        if self._idle < min(available, len(self._waiting)):
+        needed = min(available, len(self._waiting))
+        if self._idle < needed:
             with suppress(RuntimeError):  # the system has no more threads: the call waits
                 name = f"blocking-{self._collector}"
                 threading.Thread(target=self._run_calls, name=name, daemon=True).start()
@@ -166,6 +177,7 @@ class _CollectorPool:
             call = self._take()
             if call is None:
                 return
+
             with self._marks.marked(call.poll):
                 call.run()
             with self._changed:
@@ -180,10 +192,13 @@ class _CollectorPool:
             self._idle -= 1
             if not is_ready:
                 return None
+
             call = self._waiting.popleft()
             self._running.add(call)
             self._wake_or_start_thread()
             return call
 
     def _has_work(self) -> bool:
-        return bool(self._waiting) and len(self._running) < self._limits.threads
+        """Whether a call waits and the limit allows one more thread at work."""
+        has_room = len(self._running) < self._limits.threads
+        return has_room and bool(self._waiting)

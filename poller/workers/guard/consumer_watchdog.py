@@ -103,10 +103,12 @@ class ConsumerWatchdog:
         while not stopping.is_set():
             self._ping_hub()
             stopping.wait(CHECK_S)
+
             fault = self._check()
             cure = self._diagnosis.after(fault)
             if fault is None or cure is None or stopping.is_set():
                 continue
+
             self._events.emit(fault.value, cure.value)
             if cure is Cure.END:
                 return True
@@ -133,6 +135,7 @@ class ConsumerWatchdog:
             waiting = self._count_waiting()
         except errors.StoreError:
             return None  # Redis is away: the consumer reconnects
+
         if is_silent:
             return Fault.HUB
         return Fault.INTAKE if waiting and self._has_room() else None
@@ -143,14 +146,18 @@ class ConsumerWatchdog:
         return is_solo and bool(state.active_requests)
 
     def _has_room(self) -> bool:
-        return len(state.reserved_requests) < int(self._consumer.pool.num_processes)
+        """Whether the pool has a free slot."""
+        slots = int(self._consumer.pool.num_processes)
+        return len(state.reserved_requests) < slots
 
 
 def unstarted_batches() -> list[tuple[Any, ...]]:
     """Return the arguments of polls that this process took from the broker and did not start."""
     batches = []
-    for request in tuple(state.requests.values()):
-        if request.name == "poller.poll" and request not in state.active_requests:
+    requests = tuple(state.requests.values())
+    for request in requests:
+        is_started = request in state.active_requests
+        if request.name == "poller.poll" and not is_started:
             batches.append(tuple(request.args))
     return batches
 

@@ -46,10 +46,13 @@ class CpuAlarm:
 
         clock = time.pthread_getcpuclockid(thread_id)
         event = _Sigevent(None, _SIGNAL, _SIGEV_SIGNAL)
-        _check(_libc.timer_create(clock, ctypes.byref(event), ctypes.byref(self._timer)))
+        result = _libc.timer_create(clock, ctypes.byref(event), ctypes.byref(self._timer))
+        _check(result)
 
     def reset(self) -> None:
-        _check(_libc.timer_settime(self._timer, 0, ctypes.byref(self._setting), None))
+        """Give the thread its seconds anew."""
+        result = _libc.timer_settime(self._timer, 0, ctypes.byref(self._setting), None)
+        _check(result)
 
 
 def _check(result: int) -> None:

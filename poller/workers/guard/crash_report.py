@@ -75,6 +75,7 @@ class CrashReporter:
 
         outcome = Outcome(Result.FAILED, error_codes.WORKER_DIED, text)
         self._poller.conclude(batch.token, batch.attempt, record.target_id, outcome)
+
         if release.distribution:
             # Without a fault the worker may have been killed, or was out of memory: no proof yet.
             cause = Cause.CRASH if record.fault else Cause.SUSPICION
@@ -86,9 +87,11 @@ class CrashReporter:
         running: Counter[str] = Counter()
         for batch in record.batches:
             running[batch.collector] += batch.targets
+
         counts = []
         for collector, targets in running.items():
-            counts.append(f"{targets} with {_name(self._release(record, collector))}")
+            release = self._release(record, collector)
+            counts.append(f"{targets} with {_name(release)}")
         summary = ", ".join(counts)
 
         data = {"worker": record.worker, "under_way": dict(running)}
@@ -113,8 +116,10 @@ class CrashReporter:
 
     def _release(self, record: CrashRecord, collector: str) -> Release:
         """Return the dead worker's release: this worker's may be older, newer or missing."""
-        own = self._services.registry.distributions
-        distribution = record.releases.get(collector) or own.get(collector, "")
+        distribution = record.releases.get(collector)
+        if not distribution:
+            own = self._services.registry.distributions
+            distribution = own.get(collector, "")
         return Release(collector, distribution)
 
 

@@ -92,15 +92,18 @@ class Isolation:
         self._services = services
         self._poll_loop = poll_loop
         self._incidents = incidents
+
         window_ms = round(settings.quarantine_window_s * 1000)
         self._rules = quarantine.Rules(settings.quarantine_crashes, window_ms)
         distributions = services.registry.distributions
         self._releases = {name: Release(name, origin) for name, origin in distributions.items()}
         self._declared = declared_isolated(services)
+
         self._supervisors: dict[str, ChildSupervisor] = {}
         self._overrides: dict[str, PollOverride] = {}
         self._quarantined: frozenset[str] = frozenset()
         self._stuck: set[str] = set()  # collectors whose incident is not stored yet
+
         self._is_closed = False
         self._lock = threading.Lock()
         self._starting = threading.Lock()
@@ -173,7 +176,8 @@ class Isolation:
             record = records.get(release, Record())
             if record.trust is Trust.QUARANTINED:
                 quarantined.add(name)
-                overrides[name] = Refusal(f"{release} is quarantined: {record.reason}").poll
+                refusal = Refusal(f"{release} is quarantined: {record.reason}")
+                overrides[name] = refusal.poll
             elif self._is_isolated(name, record):
                 overrides[name] = self._supervisor(name).poll
 
@@ -183,8 +187,9 @@ class Isolation:
         self._close_supervisors(self._supervisors.keys() - isolated)
 
     def _is_isolated(self, name: str, record: Record) -> bool:
-        is_local = name in self._declared or name in self._stuck
-        return is_local or record.trust is Trust.ISOLATED
+        if name in self._declared or name in self._stuck:
+            return True
+        return record.trust is Trust.ISOLATED
 
     def _supervisor(self, name: str) -> ChildSupervisor:
         if name not in self._supervisors:
@@ -218,11 +223,13 @@ class Isolation:
         )
         if after.trust is before.trust:
             return
+
         self._incidents.changed.set()  # refresh at once
         was_isolated = release.collector in self._declared
         event_publisher.emit(self._services, [_event(release, after, incident, was_isolated)])
 
     def close(self) -> None:
+        """Close the children. Polls of isolated collectors have no outcome from now on."""
         with self._lock:
             self._is_closed = True
             self._overrides = {}
@@ -238,6 +245,7 @@ def declared_isolated(services: Services) -> frozenset[str]:
     """Return the collectors that their author or the operator wants in a child process."""
     collectors = services.registry.collectors
     by_author = {name for name, each in collectors.items() if getattr(each, "isolated", False)}
+
     by_operator = set(services.settings.isolated_collectors)
     for name in sorted(by_operator - collectors.keys()):
         log.warning(

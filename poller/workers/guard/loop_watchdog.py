@@ -45,7 +45,10 @@ class LoopWatchdog:
         self._alarm: CpuAlarm | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        threading.Thread(target=self._watch, args=(loop,), name="watchdog", daemon=True).start()
+        """Watch a loop from a thread of its own."""
+        arguments = (loop,)
+        thread = threading.Thread(target=self._watch, args=arguments, name="watchdog", daemon=True)
+        thread.start()
 
     def _answer(self) -> None:
         """Runs on the loop."""
@@ -61,9 +64,11 @@ class LoopWatchdog:
             self._reset_alarms()
             loop.call_soon_threadsafe(self._answer)
             time.sleep(CHECK_S)
+
             before = progress
             progress = self._progress()
             bad_checks = bad_checks + 1 if progress == before else 0
+
             if bad_checks >= BAD_CHECKS:
                 poll = running_code.on_loop(self._black_box.cells)
                 location = running_code.thread_location(self._thread_id)
@@ -71,7 +76,9 @@ class LoopWatchdog:
                     self._end_process(poll, location)
 
     def _progress(self) -> tuple[int, int]:
-        return self._answers, self._black_box.cells[running_code.STEPS]
+        """Return the answers of the loop and the steps of its tasks so far."""
+        steps = self._black_box.cells[running_code.STEPS]
+        return self._answers, steps
 
     def _reset_alarms(self) -> None:
         signal.setitimer(signal.ITIMER_VIRTUAL, PROCESS_CPU_S)

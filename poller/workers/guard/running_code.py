@@ -162,7 +162,8 @@ def in_threads(cells: Sequence[int]) -> dict[int, RunningPoll]:
     """Return the polls whose code runs in threads, by thread ident."""
     polls = {}
     for first in range(_FIRST_THREAD_CELL, CELLS, _CELLS_PER_THREAD):
-        ident, target_id, batch_number = cells[first : first + _CELLS_PER_THREAD]
+        end = first + _CELLS_PER_THREAD
+        ident, target_id, batch_number = cells[first:end]
         if target_id:
             polls[ident] = RunningPoll(target_id, batch_number)
     return polls
@@ -203,6 +204,7 @@ def read_fault(descriptor: int, offset: int) -> str:
     stack = _FAULTY_STACK.search(text)
     if stack is None:
         return text[:FAULT_SIZE]
+
     first_line = text.partition("\n")[0]
     return f"{first_line}\n{stack[0]}"
 
@@ -210,7 +212,10 @@ def read_fault(descriptor: int, offset: int) -> str:
 def fault_location(fault: str) -> str:
     """Return file, line and function of a fault, never a value; empty if the fault names none."""
     location = _LOCATION.search(fault)
-    return f"{location[1]}:{location[2]} {location[3]}" if location else ""
+    if location is None:
+        return ""
+    file, line, function = location.groups()
+    return f"{file}:{line} {function}"
 
 
 def thread_location(thread_id: int, frames: int = 4) -> str:
@@ -218,9 +223,11 @@ def thread_location(thread_id: int, frames: int = 4) -> str:
     frame = sys._current_frames().get(thread_id)
     if frame is None:
         return ""
-    stack = list(traceback.walk_stack(frame))[:frames]
+
+    stack = list(traceback.walk_stack(frame))
     parts = []
-    for each, line in reversed(stack):
+    for each, line in reversed(stack[:frames]):
         code = each.f_code
-        parts.append(f"{Path(code.co_filename).name}:{line} {code.co_name}")
+        file = Path(code.co_filename).name
+        parts.append(f"{file}:{line} {code.co_name}")
     return " > ".join(parts)

@@ -62,10 +62,12 @@ class Heartbeat:
         if self._thread is None:
             # Before the first poll: a collector that ended the last worker must not end this one.
             self._crash_reporter.check()
+
         self._slots = consumer.pool.limit or self._slots
         self._poller.lending.attach(consumer)
         self._subscriptions.attach(consumer)
         self._changed.set()
+
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
             self._thread.start()
@@ -82,11 +84,13 @@ class Heartbeat:
         self._changed.set()
         if self._thread is not None:
             self._thread.join(timeout=STOP_S)  # a later heartbeat would register the worker again
+
         key = self._view(ProcessCounts()).key
         try:
             worker_registry.leave(self._services.redis, self._services.keys, key)
         except errors.StoreError as error:
             log.warning("worker_not_deregistered", error=str(error))
+
         if self._reporting.is_alive():
             self._reporting.join(timeout=STOP_S)
 

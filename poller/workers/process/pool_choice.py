@@ -48,7 +48,8 @@ def batches_per_process(worker: Any) -> int:
 def max_slots(worker: Any) -> int:
     """Return the largest number of threads or children, with `--autoscale` its maximum."""
     autoscale = worker.options.get("autoscale") or [0]
-    return max(int(worker.concurrency), int(autoscale[0]))
+    autoscale_maximum = int(autoscale[0])
+    return max(int(worker.concurrency), autoscale_maximum)
 
 
 def is_prefork(pool: type) -> bool:

@@ -10,7 +10,7 @@ import mmap
 import os
 import resource
 import time
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from billiard.process import current_process
@@ -41,8 +41,13 @@ class ProcessCounts:
     spool_dropped: int = 0
 
     def __add__(self, other: ProcessCounts) -> ProcessCounts:
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return ProcessCounts(*(own + more for own, more in pairs))
+        return ProcessCounts(
+            polls=self.polls + other.polls,
+            in_flight=self.in_flight + other.in_flight,
+            rss_bytes=self.rss_bytes + other.rss_bytes,
+            spool_waiting=self.spool_waiting + other.spool_waiting,
+            spool_dropped=self.spool_dropped + other.spool_dropped,
+        )
 
 
 _ROW_CELLS = len(fields(ProcessCounts))
@@ -67,7 +72,8 @@ class PreforkChildren:
 
     def __init__(self, max_children: int) -> None:
         self._max_children = max_children
-        page = mmap.mmap(-1, _CELL_BYTES * (1 + max_children * _ROW_CELLS))
+        cells = 1 + max_children * _ROW_CELLS  # the phase, and a row for each child
+        page = mmap.mmap(-1, _CELL_BYTES * cells)
         self._cells = memoryview(page).cast("q")
 
     @property
@@ -85,8 +91,10 @@ class PreforkChildren:
         return total
 
     def read(self, row: int) -> ProcessCounts:
+        """Return the counts in a child's row."""
         first = 1 + row * _ROW_CELLS
-        return ProcessCounts(*self._cells[first : first + _ROW_CELLS])
+        end = first + _ROW_CELLS
+        return ProcessCounts(*self._cells[first:end])
 
     def write(self, row: int, counts: ProcessCounts, inherited: ProcessCounts) -> None:
         """Write a child's row. Its counters continue those of its predecessor."""

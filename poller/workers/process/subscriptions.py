@@ -32,6 +32,7 @@ class Subscriptions:
         self._services = services
         self._tags = tags
         self._changed = changed
+
         self._consumer: Any = None
         self._fitting: frozenset[str] = frozenset()
         self._served: frozenset[str] | None = None  # None: the consumer is new, or away
@@ -44,6 +45,7 @@ class Subscriptions:
         self._consumer = consumer
         self._served = None
         self._refresh_requested.set()
+
         if not self._is_started:
             self._is_started = True
             threading.Thread(target=self._run, name="domains", daemon=True).start()

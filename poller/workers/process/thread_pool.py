@@ -22,10 +22,13 @@ THREADS_PER_SLOT = 8
 class TaskPool(thread.TaskPool):  # type: ignore[misc]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+
         batch_size = bootstrap.services().settings.batch_size
         file_limit = process_limits.raise_file_limit()
         allowed = process_limits.spare_batches(self.limit, batch_size, file_limit)
-        self.spare = min(self.limit * (THREADS_PER_SLOT - 1), allowed)
+        lent = self.limit * (THREADS_PER_SLOT - 1)
+        self.spare = min(lent, allowed)
+
         # The executor starts its threads on demand.
         self.executor = ThreadPoolExecutor(max_workers=self.limit + self.spare)
 

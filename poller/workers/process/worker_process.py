@@ -79,6 +79,7 @@ def become_child(hostname: str, children: PreforkChildren) -> None:
     state.inherited = (bootstrap.services(), heartbeat(hostname))
     bootstrap.services.cache_clear()
     poller.cache_clear()
+
     level = int(os.environ.get("CELERY_LOG_LEVEL") or 0)
     application.configure_logs(level or None)  # with the redactor of this process
     threading.Thread(
@@ -126,7 +127,9 @@ def _end_by_force(hostname: str) -> None:
 def wait_for_batches(hostname: str, within_s: float) -> None:
     """Wait until no batch runs in any process of this worker."""
     until_mono = time.monotonic() + within_s
-    while heartbeat(hostname).counts().in_flight and time.monotonic() < until_mono:
+    while time.monotonic() < until_mono:
+        if not heartbeat(hostname).counts().in_flight:
+            return
         time.sleep(0.05)
 
 

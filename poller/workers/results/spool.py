@@ -41,13 +41,16 @@ class SpoolQuota:
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
-        self.file_bytes = min(max(limit_bytes // FILES_PER_LIMIT, MIN_FILE_BYTES), MAX_FILE_BYTES)
+        file_bytes = max(limit_bytes // FILES_PER_LIMIT, MIN_FILE_BYTES)
+        self.file_bytes = min(file_bytes, MAX_FILE_BYTES)
         self.spools: list[Spool[Any]] = []
 
     def is_exceeded_by(self, spool: Spool[Any]) -> bool:
+        """Whether the quota is used up and this spool is the largest."""
         # Other spools change at the same time; at worst one of them drops a file a moment later.
         sizes = [each.size for each in self.spools]
-        return sum(sizes) > self.limit_bytes and spool.size == max(sizes)
+        is_used_up = sum(sizes) > self.limit_bytes
+        return is_used_up and spool.size == max(sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +81,17 @@ class Spool(Generic[T]):
         quota.spools.append(self)
 
     def __bool__(self) -> bool:
+        """Whether any round waits."""
         return bool(self._files or self._in_memory)
 
     @property
     def polls(self) -> int:
         """The polls that wait. This property and `size` need no lock."""
         on_disk = sum(file.polls for file in tuple(self._files))
-        return on_disk + sum(map(len, tuple(self._in_memory)))
+        return on_disk + self._polls_in_memory()
+
+    def _polls_in_memory(self) -> int:
+        return sum(len(items) for items in tuple(self._in_memory))
 
     @property
     def size(self) -> int:
@@ -98,6 +105,7 @@ class Spool(Generic[T]):
         except OSError as error:
             log.error("spool_unusable", store=self.name, error=str(error))
             return
+
         for path in paths:
             self._open_file(path)
         if self:
@@ -107,10 +115,12 @@ class Spool(Generic[T]):
         """Store a round on disk, or in memory while the disk fails; drop the oldest ones."""
         self._in_memory.append(items)
         self._flush()
+
         while self._quota.is_exceeded_by(self):
             self._drop_oldest_file()
-        while sum(map(len, self._in_memory)) > MEMORY_POLLS:
-            self.dropped += len(self._in_memory.popleft())
+        while self._polls_in_memory() > MEMORY_POLLS:
+            oldest = self._in_memory.popleft()
+            self.dropped += len(oldest)
         self.log_dropped()
 
     def oldest(self, polls: int) -> SpooledRounds[T]:
@@ -134,6 +144,7 @@ class Spool(Generic[T]):
             if self._in_memory and taken.rounds and self._in_memory[0] is taken.rounds[0]:
                 self._in_memory.popleft()
             return
+
         if not self._files or self._files[0] is not taken.file:
             return
         try:
@@ -180,7 +191,7 @@ class Spool(Generic[T]):
         Rounds that are only in memory are dropped.
         """
         self._flush()
-        self.dropped += sum(map(len, self._in_memory))
+        self.dropped += self._polls_in_memory()
         self._in_memory.clear()
         self.log_dropped(at_once=True)
         if self:
@@ -221,13 +232,17 @@ class Spool(Generic[T]):
         self._disk_error = error
 
     def _file_to_append(self) -> SpoolFile[T]:
-        last = self._files[-1] if self._files else None
-        if last is None or last is not self._growing or last.size >= self._quota.file_bytes:
-            path = self._find_directory() / f"{time.time_ns():020d}.rounds"
-            last = SpoolFile(path, self._codec, new=True)
-            self._growing = last
-            self._files.append(last)
-        return last
+        """Return the last file, or a new one if the last is full or not of this process."""
+        growing = self._growing
+        is_last = bool(self._files) and self._files[-1] is growing
+        if growing is not None and is_last and growing.size < self._quota.file_bytes:
+            return growing
+
+        path = self._find_directory() / f"{time.time_ns():020d}.rounds"
+        file = SpoolFile(path, self._codec, new=True)
+        self._growing = file
+        self._files.append(file)
+        return file
 
     def _retire_oldest_file(self) -> None:
         """Delete a file whose rounds are all written. With foreign data at its end it stays."""

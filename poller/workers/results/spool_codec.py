@@ -56,13 +56,15 @@ class RunCodec:
     """Ledger rows. A record names their fields, so that another version can read it."""
 
     def pack(self, items: Sequence[Run], defined: Container[str]) -> PackedRound:
-        return PackedRound(_join({"fields": _RUN_FIELDS, "runs": items}))
+        head = {"fields": _RUN_FIELDS, "runs": items}
+        return PackedRound(_join(head))
 
     def unpack(self, record: bytes, definitions: dict[str, Any]) -> list[Run]:
         head, _ = _split(record)
         runs = []
         for row in head["runs"]:
-            values = _select(zip(head["fields"], row, strict=True), _RUN_FIELDS)
+            pairs = zip(head["fields"], row, strict=True)
+            values = _select(pairs, _RUN_FIELDS)
             values["outcome"] = Result(values["outcome"])
             runs.append(Run(**values))
         return runs
@@ -72,14 +74,19 @@ class DeadLetterCodec:
     """Dead letters. A record names their fields, so that another version can read it."""
 
     def pack(self, items: Sequence[Letter], defined: Container[str]) -> PackedRound:
-        rows = [[getattr(letter, name) for name in _LETTER_FIELDS] for letter in items]
-        return PackedRound(_join({"fields": _LETTER_FIELDS, "letters": rows}))
+        rows = []
+        for letter in items:
+            rows.append([getattr(letter, name) for name in _LETTER_FIELDS])
+
+        head = {"fields": _LETTER_FIELDS, "letters": rows}
+        return PackedRound(_join(head))
 
     def unpack(self, record: bytes, definitions: dict[str, Any]) -> list[Letter]:
         head, _ = _split(record)
         letters = []
         for row in head["letters"]:
-            values = _select(zip(head["fields"], row, strict=True), _LETTER_FIELDS)
+            pairs = zip(head["fields"], row, strict=True)
+            values = _select(pairs, _LETTER_FIELDS)
             if values["reason"]:
                 values["reason"] = Reason(values["reason"])
             letters.append(Letter(**values))
@@ -95,13 +102,16 @@ class SampleCodec:
         polls: list[tuple[str, int, str]] = []
         values: list[bytes] = []
         for sample in items:
-            target_key = f"t{sample.target.id}.{sample.target.version}"
+            target = sample.target
+            target_key = f"t{target.id}.{target.version}"
             if target_key not in defined:
-                targets[target_key] = sample.target
+                targets[target_key] = target
+
             shape = sample.readings.series
             shape_key = f"s{shape.id}"
             if shape_key not in defined:
                 shapes[shape_key] = shape
+
             polls.append((target_key, sample.at_ms, shape_key))
             values.append(pack(sample.readings.values))
 
@@ -111,18 +121,21 @@ class SampleCodec:
             "polls": polls,
         }
         packed_shapes = [shape.packed for shape in shapes.values()]
-        return PackedRound(_join(head, packed_shapes + values), {**targets, **shapes})
+        record = _join(head, packed_shapes + values)
+        return PackedRound(record, {**targets, **shapes})
 
     def unpack(self, record: bytes, definitions: dict[str, Any]) -> list[Sample]:
         head, blob = _split(record)
         for key, fields_ in head["targets"].items():
             if key not in definitions:
                 definitions[key] = _target(fields_)
+
         offset = 0
         for key, length in head["shapes"].items():
+            end = offset + length
             if key not in definitions:
-                definitions[key] = SeriesSet.from_packed(blob[offset : offset + length])
-            offset += length
+                definitions[key] = SeriesSet.from_packed(blob[offset:end])
+            offset = end
 
         samples = []
         values = unpack(blob[offset:])
@@ -137,15 +150,20 @@ class SampleCodec:
 
 
 def _join(head: Mapping[str, Any], blobs: Sequence[bytes] = ()) -> bytes:
+    """Return a record: the length of the compressed JSON, the JSON, and the blobs."""
     text = json.dumps(head, separators=(",", ":"))
     compressed = zlib.compress(text.encode(), 1)
-    return b"".join([_LENGTH.pack(len(compressed)), compressed, *blobs])
+    length = _LENGTH.pack(len(compressed))
+    return b"".join([length, compressed, *blobs])
 
 
 def _split(record: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return the JSON object of a record, and the bytes behind it."""
     (length,) = _LENGTH.unpack_from(record)
     end = _LENGTH.size + length
-    head: dict[str, Any] = json.loads(zlib.decompress(record[_LENGTH.size : end]))
+    text = zlib.decompress(record[_LENGTH.size : end])
+
+    head: dict[str, Any] = json.loads(text)
     return head, record[end:]
 
 

@@ -50,6 +50,7 @@ class SpoolDirectory:
         except OSError as error:
             log.error("spool_unusable", error=str(error))
             return
+
         for other in sorted(others):
             try:
                 free_bytes -= self._adopt_from(other, own, free_bytes)
@@ -61,6 +62,7 @@ class SpoolDirectory:
         lock = _try_lock(other)
         if lock is None:
             return 0  # its worker lives
+
         adopted_bytes = 0
         try:
             for destination, directory in own.items():
@@ -81,6 +83,7 @@ class SpoolDirectory:
     def _claim(self) -> Path:
         """Lock the first free directory of `name`, `name~2`, ...: prefork children share a name."""
         _ensure(self._root)
+
         for number in count(1):
             name = self._name if number == 1 else f"{self._name}~{number}"
             path = _ensure(self._root / name)
@@ -92,9 +95,11 @@ class SpoolDirectory:
 
 
 def _spool_bytes(directories: Iterable[Path]) -> int:
+    """Return the bytes of all spool files in these directories."""
     total = 0
     for directory in directories:
-        total += sum(path.stat().st_size for path in directory.glob("*.rounds"))
+        for path in directory.glob("*.rounds"):
+            total += path.stat().st_size
     return total
 
 
@@ -106,7 +111,9 @@ def _ensure(path: Path) -> Path:
 def _try_lock(directory: Path) -> int | None:
     """Return a descriptor that holds the lock of a directory; None: another process has it."""
     path = directory / "lock"
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    lock = os.open(path, flags, 0o600)
+
     with suppress(BlockingIOError, FileNotFoundError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # The last holder may remove the file between the two calls: that lock would lock nothing.
@@ -133,6 +140,8 @@ def _remove_if_empty(directory: Path) -> None:
 def _free_path(path: Path) -> Path:
     """Return the path, or the one with the next free number: no file is overwritten."""
     while path.exists():
-        stem = str(int(path.stem) + 1) if path.stem.isdigit() else f"{path.stem}-"
+        stem = f"{path.stem}-"
+        if path.stem.isdigit():
+            stem = str(int(path.stem) + 1)
         path = path.with_name(f"{stem}{path.suffix}")
     return path

@@ -59,6 +59,7 @@ class SpoolFile(Generic[T]):
         self._cached: deque[_CachedRound[T]] = deque()  # the oldest rounds
         self._start = _HEAD.size  # offset of the first round
         self._cached_end = _HEAD.size  # offset behind the last cached round
+
         self._file = _create(path) if new else _open(path)
         if not new:
             self._scan()
@@ -96,13 +97,15 @@ class SpoolFile(Generic[T]):
         for number in range(self.rounds):
             if polls <= 0:
                 break
-            if number == len(self._cached):
+            is_cached = number < len(self._cached)
+            if not is_cached:
                 try:
                     self._cache_next()
                 except DamagedFile:
                     if rounds:  # the sound rounds before the damage come first
                         break
                     raise
+
             cached = self._cached[number]
             rounds.append(cached.items)
             polls -= cached.polls
@@ -117,18 +120,21 @@ class SpoolFile(Generic[T]):
             self._start = removed.end
             self.rounds -= 1
             self.polls -= removed.polls
+
         with suppress(OSError):  # the rounds would be written twice, which changes nothing
             os.pwrite(self._file, _START.pack(self._start), _START_AT)
 
     @property
     def is_whole(self) -> bool:
         """False when there is data behind the last round: half a round, or foreign data."""
-        return os.fstat(self._file).st_size <= self.size
+        file_size = os.fstat(self._file).st_size
+        return file_size <= self.size
 
     def close(self) -> None:
         os.close(self._file)
 
     def _cached_polls(self) -> int:
+        """Return the polls that are in memory, too."""
         return sum(cached.polls for cached in self._cached)
 
     def _cache_next(self) -> None:
@@ -168,6 +174,7 @@ class SpoolFile(Generic[T]):
             next_offset = self.size + _FRAME.size + length
             if next_offset > end:
                 return
+
             if self.size >= self._start:
                 self.rounds += 1
                 self.polls += polls
@@ -175,14 +182,18 @@ class SpoolFile(Generic[T]):
 
 
 def _write(file: int, data: bytes, offset: int) -> None:
-    if os.pwrite(file, data, offset) != len(data):
+    """Write all data. Raises OSError, also when the disk takes only a part."""
+    written = os.pwrite(file, data, offset)
+    if written != len(data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _create(path: Path) -> int:
+    """Create a file with its head. Raises OSError, and leaves no file then."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    head = _HEAD.pack(MAGIC, _HEAD.size)
     try:
-        _write(file, _HEAD.pack(MAGIC, _HEAD.size), 0)
+        _write(file, head, 0)
     except OSError:
         os.close(file)
         path.unlink(missing_ok=True)
@@ -193,7 +204,8 @@ def _create(path: Path) -> int:
 def _open(path: Path) -> int:
     """Open a plain file; no pipe, which would block, and no link."""
     file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(file).st_mode):
+    mode = os.fstat(file).st_mode
+    if not stat.S_ISREG(mode):
         os.close(file)
         raise DamagedFile("it is no plain file")
     return file

@@ -61,7 +61,9 @@ class QueuedRound(Generic[T]):
         self._pending.release()
 
     def wait(self, until_mono: float) -> bool:
-        return self._pending.acquire(timeout=max(0.0, until_mono - time.monotonic()))
+        """Wait until the round is stored. Returns False if it is not stored in time."""
+        timeout_s = max(0.0, until_mono - time.monotonic())
+        return self._pending.acquire(timeout=timeout_s)
 
 
 class Outage:
@@ -76,8 +78,10 @@ class Outage:
     def mark_down(self, reason: str) -> None:
         if self._down_mono is not None:
             return
+
         now_mono = time.monotonic()
         self._down_mono = now_mono
+
         if now_mono >= self._logged_mono + LOG_INTERVAL_S:
             self._logged_mono = now_mono
             log.warning("store_down", store=self._store, reason=reason)
@@ -113,9 +117,11 @@ class Writer(Generic[T]):
         self._wrote_mono = 0.0
         self._outage = Outage(spool.name)
         self._stopping = False
-        self._thread = threading.Thread(target=self._run, name=f"write-{spool.name}", daemon=True)
+        name = f"write-{spool.name}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
+        """Open the spool and start the thread."""
         with self._changed:
             self.spool.open()
         self._thread.start()
@@ -154,8 +160,11 @@ class Writer(Generic[T]):
             self._changed.notify()
 
     def close(self, until_mono: float) -> None:
+        """Wait for the thread, and leave the rest of the queue on disk."""
         if self._thread.is_alive():
-            self._thread.join(max(0.0, until_mono - time.monotonic()))
+            timeout_s = max(0.0, until_mono - time.monotonic())
+            self._thread.join(timeout_s)
+
         with self._changed:
             self._spill("stopping")
             self.spool.close()
@@ -208,13 +217,18 @@ class Writer(Generic[T]):
                 self.spool.remove(self._taken)
                 self._outage.late_polls += polls
                 return
+
             for _ in range(self._writing_queued):
                 self._queue.popleft().mark_stored()
             self._writing_queued = 0
 
     def _on_failed(self, error: BaseException) -> None:
-        is_own = isinstance(error, errors.PollerError)
-        reason = outcome.clean(str(error) if is_own else plugins.error_text(error))
+        if isinstance(error, errors.PollerError):
+            text = str(error)
+        else:
+            text = plugins.error_text(error)
+        reason = outcome.clean(text)
+
         with self._changed:
             self._spill(reason)
             self._outage.mark_down(reason)
@@ -230,6 +244,7 @@ class Writer(Generic[T]):
             self._single_rounds = rounds
             self._retry_mono = 0.0
             return
+
         self._refusals += 1
         if self._refusals >= MAX_REFUSALS:
             self.spool.refuse(self._taken, reason)
@@ -278,7 +293,8 @@ class Writers:
         self, name: str, codec: Codec[T], write: Callable[[Sequence[T]], None]
     ) -> Writer[T]:
         find_directory = partial(self._directory.path_for, name)
-        return Writer(write, Spool(name, codec, find_directory, self._quota))
+        spool = Spool(name, codec, find_directory, self._quota)
+        return Writer(write, spool)
 
     def start(self) -> None:
         """Adopt the spools of dead workers and start the threads. A second call does nothing."""
@@ -299,7 +315,8 @@ class Writers:
         started_mono = time.monotonic()
         if samples:
             self._write([(sink, samples) for sink in self._sinks])
-        return round((time.monotonic() - started_mono) * 1000)
+        elapsed_s = time.monotonic() - started_mono
+        return round(elapsed_s * 1000)
 
     def write_rows(self, rows: Sequence[Run], letters: Sequence[Letter] = ()) -> None:
         """Write runs to the ledger and dead letters, or to their spools.
@@ -315,14 +332,20 @@ class Writers:
         if not self._is_started:
             self.start()
         until_mono = time.monotonic() + self._patience_s
-        queued = [(writer, writer.enqueue(items)) for writer, items in parts]
-        for writer, round_ in queued:
+
+        queued: list[tuple[Writer[Any], QueuedRound[Any]]] = []
+        for writer, items in parts:
+            round_ = writer.enqueue(items)
             if round_ is not None:
-                self._wait(writer, round_, until_mono)
+                queued.append((writer, round_))
+
+        for writer, round_ in queued:
+            self._wait(writer, round_, until_mono)
 
     def _wait(self, writer: Writer[Any], queued: QueuedRound[Any], until_mono: float) -> None:
         """Wait for a round; longer, but not for ever, while its destination writes others."""
         last_mono = until_mono + SLOW_TIMES * self._patience_s
+
         while not queued.wait(until_mono):
             since_mono = float(sys.maxsize)
             if until_mono < last_mono:
@@ -334,6 +357,7 @@ class Writers:
     def close(self, within_s: float) -> None:
         """Give the writers some time to finish. Rows that are not written then stay on disk."""
         until_mono = time.monotonic() + within_s
+
         for writer in self._all:
             writer.stop()
         for writer in self._all:

@@ -64,6 +64,7 @@ class Child:
         self._registry = registry.load(own)
         self._collector: Collector = self._registry.get(config.collector)
         self._models = {model.kind: model for model in self._collector.credentials}
+
         self._targets: OrderedDict[int, _CachedTarget] = OrderedDict()
         self._polls: dict[int, asyncio.Task[None]] = {}
         limits = session_limits.Limits(**config.session)
@@ -79,6 +80,7 @@ class Child:
         loop.set_default_executor(self._threads())
         loop.set_task_factory(running_code.TaskFactory(self._cells))
         writer.write(frames.pack({"ready": True}))
+
         while True:
             frame = await frames.read(reader)
             if frame is None:
@@ -88,10 +90,12 @@ class Child:
                 self._cancel(head["cut"])
             else:
                 self._polls[head["poll"]] = loop.create_task(self._poll(head, writer))
+
         with suppress(Exception):  # door: a plugin's close; the process ends anyway
             await asyncio.wait_for(self._close(), _CLOSE_S)
 
     def _threads(self) -> CollectorThreads:
+        """Return the executor; all its threads are of the one collector."""
         limits = ThreadLimits(self._config.threads, self._config.stuck)
         marks = running_code.ThreadMarks(self._cells)
         return CollectorThreads(limits, marks, lambda _: self._config.collector, self._incidents)
@@ -118,8 +122,10 @@ class Child:
 
     def _is_exhausted(self) -> bool:
         """Whether another child has to take over: stuck threads, or little memory left."""
-        full_bytes = _FULL_SHARE * self._config.memory_mb * 2**20
-        return bool(self._incidents) or _data_bytes() > full_bytes
+        if self._incidents:
+            return True
+        limit_bytes = self._config.memory_mb * 2**20
+        return _data_bytes() > _FULL_SHARE * limit_bytes
 
     def _pack_response(self, number: int, outcome: Outcome, known_shape: int | None) -> bytes:
         try:
@@ -155,6 +161,7 @@ class Child:
             options = self._registry.options(self._config.collector, head["options"])
             target = _CachedTarget(version, options)
             self._targets[target_id] = target
+
         self._targets.move_to_end(target_id)
         while len(self._targets) > self._config.targets:
             self._targets.popitem(last=False)
@@ -163,6 +170,7 @@ class Child:
     def _credential(self, text: str | None) -> credentials.Credential | None:
         if text is None:
             return None
+
         credential = credentials.from_json(text, self._models)
         for secret in credential.secrets():
             self._redactor.remember(secret)
@@ -201,6 +209,7 @@ async def _run(sock: socket.socket, cells: memoryview) -> None:
     frame = await frames.read(reader)
     if frame is None:
         return
+
     head, _ = frame
     config = ChildConfig(**head)
     _limit_memory(config.memory_mb)

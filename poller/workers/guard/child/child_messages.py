@@ -85,9 +85,11 @@ def unpack_response(head: Mapping[str, Any], body: bytes, poll: Poll) -> Outcome
         result = Result(head["result"])
         code = str(head["code"])
         _check(result, code)
+
         readings = None
         if "shape" in head:
-            readings = _unpack_readings(int(head["shape"]), body, poll.memory)
+            shape_length = int(head["shape"])
+            readings = _unpack_readings(shape_length, body, poll.memory)
     except BadResponse:
         raise
     except Exception as error:  # noqa: BLE001  door: a child with damaged memory sends anything
@@ -109,8 +111,12 @@ def _check(result: Result, code: str) -> None:
 
 
 def _unpack_readings(shape_length: int, body: bytes, memory: dict[str, Any]) -> ReadingSet | None:
+    """Return the readings of a response body: a shape, unless the worker has it, and values."""
     if shape_length:
-        memory[_SHAPE] = SeriesSet.from_json(body[:shape_length].decode())
+        text = body[:shape_length].decode()
+        memory[_SHAPE] = SeriesSet.from_json(text)
+
+    values = unpack(body[shape_length:])
     gathered = YieldedReadings(memory)
-    gathered.take(ReadingSet(memory[_SHAPE], unpack(body[shape_length:])))
+    gathered.take(ReadingSet(memory[_SHAPE], values))
     return gathered.readings()

@@ -113,13 +113,18 @@ class ChildProcess:
         return _exit_text(self._popen.wait())
 
     def _kill(self) -> None:
-        if self._popen is not None and self._popen.returncode is None:
+        """Kill the process group of the child, unless the child is reaped."""
+        popen = self._popen
+        if popen is not None and popen.returncode is None:
             with suppress(ProcessLookupError):
-                os.killpg(self._popen.pid, signal.SIGKILL)
+                os.killpg(popen.pid, signal.SIGKILL)
 
     async def _read(self) -> None:
+        """Send the configuration, then receive frames until the socket closes."""
         reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=2**20)
-        self._writer.write(frames.pack(asdict(self._config)))
+        config = asdict(self._config)
+        self._writer.write(frames.pack(config))
+
         try:
             while True:
                 frame = await frames.read(reader)
@@ -145,7 +150,9 @@ class ChildProcess:
         pending = self._pending.get(number) if type(number) is int else None
         if pending is None or pending.outcome.done():
             return
-        pending.outcome.set_result(child_messages.unpack_response(head, body, pending.poll))
+
+        outcome = child_messages.unpack_response(head, body, pending.poll)
+        pending.outcome.set_result(outcome)
 
     async def poll(self, target: PollTarget, poll: Poll, budget_s: float) -> Outcome:
         """Poll a target in the child within the budget.
@@ -157,7 +164,9 @@ class ChildProcess:
             raise asyncio.CancelledError
         loop = asyncio.get_running_loop()
         number = next(self._numbers)
-        self._send(child_messages.pack_request(number, target, poll, budget_s))
+        request = child_messages.pack_request(number, target, poll, budget_s)
+        self._send(request)
+
         pending = PendingPoll(target, poll, loop.create_future())
         self._pending[number] = pending
         timer = loop.call_later(budget_s + GRACE_S, self._check_later, number)
@@ -178,7 +187,8 @@ class ChildProcess:
 
     def _check_later(self, number: int) -> None:
         """Wait once more: after a pause of the worker the response only has to be read."""
-        asyncio.get_running_loop().call_later(SLACK_S, self._kill_if_overdue, number)
+        loop = asyncio.get_running_loop()
+        loop.call_later(SLACK_S, self._kill_if_overdue, number)
 
     def _kill_if_overdue(self, number: int) -> None:
         if number in self._pending:
@@ -210,10 +220,12 @@ class ChildProcess:
             self._writer.close()
         else:
             self._socket.close()
+
         trace = running_code.read_fault(self._marks_file, running_code.SIZE)
+        os.close(self._marks_file)
         reason = "" if self._is_closed else self._reason(status, trace)
         end = self._end(reason, trace)
-        os.close(self._marks_file)
+
         self.ended.set_result(end)
         if not self.ready.done():
             self.ready.cancel()
@@ -236,8 +248,11 @@ class ChildProcess:
         for number, pending in self._pending.items():
             if pending.outcome.done():
                 continue
-            group = blamed if number in numbers else others
-            group.append(pending)
+            if number in numbers:
+                blamed.append(pending)
+            else:
+                others.append(pending)
+
         return ChildEnd(reason, self._never_ran, tuple(blamed), tuple(others), trace)
 
 

@@ -74,6 +74,7 @@ class ChildSupervisor:
     def _on_ended(self, ended: asyncio.Future[ChildEnd]) -> None:
         if self._process is not None and self._process.ended is ended:
             self._process = None
+
         end = ended.result()
         for pending in end.others:
             pending.outcome.cancel()
@@ -89,6 +90,7 @@ class ChildSupervisor:
         for pending in end.blamed:
             if not pending.outcome.done():  # its batch may have been stopped meanwhile
                 pending.outcome.set_result(outcome.from_error(errors.CollectorDied(text)))
+
         targets = [pending.target for pending in end.blamed]
         names = [f"{target.device}/{target.name}" for target in targets]
         log.error(
@@ -100,7 +102,8 @@ class ChildSupervisor:
         )
         if not end.never_ran:
             if names:
-                text = f"{text}, while it polled {', '.join(names)}"
+                polled = ", ".join(names)
+                text = f"{text}, while it polled {polled}"
             self._incidents.record(self._config.collector, Cause.CRASH, text)
 
     def close(self) -> None:

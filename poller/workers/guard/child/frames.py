@@ -21,8 +21,11 @@ def pack(head: Mapping[str, Any], body: bytes = b"") -> bytes:
     """Return a frame. Raises BadFrame when it would be too large."""
     text = json.dumps(head, separators=(",", ":")).encode()
     if len(text) + len(body) > MAX_BYTES:
-        raise BadFrame(f"more than {MAX_BYTES // 2**20} MB in one poll")
-    return _LENGTHS.pack(len(text), len(body)) + text + body
+        limit_mb = MAX_BYTES // 2**20
+        raise BadFrame(f"more than {limit_mb} MB in one poll")
+
+    lengths = _LENGTHS.pack(len(text), len(body))
+    return lengths + text + body
 
 
 async def read(stream: asyncio.StreamReader) -> tuple[dict[str, Any], bytes] | None:
@@ -36,6 +39,7 @@ async def read(stream: asyncio.StreamReader) -> tuple[dict[str, Any], bytes] | N
         total = text_length + body_length
         if total > MAX_BYTES:
             raise BadFrame(f"a frame of {total // 2**20} MB")
+
         text = await stream.readexactly(text_length)
         body = await stream.readexactly(body_length)
     except (asyncio.IncompleteReadError, ConnectionError):
