@@ -80,19 +80,24 @@ class Keys:
     prefix: str = "poller:"
 
     def due(self, queue: str) -> str:
+        """The due targets of a queue."""
         return f"{self.prefix}due:{queue}"
 
     def urgent(self, queue: str) -> str:
+        """The urgent targets of a queue."""
         return f"{self.prefix}urgent:{queue}"
 
     def sites(self, slice_number: int) -> str:
+        """The counters of sites in one slice."""
         return f"{self.prefix}sites:{slice_number}"
 
     def stats(self, slice_number: int) -> str:
+        """The counters of one slice."""
         return f"{self.prefix}stats:{slice_number}"
 
     @property
     def lock(self) -> str:
+        """RedBeat's lock."""
         return f"{self.prefix}redbeat::lock"
 
     def __getattr__(self, name: str) -> str:

@@ -39,8 +39,10 @@ _NOT_NOW = ("BUSY ", "MISCONF ", "NOREPLICAS ")
 
 def translate(error: Exception, where: str) -> errors.StoreError:
     """Return an exception of the library as one of ours; `where` is the address for people."""
-    kind = next(TRANSLATION[base] for base in type(error).__mro__ if base in TRANSLATION)
+    ancestors = type(error).__mro__
+    kind = next(TRANSLATION[base] for base in ancestors if base in TRANSLATION)
     cause = f"{type(error).__name__}: {error}"
+
     if kind is errors.StoreUnavailable or str(error).startswith(_NOT_NOW):
         hint = "is the server running? `poller up` starts one; POLLER_REDIS_URL names yours"
         return errors.StoreUnavailable(f"cannot use Redis at {where}", cause, hint)

@@ -37,12 +37,14 @@ class BoardMaintenance:
         A move is (target id, current score, new score).
         """
         arguments = [queue, *chain.from_iterable(moves)]
-        return int(self._scripts.run_as_leader("respread", leader, arguments))
+        moved = self._scripts.run_as_leader("respread", leader, arguments)
+        return int(moved)
 
     def renew_leases(self, leader: str, now_ms: int, queue_wait_ms: int, margin_ms: int) -> int:
         """Replace leases that are impossible after a clock step. Returns how many."""
         arguments = [now_ms, queue_wait_ms, margin_ms]
-        return int(self._scripts.run_as_leader("renew_leases", leader, arguments))
+        replaced = self._scripts.run_as_leader("renew_leases", leader, arguments)
+        return int(replaced)
 
     def bring_nearer(self, leader: str, now_ms: int) -> Iterator[int]:
         """Shorten waits that are too long after the clock was set back.
@@ -63,4 +65,5 @@ class BoardMaintenance:
         for queue in self._board.queues():
             yield f"due:{queue}", ""
             yield f"urgent:{queue}", LONGEST_PROBE_MS
+
         yield "parked", LONGEST_PARK_MS

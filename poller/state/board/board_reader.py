@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import redis
+from redis import Redis
 
 from poller.domain.batched import batched
 from poller.domain.record import target_status
@@ -22,7 +22,7 @@ _CHUNK = 500
 class BoardReader:
     """The board as it stands. Every method raises StoreError."""
 
-    def __init__(self, client: redis.Redis, keys: Keys) -> None:
+    def __init__(self, client: Redis, keys: Keys) -> None:
         self.redis = client
         self.keys = keys
         self.scripts = Scripts(client, keys)
@@ -31,7 +31,9 @@ class BoardReader:
         """The server's clock, which is the clock of the whole cluster."""
         with store_errors(self.redis):
             seconds, micros = self.redis.time()
-        return int(seconds) * 1000 + int(micros) // 1000
+
+        whole_ms = int(seconds) * 1000
+        return whole_ms + int(micros) // 1000
 
     def clock_ms(self) -> int:
         """The latest instant at which a leader claimed; 0 before the first claim."""
@@ -43,42 +45,57 @@ class BoardReader:
 
     def ids(self) -> set[int]:
         """Every target on the board."""
+        ids = set()
         with store_errors(self.redis):
-            return {int(key) for key, _ in self.redis.hscan_iter(self.keys.spec, count=5000)}
+            for member, _ in self.redis.hscan_iter(self.keys.spec, count=5000):
+                ids.add(int(member))
+
+        return ids
 
     def queues(self) -> list[str]:
         """Every queue of the board, sorted."""
         with store_errors(self.redis):
-            return sorted(str(queue) for queue in self.redis.smembers(self.keys.queues))
+            queues: Any = self.redis.smembers(self.keys.queues)
+
+        return sorted(queues)
 
     def statuses(self, ids: Sequence[int]) -> dict[int, target_status.Status]:
         """The status of each target that has one."""
-        if not ids:
-            return {}
-        with store_errors(self.redis):
-            texts: Any = self.redis.hmget(self.keys.status, [str(i) for i in ids])
-
+        texts = self._records(self.keys.status, ids)
         statuses = {}
         for target_id, text in zip(ids, texts, strict=True):
             if text:
-                statuses[target_id] = target_status.unpack(str(text))
+                statuses[target_id] = target_status.unpack(text)
+
         return statuses
+
+    def specs(self, ids: Sequence[int]) -> list[str | None]:
+        """The `spec` record of each target, in the order of the ids.
+
+        None stands for a target that is not on the board.
+        """
+        return self._records(self.keys.spec, ids)
 
     def sizes(self) -> Sizes:
         """Numbers of targets, counted in one transaction."""
         queues = self.queues()
-        waiting_places = [self.keys.parked, self.keys.held]
-        waiting_places += [self.keys.due(queue) for queue in queues]
-        waiting_places += [self.keys.urgent(queue) for queue in queues]
+        pipe = self.redis.pipeline(transaction=True)
+        pipe.hlen(self.keys.spec)
+        pipe.zcard(self.keys.inflight)
+        pipe.zcard(self.keys.parked)
+        pipe.zcard(self.keys.held)
+        for queue in queues:
+            pipe.zcard(self.keys.due(queue))
+            pipe.zcard(self.keys.urgent(queue))
 
         with store_errors(self.redis):
-            pipe = self.redis.pipeline(transaction=True)
-            pipe.hlen(self.keys.spec)
-            pipe.zcard(self.keys.inflight)
-            for place in waiting_places:
-                pipe.zcard(place)
             targets, in_flight, *waiting = pipe.execute()
-        return Sizes(targets=int(targets), waiting=sum(waiting), in_flight=int(in_flight))
+
+        return Sizes(
+            targets=targets,
+            waiting=sum(waiting),
+            in_flight=in_flight,
+        )
 
     def waiting(
         self, queue: str, after_ms: int | str, before_ms: int | str, limit: int = 1000
@@ -100,28 +117,38 @@ class BoardReader:
 
         targets = []
         for (member, score), spec in zip(rows, specs, strict=True):
-            if str(member).isdigit():
+            if member.isdigit():
                 interval_ms = record_formats.interval_ms(spec)
-                targets.append(Waiting(int(member), _instant(score), interval_ms))
+                target = Waiting(int(member), _whole(score), interval_ms)
+                targets.append(target)
+
         return targets
 
     def parked(self) -> Iterator[tuple[int, int]]:
         """Every parked target with the instant of its slow retry, in pages and in no order."""
         with store_errors(self.redis):
-            for key, at_ms in self.redis.zscan_iter(self.keys.parked, count=1000):
-                yield int(key), int(at_ms)
+            rows: Any = self.redis.zscan_iter(self.keys.parked, count=1000)
+            for member, at_ms in rows:
+                yield int(member), int(at_ms)
 
     def held(self, site: int) -> set[int]:
         """Targets that are held because this site is dark."""
         with store_errors(self.redis):
             members: Any = self.redis.zrange(self.keys.held, site, site, byscore=True)
-        return {int(member) for member in members}
+
+        return set(map(int, members))
 
     def all_held(self) -> dict[int, int]:
         """Every held target with the number of its site."""
         with store_errors(self.redis):
             rows: Any = self.redis.zrange(self.keys.held, 0, -1, withscores=True)
-        return {int(member): _instant(site) for member, site in rows if str(member).isdigit()}
+
+        sites = {}
+        for member, site in rows:
+            if member.isdigit():
+                sites[int(member)] = _whole(site)
+
+        return sites
 
     def check(self, ids: Iterable[int]) -> Check:
         """Verify that each of these targets is in exactly one place."""
@@ -133,14 +160,28 @@ class BoardReader:
                     result.lost.append(target_id)
                 elif places > 1:
                     result.doubled.append(target_id)
+
         return result
+
+    def _records(self, key: str, ids: Sequence[int]) -> list[str | None]:
+        if not ids:
+            return []
+
+        members = [str(target_id) for target_id in ids]
+        with store_errors(self.redis):
+            records: Any = self.redis.hmget(key, members)
+
+        return list(records)
 
     def _board_field(self, name: str) -> int | None:
         with store_errors(self.redis):
             text = self.redis.hget(self.keys.board, name)
-        return int(text) if text and text.isdigit() else None
+
+        if text and text.isdigit():
+            return int(text)
+        return None
 
 
-def _instant(score: float) -> int:
+def _whole(score: float) -> int:
     """A score as a whole number; 0 for one that another program set to infinity."""
     return int(score) if math.isfinite(score) else 0

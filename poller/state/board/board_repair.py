@@ -16,6 +16,7 @@ from poller.state.board.board_reader import BoardReader
 from poller.state.redis_client import store_errors
 
 _CHUNK = 500
+_SCAN_COUNT = 5_000
 _UNKNOWN = target_status.LETTERS[State.UNKNOWN]
 
 
@@ -60,11 +61,18 @@ class Repair:
         strays = self.members()
         report = Report()
         for chunk in batched(specs, _CHUNK):
-            pending = [spec.id for spec in chunk if spec.version > version]
-            placed = [spec.id for spec in chunk if spec.enabled and spec.version <= version]
+            pending = []
+            placed = []
+            for spec in chunk:
+                if spec.version > version:
+                    pending.append(spec.id)
+                elif spec.enabled:
+                    placed.append(spec.id)
+
             report.pending += len(pending)
             strays.difference_update(placed, pending)
             self._check_places(placed, report)
+
         report.strays = sorted(strays)
         return report
 
@@ -82,27 +90,38 @@ class Repair:
             rows = []
             for spec in chunk:
                 rows.append((spec.id, version, record_formats.pack_spec(spec), place_at(spec)))
+
             self._repair_rows(rows, repaired)
 
         for ids in batched(sorted(strays), _CHUNK):
             self._repair_rows([(target_id, version, "", 0) for target_id in ids], repaired)
+
         repaired.sums = int(self._board.scripts.run("recount", []))
         return repaired
 
     def members(self) -> set[int]:
         """Every target that is in any place or record of the board."""
+        ids = set()
         with store_errors(self._redis):
-            return {int(member) for member in self._members() if str(member).isdigit()}
+            for member in self._members():
+                if member.isdigit():
+                    ids.add(int(member))
 
-    def _members(self) -> Iterator[Any]:
-        for member, _ in self._redis.hscan_iter(self._keys.spec, count=5000):
+        return ids
+
+    def _members(self) -> Iterator[str]:
+        specs: Any = self._redis.hscan_iter(self._keys.spec, count=_SCAN_COUNT)
+        for member, _ in specs:
             yield member
 
         places = [self._keys.parked, self._keys.held]
-        for queue in self._redis.smembers(self._keys.queues):
-            places += (self._keys.due(str(queue)), self._keys.urgent(str(queue)))
+        for queue in self._board.queues():
+            places.append(self._keys.due(queue))
+            places.append(self._keys.urgent(queue))
+
         for place in places:
-            for member, _ in self._redis.zscan_iter(place, count=5000):
+            rows: Any = self._redis.zscan_iter(place, count=_SCAN_COUNT)
+            for member, _ in rows:
                 yield member
 
     def _check_places(self, ids: Sequence[int], report: Report) -> None:
@@ -112,15 +131,18 @@ class Repair:
         report.lost += places.lost
         report.doubled += places.doubled
 
-        with store_errors(self._redis):
-            texts: Any = self._redis.hmget(self._keys.spec, [str(i) for i in ids])
-        for target_id, text in zip(ids, texts, strict=True):
+        specs = self._board.specs(ids)
+        for target_id, text in zip(ids, specs, strict=True):
             if text and record_formats.parse_spec(text) is None:
                 report.unreadable.append(target_id)
 
     def _repair_rows(self, rows: Sequence[tuple[int, int, str, int]], repaired: Repaired) -> None:
         """Repair targets; a row is (id, version, spec, instant)."""
-        damages = self._board.scripts.run("repair", [_UNKNOWN, *chain.from_iterable(rows)])
+        arguments = [_UNKNOWN, *chain.from_iterable(rows)]
+        damages = self._board.scripts.run("repair", arguments)
+
         for row, damage in zip(rows, damages, strict=True):
+            target_id = row[0]
             for word in damage.split():
-                repaired.targets.setdefault(word, []).append(row[0])
+                targets = repaired.targets.setdefault(word, [])
+                targets.append(target_id)

@@ -70,6 +70,7 @@ class Breakers:
     """The breakers of the board. Every method raises StoreError."""
 
     def __init__(self, board: BoardReader) -> None:
+        self._board = board
         self._redis = board.redis
         self._keys = board.keys
         self._scripts = board.scripts
@@ -99,6 +100,7 @@ class Breakers:
         for chunk in batched(ids, _CHUNK):
             for target in self._read(chunk, now_ms):
                 targets[target.id] = target
+
         return targets
 
     def reset(self, ids: Sequence[int], now_ms: int) -> dict[int, str]:
@@ -120,6 +122,7 @@ class Breakers:
             if not unwell:
                 break
             results |= self._reset(unwell, now_ms)
+
         return results
 
     def open(self, ids: Sequence[int], opening: Opening) -> dict[int, str]:
@@ -129,19 +132,25 @@ class Breakers:
         """
         results: dict[int, str] = {}
         for chunk in batched(ids, _CHUNK):
-            words = self._scripts.run("open", [opening.until_ms, opening.pack(), *chunk])
+            arguments = [opening.until_ms, opening.pack(), *chunk]
+            words = self._scripts.run("open", arguments)
             results.update(zip(chunk, words, strict=True))
+
         return results
 
     def _reset(self, targets: Sequence[BoardTarget], now_ms: int) -> dict[int, str]:
         results: dict[int, str] = {}
         for chunk in batched(targets, _CHUNK):
+            ids = [target.id for target in chunk]
             arguments: list[Any] = []
             for target in chunk:
+                closed_text = _closed_text(target)
                 slot_ms = slots.next_slot_ms(target.id, target.interval_ms, now_ms)
-                arguments += (target.id, target.text, _closed_text(target), slot_ms)
+                arguments += (target.id, target.text, closed_text, slot_ms)
+
             words = self._scripts.run("reset", arguments)
-            results.update(zip((target.id for target in chunk), words, strict=True))
+            results.update(zip(ids, words, strict=True))
+
         return results
 
     def _read(self, ids: Sequence[int], now_ms: int) -> Iterator[BoardTarget]:
@@ -158,6 +167,7 @@ class Breakers:
             due, urgent = keys.due(spec.queue), keys.urgent(spec.queue)
             for place in (due, urgent, keys.parked, keys.held, keys.inflight):  # as in _PLACES
                 pipe.zscore(place, str(target_id))
+
         with store_errors(self._redis):
             texts, openings, *scores = pipe.execute()
 
@@ -178,32 +188,34 @@ class Breakers:
     def _openings(self, now_ms: int) -> Mapping[int, Opening]:
         openings = {}
         with store_errors(self._redis):
-            for member, text in self._redis.hscan_iter(self._keys.opened, count=_SCAN_COUNT):
+            rows = self._redis.hscan_iter(self._keys.opened, count=_SCAN_COUNT)
+            for member, text in rows:
                 opening = record_formats.parse_opening(text, now_ms)
                 if opening and member.isdigit():
                     openings[int(member)] = opening
+
         return openings
 
     def _specs(self, ids: Sequence[int]) -> dict[int, Spec]:
-        if not ids:
-            return {}
-        with store_errors(self._redis):
-            texts: Any = self._redis.hmget(self._keys.spec, [str(i) for i in ids])
-
         specs = {}
+        texts = self._board.specs(ids)
         for target_id, text in zip(ids, texts, strict=True):
             spec = record_formats.parse_spec(text)
             if spec:
                 specs[target_id] = spec
+
         return specs
 
 
 def _place(scores: Sequence[float | None]) -> tuple[str, int]:
     """The place of a target and the instant of its next poll."""
     for place, score in zip(_PLACES, scores, strict=True):
-        if score is not None:
-            timed = place in _TIMED_PLACES and score >= FIRST_INSTANT_MS
-            return place, int(score) if timed else 0
+        if score is None:
+            continue
+        if place in _TIMED_PLACES and score >= FIRST_INSTANT_MS:
+            return place, int(score)
+        return place, 0
+
     return "", 0
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import redis
+from redis import Redis
 
 from poller.domain.record import target_status
 from poller.domain.record.overview import State, is_long_overdue
@@ -38,32 +38,45 @@ class Late(NamedTuple):
     due_ms: int
 
 
-def failing(client: redis.Redis, keys: Keys) -> Iterator[Failing]:
+def failing(client: Redis, keys: Keys) -> Iterator[Failing]:
     """Every failing target, in no order. Raises StoreError.
 
     A target may come twice while the fleet grows.
     """
     letter = LETTERS[State.FAILING]
     for statuses in status_pages(client, keys):
-        texts = {target_id: text for target_id, text in statuses.items() if text.startswith(letter)}
+        texts = {}
+        for target_id, text in statuses.items():
+            if text.startswith(letter):
+                texts[target_id] = text
+
         intervals = _intervals(client, keys, list(texts))
         for (target_id, text), interval_ms in zip(texts.items(), intervals, strict=True):
             if interval_ms:
                 yield Failing(target_id, interval_ms, target_status.unpack(text))
 
 
-def status_pages(client: redis.Redis, keys: Keys) -> Iterator[dict[int, str]]:
+def status_pages(client: Redis, keys: Keys) -> Iterator[dict[int, str]]:
     """The status texts of all targets by id, in pages of about `PAGE`. Raises StoreError."""
-    cursor = -1
-    while cursor != 0:
+    cursor = 0
+    while True:
         with store_errors(client):
-            reply: Any = client.hscan(keys.status, max(0, cursor), count=PAGE)
+            reply: Any = client.hscan(keys.status, cursor, count=PAGE)
+
         cursor, texts = reply
-        yield {int(member): text for member, text in texts.items() if member.isdigit()}
+
+        page = {}
+        for member, text in texts.items():
+            if member.isdigit():
+                page[int(member)] = text
+
+        yield page
+        if cursor == 0:
+            break
 
 
 def long_overdue(
-    client: redis.Redis, keys: Keys, queues: Sequence[str], now_ms: int, pages: int | None = None
+    client: Redis, keys: Keys, queues: Sequence[str], now_ms: int, pages: int | None = None
 ) -> Iterator[Late]:
     """Targets that have waited for more than two of their own intervals. Raises StoreError.
 
@@ -77,13 +90,14 @@ def long_overdue(
                 for late in page:
                     if late.interval_ms and is_long_overdue(late.due_ms, late.interval_ms, now_ms):
                         yield late
+
                 number += 1
                 if len(page) < PAGE:
                     break
 
 
 def _overdue_page(
-    client: redis.Redis, keys: Keys, queue: str, place: str, now_ms: int, offset: int
+    client: Redis, keys: Keys, queue: str, place: str, now_ms: int, offset: int
 ) -> list[Late]:
     """One page of the overdue targets of a place, the oldest first."""
     with store_errors(client):
@@ -96,17 +110,21 @@ def _overdue_page(
             num=PAGE,
             withscores=True,
         )
+
     intervals = _intervals(client, keys, [int(member) for member, _ in rows])
     page = []
     for (member, due_ms), interval_ms in zip(rows, intervals, strict=True):
         page.append(Late(int(member), interval_ms, queue, int(due_ms)))
+
     return page
 
 
-def _intervals(client: redis.Redis, keys: Keys, ids: Sequence[int]) -> list[int]:
+def _intervals(client: Redis, keys: Keys, ids: Sequence[int]) -> list[int]:
     """The interval of each target in ms; 0 for a target that is not on the board."""
     if not ids:
         return []
+    members = [str(target_id) for target_id in ids]
     with store_errors(client):
-        specs: Any = client.hmget(keys.spec, [str(target_id) for target_id in ids])
+        specs: Any = client.hmget(keys.spec, members)
+
     return [record_formats.interval_ms(spec) for spec in specs]

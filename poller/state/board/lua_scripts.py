@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-import redis
+from redis import Redis
 from redis.commands.core import Script
 
 from poller.state.board.board_values import NotLeader
@@ -20,9 +20,9 @@ _NOT_LEADER = ["NOTLEADER"]
 class Scripts:
     """Runs scripts on one server. A script is read and sent to the server at its first run."""
 
-    def __init__(self, client: redis.Redis, keys: Keys) -> None:
+    def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
-        self._prefix = keys.prefix
+        self._keys = [keys.prefix]
         self._loaded: dict[str, Script] = {}
 
     def run(self, name: str, arguments: Sequence[Any]) -> Any:
@@ -32,7 +32,7 @@ class Scripts:
             script = self._loaded[name] = self._client.register_script(source(name))
 
         with store_errors(self._client):
-            return script(keys=[self._prefix], args=arguments)
+            return script(keys=self._keys, args=arguments)
 
     def run_as_leader(self, name: str, leader: str, arguments: Sequence[Any]) -> Any:
         """Run a script that checks the token of the leader. Raises StoreError, NotLeader."""
@@ -44,5 +44,6 @@ class Scripts:
 
 def source(name: str) -> str:
     """The text of a script with the prelude in front."""
-    prelude = (_FOLDER / "prelude.lua").read_text()
-    return prelude + (_FOLDER / f"{name}.lua").read_text()
+    prelude = _FOLDER / "prelude.lua"
+    script = _FOLDER / f"{name}.lua"
+    return prelude.read_text() + script.read_text()

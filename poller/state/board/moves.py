@@ -75,10 +75,11 @@ class Board(BoardReader):
                 else:
                     spec, at_ms = change
                     arguments += (spec.id, record_formats.pack_spec(spec), at_ms)
+
             counts = self.scripts.run_as_leader("place", leader, arguments)
-            placed += int(counts[0])
-            changed += int(counts[1])
-            removed += int(counts[2])
+            placed += counts[0]
+            changed += counts[1]
+            removed += counts[2]
 
         self.scripts.run_as_leader("place", leader, [since, version, _UNKNOWN])
         return Placed(placed, changed, removed)
@@ -110,8 +111,16 @@ class Board(BoardReader):
 
         reply = self.scripts.run_as_leader("claim", leader, arguments)
         now, claimed, repeated, *rows = reply
-        parts = [Claimed(queue, bool(int(urgent)), ids) for queue, urgent, ids in batched(rows, 3)]
-        return Claim(int(now), claimed, bool(int(repeated)), parts)
+        parts = []
+        for queue, urgent, ids in batched(rows, 3):
+            parts.append(Claimed(queue, urgent == 1, ids))
+
+        return Claim(
+            now_ms=int(now),
+            token=claimed,
+            repeated=repeated == 1,
+            parts=parts,
+        )
 
     def start(
         self,
@@ -157,7 +166,8 @@ class Board(BoardReader):
 
         The other leases are extended to `lease_ms` from now if they end earlier; 0 keeps them.
         """
-        refused = self.scripts.run("hold", [_text(now_ms), token, lease_ms, *ids])
+        arguments = [_text(now_ms), token, lease_ms, *ids]
+        refused = self.scripts.run("hold", arguments)
         refusals = _refusals(refused)
         return {target_id: refusals.get(target_id, Result.OK) for target_id in ids}
 
@@ -191,37 +201,53 @@ class Board(BoardReader):
         ]
         for move in steady:
             arguments += (move.id, move.next_ms, move.status)
+
         for move in others:
             next_place = f"{_PLACE_LETTERS[move.place]}{move.next_ms}"
             arguments += (move.id, next_place, move.status)
+
         arguments += (len(errors), *errors)
         arguments += chain.from_iterable((stats or {}).items())
 
-        refusals = _refusals(self.scripts.run("finish", arguments))
+        refused = self.scripts.run("finish", arguments)
+        refusals = _refusals(refused)
         return [refusals.get(move.id, Result.OK) for move in moves]
 
     def count(self, stats: Mapping[str, int]) -> None:
         """Add to the statistics of the current slice and to the totals."""
-        arguments = ["", SLICE_MS, STATS_LIFETIME_S, *chain.from_iterable(stats.items())]
+        arguments: list[Any] = ["", SLICE_MS, STATS_LIFETIME_S]
+        arguments += chain.from_iterable(stats.items())
         self.scripts.run("count", arguments)
 
     def reap(self, leader: str, limit: int = 1000, now_ms: int | None = None) -> list[Reaped]:
         """Move targets whose lease ran out to due, at once."""
-        _, *rows = self.scripts.run_as_leader("reap", leader, [_text(now_ms), limit])
+        arguments = [_text(now_ms), limit]
+        _, *rows = self.scripts.run_as_leader("reap", leader, arguments)
+
         reaped = []
         for target_id, token, plan, attempts in batched(rows, 4):
-            reaped.append(Reaped(int(target_id), token, int(plan or 0), int(attempts)))
+            target = Reaped(
+                id=int(target_id),
+                token=token,
+                plan_ms=int(plan or 0),
+                attempts=int(attempts),
+            )
+            reaped.append(target)
+
         return reaped
 
     def unpark(self, leader: str, now_ms: int, limit: int = 1000) -> int:
         """Move dead letters whose slow retry is due from parked to due. Returns how many."""
-        return int(self.scripts.run_as_leader("unpark", leader, [now_ms, limit]))
+        moved = self.scripts.run_as_leader("unpark", leader, [now_ms, limit])
+        return int(moved)
 
     def withhold(self, leader: str, site: int, ids: Iterable[int]) -> int:
         """Move waiting targets of a dark site to held. Returns how many moved."""
         moved = 0
         for chunk in batched(ids, _CHUNK):
-            moved += int(self.scripts.run_as_leader("withhold", leader, [site, *chunk]))
+            arguments = [site, *chunk]
+            moved += self.scripts.run_as_leader("withhold", leader, arguments)
+
         return moved
 
     def release(
@@ -234,14 +260,17 @@ class Board(BoardReader):
         moved = 0
         for chunk in batched(rows, _CHUNK):
             arguments = [place.value, *chain.from_iterable(chunk)]
-            moved += int(self.scripts.run_as_leader("release", leader, arguments))
+            moved += self.scripts.run_as_leader("release", leader, arguments)
+
         return moved
 
     def demand(self, ids: Sequence[int]) -> Demand:
         """Make targets urgent at once, because an operator or a trap wants a poll."""
         now, *places = self.scripts.run("demand", ids)
         self.wake("demand")
-        return Demand(int(now), dict(zip(ids, places, strict=True)))
+
+        by_target = dict(zip(ids, places, strict=True))
+        return Demand(int(now), by_target)
 
     def requeue(self, ids: Sequence[int], now_ms: int) -> dict[int, str]:
         """Make dead letters urgent: the first ones at once, the others spread over seconds.
@@ -250,8 +279,11 @@ class Board(BoardReader):
         """
         places: list[str] = []
         instants = _requeue_instants(len(ids), now_ms)
-        for chunk in batched(zip(ids, instants, strict=True), _CHUNK):
-            places += self.scripts.run("requeue", [now_ms, *chain.from_iterable(chunk)])
+        pairs = zip(ids, instants, strict=True)
+        for chunk in batched(pairs, _CHUNK):
+            arguments = [now_ms, *chain.from_iterable(chunk)]
+            places += self.scripts.run("requeue", arguments)
+
         self.wake("demand")
         return dict(zip(ids, places, strict=True))
 
@@ -267,9 +299,14 @@ def requeue_spread_ms(count: int) -> int:
 
 
 def _requeue_instants(count: int, now_ms: int) -> list[int]:
-    instants = [_AT_ONCE] * min(count, REQUEUE_AT_ONCE)
-    for number in range(REQUEUE_AT_ONCE, count):
-        instants.append(now_ms + number // REQUEUE_AT_ONCE * REQUEUE_EVERY_MS)
+    instants = []
+    for number in range(count):
+        batch = number // REQUEUE_AT_ONCE
+        if batch == 0:
+            instants.append(_AT_ONCE)
+        else:
+            instants.append(now_ms + batch * REQUEUE_EVERY_MS)
+
     return instants
 
 
@@ -289,7 +326,11 @@ def _started(target_id: int, run: str, spec: str, status: str | None, now_ms: in
 
 def _refusals(pairs: Sequence[str]) -> dict[int, Result]:
     """The reason by target, from the flat list of a script."""
-    return {int(target_id): Result(reason) for target_id, reason in batched(pairs, 2)}
+    refusals = {}
+    for target_id, reason in batched(pairs, 2):
+        refusals[int(target_id)] = Result(reason)
+
+    return refusals
 
 
 def _text(now_ms: int | None) -> str:

@@ -57,7 +57,12 @@ def parse_spec(text: str | None) -> Spec | None:
     if match is None:
         return None
     version, interval_ms, timeout_ms, queue = match.groups()
-    return Spec(int(version), int(interval_ms), int(timeout_ms), queue)
+    return Spec(
+        version=int(version),
+        interval_ms=int(interval_ms),
+        timeout_ms=int(timeout_ms),
+        queue=queue,
+    )
 
 
 def version_and_queue(spec: str) -> tuple[int, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import redis
+from redis import Redis
 
 from poller.domain.record import event_kinds
 from poller.domain.record.event_kinds import Event
@@ -25,7 +25,7 @@ class Entry(NamedTuple):
     event: Event | None
 
 
-def publish(client: redis.Redis, keys: Keys, events: Iterable[Event], length: int) -> None:
+def publish(client: Redis, keys: Keys, events: Iterable[Event], length: int) -> None:
     """Append events in one round trip. Raises StoreError.
 
     The stream keeps about `length` entries.
@@ -34,19 +34,19 @@ def publish(client: redis.Redis, keys: Keys, events: Iterable[Event], length: in
     for event in events:
         fields: dict[Any, Any] = dict(event_kinds.pack(event))
         pipe.xadd(keys.events, fields, maxlen=length, approximate=True)
+
     with store_errors(client):
         pipe.execute()
 
 
-def after(
-    client: redis.Redis, keys: Keys, entry_id: str, count: int, wait_ms: int = 0
-) -> list[Entry]:
+def after(client: Redis, keys: Keys, entry_id: str, count: int, wait_ms: int = 0) -> list[Entry]:
     """Entries after this one, oldest first. Raises StoreError.
 
     Waits up to `wait_ms` for the first entry, which must be less than the client's socket timeout.
     """
     with store_errors(client):
         reply: Any = client.xread({keys.events: entry_id}, count=count, block=wait_ms or None)
+
     if not reply:
         return []
     # redis-py returns a dict or a list of pairs, by protocol version.
@@ -54,22 +54,33 @@ def after(
     return entries(streams[keys.events])
 
 
-def newest(client: redis.Redis, keys: Keys, count: int) -> list[Entry]:
+def newest(client: Redis, keys: Keys, count: int) -> list[Entry]:
     """The last entries, newest first. Raises StoreError."""
     with store_errors(client):
-        return entries(client.xrevrange(keys.events, count=count))
+        rows = client.xrevrange(keys.events, count=count)
+
+    return entries(rows)
 
 
-def oldest(client: redis.Redis, keys: Keys) -> str:
+def oldest(client: Redis, keys: Keys) -> str:
     """The id of the oldest entry in the stream. Raises StoreError."""
     with store_errors(client):
-        rows = entries(client.xrange(keys.events, count=1))
-    return rows[0].id if rows else BEGINNING
+        rows: Any = client.xrange(keys.events, count=1)
+
+    if not rows:
+        return BEGINNING
+    entry_id, _ = rows[0]
+    return str(entry_id)
 
 
 def entries(rows: Any) -> list[Entry]:
     """Entries from rows of the server, for callers with a pipeline of their own."""
-    return [Entry(str(entry_id), event_kinds.unpack(fields)) for entry_id, fields in rows]
+    parsed = []
+    for entry_id, fields in rows:
+        event = event_kinds.unpack(fields)
+        parsed.append(Entry(entry_id, event))
+
+    return parsed
 
 
 def is_before(one: str, other: str) -> bool:
@@ -77,19 +88,20 @@ def is_before(one: str, other: str) -> bool:
     return _order(one) < _order(other)
 
 
-def recorded(client: redis.Redis, keys: Keys) -> str:
+def recorded(client: Redis, keys: Keys) -> str:
     """The id of the last entry that is in SQL. Raises StoreError."""
     with store_errors(client):
         entry_id: Any = client.get(keys.recorded)
+
     return str(entry_id or BEGINNING)
 
 
-def store_recorded(client: redis.Redis, keys: Keys, entry_id: str) -> None:
+def store_recorded(client: Redis, keys: Keys, entry_id: str) -> None:
     """Store the id of the last entry that is in SQL. Raises StoreError."""
     with store_errors(client):
         client.set(keys.recorded, entry_id)
 
 
 def _order(entry_id: str) -> tuple[int, int]:
-    ms, _, number = entry_id.partition("-")
-    return int(ms), int(number or 0)
+    instant_ms, _, number = entry_id.partition("-")
+    return int(instant_ms), int(number or 0)

@@ -6,7 +6,7 @@ import os
 import secrets
 import socket
 
-import redis
+from redis import Redis
 
 from poller.state.board.lua_scripts import Scripts
 from poller.state.keys import Keys
@@ -18,11 +18,13 @@ FORGET_STANDBY_MS = 60_000
 class Leadership:
     """The moves of the lock; beat/leadership.py decides on them. Every method raises StoreError."""
 
-    def __init__(self, client: redis.Redis, keys: Keys, lock_ms: int) -> None:
+    def __init__(self, client: Redis, keys: Keys, lock_ms: int) -> None:
         self.redis = client
         self.keys = keys
         self.lock_ms = lock_ms
-        self.name = f"{socket.gethostname()}:{os.getpid()}"
+
+        host = socket.gethostname()
+        self.name = f"{host}:{os.getpid()}"
         self.token = f"{self.name}:{secrets.token_hex(8)}"
         self._scripts = Scripts(client, keys)
 
@@ -44,10 +46,13 @@ class Leadership:
 
     def stand_by(self, now_ms: int) -> None:
         """Record a heartbeat of this standby, and drop the standbys that stopped sending them."""
+        standbys = self.keys.standbys
+        lost_before_ms = now_ms - FORGET_STANDBY_MS
+
+        pipe = self.redis.pipeline(transaction=False)
+        pipe.zadd(standbys, {self.name: now_ms})
+        pipe.zremrangebyscore(standbys, "-inf", lost_before_ms)
         with store_errors(self.redis):
-            pipe = self.redis.pipeline(transaction=False)
-            pipe.zadd(self.keys.standbys, {self.name: now_ms})
-            pipe.zremrangebyscore(self.keys.standbys, "-inf", now_ms - FORGET_STANDBY_MS)
             pipe.execute()
 
     def leave(self) -> None:
@@ -56,6 +61,11 @@ class Leadership:
             self.redis.zrem(self.keys.standbys, self.name)
 
     def _lead(self, renew_only: bool) -> tuple[int, bool]:
-        arguments = [self.token, self.lock_ms, self.name, int(renew_only)]
+        arguments = [
+            self.token,
+            self.lock_ms,
+            self.name,
+            int(renew_only),
+        ]
         epoch, newly_taken = self._scripts.run("lead", arguments)
         return int(epoch), bool(newly_taken)

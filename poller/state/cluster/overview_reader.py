@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-import redis
+from redis import Redis
+from redis.client import Pipeline
 
 from poller.domain.batched import batched
 from poller.domain.record.overview import LastError, Leader, Load, Overview, State, Worker
@@ -37,7 +38,7 @@ _ERROR_FIELDS = [field.name for field in fields(LastError)]
 
 
 class _QueueSizes(NamedTuple):
-    """Sizes of one queue, in the order of the commands in `_fetch`."""
+    """Sizes of one queue, in the order of the commands."""
 
     due: int
     due_overdue: int
@@ -68,7 +69,8 @@ class _Replies:
     @property
     def last_minute(self) -> Sequence[Slice]:
         """The complete slices of the last minute."""
-        return self.slices[-MINUTE_SLICES - 1 : -1]
+        complete = self.slices[:-1]
+        return complete[-MINUTE_SLICES:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class _StatusCounts:
     breakers_open: int
 
 
-def read(client: redis.Redis, keys: Keys) -> Overview:
+def read(client: Redis, keys: Keys) -> Overview:
     """Read the overview. Raises StoreUnavailable."""
     with store_errors(client):
         seconds, micros = client.time()
@@ -122,8 +124,7 @@ def read(client: redis.Redis, keys: Keys) -> Overview:
     )
 
 
-def _fetch(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> _Replies:
-    pipe = client.pipeline(transaction=False)
+def _add_commands(pipe: Pipeline, keys: Keys, now_ms: int, queues: Sequence[str]) -> None:
     pipe.hgetall(keys.counts)
     pipe.zcard(keys.inflight)
     pipe.zcard(keys.parked)
@@ -139,19 +140,26 @@ def _fetch(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) 
         for place in (keys.due(queue), keys.urgent(queue)):
             pipe.zcard(place)
             pipe.zcount(place, "-inf", now_ms - OVERDUE_MS)
+
         pipe.llen(queue)
         pipe.llen(queue + ROUTINE_MARK)
         pipe.hget(keys.needs, queue)
+
     newest = now_ms // SLICE_MS
     for slice_number in range(newest - SLICES + 1, newest + 1):
         pipe.hgetall(keys.stats(slice_number))
 
-    replies = pipe.execute()
-    counts, in_flight, parked, opened, held, totals, leader, locked, standbys, *rest = replies
-    errors, events, *rest = rest
+
+def _fetch(client: Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> _Replies:
+    """Send all commands at once and name the replies, which come in the order of the commands."""
+    pipe = client.pipeline(transaction=False)
+    _add_commands(pipe, keys, now_ms, queues)
+    counts, in_flight, parked, opened, held, totals, leader, locked, *rest = pipe.execute()
+    standbys, errors, events, *rest = rest
+
     slices = rest[-SLICES:]
     rows = batched(rest[:-SLICES], len(_QueueSizes._fields))
-    sizes = [_QueueSizes._make(row) for row in rows]
+    sizes = map(_QueueSizes._make, rows)
     return _Replies(
         counts=counts,
         in_flight=in_flight,
@@ -174,22 +182,26 @@ def _count_statuses(counts: Mapping[str, str]) -> _StatusCounts:
     breakers_open = 0
     for mark, text in counts.items():
         targets = number(text)
-        if mark[:1] in STATES:
-            states[STATES[mark[:1]]] += targets
-        if mark[-1:] in REASONS:
-            reasons[REASONS[mark[-1:]].value] += targets
+        state = STATES.get(mark[:1])
+        if state:
+            states[state] += targets
+
+        reason = REASONS.get(mark[-1:])
+        if reason:
+            reasons[reason.value] += targets
+
         if OPEN in mark:
             breakers_open += targets
+
     return _StatusCounts(states, dict(+reasons), breakers_open)
 
 
-def _loads(
-    client: redis.Redis, replies: _Replies, workers: Sequence[Worker], now_ms: int
-) -> list[Load]:
+def _loads(client: Redis, replies: _Replies, workers: Sequence[Worker], now_ms: int) -> list[Load]:
     serving: Counter[str] = Counter()
     for worker in workers:
         if worker_registry.is_alive(worker, now_ms):
             serving.update(worker.queues)
+
     polls = stats_slices.polls_by_queue(replies.last_minute)
     own_batches = _batches_of_single_workers(client, workers)
 
@@ -209,27 +221,40 @@ def _loads(
             shortage=capacity.shortage(needed_per_s, done_per_s, overdue),
         )
         loads.append(load)
+
     return loads
 
 
-def _batches_of_single_workers(client: redis.Redis, workers: Sequence[Worker]) -> Counter[str]:
+def _batches_of_single_workers(client: Redis, workers: Sequence[Worker]) -> Counter[str]:
     """Batches that wait in the queues of single workers, by the shared queue they belong to."""
     batches: Counter[str] = Counter()
-    depths = worker_queues.depths(client, affinity.own_queues(workers))
-    for name, depth in depths.items():
-        batches[affinity.shared_queue(name)] += depth
+    queues = affinity.own_queues(workers)
+    depths = worker_queues.depths(client, queues)
+    for queue, depth in depths.items():
+        shared_queue = affinity.shared_queue(queue)
+        batches[shared_queue] += depth
+
     return batches
 
 
-def _count_long_overdue(client: redis.Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> int:
+def _count_long_overdue(client: Redis, keys: Keys, now_ms: int, queues: Sequence[str]) -> int:
     """The number of stuck targets in the oldest page of each place."""
-    stuck = failing_targets.long_overdue(client, keys, queues, now_ms, pages=1)
+    stuck = failing_targets.long_overdue(
+        client,
+        keys,
+        queues,
+        now_ms,
+        pages=1,
+    )
     return sum(1 for _ in stuck)
 
 
-def _dark_sites(client: redis.Redis, keys: Keys) -> dict[str, int]:
-    outages = site_windows.dark(client, keys)
-    return {outage.site: outage.since_ms for outage in outages.values()}
+def _dark_sites(client: Redis, keys: Keys) -> dict[str, int]:
+    starts = {}
+    for outage in site_windows.dark(client, keys).values():
+        starts[outage.site] = outage.since_ms
+
+    return starts
 
 
 def _leader(record: Mapping[str, str]) -> Leader | None:
@@ -251,6 +276,7 @@ def _errors(texts: Sequence[str]) -> list[LastError]:
             errors.append(LastError(**dict(values)))
         except (ValueError, TypeError):
             continue
+
     return errors
 
 
@@ -260,4 +286,5 @@ def _totals(totals: Mapping[str, str]) -> dict[str, int]:
     for name, value in totals.items():
         if not name.startswith(("l", "q:")):
             shown[name] = number(value)
+
     return shown

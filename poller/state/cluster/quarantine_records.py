@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
-import redis
+from redis import Redis
 
 from poller.domain.failures import quarantine
 from poller.domain.failures.quarantine import Incident, Record, Rules
@@ -32,7 +32,7 @@ class Release:
         return f"collector {self.collector} ({self.distribution})"
 
 
-def read(client: redis.Redis, keys: Keys) -> dict[Release, Record]:
+def read(client: Redis, keys: Keys) -> dict[Release, Record]:
     """Every record. Raises StoreError."""
     with store_errors(client):
         rows = client.hgetall(keys.doubts)
@@ -41,11 +41,12 @@ def read(client: redis.Redis, keys: Keys) -> dict[Release, Record]:
     for field, text in rows.items():
         collector, _, distribution = str(field).partition(" ")
         records[Release(collector, distribution)] = quarantine.unpack(str(text))
+
     return records
 
 
 def record(
-    client: redis.Redis, keys: Keys, release: Release, incident: Incident, rules: Rules
+    client: Redis, keys: Keys, release: Release, incident: Incident, rules: Rules
 ) -> tuple[Record, Record]:
     """Add an incident; returns the record before and after it. Raises StoreError.
 
@@ -56,21 +57,24 @@ def record(
         text = pipe.hget(keys.doubts, release.field)
         before = quarantine.unpack(str(text)) if text else Record()
         after = quarantine.record(before, incident, rules)
+
         pipe.multi()
         pipe.hset(keys.doubts, release.field, after.pack())
         return before, after
 
     with store_errors(client):
         records = client.transaction(add, keys.doubts, value_from_callable=True)
+
     return cast("tuple[Record, Record]", records)
 
 
-def release(client: redis.Redis, keys: Keys, collector: str) -> dict[Release, Record]:
+def release(client: Redis, keys: Keys, collector: str) -> dict[Release, Record]:
     """Remove and return the records of a collector, of every release. Raises StoreError."""
     removed = {}
     for each, found in read(client, keys).items():
         if each.collector == collector:
             removed[each] = found
+
     if removed:
         with store_errors(client):
             client.hdel(keys.doubts, *(each.field for each in removed))

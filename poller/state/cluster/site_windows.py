@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import redis
+from redis import Redis
 
 from poller.domain.failures.site_outage import Outage, Window
 from poller.state.keys import SLICE_MS, Keys
@@ -21,27 +21,31 @@ SHORT_SLICES = 2
 MINUTE_SLICES = 6
 
 
-def windows(client: redis.Redis, keys: Keys, now_ms: int) -> dict[str, list[Window]]:
+def windows(client: Redis, keys: Keys, now_ms: int) -> dict[str, list[Window]]:
     """The short and the long window of each site. Raises StoreError."""
+    pipe = client.pipeline(transaction=False)
+    for slice_number in _last_minute(now_ms):
+        pipe.hgetall(keys.sites(slice_number))
+
     with store_errors(client):
-        pipe = client.pipeline(transaction=False)
-        for slice_number in _last_minute(now_ms):
-            pipe.hgetall(keys.sites(slice_number))
         slices = pipe.execute()
 
     by_site: dict[str, list[Window]] = {}
     for length in (SHORT_SLICES, MINUTE_SLICES):
         for site, window in _windows(slices[:length]).items():
             by_site.setdefault(site, []).append(window)
+
     return by_site
 
 
-def clear_windows(client: redis.Redis, keys: Keys, site: str, now_ms: int) -> None:
+def clear_windows(client: Redis, keys: Keys, site: str, now_ms: int) -> None:
     """Forget the recent polls of a site that is back. Raises StoreError."""
+    pipe = client.pipeline(transaction=False)
+    for slice_number in _last_minute(now_ms):
+        key = keys.sites(slice_number)
+        pipe.hdel(key, f"{site}|polls", f"{site}|dark")
+
     with store_errors(client):
-        pipe = client.pipeline(transaction=False)
-        for slice_number in _last_minute(now_ms):
-            pipe.hdel(keys.sites(slice_number), f"{site}|polls", f"{site}|dark")
         pipe.execute()
 
 
@@ -50,7 +54,7 @@ def counter_names(site: str) -> tuple[str, str]:
     return f"s:{site}|polls", f"s:{site}|dark"
 
 
-def dark(client: redis.Redis, keys: Keys) -> dict[str, Outage]:
+def dark(client: Redis, keys: Keys) -> dict[str, Outage]:
     """The outages of dark sites, by site. Raises StoreError."""
     with store_errors(client):
         texts = client.hgetall(keys.dark).values()
@@ -60,16 +64,18 @@ def dark(client: redis.Redis, keys: Keys) -> dict[str, Outage]:
         outage = _outage(str(text))
         if outage:
             outages[outage.site] = outage
+
     return outages
 
 
-def store(client: redis.Redis, keys: Keys, outage: Outage) -> None:
+def store(client: Redis, keys: Keys, outage: Outage) -> None:
     """Store the outage of a dark site. Raises StoreError."""
+    text = json.dumps(asdict(outage))
     with store_errors(client):
-        client.hset(keys.dark, outage.site, json.dumps(asdict(outage)))
+        client.hset(keys.dark, outage.site, text)
 
 
-def forget(client: redis.Redis, keys: Keys, site: str) -> None:
+def forget(client: Redis, keys: Keys, site: str) -> None:
     """Remove the outage of a site that is back. Raises StoreError."""
     with store_errors(client):
         client.hdel(keys.dark, site)
@@ -94,7 +100,11 @@ def _windows(slices: Sequence[Mapping[str, str]]) -> dict[str, Window]:
                 polls[site] += number
 
     seconds = len(slices) * SLICE_MS // 1000
-    return {site: Window(polls[site], dark_polls[site], seconds) for site in polls}
+    by_site = {}
+    for site in polls:
+        by_site[site] = Window(polls[site], dark_polls[site], seconds)
+
+    return by_site
 
 
 def _outage(text: str) -> Outage | None:

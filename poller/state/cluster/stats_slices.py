@@ -30,6 +30,7 @@ def polls_by_queue(slices: Sequence[Slice]) -> Counter[str]:
         for name, value in fields.items():
             if name.startswith("q:"):
                 polls[name.removeprefix("q:")] += number(value)
+
     return polls
 
 
@@ -46,8 +47,10 @@ def outcomes(slices: Sequence[Slice]) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for fields in slices:
         for name in OUTCOMES:
-            if name in fields:
-                counts[name] += number(fields[name])
+            if name not in fields:
+                continue
+            counts[name] += number(fields[name])
+
     return dict(counts)
 
 
@@ -83,6 +86,7 @@ def points(slices: Sequence[Slice], now_ms: int) -> list[Point]:
             lateness_p99_ms=histogram.quantile_ms(_lateness_buckets(fields), 0.99),
         )
         shown.append(point)
+
     return shown
 
 
@@ -91,4 +95,5 @@ def _lateness_buckets(fields: Slice) -> dict[int, int]:
     for name, value in fields.items():
         if name[0] == "l" and name[1:].isdecimal():
             buckets[int(name[1:])] = number(value)
+
     return buckets

@@ -6,9 +6,11 @@ Batches in the queue of a lost worker go to the shared queue, instead of waiting
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
-import redis
+from redis import Redis
 
+from poller.domain.batched import batched
 from poller.state.keys import ROUTINE_MARK, Keys
 from poller.state.redis_client import store_errors
 
@@ -16,49 +18,56 @@ from poller.state.redis_client import store_errors
 _BINDING = "_kombu.binding."
 
 
-def own(client: redis.Redis, keys: Keys) -> set[str]:
+def own(client: Redis, keys: Keys) -> set[str]:
     """The queues of single workers that batches were published to. Raises StoreError."""
     with store_errors(client):
-        return {str(name) for name in client.smembers(keys.own)}
+        names: Any = client.smembers(keys.own)
+
+    return set(names)
 
 
-def add_own(client: redis.Redis, keys: Keys, names: Collection[str]) -> None:
+def add_own(client: Redis, keys: Keys, names: Collection[str]) -> None:
     """Store queues of single workers before their first batch: the next leader needs the list."""
     with store_errors(client):
         client.sadd(keys.own, *names)
 
 
-def forget(client: redis.Redis, keys: Keys, name: str) -> None:
+def forget(client: Redis, keys: Keys, name: str) -> None:
     """Delete the queue of a worker that is gone for good. `start` would refuse its batches."""
     with store_errors(client):
         client.srem(keys.own, name)
         client.delete(name, name + ROUTINE_MARK, _BINDING + name)
 
 
-def depths(client: redis.Redis, names: Iterable[str]) -> dict[str, int]:
+def depths(client: Redis, names: Iterable[str]) -> dict[str, int]:
     """The number of batches that wait in each queue."""
     queues = list(names)
     if not queues:
         return {}
+    pipe = client.pipeline(transaction=False)
+    for queue in queues:
+        pipe.llen(queue)
+        pipe.llen(queue + ROUTINE_MARK)
+
     with store_errors(client):
-        pipe = client.pipeline(transaction=False)
-        for queue in queues:
-            pipe.llen(queue)
-            pipe.llen(queue + ROUTINE_MARK)
         lengths = pipe.execute()
 
-    urgent, routine = lengths[::2], lengths[1::2]
-    return {queue: urgent[i] + routine[i] for i, queue in enumerate(queues)}
+    by_queue = {}
+    for queue, (urgent, routine) in zip(queues, batched(lengths, 2), strict=True):
+        by_queue[queue] = urgent + routine
+
+    return by_queue
 
 
-def total_depth(client: redis.Redis, names: Iterable[str]) -> int:
+def total_depth(client: Redis, names: Iterable[str]) -> int:
     """The number of batches in these queues. Raises StoreUnavailable even for no queue."""
     with store_errors(client):
         client.ping()
+
     return sum(depths(client, names).values())
 
 
-def hand_over(client: redis.Redis, name: str, to: str) -> int:
+def hand_over(client: Redis, name: str, to: str) -> int:
     """Move all batches of a queue to the front of another one. Returns how many batches.
 
     The worker may live and take one of them at the same time: each batch moves in one step, so
@@ -69,4 +78,5 @@ def hand_over(client: redis.Redis, name: str, to: str) -> int:
         for mark in ("", ROUTINE_MARK):
             while client.lmove(name + mark, to + mark, "LEFT", "RIGHT"):
                 moved += 1
+
     return moved

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from typing import Any
 
-import redis
 from pydantic import TypeAdapter, ValidationError
+from redis import Redis
 
 from poller.domain.record.overview import Worker
 from poller.state.keys import Keys
@@ -26,25 +26,28 @@ DEAD_AFTER_MS = round(5 * HEARTBEAT_S * 1000)
 FORGET_AFTER_MS = 15 * 60_000
 
 
-def announce(client: redis.Redis, keys: Keys, worker: Worker, wake_leader: bool = False) -> int:
+def announce(client: Redis, keys: Keys, worker: Worker, wake_leader: bool = False) -> int:
     """Write a heartbeat at the server's time, and return that time. Raises StoreError."""
     with store_errors(client):
         seconds, micros = client.time()
         seen_ms = int(seconds * 1000 + micros // 1000)
-        entry = json.dumps({**asdict(worker), "seen_ms": seen_ms})
+
+        heartbeat = replace(worker, seen_ms=seen_ms)
+        entry = json.dumps(asdict(heartbeat))
         client.hset(keys.workers, worker.key, entry)
         if wake_leader:
             client.publish(keys.wake, "worker")
+
     return seen_ms
 
 
-def leave(client: redis.Redis, keys: Keys, key: str) -> None:
+def leave(client: Redis, keys: Keys, key: str) -> None:
     """Remove the entry of a worker that stops. Raises StoreError."""
     with store_errors(client):
         client.hdel(keys.workers, key)
 
 
-def registered(client: redis.Redis, keys: Keys) -> list[Worker]:
+def registered(client: Redis, keys: Keys) -> list[Worker]:
     """Workers that did not leave, sorted by key. Raises StoreError.
 
     Dead workers are among them, unless a restarted one supersedes them.
@@ -54,9 +57,14 @@ def registered(client: redis.Redis, keys: Keys) -> list[Worker]:
     return [worker for worker in workers if worker.key not in superseded]
 
 
-def living(client: redis.Redis, keys: Keys, now_ms: int) -> list[Worker]:
+def living(client: Redis, keys: Keys, now_ms: int) -> list[Worker]:
     """Workers with a recent heartbeat, sorted by key. Raises StoreError."""
-    return [worker for worker in registered(client, keys) if is_alive(worker, now_ms)]
+    workers = []
+    for worker in registered(client, keys):
+        if is_alive(worker, now_ms):
+            workers.append(worker)
+
+    return workers
 
 
 def is_alive(worker: Worker, now_ms: int) -> bool:
@@ -64,7 +72,7 @@ def is_alive(worker: Worker, now_ms: int) -> bool:
     return abs(now_ms - worker.seen_ms) < DEAD_AFTER_MS
 
 
-def forget_lost(client: redis.Redis, keys: Keys, now_ms: int) -> list[str]:
+def forget_lost(client: Redis, keys: Keys, now_ms: int) -> list[str]:
     """Remove workers that have been dead for long, and superseded ones. Raises StoreError.
 
     Returns the names of the workers that have been dead for long.
@@ -78,15 +86,20 @@ def forget_lost(client: redis.Redis, keys: Keys, now_ms: int) -> list[str]:
     return [worker.name for worker in lost]
 
 
-def attending(client: redis.Redis, keys: Keys) -> dict[str, int]:
+def attending(client: Redis, keys: Keys) -> dict[str, int]:
     """Workers whose arrival was published, but no departure; with their starts in ms."""
     with store_errors(client):
-        rows = client.hgetall(keys.attending)
-    return {str(key): int(started_ms) for key, started_ms in rows.items()}
+        rows: Any = client.hgetall(keys.attending)
+
+    starts = {}
+    for key, started_ms in rows.items():
+        starts[key] = int(started_ms)
+
+    return starts
 
 
 def store_attending(
-    client: redis.Redis, keys: Keys, came: Mapping[str, int], went: Sequence[str]
+    client: Redis, keys: Keys, came: Mapping[str, int], went: Sequence[str]
 ) -> None:
     """Store which arrivals and departures of workers were published. Raises StoreError."""
     pipe = client.pipeline(transaction=False)
@@ -99,14 +112,16 @@ def store_attending(
         pipe.execute()
 
 
-def _entries(client: redis.Redis, keys: Keys) -> list[Worker]:
+def _entries(client: Redis, keys: Keys) -> list[Worker]:
     with store_errors(client):
         rows = client.hgetall(keys.workers)
+
     workers = []
     for text in rows.values():
         worker = _parse(str(text))
         if worker:
             workers.append(worker)
+
     return sorted(workers, key=_key)
 
 
@@ -126,6 +141,7 @@ def _superseded(workers: Sequence[Worker]) -> set[str]:
         successor = newest[worker.name]
         if successor.key != worker.key and successor.started_ms > worker.seen_ms:
             superseded.add(worker.key)
+
     return superseded
 
 
