@@ -1,4 +1,4 @@
-"""Moves that tests of the board make: fill it, claim, start, and look whether it is sound."""
+"""Moves for tests of the board: fill, claim, start, and a check of the invariant."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ from poller.state.board.moves import Board
 from poller.state.cluster.leader_lock import Leadership
 
 QUEUE = "poll.snmp"
-
-
-ROOM = ClaimLimits(targets=1000, batch_size=10, lease_ms=30_000)
-
-
+LIMITS = ClaimLimits(targets=1000, batch_size=10, lease_ms=30_000)
 NOW = 1_800_000_000_000
 
 
@@ -37,16 +33,17 @@ def claim(
     leader: Leadership,
     token: str = "a",
     published: str = "",
-    room: ClaimLimits = ROOM,
+    limits: ClaimLimits = LIMITS,
     waiting: int = 100,
 ) -> Claim:
-    return board.claim(leader.token, token, published, {QUEUE: waiting}, room, NOW)
+    return board.claim(leader.token, token, published, {QUEUE: waiting}, limits, NOW)
 
 
 def start(
     board: Board, token: str, ids: list[int], attempt: int = 0, call: str = "c"
 ) -> list[Result]:
-    return [answer.result for answer in board.start(token, attempt, call, 15_000, ids, NOW).targets]
+    started = board.start(token, attempt, call, 15_000, ids, NOW)
+    return [target.result for target in started.targets]
 
 
 def assert_sound(board: Board, ids: list[int]) -> None:

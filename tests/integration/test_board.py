@@ -1,4 +1,4 @@
-"""The board on a real server: a target is in exactly one place, whatever happens to messages and leaders."""
+"""The board on a real server: each target is in exactly one place, under any fault."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from poller.state.board.board_values import ClaimLimits, Move, NotLeader, Place
 from poller.state.board.moves import Board
 from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import ROUTINE_MARK
-from tests.integration.boards import NOW, QUEUE, ROOM, assert_sound, claim, fill, spec, start
+from tests.integration.boards import LIMITS, NOW, QUEUE, assert_sound, claim, fill, spec, start
 
 
 def test_a_claim_moves_due_targets_in_flight(board: Board, leader: Leadership) -> None:
-    """Only what is due, with its queue."""
+    """A target that is not due yet stays; a claimed one has its queue."""
     ids = fill(board, leader)
     board.place(leader.token, [(spec(99), NOW + 1)], 2)
     taken = claim(board, leader)
@@ -26,20 +26,18 @@ def test_a_claim_moves_due_targets_in_flight(board: Board, leader: Leadership) -
     assert claim(board, leader, "b", "a").token == ""
 
 
-def test_a_claim_that_was_not_published_comes_back_as_it_was(
-    board: Board, leader: Leadership
-) -> None:
-    """A lost reply, a kill or a new leader in between strands nothing."""
+def test_a_claim_that_was_not_published_is_repeated(board: Board, leader: Leadership) -> None:
+    """A lost reply, a kill or a new leader in between strands no target."""
     ids = fill(board, leader)
     first = claim(board, leader, "a")
-    again = claim(board, leader, "b")
-    assert (again.token, again.repeated, again.parts) == ("a", True, first.parts)
+    second = claim(board, leader, "b")
+    assert (second.token, second.repeated, second.parts) == ("a", True, first.parts)
     assert claim(board, leader, "c", published="a").token == ""
     assert_sound(board, ids)
 
 
 def test_a_run_starts_once(board: Board, leader: Leadership) -> None:
-    """A second delivery is a duplicate; the same call repeated after a lost answer is not."""
+    """A second delivery is a duplicate; the same call repeated after a lost reply is not."""
     ids = fill(board, leader, 1)
     claim(board, leader)
     assert start(board, "a", ids, call="one") == [Result.OK]
@@ -49,12 +47,12 @@ def test_a_run_starts_once(board: Board, leader: Leadership) -> None:
 
 
 def test_a_message_of_an_older_claim_is_stale(board: Board, leader: Leadership) -> None:
-    """What a paused leader publishes late is refused."""
+    """`start` refuses a batch that a paused leader publishes late."""
     ids = fill(board, leader, 1)
     claim(board, leader)
     board.reap(leader.token, now_ms=NOW + 60_000)
     assert start(board, "a", ids) == [Result.STALE]
-    board.claim(leader.token, "b", "a", {QUEUE: 100}, ROOM, NOW + 60_000)
+    board.claim(leader.token, "b", "a", {QUEUE: 100}, LIMITS, NOW + 60_000)
     assert start(board, "a", ids) == [Result.STALE]
     assert start(board, "b", ids) == [Result.OK]
 
@@ -62,7 +60,7 @@ def test_a_message_of_an_older_claim_is_stale(board: Board, leader: Leadership) 
 def test_finish_puts_a_target_at_its_next_slot_with_its_status(
     board: Board, leader: Leadership
 ) -> None:
-    """And the counts by state follow."""
+    """The counts by state follow the statuses."""
     ids = fill(board, leader, 3)
     claim(board, leader)
     start(board, "a", ids)
@@ -83,10 +81,10 @@ def test_finish_puts_a_target_at_its_next_slot_with_its_status(
     assert board.statuses([1])[1].state is State.OK
 
 
-def test_a_steady_target_is_not_looked_at_closely_unless_it_was_edited(
+def test_a_steady_target_keeps_its_queue_unless_it_was_edited(
     board: Board, leader: Leadership
 ) -> None:
-    """It goes to its next slot in the queue it came from; edited in flight, to the new one, when `place` said."""
+    """A target that was edited in flight goes to its new queue, at the instant of `place`."""
     ids = fill(board, leader, 3)
     claim(board, leader)
     start(board, "a", ids)
@@ -104,8 +102,8 @@ def test_a_steady_target_is_not_looked_at_closely_unless_it_was_edited(
     assert_sound(board, [1, 2])
 
 
-def test_what_is_finished_twice_is_counted_once(board: Board, leader: Leadership) -> None:
-    """The answer got lost and the worker asks again."""
+def test_a_repeated_finish_is_counted_once(board: Board, leader: Leadership) -> None:
+    """The reply was lost and the worker repeats the call."""
     ids = fill(board, leader, 1)
     claim(board, leader)
     start(board, "a", ids)
@@ -118,7 +116,7 @@ def test_what_is_finished_twice_is_counted_once(board: Board, leader: Leadership
 
 
 def test_a_run_without_a_plan_was_planned_for_now(board: Board, leader: Leadership) -> None:
-    """Whoever spoiled it: its batch is polled."""
+    """A damaged run record does not stop the batch."""
     ids = fill(board, leader, 2)
     claim(board, leader)
     board.redis.hset(board.keys.run, "1", "a|rubbish|0|")
@@ -129,20 +127,20 @@ def test_a_run_without_a_plan_was_planned_for_now(board: Board, leader: Leadersh
     ]
 
 
-def test_a_late_writer_is_refused(board: Board, leader: Leadership) -> None:
-    """Its lease was taken over: the new run is not disturbed."""
+def test_a_worker_that_lost_its_lease_is_refused(board: Board, leader: Leadership) -> None:
+    """The new run of the target goes on undisturbed."""
     ids = fill(board, leader, 1)
     claim(board, leader)
     start(board, "a", ids)
     assert [item.id for item in board.reap(leader.token, now_ms=NOW + 60_000)] == ids
-    board.claim(leader.token, "b", "a", {QUEUE: 100}, ROOM, NOW + 60_000)
+    board.claim(leader.token, "b", "a", {QUEUE: 100}, LIMITS, NOW + 60_000)
     assert board.finish("a", [Move(1, NOW, "o[1]")]) == [Result.STALE]
     assert_sound(board, ids)
     assert start(board, "b", ids) == [Result.OK]
 
 
-def test_holding_prolongs_a_lease_that_is_still_ours(board: Board, leader: Leadership) -> None:
-    """And never shortens it; what somebody else took over is not held."""
+def test_hold_extends_a_lease_under_the_same_token(board: Board, leader: Leadership) -> None:
+    """`hold` never shortens a lease and refuses a foreign token."""
     ids = fill(board, leader, 2)
     claim(board, leader)
     start(board, "a", ids)
@@ -156,10 +154,10 @@ def test_holding_prolongs_a_lease_that_is_still_ours(board: Board, leader: Leade
 
 
 def test_only_the_leader_moves_targets(board: Board, leader: Leadership) -> None:
-    """An ex-leader with an old token can do nothing at all."""
+    """Every move with the token of a former leader is refused."""
     fill(board, leader)
     for act in (
-        lambda: board.claim("old", "a", "", {QUEUE: 100}, ROOM, NOW),
+        lambda: board.claim("old", "a", "", {QUEUE: 100}, LIMITS, NOW),
         lambda: board.reap("old"),
         lambda: board.place("old", [(spec(1), NOW)], 9),
         lambda: BoardMaintenance(board).respread("old", QUEUE, [(1, NOW, NOW + 5)]),
@@ -170,7 +168,7 @@ def test_only_the_leader_moves_targets(board: Board, leader: Leadership) -> None
 
 
 def test_back_pressure_leaves_the_rest_on_the_board(board: Board, leader: Leadership) -> None:
-    """Never more than `max_queue` batches wait; oldest first, nothing is lost."""
+    """The claim fills the queue up to its limit; the other targets stay due."""
     ids = fill(board, leader, 50)
     board.redis.lpush(QUEUE + ROUTINE_MARK, "waiting batch")
     taken = claim(board, leader, waiting=3)
@@ -178,8 +176,8 @@ def test_back_pressure_leaves_the_rest_on_the_board(board: Board, leader: Leader
     assert_sound(board, ids)
 
 
-def test_edits_reach_waiting_flying_and_parked_targets(board: Board, leader: Leadership) -> None:
-    """Waiting: at once. In flight: when it finishes. Parked: back to due, somebody may have mended it."""
+def test_edits_reach_waiting_parked_and_in_flight_targets(board: Board, leader: Leadership) -> None:
+    """A waiting or parked target moves at once, a target in flight when it finishes."""
     fill(board, leader, 3)
     claim(board, leader)
     start(board, "a", [1, 2, 3])
@@ -201,14 +199,14 @@ def test_edits_reach_waiting_flying_and_parked_targets(board: Board, leader: Lea
 def test_an_edit_that_does_not_touch_the_schedule_keeps_the_slot(
     board: Board, leader: Leadership
 ) -> None:
-    """A renamed device is not polled out of turn."""
+    """A renamed device is polled at its old slot."""
     fill(board, leader, 1)
     board.place(leader.token, [(spec(1, version=2), NOW + 99_999)], 2)
     assert board.redis.zscore(board.keys.due(QUEUE), "1") == NOW
 
 
 def test_a_changed_queue_moves_the_target(board: Board, leader: Leadership) -> None:
-    """It is never due in two queues."""
+    """The target is due in the new queue only."""
     fill(board, leader, 1)
     board.place(leader.token, [(spec(1, version=2, queue="poll.snmp;zone=dmz"), NOW)], 2)
     assert_sound(board, [1])
@@ -218,7 +216,7 @@ def test_a_changed_queue_moves_the_target(board: Board, leader: Leadership) -> N
 def test_a_target_removed_in_flight_is_gone_when_it_finishes(
     board: Board, leader: Leadership
 ) -> None:
-    """Its late result is dropped and nothing of it stays."""
+    """The late result is discarded and no record of the target stays."""
     fill(board, leader, 2)
     claim(board, leader)
     start(board, "a", [1])
@@ -230,10 +228,10 @@ def test_a_target_removed_in_flight_is_gone_when_it_finishes(
     assert set(board.redis.hgetall(board.keys.counts).values()) == {"0"}
 
 
-def test_a_target_that_comes_back_while_its_old_run_flies_is_not_doubled(
+def test_a_target_added_again_during_its_old_run_is_not_doubled(
     board: Board, leader: Leadership
 ) -> None:
-    """Removed and added again under one run: due once it has landed."""
+    """The target is due after the old run has finished."""
     fill(board, leader, 1)
     claim(board, leader)
     start(board, "a", [1])
@@ -247,20 +245,20 @@ def test_a_target_that_comes_back_while_its_old_run_flies_is_not_doubled(
 def test_a_demanded_target_goes_first_and_one_in_flight_is_left_alone(
     board: Board, leader: Leadership
 ) -> None:
-    """Its plan time is the moment of the claim, not the dawn of time."""
+    """The planned instant of a demanded poll is the instant of the claim."""
     board.place(leader.token, [(spec(1), NOW - 500), (spec(2), NOW + 50_000)], 1)
     assert board.demand([2, 3])[1] == {2: "due", 3: "gone"}
-    taken = claim(board, leader, room=ClaimLimits(targets=1, batch_size=10, lease_ms=30_000))
+    taken = claim(board, leader, limits=ClaimLimits(targets=1, batch_size=10, lease_ms=30_000))
     assert taken.parts[0].ids == ["2"]
     assert board.demand([2])[1] == {2: "inflight"}
     assert board.start("a", 0, "c", 15_000, [2], NOW).targets[0].plan_ms == NOW
     assert_sound(board, [1, 2])
 
 
-def test_the_long_overdue_are_spread_unless_they_moved_meanwhile(
+def test_overdue_targets_are_respread_unless_they_moved_meanwhile(
     board: Board, leader: Leadership
 ) -> None:
-    """A target that was claimed between look and move is let be."""
+    """A target whose score changed after the read keeps its place."""
     ids = fill(board, leader, 3)
     rows = board.waiting(QUEUE, "-inf", NOW + 1)
     assert rows == [(i, NOW, 60_000) for i in ids]
@@ -274,10 +272,10 @@ def test_the_long_overdue_are_spread_unless_they_moved_meanwhile(
     assert board.redis.zscore(board.keys.due(QUEUE), "2") == NOW + 77
 
 
-def test_what_is_urgent_overtakes_routine_polls_everywhere(
+def test_urgent_targets_go_before_routine_polls_in_every_queue(
     board: Board, leader: Leadership
 ) -> None:
-    """Asked for before probes before routine, in every queue; a full queue of routine polls is no obstacle."""
+    """A full list of routine batches does not delay demands and probes."""
     board.place(leader.token, [(spec(i), NOW - i) for i in (1, 2, 3)], 1)
     board.place(leader.token, [(spec(4, queue="poll.z"), NOW)], 2)
     claim(board, leader)
@@ -286,30 +284,30 @@ def test_what_is_urgent_overtakes_routine_polls_everywhere(
     board.place(leader.token, [(spec(5), NOW - 900)], 3)
     board.demand([4])
     board.redis.lpush(QUEUE + ROUTINE_MARK, *["waiting"] * 100)
-    taken = board.claim(leader.token, "b", "a", {QUEUE: 100, "poll.z": 1}, ROOM, NOW)
+    taken = board.claim(leader.token, "b", "a", {QUEUE: 100, "poll.z": 1}, LIMITS, NOW)
     assert [(part.queue, part.urgent, part.ids) for part in taken.parts] == [
         (QUEUE, True, ["1"]),
         ("poll.z", True, ["4"]),
     ]
     board.redis.delete(QUEUE + ROUTINE_MARK)
-    taken = board.claim(leader.token, "c", "b", {QUEUE: 100, "poll.z": 1}, ROOM, NOW)
+    taken = board.claim(leader.token, "c", "b", {QUEUE: 100, "poll.z": 1}, LIMITS, NOW)
     assert [(part.urgent, part.ids) for part in taken.parts] == [(False, ["5"])]
     assert_sound(board, [1, 2, 3, 4, 5])
 
 
 def test_a_demand_goes_before_a_probe_that_waits_longer(board: Board, leader: Leadership) -> None:
-    """Somebody sits in front of a terminal."""
+    """An operator waits for the result of a demand."""
     fill(board, leader, 2)
     claim(board, leader)
     start(board, "a", [1, 2])
     probe, routine = Move(1, NOW - 60_000, place=Place.URGENT), Move(2, NOW + 60_000)
     board.finish("a", [probe, routine], now_ms=NOW)
     board.demand([2])
-    assert board.claim(leader.token, "b", "a", {QUEUE: 9}, ROOM, NOW).parts[0].ids == ["2", "1"]
+    assert board.claim(leader.token, "b", "a", {QUEUE: 9}, LIMITS, NOW).parts[0].ids == ["2", "1"]
 
 
-def test_a_start_that_is_said_again_late_loses_no_edit(board: Board, leader: Leadership) -> None:
-    """The first packet comes after the second was answered and the target was edited."""
+def test_a_late_repetition_of_a_start_loses_no_edit(board: Board, leader: Leadership) -> None:
+    """The target is edited between the first call and its late repetition."""
     fill(board, leader, 1)
     claim(board, leader)
     board.start("a", 0, "c", 15_000, [1], NOW)
@@ -319,15 +317,19 @@ def test_a_start_that_is_said_again_late_loses_no_edit(board: Board, leader: Lea
     assert board.redis.zscore(board.keys.due("poll.new"), "1") == NOW + 9
 
 
-def test_what_waits_for_its_reconcile_is_pending_not_lost(board: Board, leader: Leadership) -> None:
-    """The leader has not seen the newest edits yet."""
+def test_a_target_before_its_reconcile_is_pending_not_lost(
+    board: Board, leader: Leadership
+) -> None:
+    """The leader has not placed the newest edits yet."""
     fill(board, leader, 1)
     found = Repair(board).check([spec(1), spec(2, version=5)])
     assert (found.sound, found.pending) == (True, 1)
 
 
-def test_an_edit_in_flight_falls_due_when_reconcile_said(board: Board, leader: Leadership) -> None:
-    """Ten thousand edited at once must not all be due the moment they land."""
+def test_a_target_edited_in_flight_is_due_at_the_instant_of_place(
+    board: Board, leader: Leadership
+) -> None:
+    """Ten thousand edited targets must not all be due when they finish."""
     fill(board, leader, 1)
     claim(board, leader)
     start(board, "a", [1])
@@ -337,8 +339,8 @@ def test_an_edit_in_flight_falls_due_when_reconcile_said(board: Board, leader: L
     assert board.redis.hlen(board.keys.edited) == 0
 
 
-def test_leases_survive_a_step_of_the_clock(board: Board, leader: Leadership) -> None:
-    """Forward they seem to have run out, backward they seem to last for an hour: neither is believed."""
+def test_leases_survive_a_clock_step(board: Board, leader: Leadership) -> None:
+    """After a step forward no lease has run out; after a step back none lasts for an hour."""
     fill(board, leader, 2)
     claim(board, leader)
     start(board, "a", [1])
@@ -349,8 +351,10 @@ def test_leases_survive_a_step_of_the_clock(board: Board, leader: Leadership) ->
     assert len(board.reap(leader.token, now_ms=NOW + 45_001)) == 2
 
 
-def test_a_clock_set_back_makes_nobody_wait_for_an_hour(board: Board, leader: Leadership) -> None:
-    """Every target comes back to the next slot of its own grid; probes and slow retries within their limits."""
+def test_no_target_waits_longer_after_the_clock_was_set_back(
+    board: Board, leader: Leadership
+) -> None:
+    """Due targets stay on their grid; probes and slow retries stay within their limits."""
     fill(board, leader, 3)
     claim(board, leader)
     start(board, "a", [1, 2, 3])
@@ -366,13 +370,11 @@ def test_a_clock_set_back_makes_nobody_wait_for_an_hour(board: Board, leader: Le
     assert sum(BoardMaintenance(board).bring_nearer(leader.token, before)) == 0
 
 
-def test_a_poll_that_spans_a_step_of_the_clock_comes_back_on_time(
-    board: Board, leader: Leadership
-) -> None:
-    """Its worker chose the next instant by the clock of the start; an hour more or less is not believed."""
+def test_a_poll_that_spans_a_clock_step_is_due_on_time(board: Board, leader: Leadership) -> None:
+    """The worker chose the next instant by the old clock; the board adds the step."""
     fill(board, leader, 1)
     for hour in (3_600_000, -3_600_000):
-        taken = board.claim(leader.token, f"t{hour}", f"t{-hour}", {QUEUE: 9}, ROOM, NOW)
+        taken = board.claim(leader.token, f"t{hour}", f"t{-hour}", {QUEUE: 9}, LIMITS, NOW)
         start(board, taken.token, [1])
         move = Move(1, NOW - 5)
         board.finish(taken.token, [move], now_ms=NOW + hour, believed_ms=NOW)
@@ -380,10 +382,10 @@ def test_a_poll_that_spans_a_step_of_the_clock_comes_back_on_time(
         board.redis.zadd(board.keys.due(QUEUE), {"1": NOW})
 
 
-def test_a_late_packet_of_an_old_reconcile_changes_nothing(
+def test_a_late_place_call_of_an_old_reconcile_changes_nothing(
     board: Board, leader: Leadership
 ) -> None:
-    """It was stuck on its way while a retry passed, and the target was disabled since."""
+    """The call was delayed while its retry passed and the target was disabled."""
     board.place(leader.token, [(spec(1), NOW)], 5, since="")
     board.place(leader.token, [(spec(1, version=6, enabled=False), NOW)], 6, since="5")
     with pytest.raises(NotLeader):

@@ -1,4 +1,4 @@
-"""What somebody spoiled on the board harms only itself, is found, and is mended."""
+"""Damage of the board by other programs: it stays local, is reported and is repaired."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ from poller.state.keys import Keys
 from tests.integration.boards import NOW, QUEUE, assert_sound, claim, fill, spec, start
 
 
-def test_sums_that_somebody_spoiled_keep_nobody_from_landing(
-    board: Board, leader: Leadership
-) -> None:
-    """They start anew."""
+def test_damaged_sums_do_not_stop_a_finish(board: Board, leader: Leadership) -> None:
+    """A damaged sum starts again."""
     ids = fill(board, leader, 2)
     claim(board, leader)
     start(board, "a", ids)
@@ -37,8 +35,8 @@ def test_sums_that_somebody_spoiled_keep_nobody_from_landing(
     assert board.redis.hget(board.keys.totals, "polls") == "2"
 
 
-def test_check_finds_what_is_lost_or_doubled(board: Board, leader: Leadership) -> None:
-    """The check itself can fail."""
+def test_check_reports_lost_and_doubled_targets(board: Board, leader: Leadership) -> None:
+    """Targets in no place are lost, targets in two places are doubled."""
     fill(board, leader, 3)
     board.redis.zrem(board.keys.due(QUEUE), "1")
     board.redis.zadd(board.keys.inflight, {"2": NOW})
@@ -46,8 +44,8 @@ def test_check_finds_what_is_lost_or_doubled(board: Board, leader: Leadership) -
     assert (check.lost, check.doubled) == ([1, 4], [2])
 
 
-def test_a_spec_that_nobody_can_read_harms_only_itself(board: Board, leader: Leadership) -> None:
-    """Whatever damaged it: the others of its batch are polled, and `repair` brings it back."""
+def test_a_damaged_spec_harms_only_its_target(board: Board, leader: Leadership) -> None:
+    """The other targets of its batch are polled, and `repair` places it again."""
     ids = fill(board, leader, 3)
     board.redis.hset(board.keys.spec, "2", "rubbish")
     claim(board, leader)
@@ -60,8 +58,8 @@ def test_a_spec_that_nobody_can_read_harms_only_itself(board: Board, leader: Lea
     assert repair.check(specs).sound
 
 
-def test_repair_mends_every_kind_of_damage_and_says_so(board: Board, leader: Leadership) -> None:
-    """Lost, doubled, in the wrong queue, in flight without a run, unknown to the inventory, sums that are off."""
+def test_repair_fixes_and_reports_every_kind_of_damage(board: Board, leader: Leadership) -> None:
+    """Lost, doubled, in a wrong queue, in flight without a run, stray, and wrong sums."""
     fill(board, leader, 6)
     redis, keys = board.redis, board.keys
     redis.zrem(keys.due(QUEUE), "1")
@@ -84,8 +82,8 @@ def test_repair_mends_every_kind_of_damage_and_says_so(board: Board, leader: Lea
     assert repair.repair(specs, 1, lambda _: NOW) == Repaired()
 
 
-def test_repair_leaves_alone_what_was_edited_meanwhile(board: Board, leader: Leadership) -> None:
-    """It works from a look at the inventory that may be a moment old."""
+def test_repair_keeps_later_edits(board: Board, leader: Leadership) -> None:
+    """The inventory that repair works from may be a moment old."""
     fill(board, leader, 1)
     old = [spec(1), spec(2, enabled=False)]
     board.place(
@@ -96,10 +94,10 @@ def test_repair_leaves_alone_what_was_edited_meanwhile(board: Board, leader: Lea
     assert_sound(board, [1, 2])
 
 
-def test_repair_brings_back_nobody_who_was_removed_meanwhile(
+def test_repair_does_not_bring_back_a_target_that_was_removed_meanwhile(
     board: Board, leader: Leadership
 ) -> None:
-    """It would be polled for ever: the board is at the inventory's version, so nobody would look again."""
+    """No reconcile would remove it again: the board has the version of the inventory."""
     fill(board, leader, 2)
     seen = [spec(1), spec(2)]
     board.place(leader.token, [(spec(2, version=2, enabled=False), NOW)], 2)
@@ -107,10 +105,8 @@ def test_repair_brings_back_nobody_who_was_removed_meanwhile(
     assert board.ids() == {1}
 
 
-def test_an_edit_of_a_broken_target_does_not_make_it_asked_for(
-    board: Board, leader: Leadership
-) -> None:
-    """A thousand of them would all be polled at once; one that a person did ask for still is."""
+def test_an_edit_of_a_failing_target_is_no_demand(board: Board, leader: Leadership) -> None:
+    """A probe gets the instant of `place`; a target on demand is still polled at once."""
     ids = fill(board, leader, 2)
     claim(board, leader)
     start(board, "a", ids)
@@ -124,10 +120,8 @@ def test_an_edit_of_a_broken_target_does_not_make_it_asked_for(
 
 
 @pytest.mark.parametrize("text", ["x", "a|x", "a|x|y|z"])
-def test_a_run_that_nobody_can_read_harms_no_other(
-    board: Board, leader: Leadership, text: str
-) -> None:
-    """Not at the start of its batch, nor when its lease ran out."""
+def test_a_damaged_run_harms_only_its_target(board: Board, leader: Leadership, text: str) -> None:
+    """`start` and `reap` serve the other targets of the batch."""
     ids = fill(board, leader, 2)
     claim(board, leader)
     board.redis.hset(board.keys.run, "1", text)
@@ -137,10 +131,10 @@ def test_a_run_that_nobody_can_read_harms_no_other(
 
 
 @pytest.mark.parametrize("member", ["abc", "", "5.5", "-3"])
-def test_what_is_no_targets_number_leaves_the_board(
+def test_a_member_that_is_no_target_id_leaves_the_board(
     board: Board, leader: Leadership, member: str
 ) -> None:
-    """Whoever wrote it: the claim takes the others, and the stranger is gone."""
+    """The claim takes the targets and drops the other member."""
     ids = fill(board, leader, 2)
     board.redis.zadd(board.keys.due(QUEUE), {member: NOW - 99})
     taken = claim(board, leader)
@@ -162,18 +156,16 @@ def test_what_is_no_targets_number_leaves_the_board(
         '["1","t",0,"q",0,[null]]',
     ],
 )
-def test_an_outbox_that_nobody_can_read_is_dropped(
-    board: Board, leader: Leadership, text: str
-) -> None:
-    """The leases of what it held bring that back; polling goes on."""
+def test_a_damaged_outbox_is_dropped(board: Board, leader: Leadership, text: str) -> None:
+    """The next claim proceeds; the leases bring back the targets of the lost claim."""
     fill(board, leader, 2)
     board.redis.set(board.keys.outbox, text)
     taken = claim(board, leader)
     assert (taken.repeated, taken.targets) == (False, 2)
 
 
-def test_garbage_in_one_targets_edit_harms_nobody(board: Board, leader: Leadership) -> None:
-    """All of its batch land where they should."""
+def test_a_damaged_edit_record_does_not_stop_a_finish(board: Board, leader: Leadership) -> None:
+    """All targets of the batch reach one place."""
     ids = fill(board, leader, 3)
     claim(board, leader)
     start(board, "a", ids)
@@ -186,10 +178,10 @@ def test_garbage_in_one_targets_edit_harms_nobody(board: Board, leader: Leadersh
 @pytest.mark.parametrize(
     ("score", "text"), [("-inf", "1|60000|5000|poll.snmp"), (NOW - 99_000, "rubbish")]
 )
-def test_damage_does_not_keep_a_leader_from_beginning(
+def test_damage_does_not_stop_a_new_leader(
     board: Board, leader: Leadership, score: float | str, text: str
 ) -> None:
-    """An overdue target with an impossible instant or a spec that nobody can read."""
+    """An overdue target has an impossible instant or a damaged spec."""
     fill(board, leader, 2)
     board.redis.zadd(board.keys.due(QUEUE), {"1": score})
     board.redis.hset(board.keys.spec, "1", text)
@@ -198,8 +190,8 @@ def test_damage_does_not_keep_a_leader_from_beginning(
 
 
 @pytest.mark.parametrize("field", ["epoch", "leader"])
-def test_a_damaged_epoch_keeps_nobody_from_leading(redis_client: redis.Redis, field: str) -> None:
-    """It starts anew, and whoever holds the lock knows it."""
+def test_a_damaged_epoch_does_not_stop_an_election(redis_client: redis.Redis, field: str) -> None:
+    """The epoch starts again, and the process with the lock leads."""
     keys, one = Keys(), Leadership(redis_client, Keys(), 60_000)
     one.take()
     if field == "leader":
@@ -216,11 +208,11 @@ def test_a_damaged_epoch_keeps_nobody_from_leading(redis_client: redis.Redis, fi
     "name", ["due:poll.snmp", "inflight", "queues", "spec", "run", "board", "outbox", "leader"]
 )
 def test_a_key_of_another_type_is_set_aside(board: Board, leader: Leadership, name: str) -> None:
-    """It would stop every script for ever; what it held comes back from SQL."""
+    """Such a key would stop every script; its content comes back from SQL."""
     fill(board, leader, 2)
     key = board.keys.prefix + name
     board.redis.delete(key)
-    board.redis.rpush(key, "somebody else's")
+    board.redis.rpush(key, "of another program")
     assert wrong_types.set_aside(board.redis, board.keys, "damaged") == [key]
-    assert board.redis.lrange(f"{key}.damaged", 0, -1) == ["somebody else's"]
+    assert board.redis.lrange(f"{key}.damaged", 0, -1) == ["of another program"]
     assert wrong_types.set_aside(board.redis, board.keys, "damaged") == []

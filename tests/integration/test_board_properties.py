@@ -1,5 +1,6 @@
-"""The product's heart, driven at random: whatever is claimed, delivered twice, lost, reaped, edited or taken over,
-every enabled target is in exactly one place and is polled by at most one worker at a time.
+"""The invariant of the board under random claims, duplicates, losses, edits, takeovers.
+
+Every enabled target is in exactly one place and is polled by at most one worker at a time.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import Keys
 
 QUEUES = ("poll.snmp", "poll.snmp;zone=dmz")
-ROOMS = dict.fromkeys(QUEUES, 1000)
-ROOM = ClaimLimits(targets=6, batch_size=3, lease_ms=30_000)
+BATCHES = dict.fromkeys(QUEUES, 1000)
+LIMITS = ClaimLimits(targets=6, batch_size=3, lease_ms=30_000)
 MARGIN_MS, TIMEOUT_MS = 15_000, 5_000
 START_MS = 1_700_000_000_000
 ids = st.integers(1, 12)
@@ -47,10 +48,10 @@ class BoardMachine(RuleBasedStateMachine):
         self.now = START_MS
         self.serial = itertools.count(1)
         self.specs: dict[int, TargetSpec] = {}  # enabled targets, as SQL has them
-        self.messages: list[
-            tuple[str, list[int]]
-        ] = []  # ever published; any may be delivered again
-        self.workers: dict[int, tuple[str, Started]] = {}  # who polls under a living lease
+        # Every published batch; each may be delivered again.
+        self.messages: list[tuple[str, list[int]]] = []
+        # Running polls by target: the claim token and the board's reply.
+        self.polls: dict[int, tuple[str, Started]] = {}
         self.leaders = [Leadership(self.client, Keys(), 60_000) for _ in range(2)]
         self.published = {leader.token: "" for leader in self.leaders}
         self.leader = self.leaders[0]
@@ -87,7 +88,7 @@ class BoardMachine(RuleBasedStateMachine):
     def claim_and_publish(self, reply_lost: bool) -> None:
         token = f"t{next(self.serial)}"
         published = self.published[self.leader.token]
-        claim = self.board.claim(self.leader.token, token, published, ROOMS, ROOM, self.now)
+        claim = self.board.claim(self.leader.token, token, published, BATCHES, LIMITS, self.now)
         if claim.token and not reply_lost:
             for _, _, claimed in claim.parts:
                 self.messages.append((claim.token, [int(i) for i in claimed]))
@@ -97,14 +98,14 @@ class BoardMachine(RuleBasedStateMachine):
     def reap(self, late_s: int) -> None:
         self.now += late_s * 1000
         for reaped in self.board.reap(self.leader.token, now_ms=self.now):
-            self.workers.pop(reaped.id, None)
-        # A target that was removed in flight is reaped without a word.
+            self.polls.pop(reaped.id, None)
+        # `reap` does not return a target that was removed in flight.
         flying = {int(i) for i in self.client.zrange(self.board.keys.inflight, 0, -1)}
-        self.workers = {i: held for i, held in self.workers.items() if i in flying}
+        self.polls = {i: held for i, held in self.polls.items() if i in flying}
 
     @rule(hours=st.sampled_from([-1, 1]))
-    def the_clock_is_set(self, hours: int) -> None:
-        """Nobody loses a running poll for it, and nobody waits for an hour."""
+    def set_the_clock(self, hours: int) -> None:
+        """No running poll loses its lease, and no target waits for an hour."""
         self.now += hours * 3_600_000
         BoardMaintenance(self.board).renew_leases(self.leader.token, self.now, 15_000, MARGIN_MS)
         assert self.board.reap(self.leader.token, now_ms=self.now) == []
@@ -115,8 +116,8 @@ class BoardMachine(RuleBasedStateMachine):
                 assert score is None or score <= self.now + spec.interval_ms
 
     @rule()
-    def the_leader_looks_at_the_queues(self) -> None:
-        """What nobody needs goes, and nothing else."""
+    def update_the_queues(self) -> None:
+        """The queues without targets leave, and no others."""
         needed = {spec.queue for spec in self.specs.values()}
         changes = BoardMaintenance(self.board).update_queues(self.leader.token)
         assert changes.came == []
@@ -124,16 +125,16 @@ class BoardMachine(RuleBasedStateMachine):
         assert set(self.board.queues()) == needed
 
     @rule()
-    def an_operator_repairs(self) -> None:
-        """What is sound is not touched; a leader and workers go on beside it."""
+    def repair_a_sound_board(self) -> None:
+        """Repair changes nothing on a sound board, beside a leader and workers."""
         version = self.board.version() or 0
         repair = Repair(self.board)
         assert repair.check(self.specs.values()).sound
         assert repair.repair(self.specs.values(), version, lambda spec: self.now) == Repaired()
 
     @rule()
-    def another_leader(self) -> None:
-        """The lock ran out while the old leader was paused; it wakes up and can do nothing."""
+    def change_the_leader(self) -> None:
+        """The lock ran out while the old leader was paused; its next claim is refused."""
         old, self.leader = (
             self.leader,
             next(each for each in self.leaders if each is not self.leader),
@@ -142,50 +143,50 @@ class BoardMachine(RuleBasedStateMachine):
         self.leader.take()
         self.published[self.leader.token] = ""
         with pytest.raises(NotLeader):
-            self.board.claim(old.token, "x", self.published[old.token], ROOMS, ROOM, self.now)
+            self.board.claim(old.token, "x", self.published[old.token], BATCHES, LIMITS, self.now)
 
     # the workers
 
     @precondition(lambda self: self.messages)
     @rule(data=st.data())
     def deliver(self, data: st.DataObject) -> None:
-        """Any message, new or old, perhaps for the second time."""
+        """Deliver any message, new or old, perhaps for the second time."""
         token, batch = data.draw(st.sampled_from(self.messages[-8:]))
-        answers = self.board.start(
-            token, 0, f"c{next(self.serial)}", MARGIN_MS, batch, self.now
-        ).targets
-        for answer in answers:
-            if answer.result is Result.OK:
-                assert answer.id not in self.workers, "two workers poll one target"
-                self.workers[answer.id] = (token, answer)
+        call = f"c{next(self.serial)}"
+        start = self.board.start(token, 0, call, MARGIN_MS, batch, self.now)
+        for target in start.targets:
+            if target.result is Result.OK:
+                assert target.id not in self.polls, "two workers poll one target"
+                self.polls[target.id] = (token, target)
 
-    @precondition(lambda self: self.workers)
+    @precondition(lambda self: self.polls)
     @rule(data=st.data())
-    def renew(self, data: st.DataObject) -> None:
-        """A long poll prolongs its lease; nobody else's token does."""
-        target = data.draw(st.sampled_from(sorted(self.workers)))
-        token, _ = self.workers[target]
+    def hold(self, data: st.DataObject) -> None:
+        """A long poll extends its lease; another token cannot."""
+        target = data.draw(st.sampled_from(sorted(self.polls)))
+        token, _ = self.polls[target]
         assert self.board.hold("other", 30_000, [target], self.now) == {target: Result.STALE}
         expected = Result.OK if target in self.specs else Result.GONE
         assert self.board.hold(token, 30_000, [target], self.now) == {target: expected}
         if expected is Result.GONE:
-            del self.workers[target]
+            del self.polls[target]
 
-    @precondition(lambda self: self.workers)
+    @precondition(lambda self: self.polls)
     @rule(data=st.data(), place=st.sampled_from(Place), after_ms=st.sampled_from([0, 700, 60_000]))
     def finish(self, data: st.DataObject, place: Place, after_ms: int) -> None:
-        """As a worker does: one that was well and is well is said to be steady."""
-        target = data.draw(st.sampled_from(sorted(self.workers)))
-        token, answer = self.workers.pop(target)
-        steady = place is Place.DUE and answer.status.state is State.OK
+        """Finish as a worker does: a target that was well and is well is steady."""
+        target = data.draw(st.sampled_from(sorted(self.polls)))
+        token, started = self.polls.pop(target)
+        steady = place is Place.DUE and started.status.state is State.OK
         move = Move(target, self.now + after_ms, "o[1]", place, steady)
-        verdict = self.board.finish(token, [move], now_ms=self.now, queue=answer.queue)[0]
+        verdict = self.board.finish(token, [move], now_ms=self.now, queue=started.queue)[0]
         assert verdict is (Result.OK if target in self.specs else Result.GONE)
         assert (
-            self.board.finish(token, [move], now_ms=self.now, queue=answer.queue)[0] is Result.STALE
+            self.board.finish(token, [move], now_ms=self.now, queue=started.queue)[0]
+            is Result.STALE
         )
 
-    # what must hold, always
+    # invariants
 
     @invariant()
     def every_enabled_target_is_in_exactly_one_place(self) -> None:
@@ -196,13 +197,13 @@ class BoardMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_queue_with_targets_is_listed(self) -> None:
-        """Workers take batches from those only."""
+        """Workers take batches from listed queues only."""
         if hasattr(self, "specs"):
             assert {spec.queue for spec in self.specs.values()} <= set(self.board.queues())
 
     @invariant()
-    def only_what_flies_has_a_note(self) -> None:
-        """Notes make every finish look closely: one that stayed behind would cost all others."""
+    def only_targets_in_flight_have_an_edit_record(self) -> None:
+        """While `edited` exists, every finish is slower."""
         if hasattr(self, "specs"):
             flying = set(self.client.zrange(self.board.keys.inflight, 0, -1))
             assert set(self.client.hkeys(self.board.keys.edited)) <= flying
@@ -234,8 +235,8 @@ def machine(redis_client: redis.Redis) -> type[BoardMachine]:
     return BoardMachine
 
 
-def test_the_board_holds_its_promise_under_any_interleaving(machine: type[BoardMachine]) -> None:
-    """Hypothesis looks for a sequence that loses or doubles a target."""
+def test_the_invariant_holds_under_any_interleaving(machine: type[BoardMachine]) -> None:
+    """Hypothesis searches for a sequence that loses or doubles a target."""
     wide = settings(
         max_examples=60,
         stateful_step_count=60,

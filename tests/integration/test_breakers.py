@@ -1,4 +1,4 @@
-"""`poller breaker` and `poller deadletter` on a real board and a real inventory, beside workers that go on."""
+"""`poller breaker` and `poller deadletter` on a real board and a real inventory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from poller.state.cluster import overview_reader
 from tests.conftest import wait_until
 
 QUEUE = "poll.snmp"
-ROOM = ClaimLimits(targets=100_000, batch_size=64, lease_ms=30_000)
+LIMITS = ClaimLimits(targets=100_000, batch_size=64, lease_ms=30_000)
 MINUTE_MS = 60_000
 
 
@@ -73,12 +73,12 @@ class World:
     def claim(self, now_ms: int | None = None) -> Claim:
         self.claims += 1
         before = f"t{self.claims - 1}" if self.claims > 1 else ""
-        return self.board.claim("", f"t{self.claims}", before, {QUEUE: 1_000}, ROOM, now_ms)
+        return self.board.claim("", f"t{self.claims}", before, {QUEUE: 1_000}, LIMITS, now_ms)
 
     def fail(
         self, ids: list[int], place: Place = Place.URGENT, reason: Reason | None = None
     ) -> None:
-        """As a worker leaves targets whose breakers opened ten minutes ago; with a reason, parked."""
+        """Finish targets as failed; their breakers opened ten minutes ago."""
         now_ms = self.board.now_ms()
         self.board.demand(ids)
         claim = self.claim()
@@ -103,7 +103,7 @@ class World:
         assert set(self.board.finish(claim.token, moves)) == {Result.OK}
 
     def park(self, ids: list[int], reason: Reason = Reason.AUTH_FAILED) -> None:
-        """Dead letters, on the board and in SQL."""
+        """Make dead letters, on the board and in SQL."""
         self.fail(ids, Place.PARKED, reason)
         now_ms = self.board.now_ms()
         rows = [
@@ -154,7 +154,7 @@ def cli(world: World, capsys: pytest.CaptureFixture[str]) -> Cli:
 
 
 def test_open_breakers_are_listed_and_counted(world: World, cli: Cli) -> None:
-    """With since, failures, trips, next poll and the last error; closed ones are not, but can be shown."""
+    """The list has each open breaker with its failures, next poll and last error."""
     ids = world.add(3)
     assert cli("breaker", "list").err == "no breaker is open\n"
     world.fail(ids[:1])
@@ -175,10 +175,8 @@ def test_open_breakers_are_listed_and_counted(world: World, cli: Cli) -> None:
     assert "1 open: poller breaker list" in cli("status").out
 
 
-def test_a_reset_closes_at_once_and_is_told_with_the_name_of_the_person(
-    world: World, cli: Cli
-) -> None:
-    """Polled at its next slot; failures are forgotten, the last error is not."""
+def test_a_reset_closes_at_once_and_its_event_names_the_operator(world: World, cli: Cli) -> None:
+    """The target is due at its next slot; the status keeps the last error."""
     ids = world.add(2)
     world.fail(ids[:1])
     assert cli("breaker", "reset", "d1/snmp", "d2", "--json").json["reset"] == 1
@@ -187,16 +185,16 @@ def test_a_reset_closes_at_once_and_is_told_with_the_name_of_the_person(
     due = world.score(world.services.keys.due(QUEUE), ids[0])
     assert due is not None
     assert due <= world.board.now_ms() + MINUTE_MS
-    told = world.events(Kind.BREAKER_CLOSED)
-    assert [(event.device, event.data["who"], event.data["failures"]) for event in told] == [
+    events = world.events(Kind.BREAKER_CLOSED)
+    assert [(event.device, event.data["who"], event.data["failures"]) for event in events] == [
         ("d1", target_arguments.operator_name(), 7)
     ]
     assert world.seen().breakers_open == 0
     assert world.sound(ids)
 
 
-def test_a_reset_leaves_a_run_in_flight_alone_and_its_finish_wins(world: World, cli: Cli) -> None:
-    """The run keeps its token, and nothing is in two places."""
+def test_a_reset_keeps_a_run_in_flight_whose_finish_wins(world: World, cli: Cli) -> None:
+    """The run keeps its token, and no target is in two places."""
     ids = world.add(1)
     world.fail(ids)
     world.board.demand(ids)
@@ -213,7 +211,7 @@ def test_a_reset_leaves_a_run_in_flight_alone_and_its_finish_wins(world: World, 
 
 
 def test_an_opening_by_hand_holds_until_its_end(world: World, cli: Cli) -> None:
-    """Not its slot, not an edit and not a lost lease ends it; only time does, and then no slot counts as missed."""
+    """A slot or an edit does not end it. The first poll after its end counts as postponed."""
     ids = world.add(2)
     done = cli("breaker", "open", "d1", "--for", "2h", "--json").json
     assert (done["opened"], done["by"]) == (1, target_arguments.operator_name())
@@ -233,14 +231,14 @@ def test_an_opening_by_hand_holds_until_its_end(world: World, cli: Cli) -> None:
     answers = world.board.start(claim.token, 0, "c", 15_000, ids[:1], until_ms + 1_000).targets
     assert (answers[0].result, answers[0].postponed) == (Result.OK, True)
     assert world.seen().opened_by_hand == 0
-    told = world.events(Kind.BREAKER_OPENED)
-    assert [(event.device, event.data["who"], event.data["by"]) for event in told] == [
+    events = world.events(Kind.BREAKER_OPENED)
+    assert [(event.device, event.data["who"], event.data["by"]) for event in events] == [
         ("d1", target_arguments.operator_name(), "hand")
     ]
 
 
-def test_an_opening_by_hand_survives_the_poll_that_was_under_way(world: World, cli: Cli) -> None:
-    """What that poll finds is noted; the next one waits."""
+def test_an_opening_by_hand_survives_a_poll_in_flight(world: World, cli: Cli) -> None:
+    """The result of that poll is stored; the next poll waits for the end of the opening."""
     ids = world.add(1)
     world.board.demand(ids)
     claim = world.claim()
@@ -250,12 +248,12 @@ def test_an_opening_by_hand_survives_the_poll_that_was_under_way(world: World, c
     world.board.finish(claim.token, [Move(ids[0], soon, Status(State.OK, 1, 2, 3).pack())])
     assert world.claim(soon + 1).targets == 0
     assert world.sound(ids)
-    world.board.demand(ids)  # a person asks all the same
+    world.board.demand(ids)  # an operator wants a poll all the same
     assert world.claim().targets == 1
 
 
 def test_a_reset_ends_an_opening_by_hand(world: World, cli: Cli) -> None:
-    """At its next slot it is polled again."""
+    """The target is polled at its next slot."""
     world.add(1)
     cli("breaker", "open", "d1")
     assert cli("breaker", "reset", "d1", "--json").json["reset"] == 1
@@ -279,17 +277,17 @@ def test_a_reset_ends_an_opening_by_hand(world: World, cli: Cli) -> None:
         (("deadletter", "list", "--code", "nonsense"), 2, "no error code"),
     ],
 )
-def test_mistakes_are_named(
+def test_an_invalid_command_names_the_mistake(
     world: World, cli: Cli, words: tuple[str, ...], code: int, said: str
 ) -> None:
-    """What was wrong, and the exit code of its kind."""
+    """The error names the mistake and has the exit code of its kind."""
     world.add(1)
     done = cli(*words)
     assert (done.code, said in done.err) == (code, True)
 
 
 def test_letters_are_listed_by_cause_and_shown_with_advice(world: World, cli: Cli) -> None:
-    """Groups first; filters count, too."""
+    """The list starts with groups by reason, and filters narrow it."""
     ids = world.add(3)
     assert cli("deadletter", "list").err == "no dead letter\n"
     world.park(ids[:2])
@@ -309,8 +307,8 @@ def test_letters_are_listed_by_cause_and_shown_with_advice(world: World, cli: Cl
     assert "3 need a person (poller deadletter list)" in cli("status").out
 
 
-def test_few_letters_are_tried_at_once_and_many_are_spread(world: World, cli: Cli) -> None:
-    """64 a second, before routine polls; a breaker opened by hand is respected and said."""
+def test_few_letters_are_requeued_at_once_and_many_are_spread(world: World, cli: Cli) -> None:
+    """64 letters a second are due. A target opened by hand is not requeued but reported."""
     ids = world.add(150)
     world.park(ids)
     cli("breaker", "open", "d150")
@@ -323,14 +321,14 @@ def test_few_letters_are_tried_at_once_and_many_are_spread(world: World, cli: Cl
     assert world.claim(now_ms + board_moves.REQUEUE_EVERY_MS).targets == 64
     assert world.claim(now_ms + 2 * board_moves.REQUEUE_EVERY_MS).targets == 21
     assert world.sound(ids)
-    told = world.events(Kind.DEAD_LETTER_REQUEUED)
-    assert [(event.data["who"], len(event.data["targets"])) for event in told] == [
+    events = world.events(Kind.DEAD_LETTER_REQUEUED)
+    assert [(event.data["who"], len(event.data["targets"])) for event in events] == [
         (target_arguments.operator_name(), 149)
     ]
 
 
-def test_waiting_for_a_requeued_letter_tells_what_came_of_it(world: World, cli: Cli) -> None:
-    """Nobody polls here: the time runs out, with its own exit code."""
+def test_waiting_for_a_requeued_letter_can_time_out(world: World, cli: Cli) -> None:
+    """Without a worker the wait ends with the exit code of a timeout."""
     ids = world.add(1)
     world.park(ids)
     done = cli("deadletter", "requeue", "d1", "--wait", "0.3", "--json")
@@ -341,17 +339,17 @@ def test_waiting_for_a_requeued_letter_tells_what_came_of_it(world: World, cli: 
 def test_a_requeued_letter_that_still_fails_is_named_with_its_error(
     world: World, cli: Cli, form: str
 ) -> None:
-    """One line each, for people; a list, for programs. The answer is bad: exit code 1."""
+    """The text has one line for each failure, JSON a list. The exit code is 1."""
     ids = world.add(2)
     world.park(ids)
 
-    def poll_in_vain() -> None:
+    def fail_both() -> None:
         wait_until(
             lambda: len(world.events(Kind.DEAD_LETTER_REQUEUED)) == 2, "two requeued letters"
         )
         world.fail(ids, Place.PARKED, Reason.AUTH_FAILED)
 
-    worker = threading.Thread(target=poll_in_vain)
+    worker = threading.Thread(target=fail_both)
     worker.start()
     done = cli(
         "deadletter", "requeue", "--all", "--wait", "30", *(["--json"] if form == "json" else [])
@@ -375,10 +373,8 @@ def test_a_requeued_letter_that_still_fails_is_named_with_its_error(
         assert done.json["failures"] == [failure, {**failure, "device": "d2"}]
 
 
-def test_letters_that_are_all_barred_are_not_requeued_and_that_is_bad(
-    world: World, cli: Cli
-) -> None:
-    """Nothing was done: a script must not take it for success."""
+def test_a_requeue_of_opened_targets_only_fails(world: World, cli: Cli) -> None:
+    """No letter was requeued: a script must not take that for success."""
     world.park(world.add(1))
     cli("breaker", "open", "d1")
     done = cli("deadletter", "requeue", "d1")
@@ -387,7 +383,7 @@ def test_letters_that_are_all_barred_are_not_requeued_and_that_is_bad(
 
 
 def test_a_dropped_letter_disables_its_target(world: World, cli: Cli) -> None:
-    """Not without being told to; the letter is gone at once, and who did it is known."""
+    """The command wants a confirmation. The letter leaves at once, with an event."""
     ids = world.add(2)
     world.park(ids)
     refused = cli("deadletter", "drop", "d1")
@@ -401,7 +397,7 @@ def test_a_dropped_letter_disables_its_target(world: World, cli: Cli) -> None:
 
 
 def test_a_thousand_letters_are_dropped_only_by_their_number(world: World, cli: Cli) -> None:
-    """A `--yes` is typed too easily."""
+    """`--yes` is not enough for that many letters."""
     ids = world.add(1_001)
     rows = [Letter(i, 5, Reason.OPEN_TOO_LONG, "timeout", "no answer", 1, 2, 3, 4) for i in ids]
     dead_letter_rows.write(world.services.engine, rows)

@@ -1,4 +1,4 @@
-"""The list of queues on a real server: it has what the targets need, and loses what nobody needs any more."""
+"""The list of queues on a real server, and the subscriptions of workers to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.acceptance.cluster import soon
 QUEUE, OTHER = "poll.snmp", "poll.snmp;zone=dmz"
 NOW = 1_800_000_000_000
 MONTH_MS = 31 * 86_400_000
-ROOM = ClaimLimits(targets=1000, batch_size=10, lease_ms=30_000)
+LIMITS = ClaimLimits(targets=1000, batch_size=10, lease_ms=30_000)
 
 
 class World:
@@ -47,7 +47,7 @@ class World:
         self.board.place(self.leader, rows, version)
 
     def fly(self, token: str, queue: str) -> list[int]:
-        claim = self.board.claim(self.leader, token, "", {queue: 100}, ROOM, NOW)
+        claim = self.board.claim(self.leader, token, "", {queue: 100}, LIMITS, NOW)
         return [int(i) for part in claim.parts for i in part.ids]
 
     def went(self) -> list[str]:
@@ -60,7 +60,7 @@ def world(redis_client: redis.Redis) -> World:
 
 
 def test_a_queue_goes_with_its_last_target(world: World) -> None:
-    """Not with the one before; and it is not told twice."""
+    """The queue stays for other targets, and leaves once."""
     world.place(1, (1, QUEUE), (2, OTHER), (3, OTHER))
     assert world.went() == []
     world.place(2, (2, ""))
@@ -71,8 +71,8 @@ def test_a_queue_goes_with_its_last_target(world: World) -> None:
     assert world.board.queues() == [QUEUE]
 
 
-def test_a_target_that_moves_takes_its_old_queue_along(world: World) -> None:
-    """An edit of a required tag is a new domain and the end of an old one."""
+def test_an_old_queue_goes_with_a_target_that_moves(world: World) -> None:
+    """An edit of a required tag makes a new domain and ends the old one."""
     world.place(1, (1, QUEUE))
     world.place(2, (1, OTHER))
     assert world.went() == [QUEUE]
@@ -81,7 +81,7 @@ def test_a_target_that_moves_takes_its_old_queue_along(world: World) -> None:
 
 @pytest.mark.parametrize("place", ["in flight", "parked", "held"])
 def test_a_queue_stays_while_its_target_is_elsewhere(world: World, place: str) -> None:
-    """In flight, parked or held it is not due, and comes back there."""
+    """A target in flight, parked or held returns to its queue."""
     world.place(1, (1, QUEUE))
     if place == "held":
         assert world.board.withhold(world.leader, 7, [1]) == 1
@@ -96,7 +96,7 @@ def test_a_queue_stays_while_its_target_is_elsewhere(world: World, place: str) -
 
 
 def test_the_longest_interval_needs_its_queue_as_well(world: World) -> None:
-    """It is less than a millionth of a poll per second, and not nothing."""
+    """A need of less than a millionth of a poll per second is not 0."""
     world.place(1, (1, QUEUE), interval_ms=MONTH_MS)
     assert world.fly("t", QUEUE) == [1]
     assert world.went() == []
@@ -109,7 +109,7 @@ def test_the_longest_interval_needs_its_queue_as_well(world: World) -> None:
 )
 @pytest.mark.parametrize("mark", ["", ROUTINE_MARK], ids=["urgent", "routine"])
 def test_a_queue_goes_after_its_messages(world: World, name: str, mark: str) -> None:
-    """Workers take them first: a moved target is polled, a removed one is refused, nothing is stranded."""
+    """Workers take the messages first, so that no target is stranded."""
     world.place(1, (1, QUEUE))
     world.redis.sadd(
         world.keys.own, affinity.own_queue(QUEUE, "w1"), affinity.own_queue(OTHER, "w1")
@@ -121,8 +121,8 @@ def test_a_queue_goes_after_its_messages(world: World, name: str, mark: str) -> 
     assert world.went() == [QUEUE]
 
 
-def test_what_waits_in_a_vanished_queue_comes_back_with_its_lease(world: World) -> None:
-    """A worker died with the message, or a retry came late: the target is due where it belongs now."""
+def test_a_target_of_a_vanished_queue_is_due_after_its_lease(world: World) -> None:
+    """A worker died with the message: the target is due in its new queue."""
     world.place(1, (1, QUEUE))
     assert world.fly("t", QUEUE) == [1]
     world.place(2, (1, OTHER))
@@ -133,8 +133,8 @@ def test_what_waits_in_a_vanished_queue_comes_back_with_its_lease(world: World) 
     assert (check.lost, check.doubled) == ([], [])
 
 
-def test_a_list_that_somebody_spoiled_is_mended_and_strangers_are_left_alone(world: World) -> None:
-    """What targets need is there again; what nobody knows anything of stays."""
+def test_a_damaged_list_is_repaired_and_foreign_entries_stay(world: World) -> None:
+    """A queue that targets need comes back; a queue without a need on record stays."""
     world.place(1, (1, QUEUE), (2, OTHER))
     world.redis.srem(world.keys.queues, OTHER)
     world.redis.sadd(world.keys.queues, "rubbish")
@@ -145,17 +145,17 @@ def test_a_list_that_somebody_spoiled_is_mended_and_strangers_are_left_alone(wor
     assert world.went() == []
 
 
-def test_only_the_leader_may(world: World) -> None:
-    """A late packet of another one changes nothing."""
+def test_only_the_leader_updates_the_queues(world: World) -> None:
+    """A call of another process changes nothing."""
     world.place(1, (1, QUEUE))
     world.place(2, (1, ""))
     with pytest.raises(NotLeader):
-        world.maintenance.update_queues("somebody else")
+        world.maintenance.update_queues("another process")
     assert world.board.queues() == [QUEUE]
 
 
-def test_workers_are_told_of_what_came_and_went_and_of_nothing_else(world: World) -> None:
-    """One note for each change of the list, with the step that made it."""
+def test_each_change_of_the_list_wakes_the_workers_once(world: World) -> None:
+    """The message is published with the step that changed the list."""
     heard: list[str] = []
     stopping = threading.Event()
     wakeups.listen(world.redis, world.keys.domains, heard.append, stopping)
@@ -173,7 +173,7 @@ def test_workers_are_told_of_what_came_and_went_and_of_nothing_else(world: World
 
 
 def silent() -> None:
-    """Nobody listens any more: the connections are about to be closed."""
+    """Wait until the listening threads have ended."""
     names = ("wakeups", "domains")
     soon(
         lambda: not any(thread.name in names for thread in threading.enumerate()),
@@ -183,7 +183,7 @@ def silent() -> None:
 
 
 class Consumer:
-    """Celery's, as far as a worker's domains know it: calls on the hub are made when the test says so."""
+    """A Celery consumer whose calls on the hub wait for `run`."""
 
     def __init__(self, consumed: list[str]) -> None:
         self.consumed = dict.fromkeys(consumed)
@@ -204,7 +204,7 @@ class Consumer:
         del self.consumed[name]
 
     def run(self) -> set[str]:
-        """What it consumes after the calls that wait, the newest first: the hub promises no order."""
+        """Make the waiting calls, newest first, since the hub keeps no order; return the queues."""
         while self.calls:
             self.calls.pop()()
         return set(self.consumed)

@@ -1,4 +1,4 @@
-"""What people see is what is there: the overview read from a real board."""
+"""The overview, read from a real server."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from poller.state.cluster.leader_lock import Leadership
 from poller.state.keys import Keys
 
 KEYS = Keys()
-ROOM = ClaimLimits(targets=100, batch_size=10, lease_ms=30_000)
+LIMITS = ClaimLimits(targets=100, batch_size=10, lease_ms=30_000)
 
 
 def test_an_empty_server_is_an_empty_overview(redis_client: redis.Redis) -> None:
-    """No leader, no worker, no target, and no error."""
+    """There is no leader, no worker, no target and no error."""
     view = overview_reader.read(redis_client, KEYS)
     assert (view.targets, view.leader, view.workers, view.recent, view.errors) == (
         0,
@@ -32,8 +32,8 @@ def test_an_empty_server_is_an_empty_overview(redis_client: redis.Redis) -> None
     )
 
 
-def test_it_tells_states_places_polls_and_people(redis_client: redis.Redis) -> None:
-    """Two targets, one polled late by 40 ms and failing; one leader; one worker that serves one of two queues."""
+def test_the_overview_shows_states_places_polls_and_processes(redis_client: redis.Redis) -> None:
+    """One of two targets failed, 40 ms late; one worker serves one of two queues."""
     board, leader = Board(redis_client, KEYS), Leadership(redis_client, KEYS, 60_000)
     leader.take()
     specs = [
@@ -44,7 +44,7 @@ def test_it_tells_states_places_polls_and_people(redis_client: redis.Redis) -> N
     worker_registry.announce(
         redis_client, KEYS, Worker("w", 0, 0, 7, 1, 2**20, queues=["poll.snmp"])
     )
-    board.claim(leader.token, "t", "", {"poll.snmp": 10}, ROOM)
+    board.claim(leader.token, "t", "", {"poll.snmp": 10}, LIMITS)
     now_ms = board.start("t", 0, "c", 15_000, [1]).now_ms
     error = f'[{now_ms}, 1, "sw1", "snmp", "timeout", "no answer"]'
     stats = {"polls": 1, "failed": 1, "l39": 1, "lmax": 40, "missed_slots": 0}
@@ -63,8 +63,8 @@ def test_it_tells_states_places_polls_and_people(redis_client: redis.Redis) -> N
     assert view.totals["polls"] == 1
 
 
-def test_strange_entries_do_not_blind_anybody(redis_client: redis.Redis) -> None:
-    """Whatever stands in Redis, the overview shows the rest."""
+def test_damaged_entries_do_not_hide_the_others(redis_client: redis.Redis) -> None:
+    """The overview leaves out damaged entries of every key."""
     redis_client.hset(KEYS.workers, mapping={"x": "rubbish", "y": '{"name": 1}', "z": "[]"})
     redis_client.lpush(KEYS.errors, "rubbish", "[1]", "{}")
     redis_client.sadd(KEYS.queues, "rubbish;", "poll.;;=")
@@ -82,8 +82,10 @@ def test_strange_entries_do_not_blind_anybody(redis_client: redis.Redis) -> None
     assert (view.workers, view.errors) == ([], [])
 
 
-def test_a_worker_that_left_or_was_lost_long_ago_is_forgotten(redis_client: redis.Redis) -> None:
-    """One that said good-bye at once, one that did not after a while."""
+def test_a_worker_that_left_or_has_been_dead_for_long_is_forgotten(
+    redis_client: redis.Redis,
+) -> None:
+    """A worker that leaves goes at once, a dead one after `FORGET_AFTER_MS`."""
     one = Worker("one", 0, 0, 0, 0, 0)
     seen_ms = worker_registry.announce(redis_client, KEYS, one)
     worker_registry.announce(redis_client, KEYS, dataclasses.replace(one, name="two"))
@@ -113,8 +115,10 @@ def test_a_worker_that_left_or_was_lost_long_ago_is_forgotten(redis_client: redi
         "7",
     ],
 )
-def test_a_strange_worker_entry_blinds_nobody(redis_client: redis.Redis, entry: str) -> None:
-    """Whatever somebody wrote there, the others are seen."""
+def test_a_damaged_worker_entry_does_not_hide_the_others(
+    redis_client: redis.Redis, entry: str
+) -> None:
+    """The other workers are alive."""
     worker_registry.announce(
         redis_client, KEYS, Worker("good", 0, 0, 7, 1, 2**20, queues=["poll.snmp"])
     )
@@ -128,8 +132,8 @@ def test_a_strange_worker_entry_blinds_nobody(redis_client: redis.Redis, entry: 
     ] == ["good"]
 
 
-def test_a_worker_of_a_newer_release_is_seen(redis_client: redis.Redis) -> None:
-    """While a fleet is upgraded, a leader of before must go on giving it work."""
+def test_a_worker_of_a_newer_release_is_alive(redis_client: redis.Redis) -> None:
+    """During an upgrade a leader of the older release gives it batches."""
     worker_registry.announce(
         redis_client, KEYS, Worker("newer", 0, 0, 7, 1, 2**20, queues=["poll.snmp"])
     )
