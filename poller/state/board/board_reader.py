@@ -62,6 +62,7 @@ class BoardReader:
     def statuses(self, ids: Sequence[int]) -> dict[int, target_status.Status]:
         """The status of each target that has one."""
         texts = self._records(self.keys.status, ids)
+
         statuses = {}
         for target_id, text in zip(ids, texts, strict=True):
             if text:

@@ -197,8 +197,9 @@ class Breakers:
         return openings
 
     def _specs(self, ids: Sequence[int]) -> dict[int, Spec]:
-        specs = {}
         texts = self._board.specs(ids)
+
+        specs = {}
         for target_id, text in zip(ids, texts, strict=True):
             spec = record_formats.parse_spec(text)
             if spec:

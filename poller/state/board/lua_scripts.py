@@ -39,6 +39,7 @@ class Scripts:
         reply = self.run(name, [leader, *arguments])
         if reply == _NOT_LEADER:
             raise NotLeader
+
         return reply
 
 

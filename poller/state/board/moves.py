@@ -169,7 +169,11 @@ class Board(BoardReader):
         arguments = [_text(now_ms), token, lease_ms, *ids]
         refused = self.scripts.run("hold", arguments)
         refusals = _refusals(refused)
-        return {target_id: refusals.get(target_id, Result.OK) for target_id in ids}
+
+        results = {}
+        for target_id in ids:
+            results[target_id] = refusals.get(target_id, Result.OK)
+        return results
 
     def finish(
         self,

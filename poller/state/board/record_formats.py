@@ -88,7 +88,8 @@ def parse_opening(text: str | None, now_ms: int) -> Opening | None:
     match = _OPENING.fullmatch(text or "")
     if match is None:
         return None
+
     until_ms, since_ms, who = match.groups()
-    if int(until_ms) <= now_ms:
-        return None
-    return Opening(int(until_ms), int(since_ms), who)
+    opening = Opening(int(until_ms), int(since_ms), who)
+    is_over = opening.until_ms <= now_ms
+    return None if is_over else opening

@@ -48,7 +48,8 @@ def _rename_wrong(client: Redis, expected: dict[str, str], suffix: str) -> list[
 
         wrong = []
         for name, kind in zip(expected, types, strict=True):
-            if kind not in ("none", expected[name]):
+            is_right = kind in ("none", expected[name])
+            if not is_right:
                 wrong.append(name)
                 client.rename(name, f"{name}.{suffix}")
 

@@ -208,13 +208,15 @@ def _loads(client: Redis, replies: _Replies, workers: Sequence[Worker], now_ms: 
     loads = []
     for queue, sizes in replies.queues.items():
         overdue = sizes.due_overdue + sizes.urgent_overdue
+        batches = sizes.urgent_batches + sizes.routine_batches + own_batches[queue]
         needed_per_s = number(sizes.needs) / 1e6
         done_per_s = polls[queue] / (MINUTE_SLICES * SLICE_MS / 1000)
+
         load = Load(
             queue=queue,
             due=sizes.due + sizes.urgent,
             overdue=overdue,
-            waiting=sizes.urgent_batches + sizes.routine_batches + own_batches[queue],
+            waiting=batches,
             needed_per_s=needed_per_s,
             done_per_s=done_per_s,
             workers=serving[queue],

@@ -38,6 +38,7 @@ def polls_per_second(slices: Sequence[Slice]) -> float:
     """The rate of polls over complete slices."""
     if not slices:
         return 0.0
+
     polls = sum(number(fields.get("polls")) for fields in slices)
     return polls / (len(slices) * _SLICE_S)
 
@@ -77,6 +78,7 @@ def points(slices: Sequence[Slice], now_ms: int) -> list[Point]:
     for slice_number, fields in enumerate(slices, start=oldest):
         if not shown and not fields:
             continue
+
         at_ms = slice_number * SLICE_MS
         point = Point(
             at_ms=at_ms,

@@ -108,6 +108,7 @@ def store_attending(
         pipe.hset(keys.attending, mapping=starts)
     if went:
         pipe.hdel(keys.attending, *went)
+
     with store_errors(client):
         pipe.execute()
 
