@@ -1,4 +1,4 @@
-"""Polls by files of modules: edits count at the next poll, logins, filters and walk parameters of the file are used."""
+"""Polls with module files: edits count at the next poll; logins and filters apply."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 def polls(
-    port: int, *turns: Any, credential: Credential | None = PUBLIC, **options: Any
+    port: int, *steps: Any, credential: Credential | None = PUBLIC, **options: Any
 ) -> list[PollReport]:
-    """One poll after another of one target; a turn is called before each."""
+    """Poll one target once per step; each step is called before its poll."""
     collector, memory = SnmpCollector(), dict[str, Any]()
 
     async def run() -> list[PollReport]:
         found = []
         try:
-            for turn in turns or (lambda: None,):
-                turn()
+            for step in steps or (lambda: None,):
+                step()
                 found.append(
                     await polled(collector, "127.0.0.1", credential, memory, port=port, **options)
                 )
@@ -54,12 +54,13 @@ def polls(
 def module(name: str, column: str, more: str = "") -> str:
     return (
         f"mine:\n  walk: [{BASE}.{column}]\n{more}  metrics:\n"
-        f"    - {{name: {name}, oid: {BASE}.{column}, type: gauge, indexes: [{{labelname: n, type: gauge}}]}}\n"
+        f"    - {{name: {name}, oid: {BASE}.{column}, type: gauge,"
+        " indexes: [{labelname: n, type: gauge}]}\n"
     )
 
 
 def test_an_edit_counts_at_the_next_poll(port: int, tmp_path: Path) -> None:
-    """Also when the rows are the same; a broken one fails the poll by name, and a repaired one is used again."""
+    """A broken or missing file fails the poll and is named; a repaired file is used again."""
     file = tmp_path / "mine.yml"
     first, second, broken, gone, repaired = polls(
         port,
@@ -83,7 +84,7 @@ def test_an_edit_counts_at_the_next_poll(port: int, tmp_path: Path) -> None:
 
 
 def test_a_login_of_the_file(port: int, tmp_path: Path) -> None:
-    """Is used by a target without a credential, and not by one that has its own."""
+    """A target without a credential uses the login; a target with a credential does not."""
     file = tmp_path / "mine.yml"
     logins = "auths: {good: {}, bad: {community: wrong-one}}"
     file.write_text(f"{logins}\nmodules:\n{textwrap.indent(module('m', '6.1'), '  ')}")
@@ -98,8 +99,8 @@ def test_a_login_of_the_file(port: int, tmp_path: Path) -> None:
     assert none.outcome.error_code == "options_invalid"
 
 
-def test_filters_leave_the_rows_that_fit(port: int, tmp_path: Path) -> None:
-    """Rows 1 and 4 have a name with an o; the column of names itself is not asked for."""
+def test_filters_select_the_rows_that_match(port: int, tmp_path: Path) -> None:
+    """Rows 1 and 4 have a name with an o; the column of names gives no samples."""
     file = tmp_path / "mine.yml"
     more = f"  filters: [{{oid: {BASE}.6.2, targets: [{BASE}.6.1], values: [o]}}]\n"
     file.write_text(module("m", "6.1", more))
@@ -108,8 +109,8 @@ def test_filters_leave_the_rows_that_fit(port: int, tmp_path: Path) -> None:
     assert by_series(again.outcome) == by_series(first.outcome)
 
 
-def test_a_filter_whose_column_is_missing_leaves_nothing(port: int, tmp_path: Path) -> None:
-    """A column that was read, and is empty, fits no row."""
+def test_a_filter_on_an_empty_column_selects_no_row(port: int, tmp_path: Path) -> None:
+    """A column that was read and is empty matches no row."""
     file = tmp_path / "mine.yml"
     file.write_text(
         module("m", "6.1", f"  filters: [{{oid: {BASE}.99, targets: [{BASE}.6.1], values: [o]}}]\n")
@@ -119,17 +120,19 @@ def test_a_filter_whose_column_is_missing_leaves_nothing(port: int, tmp_path: Pa
 
 
 def test_the_options_of_a_target_are_checked_against_the_files(tmp_path: Path) -> None:
-    """When it is saved, not when it is polled: there the file may come later."""
+    """The check runs when a target is saved; a worker may get the file later."""
     file = tmp_path / "mine.yml"
     file.write_text(module("m", "6.1"))
-    known = registry.load()
-    known.checked_options("snmp", {"config": str(file), "modules": "mine,system", "auth": "mine"})
+    collectors = registry.load()
+    collectors.checked_options(
+        "snmp", {"config": str(file), "modules": "mine,system", "auth": "mine"}
+    )
     for wrong, message in (
         ({"modules": "mien"}, 'collector snmp: unknown module "mien"; did you mean mine?'),
         ({"modules": "mine", "auth": "yours"}, 'collector snmp: unknown auth "yours"'),
         ({"modules": "mine", "config": str(tmp_path / "none.yml")}, "none.yml cannot be read"),
     ):
         with pytest.raises(errors.InvalidInput) as raised:
-            known.checked_options("snmp", {"config": str(file), **wrong})
+            collectors.checked_options("snmp", {"config": str(file), **wrong})
         assert message in str(raised.value)
-    known.options("snmp", {"config": "/nowhere/snmp.yml", "modules": "anything"})
+    collectors.options("snmp", {"config": "/nowhere/snmp.yml", "modules": "anything"})

@@ -1,4 +1,4 @@
-"""The same agent and the same file give the same samples as Prometheus' snmp_exporter, but for known differences."""
+"""The same agent and file give the samples of snmp_exporter, except for known differences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVERYTHING, DIFFERENCES = WALKS / "everything.yml", WALKS / "differences.yml"
 
 
 class Pair(NamedTuple):
-    """An agent, and the exporter with a file."""
+    """The port of an agent, and the address of an exporter with a module file."""
 
     port: int
     exporter: str
@@ -51,7 +51,7 @@ def names(file: Path) -> list[str]:
 
 @pytest.mark.parametrize("module", names(EVERYTHING))
 def test_every_feature_gives_the_exporters_samples(everything: Pair, module: str) -> None:
-    """Every type of value, metric, index and lookup, and what is odd about them."""
+    """The file has every type of value, metric, index and lookup, with odd cases."""
     expected = exporters.theirs(everything.exporter, everything.port, module)
     assert isinstance(expected, Exposed), expected
     found, drained = exporters.ours(everything.port, EVERYTHING, module)
@@ -60,8 +60,8 @@ def test_every_feature_gives_the_exporters_samples(everything: Pair, module: str
     assert drained.outcome.result is Result.OK
 
 
-def test_a_login_of_the_file_speaks_its_version(everything: Pair) -> None:
-    """SNMPv1 of the flat format's module, with the same samples as the exporter's by SNMPv1."""
+def test_a_login_of_the_file_uses_its_version(everything: Pair) -> None:
+    """A module of the flat format with version 1 gives the exporter's samples by SNMPv1."""
     expected = exporters.theirs(everything.exporter, everything.port, "old")
     assert isinstance(expected, Exposed), expected
     command = [
@@ -107,14 +107,14 @@ def test_a_login_of_the_file_speaks_its_version(everything: Pair) -> None:
         ("dotted", None, {"n": "1"}, Result.OK),
     ],
 )
-def test_where_we_differ_on_purpose(
+def test_intended_differences(
     differing: Pair,
     module: str,
     their_text: object,
     our_samples: dict[str, str] | None,
     result: Result,
 ) -> None:
-    """The exporter fails the scrape, or prints what later versions print as we do."""
+    """The exporter fails the scrape, or only its later versions print the same."""
     expected = exporters.theirs(differing.exporter, differing.port, module)
     found, drained = exporters.ours(differing.port, DIFFERENCES, module)
     assert drained.outcome.result is result
@@ -130,8 +130,8 @@ def test_where_we_differ_on_purpose(
         )
 
 
-def test_the_differences_are_those_of_the_documentation() -> None:
-    """Each of them has its line in the table of docs/snmp.md."""
+def test_the_differences_are_documented() -> None:
+    """Each difference has a line in the table of docs/snmp.md."""
     table = (
         (Path(__file__).parents[2] / "docs" / "snmp.md")
         .read_text()
@@ -150,7 +150,7 @@ def test_the_differences_are_those_of_the_documentation() -> None:
 
 
 def flat(module: str, port: int) -> str:
-    """A built-in module as a file of the exporter's old format, which lacks what is newer than it."""
+    """Return a built-in module in the flat format, without fields the exporter lacks."""
     file = Path(module_catalog.__file__).parent / "builtin" / f"{module}.yml"
     body = yaml.safe_load(file.read_text())["modules"][module]
     for metric in body["metrics"]:
@@ -163,7 +163,7 @@ def flat(module: str, port: int) -> str:
 
 
 def test_a_real_agent_gives_the_exporters_samples(tmp_path: Path) -> None:
-    """Interfaces and system of this machine's own snmpd: all but what changes from one poll to the next."""
+    """Interfaces and system of a real snmpd have the same series and families."""
     config = tmp_path / "own.yml"
     with exporters.snmpd(tmp_path / "agent") as port:
         config.write_text(flat("if_mib", port) + flat("system", port))

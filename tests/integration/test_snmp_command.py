@@ -1,4 +1,4 @@
-"""`poller snmp` says of a real snmpd what net-snmp's own tools say of it, in words people understand."""
+"""`poller snmp` prints of a real snmpd what net-snmp's own tools print, with names."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def poller(
 def test_a_walk_has_every_value_with_its_type_and_name(
     snmpd: Snmpd, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, secret: str
 ) -> None:
-    """The same OIDs as snmpbulkwalk's, and exact types with either version."""
+    """A walk has the OIDs of snmpbulkwalk, and exact types with either version."""
     monkeypatch.setenv(SECRET, secret)
     code, out, err = poller(capsys, snmpd, "walk", "1.3.6.1.2.1.2", "--json")
     lines = [json.loads(line) for line in out.splitlines()]
@@ -78,14 +78,14 @@ def test_a_walk_has_every_value_with_its_type_and_name(
 def test_a_pipe_gets_columns_and_a_name_is_enough(
     snmpd: Snmpd, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tab-separated, with a head."""
+    """Columns are separated by tabs and have a header."""
     code, out, _ = poller(capsys, snmpd, "walk", "sysName")
     assert code == 0
     assert out == "oid\tname\ttype\tvalue\n1.3.6.1.2.1.1.5.0\tsysName.0\tOctetString\ttestbox\n"
 
 
 def test_a_whole_module_can_be_walked(snmpd: Snmpd, capsys: pytest.CaptureFixture[str]) -> None:
-    """What it would read, with the names it gives."""
+    """The walk has the values of the module, with the names of its metrics."""
     code, out, _ = poller(capsys, snmpd, "walk", "host_resources")
     assert code == 0
     names = {line.split("\t")[1].partition(".")[0] for line in out.splitlines()}
@@ -101,7 +101,7 @@ def test_a_whole_module_can_be_walked(snmpd: Snmpd, capsys: pytest.CaptureFixtur
 def test_modules_can_be_named_as_for_a_target(
     snmpd: Snmpd, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All that they read, one after the other."""
+    """The walk reads one module after the other."""
     code, out, _ = poller(capsys, snmpd, "walk", "-o", "modules=[system, entity_sensor]")
     assert code == 0
     assert [line.split("\t")[1] for line in out.splitlines()[1:3]] == [
@@ -111,7 +111,7 @@ def test_modules_can_be_named_as_for_a_target(
 
 
 def test_single_values_by_name_or_number(snmpd: Snmpd, capsys: pytest.CaptureFixture[str]) -> None:
-    """One that the agent lacks is named, the others are printed, and the exit code tells."""
+    """A missing value is named and exits with 1; the other values are printed."""
     code, out, err = poller(capsys, snmpd, "get", "sysName", "1.3.6.1.2.1.1.6.0", "sysDescr.7")
     assert code == 1
     assert [line.split("\t")[3] for line in out.splitlines()[1:]] == ["testbox", "Kraków, rack 7"]
@@ -125,7 +125,7 @@ def test_single_values_by_name_or_number(snmpd: Snmpd, capsys: pytest.CaptureFix
 def test_a_device_is_identified_with_the_reason(
     snmpd: Snmpd, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What a target without modules would read, and which entry says so."""
+    """The output has the modules of a target that names none, and the entry that decides."""
     code, out, err = poller(capsys, snmpd, "identify", "--json")
     found = json.loads(out)
     assert code == 0
@@ -139,18 +139,19 @@ def test_a_device_is_identified_with_the_reason(
     code, out, err = poller(capsys, snmpd, "identify")
     assert "matched: 1.3.6.1.4.1.8072.3.2.*" in out
     assert (
-        f"poller collect snmp 127.0.0.1 -o port={snmpd.port} -o modules=system,if_mib,host_resources,ucd"
-        in err
+        f"poller collect snmp 127.0.0.1 -o port={snmpd.port}"
+        " -o modules=system,if_mib,host_resources,ucd" in err
     )
 
 
-def test_a_table_of_ones_own_can_be_tried(
+def test_identify_uses_an_operators_table(
     snmpd: Snmpd, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """The choice, and the file that made it."""
+    """The output has the choice and names the file of the table."""
     table = tmp_path / "own.yml"
     table.write_text(
-        "base: [system]\nmatch: [{sysObjectID: 1.3.6.1.4.1.8072.3.2.10, device: mine, modules: [ip_mib]}]"
+        "base: [system]\n"
+        "match: [{sysObjectID: 1.3.6.1.4.1.8072.3.2.10, device: mine, modules: [ip_mib]}]"
     )
     code, out, _ = poller(capsys, snmpd, "identify", "--json", "-o", f"match={table}")
     found = json.loads(out)
@@ -177,17 +178,17 @@ def test_a_table_of_ones_own_can_be_tried(
         (["walk", "-o", "identity=ifIndex"], 2, "option identity means nothing here"),
     ],
 )
-def test_what_cannot_be_done_is_explained(
+def test_a_mistake_is_explained(
     snmpd: Snmpd, capsys: pytest.CaptureFixture[str], words: list[str], code: int, text: str
 ) -> None:
-    """Before anything is sent, where that is possible."""
+    """The exit code and the error name the mistake."""
     found, _, err = poller(capsys, snmpd, words[0], *words[1:])
     assert (found, text in err) == (code, True), err
 
 
-def test_nobody_there_is_an_answer_within_the_time(capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 1 and what may be the cause; the secret is in neither."""
-    began = time.monotonic()
+def test_a_silent_address_fails_within_the_time(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command exits with 1 and an error code, and prints no secret."""
+    started = time.monotonic()
     code = main.run(
         ["snmp", "identify", "127.0.0.1", "-o", f"port={free_udp_port()}", "--timeout", "1s"]
     )
@@ -195,11 +196,11 @@ def test_nobody_there_is_an_answer_within_the_time(capsys: pytest.CaptureFixture
     assert code == 1
     assert "error[P11" in captured.err
     assert "public" not in captured.out + captured.err
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - started < 3
 
 
-def test_a_long_walk_is_seen_as_it_comes_and_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
-    """Values of the first answers are there while an agent is slow; then 130, the count, and no traceback."""
+def test_a_long_walk_prints_each_page_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+    """A slow agent's first values are printed at once; Ctrl-C exits with 130 and a summary."""
     agent = tmp_path / "agent.py"
     agent.write_text(SLOW_AGENT)
     serving = subprocess.Popen([sys.executable, agent], stdout=subprocess.PIPE, text=True)
@@ -236,7 +237,7 @@ def test_a_long_walk_is_seen_as_it_comes_and_ctrl_c_ends_it_cleanly(tmp_path: Pa
         serving.wait(timeout=10)
 
 
-#: Answers one value each time, an OID further, and takes its time.
+#: An agent that sends one value per response, after 50 ms, each with the next OID.
 SLOW_AGENT = """
 import socket, time
 from pyasn1.codec.ber import decoder, encoder
@@ -248,29 +249,29 @@ print(sock.getsockname()[1], flush=True)
 number = 0
 while True:
     data, peer = sock.recvfrom(65535)
-    asked, _ = decoder.decode(data, asn1Spec=v2c.Message())
+    request, _ = decoder.decode(data, asn1Spec=v2c.Message())
     number += 1
     time.sleep(0.05)
-    reply = v2c.apiMessage.get_response(asked)
+    reply = v2c.apiMessage.get_response(request)
     pdu = v2c.apiMessage.get_pdu(reply)
     v2c.apiPDU.set_varbinds(pdu, [((1, 3, 6, 1, 4, 1, 5, number), v2c.Integer(number))])
     sock.sendto(encoder.encode(reply), peer)
 """
 
 
-def test_the_tab_key_offers_names_of_modules() -> None:
-    """The very names that a walk takes."""
+def test_completion_offers_names_of_modules() -> None:
+    """A walk accepts every offered name."""
     offered = completion.snmp_names("ifHCIn")
     assert "ifHCInOctets" in offered
-    known = OidNames(module_catalog.built_in())
+    names = OidNames(module_catalog.built_in())
     assert all(
-        known.scopes(name)
+        names.scopes(name)
         for name in (*offered, *completion.snmp_names("hr"), *completion.snmp_names("if_"))
     )
 
 
-def test_on_a_terminal_a_line_reads_like_a_sentence(snmpd: Snmpd) -> None:
-    """Name, type, value; no head."""
+def test_a_terminal_gets_lines_without_a_header(snmpd: Snmpd) -> None:
+    """A line has name, type and value."""
     leader, follower = pty.openpty()
     command = [
         sys.executable,

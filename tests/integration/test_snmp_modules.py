@@ -1,4 +1,4 @@
-"""The built-in modules on a real snmpd: what it has of them arrives whole, next to what net-snmp's tools say."""
+"""The built-in modules on a real snmpd give the values that net-snmp's own tools print."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def snmpd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snmpd]:
 
 
 @pytest.mark.parametrize("name", ["host_resources", "ucd", "ip_mib"])
-def test_what_the_agent_has_arrives_and_nothing_else(snmpd: Snmpd, name: str) -> None:
-    """Metric by metric as many samples as net-snmp's tools see rows, and constants with the same value."""
+def test_a_module_gives_exactly_the_rows_of_the_agent(snmpd: Snmpd, name: str) -> None:
+    """Each metric has as many samples as snmpbulkwalk has rows, and constants are equal."""
     module = module_catalog.built_in()[name]
-    seen: dict[str, str] = {}
+    values: dict[str, str] = {}
     for root in dict.fromkeys((*module.walk, *(item.rpartition(".")[0] for item in module.get))):
         walked = net_snmp("snmpbulkwalk", snmpd.port, root)
-        seen |= {item: text for item, text in walked.items() if not text.startswith("No Such ")}
+        values |= {item: text for item, text in walked.items() if not text.startswith("No Such ")}
     rows = {
-        metric.name: [item for item in seen if oid.covers(metric.oid, item)]
+        metric.name: [item for item in values if oid.covers(metric.oid, item)]
         for metric in module.metrics
     }
     expected = {metric: len(found) for metric, found in rows.items() if found}
@@ -46,7 +46,7 @@ def test_what_the_agent_has_arrives_and_nothing_else(snmpd: Snmpd, name: str) ->
     assert Counter(metric for metric, _ in samples) == expected
     for (metric, _), value in samples.items():
         if metric in CONSTANT:
-            assert str(int(value)) in {seen[item].rpartition(" ")[2] for item in rows[metric]}, (
+            assert str(int(value)) in {values[item].rpartition(" ")[2] for item in rows[metric]}, (
                 metric
             )
 
@@ -61,10 +61,8 @@ CONSTANT = {
 }
 
 
-def test_a_target_that_names_no_modules_gets_those_of_its_device(
-    snmpd: Snmpd, tmp_path: Path
-) -> None:
-    """By our table, and by one of one's own."""
+def test_a_target_without_modules_gets_those_of_its_device(snmpd: Snmpd, tmp_path: Path) -> None:
+    """The built-in table decides, or a table of the operator."""
     table = tmp_path / "own.yml"
     table.write_text(
         "base: [system]\nmatch: [{sysObjectID: 1.3.6.1.4.1.8072.3.*, modules: [ip_mib]}]"
@@ -74,7 +72,7 @@ def test_a_target_that_names_no_modules_gets_those_of_its_device(
     names = [{name for name, _ in by_series(result)} for result in (ours, own)]
     assert {"sysUpTime", "ifInOctets", "hrMemorySize", "memTotalReal"} <= names[0]
     assert "ipForwarding" not in names[0]
-    # 8072.3.2.* of ours is longer than 8072.3.* of one's own.
+    # The built-in pattern 8072.3.2.* is longer than the operator's 8072.3.*.
     assert names[1] & {"ipForwarding", "ifInOctets"} == set()
     assert {"sysUpTime", "memTotalReal"} <= names[1]
     table.write_text(
