@@ -20,12 +20,15 @@ def text(parts: Iterable[int]) -> str:
 def is_valid(text: str) -> bool:
     """Return whether a text is at least two dotted decimal numbers, each below 2**32."""
     parts = text.split(".")
-    return len(parts) >= 2 and all(map(_is_part, parts))
+    if len(parts) < 2:
+        return False
+    return all(map(_is_part, parts))
 
 
 def _is_part(text: str) -> bool:
     """Return whether a text is a decimal number below 2**32."""
-    return text.isascii() and text.isdigit() and int(text) < 2**32
+    is_decimal = text.isascii() and text.isdigit()
+    return is_decimal and int(text) < 2**32
 
 
 def covers(root: str, oid: str) -> bool:

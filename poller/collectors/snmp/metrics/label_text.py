@@ -67,10 +67,13 @@ def value_text(value: Value, kind: str, display_hint: str = "") -> str:
 def opaque_float(octets: bytes) -> float | None:
     """Decode a float that came as the octets of an Opaque; None for other octets."""
     if len(octets) == 7 and octets.startswith(_FLOAT_TAG):
-        return float(struct.unpack(">f", octets[3:])[0])
-    if len(octets) == 11 and octets.startswith(_DOUBLE_TAG):
-        return float(struct.unpack(">d", octets[3:])[0])
-    return None
+        (number,) = struct.unpack(">f", octets[3:])
+    elif len(octets) == 11 and octets.startswith(_DOUBLE_TAG):
+        (number,) = struct.unpack(">d", octets[3:])
+    else:
+        return None
+
+    return float(number)
 
 
 def _octets_text(octets: bytes, kind: str, display_hint: str) -> str:
@@ -157,8 +160,10 @@ def _combined_index(parts: Oid, kind: str) -> IndexText:
     """Render an index whose first part is the number of its real type, usually before a length."""
     missing_size = kind == "InetAddressMissingSize"
     head, tail = _split_index(parts, 1 if missing_size else 2)
-    if head[0] in COMBINED[kind]:
-        text, used, rest = index_text(tail, COMBINED[kind][head[0]])
+
+    real_kind = COMBINED[kind].get(head[0])
+    if real_kind is not None:
+        text, used, rest = index_text(tail, real_kind)
         return IndexText(text, head + used, rest)
 
     if missing_size:
@@ -209,8 +214,11 @@ def _ipv4_index(parts: Oid) -> str:
 
 def _ipv6_index(parts: Oid) -> str:
     """Return an index as eight groups, `2001:0DB8:...`, without abbreviation."""
-    pairs = zip(parts[::2], parts[1::2], strict=True)
-    return ":".join(f"{high:02X}{low:02X}" for high, low in pairs)
+    high_parts = parts[::2]
+    low_parts = parts[1::2]
+    pairs = zip(high_parts, low_parts, strict=True)
+    groups = [f"{high:02X}{low:02X}" for high, low in pairs]
+    return ":".join(groups)
 
 
 #: Parts and text of the index types of a fixed size; every other type is one decimal number.

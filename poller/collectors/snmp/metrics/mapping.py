@@ -20,6 +20,9 @@ from poller.collectors.snmp.oid import Oid
 from poller.collectors.snmp.wire.value_types import Value
 from poller.domain.metrics.reading import Kind, Labels, ReadingSet, Series, SeriesSet
 
+#: Series that come from one value, each with the conversion that makes its number.
+Conversions = Iterable[tuple[Series, Convert]]
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -46,8 +49,9 @@ class Mapped:
 
     def readings(self) -> ReadingSet:
         """Return the samples as readings, in their order."""
-        series = SeriesSet(tuple(sample.series for sample in self.samples))
-        return ReadingSet(series, [sample.value for sample in self.samples])
+        series = tuple(sample.series for sample in self.samples)
+        values = [sample.value for sample in self.samples]
+        return ReadingSet(SeriesSet(series), values)
 
 
 def map_values(
@@ -148,9 +152,7 @@ class _ModuleMapper:
             case _:
                 yield from self._text_samples(oid_text, value, metric, suffix, labels)
 
-    def _converted(
-        self, oid_text: str, value: Value, conversions: Iterable[tuple[Series, Convert]]
-    ) -> Iterator[Sample]:
+    def _converted(self, oid_text: str, value: Value, conversions: Conversions) -> Iterator[Sample]:
         """Yield the samples the value has a number for.
 
         While a number is missing, the value is part of the shape: the next value may have it.
@@ -255,18 +257,22 @@ class _ModuleMapper:
 
     def _combined_kind(self, column: str, suffix: str, kind: str, default: str) -> str:
         """Return the real type of a combined type, which the column before names by a number."""
-        head, _, last = column.rpartition(".")
-        present, subtype = self._label_value(f"{head}.{int(last) - 1}.{suffix}")
+        table, _, number = column.rpartition(".")
+        column_before = f"{table}.{int(number) - 1}"
+        present, subtype = self._label_value(f"{column_before}.{suffix}")
         if not present:
             return default
-        return COMBINED[kind].get(state_number(subtype), default)
+
+        kinds = COMBINED[kind]
+        return kinds.get(state_number(subtype), default)
 
 
-def _extracts(metric: Metric, kind: str, labels: Labels) -> Iterator[tuple[Series, Convert]]:
+def _extracts(metric: Metric, kind: str, labels: Labels) -> Conversions:
     """Yield one series for each suffix of `regex_extracts`."""
     for suffix, extracts in metric.extracts.items():
         series = Series(metric.name + suffix, labels, Kind.GAUGE)
-        yield series, partial(numeric_values.extracted, metric, kind, extracts)
+        convert = partial(numeric_values.extracted, metric, kind, extracts)
+        yield series, convert
 
 
 def _enum_info(metric: Metric, current: int, labels: Mapping[str, str]) -> Iterator[Sample]:
@@ -274,33 +280,38 @@ def _enum_info(metric: Metric, current: int, labels: Mapping[str, str]) -> Itera
     if metric.name in labels:  # an index already names the state
         return
 
-    name = metric.enum_values.get(current, str(current))
-    series = _series(metric.name + "_info", {**labels, metric.name: name}, Kind.INFO)
+    state = metric.enum_values.get(current, str(current))
+    state_labels = {**labels, metric.name: state}
+    series = _series(f"{metric.name}_info", state_labels, Kind.INFO)
     yield Sample(series, 1)
 
 
-def _states(
-    metric: Metric, current: int, labels: Mapping[str, str]
-) -> Iterator[tuple[Series, Convert]]:
+def _states(metric: Metric, current: int, labels: Mapping[str, str]) -> Conversions:
     """Yield one series for each named state, and one for a current state without a name."""
     names = {**metric.enum_values}
     names.setdefault(current, str(current))
-    for name in dict.fromkeys(names.values()):
-        series = _series(metric.name, {**labels, metric.name: name}, Kind.GAUGE)
-        yield series, partial(numeric_values.is_state, names, name)
+
+    for state in dict.fromkeys(names.values()):
+        state_labels = {**labels, metric.name: state}
+        series = _series(metric.name, state_labels, Kind.GAUGE)
+        convert = partial(numeric_values.is_state, names, state)
+        yield series, convert
 
 
-def _bits(metric: Metric, labels: Mapping[str, str]) -> Iterator[tuple[Series, Convert]]:
+def _bits(metric: Metric, labels: Mapping[str, str]) -> Conversions:
     """Yield one series for each name; bits that share a name share a series."""
     bits_by_name: dict[str, list[int]] = {}
     for bit, name in metric.enum_values.items():
         bits_by_name.setdefault(name, []).append(bit)
 
     for name, bits in bits_by_name.items():
-        series = _series(metric.name, {**labels, metric.name: name}, Kind.GAUGE)
-        yield series, partial(numeric_values.any_bit_set, tuple(bits))
+        bit_labels = {**labels, metric.name: name}
+        series = _series(metric.name, bit_labels, Kind.GAUGE)
+        convert = partial(numeric_values.any_bit_set, tuple(bits))
+        yield series, convert
 
 
 def _series(name: str, labels: Mapping[str, str], kind: Kind) -> Series:
     """Return a series with sorted labels."""
-    return Series(name, tuple(sorted(labels.items())), kind)
+    sorted_labels = tuple(sorted(labels.items()))
+    return Series(name, sorted_labels, kind)

@@ -77,9 +77,13 @@ class ParsedDate:
 
     def unix(self) -> float:
         """Return the Unix seconds of the fields. Raises NoDate for fields that contradict."""
-        hour = self.hour + 12 if self.afternoon else self.hour
+        hour = self.hour
+        if self.afternoon:
+            hour += 12
+
         seconds = hour * 3600 + self.minute * 60 + self.second
-        return float(self._days() * 86400 + seconds - self.offset_s)
+        seconds += self._days() * 86400
+        return float(seconds - self.offset_s)
 
     def _days(self) -> int:
         """Return the days since 1970, by the most exact fields that were read."""

@@ -62,12 +62,14 @@ class Plan:
         ordered = (*direct, *converted, *constant)
         self.series = SeriesSet(tuple(sample.series for sample in ordered))
         self.duplicates: tuple[Series, ...] = tuple(mapped.duplicates)
-        self._direct_at = _shared(tuple(position[sample.source] for sample in direct))
+        self._constants = array("d", (sample.value for sample in constant))
+
+        direct_at = tuple(position[sample.source] for sample in direct)
+        self._direct_at = _shared(direct_at)
         self._converted = tuple(
             (position[sample.source], sample.convert or numeric_values.number)
             for sample in converted
         )
-        self._constants = array("d", (sample.value for sample in constant))
 
         shaping = [position[text] for text in mapped.shaping if text in position]
         self._shaping_at = _shared(tuple(sorted(shaping)))
@@ -93,15 +95,16 @@ class Plan:
         must be among the new rows; label texts that are not stay as they are.
         """
         new_at = {old: new for new, old in enumerate(positions) if old >= 0}
+        direct_at = tuple(new_at[at] for at in self._direct_at)
+        shaping_at = tuple(new_at[at] for at in self._shaping_at if at in new_at)
 
         plan = Plan.__new__(Plan)
         plan.series = self.series
         plan.duplicates = self.duplicates
         plan._constants = self._constants
-        plan._direct_at = _shared(tuple(new_at[at] for at in self._direct_at))
+        plan._direct_at = _shared(direct_at)
         plan._converted = tuple((new_at[at], convert) for at, convert in self._converted)
-        shaping = tuple(new_at[at] for at in self._shaping_at if at in new_at)
-        plan._shaping_at = _shared(shaping)
+        plan._shaping_at = _shared(shaping_at)
         plan._expect(oids, values)
         return plan
 

@@ -57,7 +57,9 @@ class Entry:
     def rank(self) -> tuple[int, bool, bool]:
         """Sort key: a longer pattern, then an exact one, then one with a sysDescr, wins."""
         root = self.pattern.removesuffix(".*")
-        return root.count("."), root == self.pattern, bool(self.descr)
+        length = root.count(".")
+        is_exact = root == self.pattern
+        return length, is_exact, bool(self.descr)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -92,7 +94,11 @@ class Table:
 
     def names(self) -> frozenset[str]:
         """Return every module the table may choose."""
-        return frozenset(self.base).union(*(entry.modules for entry in self.entries))
+        names = set(self.base)
+        for entry in self.entries:
+            names.update(entry.modules)
+
+        return frozenset(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +111,8 @@ class ChosenModules:
 
 def choose(sys_object_id: str, sys_descr: str = "") -> tuple[str, ...]:
     """Return module names for a device by the built-in table, the base first."""
-    return built_in().choose(sys_object_id, sys_descr).modules
+    choice = built_in().choose(sys_object_id, sys_descr)
+    return choice.modules
 
 
 def chooser(path: str, config: tuple[str, ...] = ()) -> Choose:
@@ -130,7 +137,8 @@ def chooser(path: str, config: tuple[str, ...] = ()) -> Choose:
 def refuse_unknown(path: str, names: Collection[str], config: tuple[str, ...]) -> None:
     """Raise InvalidInput for a module that is neither built in nor in a file of `config`."""
     available = module_catalog.names(config)
-    for name in sorted(set(names) - available):
+    unknown = set(names) - available
+    for name in sorted(unknown):
         near = did_you_mean.nearest(name, available)
         suggestion = f"did you mean {near}? or " if near else ""
         raise errors.InvalidInput(
@@ -169,7 +177,8 @@ def load(path: str) -> Table:
 @lru_cache(maxsize=64)
 def _load(path: str, _mtime_ns: int, _size: int) -> Table:
     """Parse a file; the time and size of the file are part of the cache key."""
-    return parse(Path(path).read_text(encoding="utf-8"), path, built_in())
+    text = Path(path).read_text(encoding="utf-8")
+    return parse(text, path, built_in())
 
 
 def parse(text: str, source: str, beneath: Table | None) -> Table:
@@ -256,8 +265,9 @@ def _list(fields: Mapping[str, Any], key: str, where: str) -> list[Any]:
 def _names(fields: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
     """Return a list of module names without repetitions. Raises ConfigError."""
     names = _list(fields, key, where)
-    if not all(isinstance(name, str) and name for name in names):
-        raise errors.ConfigError(f"{where}: {key}: must be a list of module names")
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise errors.ConfigError(f"{where}: {key}: must be a list of module names")
 
     return tuple(dict.fromkeys(names))
 

@@ -65,7 +65,8 @@ def select(names: Names, config: Names = ()) -> ModuleSet:
 
     library = module_files.library(config)
     if names not in library.module_sets:
-        library.module_sets[names] = ModuleSet(tuple(_find(name, library) for name in names))
+        modules = tuple(_find(name, library) for name in names)
+        library.module_sets[names] = ModuleSet(modules)
 
     return library.module_sets[names]
 
@@ -95,7 +96,8 @@ def auth(name: str, config: Names) -> Auth:
 @cache
 def _built_in_set(names: Names) -> ModuleSet:
     """Return built-in modules, as one object per process."""
-    return ModuleSet(tuple(_find(name, None) for name in names))
+    modules = tuple(_find(name, None) for name in names)
+    return ModuleSet(modules)
 
 
 def _find(name: str, library: Library | None) -> Module:
@@ -111,7 +113,10 @@ def _find(name: str, library: Library | None) -> Module:
 
 def _unknown(what: str, name: str, available: Collection[str]) -> str:
     """Return the error text for an unknown name, with a suggestion and all names."""
+    hint = ""
     near = difflib.get_close_matches(name, available, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]}? " if near else ""
-    listed = ", ".join(sorted(available)) or "none"
-    return f'unknown {what} "{name}"; {hint}there are: {listed}'
+    if near:
+        hint = f"did you mean {near[0]}? "
+
+    listed = ", ".join(sorted(available))
+    return f'unknown {what} "{name}"; {hint}there are: {listed or "none"}'

@@ -23,6 +23,9 @@ from poller.collectors.snmp.modules.module_set import ModuleSet
 K = TypeVar("K")
 V = TypeVar("V")
 
+#: Paths or glob patterns, as in option `config`.
+Config = tuple[str, ...]
+
 #: Files, and combinations of files, that are cached. Beyond that the cache starts over.
 _CACHE_SIZE = 200
 _GLOB_CHARACTERS = frozenset("*?[")
@@ -53,8 +56,8 @@ class Library:
     def module(self, name: str) -> Module:
         """Return one of `names`, parsed at its first use. Raises ConfigError."""
         if name not in self._modules:
-            file = next(file for file in reversed(self.files) if name in file.modules)
-            self._modules[name] = file.module(name)
+            files = [file for file in self.files if name in file.modules]
+            self._modules[name] = files[-1].module(name)
 
         return self._modules[name]
 
@@ -64,8 +67,13 @@ class Library:
 
     def auth(self, name: str) -> Auth:
         """Return one of `auth_names`. Raises ConfigError."""
-        file = next(file for file in reversed(self.files) if name in file.auth_names())
-        return file.auth(name)
+        files = [file for file in self.files if name in file.auth_names()]
+        return files[-1].auth(name)
+
+
+#: A file or its error, with the version that was read.
+_CachedFile = tuple[Stamp, ModuleFile | errors.ConfigError]
+_CachedLibrary = tuple[Sequence[Stamp], Library]
 
 
 class FileCache:
@@ -73,11 +81,11 @@ class FileCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._files: dict[str, tuple[Stamp, ModuleFile | errors.ConfigError]] = {}
-        self._libraries: dict[tuple[str, ...], tuple[Sequence[Stamp], Library]] = {}
+        self._files: dict[str, _CachedFile] = {}
+        self._libraries: dict[Config, _CachedLibrary] = {}
 
-    def library(self, config: tuple[str, ...]) -> Library:
-        """Return the library of these paths, which may be glob patterns. Raises ConfigError."""
+    def library(self, config: Config) -> Library:
+        """Return the library of these paths. Raises ConfigError."""
         cached = self.cached_library(config)
         if cached is not None:
             return cached
@@ -89,7 +97,7 @@ class FileCache:
 
         return library
 
-    def cached_library(self, config: tuple[str, ...]) -> Library | None:
+    def cached_library(self, config: Config) -> Library | None:
         """Return the cached library; None if a file is new, edited or gone.
 
         The call takes one `stat` for each file.

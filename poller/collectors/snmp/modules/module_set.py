@@ -52,7 +52,7 @@ class Matcher:
     def __init__(self, module: Module) -> None:
         # Of two metrics with one OID the last one counts.
         self._metrics = {metric.oid: metric for metric in module.metrics}
-        self._lengths = sorted({metric.oid.count(".") + 1 for metric in module.metrics})
+        self._lengths = _lengths(self._metrics)
         self._cached_find = lru_cache(_CACHED_OIDS)(self._find)
 
     def find(self, text: str) -> tuple[Metric, str] | None:
@@ -80,7 +80,7 @@ class Scope(Container[str]):
         for row_filter in module.filters:
             self._roots.update(row_filter.targets)
 
-        self._lengths = sorted({root.count(".") + 1 for root in self._roots})
+        self._lengths = _lengths(self._roots)
         self._cached_has = lru_cache(_CACHED_OIDS)(self._has)
 
     def __contains__(self, text: object) -> bool:
@@ -91,7 +91,14 @@ class Scope(Container[str]):
     def _has(self, text: object) -> bool:
         """Return whether an OID is in the scope, without the cache."""
         parts = str(text).split(".")
-        return any(".".join(parts[:length]) in self._roots for length in self._lengths)
+        prefixes = (".".join(parts[:length]) for length in self._lengths)
+        return not self._roots.isdisjoint(prefixes)
+
+
+def _lengths(oids: Iterable[str]) -> list[int]:
+    """Return the different lengths of OIDs in parts, the shortest first."""
+    lengths = {text.count(".") + 1 for text in oids}
+    return sorted(lengths)
 
 
 class _Everything(Container[str]):
@@ -134,11 +141,16 @@ class ModuleSet:
     def walk_params(self) -> WalkParams:
         """The most careful parameters of all modules, since all read one device."""
         params = [module.walk_params for module in self.modules]
+        repetitions = _given(each.max_repetitions for each in params)
+        retries = _given(each.retries for each in params)
+        timeouts_s = _given(each.timeout_s for each in params)
+        any_order = any(each.allow_nonincreasing_oids for each in params)
+
         return WalkParams(
-            max_repetitions=min(_given(each.max_repetitions for each in params), default=None),
-            retries=max(_given(each.retries for each in params), default=None),
-            timeout_s=max(_given(each.timeout_s for each in params), default=None),
-            allow_nonincreasing_oids=any(each.allow_nonincreasing_oids for each in params),
+            max_repetitions=min(repetitions, default=None),
+            retries=max(retries, default=None),
+            timeout_s=max(timeouts_s, default=None),
+            allow_nonincreasing_oids=any_order,
         )
 
     @cached_property
@@ -148,7 +160,8 @@ class ModuleSet:
         for module in self.modules:
             for row_filter in module.filters:
                 column = row_filter.oid
-                parts.setdefault(column, Part(f"{module.name} filter {column}", walk=column))
+                part = Part(f"{module.name} filter {column}", walk=column)
+                parts.setdefault(column, part)
 
         return tuple(parts.values())
 
@@ -262,7 +275,8 @@ def _given(values: Iterable[Any]) -> Iterator[Any]:
 
 def _within_another(root: str, roots: Iterable[str]) -> bool:
     """Return whether a subtree lies within another subtree."""
-    return any(other != root and oid.covers(other, root) for other in roots)
+    covering = {other for other in roots if oid.covers(other, root)}
+    return bool(covering - {root})
 
 
 def _exposed(metric: Metric) -> Iterator[tuple[str, str]]:
