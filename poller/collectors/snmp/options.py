@@ -167,7 +167,10 @@ class SnmpOptions(api.Options):
         return Login(auth.credential, version, context)
 
     def check(self) -> None:
-        """Check that the files exist and hold the modules and login named. Raises ConfigError."""
+        """Check that the files exist and hold the modules and login named.
+
+        Raises ConfigError.
+        """
         if self.config:
             module_catalog.select(self.modules, self.config)
         if self.match:

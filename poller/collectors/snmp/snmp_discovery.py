@@ -16,7 +16,10 @@ _LONGEST_DESCR = 80
 
 
 async def discover(poll: Poll) -> AsyncIterator[Suggestion]:
-    """Suggest a target for the agent at this address. Raises DeviceErrors."""
+    """Suggest a target for the agent at this address.
+
+    Raises DeviceErrors.
+    """
     options: SnmpOptions = poll.options
     budget_s = poll.deadline - asyncio.get_running_loop().time()
     async with terminal_session.open_session(

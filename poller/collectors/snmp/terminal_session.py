@@ -57,7 +57,10 @@ async def open_session(
     credential: Credential | None,
     budget_s: float,
 ) -> AsyncIterator[TerminalSession]:
-    """Open a session that must be over within the budget. Raises DeviceErrors."""
+    """Open a session that must be over within the budget.
+
+    Raises DeviceErrors.
+    """
     deadline = asyncio.get_running_loop().time() + budget_s
     login = options.login(credential, _NO_MODULES)
     key = link_pool.link_key(

@@ -32,7 +32,10 @@ class Part:
     terminator: bytes = b""
 
     def show(self, octets: bytes) -> bytes:
-        """Return some octets in the format of the part. Raises BadHint."""
+        """Return some octets in the format of the part.
+
+        Raises BadHint.
+        """
         if self.format == "x":
             return octets.hex().upper().encode()
         if self.format in "at":
@@ -56,7 +59,10 @@ def apply(hint: str, octets: bytes) -> bytes | None:
 
 
 def _shown(parts: tuple[Part | None, ...], octets: bytes) -> Iterator[bytes]:
-    """Yield the shown octets, separators and terminators in order. Raises BadHint."""
+    """Yield the shown octets, separators and terminators in order.
+
+    Raises BadHint.
+    """
     at = 0
     number = 0
     while at < len(octets):

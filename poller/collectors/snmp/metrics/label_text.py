@@ -153,6 +153,7 @@ def index_text(
     used, rest = _split_index(parts, size)
     if kind == "EnumAsInfo" and enum_values and used[0] in enum_values:
         return IndexText(enum_values[used[0]], used, rest)
+
     return IndexText(render(used), used, rest)
 
 

@@ -66,6 +66,7 @@ def map_values(
     """
     mapped = Mapped()
     owners: dict[tuple[str, Labels], str] = {}
+
     for matcher, scope in zip(module_set.matchers, module_set.scopes, strict=True):
         mapper = _ModuleMapper(values, label_values or {}, scope, mapped.shaping)
         for oid_text, value in values.items():

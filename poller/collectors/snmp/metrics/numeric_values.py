@@ -99,7 +99,9 @@ def timestamp(metric: Metric, value: Value) -> float | None:
     else:
         seconds = octet_dates.date_and_time(value)
 
-    return None if seconds is None else scaled(seconds, metric.scale, metric.offset)
+    if seconds is None:
+        return None
+    return scaled(seconds, metric.scale, metric.offset)
 
 
 def extracted(

@@ -27,8 +27,10 @@ def date_and_time(octets: object) -> float | None:
 
     year = int.from_bytes(octets[:2], "big")
     days = day_number(year, octets[2], octets[3])
-    seconds = octets[4] * 3600 + octets[5] * 60 + octets[6] + octets[7] // 10
-    return float(days * 86400 + seconds - offset_s)
+    seconds = octets[4] * 3600 + octets[5] * 60 + octets[6]
+    tenths = octets[7]
+    seconds += days * 86400 + tenths // 10
+    return float(seconds - offset_s)
 
 
 def _zone_offset_s(octets: bytes) -> int | None:

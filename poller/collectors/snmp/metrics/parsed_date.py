@@ -36,8 +36,12 @@ class ParsedDate:
     offset_s: int = 0
 
     def number(self, digits: int, minimum: int, maximum: int) -> int:
-        """Read a number of at most this many digits. Raises NoDate when it is out of range."""
-        number = int(self.match(re.compile(rf"[0-9]{{1,{digits}}}"))[0])
+        """Read a number of at most this many digits.
+
+        Raises NoDate when it is out of range.
+        """
+        pattern = re.compile(rf"[0-9]{{1,{digits}}}")
+        number = int(self.match(pattern)[0])
         if not minimum <= number <= maximum:
             raise NoDate
 
@@ -57,7 +61,10 @@ class ParsedDate:
         return True
 
     def one_of(self, names: tuple[str, ...]) -> int:
-        """Read one of the names, in any case; return its number, from 1. Raises NoDate."""
+        """Read one of the names, in any case; return its number, from 1.
+
+        Raises NoDate.
+        """
         rest = self.text[self.at :].lower()
         for number, name in enumerate(names, 1):
             if rest.startswith(name):
@@ -67,7 +74,10 @@ class ParsedDate:
         raise NoDate
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str]:
-        """Read a text that matches a pattern. Raises NoDate."""
+        """Read a text that matches a pattern.
+
+        Raises NoDate.
+        """
         match = pattern.match(self.text, self.at)
         if not match:
             raise NoDate
@@ -76,7 +86,10 @@ class ParsedDate:
         return match
 
     def unix(self) -> float:
-        """Return the Unix seconds of the fields. Raises NoDate for fields that contradict."""
+        """Return the Unix seconds of the fields.
+
+        Raises NoDate for fields that contradict.
+        """
         hour = self.hour
         if self.afternoon:
             hour += 12

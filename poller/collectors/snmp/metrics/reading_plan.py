@@ -115,8 +115,11 @@ class Plan:
         repeated polls store float64 anyway.
         """
         numbers: list[Any] = list(self._direct(values))
-        numbers += [convert(values[at]) for at, convert in self._converted]
-        return ReadingSet(self.series, [*numbers, *self._constants])
+        for at, convert in self._converted:
+            numbers.append(convert(values[at]))
+
+        numbers.extend(self._constants)
+        return ReadingSet(self.series, numbers)
 
     def read(self, oids_hash: int, values: Sequence[Value]) -> ReadingSet | None:
         """Read the values of a poll; None when more than numbers changed.

@@ -32,7 +32,10 @@ def compile_whole(pattern: str) -> Any:
 
 
 def compile_anywhere(pattern: str) -> Any:
-    """Compile an expression that may match a part of a text. Raises BadPattern."""
+    """Compile an expression that may match a part of a text.
+
+    Raises BadPattern.
+    """
     try:
         return re2.compile(pattern, _QUIET)
     except re2.error as error:

@@ -68,7 +68,10 @@ def unknown_directive(pattern: str) -> str:
 
 
 def _read(pattern: str, date: ParsedDate) -> None:
-    """Read a text by a pattern. Raises NoDate."""
+    """Read a text by a pattern.
+
+    Raises NoDate.
+    """
     for token in _TOKEN.finditer(pattern):
         directive = token[1]
         if directive is None:

@@ -182,7 +182,10 @@ def _load(path: str, _mtime_ns: int, _size: int) -> Table:
 
 
 def parse(text: str, source: str, beneath: Table | None) -> Table:
-    """Parse a table that adds to `beneath`; `source` names it in errors. Raises ConfigError."""
+    """Parse a table that adds to `beneath`; `source` names it in errors.
+
+    Raises ConfigError.
+    """
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -220,7 +223,10 @@ def _rank(entry: Entry) -> tuple[int, bool, bool]:
 
 
 def _entry(body: Any, where: str, source: str) -> Entry:
-    """Parse one line of a table. Raises ConfigError."""
+    """Parse one line of a table.
+
+    Raises ConfigError.
+    """
     fields = _mapping(body, where, _ENTRY_FIELDS)
     pattern = str(fields.get("sysObjectID", "")).removeprefix(".")
     if not oid.is_valid(pattern.removesuffix(".*")):
@@ -239,7 +245,10 @@ def _entry(body: Any, where: str, source: str) -> Entry:
 
 
 def _mapping(body: Any, where: str, known: Sequence[str]) -> Mapping[str, Any]:
-    """Return a mapping with known keys only. Raises ConfigError."""
+    """Return a mapping with known keys only.
+
+    Raises ConfigError.
+    """
     if not isinstance(body, dict):
         raise errors.ConfigError(f"{where}: must be a mapping", hint="it takes " + ", ".join(known))
 
@@ -252,7 +261,10 @@ def _mapping(body: Any, where: str, known: Sequence[str]) -> Mapping[str, Any]:
 
 
 def _list(fields: Mapping[str, Any], key: str, where: str) -> list[Any]:
-    """Return a list, empty when it is missing. Raises ConfigError."""
+    """Return a list, empty when it is missing.
+
+    Raises ConfigError.
+    """
     value = fields.get(key)
     if value is None:
         return []
@@ -263,7 +275,10 @@ def _list(fields: Mapping[str, Any], key: str, where: str) -> list[Any]:
 
 
 def _names(fields: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
-    """Return a list of module names without repetitions. Raises ConfigError."""
+    """Return a list of module names without repetitions.
+
+    Raises ConfigError.
+    """
     names = _list(fields, key, where)
     for name in names:
         if not isinstance(name, str) or not name:

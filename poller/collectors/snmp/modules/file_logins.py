@@ -43,7 +43,10 @@ def from_entry(node: Node, where: str) -> Auth:
 
 
 def from_module(node: Node, where: str) -> Auth:
-    """Parse the login of a module in the flat format. Raises ConfigError."""
+    """Parse the login of a module in the flat format.
+
+    Raises ConfigError.
+    """
     body = mapping(node, where)
     version = Fields({"version": body.get("version")}, where, {"version"}, discreet=True)
     login = body.get("auth")
@@ -66,8 +69,9 @@ def _auth(fields: Fields, version: int) -> Auth:
     if version == 3:
         return Auth(version, _user(fields), context)
 
-    community = {"community": fields.text("community", "public")}
-    return Auth(version, Community.from_fields(community), context)
+    community = fields.text("community", "public")
+    credential = Community.from_fields({"community": community})
+    return Auth(version, credential, context)
 
 
 def _user(fields: Fields) -> SnmpV3:
@@ -94,7 +98,10 @@ def _one_of(fields: Fields, key: str, choices: tuple[str, ...]) -> str:
 
 
 def _required(fields: Fields, key: str, reason: str) -> str:
-    """Return a text that must not be empty. Raises ConfigError."""
+    """Return a text that must not be empty.
+
+    Raises ConfigError.
+    """
     text = fields.text(key)
     if not text:
         raise errors.ConfigError(f"{fields.where}: {key} is missing; {reason} needs it")

@@ -101,7 +101,10 @@ def _built_in_set(names: Names) -> ModuleSet:
 
 
 def _find(name: str, library: Library | None) -> Module:
-    """Return a module of the library, else a built-in one. Raises InvalidInput."""
+    """Return a module of the library, else a built-in one.
+
+    Raises InvalidInput.
+    """
     file_modules = library.names() if library is not None else set()
     if library is not None and name in file_modules:
         return library.module(name)

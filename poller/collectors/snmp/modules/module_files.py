@@ -54,7 +54,10 @@ class Library:
         return {name for file in self.files for name in file.modules}
 
     def module(self, name: str) -> Module:
-        """Return one of `names`, parsed at its first use. Raises ConfigError."""
+        """Return one of `names`, parsed at its first use.
+
+        Raises ConfigError.
+        """
         if name not in self._modules:
             files = [file for file in self.files if name in file.modules]
             self._modules[name] = files[-1].module(name)
@@ -85,7 +88,10 @@ class FileCache:
         self._libraries: dict[Config, _CachedLibrary] = {}
 
     def library(self, config: Config) -> Library:
-        """Return the library of these paths. Raises ConfigError."""
+        """Return the library of these paths.
+
+        Raises ConfigError.
+        """
         cached = self.cached_library(config)
         if cached is not None:
             return cached
@@ -115,7 +121,10 @@ class FileCache:
         return library if stamps == current else None
 
     def _file(self, stamp: Stamp) -> ModuleFile:
-        """Return a file, read unless the cache has this version. Raises ConfigError."""
+        """Return a file, read unless the cache has this version.
+
+        Raises ConfigError.
+        """
         cached_stamp, file = self._files.get(stamp.path, (None, None))
         if file is None or cached_stamp != stamp:
             file = _read(stamp.path)
@@ -136,7 +145,10 @@ def _store(cache: dict[K, V], key: K, value: V) -> None:
 
 
 def _stamps(config: Sequence[str]) -> Iterator[Stamp]:
-    """Yield the versions of all files, patterns expanded. Raises ConfigError."""
+    """Yield the versions of all files, patterns expanded.
+
+    Raises ConfigError.
+    """
     for pattern in config:
         paths = [pattern]
         if _GLOB_CHARACTERS & set(pattern):
@@ -149,7 +161,10 @@ def _stamps(config: Sequence[str]) -> Iterator[Stamp]:
 
 
 def _stamp(path: str) -> Stamp:
-    """Return the version of a file on disk. Raises ConfigError."""
+    """Return the version of a file on disk.
+
+    Raises ConfigError.
+    """
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:

@@ -73,7 +73,10 @@ class ModuleFile:
     flat: bool
 
     def module(self, name: str) -> Module:
-        """Parse a module. Raises ConfigError."""
+        """Parse a module.
+
+        Raises ConfigError.
+        """
         where = f"{self.source}: module {name}"
         node = self.modules[name]
         if not self.flat:
@@ -95,7 +98,10 @@ class ModuleFile:
 
 
 def read(text: str, source: str) -> ModuleFile:
-    """Read a file as far as the names in it; `source` names it in errors. Raises ConfigError."""
+    """Read a file as far as the names in it; `source` names it in errors.
+
+    Raises ConfigError.
+    """
     node = yaml_text.read(text, source)
     top = {} if node is None else mapping(node, source)
     if not _SECTIONS & set(top):
@@ -119,7 +125,10 @@ def _module(
     where: str,
     known: set[str],
 ) -> Module:
-    """Parse a module with these known fields. Raises ConfigError."""
+    """Parse a module with these known fields.
+
+    Raises ConfigError.
+    """
     fields = Fields(node, where, known)
     metrics = [_metric(item, where) for item in fields.items("metrics")]
     filters = [_filter(item, where) for item in fields.items("filters")]
@@ -159,7 +168,10 @@ def _with_shared_labels(metrics: list[Metric]) -> tuple[Metric, ...]:
 
 
 def _metric(node: Node, where: str) -> Metric:
-    """Parse a metric. Raises ConfigError."""
+    """Parse a metric.
+
+    Raises ConfigError.
+    """
     name = node.get("name") if isinstance(node, dict) else None
     shown_name = name if isinstance(name, str) else "?"
     where = f"{where}: metric {shown_name}"
@@ -181,7 +193,10 @@ def _metric(node: Node, where: str) -> Metric:
 
 
 def _index(node: Node, where: str) -> Index:
-    """Parse an index of a metric. Raises ConfigError."""
+    """Parse an index of a metric.
+
+    Raises ConfigError.
+    """
     fields = Fields(node, f"{where}: index", _INDEX_FIELDS)
     kind = fields.text("type")
     if kind not in module_model.INDEX_TYPES:
@@ -198,7 +213,10 @@ def _index(node: Node, where: str) -> Index:
 
 
 def _lookup(node: Node, where: str) -> Lookup:
-    """Parse a lookup of a metric. Raises ConfigError."""
+    """Parse a lookup of a metric.
+
+    Raises ConfigError.
+    """
     fields = Fields(node, f"{where}: lookup", _LOOKUP_FIELDS)
     labelname = fields.name("labelname", _LABEL_NAME)
     labels = fields.texts("labels")
@@ -215,7 +233,10 @@ def _lookup(node: Node, where: str) -> Lookup:
 
 
 def _extracts(fields: Fields) -> dict[str, tuple[Extract, ...]]:
-    """Parse the extracts of a metric, by suffix. Raises ConfigError."""
+    """Parse the extracts of a metric, by suffix.
+
+    Raises ConfigError.
+    """
     by_suffix = {}
     for suffix, items in fields.mapping("regex_extracts").items():
         if not _SUFFIX.fullmatch(suffix):
@@ -247,7 +268,10 @@ def _extract(node: Node, where: str) -> Extract | None:
 
 
 def _filter(node: Node, where: str) -> Filter:
-    """Parse a row filter of a module. Raises ConfigError."""
+    """Parse a row filter of a module.
+
+    Raises ConfigError.
+    """
     fields = Fields(node, f"{where}: filter", {"oid", "targets", "values"})
     expressions: list[Any] = []
     for pattern in fields.texts("values"):
@@ -265,7 +289,10 @@ def _not_re2(pattern: str, error: regex_extracts.BadPattern) -> str:
 
 
 def _datetime_pattern(fields: Fields) -> str:
-    """Parse the pattern of a date. Raises ConfigError."""
+    """Parse the pattern of a date.
+
+    Raises ConfigError.
+    """
     pattern = fields.text("datetime_pattern")
     directive = text_dates.unknown_directive(pattern)
     if directive:

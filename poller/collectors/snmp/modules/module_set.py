@@ -209,10 +209,11 @@ class ModuleSet:
         """Return the metric whose number comes from this OID; None if only texts come from it."""
         for matcher in self.matchers:
             found = matcher.find(text)
-            if found is not None:
-                metric = found[0]
-                if metric.type not in LASTING or metric.extracts:
-                    return metric
+            if found is None:
+                continue
+            metric, _ = found
+            if metric.type not in LASTING or metric.extracts:
+                return metric
 
         return None
 
@@ -236,6 +237,7 @@ def filtered(module: Module, columns: Columns) -> Selection:
         rows = columns.get(row_filter.oid)
         if rows is None:
             continue
+
         indexes = matching_indexes(row_filter, rows)
         for target in row_filter.targets:
             if target in chosen:

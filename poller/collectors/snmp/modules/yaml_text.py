@@ -142,6 +142,7 @@ class _Reader:
         """Return the fields of YAML's `<<`: of one mapping, or of a list where the first wins."""
         mappings = value if isinstance(value, list) else [value]
         fields: dict[str, Node] = {}
+
         for mapping in mappings:
             if not isinstance(mapping, dict):
                 raise self._refused(event, "<< takes a mapping, or a list of them")
